@@ -1,6 +1,6 @@
-// Package gatewaytest is an MCP client for tests of ACLI servers, also of other
-// people's: it starts a server as a process, or talks to one over two pipes, says hello,
-// calls the tool "cli" and takes the answers apart in whatever order they come.
+// Package gatewaytest is an MCP client for tests of any ACLI server: it starts a server as
+// a process, or uses two pipes, initializes the session, calls the tool "cli" and parses
+// the answers in any order.
 //
 //	c := gatewaytest.Start(t, exec.Command("postern", "serve"))
 //	if m := c.Call("version"); m.IsError() { … }
@@ -18,8 +18,8 @@ import (
 	"testing"
 )
 
-// Client is a client that has said hello. It is used by one goroutine, but for Begin and
-// Send, which may be called while another one reads.
+// Client is a client with an initialized session. One goroutine uses it, but Begin and Send
+// may be called while another one reads.
 type Client struct {
 	Process *exec.Cmd // nil over pipes
 
@@ -31,11 +31,11 @@ type Client struct {
 	in   io.WriteCloser
 	out  *bufio.Reader
 	ids  int
-	kept map[int]Message // answers that came before they were asked for
+	kept map[int]Message // answers that came before Answer wanted them
 }
 
-// New says hello to a server that reads from in and writes to out, and waits for its
-// answer. What goes wrong here and later fails the test.
+// New initializes a session with a server that reads from in and writes to out, and waits
+// for its answer. Any failure, here or later, fails the test.
 func New(t testing.TB, in io.WriteCloser, out io.Reader) *Client {
 	t.Helper()
 	c := &Client{t: t, in: in, out: bufio.NewReader(out), kept: map[int]Message{}}
@@ -47,8 +47,8 @@ func New(t testing.TB, in io.WriteCloser, out io.Reader) *Client {
 	return c
 }
 
-// Start starts a server as a process and says hello. Where p has no output for errors,
-// they go to the test's log. The process is killed at the end of the test at the latest.
+// Start starts a server as a process and initializes a session. If p has no stderr, the
+// test's log gets it. The process is killed at the end of the test at the latest.
 func Start(t testing.TB, p *exec.Cmd) *Client {
 	t.Helper()
 	if p.Stderr == nil {
@@ -76,7 +76,7 @@ func Start(t testing.TB, p *exec.Cmd) *Client {
 	return c
 }
 
-// Message is what a server sent: an answer, a notification or a request of its own.
+// Message is a message of a server: an answer, a notification or a request of its own.
 type Message struct {
 	ID     *int
 	Method string
@@ -104,10 +104,10 @@ func (m Message) Text() string {
 	return m.Result.Content[0].Text
 }
 
-// IsError reports whether it is a failure, of the command or of the request.
+// IsError reports whether the command or the request failed.
 func (m Message) IsError() bool { return m.Result.IsError || m.Error != nil }
 
-// Send writes lines as they are.
+// Send writes lines unchanged.
 func (c *Client) Send(lines ...string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.in, strings.Join(lines, "\n")+"\n"); err != nil {
@@ -115,8 +115,8 @@ func (c *Client) Send(lines ...string) {
 	}
 }
 
-// Begin calls the tool and does not wait for the answer, whose id it returns: 1 for the
-// first call, and one more for each.
+// Begin calls the tool and returns the id of the answer without waiting for it: 1 for the
+// first call, then 2, and so on.
 func (c *Client) Begin(command string) (id int) {
 	c.t.Helper()
 	c.ids++
@@ -149,8 +149,8 @@ func (c *Client) Next() Message {
 	return m
 }
 
-// Answer waits for the answer to a call. Others that come before it are kept;
-// notifications are passed over.
+// Answer waits for the answer to a call. It keeps other answers that come before it and
+// skips notifications.
 func (c *Client) Answer(id int) Message {
 	c.t.Helper()
 	for {
@@ -170,8 +170,8 @@ func (c *Client) Call(command string) Message {
 	return c.Answer(c.Begin(command))
 }
 
-// Close ends the input, passes over what still comes, and waits for the end of the
-// server's process, whose error it returns.
+// Close ends the input, skips the remaining output, and waits for the end of the server's
+// process, whose error it returns.
 func (c *Client) Close() error {
 	err := c.in.Close()
 	_, read := io.Copy(io.Discard, c.out)

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// CA is a certificate authority that exists for one test run. Two authorities
-// share no key, so a client that trusts one takes a certificate of the other for one of
-// an unknown authority. It is safe for concurrent use.
+// CA is a certificate authority that exists for one test run. Two authorities share no key,
+// so a client that trusts one sees the other as an unknown authority. It is safe for
+// concurrent use.
 type CA struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey

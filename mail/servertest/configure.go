@@ -40,8 +40,7 @@ func (s *DovecotServer) configure(config Config, token string) error {
 	}
 	switch config.Storage {
 	case Maildir:
-		// UTF-8 names on disk, so that a folder lies where a test's name for it
-		// says.
+		// UTF-8 names on disk, so that a folder's path has the test's name for it.
 		set.Location = "maildir:~/Maildir:UTF-8"
 	case MDBox:
 		set.Location = "mdbox:~/mdbox"
@@ -51,7 +50,7 @@ func (s *DovecotServer) configure(config Config, token string) error {
 	if err := s.chooseUsers(&set); err != nil {
 		return err
 	}
-	// The server's own users must be able to pass through, whatever the umask.
+	// The server's own users must be able to enter, with any umask.
 	if err := os.Chmod(s.dir, 0o755); err != nil {
 		return err
 	}
@@ -98,8 +97,8 @@ func userChars() string {
 	return string(chars)
 }
 
-// chooseUsers says whom the processes run as: this user, or for root the users
-// that come with the program, and nobody for the mail.
+// chooseUsers chooses the users the processes run as: this user, or for root the users that
+// come with the program, and nobody for the mail.
 func (s *DovecotServer) chooseUsers(set *settings) (err error) {
 	if s.mail, err = mailOwner(); err != nil {
 		return err
@@ -124,9 +123,9 @@ func (s *DovecotServer) chooseUsers(set *settings) (err error) {
 // give makes the mail's user the owner of a file.
 func (s *DovecotServer) give(path string) error { return s.mail.give(path) }
 
-// freePorts returns ports nobody listens on. They are held all at once, so they
-// differ; between here and the server's own bind another process may take one,
-// which the server then reports.
+// freePorts returns ports without a listener. They are held all at once, so they differ;
+// between here and the server's own bind another process may take one, which the server
+// then reports.
 func freePorts(host string, n int) ([]uint16, error) {
 	var ports []uint16
 	for range n {

@@ -29,7 +29,7 @@ const CourierCapability = "IMAP4rev1 UIDPLUS CHILDREN NAMESPACE THREAD=ORDEREDSU
 
 // CourierConfig says how a server differs from the plain one.
 type CourierConfig struct {
-	// Capability, unless empty, stands in place of CourierCapability.
+	// Capability, unless empty, replaces CourierCapability.
 	Capability string
 	// CA signs the server's certificate; nil means a fresh one.
 	CA *CA
@@ -37,16 +37,14 @@ type CourierConfig struct {
 	Leaf LeafOptions
 }
 
-// CourierServer is a running Courier-IMAP with mailboxes of its own. It is
-// unlike Dovecot in much that the protocol leaves open: it has no MOVE, no
-// ESEARCH, no LIST-STATUS, no SPECIAL-USE, no CONDSTORE and no LITERAL+, its
-// folders lie below "INBOX." with a dot between the levels, and it makes no
-// folder by itself.
+// CourierServer is a running Courier-IMAP with mailboxes of its own. It differs from
+// Dovecot in much that the protocol leaves open: it has no MOVE, no ESEARCH, no
+// LIST-STATUS, no SPECIAL-USE, no CONDSTORE and no LITERAL+, its folders lie below "INBOX."
+// with a dot between the levels, and it makes no folder by itself.
 //
-// Any user name logs in with Password. The login itself is answered by this
-// package, since Courier's asks a daemon at a fixed place in the system; what is
-// said before it, and everything after it, is said by Courier's own programs.
-// The fields do not change; the methods are safe for concurrent use.
+// Any user name logs in with Password. This package answers the login itself, since
+// Courier's asks a daemon at a fixed place in the system; Courier's own programs answer
+// before and after it. The fields do not change; the methods are safe for concurrent use.
 type CourierServer struct {
 	endpoint         // localhost
 	IMAPPort  uint16 // plaintext, with STARTTLS
@@ -113,7 +111,7 @@ func StartCourier(config CourierConfig) (_ *CourierServer, err error) {
 		}
 	}()
 	s.Home = filepath.Join(s.dir, "home")
-	// The mail's user must be able to pass through, whatever the umask.
+	// The mail's user must be able to enter, with any umask.
 	if err := errors.Join(os.Chmod(s.dir, 0o755), os.Mkdir(s.Home, 0o755), os.Chmod(s.Home, 0o755), s.mail.give(s.Home)); err != nil {
 		return nil, err
 	}
@@ -156,7 +154,7 @@ func findCourier() (courierPrograms, error) {
 			continue
 		}
 		if _, err := exec.LookPath(p.imaplogin); err != nil {
-			continue // imapd is a name that others use too
+			continue // other packages have an imapd too
 		}
 		if tree != "/" {
 			dirs, err := filepath.Glob(filepath.Join(tree, "usr/lib/*-linux-gnu"))
@@ -164,8 +162,8 @@ func findCourier() (courierPrograms, error) {
 				return p, fmt.Errorf("courier: %w", err)
 			}
 			p.libraries = strings.Join(append(dirs, filepath.Join(tree, "usr/lib")), ":")
-			// The package would have brought it along. Without it the library tries again
-			// and again to reach it, and a test of seconds takes half a minute.
+			// The package would have included it. Without it the library keeps trying to
+			// reach it, and a test of seconds takes half a minute.
 			if _, err := exec.LookPath(gamServer); err != nil {
 				return p, fmt.Errorf("%s needs gamin, on which courier-imap depends: %w", p.imapd, errors.Join(err, ErrNotInstalled))
 			}
@@ -195,7 +193,7 @@ func (s *CourierServer) IMAPAddr() string { return s.address(s.IMAPPort) }
 // IMAPSAddr returns host:port of the IMAP listener with TLS from the first byte.
 func (s *CourierServer) IMAPSAddr() string { return s.address(s.IMAPSPort) }
 
-// LogTail returns what the server wrote to its log last, at most 16 kB.
+// LogTail returns the end of the server's log, at most 16 kB.
 func (s *CourierServer) LogTail() string { return logTail(s.dir, "log") }
 
 // Stop ends the server with every connection to it, waits until its processes
@@ -251,7 +249,7 @@ func (s *CourierServer) deliver(user, folder string, raw [][]byte) error {
 		return err
 	}
 	if strings.HasPrefix(filepath.Base(dir), ".") {
-		// The mark of a folder, for what delivers to it.
+		// The mark of a folder, for delivery programs.
 		path := filepath.Join(dir, "maildirfolder")
 		if err := errors.Join(os.WriteFile(path, nil, 0o600), s.mail.give(path)); err != nil {
 			return err

@@ -17,12 +17,11 @@ import (
 
 const (
 	maxLoginLiteral = 1 << 10
-	courierEnd      = 5 * time.Second // until a program that does not end is ended
+	courierEnd      = 5 * time.Second // until a program that does not end is killed
 )
 
-// courierSession is one connection of a client. Before the login its lines go to
-// imaplogin, but for those that ask for TLS or log in; after it everything goes
-// to imapd.
+// courierSession is one connection of a client. Before the login its lines go to imaplogin,
+// except those that ask for TLS or log in; after it all lines go to imapd.
 type courierSession struct {
 	server *CourierServer
 	conn   net.Conn
@@ -45,7 +44,7 @@ func (s *CourierServer) serve(l net.Listener, implicit bool) {
 		}
 		s.open[conn] = true
 		s.busy.Go(func() {
-			// The log is the place for how it ended; a client that left is no news.
+			// The log says how it ended; a client that left is normal.
 			if err := (&courierSession{server: s, conn: conn, secure: implicit}).run(implicit); err != nil {
 				fmt.Fprintln(s.log, "session:", err)
 			}
@@ -137,8 +136,8 @@ func (c *courierSession) before(greet bool) error {
 }
 
 func (c *courierSession) startTLS(tag string) error {
-	// Whatever came in the clear after the command is not part of the session
-	// that TLS protects.
+	// Bytes that came in the clear after the command are not part of the session that TLS
+	// protects.
 	if c.r.Buffered() > 0 {
 		return errors.New("the client sent more in the clear after STARTTLS")
 	}
@@ -172,7 +171,7 @@ func (c *courierSession) after(tag, user string) error {
 	c.login = p // run ends it
 	p.copyTo(c.conn)
 	go func() {
-		// The program's end is the connection's.
+		// The connection ends with the program.
 		<-p.copied
 		_ = c.conn.Close()
 	}()
@@ -274,7 +273,7 @@ type courierProcess struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
-	copied chan struct{} // closed when all it said was passed on, by copyTo
+	copied chan struct{} // closed when copyTo has passed on all its output
 	once   sync.Once
 }
 
@@ -310,14 +309,14 @@ func (s *CourierServer) start(secure bool, env []string, argv ...string) (*couri
 	return &courierProcess{cmd: cmd, in: in, out: bufio.NewReader(out)}, nil
 }
 
-// copyTo passes on what the program says until it ends.
+// copyTo passes on the program's output until it ends.
 func (p *courierProcess) copyTo(conn net.Conn) {
 	p.copied = make(chan struct{})
 	go func() {
 		defer close(p.copied)
 		_, _ = io.Copy(conn, p.out)
-		// Where the client is gone, the program goes on until its input ends, and is not
-		// to wait for somebody who reads.
+		// If the client is gone, the program goes on until its input ends, and must not
+		// block on its output.
 		_, _ = io.Copy(io.Discard, p.out)
 	}()
 }

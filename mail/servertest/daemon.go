@@ -27,8 +27,7 @@ const (
 // meanwhile is the likely reason.
 var errEndedEarly = errors.New("it ended before it answered")
 
-// untilTaken starts a server, and again with other ports where one was taken
-// meanwhile.
+// untilTaken starts a server, and again with other ports if one was taken meanwhile.
 func untilTaken[S any](start func() (S, error)) (s S, err error) {
 	for range startAttempts {
 		if s, err = start(); !errors.Is(err, errEndedEarly) {
@@ -38,8 +37,8 @@ func untilTaken[S any](start func() (S, error)) (s S, err error) {
 	return s, err
 }
 
-// keep lets a server live as long as the test, as Check does where err says that there
-// is none. When the test failed, the end of the server's log is added to the test's.
+// keep lets a server live as long as the test, as Check does if err says that none runs.
+// When the test failed, the end of the server's log is added to the test's.
 func keep[S interface {
 	LogTail() string
 	Stop() error
@@ -57,7 +56,7 @@ func keep[S interface {
 	return s
 }
 
-// endpoint is where a server is and what tells that it is the one.
+// endpoint is a server's address and what identifies it.
 type endpoint struct {
 	Host  string // localhost
 	CAPEM []byte // what a client must trust
@@ -73,8 +72,8 @@ func (e *endpoint) ClientTLS() *tls.Config {
 	return &tls.Config{RootCAs: e.CA.Pool(), ServerName: e.Host}
 }
 
-// daemon is a program that serves, with all that it starts, and the directory in which
-// it keeps everything. It is safe for concurrent use.
+// daemon is a server program with all its processes, and the directory of its files. It is
+// safe for concurrent use.
 type daemon struct {
 	name string // for errors
 	dir  string
@@ -85,7 +84,7 @@ type daemon struct {
 	done  chan struct{} // closed when the program has ended
 	err   error         // how it ended; read after done
 	once  sync.Once
-	left  error // why something of it is left
+	left  error // why a process or file of it is left
 }
 
 // newDaemon makes the directory. In t.TempDir the names of the sockets would be longer
@@ -102,9 +101,9 @@ func newDaemon(name, log string) (*daemon, error) {
 	return &daemon{name: name, dir: dir, log: log, done: make(chan struct{})}, nil
 }
 
-// start starts the command, in a session of its own, and returns when what listens at
-// address has the token in its greeting, which tells it from another server that got
-// the port first. A program that does not come so far is stopped.
+// start starts the command, in its own session, and returns when the listener at address
+// has the token in its greeting, which tells it from another server that got the port
+// first. A program that does not get so far is stopped.
 func (d *daemon) start(cmd *exec.Cmd, address, token string) error {
 	d.cmd = cmd
 	cmd.Dir = d.dir
@@ -152,8 +151,7 @@ func (d *daemon) await(address, token string) error {
 	}
 }
 
-// greets returns nil where the server at this address says the token in its
-// first line.
+// greets returns nil if the first line of the server at this address has the token.
 func greets(address, token string) error {
 	conn, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {
@@ -171,8 +169,8 @@ func greets(address, token string) error {
 	return nil
 }
 
-// LogTail returns the last lines the server wrote to its log, at most 16 kB, and
-// what it printed before it had one.
+// LogTail returns the last lines of the server's log, at most 16 kB, and its output before
+// it had a log.
 func (d *daemon) LogTail() string { return logTail(d.dir, "output", d.log) }
 
 func logTail(dir string, names ...string) string {
@@ -199,8 +197,8 @@ func (d *daemon) stop() error {
 		var err error
 		if d.cmd != nil {
 			d.leash.release()
-			// All its processes at once: a graceful end takes a second, and what it would
-			// tidy up is removed.
+			// All its processes at once: a graceful end takes a second, and the files it
+			// would tidy up are removed.
 			err = endSession(d.cmd.Process, d.done)
 		}
 		if err := errors.Join(err, os.RemoveAll(d.dir)); err != nil {

@@ -25,8 +25,8 @@ func (s *DovecotServer) Deliver(t testing.TB, user, folder string, raw ...[]byte
 	}
 }
 
-// Rights leaves the user these rights of a folder and no others, by their letters
-// in RFC 4314. It needs Config.ACL, and holds for those who open the folder anew.
+// Rights leaves the user only these rights to a folder, by their letters in RFC 4314. It
+// needs Config.ACL, and holds for sessions that open the folder afterwards.
 func (s *DovecotServer) Rights(t testing.TB, user, folder, rights string) {
 	t.Helper()
 	dir, err := s.maildirs().folder(user, folder)
@@ -67,9 +67,8 @@ func (s *DovecotServer) deliver(user, folder string, raw [][]byte) error {
 			return fmt.Errorf("deliver: %w", err)
 		}
 	}
-	// A reader that scanned the directory amid the renames could see a later
-	// message without an earlier one and number it first. It scans only while it
-	// holds this lock.
+	// A reader that scanned the directory during the renames could see a later message
+	// without an earlier one and number it first. It scans only while it holds this lock.
 	unlock, err := s.lock(filepath.Join(dir, "dovecot-uidlist.lock"))
 	if err != nil {
 		return fmt.Errorf("deliver: %w", err)
@@ -85,8 +84,8 @@ func (s *DovecotServer) deliver(user, folder string, raw [][]byte) error {
 	return nil
 }
 
-// lock takes a lock file in the way the server does and returns what gives it
-// back.
+// lock takes a lock file in the way the server does and returns the function that releases
+// it.
 func (s *DovecotServer) lock(path string) (unlock func(), err error) {
 	deadline := time.Now().Add(startTimeout)
 	for {

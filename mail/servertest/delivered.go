@@ -60,8 +60,8 @@ func (s *DovecotServer) copies(user, messageID string) (found [][]byte, err erro
 	if err != nil {
 		return nil, err
 	}
-	// A session moves files from new to cur and gives them other names there. A
-	// file that was moved amid the look is looked for again.
+	// A session moves files from new to cur and gives them other names there. If a file
+	// moves during the search, the search is repeated.
 	for again := true; again; {
 		found, again, err = scan(filepath.Join(home, "Maildir"), bareID(messageID))
 	}
@@ -71,8 +71,8 @@ func (s *DovecotServer) copies(user, messageID string) (found [][]byte, err erro
 	return found, nil
 }
 
-// scan reads the messages with this Message-ID in one Maildir. It says when one
-// was moved meanwhile, so that it may have been missed.
+// scan reads the messages with this Message-ID in one Maildir. It says when one was moved
+// meanwhile, since it may have missed it.
 func scan(maildir, id string) (found [][]byte, moved bool, err error) {
 	seen := map[string]bool{}
 	for _, sub := range []string{"new", "cur"} {
@@ -103,8 +103,7 @@ func scan(maildir, id string) (found [][]byte, moved bool, err error) {
 
 // headerID returns the Message-ID of a message, empty where it has none.
 func headerID(raw []byte) string {
-	// What follows a line that cannot be read is lost, and what came before it
-	// is not.
+	// The fields after an unreadable line are lost, those before it are not.
 	header, _ := textproto.NewReader(bufio.NewReader(bytes.NewReader(raw))).ReadMIMEHeader()
 	return header.Get("Message-Id")
 }

@@ -1,19 +1,18 @@
-// Package servertest starts real mail servers for tests and stands between
-// them and a client to count what crosses the wire. Only tests import it.
+// Package servertest starts real mail servers for tests, and proxies between them and a
+// client that count the traffic. Only tests import it.
 //
-// [Dovecot] gives a test its own throwaway IMAP and POP3 server; a package
-// whose tests can share one calls [StartDovecot] from TestMain and [Check] in
-// each test. [Fill] gives it a folder of many messages. [Courier] gives a test a
-// server of another make, for what must not depend on Dovecot. [Postfix] takes
-// mail in, as a provider's submission server does, and delivers it to a Dovecot.
-// [OAuth] is an authorization server whose tokens both of them accept. [NewCA]
-// makes certificates, good and bad. [NewProxy] counts connections, bytes and
-// round trips.
+// [Dovecot] gives a test its own throwaway IMAP and POP3 server; a package whose tests can
+// share one calls [StartDovecot] from TestMain and [Check] in each test. [Fill] gives it a
+// folder of many messages. [Courier] gives a test a server of another make, for tests that
+// must not depend on Dovecot. [Postfix] receives mail, as a provider's submission server
+// does, and delivers it to a Dovecot. [OAuth] is an authorization server whose tokens both
+// of them accept. [NewCA] makes certificates, good and bad. [NewProxy] counts connections,
+// bytes and round trips.
 //
-// A server whose every word a test decides is package scripted; fakes of what package
-// mail asks for are package mailtest.
+// Package scripted has servers that a test scripts; package mailtest has fakes of package
+// mail's interfaces.
 //
-// [ReadPython] tells what a reader that others wrote makes of a message.
+// [ReadPython] reads a message with an independent parser.
 //
 // Where the server program is not installed the tests that need it are
 // skipped, unless POSTERN_REQUIRE_SERVERS is set: then they fail, so that a
@@ -37,7 +36,7 @@ const RequireServers = "POSTERN_REQUIRE_SERVERS"
 var ErrNotInstalled = errors.New("the server program is not installed")
 
 // ErrShort reports that tests run with -short, which starts no real server unless
-// RequireServers is set: what is quick to run has to do without.
+// RequireServers is set, to be quick.
 var ErrShort = errors.New("real servers are not started with -short")
 
 func short() error {
@@ -50,9 +49,9 @@ func short() error {
 	return nil
 }
 
-// Check ends the test when err, as StartDovecot returned it, says that there is
-// no server: by a skip when the program is merely not installed and servers are
-// not required, by a failure otherwise. A nil error passes.
+// Check ends the test when err, from StartDovecot, says that no server runs: by a skip when
+// the program is only not installed and servers are not required, by a failure otherwise. A
+// nil error passes.
 func Check(t testing.TB, err error) {
 	t.Helper()
 	switch {

@@ -38,10 +38,9 @@ type Config struct {
 	Leaf LeafOptions
 	// Certificate, unless nil, is served as it is, and CA signs nothing.
 	Certificate *tls.Certificate
-	// Submission opens what a PostfixServer needs to have its users logged in and
-	// its mail delivered.
+	// Submission opens the sockets a PostfixServer needs for logins and delivery.
 	Submission bool
-	// ACL has the server mind what Rights gives of a folder.
+	// ACL makes the server enforce the Rights of folders.
 	ACL bool
 	// Mechanisms are the ways to log in that the server offers; nil means PLAIN,
 	// LOGIN, XOAUTH2 and OAUTHBEARER.
@@ -66,10 +65,10 @@ const (
 	MDBox Storage = "mdbox"
 )
 
-// DovecotServer is a running Dovecot with mailboxes of its own. Any user name
-// logs in with Password, and with the token of OAuthToken; the mailbox of a new
-// user is empty but for the folders Archive, Drafts, Junk, Sent and Trash. Its
-// fields do not change; its methods are safe for concurrent use.
+// DovecotServer is a running Dovecot with mailboxes of its own. Any user name logs in with
+// Password, and with the token of OAuthToken; the mailbox of a new user is empty except for
+// the folders Archive, Drafts, Junk, Sent and Trash. Its fields do not change; its methods
+// are safe for concurrent use.
 type DovecotServer struct {
 	endpoint         // localhost
 	IMAPPort  uint16 // plaintext, with STARTTLS

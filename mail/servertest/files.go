@@ -17,10 +17,9 @@ type File struct {
 	Sum    [sha256.Size]byte // SHA-256 of the contents
 }
 
-// Files lists the messages of a user, sorted by folder and name, or fails the
-// test. A user without a mailbox has none. It reads beside the server without
-// its locks and changes nothing: the listing is exact while no session changes
-// the mailbox. Empty folders do not appear in it.
+// Files lists the messages of a user, sorted by folder and name, or fails the test. A user
+// without a mailbox has none. It reads without the server's locks and changes nothing: the
+// listing is exact while no session changes the mailbox. Empty folders do not appear in it.
 func (s *DovecotServer) Files(t testing.TB, user string) []File {
 	t.Helper()
 	files, err := s.files(user)

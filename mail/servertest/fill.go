@@ -23,11 +23,10 @@ const fillStep = 15 * time.Minute
 // minute for 200,000 messages in a Maildir.
 const fillTimeout = 10 * time.Minute
 
-// Fill makes a user's folder hold n messages with the UIDs 1 to n, or fails the
-// test: small ones, no two alike, as a mailbox of years has them. They are the
-// same at every call. The folder must be empty or not exist; its name is in
-// ASCII without &, with / between the levels; empty means INBOX. The server must
-// accept a password without TLS.
+// Fill makes a user's folder hold n messages with the UIDs 1 to n, or fails the test: small
+// ones, no two alike, like those of a real mailbox. They are the same at every call. The
+// folder must be empty or not exist; its name is in ASCII without &, with / between the
+// levels; empty means INBOX. The server must accept a password without TLS.
 //
 // Of ten messages six are plain text, three have an HTML alternative and one has
 // a small attachment; every third answers the one before it; 480 addresses on 12
@@ -44,8 +43,8 @@ func Fill(t testing.TB, s *DovecotServer, user, folder string, n int) {
 	}
 }
 
-// fill appends all messages with one command (RFC 3502), which the server
-// executes as one transaction.
+// fill appends all messages with one command (RFC 3502), which the server runs as one
+// transaction.
 func (s *DovecotServer) fill(user, folder string, n int) error {
 	conn, err := net.Dial("tcp", s.IMAPAddr())
 	if err != nil {
@@ -100,8 +99,8 @@ func (s *DovecotServer) fill(user, folder string, n int) error {
 	return nil
 }
 
-// answer reads up to the end of a command and returns all of it, or an error
-// with what the server said when that is not OK.
+// answer reads a whole answer and returns it, or an error with the server's words if it is
+// not OK.
 func answer(r *bufio.Reader, tag string) (string, error) {
 	var all strings.Builder
 	for {

@@ -14,15 +14,15 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// lmtpServer takes mail in for the users of a Dovecot by LMTP (RFC 2033) with
-// SMTPUTF8 (RFC 6531).
+// lmtpServer receives mail for the users of a Dovecot by LMTP (RFC 2033) with SMTPUTF8 (RFC
+// 6531).
 type lmtpServer struct {
 	server   *smtp.Server
 	listener net.Listener
 	served   chan error
 }
 
-// serveLMTP listens on a socket, which anybody on the machine may use.
+// serveLMTP listens on a socket, which any process on the machine may use.
 func serveLMTP(to *DovecotServer, socket string) (*lmtpServer, error) {
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -34,13 +34,13 @@ func serveLMTP(to *DovecotServer, socket string) (*lmtpServer, error) {
 	s := &lmtpServer{listener: l, served: make(chan error, 1)}
 	s.server = smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &lmtpSession{to: to}, nil }))
 	s.server.LMTP, s.server.EnableSMTPUTF8, s.server.Domain = true, true, "localhost"
-	s.server.ErrorLog = log.New(io.Discard, "", 0) // Postfix logs what it was answered
+	s.server.ErrorLog = log.New(io.Discard, "", 0) // Postfix logs its answers
 	go func() { s.served <- s.server.Serve(l) }()
 	return s, nil
 }
 
-// stop ends the server when what is under way is over, which it is as soon as
-// the clients are gone. It may be nil.
+// stop ends the server after the sessions in progress, which end when the clients are gone.
+// s may be nil.
 func (s *lmtpServer) stop() error {
 	if s == nil {
 		return nil
@@ -48,7 +48,7 @@ func (s *lmtpServer) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	err := s.server.Shutdown(ctx)
-	_ = s.listener.Close() // the server knows it only when Serve has begun
+	_ = s.listener.Close() // the server knows the listener only when Serve has begun
 	return errors.Join(err, <-s.served)
 }
 
@@ -76,7 +76,7 @@ func (s *lmtpSession) Rcpt(to string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// Data is not called where LMTPData is there.
+// Data is not called, since LMTPData exists.
 func (s *lmtpSession) Data(io.Reader) error { return errors.ErrUnsupported }
 
 func (s *lmtpSession) LMTPData(r io.Reader, status smtp.StatusCollector) error {

@@ -17,8 +17,8 @@ import (
 // owner is the user who owns the mail.
 type owner struct{ uid, gid int }
 
-// mailOwner returns the user who owns the mail of a server: this one, or nobody
-// where this one is root.
+// mailOwner returns the user who owns the mail of a server: the current one, or "nobody" if
+// that is root.
 func mailOwner() (owner, error) {
 	if os.Geteuid() != 0 {
 		return owner{os.Geteuid(), os.Getegid()}, nil
@@ -32,7 +32,7 @@ func mailOwner() (owner, error) {
 	return owner{uid, gid}, errors.Join(errUID, errGID)
 }
 
-// give makes this the owner of a file. Only root can, and only root must.
+// give makes this user the owner of a file. Only root can, and only root must.
 func (o owner) give(path string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -58,7 +58,7 @@ func (m maildirs) user(name string) (string, error) {
 	return filepath.Join(m.home, name), nil
 }
 
-// folder returns the directory of a folder and makes what is missing of it.
+// folder returns the directory of a folder and makes its missing parts.
 func (m maildirs) folder(user, folder string) (string, error) {
 	home, err := m.user(user)
 	if err != nil {

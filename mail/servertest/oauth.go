@@ -38,9 +38,9 @@ func writeOAuth(dir, introspection string) error {
 	return os.WriteFile(filepath.Join(dir, "oauth2.conf"), []byte(conf), 0o644)
 }
 
-// OAuthToken returns an access token with which the user logs in by XOAUTH2 or
-// OAUTHBEARER until it expires. A time in the past makes one that is refused. No
-// two calls return the same token.
+// OAuthToken returns an access token with which the user logs in by XOAUTH2 or OAUTHBEARER
+// until it expires. A time in the past makes a token that the server refuses. No two calls
+// return the same token.
 func OAuthToken(user string, expires time.Time) string {
 	encode := func(v any) string {
 		b, err := json.Marshal(v)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// authorization is what a client has asked a person for.
+// authorization is a client's request to a person.
 type authorization struct {
 	client    string
 	redirect  *url.URL
@@ -22,7 +22,7 @@ type authorization struct {
 
 	user    string // who has agreed
 	expires time.Time
-	used    *grant // what the code was exchanged for
+	used    *grant // the grant the code was exchanged for
 }
 
 var consentPage = template.Must(template.New("").Parse(`<!DOCTYPE html><title>Consent</title>
@@ -36,8 +36,8 @@ var consentPage = template.Must(template.New("").Parse(`<!DOCTYPE html><title>Co
 
 type consent struct{ Client, Scope, Action, Field, Value string }
 
-// authorize is the authorization endpoint (RFC 6749 section 3.1). The person
-// sees a page, and what they decide comes back at decide.
+// authorize is the authorization endpoint (RFC 6749 section 3.1). The person sees a page,
+// and decide gets their decision.
 func (s *OAuthServer) authorize(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
 		w.Header().Set("Allow", "GET, POST")
@@ -60,8 +60,8 @@ func (s *OAuthServer) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	client, known := s.client(form.Get("client_id"))
 	redirect := loopback(form.Get("redirect_uri"), client.Path)
-	// With these in doubt nothing goes to the redirection URI (RFC 6749 section
-	// 4.1.2.1): the person is told instead.
+	// If these are in doubt, the redirection URI gets no answer (RFC 6749 section 4.1.2.1):
+	// the person is told instead.
 	if formErr != nil || !known || redirect == nil || len(form["client_id"]) != 1 || len(form["redirect_uri"]) != 1 {
 		s.settle(record, "invalid_request")
 		http.Error(w, "The application that sent you here is not known, or asks for an answer elsewhere.", http.StatusBadRequest)
@@ -106,7 +106,7 @@ func (s *OAuthServer) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// decide takes what the person has decided, once.
+// decide takes the person's decision, once.
 func (s *OAuthServer) decide(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	if err := r.ParseForm(); err != nil {
@@ -138,7 +138,7 @@ func (s *OAuthServer) decide(w http.ResponseWriter, r *http.Request) {
 	s.redirect(w, r, a, url.Values{"code": {code}})
 }
 
-// person reads a consent page that was filled in.
+// person reads a filled-in consent page.
 func person(w http.ResponseWriter, r *http.Request) (user string, approved, ok bool) {
 	user = r.PostForm.Get("user")
 	switch r.PostForm.Get("decision") {

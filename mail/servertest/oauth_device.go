@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// slowDown is what an impatient client's interval grows by (RFC 8628 section
-// 3.5).
+// slowDown is added to an impatient client's interval (RFC 8628 section 3.5).
 const slowDown = 5 * time.Second
 
-// deviceGrant is what a device has asked a person for.
+// deviceGrant is a device's request to a person.
 type deviceGrant struct {
 	client, scope    string
 	userCode         string
@@ -114,7 +113,7 @@ func (s *OAuthServer) devicePage(w http.ResponseWriter, r *http.Request) {
 	_ = consentPage.Execute(w, consent{"A device", "the code it shows", "/device", "user_code", r.URL.Query().Get("user_code")})
 }
 
-// deviceDecide takes what the person has decided, once.
+// deviceDecide takes the person's decision, once.
 func (s *OAuthServer) deviceDecide(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	if err := r.ParseForm(); err != nil {

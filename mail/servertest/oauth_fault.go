@@ -7,9 +7,8 @@ import (
 	"net/http"
 )
 
-// OAuthFault is what goes wrong with one request to an authorization server.
-// With Hold alone the request is carried out and answered as ever. The first
-// other field that is set decides.
+// OAuthFault is a fault of one request to an authorization server. With Hold alone the
+// request is carried out and answered normally. The first other field that is set decides.
 type OAuthFault struct {
 	// Hold is called when the request has arrived and before it is carried out.
 	// The context ends when the client hangs up or the server stops.
@@ -18,11 +17,11 @@ type OAuthFault struct {
 	Lose bool
 	// Error is answered as the error code, the request not carried out.
 	Error string
-	// Redirect is where the client is sent with status 307.
+	// Redirect is the address to which status 307 sends the client.
 	Redirect string
 	// Endless answers with a body of JSON that has no end.
 	Endless bool
-	// Status and Body are answered as they are, 200 where only Body is set.
+	// Status and Body are answered unchanged, 200 if only Body is set.
 	Status int
 	Body   []byte
 }

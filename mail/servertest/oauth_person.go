@@ -17,9 +17,9 @@ var (
 	formField  = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 )
 
-// Approve is the person in front of a browser who opens the address of a consent
-// page, logs in as the user and agrees. It returns when the client that listens
-// at the redirection URI has answered, whatever it said.
+// Approve is the person in front of a browser who opens the address of a consent page, logs
+// in as the user and agrees. It returns when the client at the redirection URI has
+// answered, with any answer.
 func (s *OAuthServer) Approve(ctx context.Context, address, user string) error {
 	return s.browse(ctx, address, url.Values{"user": {user}, "password": {Password}, "decision": {"approve"}})
 }
@@ -49,8 +49,7 @@ func (s *OAuthServer) browse(ctx context.Context, address string, filled url.Val
 	}
 	client := s.Client()
 	defer client.CloseIdleConnections()
-	// An answer that was sent to the client is the person's last act here, even
-	// when what the client shows them is an error.
+	// Once the client has the answer the person is done, even if the client shows an error.
 	left := false
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		left = !strings.HasPrefix(r.URL.String(), s.URL+"/")
@@ -80,7 +79,7 @@ func (s *OAuthServer) browse(ctx context.Context, address string, filled url.Val
 	return err
 }
 
-// errPage reports a page that is an error.
+// errPage reports an error page.
 var errPage = errors.New("the page is an error")
 
 func visit(ctx context.Context, client *http.Client, method, address string, form url.Values) ([]byte, error) {

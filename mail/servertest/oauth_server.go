@@ -22,9 +22,9 @@ import (
 // else is configured.
 const OAuthClientID = "desktop"
 
-// OAuthConfig says how an authorization server differs from the plain one. The
-// zero OAuthConfig serves HTTPS, knows the public client OAuthClientID, grants
-// what is asked for, and rotates refresh tokens.
+// OAuthConfig says how an authorization server differs from the plain one. The zero
+// OAuthConfig serves HTTPS, knows the public client OAuthClientID, grants every requested
+// scope, and rotates refresh tokens.
 type OAuthConfig struct {
 	// Plaintext serves http://127.0.0.1 instead.
 	Plaintext bool
@@ -34,7 +34,7 @@ type OAuthConfig struct {
 	Leaf LeafOptions
 	// Clients are the registered ones; nil means the one of OAuthClientID.
 	Clients []OAuthClient
-	// Scopes are what a client may ask for; nil means anything. Who asks for
+	// Scopes are the scopes a client may request; nil means any. A client that requests
 	// none gets all of these, or "mail".
 	Scopes []string
 	// OfflineScope, unless empty, must be granted for a refresh token to be
@@ -44,8 +44,8 @@ type OAuthConfig struct {
 	// leaves it out of the answer to a refresh.
 	FixedRefreshTokens bool
 
-	// How long things are good; zero means the value in brackets. A negative
-	// one makes things that have expired when they are issued.
+	// How long codes and tokens are good; zero means the value in brackets. A negative
+	// value makes them expired when issued.
 	AccessLife time.Duration // of an access token [1 h], in whole seconds
 	CodeLife   time.Duration // of an authorization code [1 min]
 	DeviceLife time.Duration // of a device code and its user code [10 min], in whole seconds
@@ -68,8 +68,8 @@ type OAuthClient struct {
 // OAuthEndpoint names what a request asks of an authorization server.
 type OAuthEndpoint string
 
-// The endpoints of an authorization server that a client talks to, and that of
-// a server which was shown an access token.
+// The endpoints of an authorization server for a client, and the one for a server that got
+// an access token.
 const (
 	OAuthAuthorize  OAuthEndpoint = "authorize"  // RFC 6749 section 3.1
 	OAuthTokens     OAuthEndpoint = "token"      // RFC 6749 section 3.2
@@ -85,10 +85,10 @@ type OAuthRequest struct {
 	Error    string // error code that was answered, "fault" where one was ordered; empty for success, and until there is an answer
 }
 
-// OAuthServer is a running authorization server whose access tokens let a user
-// into a DovecotServer. Any user name logs in at it with Password. It is strict:
-// what the RFCs leave to a client's taste passes, what they forbid does not. The
-// fields do not change; the methods are safe for concurrent use.
+// OAuthServer is a running authorization server whose access tokens let a user into a
+// DovecotServer. Any user name logs in at it with Password. It is strict: it accepts every
+// choice the RFCs allow a client, and refuses what they forbid. The fields do not change;
+// the methods are safe for concurrent use.
 //
 //   - authorization code with PKCE, S256 only (RFC 6749, 7636), redirecting to the
 //     loopback interface (RFC 8252)
@@ -193,7 +193,7 @@ func StartOAuth(config OAuthConfig) (_ *OAuthServer, err error) {
 	s.Introspection = asking.String() + "/introspect"
 	s.server = &http.Server{
 		Handler: s.routes(), ReadHeaderTimeout: startTimeout,
-		// Clients that refuse the certificate or hang up are what tests are about.
+		// Tests want clients that refuse the certificate or hang up.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	go func() { s.served <- s.server.Serve(listener) }()
@@ -214,7 +214,7 @@ func (s *OAuthServer) routes() http.Handler {
 
 // Stop ends the server with every connection to it. Further calls do nothing.
 func (s *OAuthServer) Stop() error {
-	err := s.server.Close() // also ends the contexts that held requests wait for
+	err := s.server.Close() // also ends the contexts of held requests
 	if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
 	}
@@ -235,8 +235,8 @@ func (s *OAuthServer) Client() *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// Requests returns what has reached the endpoints, in the order of arrival. A
-// request that has been answered is in it.
+// Requests returns the requests that reached the endpoints, in the order of arrival. An
+// answered request is always in it.
 func (s *OAuthServer) Requests() []OAuthRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,8 +247,8 @@ func (s *OAuthServer) Requests() []OAuthRequest {
 	return all
 }
 
-// Refreshes returns how many times a client has asked for a new access token by
-// a refresh token, with whatever success.
+// Refreshes returns how many times a client has asked for a new access token by a refresh
+// token, successful or not.
 func (s *OAuthServer) Refreshes() int {
 	n := 0
 	for _, r := range s.Requests() {
@@ -259,9 +259,8 @@ func (s *OAuthServer) Refreshes() int {
 	return n
 }
 
-// Revoke takes back what a user has granted, as a person does on the provider's
-// page: no refresh token works any more, nor does an access token where the mail
-// server asks at Introspection.
+// Revoke revokes a user's grants, as a person does on the provider's page: no refresh token
+// works any more, nor does an access token where the mail server asks at Introspection.
 func (s *OAuthServer) Revoke(user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,7 +291,7 @@ func (s *OAuthServer) client(id string) (OAuthClient, bool) {
 	return s.config.Clients[i], true
 }
 
-// scope returns what is granted to a client that asks for this.
+// scope returns the scopes granted for a request.
 func (s *OAuthServer) scope(asked string) (string, bool) {
 	if asked == "" {
 		return cmp.Or(strings.Join(s.config.Scopes, " "), "mail"), true
@@ -305,7 +304,7 @@ func (s *OAuthServer) scope(asked string) (string, bool) {
 	return asked, true
 }
 
-// notScope tells what no scope token holds (RFC 6749 section 3.3).
+// notScope reports a character that no scope token holds (RFC 6749 section 3.3).
 func notScope(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }
 
 // arrive records a request and takes the fault that was ordered for it.

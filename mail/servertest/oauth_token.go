@@ -22,14 +22,14 @@ const (
 	grantDevice  = "urn:ietf:params:oauth:grant-type:device_code"
 )
 
-// grant is what a person has granted to a client. Everything that descends from
-// it falls with it.
+// grant is a person's grant to a client. Every token that descends from it is revoked with
+// it.
 type grant struct {
 	client, user, scope string
 	revoked             bool
 }
 
-// refreshLife is how long a refresh token is good since it was issued.
+// refreshLife is how long a refresh token is good after it was issued.
 const refreshLife = 30 * 24 * time.Hour
 
 type refreshToken struct {
@@ -48,7 +48,7 @@ type accessToken struct {
 // oauthError is an error of RFC 6749 section 5.2 or RFC 8628 section 3.5.
 type oauthError struct {
 	code  string
-	basic bool // the client tried to log in by the header
+	basic bool // the client sent its credentials in the header
 }
 
 // tokens is a successful answer of the token endpoint (RFC 6749 section 5.1).
@@ -85,8 +85,8 @@ func (s *OAuthServer) token(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, answer)
 }
 
-// form reads a request of a client. No parameter may come twice, and one without
-// a value counts as left out (RFC 6749 section 3.2), which Get makes of it.
+// form reads a request of a client. No parameter may come twice, and one without a value
+// counts as missing (RFC 6749 section 3.2), as Get does.
 func (s *OAuthServer) form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" {
@@ -111,7 +111,7 @@ func claimedClient(r *http.Request, form url.Values) string {
 	return form.Get("client_id")
 }
 
-// authenticate finds out which client asks (RFC 6749 section 2.3).
+// authenticate identifies the client (RFC 6749 section 2.3).
 func (s *OAuthServer) authenticate(r *http.Request, form url.Values, formErr error) (OAuthClient, *oauthError) {
 	if formErr != nil {
 		return OAuthClient{}, &oauthError{code: "invalid_request"}
@@ -139,7 +139,7 @@ func (s *OAuthServer) authenticate(r *http.Request, form url.Values, formErr err
 	return client, nil
 }
 
-// exchange gives tokens for whatever the client has got.
+// exchange gives tokens for any grant type the client uses.
 func (s *OAuthServer) exchange(client OAuthClient, form url.Values) (tokens, *oauthError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +169,7 @@ func (s *OAuthServer) byCode(client OAuthClient, form url.Values) (tokens, *oaut
 		return tokens{}, &oauthError{code: "invalid_grant"}
 	}
 	if a.used != nil {
-		// Somebody else has the code too: what it gave is taken back (RFC 6749
-		// section 4.1.2).
+		// Somebody else has the code too: its tokens are revoked (RFC 6749 section 4.1.2).
 		a.used.revoked = true
 		return tokens{}, &oauthError{code: "invalid_grant"}
 	}
@@ -183,8 +182,7 @@ func (s *OAuthServer) byCode(client OAuthClient, form url.Values) (tokens, *oaut
 	return s.issue(a.used, a.scope, true), nil
 }
 
-// goodVerifier tells whether a code verifier has the form of RFC 7636 section
-// 4.1.
+// goodVerifier reports whether a code verifier has the form of RFC 7636 section 4.1.
 func goodVerifier(v string) bool {
 	return len(v) >= 43 && len(v) <= 128 && !strings.ContainsFunc(v, func(r rune) bool {
 		return (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~", r)
@@ -202,8 +200,8 @@ func (s *OAuthServer) byRefresh(client OAuthClient, form url.Values) (tokens, *o
 		return tokens{}, &oauthError{code: "invalid_grant"}
 	}
 	if t.used {
-		// Two hold it, and which of them may is unknown: neither may any more
-		// (RFC 9700 section 4.14.2).
+		// Two clients hold it, and the rightful one is unknown: both lose it (RFC 9700
+		// section 4.14.2).
 		t.grant.revoked = true
 	}
 	if t.grant.revoked || !s.config.Now().Before(t.expires) {
@@ -222,7 +220,7 @@ func (s *OAuthServer) byRefresh(client OAuthClient, form url.Values) (tokens, *o
 	return s.issue(t.grant, scope, true), nil
 }
 
-// grant records what a person has agreed to. The server is locked.
+// grant records a person's consent. The server is locked.
 func (s *OAuthServer) grant(client OAuthClient, user, scope string) *grant {
 	g := &grant{client: client.ID, user: user, scope: scope}
 	s.grants = append(s.grants, g)
@@ -279,7 +277,7 @@ func (s *OAuthServer) introspect(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, answer)
 }
 
-// answer sends JSON that nobody may keep (RFC 6749 section 5.1).
+// answer sends JSON that may not be cached (RFC 6749 section 5.1).
 func (s *OAuthServer) answer(w http.ResponseWriter, v any) {
 	s.write(w, http.StatusOK, v)
 }

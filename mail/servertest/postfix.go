@@ -20,12 +20,12 @@ type PostfixConfig struct {
 	// Dovecot logs the users in and gets the mail. It must have been started
 	// with Config.Submission, and must be stopped after this server.
 	Dovecot *DovecotServer
-	// MessageSizeLimit is the most bytes a message may have, which the server
-	// announces; zero means 10,240,000.
+	// MessageSizeLimit is the largest message in bytes, which the server announces; zero
+	// means 10,240,000.
 	MessageSizeLimit int64
-	// SMTPUTF8 makes the server announce the extension of that name. The mail
-	// then goes to an LMTP server of this package, which puts it where Dovecot
-	// finds it, since Dovecot's own lacks the extension.
+	// SMTPUTF8 makes the server announce that extension. The mail then goes to this
+	// package's LMTP server, which stores it for Dovecot, since Dovecot's own lacks the
+	// extension.
 	SMTPUTF8 bool
 	// Refuse are answers to RCPT by recipient, as in "550 5.1.1 no such user"
 	// or "451 4.3.0 try later". A domain without @ stands for all its
@@ -42,10 +42,10 @@ type PostfixConfig struct {
 // to the users of one DovecotServer: mail to ann@example.org is in the mailbox
 // of the user of that name. Nothing leaves the machine.
 //
-// A client has to log in, over TLS, as at Dovecot: by PLAIN or LOGIN with
-// Password, by XOAUTH2 or OAUTHBEARER with an access token. Any sender address
-// may be used. What cannot be delivered comes back to the sender, as mail does.
-// Its fields do not change; its methods are safe for concurrent use.
+// A client has to log in, over TLS, as at Dovecot: by PLAIN or LOGIN with Password, by
+// XOAUTH2 or OAUTHBEARER with an access token. Any sender address may be used.
+// Undeliverable mail comes back to the sender. Its fields do not change; its methods are
+// safe for concurrent use.
 type PostfixServer struct {
 	endpoint               // localhost
 	SubmissionPort  uint16 // plaintext, with STARTTLS, which must be used
@@ -54,7 +54,7 @@ type PostfixServer struct {
 	*daemon
 	programs postfixPrograms
 	token    string
-	lmtp     *lmtpServer // nil where Dovecot's is used
+	lmtp     *lmtpServer // nil if Dovecot's is used
 }
 
 // Postfix starts a server that lives as long as the test. When the test failed,
@@ -111,7 +111,7 @@ func findPostfix() (p postfixPrograms, err error) {
 	if os.Geteuid() != 0 || runtime.GOOS != "linux" {
 		return p, fmt.Errorf("postfix runs for root on Linux only: %w", ErrNotInstalled)
 	}
-	// What was built in, whatever this machine's own Postfix is set up for.
+	// The built-in settings, not those of this machine's own Postfix.
 	names := []string{"mail_version", "daemon_directory", "command_directory", "mail_owner", "setgid_group"}
 	out, err := exec.Command(postconf, append([]string{"-d", "-h"}, names...)...).Output()
 	values := strings.Split(strings.TrimSpace(string(out)), "\n")
@@ -163,9 +163,8 @@ func (s *PostfixServer) SubmissionAddr() string { return s.address(s.SubmissionP
 // SubmissionsAddr returns host:port of the listener with TLS from the first byte.
 func (s *PostfixServer) SubmissionsAddr() string { return s.address(s.SubmissionsPort) }
 
-// Queue returns what the server still holds: an object of JSON for each message,
-// as the program postqueue shows it. What a client has not finished sending is
-// not in it.
+// Queue returns what the server still holds: an object of JSON for each message, as the
+// program postqueue shows it. Unfinished messages of a client are not in it.
 func (s *PostfixServer) Queue(t testing.TB) []string {
 	t.Helper()
 	queue, err := s.queue()
@@ -187,9 +186,9 @@ func (s *PostfixServer) queue() ([]string, error) {
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), nil
 }
 
-// WaitQueueEmpty returns when the server holds no message any more: all that it
-// took in has been delivered, or has come back to its sender and been delivered
-// there. After half a minute it fails the test.
+// WaitQueueEmpty returns when the server holds no message any more: each has been
+// delivered, or returned to its sender and delivered there. After half a minute it fails
+// the test.
 func (s *PostfixServer) WaitQueueEmpty(t testing.TB) {
 	t.Helper()
 	var queue []string

@@ -41,8 +41,8 @@ type postfixSettings struct {
 	Submission, Submissions uint16
 }
 
-// configure writes everything the server reads and makes the directories it
-// would else be told of by its installation.
+// configure writes all files the server reads and makes the directories that its
+// installation would make.
 func (s *PostfixServer) configure(config PostfixConfig) error {
 	ports, err := freePorts("127.0.0.1", 2)
 	if err != nil {
@@ -89,8 +89,8 @@ func (s *PostfixServer) configure(config PostfixConfig) error {
 		if err := os.WriteFile(filepath.Join(s.dir, name), content, mode); err != nil {
 			return err
 		}
-		// Each program reads a file again and again until it is a second old, lest
-		// somebody is still writing it.
+		// Each program rereads a file until it is a second old, in case it is still being
+		// written.
 		before := time.Now().Add(-time.Minute)
 		if err := errors.Join(
 			os.Chmod(filepath.Join(s.dir, name), mode), // whatever the umask
@@ -102,7 +102,7 @@ func (s *PostfixServer) configure(config PostfixConfig) error {
 	return nil
 }
 
-// refusals writes the table of recipients that are refused.
+// refusals writes the table of refused recipients.
 func refusals(refuse map[string]string) ([]byte, error) {
 	var table bytes.Buffer
 	for _, recipient := range slices.Sorted(maps.Keys(refuse)) {

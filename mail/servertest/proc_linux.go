@@ -14,22 +14,22 @@ import (
 	"time"
 )
 
-// ownSession gives a server a session of its own, by which it can be found whole. The
-// kernel would forget to end it with this process when it changes its user for a
-// moment, as Postfix does; a leash does not.
+// ownSession gives a server its own session, by which all its processes can be found. The
+// kernel forgets to end it with this process if it changes its user for a moment, as
+// Postfix does; a leash does not.
 func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 // leash is a process that ends a server when this process dies without cleaning
 // up.
 type leash struct {
 	cmd  *exec.Cmd
-	held io.Closer // the end of a pipe which nobody else has
+	held io.Closer // the end of a pipe that no other process has
 }
 
 // newLeash ties the server whose first process has this id to this process.
 func newLeash(leader int) (*leash, error) {
 	l := &leash{cmd: exec.Command("/bin/sh", "-c", `read line; kill -s KILL -- "-$1"`, "sh", strconv.Itoa(leader))}
-	// What ends the test from a terminal must not end this.
+	// A signal that ends the test from a terminal must not end this.
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var err error
 	if l.held, err = l.cmd.StdinPipe(); err != nil {
@@ -41,18 +41,18 @@ func newLeash(leader int) (*leash, error) {
 	return l, nil
 }
 
-// release lets the server be. It must come before the server's id can be that of
-// another process. A nil leash is none.
+// release unties the server. It must come before another process can get the server's id. l
+// may be nil.
 func (l *leash) release() {
 	if l == nil {
 		return
 	}
 	_ = l.cmd.Process.Kill()
-	_ = l.cmd.Wait() // also closes the pipe; how a killed process ends is known
+	_ = l.cmd.Wait() // also closes the pipe; the error of a killed process does not matter
 }
 
-// endSession ends every process of the server, which closes done when it has been
-// waited for, and returns when none is left.
+// endSession ends every process of the server, and returns when none is left. done is
+// closed when the server has been waited for.
 func endSession(leader *os.Process, done <-chan struct{}) error {
 	for deadline := time.Now().Add(startTimeout); ; {
 		_ = syscall.Kill(-leader.Pid, syscall.SIGKILL)
@@ -70,8 +70,8 @@ func endSession(leader *os.Process, done <-chan struct{}) error {
 	}
 }
 
-// session lists the names of the running processes in the session or the group
-// of this process. The dead whom nobody has waited for yet are not among them.
+// session lists the names of the running processes in the session or the group of this
+// process. It leaves out zombies.
 func session(leader int) (running []string, err error) {
 	paths, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -97,7 +97,7 @@ func session(leader int) (running []string, err error) {
 	return running, nil
 }
 
-// runAs makes a command run as somebody else, which only root can.
+// runAs makes a command run as another user, which only root can.
 func runAs(cmd *exec.Cmd, o owner) {
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(o.uid), Gid: uint32(o.gid)}}

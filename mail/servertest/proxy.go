@@ -9,29 +9,27 @@ import (
 	"time"
 )
 
-// ProxyOptions says how a proxy treats what passes. The zero value passes
-// everything on at once.
+// ProxyOptions says how a proxy treats traffic. The zero value passes all bytes on at once.
 type ProxyOptions struct {
 	// Latency is the round-trip time the proxy adds: each direction is late by
 	// half of it, without a limit on what is under way. Establishing the
 	// connection is not delayed.
 	Latency time.Duration
-	// Lifetime is asked once for each connection, one call at a time, and says after
-	// how many bytes, in both directions together, the connection is cut as Cut does:
-	// the byte it names still passes. nil means that none is.
+	// Lifetime is asked once for each connection, one call at a time, and says after how
+	// many bytes, in both directions together, the connection is cut as Cut does: the byte
+	// it names still passes. nil means never.
 	Lifetime func() int64
 }
 
-// ProxyStats is what has passed a proxy since it started or was reset.
+// ProxyStats counts a proxy's traffic since it started or was reset.
 type ProxyStats struct {
 	Connections int   // accepted
 	ToServer    int64 // bytes the clients sent
 	ToClient    int64 // bytes passed on to the clients
-	// Flights counts the times a client sent after its connection was made or
-	// after bytes of the server were passed on to it: what it sends then may
-	// answer what it got, so each is a round trip. Bytes that follow without an
-	// answer in between belong to the same flight. With TLS the handshake is
-	// part of the count.
+	// Flights counts the times a client sent after its connection was made or after bytes
+	// of the server were passed on to it: its bytes may then answer the server's, so each
+	// is a round trip. Bytes that follow without an answer in between belong to the same
+	// flight. With TLS the handshake is part of the count.
 	Flights int
 }
 
@@ -78,16 +76,15 @@ func NewProxy(t testing.TB, target string, options ProxyOptions) *Proxy {
 // Addr returns host:port of the proxy.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Stats returns the counts so far. What a client has received is counted in
-// them.
+// Stats returns the counts so far. They include every byte a client has received.
 func (p *Proxy) Stats() ProxyStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stats
 }
 
-// Reset sets the counts to zero and returns what they were. Open connections
-// stay; the next bytes of a client that has been answered begin a flight.
+// Reset sets the counts to zero and returns the old ones. Open connections stay; the next
+// bytes of a client that has been answered begin a flight.
 func (p *Proxy) Reset() ProxyStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,8 +93,8 @@ func (p *Proxy) Reset() ProxyStats {
 	return old
 }
 
-// Cut breaks every open connection as a lost network does: what is under way
-// is gone. New connections are still accepted.
+// Cut breaks every open connection as a lost network does: bytes in transit are lost. New
+// connections are still accepted.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,9 +186,9 @@ type chunk struct {
 	data []byte
 }
 
-// pass carries one direction until its end or the connection's. It counts, with
-// the proxy's lock held, what it has read by received and what it is about to
-// write by sent: before, so that who has the bytes finds them counted.
+// pass carries one direction until its end or the connection's. With the proxy's lock held
+// it counts the bytes it has read by received, and by sent those it will write: before the
+// write, so that the receiver finds them counted.
 func (p *Proxy) pass(c *proxied, to, from *net.TCPConn, received, sent func(n int)) {
 	queue := make(chan chunk, 4096)
 	var reader sync.WaitGroup

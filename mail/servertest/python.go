@@ -13,10 +13,10 @@ import (
 //go:embed read.py
 var readScript string
 
-// PythonMessage is a message as the email package of Python reads it, which shares no
-// code with this project. All that is encoded is decoded.
+// PythonMessage is a message as Python's email package reads it, which shares no code with
+// this project. All text is decoded.
 type PythonMessage struct {
-	Defects    []string    `json:"defects"` // what Python complains of
+	Defects    []string    `json:"defects"` // defects that Python reports
 	Fields     []string    `json:"fields"`  // names, in their order
 	From       [][2]string `json:"from"`    // name and address
 	To         [][2]string `json:"to"`
@@ -28,7 +28,7 @@ type PythonMessage struct {
 	References string      `json:"references"`
 	Charset    string      `json:"charset"`
 	Body       string      `json:"body"`  // flowed text (RFC 3676) is joined
-	Shown      string      `json:"shown"` // as a reader shows it that does not know flowed text
+	Shown      string      `json:"shown"` // as a reader without flowed text shows it
 	Files      []struct {
 		Name        string `json:"name"`
 		Type        string `json:"type"`
@@ -37,7 +37,7 @@ type PythonMessage struct {
 	} `json:"files"`
 }
 
-// Python ends the test as Check does where there is no Python.
+// Python ends the test as Check does if Python is missing.
 func Python(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -51,8 +51,8 @@ func ReadPython(t testing.TB, raw []byte) PythonMessage {
 	return ReadAllPython(t, [][]byte{raw})[0]
 }
 
-// ReadAllPython has one Python read all messages, since to start it takes far longer
-// than to read one. The result has their order.
+// ReadAllPython has one Python process read all messages, since starting it takes far
+// longer than reading one. The result has their order.
 func ReadAllPython(t testing.TB, raw [][]byte) []PythonMessage {
 	t.Helper()
 	Python(t)

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// awaitChange returns when ready says so. It asks at once, and again whenever
-// something comes to be in one of the directories, which must exist, or a file in
-// them grows. It ends with os.ErrDeadlineExceeded after the timeout.
+// awaitChange returns when ready does. It calls ready at once, and again whenever an entry
+// appears in one of the directories, which must exist, or a file in them grows. It ends
+// with os.ErrDeadlineExceeded after the timeout.
 func awaitChange(dirs []string, timeout time.Duration, ready func() (bool, error)) error {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
 	if err != nil {
@@ -27,8 +27,7 @@ func awaitChange(dirs []string, timeout time.Duration, ready func() (bool, error
 	if err := events.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return fmt.Errorf("watch directories: %w", err)
 	}
-	// What happens between the question and the read waits in the queue of
-	// events, so none is missed.
+	// Changes between the call and the read wait in the event queue, so none is missed.
 	for buf := make([]byte, 64<<10); ; {
 		if ok, err := ready(); ok || err != nil {
 			return err

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// awaitChange returns when ready says so. It asks again and again, and ends with
-// os.ErrDeadlineExceeded after the timeout.
+// awaitChange returns when ready does. It polls ready, and ends with os.ErrDeadlineExceeded
+// after the timeout.
 func awaitChange(_ []string, timeout time.Duration, ready func() (bool, error)) error {
 	for deadline := time.Now().Add(timeout); ; time.Sleep(pollInterval) {
 		if ok, err := ready(); ok || err != nil {

@@ -40,8 +40,7 @@ type Position struct {
 // ErrNoCursor is returned for a text that was not sealed with this key.
 var ErrNoCursor = errors.New("not a cursor")
 
-// cursorPurpose keeps a cursor from being taken for anything else that the key
-// seals.
+// cursorPurpose keeps a cursor apart from other data that the key seals.
 const cursorPurpose = "postern search cursor 1"
 
 // cursorMark begins the text form of a cursor. Without it one in 64 would begin with a

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// requestTimeout bounds one request besides its context. It is long: an answer
-	// that nobody waited for may have held the only good refresh token.
+	// requestTimeout bounds one request besides its context. It is long: an answer that
+	// came too late may have held the only good refresh token.
 	requestTimeout = 60 * time.Second
 
 	maxBody       = 1 << 20
@@ -28,7 +28,7 @@ const (
 
 var errElsewhere = errors.New("the address reached is not this machine's own")
 
-// answer is the answer of an endpoint.
+// answer is an endpoint's answer.
 type answer struct {
 	status     int
 	retryAfter time.Duration
@@ -78,7 +78,7 @@ func (c *Config) request(ctx context.Context, address string, form url.Values) (
 	inBody := c.ClientSecret == "" || c.SecretInBody
 	a, err := c.post(ctx, address, form, inBody)
 	var e *Error
-	// Who the client is comes before what it wants, so nothing was spent yet.
+	// The server checks the client before the grant, so no token was spent yet.
 	if !inBody && errors.As(err, &e) && e.Code == "invalid_client" {
 		return c.post(ctx, address, form, true)
 	}
@@ -135,9 +135,9 @@ func (c *Config) post(ctx context.Context, address string, form url.Values, inBo
 	return a, nil
 }
 
-// client is for one request. It keeps no connection, so that none that a server
-// closed meanwhile is met with a request that can be made once only; it follows no
-// redirection, since the form holds secrets that are for this address alone.
+// client is for one request. It keeps no connection: a request that can be made only once
+// must not meet one that the server has closed. It follows no redirection, since the form
+// holds secrets for this address alone.
 //
 // It uses the proxy of the environment (HTTPS_PROXY, NO_PROXY), through which TLS
 // passes unopened; never for this machine, and never without TLS.

@@ -10,7 +10,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// Bounds of what a device authorization answer may ask for (RFC 8628 section 3.2).
+// Bounds of the values in a device authorization answer (RFC 8628 section 3.2).
 const (
 	defaultInterval = 5 * time.Second
 	slowDown        = 5 * time.Second // section 3.5
@@ -20,14 +20,13 @@ const (
 	maxUserCode     = 64
 )
 
-// Device asks a person for consent on any device of theirs (RFC 8628) and returns
-// the refresh token. show is told the address to open and the code to type there,
-// once; it must return soon. Both are printable ASCII, and the address is one that
-// CheckURL accepts.
+// Device asks a person for consent on any device of theirs (RFC 8628) and returns the
+// refresh token. show gets the address to open and the code to type there, once; it must
+// return soon. Both are printable ASCII, and the address is one that CheckURL accepts.
 //
-// It returns when the person has decided, when ctx ends, or when the code has
-// expired, which takes an hour at most. The error is an *Error: KindDenied when the
-// person does not agree, KindExpired when nobody did in time.
+// It returns when the person has decided, when ctx ends, or when the code has expired,
+// which takes an hour at most. The error is an *Error: KindDenied when the person does not
+// agree, KindExpired when no decision came in time.
 //
 // The polling is this package's own: an interval that is not positive makes the one
 // of x/oauth2 panic, a lost answer ends it, and its errors hold the answer.

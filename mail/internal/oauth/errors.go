@@ -80,8 +80,8 @@ func (a *answer) failure() *Error {
 	code, _ := a.text("error")
 	var e *Error
 	switch {
-	// A server in trouble, or one before it, knows nothing of a grant, whatever the
-	// body says; nobody is to be asked for consent again on its word.
+	// A server or proxy in trouble cannot judge a grant, whatever the body says; its word
+	// is no reason to ask a person for consent again.
 	case a.status >= 500 || a.status == http.StatusTooManyRequests || a.status == http.StatusRequestTimeout:
 		e = &Error{Kind: wire.KindUnavailable, Temporary: true, Text: fmt.Sprintf("the provider cannot answer at the moment (status %d)", a.status)}
 	case a.status >= 300 && a.status < 400:
@@ -95,8 +95,8 @@ func (a *answer) failure() *Error {
 	return e
 }
 
-// broken is the failure that a request without an answer means. The texts of
-// net/http repeat what a server sent, so only causes that cannot are kept.
+// broken is the failure of a request without an answer. The texts of net/http repeat what a
+// server sent, so only causes that cannot are kept.
 func broken(ctx context.Context, err error) *Error {
 	e := &Error{Kind: wire.KindConnection, Temporary: true, Text: "the provider could not be reached"}
 	var (

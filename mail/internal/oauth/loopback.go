@@ -19,22 +19,21 @@ import (
 )
 
 const (
-	maxConsent = 15 * time.Minute // how long a person is waited for where ctx sets no end
+	maxConsent = 15 * time.Minute // how long to wait for a person when ctx has no deadline
 	maxCode    = 8 << 10          // of an authorization code
 	goodbye    = 2 * time.Second  // for the browser to take its page
 )
 
-// The pages for a browser. They hold nothing of its request.
+// The pages for a browser. They hold no part of its request.
 const (
 	pageDone  = "Your answer has arrived. You can close this window and go back to the program that sent you here.\n"
 	pageWrong = "This address is for one answer of a consent page only, and this is not it.\n"
 )
 
-// Loopback asks a person for consent in a browser (RFC 8252) and returns the
-// refresh token. show is told the address of the consent page, once, and should
-// open or print it; it must return soon. The provider sends the browser back to a
-// listener on 127.0.0.1 that ends with this call, at the port, or at any free one
-// if that is 0.
+// Loopback asks a person for consent in a browser (RFC 8252) and returns the refresh token.
+// show gets the address of the consent page, once, and should open or print it; it must
+// return soon. The provider sends the browser back to a listener on 127.0.0.1 that ends
+// with this call, at port, or at any free port if that is 0.
 //
 // It returns when the person has decided, when ctx ends, or after 15 minutes. The
 // error is an *Error: KindDenied when the person does not agree.
@@ -56,8 +55,7 @@ func (c *Config) Loopback(ctx context.Context, port uint16, show func(consent st
 		if got.failed != nil {
 			return "", got.failed
 		}
-		// The code is good for a short while and once; the person's patience no longer
-		// counts.
+		// The code is good once and for a short while; the wait for the person is over.
 		return c.first(ctx, url.Values{
 			"grant_type": {"authorization_code"}, "code": {string(got.Code)},
 			"redirect_uri": {b.redirect}, "code_verifier": {verifier},
@@ -67,7 +65,7 @@ func (c *Config) Loopback(ctx context.Context, port uint16, show func(consent st
 	}
 }
 
-// gaveUp is the failure when a wait for a person has ended.
+// gaveUp is the failure when the wait for a person has ended.
 func gaveUp(ctx context.Context) *Error {
 	if ctx.Err() == nil {
 		return &Error{Kind: wire.KindExpired, Text: "nobody decided in time"}
@@ -94,8 +92,8 @@ func (c *Config) consentURL(b *browser, verifier string) string {
 	return endpoint.AuthCodeURL(b.state, options...)
 }
 
-// browser is where a person's browser brings the decision. The first request with
-// the right state is taken, no other.
+// browser receives the decision from a person's browser. Only the first request with the
+// right state counts.
 type browser struct {
 	redirect, host string
 	state          string
@@ -175,7 +173,7 @@ func (b *browser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // read returns the decision that a request brings; ok is false for a request without
 // the right state.
 func (b *browser) read(r *http.Request) (got decision, ok bool) {
-	// Another name for this machine would be a page that somebody else serves.
+	// Another name for this machine could belong to another site's page.
 	if r.Method != http.MethodGet || r.Host != b.host || r.URL.Path != "/" && r.URL.Path != "" {
 		return got, false
 	}

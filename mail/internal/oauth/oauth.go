@@ -2,15 +2,14 @@
 // program needs it: a person's consent through a browser (RFC 8252, with PKCE) or
 // through a device code (RFC 8628), and access tokens from a refresh token.
 //
-// It keeps nothing: it returns the tokens that it gets. No error, and no formatted value of
-// its types, holds a secret, a code, a token or a word of an answer; what an error says is
-// of the package's own making.
+// It stores no tokens: it returns them. No error, and no formatted value of its types,
+// holds a secret, a code, a token or a word of an answer; the package writes its error
+// texts itself.
 //
-// golang.org/x/oauth2 makes the consent address and the PKCE verifier. What is asked
-// of the token endpoint is asked here: that library's errors hold the answer with
-// whatever is in it, its choice of client authentication can send one refresh token
-// twice, which providers that rotate them take for theft, and its device flow ends
-// with the first answer that is lost.
+// golang.org/x/oauth2 makes the consent address and the PKCE verifier. This package makes
+// the token requests itself: that library's errors hold the whole answer, its choice of
+// client authentication can send one refresh token twice, which providers that rotate them
+// take for theft, and its device flow ends with the first lost answer.
 package oauth
 
 import (
@@ -42,8 +41,8 @@ func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 // MarshalText refuses, and so does every encoding that uses it, JSON among them.
 func (Secret) MarshalText() ([]byte, error) { return nil, errors.New("a secret has no text form") }
 
-// Config is a client at an authorization server. Its methods are safe for
-// concurrent use as long as nobody changes it.
+// Config is a client at an authorization server. Its methods are safe for concurrent use as
+// long as it does not change.
 type Config struct {
 	ClientID     string
 	ClientSecret Secret // empty for a public client (RFC 6749 section 2.1)
@@ -52,13 +51,13 @@ type Config struct {
 	DeviceURL    string // needed by Device; empty where the provider has none
 	Scopes       []string
 
-	// LoginHint is the address whose consent is wanted; the provider may offer it to
-	// the person. Empty sends none.
+	// LoginHint is the mail address that needs consent; the provider may offer it to the
+	// person. If empty, it is not sent.
 	LoginHint string
 	// AuthParams go to the consent page besides those of the standard.
 	AuthParams map[string]string
-	// RedirectHost is the host of the redirection URI: 127.0.0.1, which empty means
-	// too, or localhost for a provider that takes nothing else.
+	// RedirectHost is the host of the redirection URI: 127.0.0.1 (also if empty), or
+	// localhost for a provider that accepts only that.
 	RedirectHost string
 	// SecretInBody sends the client secret in the body at once. Otherwise it goes
 	// into the header, which every server must understand (RFC 6749 section 2.3.1),
@@ -71,15 +70,15 @@ type Config struct {
 	wait func(ctx context.Context, d time.Duration) error // nil means a timer
 }
 
-// Google returns the settings of Google for mail. It has no device code: Google
-// grants access to mail through a browser only.
+// Google returns the settings of Google for mail. It has no device flow: Google grants
+// access to mail only through a browser.
 func Google() Config {
 	return Config{
 		AuthURL:  "https://accounts.google.com/o/oauth2/v2/auth",
 		TokenURL: "https://oauth2.googleapis.com/token",
 		Scopes:   []string{"https://mail.google.com/"},
-		// Without the first there is no refresh token; without the second there is
-		// one only the first time a person agrees.
+		// Without the first Google sends no refresh token; without the second it sends one
+		// only the first time a person agrees.
 		AuthParams:   map[string]string{"access_type": "offline", "prompt": "consent"},
 		SecretInBody: true,
 	}
@@ -88,9 +87,9 @@ func Google() Config {
 // tenant is a directory's name, domain or number; it becomes part of a path.
 var tenant = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9.-]{0,252}\z`)
 
-// Microsoft returns the settings of Microsoft for mail. The tenant says whose
-// users may agree; empty means common, which is everybody. One that cannot be a
-// tenant makes a Config that every method refuses.
+// Microsoft returns the settings of Microsoft for mail. The tenant says whose users may
+// agree; empty means common, for all users. An invalid tenant makes a Config that every
+// method refuses.
 func Microsoft(directory string) Config {
 	if directory == "" {
 		directory = "common"
@@ -113,7 +112,7 @@ func Microsoft(directory string) Config {
 	}
 }
 
-// notGraphic reports characters that an address or a user code cannot hold.
+// notGraphic reports a character that an address or a user code cannot hold.
 func notGraphic(r rune) bool { return r <= ' ' || r > '~' }
 
 // check reports a Config that cannot be used. need are the addresses besides the

@@ -19,19 +19,18 @@ const (
 // Token is the answer of the token endpoint.
 type Token struct {
 	Access Secret
-	// Life is how long Access is good, counted from before it was asked for; zero
-	// where the provider did not say, and at most a day.
+	// Life is how long Access is good, counted from before the request; zero where the
+	// provider did not say, and at most a day.
 	Life time.Duration
 	// Rotated is the refresh token to use from now on; empty where the one that was
 	// sent stays good (RFC 6749 section 6).
 	Rotated Secret
 }
 
-// Refresh gets an access token for a refresh token. The request can be made once
-// only where the provider rotates: then the refresh token is spent when this
-// returns, and the Token's Rotated takes its place, which it also holds when there
-// is an error besides because nothing else in the answer can be used. The error is
-// an *Error.
+// Refresh gets an access token for a refresh token. If the provider rotates refresh tokens,
+// the request can be made only once: the refresh token is then spent, and the Token's
+// Rotated replaces it. Rotated is also set when an error says that the rest of the answer
+// cannot be used. The error is an *Error.
 func (c *Config) Refresh(ctx context.Context, refresh Secret) (Token, error) {
 	if err := c.check(nil); err != nil {
 		return Token{}, err
@@ -50,7 +49,7 @@ func (c *Config) Refresh(ctx context.Context, refresh Secret) (Token, error) {
 	return t, err
 }
 
-// first gets the refresh token that a consent is for.
+// first gets the refresh token for a consent.
 func (c *Config) first(ctx context.Context, form url.Values) (Secret, error) {
 	a, err := c.request(ctx, c.TokenURL, form)
 	if err != nil {
@@ -66,9 +65,8 @@ func (c *Config) first(ctx context.Context, form url.Values) (Secret, error) {
 	return t.Rotated, nil
 }
 
-// token reads a successful answer (RFC 6749 section 5.1). The refresh token is read
-// first and by itself: it may be the only one that is good, whatever is wrong with
-// the rest.
+// token reads a successful answer (RFC 6749 section 5.1). The refresh token is read first
+// and by itself: it may be the only good one, even if the rest is invalid.
 func (a *answer) token() (t Token, err error) {
 	rotated, ok := a.text("refresh_token")
 	if !ok || len(rotated) > maxToken || strings.ContainsFunc(rotated, func(r rune) bool { return r < ' ' || r > '~' }) {

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Bounded is a connection on which the server may send only so much, and which ends
-// for one reason: the first there is. It is safe for concurrent use; one goroutine
-// may read at a time.
+// Bounded is a connection on which the server may send only so many bytes, and which ends
+// for one reason: the first. It is safe for concurrent use; one goroutine may read at a
+// time.
 type Bounded struct {
 	raw net.Conn // closing it ends everything at once, also in the middle of TLS
 
 	mu    sync.Mutex
 	conn  net.Conn // raw, or TLS over it
 	left  int64    // bytes the server may still send
-	over  error    // the reason the connection ends where it sends more
+	over  error    // the reason to end the connection if it sends more
 	cause error    // the first reason the connection ended; nil while it lives
 }
 
-// Bound puts bounds on a connection: so many bytes, and the reason it ends for when
-// the server sends more.
+// Bound limits a connection to most bytes; over is the reason it ends for if the server
+// sends more.
 func Bound(c net.Conn, most int64, over error) *Bounded {
 	b := &Bounded{raw: c, conn: c, left: most, over: over}
 	if t, ok := c.(*tls.Conn); ok {
@@ -67,8 +67,8 @@ func (b *Bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Send writes p at once, within the time given. An error says nothing of how much
-// of it has left.
+// Send writes p at once, within the time given. After an error, any part of p may have
+// left.
 func (b *Bounded) Send(p []byte, within time.Duration) error {
 	b.mu.Lock()
 	conn, cause := b.conn, b.cause
@@ -93,12 +93,12 @@ func (b *Bounded) Until(ctx context.Context) (stop func()) {
 	off := context.AfterFunc(ctx, func() { _ = b.End(ctx.Err()) })
 	return func() {
 		if !off() && ctx.Err() != nil {
-			_ = b.End(ctx.Err()) // it is being done, or has been
+			_ = b.End(ctx.Err()) // it is closing or closed
 		}
 	}
 }
 
-// End closes the connection for a reason, and returns the first that there was.
+// End closes the connection for a reason, and returns the first reason given.
 func (b *Bounded) End(cause error) error {
 	b.mu.Lock()
 	if b.cause == nil {

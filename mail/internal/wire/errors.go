@@ -24,21 +24,21 @@ const (
 	KindTimeout     Kind = "timeout"     // a deadline passed, or the server fell silent
 	KindCanceled    Kind = "canceled"    // the caller gave up
 	KindClosed      Kind = "closed"      // the connection was ended, by the server or by this side
-	KindProtocol    Kind = "protocol"    // the server said something that makes no sense, or out of turn; or this side would have
+	KindProtocol    Kind = "protocol"    // the server sent an invalid or untimely line; or this side would have
 	KindRefused     Kind = "refused"     // the server refused
 	KindLimit       Kind = "limit"       // the server sent more than the limits allow
 	KindInvalid     Kind = "invalid"     // the caller's input cannot be used
 	KindUnsupported Kind = "unsupported" // the server lacks an extension that is needed
-	KindTooLarge    Kind = "too_large"   // the server takes no message of this size
+	KindTooLarge    Kind = "too_large"   // the message is too large for the server
 
 	// Of an OAuth 2.0 provider.
 	KindConsent     Kind = "consent"     // the person's consent is not accepted (any more): they must be asked again
-	KindDenied      Kind = "denied"      // the person, or somebody who decides for them, said no
-	KindExpired     Kind = "expired"     // nobody decided in time
+	KindDenied      Kind = "denied"      // the person, or an administrator, refused
+	KindExpired     Kind = "expired"     // no decision came in time
 	KindUnavailable Kind = "unavailable" // the provider cannot answer at the moment
 )
 
-// The stages that every connection has. Each protocol names its own besides.
+// The stages of every connection. Each protocol adds its own.
 const (
 	StageConnect  = "connect"
 	StageTLS      = "tls"
@@ -46,8 +46,8 @@ const (
 	StageAuth     = "auth"
 )
 
-// Error is a failure of a connection to a mail server. It holds no secret and nothing
-// of a message.
+// Error is a failure of a connection to a mail server. It holds no secret and no part of a
+// message.
 type Error struct {
 	Stage string // the step that failed
 	Kind  Kind
@@ -58,7 +58,7 @@ type Error struct {
 	Permanent bool
 	// OutOfStep says that the connection can no longer be used.
 	OutOfStep bool
-	// Newer says of a refused login that there is a newer credential, so that it is
+	// Newer says that a newer credential exists than the refused one, so that the login is
 	// worth one more try on a new connection.
 	Newer bool
 	Err   error // the cause; may be nil
@@ -93,7 +93,7 @@ func WorthRetry(err error) bool {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Cause is a reason to end a connection that knows its kind.
+// Cause is a reason to end a connection, with its kind.
 func Cause(kind Kind, text string) error { return &cause{kind, text} }
 
 type cause struct {
@@ -104,8 +104,8 @@ type cause struct {
 // Error implements error.
 func (c *cause) Error() string { return c.text }
 
-// KindOf returns the kind of what ended a connection: that of a Cause, else of the
-// network, of TLS or of a context; KindConnection where it is nothing known.
+// KindOf returns the kind of the error that ended a connection: that of a Cause, else of
+// the network, TLS or a context; KindConnection for any other.
 func KindOf(err error) Kind {
 	var (
 		known  *cause

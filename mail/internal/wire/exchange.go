@@ -15,14 +15,14 @@ var (
 	errEndless   = Cause(KindProtocol, "the server's challenges do not end")
 )
 
-// Exchange is one login by SASL on its way, with its messages in base64.
+// Exchange is one SASL login in progress, with its messages in base64.
 type Exchange struct {
-	// Whole says that the command holds all that the client has to say where the
-	// login is accepted.
+	// Whole says that the command holds every message the client sends in a login that is
+	// accepted.
 	Whole bool
 
 	client     sasl.Client
-	first      []byte // the first message, where it waits to be asked for
+	first      []byte // the first message, if it waits for the server's request
 	challenges int
 }
 
@@ -46,8 +46,8 @@ func Begin(client sasl.Client, verb string, room int) (x *Exchange, command stri
 	return x, command, nil
 }
 
-// Answer returns the answer to a challenge; * gives up, and the server refuses. The
-// error knows its kind, and holds nothing of the challenge.
+// Answer returns the answer to a challenge; * gives up, and the server refuses. The error
+// has its kind, and holds no part of the challenge.
 func (x *Exchange) Answer(challenge string) (string, error) {
 	if x.challenges++; x.challenges > maxChallenges {
 		return "", errEndless

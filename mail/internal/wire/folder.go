@@ -11,8 +11,8 @@ import (
 // 1,024 bytes.
 const MaxFolderChars = 256
 
-// CheckFolder reports why a name cannot be a folder's: a client could send some of
-// these as they are. nil means that it can be one.
+// CheckFolder reports why a folder cannot have this name, although a client could send some
+// such names; nil means that it can.
 func CheckFolder(name string) error {
 	switch {
 	case name == "":

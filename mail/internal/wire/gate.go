@@ -6,16 +6,15 @@ import (
 	"sync"
 )
 
-// Gate lets so many connections be open at once. One counts from before it is
-// dialled until either side closes it, so that a new one is not begun before the
-// old one is gone. It is safe for concurrent use.
+// Gate limits how many connections are open at once. One counts from before it is dialled
+// until either side closes it, so that a new one does not begin before the old one is gone.
+// It is safe for concurrent use.
 type Gate struct{ places chan struct{} }
 
 // NewGate makes a Gate for n connections, at least one.
 func NewGate(n int) *Gate { return &Gate{make(chan struct{}, max(n, 1))} }
 
-// enter waits for a place; leave gives it back, at the first call. A nil Gate has
-// room for everybody.
+// enter waits for a place; the first call of leave gives it back. A nil Gate has no limit.
 func (g *Gate) enter(ctx context.Context) (leave func(), err error) {
 	if g == nil {
 		return func() {}, nil

@@ -10,13 +10,13 @@ import (
 // Login says how to log in, to any protocol's server.
 type Login struct {
 	Username string
-	// Credential returns what to log in with. It is called once for each login,
-	// and what it returns is kept no longer.
+	// Credential returns the credential for a login. It is called once for each login, and
+	// the credential is not kept longer.
 	Credential func(ctx context.Context) (Credential, error)
-	// Refused tells that a server did not accept what Credential returned, and
-	// reports whether Credential would now return something newer, so that the
-	// login is worth one more try on a new connection. nil means it would not.
-	// It may be called on any goroutine and must not wait for the network.
+	// Refused says that a server did not accept the result of Credential, and reports
+	// whether Credential would now return something newer, so that the login is worth one
+	// more try on a new connection. A nil func means no. It may be called on any goroutine
+	// and must not wait for the network.
 	Refused func(ctx context.Context, c Credential) bool
 }
 
@@ -59,15 +59,15 @@ func checkUser(name string) error {
 	return nil
 }
 
-// Newer reports whether there is a newer credential than one that a server refused, so
+// Newer reports whether a newer credential exists than the one that a server refused, so
 // that the login is worth one more try.
 func (l *Login) Newer(ctx context.Context, refused Credential) bool {
 	return l.Refused != nil && ctx.Err() == nil && l.Refused(ctx, refused)
 }
 
-// Check reports a credential that must not be sent: a control character in it could
-// end the command or the field it stands in, and none or both of its secrets say
-// nothing of what is meant. The error holds nothing of the credential.
+// Check reports a credential that must not be sent: a control character in it could end its
+// command or field, and exactly one of its secrets must be set. The error holds no part of
+// the credential.
 func (c *Credential) Check() error {
 	switch {
 	case c.Password == "" && c.Token == "":

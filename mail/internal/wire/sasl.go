@@ -7,29 +7,28 @@ import (
 	"github.com/emersion/go-sasl"
 )
 
-// XOAuth2 is the name of the mechanism that Google and Microsoft had for access
-// tokens before OAUTHBEARER; they offer it alone to this day.
+// XOAuth2 is the mechanism that Google and Microsoft had for access tokens before
+// OAUTHBEARER; some of their servers still offer only it.
 const XOAuth2 = "XOAUTH2"
 
-// ErrNoMechanism is returned by SASL for a server that offers no mechanism for the
-// kind of credential there is.
+// ErrNoMechanism is returned by SASL if the server offers no mechanism for this kind of
+// credential.
 var ErrNoMechanism = errors.New("server offers no way to log in")
 
-// noMechanism says which kind it was.
+// noMechanism names that kind.
 type noMechanism string
 
 func (e noMechanism) Error() string        { return ErrNoMechanism.Error() + " with " + string(e) }
 func (e noMechanism) Is(target error) bool { return target == ErrNoMechanism }
 
-// SASL returns a client for one login, of the best mechanism there is for the
-// credential: PLAIN, then LOGIN for a password; OAUTHBEARER, then XOAUTH2 for a
-// token. A token never leaves as a password, nor a password as a token. offered
-// reports whether the server has a mechanism, given in upper case. Nothing that
-// fails here has been sent: a credential or user name that must not be, or the
-// error matches ErrNoMechanism.
+// SASL returns a client for one login, with the best offered mechanism for the credential:
+// PLAIN, then LOGIN for a password; OAUTHBEARER, then XOAUTH2 for a token. A token never
+// leaves as a password, nor a password as a token. offered reports whether the server has a
+// mechanism, given in upper case. It fails before any byte is sent: for a credential or
+// user name that must not be sent, or with an error that matches ErrNoMechanism.
 //
-// A server that does not accept a token says why in a challenge before it refuses;
-// the clients answer that as they have to, and keep nothing of it.
+// A server that does not accept a token says why in a challenge before it refuses; the
+// clients send the required answer and do not keep the challenge.
 func SASL(offered func(mechanism string) bool, username string, c Credential) (sasl.Client, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -55,7 +54,7 @@ func SASL(offered func(mechanism string) bool, username string, c Credential) (s
 	return nil, noMechanism("a password")
 }
 
-// token is a mechanism whose first message is all the client has to say.
+// token is a mechanism in which the client sends one message.
 type token struct {
 	mechanism string
 	first     string
@@ -65,8 +64,8 @@ type token struct {
 // Start implements sasl.Client.
 func (t *token) Start() (string, []byte, error) { return t.mechanism, []byte(t.first), nil }
 
-// Next implements sasl.Client. The server's data is not looked at: it has just
-// been sent a token, and could say it again.
+// Next implements sasl.Client. The server's data is ignored: it has just got a token, and
+// could repeat it.
 func (t *token) Next([]byte) ([]byte, error) { return []byte(t.last), nil }
 
 // bearer is OAUTHBEARER (RFC 7628). The library's own client gives up at the
@@ -77,9 +76,9 @@ func bearer(username, secret string) sasl.Client {
 	return &token{mechanism: sasl.OAuthBearer, first: "n,a=" + name + ",\x01auth=Bearer " + secret + "\x01\x01", last: "\x01"}
 }
 
-// loginClient is LOGIN, which has no standard. Servers differ in whether they take
-// the name with the command and in what they call the fields, which the library's
-// client depends on; they do not differ in the order they ask in.
+// loginClient is LOGIN, which has no standard. Servers differ in whether they take the name
+// with the command and in what they call the fields, which the library's client depends on;
+// they all ask in the same order.
 type loginClient struct{ left []string }
 
 // Start implements sasl.Client.

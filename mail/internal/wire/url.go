@@ -8,9 +8,9 @@ import (
 
 const maxURL = 2048
 
-// CheckURL reports an address that secrets must not be sent to: anything but
-// https, except plain http to this machine by its very form. A user name and a
-// fragment have no place in it (RFC 6749 sections 3.1 and 3.2).
+// CheckURL refuses an address that secrets must not be sent to: any but https, or plain
+// http to a loopback host (see Loopback). A user name or a fragment is not allowed (RFC
+// 6749 sections 3.1 and 3.2).
 func CheckURL(address string) error {
 	u, err := url.Parse(address)
 	switch {

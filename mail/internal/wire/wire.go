@@ -1,5 +1,5 @@
-// Package wire is what every connection to a mail server has in common: reaching
-// it, protecting it, and making a server's words fit for a person.
+// Package wire is the common part of all connections to mail servers: connecting, TLS, and
+// making a server's words fit for a person.
 //
 // It knows no protocol; only the wires below package mail use it.
 package wire
@@ -22,9 +22,8 @@ import (
 // Security is how a connection is protected.
 type Security string
 
-// The ways to protect a connection: TLS from the first byte, an upgrade before
-// login, nothing. Plaintext is refused for any host that is not this machine by
-// its very form.
+// The ways to protect a connection: TLS from the first byte, an upgrade before login, or
+// plaintext, which is refused for any host that is not loopback (see Loopback).
 const (
 	TLS       Security = "tls"
 	StartTLS  Security = "starttls"
@@ -45,7 +44,7 @@ type Target struct {
 	Security   Security
 	RootCAs    *x509.CertPool // nil means the system's
 	ServerName string         // name the certificate must carry; empty means Host
-	Gate       *Gate          // bounds the connections there are; nil means none
+	Gate       *Gate          // limits the open connections; nil means no limit
 	Login      Login
 
 	Connect  time.Duration // TCP, and each handshake of TLS; 0 means DefaultConnect
@@ -67,8 +66,8 @@ var (
 	errSecurity  = errors.New("connection security is not known")
 )
 
-// check reports a target that must not be connected to: one without TLS that is not
-// this machine, one whose security is not known, or one that nobody can log in to.
+// check refuses a target that must not be connected to: one without TLS that is not
+// loopback, one of unknown Security, or one with an invalid Login.
 func (t *Target) check() error {
 	switch {
 	case t.Host == "" || t.Port == 0:
@@ -132,8 +131,7 @@ func Protect(ctx context.Context, t Target, raw net.Conn) (*tls.Conn, error) {
 	return conn, nil
 }
 
-// unreached is the failure to connect. The end of the context is its reason, if it
-// has ended.
+// unreached is the failure to connect. If the context has ended, that is the reason.
 func unreached(ctx context.Context, stage string, err error) *Error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
@@ -144,13 +142,13 @@ func unreached(ctx context.Context, stage string, err error) *Error {
 	case e.Kind == KindCertificate:
 		e.Permanent = true
 	case stage == StageTLS && e.Kind == KindConnection && (!errors.As(err, &op) || op.Op == "remote error" || op.Op == "local error"):
-		e.Kind = KindProtocol // over what the server is: no connection was lost
+		e.Kind = KindProtocol // about the server's identity: no connection was lost
 	}
 	return e
 }
 
-// Loopback judges by the form of the host, so that nothing a resolver says can
-// permit plaintext. Connect checks the address it reached besides.
+// Loopback judges by the form of the host, so that a resolver cannot permit plaintext.
+// Connect also checks the address it reached.
 func Loopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -162,7 +160,7 @@ func Loopback(host string) bool {
 // MaxServerText bounds what Clean keeps, in characters.
 const MaxServerText = 256
 
-// Clean makes a server's words fit for a person: one line without what nobody sees, at
+// Clean makes a server's words fit for a person: one line without invisible characters, at
 // most MaxServerText characters.
 func Clean(s string) string {
 	s, _ = plain.Head(plain.Line(s), MaxServerText)

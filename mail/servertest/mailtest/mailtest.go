@@ -1,5 +1,5 @@
-// Package mailtest is what the tests of mail/mailbox and mail/outbox share: a directory
-// in memory, mailboxes on real and on in-memory servers, and messages to put there.
+// Package mailtest is shared by the tests of mail/mailbox and mail/outbox: a directory in
+// memory, mailboxes on real and on in-memory servers, and messages for them.
 package mailtest
 
 import (
@@ -60,7 +60,7 @@ type Endpoint struct {
 	Name  string
 	Host  string
 	Port  uint16
-	root  string // what the names of folders beside INBOX begin with
+	root  string // prefix of the names of folders other than INBOX
 	Admin func(t testing.TB, user string) *imapclient.Client
 }
 
@@ -187,7 +187,7 @@ func (l Letter) bytes() []byte {
 	return b.Bytes()
 }
 
-// In is what the server calls a folder that a test calls by a plain name.
+// In returns the server's name for a folder's plain name.
 func (b *Box) In(folder string) string {
 	if b.Root == "" || strings.EqualFold(folder, "INBOX") || strings.HasPrefix(folder, b.Root) {
 		return folder
@@ -195,8 +195,8 @@ func (b *Box) In(folder string) string {
 	return b.Root + strings.ReplaceAll(folder, "/", ".")
 }
 
-// Again does something twice when the server says that the fault was its own, as
-// Dovecot does when it looks at a folder that somebody is removing.
+// Again repeats do once when the server reports a fault of its own, as Dovecot does when a
+// folder is being removed.
 func (b *Box) Again(do func() error) error {
 	err := do()
 	var refused *imap.Error
@@ -273,8 +273,7 @@ func WantKind(t testing.TB, err error, kind mail.Kind) *mail.Error {
 	return e
 }
 
-// Renewable are Credentials that have one token after the other: the next one when
-// one was refused.
+// Renewable are Credentials with several tokens: after a refusal the next one.
 type Renewable struct {
 	Mu       sync.Mutex
 	Tokens   []string

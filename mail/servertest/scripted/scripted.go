@@ -1,7 +1,6 @@
-// Package scripted has what the tests of connections to mail servers share: servers
-// whose every word a test decides, a login, and a check that no goroutine is left
-// over. It stands outside like any server and knows none of the wires; real servers
-// are in package servertest.
+// Package scripted is shared by the tests of connections to mail servers: scripted servers,
+// a login, and a check that no goroutine is left over. Like any server it imports none of
+// the wires; real servers are in package servertest.
 package scripted
 
 import (
@@ -84,7 +83,7 @@ func (s *Server) Accepted() int {
 	return len(s.conns)
 }
 
-// HangUp closes the nth connection, counted from 1.
+// HangUp closes the nth connection, from 1.
 func (s *Server) HangUp(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +105,8 @@ func WithToken(token string) wire.Login {
 	return wire.Login{Username: "ann", Credential: func(context.Context) (wire.Credential, error) { return wire.Credential{Token: token}, nil }}
 }
 
-// Renewing logs in as ann with the tokens given, one after the other as servers refuse
-// them, and with the last one for good. told counts the refusals.
+// Renewing logs in as ann with the tokens in turn, the next one after each refusal, and
+// keeps the last one. told counts the refusals.
 func Renewing(tokens ...string) (login wire.Login, told func() int) {
 	var mu sync.Mutex
 	refusals := 0
@@ -131,17 +130,17 @@ func Renewing(tokens ...string) (login wire.Login, told func() int) {
 	return login, func() int { mu.Lock(); defer mu.Unlock(); return refusals }
 }
 
-// Conn is one connection of a Server. Its methods end the script quietly when the
-// client has gone.
+// Conn is one connection of a Server. Its methods end the script silently when the client
+// has gone.
 type Conn struct {
 	net.Conn
 	Lines *bufio.Reader // what the client says
-	N     int           // which connection of its server it is, from 1
+	N     int           // number of the connection, from 1
 }
 
 type gone struct{}
 
-// Send writes a text as it is.
+// Send writes a text unchanged.
 func (c *Conn) Send(text string) {
 	if _, err := io.WriteString(c.Conn, text); err != nil {
 		panic(gone{})
@@ -157,7 +156,7 @@ func (c *Conn) Line() string {
 	return strings.TrimRight(l, "\r\n")
 }
 
-// OneWrite reads what arrives at once. Nothing may have been read ahead.
+// OneWrite reads the bytes that arrive at once. Lines may not have read ahead.
 func (c *Conn) OneWrite() string {
 	buf := make([]byte, 8192)
 	n, err := c.Read(buf)
@@ -193,7 +192,7 @@ func OverTLS(leaf tls.Certificate, run func(c *Conn)) func(c *Conn) {
 	}
 }
 
-// Authority makes an authority for certificates.
+// Authority makes a certificate authority.
 func Authority(t testing.TB) *servertest.CA {
 	t.Helper()
 	ca, err := servertest.NewCA()
@@ -203,8 +202,8 @@ func Authority(t testing.TB) *servertest.CA {
 	return ca
 }
 
-// Leaf makes a certificate. A zero end means a day from now, and no hosts mean those
-// of loopback.
+// Leaf makes a certificate. A zero end means a day from now; without hosts it is for
+// loopback.
 func Leaf(t testing.TB, ca *servertest.CA, end time.Time, hosts ...string) tls.Certificate {
 	t.Helper()
 	leaf, err := ca.Leaf(servertest.LeafOptions{Hosts: hosts, NotAfter: end})
@@ -237,9 +236,8 @@ func (c *Conn) Examine() {
 	c.Send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 4] n\r\n" + tag + " OK [READ-ONLY] done\r\n")
 }
 
-// AnswerIMAP is the script of a server that accepts the login and answers each
-// command as a test says, TAG in it standing for the command's tag. An empty answer
-// ends the connection.
+// AnswerIMAP is the script of a server that accepts the login and answers each command as a
+// test says; TAG stands for the command's tag. An empty answer ends the connection.
 func AnswerIMAP(caps string, answer func(command string) string) func(c *Conn) {
 	return func(c *Conn) {
 		c.Greet(caps)

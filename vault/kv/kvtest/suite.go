@@ -105,7 +105,7 @@ func order(t *testing.T, open func() kv.Engine) {
 		check(tx, left)
 		return nil
 	})
-	// And where nothing is left but what comes then.
+	// And where only the later records are left.
 	do(t, e, true, func(tx kv.Tx) error {
 		for record, err := range kv.Each(tx, "b", kv.Range{}) {
 			if err := errors.Join(err, tx.Delete("b", record.Key)); err != nil {
@@ -148,7 +148,7 @@ func wholeOrNothing(t *testing.T, open func() kv.Engine) {
 	if _, err := e.Transact(t.Context(), false, func(tx kv.Tx) error { return tx.Put("b", []byte("z"), nil) }); err == nil {
 		t.Error("a transaction that reads can write")
 	}
-	// An error of the engine keeps everything from being committed, also where it is overlooked.
+	// After an error of the engine no change is committed, even if fn ignores the error.
 	if _, err := e.Transact(t.Context(), true, func(tx kv.Tx) error {
 		_ = tx.Put("b", []byte("overlooked"), nil)
 		_ = tx.Put("b", nil, nil)
