@@ -185,7 +185,7 @@ func TestPutAndRemoveLeaveTheRestAlone(t *testing.T) {
 				if removed, err := c.Remove(path, "postern"); err != nil || removed || textOf(t, path) != text {
 					t.Errorf("removed twice: %t, %v", removed, err)
 				}
-				// Without the backup, too, whatever is not white space is as it was.
+				// Without the backup, too, everything but white space is unchanged.
 				c.mustPut(t, path, readOnly)
 				if err := os.Remove(path + ".postern-backup"); err != nil {
 					t.Fatal(err)
@@ -227,7 +227,7 @@ func kept(t testing.TB, before, after string) {
 	if at < len(b) {
 		t.Errorf("something is lost from %q on in\n%s", b[at:], after)
 	}
-	// Comments and line ends are somebody's.
+	// Comments and line ends belong to the person.
 	for _, line := range strings.SplitAfter(before, "\n") {
 		if trimmed := strings.TrimSpace(line); strings.HasPrefix(trimmed, "//") || strings.HasPrefix(trimmed, "#") {
 			if !strings.Contains(after, strings.TrimRight(line, "\r\n")) {
@@ -299,7 +299,7 @@ func TestPutMakesTheFileAndRemoveRemovesIt(t *testing.T) {
 	}
 }
 
-// What cannot be read, or is somebody else's, stays as it is.
+// Unreadable files and other programs' entries stay unchanged.
 func TestWhatIsNotUnderstoodIsLeftAlone(t *testing.T) {
 	for name, c := range map[string]struct{ client, text, said string }{
 		"malformed":            {"claude-code", `{"mcpServers": {`, "not valid JSON"},
@@ -371,7 +371,7 @@ func TestNamesThatNeedQuotes(t *testing.T) {
 	}
 }
 
-// A link stays a link, and what is write-protected is not written.
+// A link stays a link, and a write-protected file is not written.
 func TestLinksAndProtectionAreKept(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links and modes are another matter there")
@@ -413,13 +413,13 @@ func TestLinksAndProtectionAreKept(t *testing.T) {
 	if !strings.Contains(textOf(t, target), program) {
 		t.Error(textOf(t, target))
 	}
-	// A directory is no file.
+	// A directory is not a file.
 	if _, err := c.Put(filepath.Dir(path), "postern", sample()); !errors.Is(err, errNotRegular) {
 		t.Errorf("%v", err)
 	}
 }
 
-// What a person added to an entry is theirs.
+// A person's additions to an entry stay.
 func TestWhatAPersonAddedToTheEntryIsKept(t *testing.T) {
 	for _, c := range clients {
 		path := place(t, c)
@@ -459,7 +459,7 @@ func TestOnlyWhatDiffersInAnEntryIsChanged(t *testing.T) {
       "type": "stdio",
       // mine
       "command": "/opt/postern/postern", // the program
-      "args": [ARGS], // what it may do
+      "args": [ARGS], // its rights
       "timeout": 1, /* of seconds */
       "env": {
         // where the vault is
@@ -491,7 +491,7 @@ func TestOnlyWhatDiffersInAnEntryIsChanged(t *testing.T) {
 	if changed, err := c.Put(path, "postern", e); changed || err != nil || textOf(t, path) != same {
 		t.Errorf("changed is %t: %v\n%s", changed, err, textOf(t, path))
 	}
-	// What is missing is added, in its order.
+	// Missing members are added, in their order.
 	path = place(t, c, "{\n  \"servers\": {\n    \"postern\": {\n      // mine\n      \"command\": \"postern\",\n      \"args\": [\"serve\"]\n    }\n  }\n}\n")
 	c.mustPut(t, path, sample())
 	now := textOf(t, path)
@@ -568,7 +568,7 @@ func TestNamesAreThoseOfClients(t *testing.T) {
 	if c, ok := Named("emacs"); ok || c.Name != "" || len(Names()) != len(clients) {
 		t.Errorf("%+v, %t, %v", c, ok, Names())
 	}
-	// What is pasted into any other client is what Claude Desktop has.
+	// The text to paste into any other client is that of Claude Desktop.
 	if Paste("postern", sample()) != named(t, "claude-desktop").Paste("postern", sample()) {
 		t.Error(Paste("postern", sample()))
 	}
