@@ -138,7 +138,7 @@ func TestWhatOthersWroteStandsBehindAMark(t *testing.T) {
 	}
 }
 
-// Rows of a table are as wide as the window at most, whatever is in them.
+// Rows of a table are as wide as the window at most, with any content.
 func TestListsFitTheWindow(t *testing.T) {
 	for _, s := range []string{"plain text that is rather long and goes on", strings.Repeat("漢字", 60), strings.Repeat("👩‍👩‍👧‍👦", 40), strings.Repeat("e\u0301", 90), "🏳️‍🌈 flag"} {
 		for _, path := range []string{"mail list", "mail thread"} {
@@ -159,7 +159,7 @@ func TestListsFitTheWindow(t *testing.T) {
 	}
 }
 
-// What cannot be drawn as an answer is a line of text all the same, or nothing.
+// Output that is not an answer is drawn as a line of text, or not at all.
 func TestEnvelopesThatSayNothing(t *testing.T) {
 	for envelope, want := range map[string]string{
 		"": "\n", "no \x1b[2J JSON\n\xff": "no [2J JSON\ufffd\n", "[1]": "[1]\n", `{"success":true,`: "{\"success\":true,\n", "{}": "", `{"success":false,"error":"x"}`: "",
