@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// roles are what this test's program does when its first argument says so.
+// roles are the behaviours of this test's program, by its first argument.
 var roles = map[string]func(args []string) int{
 	"say":  func(args []string) int { fmt.Print(strings.Join(args, "\n")); return 0 },
 	"echo": func([]string) int { _, _ = io.Copy(os.Stdout, os.Stdin); return 0 },
