@@ -172,7 +172,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Whose address tells where its mail is, nobody is asked about.
+// An address that names its provider causes no queries.
 func TestKnownProvidersAreAskedNothing(t *testing.T) {
 	w := &world{}
 	f := w.finder(t)
@@ -203,7 +203,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// Who never answers costs the time that there is and nothing of what the others said.
+// A silent source costs the whole time, but no answer of the others.
 func TestSlowOnesCostTheirOwnAnswerAlone(t *testing.T) {
 	w := &world{srv: map[string][]*net.SRV{"imaps.example.org": srv("imap.example.org", 993)}, web: map[string]http.HandlerFunc{
 		"autoconfig.example.org/mail/config-v1.1.xml": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}}

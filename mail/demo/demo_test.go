@@ -161,7 +161,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// must ends the test at an error of what it needs.
+// must ends the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -116,7 +116,7 @@ func TestExamineChangesNothing(t *testing.T) {
 	if after := everyFlag(t, c); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("flags changed:\n%v\n%v", before, after)
 	}
-	// Somebody else marks it; CLOSE of the read-only session must not expunge.
+	// Another session marks it; CLOSE of the read-only session must not expunge.
 	writer := login(t, s)
 	open(t, writer, "INBOX", false)
 	must(t, writer.Store(first, deleted, nil).Close())

@@ -172,7 +172,7 @@ func TestFilledFieldIsShownWhereItStands(t *testing.T) {
 	}
 }
 
-// The same text comes out of whatever a writer makes of the file.
+// Files of different writers give the same text.
 func TestTextSurvivesRewriting(t *testing.T) {
 	api.DisableConfigDir()
 	original := manyPages(typeset(72, 700, "page one", "line two"), typeset(72, 700, "page two"))
@@ -269,7 +269,7 @@ func TestTextIsCutAtTheBound(t *testing.T) {
 	}
 }
 
-// What leads back to itself ends.
+// Loops end.
 func TestLoopsEnd(t *testing.T) {
 	page := "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources 5 0 R >>"
 	for name, test := range map[string]struct {

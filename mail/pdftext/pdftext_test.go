@@ -22,7 +22,7 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/model"
 )
 
-// What the test binary does instead of its tests when its first argument says so.
+// Roles of the test binary instead of its tests, by its first argument.
 const childVerb = "pdftext-child"
 
 var childVerbs = map[string]func(args []string) int{
@@ -110,7 +110,7 @@ func TestRunnerSaysWhyThereIsNoText(t *testing.T) {
 			if !errors.Is(err, test.want) || text != "" {
 				t.Errorf("got %q, %v, want %v", text, err, test.want)
 			}
-			// What goes off goes off in the child.
+			// Only the child crashes.
 			runtime.ReadMemStats(&after)
 			if grown := after.TotalAlloc - before.TotalAlloc; grown > 2<<20 {
 				t.Errorf("%d bytes allocated for a PDF of %d", grown, len(test.pdf))
@@ -178,7 +178,7 @@ func TestRunnerEndsWhatTakesTooLong(t *testing.T) {
 	}
 }
 
-// The bounds that Child sets hold for whatever runs in it, without the parent.
+// The bounds that Child sets hold for any code in it, without the parent.
 func TestChildBoundsItself(t *testing.T) {
 	for _, test := range []struct {
 		verb string
@@ -273,7 +273,7 @@ func flood() int {
 	}
 }
 
-// A child that does not keep to what it was told is no danger to its parent.
+// A child that ignores its arguments cannot harm its parent.
 func TestRunnerTakesNoMoreThanItAskedFor(t *testing.T) {
 	r := &Runner{Command: command(t, "pdftext-flood")}
 	text, truncated, err := r.Text(t.Context(), []byte("x"), 1000)

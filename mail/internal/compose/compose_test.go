@@ -87,7 +87,7 @@ func TestBuiltMessagesAreTheGoldenOnesAndReadBack(t *testing.T) {
 	}
 }
 
-// What is refused is named by its field and not repeated.
+// A refusal names the field and does not repeat the value.
 func TestBuildRefusesAndNamesTheField(t *testing.T) {
 	const secret = "hunter2"
 	crowd := func(addrs []Address) []Address { return slices.Repeat(addrs, 400) }
@@ -125,7 +125,7 @@ func TestBuildRefusesAndNamesTheField(t *testing.T) {
 		}
 		for _, s := range test.with {
 			m := sample()
-			build(t, m) // what is spoiled was good
+			build(t, m) // the message was valid before
 			test.spoil(m, s)
 			b, err := Build(m)
 			var f *FieldError
@@ -228,7 +228,7 @@ func TestDates(t *testing.T) {
 	}
 }
 
-// must ends the test at an error of what it needs.
+// must ends the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// vocabulary is what strings are made of that trouble a writer of messages.
+// vocabulary holds parts of strings that trouble a writer of messages.
 var vocabulary = []string{" ", " ", " ", "  ", "word", "a", "ü", "é", "会議", "протокол", "👨‍👩‍👧", "🇩🇪", "e\u0301", "क्\u200dष", "\u00a0", "\u3000",
 	"=?", "?=", "=?utf-8?q?x?=", "=", "_", "?", ",", ";", ":", "\"", "\\", "(", ")", "<", ">", "@", "[", "]", ".", "..", "-- ", "'", "%", "*", "/",
 	"From ", ">", "> ", ">> ", "Re: ", "ａ", "\ufffd", "https://example.org/a_very_long_link/that/is/longer/than/a/line/of/a/header?and=a&query=string"}
 
-// bodyVocabulary is what only a text may hold.
+// bodyVocabulary holds the parts that only a text may have.
 var bodyVocabulary = append([]string{"\n", "\n", "\r\n", "\r", "\t", "\f", "\u200b", "\u202e", "\n> ", "\n-- \n", "\nFrom ", "\n "}, vocabulary...)
 
 func text(r *rand.Rand, from []string, most int) string {

@@ -18,7 +18,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
-// received is what a reader made of a message.
+// received is a message as a reader read it.
 type received struct {
 	From, To, CC, BCC []Address
 	Subject           string
@@ -30,7 +30,7 @@ type received struct {
 	Files             []Attachment
 }
 
-// want is what every reader must make of m.
+// want returns the message that every reader must read in m.
 func want(m *Message) received {
 	names := func(list []Address) (out []Address) {
 		for _, a := range list {
@@ -334,7 +334,7 @@ func readOwn(t *testing.T, raw []byte) (r received, flowed bool) {
 	return r, flowed
 }
 
-// build builds m, proves what checkBuilt does, and returns the result.
+// build builds m, checks it with checkBuilt, and returns the result.
 func build(t *testing.T, m *Message) *Built {
 	t.Helper()
 	b, err := Build(m)

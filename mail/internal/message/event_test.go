@@ -36,7 +36,7 @@ func TestEventTimes(t *testing.T) {
 	for _, tc := range readTable[struct {
 		Name       string
 		Lines      []string
-		Start, End string // RFC 3339; "" for none
+		Start, End string // RFC 3339; "" when zero
 		AllDay     bool
 	}](t, "event_time") {
 		t.Run(tc.Name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func stamp(t time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// What is broken costs itself and nothing else.
+// A broken line loses only itself.
 func TestBrokenCalendars(t *testing.T) {
 	for _, tc := range []struct {
 		name, text, want string // summaries

@@ -222,7 +222,7 @@ func TestNewTextBelowLongHistory(t *testing.T) {
 	}
 }
 
-// A prefix that holds as much new text as is asked for gives what the whole gives.
+// A prefix with enough new text gives the same result as the whole.
 func TestPrefixGivesTheSame(t *testing.T) {
 	answer := strings.Repeat("This is what I think of it. ", 10)
 	for _, a := range append([]string{"-----Original Message-----"}, attributions...) {

@@ -202,7 +202,7 @@ func FuzzThreads(f *testing.F) {
 				group[i] = n
 			}
 		}
-		// Who names another that is here is in one conversation with it.
+		// A message is in one conversation with those it names.
 		for i, a := range nodes {
 			for j, b := range nodes {
 				if b.ID != "" && slices.Contains(a.References, b.ID) && group[i] != group[j] {

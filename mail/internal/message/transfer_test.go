@@ -71,7 +71,7 @@ func TestDecodeBodyOfAPrefixIsAPrefix(t *testing.T) {
 	}
 }
 
-// The output is never longer than the input, whatever the input is.
+// The output is never longer than the input, for any input.
 func TestDecodeBodyDoesNotGrow(t *testing.T) {
 	const size = 1 << 17
 	for name, unit := range map[string]string{

@@ -102,7 +102,7 @@ func TestAddressStringQuotesOnlyWhereNeeded(t *testing.T) {
 	}
 }
 
-// What String writes is read back as the same one address.
+// The text of String is read back as the same single address.
 func TestAddressStringIsReadBack(t *testing.T) {
 	for _, a := range []Address{
 		{"Ann Lee", "ann@example.org"},
