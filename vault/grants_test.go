@@ -66,7 +66,7 @@ func TestATokenOpensItsGrantAndNothingElseDoes(t *testing.T) {
 	}
 }
 
-// What one process grants or ends holds in every other at once.
+// A grant made or ended by one process holds in every other at once.
 func TestAGrantEndsEverywhereAtOnce(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	at := time.Now().Add(time.Hour)

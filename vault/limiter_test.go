@@ -19,7 +19,7 @@ func TestASmallLimitHoldsInEveryWindow(t *testing.T) {
 	at := clock{epoch}
 	_, v := newVault(t, &Options{Now: at.now})
 	var taken []time.Time
-	// Somebody who tries every 100 s for five hours, at most 5 an hour.
+	// A caller tries every 100 s for five hours, at most 5 an hour.
 	for range 180 {
 		wait := take(t, v, "agent sends", 5, time.Hour)
 		if wait == 0 {
@@ -99,7 +99,7 @@ func TestAClockSetBackDelaysOneWindowAtMost(t *testing.T) {
 			if wait <= 0 || wait > time.Minute {
 				t.Fatalf("wait %v, want up to a minute", wait)
 			}
-			// Who asks meanwhile does not make it longer.
+			// Further calls meanwhile do not make it longer.
 			for range 3 {
 				at.at = at.at.Add(20 * time.Second)
 				if left := take(t, v, "k", limit, time.Minute); left > max(wait-20*time.Second, 0) {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// Who runs the tests may have a vault of their own.
+	// The person who runs the tests may have a vault.
 	for _, name := range []string{AdminKeyVar, AgentKeyVar, "POSTERN_DB"} {
 		for _, form := range []string{"", "_FILE", "_COMMAND"} {
 			_ = os.Unsetenv(name + form)
@@ -46,7 +46,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// wantErr checks that an error matches another, and says of what it is.
+// wantErr checks that an error matches another, and names its subject.
 func wantErr(t testing.TB, err, want error, what string, args ...any) {
 	t.Helper()
 	if !errors.Is(err, want) {

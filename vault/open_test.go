@@ -124,7 +124,7 @@ func TestRolesFollowTheKeys(t *testing.T) {
 			t.Errorf("%s: Admin() = %v, want %v", name, v.Admin(), c.admin)
 		}
 	}
-	// The admin slot has no fallback to the agent's and the agent's none to the admin's.
+	// Neither slot falls back to the other.
 	for name, keys := range map[string]Keys{
 		"agent key as admin":              {Admin: k.Agent},
 		"admin key as agent":              {Agent: k.Admin},

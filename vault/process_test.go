@@ -29,7 +29,7 @@ const (
 	turns   = 8
 )
 
-// runRole is what the test binary does as one of those processes.
+// runRole runs the test binary as one of those processes.
 func runRole(role string) error {
 	switch role {
 	case "print-key":
@@ -243,7 +243,7 @@ func TestAKilledWriterLosesNothingItAcknowledged(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatalf("the writer ended by itself: %v: %s", err, errOut.String())
 		}
-		// What it still said was acknowledged too; a line it did not finish was not.
+		// Its last complete lines were acknowledged too; an unfinished line was not.
 		for lines.Scan() {
 			acknowledged = append(acknowledged, lines.Text())
 		}

@@ -152,7 +152,7 @@ func TestAnAnswerLostWithItsProcessNeedsANewConsent(t *testing.T) {
 	r.mu.Unlock()
 	cmd := process(t, "refresher", path, r.URL, k.Agent)
 	must(t, cmd.Start())
-	<-r.arrived // rotated, and nobody knows yet
+	<-r.arrived // rotated, but the vault does not have it yet
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	r.mu.Lock()

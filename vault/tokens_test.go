@@ -266,7 +266,7 @@ func TestAnExchangeThatTheAdminOvertakesKeepsNothing(t *testing.T) {
 	}
 }
 
-// A changed client secret is no reason to lose the token that is on its way.
+// A changed client secret must not lose the token that is on its way.
 func TestAnExchangeOutlivesAnEditOfTheClientSecret(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	addOAuth(t, admin, "work", "old", "r0")

@@ -164,7 +164,7 @@ func TestWhatWasNotConfirmedComesBack(t *testing.T) {
 	if subjects(again.Messages) != "0" {
 		t.Fatalf("came back: %q", subjects(again.Messages))
 	}
-	// The first reader was only slow. What the second took stays the second's.
+	// The first reader was only slow. The second reader keeps its messages.
 	must(t, v.Confirm(t.Context(), "p:b", first.Claim))
 	must(t, v.Confirm(t.Context(), "p:b", first.Claim))
 	if s := statusOf(t, v, "p:b"); s.Unread != 0 {

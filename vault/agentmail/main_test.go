@@ -68,7 +68,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// wantErr checks that an error matches another, and says of what it is.
+// wantErr checks that an error matches another, and names its subject.
 func wantErr(t testing.TB, err, want error, what string, args ...any) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -182,7 +182,7 @@ func (t countingTx) Scan(bucket string, r kv.Range, limit int) ([]kv.Record, err
 	return t.Tx.Scan(bucket, r, limit)
 }
 
-// tollOf counts what use takes of a mailbox.
+// tollOf counts the cost of use.
 func tollOf(v *testBox, use func()) toll {
 	s := &countingStore{Store: v.store}
 	v.store = s

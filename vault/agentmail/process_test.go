@@ -108,7 +108,7 @@ func correspond(ctx context.Context, v *testBox) error {
 	}
 }
 
-// ledger is what correspondents said they sent and read.
+// ledger holds the messages that correspondents reported as sent and read.
 type ledger struct {
 	mu   sync.Mutex
 	sent map[string][2]string      // by id: sender and recipient
@@ -142,7 +142,7 @@ func (l *ledger) take(r io.Reader, done func()) {
 	}
 }
 
-// audit compares what was read with what should have been.
+// audit compares the messages read with those sent.
 func (l *ledger) audit(t *testing.T, again bool) {
 	t.Helper()
 	lost, twice, foreign, readings := 0, 0, 0, 0
@@ -262,7 +262,7 @@ func TestKilledCorrespondentsLoseNothing(t *testing.T) {
 					}
 				}
 				_ = cmd.Process.Kill()
-				// What it still said before it died counts.
+				// Its output before it died counts.
 				book.take(io.MultiReader(&said, limited), func() {})
 				_ = in.Close()
 				if err := cmd.Wait(); cmd.ProcessState.Exited() && runtime.GOOS != "windows" {
@@ -296,7 +296,7 @@ func TestKilledCorrespondentsLoseNothing(t *testing.T) {
 	must(t, v.Check(t.Context()))
 }
 
-// announce is what a process does that sends one message to everyone.
+// announce is the process role that sends one message to everyone.
 func announce(ctx context.Context, v *testBox) error {
 	_, err := v.Send(ctx, Message{Sender: identity(0), Recipient: Everyone})
 	return err

@@ -40,7 +40,7 @@ func TestAWaitThatIsGivenUp(t *testing.T) {
 			must(t, holder.Unlock())
 			must(t, transact(t.Context()))
 		}
-		must(t, holder.Lock()) // nobody keeps it
+		must(t, holder.Lock()) // it is free again
 		must(t, holder.Close())
 	}
 }
