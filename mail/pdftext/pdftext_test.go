@@ -110,7 +110,7 @@ func TestRunnerSaysWhyThereIsNoText(t *testing.T) {
 			if !errors.Is(err, test.want) || text != "" {
 				t.Errorf("got %q, %v, want %v", text, err, test.want)
 			}
-			// Only the child crashes.
+			// The cost of the file stays in the child.
 			runtime.ReadMemStats(&after)
 			if grown := after.TotalAlloc - before.TotalAlloc; grown > 2<<20 {
 				t.Errorf("%d bytes allocated for a PDF of %d", grown, len(test.pdf))
