@@ -146,10 +146,10 @@ func (d *Deps) file(ctx context.Context, name string, limit int64) ([]byte, erro
 		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The files are too large.", Err: err,
 			Hint: fmt.Sprintf("A message takes files of %d MiB together, and a text of %d MiB.", maxFileBytes>>20, maxBodyFile>>20)}
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &discovery.Fault{Code: discovery.NotFound, Message: fmt.Sprintf("There is no file %q in the attachment directory.", name), Err: err,
+		return nil, &discovery.Fault{Code: discovery.NotFound, Message: fmt.Sprintf("There is no file %q in the attachment directory.", plain.Clip(name, 200)), Err: err,
 			Hint: "'mail attachment --save NAME' puts files there; give the name with its directories, relative to that directory."}
 	}
-	return nil, &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf("The file %q could not be read: %s.", name, fileReason(err)), Err: err,
+	return nil, &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf("The file %q could not be read: %s.", plain.Clip(name, 200), fileReason(err)), Err: err,
 		Hint: "Name a regular file below the attachment directory, and check its permissions."}
 }
 

@@ -34,8 +34,8 @@ func Test004_5_HelpersThatFail(t *testing.T) {
 		"floods stderr":   {"yes " + canary + " 2>/dev/null | head -c 10000000 >&2; exit 2", "AUTH_FAILED", "failed (status 2)", 0},
 		"nothing":         {"echo " + canary + " >&2", "CONFIG_ERROR", "printed no password", 0},
 		"an empty line":   {"echo; echo " + canary, "CONFIG_ERROR", "printed no password", 0},
-		"binary":          {`printf '` + canary + `\001\377\376\n'`, "CONFIG_ERROR", "is no password", 0},
-		"killed":          {"echo " + canary + "; kill -9 $$", "AUTH_FAILED", "did not come to its end", 0},
+		"binary":          {`printf '` + canary + `\001\377\376\n'`, "CONFIG_ERROR", "is not a password", 0},
+		"killed":          {"echo " + canary + "; kill -9 $$", "AUTH_FAILED", "did not end properly", 0},
 		"wrong password":  {"echo " + canary, "AUTH_FAILED", "did not accept the login", 1},
 		"hangs":           {"echo " + canary + "; sleep 1000", "TIMEOUT", "did not answer in time", 0},
 		"hangs in a lock": {"trap '' TERM INT HUP; echo " + canary + "; sleep 1000 & wait", "TIMEOUT", "did not answer in time", 0},
@@ -61,7 +61,7 @@ func Test004_5_HelpersThatFail(t *testing.T) {
 				if a.Success || string(a.Error.Code) != test.code || !strings.Contains(a.Error.Message, test.says) || a.Error.Hint == "" {
 					t.Errorf("%s: %s", line, a.raw)
 				}
-				if test.code != "TIMEOUT" && !strings.Contains(a.Error.Hint, "start it again") {
+				if test.code != "TIMEOUT" && !strings.Contains(strings.ToLower(a.Error.Hint), "restart this server") {
 					t.Errorf("%s does not say to start again: %s", line, a.raw)
 				}
 				for _, v := range finds("the answer to "+line, a.raw, canary) {
@@ -168,7 +168,7 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 		}
 		// Not so where it is and as whom it logs in: that was settled at the start.
 		works(t, program(t, v.environment(true), "account", "edit", o.Account, "--username", "somebody"))
-		if a := envelope(t, session, "mail list"); a.Error.Code != "CONFIG_ERROR" || !strings.Contains(a.Error.Hint, "start it again") {
+		if a := envelope(t, session, "mail list"); a.Error.Code != "CONFIG_ERROR" || !strings.Contains(strings.ToLower(a.Error.Hint), "restart this server") {
 			t.Errorf("another user: %s", a.raw)
 		}
 		ended(t, session)
