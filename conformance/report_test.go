@@ -159,6 +159,7 @@ func commanded(answers map[string]string, tell func(string)) *Pipe {
 // TestNothingIsCarriedOutThatIsNotKnownToBeHarmless has a server with a command that
 // changes things, and looks at everything it is sent.
 func TestNothingIsCarriedOutThatIsNotKnownToBeHarmless(t *testing.T) {
+	t.Parallel()
 	answers := map[string]string{
 		"help":        `{"success":true,"data":{"commands":[{"name":"wipe","description":"d"}]}}`,
 		"help wipe":   `{"success":true,"data":{"command":"wipe","description":"d","arguments":[{"name":"--n","type":"integer","description":"d","default":3,"short":"-n"},{"name":"--all","type":"flag","description":"d"},{"name":"target","type":"string","required":true,"description":"d"}],"examples":["wipe disk --n 2"]}}`,

@@ -98,6 +98,7 @@ func TestAuditEntriesAreBounded(t *testing.T) {
 // file and no key, and as an agent who can seal records but whose forged entry
 // must still fit the chain.
 func TestVerifyAuditFinds(t *testing.T) {
+	t.Parallel()
 	raw := func(fn func(b *bolt.Bucket) error) func(*testing.T, *Vault) {
 		return func(t *testing.T, agent *Vault) {
 			rawUpdate(t, agent, func(tx *bolt.Tx) error { return fn(tx.Bucket([]byte(bucketAudit))) })
@@ -184,6 +185,7 @@ func TestALogThatLostItsEndsIsNotWrittenOver(t *testing.T) {
 }
 
 func TestPurgingKeepsTheChainCheckable(t *testing.T) {
+	t.Parallel()
 	at := clock{epoch}
 	admin, agent := newVault(t, &Options{Now: at.now})
 	must(t, admin.SetSetting(t.Context(), "audit_retention_days", "10"))

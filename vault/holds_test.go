@@ -14,6 +14,7 @@ import (
 // TestNothingPassesThatWouldNotWithoutHolds has processes take and record at random, on
 // one clock, and lets the rule judge every event that passed, one after another.
 func TestNothingPassesThatWouldNotWithoutHolds(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	dice := rand.New(rand.NewPCG(seed, 1))

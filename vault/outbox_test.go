@@ -45,6 +45,7 @@ func randomMessage(n int) []byte {
 }
 
 func TestOutboxKeepsMessagesOfEveryLength(t *testing.T) {
+	t.Parallel()
 	_, v := newVault(t, nil)
 	for i, n := range []int{0, 1, outboxChunk - 1, outboxChunk, outboxChunk + 1, 3 * outboxChunk, size(35, 3) << 20} {
 		want := randomMessage(n)
@@ -250,6 +251,7 @@ func TestOutboxForgetsWhatEndedLongAgoAndNothingElse(t *testing.T) {
 }
 
 func TestOutboxDamageIsNoticed(t *testing.T) {
+	t.Parallel()
 	at := func(bucket string, fn func(*bolt.Bucket) error) func(*bolt.Tx) error {
 		return func(tx *bolt.Tx) error { return fn(tx.Bucket([]byte(statePrefix + bucket))) }
 	}

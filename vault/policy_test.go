@@ -22,6 +22,7 @@ import (
 // by an agent that has the policy cached, by one that begins afresh, and by the
 // admin, who must not sign it either.
 func TestAnAgentCannotForgePolicy(t *testing.T) {
+	t.Parallel()
 	swapHost := func(a *mail.Account) { a.IMAP.Host = "evil.example" }
 	for name, forgery := range map[string]func(t *testing.T, admin, agent *Vault){
 		"host":          rewrite("work", swapHost),

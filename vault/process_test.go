@@ -180,6 +180,7 @@ func counter(t testing.TB, v *Vault) (n, records uint64) {
 }
 
 func TestProcessesAtOnceLoseNothing(t *testing.T) {
+	t.Parallel()
 	path, k := newVaultFile(t)
 	admin := mustOpen(t, path, k, nil)
 	mustAdd(t, admin, "work")
@@ -222,6 +223,7 @@ func TestProcessesAtOnceLoseNothing(t *testing.T) {
 // TestAKilledWriterLosesNothingItAcknowledged kills a process that writes without
 // a pause, many times over on one file.
 func TestAKilledWriterLosesNothingItAcknowledged(t *testing.T) {
+	t.Parallel()
 	path, k := newVaultFile(t)
 	v := mustOpen(t, path, k, nil)
 	var acknowledged []string

@@ -32,6 +32,7 @@ func TestSeenStateIsKeptPerFolder(t *testing.T) {
 }
 
 func TestAcksOfManyAtOnceAreAllKept(t *testing.T) {
+	t.Parallel()
 	_, v := newVault(t, nil)
 	must(t, v.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { s.Begin("m", 1, 0, true); return nil }))
 	var wg sync.WaitGroup

@@ -22,6 +22,7 @@ func (e stateEngine) Transact(ctx context.Context, write bool, fn func(kv.Tx) er
 }
 
 func TestStateIsAsAnEngineKeepsIt(t *testing.T) {
+	t.Parallel()
 	kvtest.Run(t, func(t *testing.T) func() kv.Engine {
 		path, k := newVaultFile(t)
 		return func() kv.Engine {

@@ -42,6 +42,7 @@ func logInOnce(ctx context.Context, v *Vault, name string) (err error) {
 // a grant back when a refresh token comes twice: consent, vault, and the access
 // tokens of many processes and goroutines.
 func TestProcessesLogInWithOneConsent(t *testing.T) {
+	t.Parallel()
 	path, k := newVaultFile(t)
 	admin := mustOpen(t, path, k, nil)
 	s := servertest.OAuth(t, servertest.OAuthConfig{Clients: []servertest.OAuthClient{{ID: "client", Secret: "client secret"}}})

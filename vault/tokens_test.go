@@ -345,6 +345,7 @@ func TestTheTokenLockIsPrivateAndRegular(t *testing.T) {
 }
 
 func TestAWaitForATokenEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	admin, agent := newVault(t, nil)
 	addOAuth(t, admin, "work", "", "r0")
 	addOAuth(t, admin, "other", "", "o0")

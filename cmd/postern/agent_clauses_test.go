@@ -12,6 +12,7 @@ import (
 
 // TestTheDefaultLimitIsTwenty is the command contract of read, and AC19.
 func TestTheDefaultLimitIsTwenty(t *testing.T) {
+	t.Parallel()
 	throughBothDoors(t, func(d *door) {
 		root := d.send("p:a", "p:b", "0")
 		v := d.open(time.Now)

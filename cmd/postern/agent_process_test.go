@@ -93,6 +93,7 @@ func processDoorAt(t testing.TB, path string, env ...string) *door {
 // TestAWaitingReadHoldsUpNobody sends a waiting read over MCP and then, on the same
 // connection, what it waits for.
 func TestAWaitingReadHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	c := serving(t, v)
 	const waiting = 70 // more than may be at work at once
@@ -153,6 +154,7 @@ func TestAnAnswerThatNobodyTookIsUnread(t *testing.T) {
 
 // TestFirstUsesAtOnceMakeOneMailbox starts the first processes together.
 func TestFirstUsesAtOnceMakeOneMailbox(t *testing.T) {
+	t.Parallel()
 	d := doorOf(t, asProcess)
 	processes := 8
 	if testing.Short() {

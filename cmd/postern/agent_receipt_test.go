@@ -36,6 +36,7 @@ func waitUnread(t testing.TB, v *vault.Vault, agent string, want int) {
 // client is gone when it does. Once the lease is over the message is unread, and after
 // an answer that got through it is not.
 func TestOverMCPWhatWasNotWrittenIsUnreadAgain(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("pipes differ here")
 	}
@@ -92,6 +93,7 @@ func TestOverMCPWhatWasNotWrittenIsUnreadAgain(t *testing.T) {
 // TestAWaitThatIsGivenUpTakesNothing cancels a waiting read over MCP, and ends waiting
 // processes by signals. What comes afterwards is unread.
 func TestAWaitThatIsGivenUpTakesNothing(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no such signals here")
 	}
@@ -163,6 +165,7 @@ func waitForCommand(t testing.TB, v testVault) {
 
 // TestTwoServersShareOneInbox reads through both at once: each message comes once.
 func TestTwoServersShareOneInbox(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	now := v.opened(t, 0)
 	const messages = 60

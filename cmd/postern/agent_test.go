@@ -19,6 +19,7 @@ import (
 )
 
 func TestAC01To04Describe(t *testing.T) {
+	t.Parallel()
 	throughBothDoors(t, func(d *door) {
 		whole := d.ok(nil, "describe")
 		want := []string{"name", "description", "usage", "storage", "agent_identity", "content_routing", "invariants", "commands"}
@@ -67,6 +68,7 @@ func TestAC04DescribeMakesNoFile(t *testing.T) {
 }
 
 func TestAC05To13Send(t *testing.T) {
+	t.Parallel()
 	uuid4 := regexp.MustCompile(`\A[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\z`)
 	throughBothDoors(t, func(d *door) {
 		raw := d.ok(nil, "send", "--from", "p:a", "--to", "p:b", "--subject", "")
@@ -123,6 +125,7 @@ func TestAC05To13Send(t *testing.T) {
 }
 
 func TestAC14To19Read(t *testing.T) {
+	t.Parallel()
 	throughBothDoors(t, func(d *door) {
 		d.send("p:a", "p:b", "a1")
 		d.send("p:b", "p:a", "b1")
@@ -155,6 +158,7 @@ func TestAC14To19Read(t *testing.T) {
 }
 
 func TestAC20To22ThreadsAndWhatReadingMarks(t *testing.T) {
+	t.Parallel()
 	throughBothDoors(t, func(d *door) {
 		root := d.send("p:a", "p:b", "root")
 		left := d.send("p:b", "p:a", "left", "--reply-to", root.id())
@@ -232,6 +236,7 @@ func TestAC23And24Fields(t *testing.T) {
 }
 
 func TestAC25To28Ack(t *testing.T) {
+	t.Parallel()
 	throughBothDoors(t, func(d *door) {
 		direct, everyone := d.send("p:a", "p:b", "direct"), d.send("p:a", "*", "all")
 		raw := d.ok(nil, "ack", "p:b", strings.ToUpper(direct.id()))
@@ -262,6 +267,7 @@ func TestAC25To28Ack(t *testing.T) {
 }
 
 func TestAC29To33Status(t *testing.T) {
+	t.Parallel()
 	throughBothDoors(t, func(d *door) {
 		if out := d.ok(nil, "status"); strings.TrimSpace(string(out)) != "[]" {
 			d.Errorf("without mail: %s", out)
@@ -357,6 +363,7 @@ func TestAC37And38TheFileIsMadeWhereItIsNamed(t *testing.T) {
 
 // TestAC38TheKeysOfTheEnvironmentAreUsedAndNoOthers fails closed.
 func TestAC38TheKeysOfTheEnvironmentAreUsedAndNoOthers(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	d := processDoor(t, "POSTERN_KEY="+v.text[1], "POSTERN_ADMIN_KEY="+v.text[0])
 	d.send("p:a", "p:b", "x")
@@ -395,6 +402,7 @@ func TestAC38TheKeysOfTheEnvironmentAreUsedAndNoOthers(t *testing.T) {
 }
 
 func TestAC39IdentitiesAreMatchedWhole(t *testing.T) {
+	t.Parallel()
 	throughBothDoors(t, func(d *door) {
 		for _, bad := range []string{"", "a", "a:", ":b", "A:b", "a:B", "a:b:c", "-a:b", "a:-b", "a b:c", "a_b:c", "é:b", "proj:a\n", "\nproj:a", "*", "**"} {
 			d.fails(2, "send", "--from="+bad, "--to", "p:b", "--subject", "x")
@@ -414,6 +422,7 @@ func TestAC39IdentitiesAreMatchedWhole(t *testing.T) {
 }
 
 func TestAC40ControlCharactersAreRefused(t *testing.T) {
+	t.Parallel()
 	throughBothDoors(t, func(d *door) {
 		for _, c := range []string{"\x01", "\x08", "\x0b", "\x0c", "\x1b", "\x1f"} {
 			d.fails(2, "send", "--from", "p:a", "--to", "p:b", "--subject", "x"+c)
@@ -429,6 +438,7 @@ func TestAC40ControlCharactersAreRefused(t *testing.T) {
 }
 
 func TestAC41RefsAreAnArrayOfStrings(t *testing.T) {
+	t.Parallel()
 	throughBothDoors(t, func(d *door) {
 		for _, bad := range []string{"", "{}", "[1]", "[null]", "null", `"a"`, `["a"`, `["a"]x`, `["a"] ["b"]`, `[["a"]]`, "a,b"} {
 			d.fails(2, "send", "--from", "p:a", "--to", "p:b", "--subject", "x", "--refs="+bad)
@@ -442,6 +452,7 @@ func TestAC41RefsAreAnArrayOfStrings(t *testing.T) {
 }
 
 func TestAC42And43TheBareProcessSpeaksJSONAlone(t *testing.T) {
+	t.Parallel()
 	d := doorOf(t, asProcess)
 	raw := d.ok(nil, "send", "--from", "p:a", "--to", "p:b", "--subject", "é <&> \U0001f468\u200d\U0001f467 \u2028", "--body", "\u009b\u007f")
 	if text := string(raw); !strings.Contains(text, "é <&> \U0001f468\u200d\U0001f467 \u2028") || !strings.HasPrefix(text, "{\n  \"id\": \"") || !strings.HasSuffix(text, "\n}\n") {

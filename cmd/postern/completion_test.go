@@ -99,6 +99,8 @@ func TestEveryVerbTellsItsFlags(t *testing.T) {
 
 // The printed script, in a bash that asks the program itself.
 func TestCompletionInBash(t *testing.T) {
+	slow(t, "TestCompletionInAShell")
+	t.Parallel()
 	bash, err := exec.LookPath("bash")
 	switch {
 	case runtime.GOOS == "windows" || err != nil && os.Getenv(servertest.RequireServers) == "":

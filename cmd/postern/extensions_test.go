@@ -196,6 +196,7 @@ func TestAnExtensionGetsNoKey(t *testing.T) {
 
 // TestABrokenExtensionStopsNothing shows where a person hears of it.
 func TestABrokenExtensionStopsNothing(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	dir := contactsBeside(t, v, false)
 	at := filepath.Join(dir, "x-broken")

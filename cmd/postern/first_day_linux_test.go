@@ -17,6 +17,7 @@ const down = "\x1b[B"
 // A person's first day, on one terminal after the other: from an address to rules, to
 // the mail, to a message that leaves when it has been looked at.
 func TestAFirstDay(t *testing.T) {
+	slow(t, "TestInitOnATerminal")
 	s := newStation(t)
 	x := s.onTerminal(t, nil, "init")
 	for _, step := range []step{

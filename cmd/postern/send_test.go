@@ -92,6 +92,7 @@ const lunch = "mail send --to 'Ann Lee <ann@example.com>' --bcc bob@example.com 
 // TestAPersonDecidesInTheirClient goes all the way: an agent's client, the gateway,
 // the vault and a submission server.
 func TestAPersonDecidesInTheirClient(t *testing.T) {
+	t.Parallel()
 	for _, era := range []string{"2025-11-25", "2026-07-28"} {
 		for action, want := range map[string]struct {
 			code, state string

@@ -138,6 +138,7 @@ func counts() {
 }
 
 func TestWhatAProgramPrintsWrongIsAnError(t *testing.T) {
+	t.Parallel()
 	for does, want := range map[string]string{
 		"silence": "not one JSON value", "two": "not one JSON value", "trailing": "not one JSON value", "text": "not one JSON value",
 		"utf8": "not valid UTF-8", "huge": "a number", "digits": "a number", "deep": "nests deeper", "abyss": "not one JSON value", "twice": "member names", "proto": "member names",
@@ -158,6 +159,7 @@ func TestWhatAProgramPrintsWrongIsAnError(t *testing.T) {
 }
 
 func TestWhatAProgramPrintsRightIsTheAnswer(t *testing.T) {
+	t.Parallel()
 	for does, want := range map[string]string{
 		"babble": `{"ok":true}`, "null": "null", "surrogate": "{\"a\":\"x\ufffdy\"}", "deaf": `{"ok":true}`, "almost": `"` + strings.Repeat("x", 240<<10) + `"`,
 		"steer": "{\"a\":\"a[31mbcdef\\tg\\nhié\u0644\\u200c\u0645👩\\u200d💻❤\ufe0fj\"}",
@@ -170,6 +172,7 @@ func TestWhatAProgramPrintsRightIsTheAnswer(t *testing.T) {
 }
 
 func TestAProgramsOwnErrorIsPassedOn(t *testing.T) {
+	t.Parallel()
 	const usual = "Run 'help x-it' for its arguments."
 	for does, want := range map[string][3]string{
 		"failjson":  {"NOT_FOUND", "Nobody is here.", "Look elsewhere."},
@@ -349,6 +352,7 @@ func TestAProgramGetsItsArgumentsAndNoSecret(t *testing.T) {
 
 // TestManyAtOnce shows that all are answered and that few run at a time.
 func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
 	howMany := 100
 	if testing.Short() {
 		howMany = 20

@@ -98,6 +98,7 @@ func TestAManifestSaysTheEffect(t *testing.T) {
 
 // TestABrokenExtensionIsLeftOutAlone puts each beside a whole one.
 func TestABrokenExtensionIsLeftOutAlone(t *testing.T) {
+	t.Parallel()
 	manifest := func(change ...string) string {
 		return strings.NewReplacer(change...).Replace(manifestOf("x-bad", "does-trap", "read"))
 	}
@@ -217,6 +218,7 @@ func TestNamesOfDirectories(t *testing.T) {
 // TestTooManyExtensionsLeaveTheOthersWhole includes schemas that together would not
 // fit into an answer.
 func TestTooManyExtensionsLeaveTheOthersWhole(t *testing.T) {
+	t.Parallel()
 	dir := directory(t)
 	for i := range maxExtensions + 2 {
 		name := fmt.Sprintf("x-%02d", i)

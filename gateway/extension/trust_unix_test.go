@@ -17,6 +17,7 @@ import (
 
 // TestWhatOthersCanChangeIsNotUsed spoils one thing at a time.
 func TestWhatOthersCanChangeIsNotUsed(t *testing.T) {
+	t.Parallel()
 	chmod := func(path string, mode fs.FileMode) error { return os.Chmod(path, mode) }
 	replace := func(path, target string) error {
 		if err := os.Rename(path, path+".moved"); err != nil {

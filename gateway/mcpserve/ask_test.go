@@ -56,6 +56,7 @@ func scoped(valid func(context.Context) error) gateway.Principal {
 }
 
 func TestAPersonIsAsked(t *testing.T) {
+	t.Parallel()
 	const unanswered = "ann true not_answered APPROVAL_REQUIRED"
 	for name, c := range map[string]struct {
 		answer      mcp.ElicitResult

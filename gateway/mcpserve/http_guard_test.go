@@ -302,6 +302,7 @@ func TestRequestsAreBounded(t *testing.T) {
 }
 
 func TestBodiesAndHeadersAreBounded(t *testing.T) {
+	t.Parallel()
 	s := serveOn(t, whoAndWhat, HTTPOptions{})
 	for name, c := range map[string]struct {
 		size    int
@@ -372,6 +373,7 @@ func TestBodiesOfACallerAreBoundedTogether(t *testing.T) {
 
 // Who sends a byte now and then holds a connection no longer than they may.
 func TestSlowClientsAreCutOff(t *testing.T) {
+	t.Parallel()
 	const soon = 300 * time.Millisecond
 	times := defaultTimes
 	times.head, times.body, times.idle = soon, soon, soon

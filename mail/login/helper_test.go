@@ -96,6 +96,7 @@ func TestTheFirstLineOfAHelperIsTheSecret(t *testing.T) {
 }
 
 func TestAHelperThatGivesNothingIsAClearErrorWithoutItsWords(t *testing.T) {
+	t.Parallel()
 	directory := t.TempDir()
 	plain := filepath.Join(directory, "plain")
 	if err := os.WriteFile(plain, []byte("#!/bin/sh\necho secret\n"), 0o600); err != nil {
@@ -282,6 +283,7 @@ func waitForRuns(t *testing.T, file string, n int) {
 // TestAHelperThatHangsIsKilledWithItsChildren ends a run by its own bound, and one
 // by Close, and looks for what the helper had started.
 func TestAHelperThatHangsIsKilledWithItsChildren(t *testing.T) {
+	t.Parallel()
 	pid := filepath.Join(t.TempDir(), "pid")
 	path := helperScript(t, fmt.Sprintf("sleep 1000 & echo $! >%s; wait", pid))
 

@@ -86,6 +86,7 @@ func TestRunnerReadsText(t *testing.T) {
 }
 
 func TestRunnerSaysWhyThereIsNoText(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		pdf  []byte
 		want error
@@ -171,6 +172,7 @@ func endless() []byte {
 }
 
 func TestRunnerEndsWhatTakesTooLong(t *testing.T) {
+	t.Parallel()
 	r := runner(t)
 	r.Timeout = 300 * time.Millisecond
 	if text, _, err := r.Text(t.Context(), endless(), 1000); !errors.Is(err, ErrTimeout) {
@@ -193,6 +195,9 @@ func TestChildBoundsItself(t *testing.T) {
 		t.Run(test.verb, func(t *testing.T) {
 			if test.verb == "pdftext-gulp" && runtime.GOOS != "linux" {
 				t.Skip("only Linux refuses the allocation itself")
+			}
+			if test.verb == "pdftext-spin" && testing.Short() {
+				t.Skip("a second of computing")
 			}
 			argv := command(t, test.verb, childArguments{memory: 64 << 20, runes: 10}.list()...)
 			cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
