@@ -198,7 +198,7 @@ func encodeAccount(a *mail.Account) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// account decodes anew each time, so that callers do not share slices.
+// account decodes the record each time, so that callers do not share slices.
 func (p *policy) account(name string) (mail.Account, error) {
 	record, ok := p.records[bucketAccounts][name]
 	if !ok {

@@ -94,10 +94,10 @@ func TestAuditEntriesAreBounded(t *testing.T) {
 	}
 }
 
-// TestVerifyAuditFinds tampers with a log of ten entries, as somebody with the
-// file and no key, and as an agent who can seal records but whose forged entry
+// TestVerifyAuditFindsTampering tampers with a log of ten entries, as a process that has the
+// file and no key, and as an agent that can seal records but whose forged entry
 // must still fit the chain.
-func TestVerifyAuditFinds(t *testing.T) {
+func TestVerifyAuditFindsTampering(t *testing.T) {
 	t.Parallel()
 	raw := func(fn func(b *bolt.Bucket) error) func(*testing.T, *Vault) {
 		return func(t *testing.T, agent *Vault) {
@@ -177,7 +177,7 @@ func TestVerifyAuditFinds(t *testing.T) {
 	}
 }
 
-func TestALogThatLostItsEndsIsNotWrittenOver(t *testing.T) {
+func TestALogWithoutItsEndsIsNotOverwritten(t *testing.T) {
 	v, _ := newVault(t, &Options{Now: func() time.Time { return epoch }})
 	record(t, v, 3)
 	rawUpdate(t, v, func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte(bucketChain)) })
@@ -213,13 +213,13 @@ func TestPurgingKeepsTheChainCheckable(t *testing.T) {
 	recordAt(2, epoch.Add(11*day))
 	span(251, 254)
 
-	// The clock goes back a year, and forward again: nothing young is lost.
+	// The clock goes back a year, and forward again: no recent entry is lost.
 	recordAt(5, epoch.Add(-365*day))
 	span(251, 259)
 	recordAt(1, epoch.Add(12*day))
 	span(251, 260)
-	// It jumps ahead for one command: what is old by that clock goes, and the
-	// entry itself does not hold up its successors later.
+	// It jumps ahead for one command: entries that are old by that clock are removed,
+	// and the new entry does not hold up later ones.
 	at.at = epoch.Add(12 * day)
 	must(t, agent.Record(t.Context(), gateway.AuditEntry{Time: epoch.Add(9000 * day), Command: "wrong clock"}))
 	recordAt(1, epoch.Add(12*day))

@@ -46,8 +46,8 @@ func BenchmarkRecordContended(b *testing.B) {
 	})
 }
 
-// BenchmarkFiftyCallsAtOnce is what fifty trivial commands at once ask of the vault: the
-// settings, a rate, an account, and an audit entry each.
+// BenchmarkFiftyCallsAtOnce makes the vault calls of fifty trivial commands at once: the
+// settings, a rate limit, an account, and an audit entry each.
 func BenchmarkFiftyCallsAtOnce(b *testing.B) {
 	v := benchVault(b)
 	for b.Loop() {

@@ -14,10 +14,10 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// FuzzDamagedFile changes a small vault and has it checked. The check must neither
-// crash nor hang, and neither must any method where it finds no page out of place; what
-// they answer does not matter, since sealing decides that. The head's checksum is made right again where asked, so that the fuzzer
-// reaches what lies behind it.
+// FuzzDamagedFile changes bytes of a small vault. The engine's Check must neither crash
+// nor hang, and neither must any method if that Check finds no fault. Their results do not
+// matter here: sealing protects those. With sum the head's checksum is corrected, so that
+// the fuzzer reaches the code behind that check.
 func FuzzDamagedFile(f *testing.F) {
 	whole, err := os.ReadFile(filepath.Join("testdata", "format1.db"))
 	if err != nil {
@@ -50,7 +50,7 @@ func FuzzDamagedFile(f *testing.F) {
 		}
 		now := func() time.Time { return fixtureEntry().Time.AddDate(1, 0, 0) }
 		v, err := Open(t.Context(), path, fixtureKeys(), &Options{Now: now})
-		// A call that failed must not have left the file locked for the next.
+		// A failed call must not leave the file locked for the next one.
 		free := func(err error) {
 			if errors.Is(err, ErrBusy) {
 				t.Fatal(err)

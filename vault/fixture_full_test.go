@@ -68,7 +68,7 @@ func TestFullFixtureKeepsEverything(t *testing.T) {
 	if r := verify(t, v); !r.OK || r.Entries != 3 {
 		t.Errorf("the audit log: %+v", r)
 	}
-	// The sends were charged an hour before, at the first moment of the file.
+	// The sends were charged an hour before fullFixtureTime, the earliest time in the file.
 	early := mustOpen(t, path, fixtureKeys(), &Options{Now: func() time.Time { return fullFixtureTime.Add(-30 * time.Minute) }})
 	for range 4 {
 		if wait, err := early.Take(ctx, "sends:agent", 7, time.Hour); err != nil || wait != 0 {

@@ -26,8 +26,8 @@ func fixtureEntry() gateway.AuditEntry {
 	return e
 }
 
-// fixtureFile returns a private copy of a file in testdata: version control does not
-// keep the mode.
+// fixtureFile returns a private copy of a file in testdata, since version control does
+// not keep the file mode.
 func fixtureFile(t testing.TB, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
@@ -37,7 +37,7 @@ func fixtureFile(t testing.TB, name string) string {
 	return path
 }
 
-// A file of each format is kept for good: what it holds must stay readable. See
+// A file of each format is kept for good, and its content must stay readable. See
 // TestFullFixtureKeepsEverything for the rest.
 func TestFormat1StaysReadable(t *testing.T) {
 	path := fixtureFile(t, "format1.db")
@@ -53,7 +53,7 @@ func TestFormat1StaysReadable(t *testing.T) {
 		}
 		must(t, v.Check(t.Context()))
 	}
-	// And it can be written on.
+	// It can be written to.
 	v := mustOpen(t, path, fixtureKeys(), o)
 	mustAdd(t, v, "home")
 	must(t, v.Record(t.Context(), fixtureEntry()))

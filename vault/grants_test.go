@@ -21,7 +21,7 @@ func mustGrant(t testing.TB, v *Vault, g Grant) (Grant, string) {
 	return added, token.Reveal()
 }
 
-func TestATokenOpensItsGrantAndNothingElseDoes(t *testing.T) {
+func TestOnlyItsTokenOpensAGrant(t *testing.T) {
 	c := &clock{time.Date(2026, 3, 9, 12, 0, 0, 500, time.UTC)}
 	admin, agent := newVault(t, &Options{Now: c.now})
 	added, token := mustGrant(t, admin, grant("laptop", c.at.Add(time.Hour), "work", "home", "work"))
@@ -66,8 +66,8 @@ func TestATokenOpensItsGrantAndNothingElseDoes(t *testing.T) {
 	}
 }
 
-// A grant made or ended by one process holds in every other at once.
-func TestAGrantEndsEverywhereAtOnce(t *testing.T) {
+// A grant made or removed by one process is so for every other at once.
+func TestAGrantEndsInEveryProcessAtOnce(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	at := time.Now().Add(time.Hour)
 	first, token := mustGrant(t, admin, grant("laptop", at, "work"))
@@ -90,7 +90,7 @@ func TestAGrantEndsEverywhereAtOnce(t *testing.T) {
 	}
 }
 
-func TestAGrantDoesNotReachAnotherAccountOfTheName(t *testing.T) {
+func TestAGrantDoesNotCoverANewAccountOfTheSameName(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	mustAdd(t, admin, "work")
 	mustAdd(t, admin, "home")
@@ -106,7 +106,7 @@ func TestAGrantDoesNotReachAnotherAccountOfTheName(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoGrantIsRefused(t *testing.T) {
+func TestInvalidGrantsAreRefused(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	at := time.Now().Add(time.Hour)
 	for name, change := range map[string]func(*Grant){
@@ -145,8 +145,8 @@ func TestWhatIsNoGrantIsRefused(t *testing.T) {
 	wantErr(t, agent.RemoveGrant(t.Context(), "laptop"), ErrAdminRequired, "an agent ends a grant")
 }
 
-// The first grant of a vault can be forged no more than the others can, and a vault
-// that had some is again as one that never had.
+// A grant cannot be forged in a vault without grants either, not even by putting a
+// removed one back.
 func TestAVaultWithoutGrants(t *testing.T) {
 	path, k := newVaultFile(t)
 	admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
@@ -166,7 +166,7 @@ func TestAVaultWithoutGrants(t *testing.T) {
 	wantErr(t, second(mustOpen(t, path, Keys{Agent: k.Agent}, nil).GrantOf(t.Context(), token)), ErrUntrustedPolicy, "a removed grant was put back")
 }
 
-func TestGrantRecordsOfANewerVersionAreNotHalfRead(t *testing.T) {
+func TestGrantRecordsOfANewerVersionAreRefused(t *testing.T) {
 	for name, record := range map[string]string{
 		"a field more":     `{"name":"laptop","id":"x","accounts":[],"profile":"read","identity":"","created":"2026-01-01T00:00:00Z","expires":"2027-01-01T00:00:00Z","digest":"","only_from":"10.0.0.0/8"}`,
 		"another name":     `{"name":"desk","id":"x","digest":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}`,

@@ -11,9 +11,10 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// TestNothingPassesThatWouldNotWithoutHolds has processes take and record at random, on
-// one clock, and lets the rule judge every event that passed, one after another.
-func TestNothingPassesThatWouldNotWithoutHolds(t *testing.T) {
+// TestHoldsAllowNoMoreThanTheLimit has processes take and record at random, on
+// one clock, and checks every event that passed against gateway.NextDue, the rule without
+// holds.
+func TestHoldsAllowNoMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -32,7 +33,7 @@ func TestNothingPassesThatWouldNotWithoutHolds(t *testing.T) {
 			at.at = at.at.Add(time.Duration(dice.IntN(400)) * time.Millisecond)
 		case n < 61:
 			at.at = at.at.Add(time.Duration(dice.IntN(700)) * time.Second)
-		case n < 62: // one ends with what it holds
+		case n < 62: // one ends, with the events that it holds
 			processes[dice.IntN(len(processes))] = open()
 		}
 		v := processes[dice.IntN(len(processes))]
@@ -52,7 +53,7 @@ func TestNothingPassesThatWouldNotWithoutHolds(t *testing.T) {
 	}
 }
 
-func TestWhatIsHeldCostsNoTransaction(t *testing.T) {
+func TestAHeldEventCostsNoTransaction(t *testing.T) {
 	_, v := newVault(t, nil)
 	for range 20 {
 		take(t, v, "k", 1200, time.Minute)
@@ -68,8 +69,8 @@ func TestWhatIsHeldCostsNoTransaction(t *testing.T) {
 	}
 }
 
-// TestWhatAProcessThatEndedHeldComesBack within the time of a hold.
-func TestWhatAProcessThatEndedHeldComesBack(t *testing.T) {
+// The events that an ended process held count as used until the hold is over.
+func TestEventsHeldByAnEndedProcessComeBack(t *testing.T) {
 	path, k := newVaultFile(t)
 	at := clock{epoch}
 	open := func() *Vault { return mustOpen(t, path, Keys{Agent: k.Agent}, &Options{Now: at.now}) }
@@ -91,8 +92,8 @@ func TestWhatAProcessThatEndedHeldComesBack(t *testing.T) {
 	}
 }
 
-// TestWhatMayNotBeHeldIsNotUsed lets the transaction fail in which more would be held.
-func TestWhatMayNotBeHeldIsNotUsed(t *testing.T) {
+// The transaction that reserves more events fails: none of them may be used.
+func TestEventsOfAFailedReservationAreNotUsed(t *testing.T) {
 	_, v := newVault(t, nil)
 	for range 3 {
 		take(t, v, "k", 120, time.Minute)

@@ -27,8 +27,8 @@ func (r ringOf) Secret(ctx context.Context, name string) (mail.Secret, error) {
 	return mail.NewSecret([]byte(s)), nil
 }
 
-// A key can be named in every form in which it could be given; a name that leads
-// nowhere fails closed.
+// Every form that can hold a key can hold the name of one in the keyring instead; a
+// name that the keyring does not have is an error.
 func TestKeysNamedInTheKeyring(t *testing.T) {
 	key := newKey(t).Reveal()
 	ring := ringOf{"key:agent-1": key, "key:short": "c2hvcnQ=", "key:chain": "keyring:agent-1", "plain": key}

@@ -98,8 +98,8 @@ func TestKeyCommand(t *testing.T) {
 	wantErr(t, second(KeysFrom(ctx, vars, nil)), context.DeadlineExceeded, "a command that hangs")
 }
 
-// childOf has the processes of a test start a child, and returns what it is heard by
-// as soon as it runs: until it ends, or the test does.
+// childOf makes the processes of a test start a child that connects back. child waits for
+// that and returns the connection, which ends when the child does.
 func childOf(t *testing.T) (child func() net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,8 +114,8 @@ func childOf(t *testing.T) (child func() net.Conn) {
 	}
 }
 
-// A program that was left running, such as an agent that remembers a passphrase, may
-// hold the output of the command that started it.
+// A program that the key command leaves running, such as an agent that remembers a
+// passphrase, may keep the command's output open.
 func TestAKeyCommandMayLeaveAChildBehind(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)

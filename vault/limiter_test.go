@@ -65,7 +65,7 @@ func TestALargeLimitAllowsABurstAndThenItsPace(t *testing.T) {
 	}
 }
 
-func TestLimitsAreDurableSharedAndApart(t *testing.T) {
+func TestLimitsAreDurableSharedAndIndependent(t *testing.T) {
 	at := clock{epoch}
 	a, b := newVault(t, &Options{Now: at.now})
 	if take(t, a, "one", 1, time.Hour) != 0 || take(t, b, "one", 1, time.Hour) != time.Hour {
@@ -99,7 +99,7 @@ func TestAClockSetBackDelaysOneWindowAtMost(t *testing.T) {
 			if wait <= 0 || wait > time.Minute {
 				t.Fatalf("wait %v, want up to a minute", wait)
 			}
-			// Further calls meanwhile do not make it longer.
+			// Further calls meanwhile do not make the wait longer.
 			for range 3 {
 				at.at = at.at.Add(20 * time.Second)
 				if left := take(t, v, "k", limit, time.Minute); left > max(wait-20*time.Second, 0) {
@@ -122,7 +122,7 @@ func TestALoweredLimitHoldsAtOnce(t *testing.T) {
 		take(t, v, "k", 10, time.Hour)
 		at.at = at.at.Add(time.Minute)
 	}
-	// Ten in the last ten minutes: with a limit of 2, nine must end first.
+	// Ten events in the last ten minutes: with a limit of 2, nine must end first.
 	if wait, want := take(t, v, "k", 2, time.Hour), 58*time.Minute; wait != want {
 		t.Errorf("wait %v, want %v", wait, want)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// roleVar makes the test binary run as one of the processes of a test instead.
+// roleVar makes the test binary run as one of the processes of a test.
 const roleVar = "VAULT_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// wantErr checks that an error matches another, and names its subject.
+// wantErr checks that an error matches another. what names the call in the failure.
 func wantErr(t testing.TB, err, want error, what string, args ...any) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -54,7 +54,7 @@ func wantErr(t testing.TB, err, want error, what string, args ...any) {
 	}
 }
 
-// size is how much a test does, which is less with -short.
+// size returns how much a test does: short with -short, else whole.
 func size(whole, short int) int {
 	if testing.Short() {
 		return short
@@ -64,7 +64,7 @@ func size(whole, short int) int {
 
 func second[T any](_ T, err error) error { return err }
 
-// panics checks that the caller's panic passes through.
+// panics checks that the panic of fn, "mine", passes through.
 func panics(t testing.TB, fn func()) {
 	t.Helper()
 	defer func() {
@@ -84,7 +84,7 @@ func newKey(t testing.TB) mail.Secret {
 
 func newKeys(t testing.TB) Keys { return Keys{Admin: newKey(t), Agent: newKey(t)} }
 
-// clock is a clock that a test sets.
+// clock is a fake clock.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -127,7 +127,7 @@ func mustAdd(t testing.TB, v *Vault, name string) {
 	must(t, v.AddAccount(t.Context(), account(name), mail.NewSecret([]byte("secret of "+name))))
 }
 
-// rawUpdate changes the file as a process can that knows bbolt and no key.
+// rawUpdate changes the file as a process without any key can, with bbolt.
 func rawUpdate(t testing.TB, v *Vault, fn func(*bolt.Tx) error) {
 	t.Helper()
 	rawFile(t, v.Path(), fn)
@@ -155,7 +155,7 @@ func each(tx kv.Tx, bucket string, fn func(key, value []byte) error) error {
 
 func seqKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// forge changes the file as a process can that holds the agent key.
+// forge changes the file as a process with the agent key can.
 func forge(t testing.TB, agent *Vault, fn func(*transaction) error) {
 	t.Helper()
 	if agent.Admin() {

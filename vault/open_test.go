@@ -222,7 +222,7 @@ func TestRefusalsChangeNothing(t *testing.T) {
 	}
 }
 
-func TestOpeningWhatIsNotThereMakesNoLock(t *testing.T) {
+func TestOpeningAMissingVaultMakesNoLock(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Open(t.Context(), filepath.Join(dir, "postern.db"), newKeys(t), nil)
 	entries, readErr := os.ReadDir(dir)
@@ -255,7 +255,7 @@ func TestALinkToAPrivateVaultOpensAndSharesItsLock(t *testing.T) {
 	}
 }
 
-func TestAnotherVaultInItsPlaceIsRefusedByARunningProcess(t *testing.T) {
+func TestAReplacedVaultIsRefusedByARunningProcess(t *testing.T) {
 	path, k := newVaultFile(t)
 	v := mustOpen(t, path, k, nil)
 	must(t, os.Remove(path))
@@ -268,7 +268,7 @@ func TestAnotherVaultInItsPlaceIsRefusedByARunningProcess(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatWentBackIsRefusedByARunningProcess(t *testing.T) {
+func TestAnOlderPolicyIsRefusedByARunningProcess(t *testing.T) {
 	path, k := newVaultFile(t)
 	admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	old, err := os.ReadFile(path)
@@ -309,11 +309,11 @@ func TestWaitingForTheLockEndsWithTheContext(t *testing.T) {
 	}
 	close(release)
 	wg.Wait()
-	// The wait that was given up must not keep the lock it was finally given.
+	// The cancelled wait must not keep the lock when it gets it after all.
 	must(t, waiter.Update(t.Context(), func(kv.Tx) error { return nil }))
 }
 
-// --- what the tests above spoil and compare with
+// --- damage to a vault, and the comparison before and after
 
 func linkToOpen(t *testing.T, path string, _ *Keys, _ *Options) {
 	target := filepath.Join(t.TempDir(), "elsewhere.db")
@@ -336,7 +336,7 @@ func newerFormat(t *testing.T, path string, _ *Keys, _ *Options) {
 	})
 }
 
-// snap is everything about a file and its directory that a refusal must leave.
+// snap is everything about a file and its directory that a refusal must not change.
 type snap struct {
 	path  string
 	bytes []byte

@@ -77,7 +77,7 @@ func TestOutboxEntryComesBackAsItWas(t *testing.T) {
 	}
 }
 
-func TestOutboxKeyStandsForOneEntryOfAnAccount(t *testing.T) {
+func TestOutboxKeyBelongsToOneEntryOfAnAccount(t *testing.T) {
 	_, v := newVault(t, nil)
 	keyed := func(o *mail.Outgoing) { o.Key = "digest" }
 	first := mustAddOutgoing(t, v, outgoing(1, keyed), []byte("first"))
@@ -97,7 +97,7 @@ func TestOutboxKeyStandsForOneEntryOfAnAccount(t *testing.T) {
 	}
 }
 
-func TestOutboxNeverWritesOverAnEntry(t *testing.T) {
+func TestOutboxNeverOverwritesAnEntry(t *testing.T) {
 	_, v := newVault(t, nil)
 	mustAddOutgoing(t, v, outgoing(1), []byte("first"))
 	if _, added, err := v.AddOutgoing(t.Context(), outgoing(1), []byte("second")); added || !errors.Is(err, ErrExists) {
@@ -199,14 +199,14 @@ func TestOutboxListPagesNewestFirst(t *testing.T) {
 	}
 }
 
-func TestOutboxForgetsWhatEndedLongAgoAndNothingElse(t *testing.T) {
+func TestOutboxForgetsOnlyMessagesThatEndedLongAgo(t *testing.T) {
 	c := &clock{at: outboxDay}
 	_, v := newVault(t, &Options{Now: c.now})
 	states := []mail.OutboxState{mail.OutboxWaiting, mail.OutboxQueued, mail.OutboxUnknown, mail.OutboxAccepted, mail.OutboxRefused, mail.OutboxCancelled, mail.OutboxRejected}
 	for i, s := range states {
 		mustAddOutgoing(t, v, outgoing(i, func(o *mail.Outgoing) { o.State, o.Key = s, fmt.Sprint("k", i) }), []byte("bytes"))
 	}
-	// One that waited long and ended yesterday.
+	// This one was created long ago and ended yesterday.
 	late := outgoing(len(states), func(o *mail.Outgoing) {
 		o.State, o.Changed = mail.OutboxRefused, outboxDay.Add(mail.KeepOutgoing-24*time.Hour)
 	})
@@ -280,7 +280,7 @@ func TestOutboxDamageIsNoticed(t *testing.T) {
 	}
 }
 
-func TestOutboxKeyWithoutItsEntryIsNoFreeKey(t *testing.T) {
+func TestOutboxKeyWithoutItsEntryCannotBeUsedAgain(t *testing.T) {
 	_, v := newVault(t, nil)
 	keyed := func(o *mail.Outgoing) { o.Key = "digest" }
 	mustAddOutgoing(t, v, outgoing(1, keyed), nil)
@@ -293,7 +293,7 @@ func TestOutboxKeyWithoutItsEntryIsNoFreeKey(t *testing.T) {
 	wantErr(t, second(v.OutgoingByKey(t.Context(), "work", "digest")), ErrDamaged, "OutgoingByKey")
 }
 
-func TestOutboxDamagedOldRecordKeepsNobodyFromSending(t *testing.T) {
+func TestOutboxDamagedOldRecordDoesNotPreventSending(t *testing.T) {
 	c := &clock{at: outboxDay}
 	_, v := newVault(t, &Options{Now: c.now})
 	mustAddOutgoing(t, v, outgoing(1), []byte("old"))
@@ -304,7 +304,7 @@ func TestOutboxDamagedOldRecordKeepsNobodyFromSending(t *testing.T) {
 	mustAddOutgoing(t, v, outgoing(2), []byte("new"))
 }
 
-// What ended makes room for what is to be sent; what waits does not.
+// Ended messages make room for a new one; waiting messages do not.
 func TestOutboxHasABound(t *testing.T) {
 	_, v := newVault(t, nil)
 	for i := range 6 {

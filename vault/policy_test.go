@@ -17,10 +17,9 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// TestAnAgentCannotForgePolicy lets a process that holds the agent key, and so
-// can seal any record for any place, try every kind of change. Each must be found
-// by an agent that has the policy cached, by one that begins afresh, and by the
-// admin, who must not sign it either.
+// TestAnAgentCannotForgePolicy tries every kind of change with the agent key, which can
+// seal any record for any place. Each must be found by an agent that has the policy
+// cached, by one that was just started, and by the admin, who must not sign it either.
 func TestAnAgentCannotForgePolicy(t *testing.T) {
 	t.Parallel()
 	swapHost := func(a *mail.Account) { a.IMAP.Host = "evil.example" }
@@ -119,9 +118,9 @@ func TestAnAgentCannotForgePolicy(t *testing.T) {
 	}
 }
 
-// TestACachedPolicyStandsAgainstForgedRecords shows why the cache is safe: what it
-// answers is what was verified, and a secret, which it does not hold, is checked.
-func TestACachedPolicyStandsAgainstForgedRecords(t *testing.T) {
+// TestForgedRecordsDoNotReachACachedPolicy shows why the cache is safe: it returns
+// only verified records, and a secret, which it does not hold, is checked when read.
+func TestForgedRecordsDoNotReachACachedPolicy(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	mustAdd(t, admin, "work")
 	must(t, second(agent.Account(t.Context(), "work")))
@@ -193,7 +192,7 @@ func TestMovedValuesDoNotOpen(t *testing.T) {
 	}
 }
 
-func TestNothingSecretLiesInTheFile(t *testing.T) {
+func TestTheFileShowsNoSecret(t *testing.T) {
 	admin, _ := newVault(t, nil)
 	a := account("work")
 	a.AllowOut.Entries = []string{"entry-in-the-list@example.org"}
@@ -204,7 +203,7 @@ func TestNothingSecretLiesInTheFile(t *testing.T) {
 	mustAddOutgoing(t, admin, o, []byte("Subject: quarterly figures\r\n\r\nbody-of-the-letter"))
 	_, token := mustGrant(t, admin, grant("laptop", time.Now().Add(time.Hour), "work"))
 	b := snapshot(t, admin.Path()).bytes
-	// Nor does a record of a grant hold what opens it, for who has the agent's key.
+	// The record of a grant does not hold its token, even for a holder of the agent key.
 	must(t, admin.view(t.Context(), func(tx *transaction) error {
 		return tx.each(bucketGrants, func(_, value []byte) error {
 			if bytes.Contains(value, []byte(strings.TrimPrefix(token, GrantTokenPrefix))) {
@@ -262,14 +261,14 @@ func widen(change func(*grantRecord)) func(*testing.T, *Vault, *Vault) {
 	}
 }
 
-// sealed forges a record as a whole.
+// sealed forges a record with the given value.
 func sealed(bucket, key, value string) func(*testing.T, *Vault, *Vault) {
 	return func(t *testing.T, _, agent *Vault) {
 		forge(t, agent, func(tx *transaction) error { return tx.put(bucket, []byte(key), []byte(value)) })
 	}
 }
 
-// gone drops a record.
+// gone deletes a record.
 func gone(bucket, key string) func(*testing.T, *Vault, *Vault) {
 	return func(t *testing.T, _, agent *Vault) {
 		forge(t, agent, func(tx *transaction) error { return tx.Delete(bucket, []byte(key)) })

@@ -22,7 +22,8 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// What the processes of a test are told, besides their role.
+// The environment variables of a test's processes, besides roleVar, and the number of
+// rounds that each works.
 const (
 	pathEnv = "VAULT_TEST_PATH"
 	nameEnv = "VAULT_TEST_NAME"
@@ -122,7 +123,7 @@ func count(tx kv.Tx, name string, i int) error {
 	return tx.Put("counter", fmt.Append(nil, name, " ", i), bytes.Repeat([]byte(name), 50))
 }
 
-// writeForever says on its output what is recorded, until it is killed.
+// writeForever records commands and prints each once it is durable, until it is killed.
 func writeForever(ctx context.Context, v *Vault, name string) error {
 	for i := 0; ; i++ {
 		if err := v.Update(ctx, func(tx kv.Tx) error { return count(tx, name, i) }); err != nil {
@@ -220,8 +221,8 @@ func TestProcessesAtOnceLoseNothing(t *testing.T) {
 	must(t, admin.Check(t.Context()))
 }
 
-// TestAKilledWriterLosesNothingItAcknowledged kills a process that writes without
-// a pause, many times over on one file.
+// TestAKilledWriterLosesNothingItAcknowledged kills writing processes one after another
+// on one file.
 func TestAKilledWriterLosesNothingItAcknowledged(t *testing.T) {
 	t.Parallel()
 	path, k := newVaultFile(t)

@@ -31,7 +31,7 @@ func TestSeenStateIsKeptPerFolder(t *testing.T) {
 	}
 }
 
-func TestAcksOfManyAtOnceAreAllKept(t *testing.T) {
+func TestConcurrentAcksAreAllKept(t *testing.T) {
 	t.Parallel()
 	_, v := newVault(t, nil)
 	must(t, v.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { s.Begin("m", 1, 0, true); return nil }))
@@ -40,7 +40,7 @@ func TestAcksOfManyAtOnceAreAllKept(t *testing.T) {
 	for a := range uint32(agents) {
 		wg.Go(func() {
 			for i := range uint32(each) {
-				uid := i*agents + a + 2 // UID 1 stays, so that nothing is compacted away
+				uid := i*agents + a + 2 // UID 1 stays unacknowledged, so that Floor stays 0
 				if err := v.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { s.Ack(uid); return nil }); err != nil {
 					t.Error(err)
 				}
@@ -54,7 +54,7 @@ func TestAcksOfManyAtOnceAreAllKept(t *testing.T) {
 	}
 }
 
-func TestRemovingAnAccountForgetsWhatItSaw(t *testing.T) {
+func TestRemovingAnAccountForgetsItsSeenState(t *testing.T) {
 	v, _ := newVault(t, nil)
 	for _, name := range []string{"work", "work2"} {
 		mustAdd(t, v, name)

@@ -11,7 +11,7 @@ import (
 	"github.com/postern-mail/postern/vault/kv/kvtest"
 )
 
-// stateEngine is the state of a vault as an engine.
+// stateEngine offers a vault's state as an engine, for the engines' shared tests.
 type stateEngine struct {
 	kv.Engine
 	v *Vault
@@ -21,7 +21,7 @@ func (e stateEngine) Transact(ctx context.Context, write bool, fn func(kv.Tx) er
 	return e.Engine.Transact(ctx, write, func(t kv.Tx) error { return fn(state{&transaction{Tx: t, values: e.v.values}}) })
 }
 
-func TestStateIsAsAnEngineKeepsIt(t *testing.T) {
+func TestStateIsAnEngine(t *testing.T) {
 	t.Parallel()
 	kvtest.Run(t, func(t *testing.T) func() kv.Engine {
 		path, k := newVaultFile(t)
@@ -57,7 +57,7 @@ func TestCheckFindsARecordThatDoesNotOpen(t *testing.T) {
 	wantErr(t, v.Check(t.Context()), ErrDamaged, "a foreign bucket: Check")
 }
 
-func TestATemporaryVaultIsGoneAfterwards(t *testing.T) {
+func TestATemporaryVaultCanBeRemoved(t *testing.T) {
 	v, remove, err := Temporary(t.Context(), nil)
 	must(t, err)
 	if !v.Admin() {

@@ -13,7 +13,7 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// TestEntriesOfCallsAtOnceShareATransaction holds the file while many entries wait.
+// TestEntriesOfCallsAtOnceShareATransaction keeps the file locked while many entries wait.
 func TestEntriesOfCallsAtOnceShareATransaction(t *testing.T) {
 	path, k := newVaultFile(t)
 	v, other := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
@@ -32,7 +32,7 @@ func TestEntriesOfCallsAtOnceShareATransaction(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			// The first has a transaction that waits for the file, and the others the next.
+			// The first entry's transaction waits for the file; the others share the next one.
 			for i == 0 && v.Transactions() == before || waiting() < i {
 				time.Sleep(time.Millisecond)
 			}
@@ -48,7 +48,7 @@ func TestEntriesOfCallsAtOnceShareATransaction(t *testing.T) {
 	}
 }
 
-// TestACallWaitsNoLongerThanItsContext has the disk take longer.
+// TestACallWaitsNoLongerThanItsContext makes the write take longer than the context.
 func TestACallWaitsNoLongerThanItsContext(t *testing.T) {
 	v, _ := newVault(t, nil)
 	slow := make(chan struct{})
@@ -65,8 +65,9 @@ func TestACallWaitsNoLongerThanItsContext(t *testing.T) {
 	must(t, v.Record(t.Context(), gateway.AuditEntry{Command: "later"}))
 }
 
-// TestWhatIsNotDurableIsToldToEveryCaller has writes fail that share a transaction.
-func TestWhatIsNotDurableIsToldToEveryCaller(t *testing.T) {
+// TestAFailedWriteIsReportedToEveryCaller lets one of the writes fail that share a
+// transaction.
+func TestAFailedWriteIsReportedToEveryCaller(t *testing.T) {
 	v, _ := newVault(t, nil)
 	failure := errors.New("no")
 	for name, fail := range map[string]func(t *transaction) error{
@@ -104,7 +105,7 @@ func TestWhatIsNotDurableIsToldToEveryCaller(t *testing.T) {
 	wantErr(t, v.Record(t.Context(), gateway.AuditEntry{}), ErrNoVault, "without a file")
 }
 
-func TestACallThatGivesUpWaitingLeaves(t *testing.T) {
+func TestACallCanGiveUpWaiting(t *testing.T) {
 	path, k := newVaultFile(t)
 	v, other := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
 	must(t, other.Update(t.Context(), func(kv.Tx) error {
@@ -116,8 +117,8 @@ func TestACallThatGivesUpWaitingLeaves(t *testing.T) {
 	must(t, v.Record(t.Context(), gateway.AuditEntry{}))
 }
 
-// TestThePolicyIsReadAgainOnlyWhenSomethingWasWritten counts transactions.
-func TestThePolicyIsReadAgainOnlyWhenSomethingWasWritten(t *testing.T) {
+// TestThePolicyIsReadAgainOnlyAfterAWriteOfAnotherProcess counts transactions.
+func TestThePolicyIsReadAgainOnlyAfterAWriteOfAnotherProcess(t *testing.T) {
 	admin, v := newVault(t, nil)
 	mustAdd(t, admin, "work")
 	costs := func(what string, want int64, use func()) {

@@ -13,7 +13,7 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// logIn is what a process of the test below does: it gets an access token again and
+// logIn is the work of one process of the test below: it gets an access token again and
 // again, each time as a program that has just been started.
 func logIn(ctx context.Context, v *Vault, name string) error {
 	for range turns {
@@ -38,9 +38,9 @@ func logInOnce(ctx context.Context, v *Vault, name string) (err error) {
 	return err
 }
 
-// TestProcessesLogInWithOneConsent goes the whole way against a provider that takes
-// a grant back when a refresh token comes twice: consent, vault, and the access
-// tokens of many processes and goroutines.
+// TestProcessesLogInWithOneConsent covers consent, vault, and the access tokens of many
+// processes and goroutines, against a provider that revokes a grant when it gets a
+// refresh token twice.
 func TestProcessesLogInWithOneConsent(t *testing.T) {
 	t.Parallel()
 	path, k := newVaultFile(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// rotator is a token endpoint that takes each refresh token once. One that comes
-// twice ends the grant.
+// rotator is a fake token endpoint that takes each refresh token once and rejects one
+// that comes again.
 type rotator struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -25,7 +25,7 @@ type rotator struct {
 	issued  int
 	reused  int
 	hold    chan struct{} // unless nil, an answer is held back until it is closed
-	arrived chan struct{} // has a place for each request that is held back
+	arrived chan struct{} // gets a value for each answer that is held back
 }
 
 func startRotator(t testing.TB) *rotator {
@@ -53,14 +53,15 @@ func startRotator(t testing.TB) *rotator {
 	return r
 }
 
-// seen returns what has been issued, what came twice, and the one token that is good.
+// seen returns how many tokens were issued, how many requests had a used token, and the
+// one token that is good.
 func (r *rotator) seen() (issued, reused int, current string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.issued, r.reused, r.current
 }
 
-// exchangeAt is the exchange of a process that talks to a rotator.
+// exchangeAt returns an exchange with the rotator at an address.
 func exchangeAt(address string) func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
 	return func(ctx context.Context, s mail.OAuthSecrets) (mail.Secret, error) {
 		form := url.Values{"refresh_token": {s.RefreshToken.Reveal()}}
@@ -85,8 +86,8 @@ func exchangeAt(address string) func(context.Context, mail.OAuthSecrets) (mail.S
 	}
 }
 
-// refreshAt is what a process of these tests does: it refreshes again and again, and
-// says so each time.
+// refreshAt is the work of one process of these tests: it refreshes again and again, and
+// prints a line each time.
 func refreshAt(ctx context.Context, v *Vault, address string) error {
 	for range turns {
 		if err := v.RefreshToken(ctx, "work", exchangeAt(address)); err != nil {
@@ -98,8 +99,8 @@ func refreshAt(ctx context.Context, v *Vault, address string) error {
 }
 
 // TestAProcessKilledAnywhereLeavesTheLockFree kills processes while they refresh. A
-// token whose answer a dead process took along is lost, which the next process is
-// told by the provider; in every other case the grant lives on.
+// token is lost only if the process died between the provider's answer and the write; the
+// provider then rejects the next process. In every other case the consent stays good.
 func TestAProcessKilledAnywhereLeavesTheLockFree(t *testing.T) {
 	path, k := newVaultFile(t)
 	admin := mustOpen(t, path, k, nil)
@@ -139,8 +140,8 @@ func TestAProcessKilledAnywhereLeavesTheLockFree(t *testing.T) {
 	}
 }
 
-// TestAnAnswerLostWithItsProcessNeedsANewConsent shows the one moment in which a
-// process can take a token along: between the provider's rotation and the writing.
+// TestAnAnswerLostWithItsProcessNeedsANewConsent kills a process in the one moment that
+// loses a token: between the provider's rotation and the write.
 func TestAnAnswerLostWithItsProcessNeedsANewConsent(t *testing.T) {
 	path, k := newVaultFile(t)
 	admin := mustOpen(t, path, k, nil)

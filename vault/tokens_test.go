@@ -34,7 +34,8 @@ func addOAuth(t testing.TB, v *Vault, name, clientSecret, refresh string) {
 	}
 }
 
-// lentIs checks what an exchange is lent, and rotates to next unless that is empty.
+// lentIs checks the secrets that an exchange is lent, and rotates to next unless that is
+// empty.
 func lentIs(t testing.TB, v *Vault, name, clientSecret, refresh, next string) {
 	t.Helper()
 	lent := false
@@ -80,7 +81,7 @@ func TestConsentAndRotation(t *testing.T) {
 	must(t, admin.Check(t.Context()))
 }
 
-func TestAFailedExchangeKeepsWhatWasThere(t *testing.T) {
+func TestAFailedExchangeKeepsTheOldToken(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	addOAuth(t, admin, "work", "", "r0")
 	failure := errors.New("no")
@@ -107,7 +108,7 @@ func TestARotatedTokenIsKeptWhenTheCallerGivesUp(t *testing.T) {
 	lentIs(t, agent, "work", "", "r1", "")
 }
 
-func TestWhoseTokensThereAreNot(t *testing.T) {
+func TestAccountsWithoutTokens(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	mustAdd(t, admin, "pass")
 	addOAuth(t, admin, "work", "c", "r")
@@ -133,7 +134,7 @@ func TestWhoseTokensThereAreNot(t *testing.T) {
 	}
 }
 
-func TestNobodyTakesTokensForAPassword(t *testing.T) {
+func TestTokensNeverBecomeAPassword(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	addOAuth(t, admin, "work", "canary-client", "canary-refresh")
 	lentIs(t, agent, "work", "canary-client", "canary-refresh", "canary-rotated")
@@ -143,7 +144,7 @@ func TestNobodyTakesTokensForAPassword(t *testing.T) {
 			t.Errorf("Secret: %v", err)
 		}
 	}
-	// Nor a password for tokens.
+	// Nor does a password become tokens.
 	mustAdd(t, admin, "pass")
 	must(t, admin.UpdateAccount(t.Context(), "pass", func(a *mail.Account) error {
 		a.Auth, a.OAuth = mail.AuthOAuth2, oauthAccount("x").OAuth
@@ -173,7 +174,7 @@ func noRecord(t testing.TB, v *Vault, name string) {
 	}))
 }
 
-func TestWhatEndsAConsent(t *testing.T) {
+func TestEditsThatEndAConsent(t *testing.T) {
 	secret, none := text("new secret"), mail.Secret{}
 	for name, c := range map[string]struct {
 		edit   func(*mail.Account)
@@ -204,7 +205,7 @@ func TestWhatEndsAConsent(t *testing.T) {
 				t.Errorf("the client secret is not %q: %v", c.client, err)
 			}
 			if c.kept {
-				lentIs(t, agent, "work", c.client, "r1", "") // the rotated one, not the one that is spent
+				lentIs(t, agent, "work", c.client, "r1", "") // the rotated token, not the used one
 				return
 			}
 			wantErr(t, agent.RefreshToken(t.Context(), "work", unlent(t)), mail.ErrNoConsent, "RefreshToken")
@@ -222,12 +223,12 @@ func TestRemoveAccountTakesItsTokensAlong(t *testing.T) {
 	must(t, admin.RemoveAccount(t.Context(), "work"))
 	noRecord(t, admin, "work")
 	lentIs(t, agent, "other", "c", "o1", "")
-	// One of the same name is another account.
+	// A new account of the same name gets none of its tokens.
 	addOAuth(t, admin, "work", "d", "r0")
 	lentIs(t, agent, "work", "d", "r0", "")
 }
 
-func TestAnExchangeThatTheAdminOvertakesKeepsNothing(t *testing.T) {
+func TestAnExchangeDuringAnAdminsChangeKeepsNothing(t *testing.T) {
 	for name, overtake := range map[string]func(*testing.T, *Vault) error{
 		"new consent": func(t *testing.T, v *Vault) error { return v.SetConsent(t.Context(), "work", text("s0")) },
 		"same token":  func(t *testing.T, v *Vault) error { return v.SetConsent(t.Context(), "work", text("r0")) },
@@ -266,7 +267,7 @@ func TestAnExchangeThatTheAdminOvertakesKeepsNothing(t *testing.T) {
 	}
 }
 
-// A changed client secret must not lose the token that is on its way.
+// A changed client secret must not lose the token that an exchange is about to return.
 func TestAnExchangeOutlivesAnEditOfTheClientSecret(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	addOAuth(t, admin, "work", "old", "r0")
@@ -304,7 +305,7 @@ func TestForgedTokens(t *testing.T) {
 		if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, ErrDamaged) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("RefreshToken: %v, want ErrDamaged", err)
 		}
-		// A new consent mends it.
+		// A new consent repairs it.
 		must(t, admin.SetConsent(t.Context(), "work", text("s0")))
 		lentIs(t, agent, "work", "", "s0", "")
 	})
@@ -316,7 +317,7 @@ func TestForgedTokens(t *testing.T) {
 	})
 }
 
-func TestSecretsOfALaterVersionAreNotGuessedAt(t *testing.T) {
+func TestSecretsOfALaterVersionAreRefused(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	addOAuth(t, admin, "work", "c", "r")
 	for _, sealed := range []string{`{"client_secret":"Yw==","refresh_token":"cg==","only":1}`, `canary`, `{} {}`, ``} {
@@ -338,7 +339,7 @@ func TestTheTokenLockIsPrivateAndRegular(t *testing.T) {
 	}
 	must(t, os.Remove(path))
 	if runtime.GOOS == "windows" {
-		return // where a link needs a privilege
+		return // links need a privilege there
 	}
 	must(t, os.Symlink(admin.Path(), path))
 	wantErr(t, agent.RefreshToken(t.Context(), "work", unlent(t)), ErrDamaged, "a link for a lock")
