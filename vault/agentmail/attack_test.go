@@ -20,8 +20,8 @@ func countRecords(t testing.TB, v *testBox, bucket string, kind byte) (n int) {
 	return n
 }
 
-// TestABroadcastToTenThousand is read by ten thousand agents. Each is counted for
-// itself, and when it expires no call pays for all of them.
+// TestABroadcastToTenThousand has ten thousand agents read one broadcast. Each has its own
+// mark, and when the broadcast expires no call removes all of the marks.
 func TestABroadcastToTenThousand(t *testing.T) {
 	readers := size(10_000, 1000)
 	v, c := agentVault(t)
@@ -64,9 +64,9 @@ func TestABroadcastToTenThousand(t *testing.T) {
 	}
 }
 
-// TestAReaderThatDiesAgainAndAgainStarvesNobody takes messages and never confirms. Who
-// waits beside it gets each message when its lease is over at the latest.
-func TestAReaderThatDiesAgainAndAgainStarvesNobody(t *testing.T) {
+// TestAReaderThatKeepsDyingStarvesNobody has one reader take messages and never
+// confirm them. Another reader gets each message when its lease is over at the latest.
+func TestAReaderThatKeepsDyingStarvesNobody(t *testing.T) {
 	v, c := agentVault(t)
 	rounds := size(100, 25)
 	for i := range rounds {
@@ -88,7 +88,7 @@ func TestAReaderThatDiesAgainAndAgainStarvesNobody(t *testing.T) {
 		for _, m := range list {
 			seen[m.ID] = true
 		}
-		if len(list) == 0 { // only what the dead one holds is left: it stays down once
+		if len(list) == 0 { // only held messages are left, so this time the dead one does not read
 			c.at = c.at.Add(Lease)
 			for _, m := range fetch(t, v, Query{Agent: "p:b"}) {
 				seen[m.ID] = true
@@ -98,8 +98,8 @@ func TestAReaderThatDiesAgainAndAgainStarvesNobody(t *testing.T) {
 	}
 }
 
-// TestTheClockMayJump far ahead and back: what was sent stays, in either time, until
-// it is a day old, and nothing is held for longer than a lease.
+// The clock jumps far ahead and back. Messages of either time stay until they are a day
+// old, and none is held for longer than a lease.
 func TestTheClockMayJump(t *testing.T) {
 	v, c := agentVault(t)
 	now := c.at
@@ -132,8 +132,8 @@ func TestTheClockMayJump(t *testing.T) {
 	}
 }
 
-// TestCleanupBesideReaders removes what expired while others read, send and confirm
-// through two vaults of one file. Of what has not expired each is read once.
+// TestCleanupBesideReaders removes expired messages while others read, send and confirm
+// through two vaults of one file. Every other message is read once.
 func TestCleanupBesideReaders(t *testing.T) {
 	path, k := newVaultFile(t)
 	past := mustOpen(t, path, k, func() time.Time { return time.Now().Add(-TTL - time.Hour) })

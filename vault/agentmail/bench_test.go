@@ -10,8 +10,8 @@ const (
 	benchIdentities = 20
 )
 
-// fullMailroom is a mailbox of 100,000 messages of 20 agents, one in fifty of them to
-// everyone, most of which were read.
+// fullMailroom makes a mailbox of 100,000 messages of 20 agents. One in fifty is a
+// broadcast, and most were read.
 func fullMailroom(b *testing.B) *testBox {
 	b.Helper()
 	v := newBox(b, nil)

@@ -5,10 +5,9 @@ import (
 	"testing"
 )
 
-// TestWhatAReadCostsDoesNotGrowWithTheMailOfOthers has the same twenty messages for one
-// agent among a hundred messages of others and among twenty thousand, and counts what
-// each command takes: the same transactions and the same steps.
-func TestWhatAReadCostsDoesNotGrowWithTheMailOfOthers(t *testing.T) {
+// An agent has the same twenty messages among a hundred messages of others and among
+// twenty thousand. Each command must take the same transactions and the same steps in both.
+func TestCostsDoNotGrowWithTheMailOfOthers(t *testing.T) {
 	others := []int{100, size(20_000, 2000)}
 	tolls := map[string][]toll{}
 	for _, n := range others {

@@ -15,14 +15,14 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// fill sends under a limit of the file's size, which is like a full disk, until that is
-// refused, and then does everything else. It says what it sent and what it read.
+// fill limits the size of the file, which is like a full disk. It sends until that fails,
+// then reads, confirms and checks, and prints what it sent and read.
 func fill(ctx context.Context, v *testBox) error {
 	info, err := os.Stat(v.Path())
 	if err != nil {
 		return err
 	}
-	signal.Ignore(syscall.SIGXFSZ) // so that writing fails instead
+	signal.Ignore(syscall.SIGXFSZ) // so that a write fails instead of ending the process
 	limit := uint64(info.Size()) + 300<<10
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
 		return err
@@ -34,7 +34,7 @@ func fill(ctx context.Context, v *testBox) error {
 		}
 		return err
 	}
-	// One that is refused may leave room for the next, which needs another number of
+	// A message may fit although the one before did not, since it needs another number of
 	// pages.
 	for refused := 0; refused < 3; {
 		switch err := send(); {
@@ -50,7 +50,7 @@ func fill(ctx context.Context, v *testBox) error {
 	if err != nil {
 		return err
 	}
-	// A read may find no room for its note either, and takes nothing then.
+	// A read may find no room for its hold either, and then takes no message.
 	if in, err := v.Read(ctx, Query{Agent: "p:b", Limit: 1}); err == nil {
 		err = v.Confirm(ctx, "p:b", in.Claim)
 		fmt.Println("confirmed", in.Messages[0].ID, err == nil)
@@ -59,8 +59,8 @@ func fill(ctx context.Context, v *testBox) error {
 	return v.Check(ctx)
 }
 
-// TestAFullDiskLosesNothing sends until there is no room. What was said to be sent is
-// there, nothing is damaged, and it goes on when there is room again.
+// TestAFullDiskLosesNothing sends until there is no room. Every message for which Send
+// succeeded is there, nothing is damaged, and sending works when there is room again.
 func TestAFullDiskLosesNothing(t *testing.T) {
 	path, k := newVaultFile(t)
 	cmd := process(t, "filler", path, k.Agent)

@@ -16,7 +16,7 @@ import (
 // mailbox lay in eleven buckets.
 var fixtureTime = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
-func TestMailOfTheVersionBeforeIsKept(t *testing.T) {
+func TestMailOfAnEarlierVersionIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "postern.db")
 	file, err := os.ReadFile(filepath.Join("..", "testdata", "format1-full.db"))
 	must(t, err)
@@ -91,8 +91,8 @@ func TestMailOfTheVersionBeforeIsKept(t *testing.T) {
 	must(t, v.Check(t.Context()))
 }
 
-// TestAnAgentOfTheVersionBeforeIsRead has an agent with a member that this version does
-// not know, which nothing may try to mend while it only looks.
+// TestAnAgentOfAnEarlierVersionIsRead has an agent record with a member that this version
+// does not know. A read that changes nothing else must not try to rewrite the record.
 func TestAnAgentOfTheVersionBeforeIsRead(t *testing.T) {
 	v := newBox(t, nil)
 	post(t, v, "p:a", "p:b", "hello")

@@ -16,7 +16,7 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// agentVault is a vault whose clock the test sets.
+// agentVault makes a mailbox with a fake clock.
 func agentVault(t testing.TB) (*testBox, *clock) {
 	t.Helper()
 	c := &clock{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
@@ -30,7 +30,7 @@ func post(t testing.TB, v *testBox, from, to, subject string) Message {
 	return m
 }
 
-// fetch reads an inbox and confirms that it arrived.
+// fetch reads an inbox and confirms its messages.
 func fetch(t testing.TB, v *testBox, q Query) []Message {
 	t.Helper()
 	in, err := v.Read(t.Context(), q)
@@ -41,7 +41,7 @@ func fetch(t testing.TB, v *testBox, q Query) []Message {
 	return in.Messages
 }
 
-// postMany sends n messages in one transaction, the third part of them to everyone.
+// postMany sends n messages in one transaction, every third of them to everyone.
 func postMany(t testing.TB, v *testBox, from, to string, n int) (list []Message) {
 	t.Helper()
 	must(t, v.update(t.Context(), func(r *room) {
@@ -95,7 +95,7 @@ func TestAgentMessagesKeepEveryByte(t *testing.T) {
 	}
 }
 
-func TestAgentMailRefusesWhatIsNoIdentityOrUUID(t *testing.T) {
+func TestAgentMailRefusesInvalidIdentitiesAndIDs(t *testing.T) {
 	v, _ := agentVault(t)
 	for _, bad := range []string{"", "a", "a:", ":a", "A:b", "a:b:c", "a:b\n", "-a:b", "a:-b", "a b:c", "é:b", "*"} {
 		_, sent := v.Send(t.Context(), Message{Sender: bad, Recipient: "p:b"})
@@ -122,7 +122,7 @@ func TestAgentMailRefusesWhatIsNoIdentityOrUUID(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotConfirmedComesBack(t *testing.T) {
+func TestUnconfirmedMessagesComeBack(t *testing.T) {
 	v, c := agentVault(t)
 	for i := range 4 {
 		to := "p:b"
@@ -181,7 +181,7 @@ func TestWhatWasNotConfirmedComesBack(t *testing.T) {
 	}
 }
 
-func TestThePageEndsWhereTheRoomDoes(t *testing.T) {
+func TestAPageHoldsTheMessagesThatFit(t *testing.T) {
 	v, _ := agentVault(t)
 	for i, n := range []int{500, 30, 30, 50} {
 		_, err := v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i), Body: strings.Repeat("x", n)})
@@ -198,7 +198,7 @@ func TestThePageEndsWhereTheRoomDoes(t *testing.T) {
 	}
 }
 
-func TestAThreadIsWholeAndStaysAsItIs(t *testing.T) {
+func TestAThreadIsWholeAndStaysUnread(t *testing.T) {
 	v, c := agentVault(t)
 	reply := func(from, to, subject, parent string) Message {
 		c.at = c.at.Add(time.Second)
@@ -206,7 +206,7 @@ func TestAThreadIsWholeAndStaysAsItIs(t *testing.T) {
 		must(t, err)
 		return m
 	}
-	root := reply("p:a", "p:b", "root", "00000000-0000-4000-8000-000000000000") // its own parent is long gone
+	root := reply("p:a", "p:b", "root", "00000000-0000-4000-8000-000000000000") // its parent does not exist
 	left := reply("p:b", "p:a", "left", root.ID)
 	right := reply("p:b", Everyone, "right", root.ID)
 	leaf := reply("p:a", "p:c", "leaf", left.ID)
@@ -234,7 +234,7 @@ func TestAThreadIsWholeAndStaysAsItIs(t *testing.T) {
 	wantErr(t, second(v.Thread(t.Context(), Thread{Agent: "p:a", ID: leaf.ID, Room: tight})), ErrThreadTooLong, "a thread without room")
 }
 
-func TestAcksAreTheRecipientsOrOnePerAgent(t *testing.T) {
+func TestADirectMessageHasOneAckAndABroadcastOnePerAgent(t *testing.T) {
 	v, c := agentVault(t)
 	direct, everyone := post(t, v, "p:a", "p:b", "direct"), post(t, v, "p:a", Everyone, "all")
 	post(t, v, "p:c", "p:a", "hello")
@@ -249,7 +249,7 @@ func TestAcksAreTheRecipientsOrOnePerAgent(t *testing.T) {
 	}
 	wantErr(t, second(v.Ack(t.Context(), "p:c", direct.ID, true)), ErrNoMessage, "somebody else's, own only")
 	wantErr(t, second(v.Ack(t.Context(), "p:b", "00000000-0000-4000-8000-000000000000", false)), ErrNoMessage, "unknown")
-	for _, agent := range []string{"p:c", "p:a"} { // p:a sent it: no number may change
+	for _, agent := range []string{"p:c", "p:a"} { // the ack of p:a, the sender, may change no count
 		_, err := v.Ack(t.Context(), agent, everyone.ID, true)
 		must(t, err)
 	}
@@ -266,7 +266,7 @@ func TestAcksAreTheRecipientsOrOnePerAgent(t *testing.T) {
 	}
 }
 
-// agentModel is the mailbox as the rules put it, without an index.
+// agentModel is a simple model of the mailbox: a list of messages.
 type agentModel struct {
 	list []*modelMessage
 }
@@ -334,8 +334,8 @@ func (a *agentModel) status() (list []Status) {
 	return list
 }
 
-// TestAgentMailIsWhatTheRulesSay runs commands at random, on a clock that also goes
-// back, and compares every answer with that of the rules.
+// TestAgentMailAgreesWithItsModel runs commands at random, on a clock that also goes
+// back, and compares every answer with that of agentModel.
 func TestAgentMailIsWhatTheRulesSay(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -398,7 +398,7 @@ func TestAgentMailIsWhatTheRulesSay(t *testing.T) {
 	must(t, v.Check(t.Context()))
 }
 
-func TestAgentsAreNotNamedInTheOpen(t *testing.T) {
+func TestTheFileDoesNotNameAgents(t *testing.T) {
 	v, _ := agentVault(t)
 	m := post(t, v, "project:sender", "project:recipient", "subject")
 	post(t, v, "project:sender", Everyone, "subject")

@@ -68,7 +68,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// wantErr checks that an error matches another, and names its subject.
+// wantErr checks that an error matches another. what names the call in the failure.
 func wantErr(t testing.TB, err, want error, what string, args ...any) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -76,7 +76,7 @@ func wantErr(t testing.TB, err, want error, what string, args ...any) {
 	}
 }
 
-// size is how much a test does, which is less with -short.
+// size returns how much a test does: short with -short, else whole.
 func size(whole, short int) int {
 	if testing.Short() {
 		return short
@@ -86,12 +86,12 @@ func size(whole, short int) int {
 
 func second[T any](_ T, err error) error { return err }
 
-// clock is a clock that a test sets.
+// clock is a fake clock.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
 
-// testBox is a mailbox with the vault that it lies in.
+// testBox is a mailbox and the vault that keeps it.
 type testBox struct {
 	*Mailbox
 	*vault.Vault
@@ -117,7 +117,7 @@ func mustOpen(t testing.TB, path string, k vault.Keys, now func() time.Time) *te
 	return &testBox{New(v), v}
 }
 
-// newBox is a mailbox on a clock; nil is that of the machine.
+// newBox makes a mailbox with the clock now; nil means time.Now.
 func newBox(t testing.TB, now func() time.Time) *testBox {
 	t.Helper()
 	path, k := newVaultFile(t)
@@ -138,8 +138,8 @@ func each(t testing.TB, v *testBox, bucket string, fn func(key, value []byte)) {
 	}))
 }
 
-// toll is what some use of a mailbox took: transactions, each of which waits for the
-// disk where it writes, and the records that they looked up, changed or asked for.
+// toll is the cost of one use of a mailbox: read and write transactions, and the records
+// that they looked up, changed or asked for.
 type toll struct{ reads, writes, steps int }
 
 type countingStore struct {
@@ -182,7 +182,7 @@ func (t countingTx) Scan(bucket string, r kv.Range, limit int) ([]kv.Record, err
 	return t.Tx.Scan(bucket, r, limit)
 }
 
-// tollOf counts the cost of use.
+// tollOf returns the cost of use.
 func tollOf(v *testBox, use func()) toll {
 	s := &countingStore{Store: v.store}
 	v.store = s

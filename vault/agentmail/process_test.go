@@ -20,19 +20,19 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// What the correspondents of a test are told: their number, which also says as whom
-// they act, and how many messages each sends.
+// The environment variables of correspondents: their number, which also gives their
+// identity, and how many messages each sends.
 const (
 	agentNumberEnv  = "VAULT_TEST_AGENT"
 	agentLettersEnv = "VAULT_TEST_LETTERS"
-	agentMortalEnv  = "VAULT_TEST_MORTAL" // set where one dies by itself, with messages in hand
+	agentMortalEnv  = "VAULT_TEST_MORTAL" // set for one that kills itself while it holds messages
 	identities      = 10
 )
 
 func identity(n int) string { return fmt.Sprintf("storm:agent-%d", n%identities) }
 
-// correspond sends and reads until its input ends and its inbox is empty. It says
-// what it sent when that is kept, and what it read before it confirms that.
+// correspond sends and reads until its input ends and its inbox is empty. It prints each
+// message that it sent once that is durable, and those that it read before it confirms them.
 func correspond(ctx context.Context, v *testBox) error {
 	number, err := strconv.Atoi(os.Getenv(agentNumberEnv))
 	if err != nil {
@@ -49,7 +49,7 @@ func correspond(ctx context.Context, v *testBox) error {
 	}()
 	dice := rand.New(rand.NewPCG(uint64(number), rand.Uint64()))
 	self := identity(number)
-	// The moment between taking messages and saying so is too short to be hit from
+	// The moment between taking messages and printing them is too short for a kill from
 	// outside.
 	mortal := os.Getenv(agentMortalEnv) != ""
 	die := func() {
@@ -115,8 +115,8 @@ type ledger struct {
 	read map[string]map[string]int // by id and reader
 }
 
-// take reads what one process says, and calls done when it has sent everything. A
-// line that was cut was not said.
+// take reads the output of one process, and calls done when it has sent everything. A
+// line without its end does not count.
 func (l *ledger) take(r io.Reader, done func()) {
 	lines := bufio.NewReader(r)
 	for {
@@ -142,7 +142,7 @@ func (l *ledger) take(r io.Reader, done func()) {
 	}
 }
 
-// audit compares the messages read with those sent.
+// audit compares the messages read with those sent. again allows messages to be read twice.
 func (l *ledger) audit(t *testing.T, again bool) {
 	t.Helper()
 	lost, twice, foreign, readings := 0, 0, 0, 0
@@ -174,8 +174,8 @@ func correspondent(t *testing.T, path string, k vault.Keys, number, letters int)
 }
 
 // TestTwentyCorrespondentsReadEveryMessageOnce has twenty processes, two for each of
-// ten identities, send and read ten thousand messages at once; under the race detector
-// three thousand.
+// ten identities, send and read ten thousand messages at once, or three thousand with the
+// race detector.
 func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 	path, k := newVaultFile(t)
 	processes, letters := 20, size(500, 10)
@@ -227,8 +227,8 @@ func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 	must(t, v.Check(t.Context()))
 }
 
-// TestKilledCorrespondentsLoseNothing kills processes at moments nobody chose. What
-// they had not confirmed is read again, by themselves or in the end.
+// TestKilledCorrespondentsLoseNothing kills processes at random moments. Messages that
+// they had not confirmed are read again, by later processes or at the end of the test.
 func TestKilledCorrespondentsLoseNothing(t *testing.T) {
 	path, k := newVaultFile(t)
 	processes, rounds := size(10, 6), size(8, 2)
@@ -251,18 +251,18 @@ func TestKilledCorrespondentsLoseNothing(t *testing.T) {
 					t.Errorf("process %d did not start: %v", n, err)
 					return
 				}
-				// The moment is that of some line it says: at any point of its work.
+				// The kill comes after a random number of lines.
 				limited, lines := bufio.NewReader(out), 1+rand.IntN(60)
 				var said bytes.Buffer
 				for range lines {
 					line, err := limited.ReadString('\n')
 					said.WriteString(line)
 					if err != nil {
-						break // it died before
+						break // it died earlier
 					}
 				}
 				_ = cmd.Process.Kill()
-				// Its output before it died counts.
+				// The output from before the kill counts.
 				book.take(io.MultiReader(&said, limited), func() {})
 				_ = in.Close()
 				if err := cmd.Wait(); cmd.ProcessState.Exited() && runtime.GOOS != "windows" {
@@ -272,7 +272,7 @@ func TestKilledCorrespondentsLoseNothing(t *testing.T) {
 		})
 	}
 	ending.Wait()
-	// The leases of the dead are over.
+	// The leases of the killed processes are over by this clock.
 	later := func() time.Time { return time.Now().Add(Lease + time.Second) }
 	v := mustOpen(t, path, vault.Keys{Agent: k.Agent}, later)
 	for n := range identities {
@@ -302,8 +302,8 @@ func announce(ctx context.Context, v *testBox) error {
 	return err
 }
 
-// TestWaitingReadersSeeWhatIsSent waits in one vault for what is sent through the
-// same, through another of the same process, and by another process.
+// TestWaitingReadersSeeANewMessage waits in one vault for a message sent through the same
+// vault, through another one in this process, and by another process.
 func TestWaitingReadersSeeWhatIsSent(t *testing.T) {
 	path, k := newVaultFile(t)
 	v, other := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
@@ -340,7 +340,7 @@ func TestAWaitEndsWithItsContextAndTakesNothing(t *testing.T) {
 	}
 }
 
-func TestAWaitGetsWhatADeadReaderHeld(t *testing.T) {
+func TestAWaitGetsTheMessagesOfADeadReader(t *testing.T) {
 	var ahead atomic.Int64
 	v := newBox(t, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	post(t, v, "p:a", "p:b", "x")

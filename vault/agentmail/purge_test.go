@@ -18,7 +18,7 @@ func TestExpiryLeavesNothingBehind(t *testing.T) {
 		}
 	}
 	fetch(t, v, Query{Agent: "p:b", Limit: 100})
-	fetch(t, v, Query{Agent: "p:c", From: "p:d"}) // passes every broadcast
+	fetch(t, v, Query{Agent: "p:c", From: "p:d"}) // looks at every broadcast and reads none
 	_, err := v.Read(t.Context(), Query{Agent: "p:b", Limit: 10})
 	must(t, err)
 
@@ -52,7 +52,7 @@ func onlyTheNumberRemains(t testing.TB, v *testBox) {
 	})
 }
 
-func TestEveryUseRemovesWhatExpired(t *testing.T) {
+func TestEveryUseRemovesExpiredMessages(t *testing.T) {
 	for name, use := range map[string]func(*testBox) error{
 		"send": func(v *testBox) error {
 			_, err := v.Send(t.Context(), Message{Sender: "p:x", Recipient: "p:y"})
@@ -78,7 +78,7 @@ func TestEveryUseRemovesWhatExpired(t *testing.T) {
 			return n
 		}
 		must(t, use(v))
-		// One use removes so many and no more; but status has to count.
+		// One use removes only so many, but status removes all, since it has to count.
 		if want := map[bool]int{false: 2 * maxPurge, true: 0}[name == "status"]; left() != want {
 			t.Errorf("%s left %d messages, want %d", name, left(), want)
 		}
@@ -90,8 +90,8 @@ func TestEveryUseRemovesWhatExpired(t *testing.T) {
 	}
 }
 
-// TestWhatExpiredIsSeenByNobodyBeforeItIsRemoved leaves more expired messages than one
-// call removes, and looks at them in every way.
+// TestExpiredMessagesAreInvisible leaves more expired messages than one call removes, and
+// looks for them in every way.
 func TestWhatExpiredIsSeenByNobodyBeforeItIsRemoved(t *testing.T) {
 	v, c := agentVault(t)
 	old := postMany(t, v, "p:a", "p:b", 8*maxPurge)

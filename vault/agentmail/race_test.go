@@ -2,6 +2,6 @@
 
 package agentmail
 
-// racing is whether the race detector is at work, which makes everything some ten times
+// racing reports whether the race detector is on, which makes everything about ten times
 // slower.
 const racing = true
