@@ -1,5 +1,5 @@
 // Package bolt keeps a vault's records in one file, with bbolt. The file has mode
-// 0600. Each transaction finds, checks, locks and opens it anew; the lock is a file
+// 0600. Each transaction finds, checks, locks and opens it again; the lock is a file
 // beside it, and when a process dies there is nothing to recover.
 //
 // Each time it checks that the file is the owner's alone, has a valid head, and is as

@@ -52,8 +52,8 @@ func TestBoltIsAnEngine(t *testing.T) {
 	})
 }
 
-// TestAWriteHasNoVersionBeforeItIsOver asks for the version when the commit is done and
-// Transact has not returned.
+// TestTheVersionChangesWhenTransactReturns asks for the version when the commit is done
+// and Transact has not returned.
 func TestAWriteHasNoVersionBeforeItIsOver(t *testing.T) {
 	e := mustAt(t, newFile(t))
 	before, err := e.Version(t.Context())
@@ -99,8 +99,8 @@ func bigFile(t testing.TB) *Engine {
 	return e
 }
 
-// TestCheckFindsDamagedPages breaks the tree in the ways from which bbolt would not
-// return: a branch that points at its own ancestors is a recursion without end.
+// TestCheckFindsDamagedPages breaks the tree, also in ways that would make bbolt recurse
+// without end: a branch that leads to itself or to the root.
 func TestCheckFindsDamagedPages(t *testing.T) {
 	size := os.Getpagesize()
 	e := bigFile(t)
@@ -143,8 +143,8 @@ func TestCheckFindsDamagedPages(t *testing.T) {
 	}
 }
 
-// TestAFileCutWhileInUseIsAnError shows that a page that is gone under a running
-// process is an error of that one call, and the next works when it is back.
+// TestAFileCutWhileInUseIsAnError takes pages away from a running process: that call
+// fails, and the next one works when they are back.
 func TestAFileCutWhileInUseIsAnError(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a mapped file cannot be cut here")
@@ -170,7 +170,7 @@ func TestAFileCutWhileInUseIsAnError(t *testing.T) {
 	must(t, os.WriteFile(e.Path(), whole, 0o600))
 	must(t, transact(false, all))
 
-	// Within one: a fault in mapped memory, which is an error even if it is overlooked.
+	// Within one: a fault in mapped memory, which is an error even if fn ignores it.
 	for _, write := range []bool{false, true} {
 		for _, overlook := range []bool{false, true} {
 			err := transact(write, func(tx kv.Tx) error {
@@ -202,7 +202,7 @@ func TestAFaultInsideBboltLeavesTheFileFree(t *testing.T) {
 		}
 		update(t, e, func(kv.Tx) error { return nil })
 	}
-	// A session that got no transaction, so that closing it could wait for good.
+	// This session got no transaction, so closing it could wait forever.
 	h, err := os.OpenFile(e.Path(), os.O_RDWR, 0)
 	must(t, err)
 	db, err := bolt.Open(e.Path(), 0o600, &bolt.Options{OpenFile: func(string, int, os.FileMode) (*os.File, error) { return h, nil }})

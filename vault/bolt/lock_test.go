@@ -13,8 +13,8 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// TestAWaitThatIsGivenUp has another program hold the lock while many give up waiting,
-// and then, at the moment at which the lock is let go of.
+// TestAWaitThatIsGivenUp has another program hold the lock while many waits are cancelled.
+// They must not pile up in the kernel, and must not keep the lock afterwards.
 func TestAWaitThatIsGivenUp(t *testing.T) {
 	for _, write := range []bool{false, true} {
 		e := mustAt(t, newFile(t))
@@ -33,7 +33,7 @@ func TestAWaitThatIsGivenUp(t *testing.T) {
 					t.Fatalf("write %v: %v, want Canceled", write, err)
 				}
 			}
-			// The holder's, and those of waits that go on: as many as may run at once.
+			// The holder's descriptor, and those of waits that go on in the kernel.
 			if n, most := openHandles(t, path), map[bool]int{false: maxReaders, true: 1}[write]; n > 1+most {
 				t.Errorf("write %v: %d descriptors", write, n)
 			}
@@ -45,7 +45,8 @@ func TestAWaitThatIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestReadersGoOnBehindAWriteThatGaveUp has another program read for long.
+// TestReadersGoOnAfterAWriteGaveUp has another program hold the lock for reading all the
+// time.
 func TestReadersGoOnBehindAWriteThatGaveUp(t *testing.T) {
 	e := mustAt(t, newFile(t))
 	holder := flock.New(e.Path() + ".lock")
@@ -64,7 +65,8 @@ func TestReadersGoOnBehindAWriteThatGaveUp(t *testing.T) {
 	}
 }
 
-// openHandles counts the descriptors of this process for a file, where that can be told.
+// openHandles counts the descriptors of this process for a file; 0 on systems other than
+// Linux.
 func openHandles(t *testing.T, path string) (n int) {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
