@@ -15,7 +15,8 @@ import (
 
 const corpus = "../../testdata/real-emails"
 
-// checkText fails when the text of a message is not fit to be shown.
+// checkText returns the text of a message in at most n runes, and checks that it and the
+// names of attachments are clean.
 func checkText(t *testing.T, raw []byte, n int) (text string, truncated bool) {
 	t.Helper()
 	e := Parse(raw)
@@ -65,8 +66,8 @@ func TestRealMailIsReadable(t *testing.T) {
 	}
 }
 
-// What a person sees who opens these messages, written down by reading them.
-func TestRealMailSaysWhatAPersonSees(t *testing.T) {
+// The cases say what a person sees, and were written by reading these messages.
+func TestRealMailShowsWhatAPersonReads(t *testing.T) {
 	for _, tc := range readTable[struct {
 		Path        string
 		Text        []string // phrases in the text, in order; none means no text at all

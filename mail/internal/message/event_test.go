@@ -17,7 +17,8 @@ func event(lines ...string) []byte {
 	return calendar("BEGIN:VEVENT\r\n" + strings.Join(lines, "\r\n") + "\r\nEND:VEVENT")
 }
 
-// outlookZone is Central European time under a name that is in no database.
+// outlookZone is Central European time under Outlook's name for it, which is not in the
+// time zone database.
 const outlookZone = "BEGIN:VTIMEZONE\r\nTZID:W. Europe Standard Time\r\n" +
 	"BEGIN:STANDARD\r\nDTSTART:16010101T030000\r\nTZOFFSETFROM:+0200\r\nTZOFFSETTO:+0100\r\nRRULE:FREQ=YEARLY;INTERVAL=1;BYDAY=-1SU;BYMONTH=10\r\nEND:STANDARD\r\n" +
 	"BEGIN:DAYLIGHT\r\nDTSTART:16010101T020000\r\nTZOFFSETFROM:+0100\r\nTZOFFSETTO:+0200\r\nRRULE:FREQ=YEARLY;INTERVAL=1;BYDAY=-1SU;BYMONTH=3\r\nEND:DAYLIGHT\r\nEND:VTIMEZONE"
@@ -61,7 +62,7 @@ func stamp(t time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// A broken line loses only itself.
+// A broken line is left out, and the rest is read.
 func TestBrokenCalendars(t *testing.T) {
 	for _, tc := range []struct {
 		name, text, want string // summaries

@@ -108,7 +108,7 @@ func TestParsePartFields(t *testing.T) {
 	}
 }
 
-// Hostile structure: each message is made of many times the same.
+// These hostile messages repeat one piece very often.
 func TestParseIsBounded(t *testing.T) {
 	var deep strings.Builder
 	for i := range 10_000 {
@@ -156,8 +156,8 @@ func TestParseIsBounded(t *testing.T) {
 	}
 }
 
-// What was cut at the depth stays in sight as something that can be fetched.
-func TestParseShowsWhatIsTooDeep(t *testing.T) {
+// The part at which the tree was cut is an attachment, so its content can be fetched.
+func TestParseKeepsWhatIsTooDeepAsAnAttachment(t *testing.T) {
 	var deep strings.Builder
 	for i := range MaxDepth + 3 {
 		fmt.Fprintf(&deep, "Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n", i, i)

@@ -90,7 +90,7 @@ func TestFilenameOfManyContinuations(t *testing.T) {
 	}
 }
 
-// A tree that is built from a server's description is the one that Parse builds.
+// A part built from a server's description is the same as one built by Parse.
 func TestNewPartNormalizes(t *testing.T) {
 	p := NewPart(Part{ID: "2", Type: "IMAGE", Subtype: "PNG", Params: map[string]string{"NAME": "x.png"}, Disposition: "Inline",
 		Encoding: "BASE64", ContentID: "<i@x>", Size: 3}, map[string]string{"FILENAME*": "UTF-8''%C3%A4.png"})

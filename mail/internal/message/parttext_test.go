@@ -96,8 +96,7 @@ func TestPartTextOfNothing(t *testing.T) {
 	}
 }
 
-// What people send along is an attachment, and a message within a message is one
-// and not its parts.
+// A message within a message is one attachment, and so is a winmail.dat.
 func TestAttachmentsOfOtherPrograms(t *testing.T) {
 	const inner = "Subject: =?utf-8?q?caf=C3=A9/bar?=\nContent-Type: multipart/mixed; boundary=i\n\n--i\n\nx\n--i\nContent-Type: image/png; name=a.png\n\ny\n--i--\n"
 	for _, tc := range []struct{ name, part, want string }{

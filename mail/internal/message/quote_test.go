@@ -22,8 +22,8 @@ func textOfHTML(s string, n int) (string, bool) {
 	return Text(e.Root, e.Raw, n)
 }
 
-// Whose words are whose, in the ways that programs write answers. Lines that
-// begin with ">" in want are history.
+// Old and new text is told apart in the answers of many mail programs. Lines of Want that
+// begin with ">" are history.
 func TestTextMarksHistory(t *testing.T) {
 	for _, tc := range readTable[struct{ Name, Text, Want string }](t, "history_text") {
 		t.Run(tc.Name, func(t *testing.T) {
@@ -34,7 +34,8 @@ func TestTextMarksHistory(t *testing.T) {
 	}
 }
 
-// What Outlook puts below a header is old in an answer and wanted when passed on.
+// The text below the header that Outlook inserts is history in an answer, and new in a
+// forwarded message.
 func TestTextOfForwardsByTheirSubject(t *testing.T) {
 	const body = "\n\nFYI\n\nFrom: Ann <ann@example.org>\nSent: Monday\nTo: Bob\nSubject: Lunch\n\nShall we?"
 	for subject, history := range map[string]bool{"RE: Lunch": true, "Lunch": true, "FW: Lunch": false, "WG: Essen": false, "Re: Fwd: Lunch": true, "=?utf-8?q?Fwd=3A_Lunch?=": false} {
@@ -50,8 +51,7 @@ func TestTextOfForwardsByTheirSubject(t *testing.T) {
 	}
 }
 
-// What is old in one part of a message is what stands below something new in
-// another.
+// The text of a part can be history because of new text in the part before it.
 func TestHistoryAcrossParts(t *testing.T) {
 	const original = "-----Original Message-----\nFrom: Ann\n\nShall we?"
 	const marked = "> -----Original Message-----\n> From: Ann\n>\n> Shall we?"
@@ -125,7 +125,7 @@ func TestAttributionsInManyLanguages(t *testing.T) {
 
 func first(s string, _ bool) string { return s }
 
-func TestLinesThatAreNoAttribution(t *testing.T) {
+func TestOtherLinesAreNotAttributions(t *testing.T) {
 	for _, s := range []string{
 		"Here is my answer:", "Please note:", "1. Yes:", "Deadline is 4 May:", "https://example.org:", "The code that Ann wrote is fine, see the two changes that I made to it here:",
 		"Hello Bob,", "See the mail of 4 May 2026.", "My address is bob@example.org:",
@@ -149,7 +149,7 @@ func TestHTMLMarksHistory(t *testing.T) {
 	}
 }
 
-// Below so many elements that a parser which makes a tree ends the document.
+// The HTML parser gives up below so many open elements.
 func TestHistoryInDeepNesting(t *testing.T) {
 	got, cut := textOfHTML("<p>Yes.</p><blockquote><p>Shall we?</p></blockquote>"+strings.Repeat("<div>", 600)+"x", 1000)
 	if want := "Yes.\n\n> Shall we?"; got != want || !cut {
@@ -177,8 +177,8 @@ func TestNewTextGoesFirst(t *testing.T) {
 	}
 }
 
-// At every length what is new is there if it fits, nothing is cut that need not
-// be, and the shortest text with all its notes is given as soon as it fits.
+// At every length the new text is whole if it fits, else its beginning is there, and the
+// shortest text with all of its notes is returned as soon as it fits.
 func TestEveryLength(t *testing.T) {
 	old := strings.Repeat("> some words that were said before\n", 5)
 	for _, tc := range []struct{ text, notes string }{
@@ -322,8 +322,8 @@ func FuzzQuote(f *testing.F) {
 		if html {
 			return
 		}
-		// What is marked reads the same again, but for what is taken out of a
-		// forwarded message's quotation.
+		// Marking a marked text again makes no history new, except where a forwarded
+		// message loses its quotation marks.
 		if again, _ := textOf(full, 1_000_000); !strings.Contains(s, "orward") && len(quoted.New(again)) > len(fresh) {
 			t.Errorf("history becomes new: %q, then %q", full, again)
 		}

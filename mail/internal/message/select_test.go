@@ -6,8 +6,8 @@ import (
 )
 
 // tree builds parts from an indented outline, two spaces a level, of lines like
-// "text/plain inline a.txt": type, disposition ("-" for none) and name. A word
-// "cid" gives a Content-ID.
+// "text/plain inline a.txt c1": type, disposition, name and Content-ID. All but the type
+// may be missing; "-" is an empty disposition or name.
 func tree(outline string) *Part {
 	var stack []*Part
 	for line := range strings.Lines(strings.Trim(outline, "\n")) {
@@ -49,7 +49,7 @@ func ids(parts []*Part) string {
 	return strings.Join(s, " ")
 }
 
-// alternatives returns the HTML beside plain text.
+// alternatives returns the HTML alternatives of the text parts.
 func alternatives(root *Part) (html []*Part) {
 	for _, c := range choose(root).text {
 		html = append(html, c.html...)
@@ -136,8 +136,8 @@ func TestHTMLParts(t *testing.T) {
 	}
 }
 
-// selectText returns the parts that hold what a person would read, in order: of
-// alternatives text/plain, or HTML where there is none.
+// selectText returns the parts with the text that a person would read, in order: of
+// alternatives text/plain, or HTML without a text/plain.
 func selectText(root *Part) []*Part {
 	var parts []*Part
 	for _, c := range choose(root).text {

@@ -80,8 +80,8 @@ func FuzzBaseSubject(f *testing.F) {
 	})
 }
 
-// hasOddCase reports whether there is anything but ASCII, of which some letters
-// have more than two forms.
+// hasOddCase reports whether s has characters beyond ASCII: some of those letters have
+// more than two forms.
 func hasOddCase(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }

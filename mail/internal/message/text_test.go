@@ -79,14 +79,14 @@ func TestTextIsTruncated(t *testing.T) {
 	}
 }
 
-// A prefix of a part gives the beginning of its text, and says that it is one.
+// A prefix of a part gives the beginning of its text, and reports that it is cut.
 func TestTextOfPrefixes(t *testing.T) {
 	body := strings.Repeat("Grüße aus 東京, liebe Ann. ", 50)
 	encoded := base64.StdEncoding.EncodeToString([]byte(body))
 	raw := "Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64\n\n" + encoded
 	e := Parse([]byte(raw))
 	whole, _ := Text(e.Root, e.Raw, 100_000)
-	for n := 12; n < len(encoded); n++ { // enough to know UTF-8 by
+	for n := 12; n < len(encoded); n++ { // 12 are enough to recognize UTF-8
 		got, cut := Text(e.Root, func(p *Part) []byte { return e.Raw(p)[:n] }, 100_000)
 		if !cut || !strings.HasPrefix(whole, got) || len(got) < n*3/4-8 {
 			t.Fatalf("prefix of %d octets: %d octets of text, cut %v", n, len(got), cut)
@@ -94,7 +94,7 @@ func TestTextOfPrefixes(t *testing.T) {
 	}
 }
 
-// Bodies that are not there do not hide the ones that are.
+// The text of other parts is there when a body is missing.
 func TestTextOfMissingBodies(t *testing.T) {
 	e := Parse([]byte("Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--b\n\ntwo\n--b--\n"))
 	got, cut := Text(e.Root, func(p *Part) []byte {
@@ -108,8 +108,8 @@ func TestTextOfMissingBodies(t *testing.T) {
 	}
 }
 
-// The HTML is asked for only where the plain text says nothing.
-func TestTextAsksForNoMoreThanItNeeds(t *testing.T) {
+// The HTML is read only when the plain text is empty.
+func TestTextReadsOnlyThePartsItNeeds(t *testing.T) {
 	for plain, want := range map[string]string{"a letter": "1", "": "1 2"} {
 		e := Parse([]byte("Content-Type: multipart/alternative; boundary=b\n\n--b\n\n" + plain + "\n--b\nContent-Type: text/html\n\nx\n--b--\n"))
 		var asked []*Part
@@ -120,7 +120,7 @@ func TestTextAsksForNoMoreThanItNeeds(t *testing.T) {
 	}
 }
 
-// many is n, or a tenth of it with -short.
+// many returns n, or a tenth of it with -short.
 func many(n int) int {
 	if testing.Short() {
 		return n / 10

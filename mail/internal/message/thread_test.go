@@ -68,8 +68,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// checkThreading fails unless every node is in one group and parents lead to a
-// node without one in the same group.
+// checkThreading checks that every node is in one group, in order, and that its parents
+// lead to a root in the same group.
 func checkThreading(t *testing.T, nodes []ThreadNode, got Threading) {
 	t.Helper()
 	group := map[int]int{}
@@ -92,7 +92,7 @@ func checkThreading(t *testing.T, nodes []ThreadNode, got Threading) {
 	if len(group) != len(nodes) || len(got.Parent) != len(nodes) {
 		t.Fatalf("%d nodes, %d in groups, %d parents", len(nodes), len(group), len(got.Parent))
 	}
-	depth := make([]int, len(nodes)) // known to lead to a root, where positive
+	depth := make([]int, len(nodes)) // positive for nodes that are known to lead to a root
 	for i := range nodes {
 		var path []int
 		for at := i; at >= 0 && depth[at] == 0; at = got.Parent[at] {
@@ -110,8 +110,7 @@ func checkThreading(t *testing.T, nodes []ThreadNode, got Threading) {
 	}
 }
 
-// The result does not depend on the order in which the messages come, as long as
-// their dates differ.
+// The result does not depend on the order of the messages, as long as their dates differ.
 func TestThreadsInAnyOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -131,7 +130,7 @@ func TestThreadsInAnyOrder(t *testing.T) {
 	}
 }
 
-// byDate writes a threading with dates in the place of indices.
+// byDate formats a threading, with dates in place of indices.
 func byDate(nodes []ThreadNode, t Threading) string {
 	parent := map[int]int{}
 	for i, p := range t.Parent {
@@ -202,7 +201,7 @@ func FuzzThreads(f *testing.F) {
 				group[i] = n
 			}
 		}
-		// A message is in one conversation with those it names.
+		// A message is in the same conversation as the messages that it references.
 		for i, a := range nodes {
 			for j, b := range nodes {
 				if b.ID != "" && slices.Contains(a.References, b.ID) && group[i] != group[j] {

@@ -51,8 +51,8 @@ func TestDecodeBody(t *testing.T) {
 	}
 }
 
-// A part is fetched as a bounded prefix: what it decodes to must begin what the
-// whole decodes to.
+// A part is fetched as a bounded prefix, so a decoded prefix must be a prefix of the
+// decoded whole.
 func TestDecodeBodyOfAPrefixIsAPrefix(t *testing.T) {
 	plain := []byte("Grüße aus Köln, 100% = alles. \r\nZweite Zeile\r\n")
 	for encoding, whole := range map[string][]byte{
