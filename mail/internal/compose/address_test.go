@@ -47,8 +47,8 @@ func TestParseAddressReadsWhatPeopleWrite(t *testing.T) {
 	}
 }
 
-// checkAddressAgain proves that an address survives being written, and that the
-// standard library reads it the same.
+// checkAddressAgain checks that an address can be written and read again, and that the
+// standard library reads the same.
 func checkAddressAgain(t *testing.T, a Address) {
 	t.Helper()
 	if again, err := ParseAddress(a.String()); err != nil || again != a {

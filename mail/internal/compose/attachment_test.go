@@ -9,8 +9,8 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
-// attach builds a message with one attachment and returns it as a reader finds
-// it, with its own header.
+// attach builds a message with one attachment, and returns the attachment as package
+// message reads it, and its header.
 func attach(t *testing.T, a Attachment) (*message.Part, rfc5322.Header) {
 	t.Helper()
 	m := sample()
@@ -25,7 +25,7 @@ func attach(t *testing.T, a Attachment) (*message.Part, rfc5322.Header) {
 
 func TestAttachmentNames(t *testing.T) {
 	long := strings.Repeat("long ", 60)
-	for _, test := range []struct{ name, want, old string }{ // old: in the type, for readers without RFC 2231
+	for _, test := range []struct{ name, want, old string }{ // old is the name in Content-Type, for readers without RFC 2231
 		{"report.pdf", "report.pdf", ""},
 		{"my report (1), final.pdf", "my report (1), final.pdf", ""},
 		{"", "attachment", ""},

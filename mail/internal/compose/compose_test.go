@@ -29,7 +29,7 @@ func sample() *Message {
 
 const longText = "This paragraph is longer than one line of a mail and so it is wrapped where a reader of flowed text will join it again.\n"
 
-// samples are messages of each kind; each has a golden file of the same name.
+// samples returns messages of each kind by the names of their golden files.
 func samples() map[string]*Message {
 	plain := sample()
 
@@ -66,7 +66,7 @@ func samples() map[string]*Message {
 	return map[string]*Message{"plain": plain, "reply": reply, "cyrillic": cyrillic, "files": files, "eai": eai, "blind": blind}
 }
 
-func TestBuiltMessagesAreTheGoldenOnesAndReadBack(t *testing.T) {
+func TestBuiltMessagesMatchTheGoldenFilesAndReadBack(t *testing.T) {
 	for name, m := range samples() {
 		t.Run(name, func(t *testing.T) {
 			b := build(t, m)
@@ -87,7 +87,7 @@ func TestBuiltMessagesAreTheGoldenOnesAndReadBack(t *testing.T) {
 	}
 }
 
-// A refusal names the field and does not repeat the value.
+// The error names the field and does not repeat the value.
 func TestBuildRefusesAndNamesTheField(t *testing.T) {
 	const secret = "hunter2"
 	crowd := func(addrs []Address) []Address { return slices.Repeat(addrs, 400) }
@@ -95,7 +95,7 @@ func TestBuildRefusesAndNamesTheField(t *testing.T) {
 	for _, test := range []struct {
 		name, field string
 		spoil       func(m *Message, s string)
-		with        []string // values to spoil it with; none stands for ""
+		with        []string // the values for spoil; nil means one empty value
 	}{
 		{"subject", "Subject", func(m *Message, s string) { m.Subject = s }, []string{
 			secret + "\r\nBcc: eve@example.net", "a\nb", "a\rb", "a\n", "a\tb", "a\x00b", "a\u0085b", "a\u2028b", "a\u200bb", "a\u202eb", "a\xffb", strings.Repeat("a", maxSubject+1)}},
@@ -141,7 +141,7 @@ func TestBuildRefusesAndNamesTheField(t *testing.T) {
 	}
 }
 
-func TestBlindRecipientsAreInTheCopyAlone(t *testing.T) {
+func TestBlindRecipientsAreOnlyInTheCopy(t *testing.T) {
 	m := sample()
 	m.BCC = []Address{{Name: "Secret", Addr: "secret@example.net"}}
 	b := build(t, m)
@@ -180,7 +180,7 @@ func TestAMessageWithoutVisibleRecipients(t *testing.T) {
 	}
 }
 
-func TestSMTPUTF8IsAskedForOnlyByAddressesThatNeedIt(t *testing.T) {
+func TestOnlySomeAddressesNeedSMTPUTF8(t *testing.T) {
 	for typed, needed := range map[string]bool{
 		"Jürgen <juergen@example.org>": false,
 		"ann@bücher.example":           false,

@@ -2,7 +2,7 @@ package compose
 
 import "testing"
 
-func TestDigestTellsSubmissionsApart(t *testing.T) {
+func TestDifferentSubmissionsHaveDifferentDigests(t *testing.T) {
 	seen := map[string]int{}
 	for i, s := range []struct {
 		from       string
@@ -37,7 +37,7 @@ func TestDigestTellsSubmissionsApart(t *testing.T) {
 	}
 }
 
-// Digests are kept for days beside what waits for a person.
+// The outbox keeps digests for days, so another version must make the same ones.
 func TestDigestNeverChanges(t *testing.T) {
 	const want = "edb85dcd3b329de9d8ff3324a50d86224a0c14097114008629299a3f06c147f5"
 	if got := Digest("ann@example.org", []string{"bob@example.com", "pat@example.net"}, []byte("Subject: x\r\n\r\ny\r\n")); got != want {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FuzzBuild proves that any strings in any field give an error or a message that
-// says the same to two readers, with no field that was not asked for.
+// FuzzBuild checks that any strings in any field give an error, or a message from which
+// two readers read the same strings, without any other field.
 func FuzzBuild(f *testing.F) {
 	f.Add("Ann Lee", "bob@example.com", "Hello", "Text\n", "parent@example.com", "x.txt", "text/plain", []byte("content"), int64(1772000000), 120)
 	f.Add("Lee, \"Ann\" \\", "bob@bücher.example", "Grüße  an =?utf-8?q?x?=", longText+"> q\n-- \nAnn", "", "../ü\r\n.pdf", "", []byte{0, 255}, int64(0), -721)
@@ -16,7 +16,7 @@ func FuzzBuild(f *testing.F) {
 	f.Add("会議", "jürgen@例え.テスト", strings.Repeat("👨‍👩‍👧 ", 20), strings.Repeat("会議 > From ", 30)+"\r \n\f", "a@b", strings.Repeat("名", 100), "message/rfc822", []byte("x"), int64(253402300799), 14*60)
 	f.Fuzz(func(t *testing.T, name, typed, subject, body, parent, file, kind string, content []byte, seconds int64, zone int) {
 		if len(subject)+len(body)+len(content) > 64<<10 {
-			return // longer than it pays to look at
+			return // longer inputs are slow and find nothing more
 		}
 		to := Address{Name: name, Addr: typed}
 		if a, err := ParseAddress(typed); err == nil {
@@ -44,8 +44,8 @@ func FuzzBuild(f *testing.F) {
 	})
 }
 
-// FuzzParseAddress proves that what is taken can be written and read again, by
-// the standard library too, and goes into a header.
+// FuzzParseAddress checks that an accepted address can be written and read again, also by
+// the standard library, and that a message with it can be built.
 func FuzzParseAddress(f *testing.F) {
 	for _, s := range []string{"ann@example.org", "Ann Lee <ann@example.org>", `"Lee, Ann" <ann@example.org>`, "ä@bücher.example", `"\"\\" <a@b>`, ". .. <a@b>", "Ann\u00a0 <a@b>"} {
 		f.Add(s)
@@ -65,7 +65,8 @@ func FuzzParseAddress(f *testing.F) {
 	})
 }
 
-// FuzzBody proves that both kinds of reader get the text that was written.
+// FuzzBody checks that readers with and without format=flowed get the text that was
+// written.
 func FuzzBody(f *testing.F) {
 	for _, s := range []string{longText, "> " + longText, "-- \n" + longText + " -- ", strings.Repeat("From > ", 20), strings.Repeat(" ", 80) + "x", "a\rb\r\n\n\tc \f"} {
 		f.Add(s)

@@ -12,8 +12,8 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// A reader that shares no code with this project finds in every kind of message
-// what was written, and nothing to complain about.
+// Python's email package, which shares no code with this project, reads from every kind of
+// message what was written, and finds no defect.
 func TestPythonReadsWhatWasWritten(t *testing.T) {
 	all := samples()
 	maps.Copy(all, oddities())
@@ -28,7 +28,7 @@ func TestPythonReadsWhatWasWritten(t *testing.T) {
 	for i, name := range names {
 		m, b, p := all[name], built[i], read[i]
 		t.Run(name, func(t *testing.T) {
-			// Python takes bytes outside ASCII in an address for a defect.
+			// Python counts bytes outside ASCII in an address as a defect.
 			if len(p.Defects) > 0 && !b.SMTPUTF8 {
 				t.Errorf("defects %q", p.Defects)
 			}
@@ -73,8 +73,8 @@ func TestPythonReadsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// samePython compares mailboxes. Between the encoded words of a name too long for
-// one Python shows a space, against RFC 2047 section 6.2.
+// samePython compares mailboxes. If a name takes several encoded words, Python shows a
+// space between them, against RFC 2047 section 6.2.
 func samePython(got, want [2]string) bool {
 	if len(want[0]) > maxCluster {
 		got[0], want[0] = strings.ReplaceAll(got[0], " ", ""), strings.ReplaceAll(want[0], " ", "")
@@ -82,9 +82,9 @@ func samePython(got, want [2]string) bool {
 	return got == want
 }
 
-// checkShown proves that a reader that does not know flowed text shows the lines
-// that were written, but for where long ones are parted and for one space
-// before what begins with a space or "From ".
+// checkShown checks that a reader without format=flowed shows the lines that were written.
+// Only long lines are wrapped, and a line that begins with a space or "From " has another
+// space before it.
 func checkShown(t *testing.T, body, shown string, flowed bool) {
 	t.Helper()
 	if !flowed {
@@ -133,7 +133,7 @@ func checkShown(t *testing.T, body, shown string, flowed bool) {
 	}
 }
 
-// oddities are messages that readers are known to stumble over.
+// oddities returns messages that some readers are known to misread.
 func oddities() map[string]*Message {
 	with := func(change func(m *Message)) *Message {
 		m := sample()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// vocabulary holds parts of strings that trouble a writer of messages.
+// vocabulary holds parts of strings that are hard to write into a message.
 var vocabulary = []string{" ", " ", " ", "  ", "word", "a", "ü", "é", "会議", "протокол", "👨‍👩‍👧", "🇩🇪", "e\u0301", "क्\u200dष", "\u00a0", "\u3000",
 	"=?", "?=", "=?utf-8?q?x?=", "=", "_", "?", ",", ";", ":", "\"", "\\", "(", ")", "<", ">", "@", "[", "]", ".", "..", "-- ", "'", "%", "*", "/",
 	"From ", ">", "> ", ">> ", "Re: ", "ａ", "\ufffd", "https://example.org/a_very_long_link/that/is/longer/than/a/line/of/a/header?and=a&query=string"}
@@ -24,8 +24,8 @@ func text(r *rand.Rand, from []string, most int) string {
 	return b.String()
 }
 
-// What fuzzing finds by chance is tried here at every run: messages of troublesome
-// words in every field are built, and both readers find them as they were.
+// Messages with random words of vocabulary in every field are built, and both readers read
+// the same words. Fuzzing would rarely make such messages.
 func TestRandomMessagesReadBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 22))
 	addrs := []string{"ann@example.org", "jürgen@bücher.example", "a.b+c=d@xn--bcher-kva.example", strings.Repeat("x", 200) + "@example.org"}

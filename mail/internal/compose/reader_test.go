@@ -18,7 +18,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
-// received is a message as a reader read it.
+// received is a message as a reader reads it.
 type received struct {
 	From, To, CC, BCC []Address
 	Subject           string
@@ -30,7 +30,7 @@ type received struct {
 	Files             []Attachment
 }
 
-// want returns the message that every reader must read in m.
+// want returns the message that every reader must read from the built m.
 func want(m *Message) received {
 	names := func(list []Address) (out []Address) {
 		for _, a := range list {
@@ -42,8 +42,8 @@ func want(m *Message) received {
 		MessageID: m.MessageID, InReplyTo: m.InReplyTo, References: m.References}
 }
 
-// written is the body as it must arrive. A reader of flowed text writes a space
-// behind quote marks that had none.
+// written returns the body as it must arrive. A reader of flowed text adds a space behind
+// quote marks without one.
 func written(body string, flowed bool) string {
 	if body == "" {
 		return ""
@@ -64,8 +64,8 @@ func written(body string, flowed bool) string {
 
 var bareQuote = regexp.MustCompile(`^(>+)([^> ])`)
 
-// checkBuilt proves that b says what m says, to this project's own reader and
-// to the standard library's, and that its bytes keep the rules of the wire.
+// checkBuilt checks that this project's reader and the standard library's read from b what
+// m says, and that its bytes keep the rules of the wire.
 func checkBuilt(t *testing.T, m *Message, b *Built) {
 	t.Helper()
 	checkLines(t, m, b)
@@ -106,7 +106,7 @@ func checkBuilt(t *testing.T, m *Message, b *Built) {
 	}
 }
 
-// checkLines proves the bounds and alphabets of lines.
+// checkLines checks the lengths of lines and the characters in them.
 func checkLines(t *testing.T, m *Message, b *Built) {
 	t.Helper()
 	head, body, _ := bytes.Cut(b.Copy, []byte("\r\n\r\n"))
@@ -154,7 +154,8 @@ func checkLines(t *testing.T, m *Message, b *Built) {
 	}
 }
 
-// checkFields proves that the header holds the fields it must and no other.
+// checkFields checks that the header has exactly the expected fields. kept says that raw
+// is the copy, with its Bcc field.
 func checkFields(t *testing.T, m *Message, raw []byte, kept bool) {
 	t.Helper()
 	names := []string{}
@@ -205,7 +206,7 @@ func checkFields(t *testing.T, m *Message, raw []byte, kept bool) {
 	}
 }
 
-// readStandard reads with net/mail and mime alone, and joins flowed lines by
+// readStandard reads with net/mail and mime only, and joins flowed lines with
 // message.Flowed.
 func readStandard(t *testing.T, raw []byte) (r received, flowed bool) {
 	t.Helper()

@@ -45,8 +45,8 @@ func TestReplySubjectHasOnePrefixAndKeepsTheRest(t *testing.T) {
 	}
 }
 
-// checkReplySubject proves that the answer belongs to the conversation, that it
-// can be sent, and that answering it again changes nothing.
+// checkReplySubject checks that the subject of an answer stays in the conversation, can be
+// sent, and does not change when answered again.
 func checkReplySubject(t *testing.T, original string) {
 	t.Helper()
 	got := ReplySubject(original)
@@ -56,7 +56,7 @@ func checkReplySubject(t *testing.T, original string) {
 	if !strings.HasPrefix(got, "Re:") {
 		t.Errorf("%q is no answer", got)
 	}
-	// An empty subject makes no conversation.
+	// An empty subject belongs to no conversation.
 	base, _ := message.BaseSubject(original)
 	if answered, _ := message.BaseSubject(got); base != "" && len([]rune(original)) <= maxReplySubject && answered != base {
 		t.Errorf("%q to %q leaves the conversation: %q, not %q", got, original, answered, base)

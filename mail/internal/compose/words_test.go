@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// lines returns how the subject is written.
+// subjectLines returns the lines of a built Subject field.
 func subjectLines(t *testing.T, subject string) []string {
 	t.Helper()
 	m := sample()
@@ -17,7 +17,7 @@ func subjectLines(t *testing.T, subject string) []string {
 	return strings.Split(wire[from+len("Subject: "):to], "\r\n ")
 }
 
-func TestSubjectsAreEncodedOnlyWhereTheyMustBe(t *testing.T) {
+func TestSubjectsAreEncodedOnlyWhereNecessary(t *testing.T) {
 	for subject, want := range map[string]string{
 		"plain words, and more: <x>": "plain words, and more: <x>",
 		"  trimmed  ":                "trimmed",
@@ -42,8 +42,8 @@ func TestSubjectsAreEncodedOnlyWhereTheyMustBe(t *testing.T) {
 	}
 }
 
-// Each encoded word is decoded alone by the readers that do not join them, and
-// so must hold whole characters, and what a person takes for one.
+// Some readers decode each encoded word alone, so each must hold whole characters, also
+// those that consist of several runes.
 func TestEncodedWordsHoldWholeCharacters(t *testing.T) {
 	const family, flag, thumb, accent, hindi = "👨‍👩‍👧‍👦", "🇩🇪", "👍🏽", "e\u0301", "क्\u200dष"
 	for _, character := range []string{"é", "会", "😀", family, flag, thumb, accent, hindi, "ab" + family, "x" + accent} {
@@ -68,7 +68,7 @@ func TestEncodedWordsHoldWholeCharacters(t *testing.T) {
 				rest = rest[len(text):]
 				tail := strings.TrimLeft(text, "x")
 				if strings.Contains(character, "x") || strings.HasPrefix(character, "ab") {
-					continue // its ASCII letters may stand alone
+					continue // its ASCII letters may be in a word of their own
 				}
 				if tail != strings.Repeat(character, len(tail)/len(character)) {
 					t.Errorf("%q of %q is parted: %q", character, subject, text)
@@ -81,15 +81,14 @@ func TestEncodedWordsHoldWholeCharacters(t *testing.T) {
 	}
 }
 
-// A heap of marks on one letter is no character to keep whole: it is parted
-// between runes rather than refused.
-func TestEndlessClustersAreParted(t *testing.T) {
+// A letter with too many marks for one encoded word is split between runes, not refused.
+func TestEndlessClustersAreSplit(t *testing.T) {
 	for _, s := range []string{"z" + strings.Repeat("\u0301", 500), strings.Repeat("👨‍", 100) + "👨", strings.Repeat("🇩", 99)} {
 		subjectLines(t, s)
 	}
 }
 
-func TestTheShorterEncodingIsTaken(t *testing.T) {
+func TestTheShorterEncodingIsChosen(t *testing.T) {
 	for s, want := range map[string]encoding{
 		"résumé of the meeting": encodingQ,
 		"протокол":              encodingB,
@@ -98,7 +97,7 @@ func TestTheShorterEncodingIsTaken(t *testing.T) {
 		"éé":                    encodingB,
 		"":                      encodingQ,
 		strings.Repeat("x", 200) + "👨‍👩‍👧":   encodingQ,
-		strings.Repeat("x", 200) + "👨‍👩‍👧‍👦": encodingB, // Q would part the family
+		strings.Repeat("x", 200) + "👨‍👩‍👧‍👦": encodingB, // Q would split the family
 	} {
 		if got := chooseEncoding(s); got != want {
 			t.Errorf("%q: %c, want %c", s, got, want)
