@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// newsletter makes a letter as programs for newsletters do, of at least so many
-// bytes: a style sheet for the whole and one for phones, tables in tables, a style
-// on every element.
+// newsletter makes a mail as programs for newsletters do, of at least so many bytes: a
+// style sheet for every screen and one for phones, tables in tables, a style on every
+// element.
 func newsletter(size int) []byte {
 	var b strings.Builder
 	b.WriteString(`<!doctype html><html><head><style>body,table,td,a{-webkit-text-size-adjust:100%;color:#222}table td{border-collapse:collapse}img{border:0;line-height:100%;display:block}.ExternalClass,.ExternalClass p,.ExternalClass td{line-height:100%}a[x-apple-data-detectors]{color:inherit!important;font-size:inherit!important}#outlook a{padding:0}u + .body .gmail-hide{display:none}.mobile-only{display:none}`)
@@ -40,8 +40,8 @@ func BenchmarkTextNewsletter(b *testing.B) {
 	}
 }
 
-// A letter as they are sent needs a small part of the steps it may take, however
-// long it is, and all of it is read.
+// A newsletter of any length takes at most a tenth of the steps that it may take, and is
+// read whole.
 func TestNewslettersAreFarFromEveryBound(t *testing.T) {
 	for _, size := range []int{50_000, 200_000, 800_000, 2_000_000} {
 		if testing.Short() && size > 200_000 {

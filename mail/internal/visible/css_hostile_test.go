@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// cssBombs are style sheets that ask for much work: rules repeats as often as
-// it is told, body holds the elements that it is done for.
+// cssBombs are style sheets that cause much work. rules returns the i-th repetition of a
+// rule, and body holds the elements that the rules are matched with.
 var cssBombs = []struct {
 	name  string
 	rules func(i int) string
@@ -44,11 +44,10 @@ var cssBombs = []struct {
 	{"selectors that are never closed", func(int) string { return ":is(:not(:where(" }, "x"},
 }
 
-// The steps that are counted are what matching costs. They stay below a bound
-// that grows with the document as its length does, and the text that is left when
-// they are used up is not shown.
+// Matching rules is counted in steps. A document may take a number of steps proportional
+// to its length; the text that is left when they are used up is not shown.
 func TestStyleSheetsCostABoundedNumberOfSteps(t *testing.T) {
-	const overshoot = 200_000 // what one step may do beyond the bound
+	const overshoot = 200_000 // steps that may go beyond the bound before it is noticed
 	size := 30_000
 	if testing.Short() {
 		size = 8000
@@ -79,7 +78,7 @@ func TestStyleSheetsCostABoundedNumberOfSteps(t *testing.T) {
 	}
 }
 
-// Reading takes memory as the length of the document does.
+// The memory for reading is proportional to the length of the document.
 func TestLongMediaQueriesTakeLittleMemory(t *testing.T) {
 	doc := "<style>@media " + strings.Repeat("a ", 20_000) + "{p{display:none}}</style><p>DOUBT</p>"
 	var start, end runtime.MemStats
@@ -92,7 +91,7 @@ func TestLongMediaQueriesTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// What cannot be judged is not shown, and counts as cut.
+// When a style sheet cannot be judged, no text is shown and the document counts as cut.
 func TestUnjudgeableStyleSheetsShowNothing(t *testing.T) {
 	for _, tc := range []struct{ name, css string }{
 		{"blocks in blocks", strings.Repeat("@media all{", 500) + ".h{display:none}"},
@@ -110,9 +109,9 @@ func TestUnjudgeableStyleSheetsShowNothing(t *testing.T) {
 	}
 }
 
-// A document is judged by its first 2 MiB: a rule behind them shows nothing that
-// is hidden before, and text behind them is not shown.
-func TestWhatIsBehindTheBoundOfADocument(t *testing.T) {
+// Only the first 2 MiB of a document are read: a rule behind them does not make hidden
+// text visible, and text behind them is not shown.
+func TestTextBehindTheBoundOfADocument(t *testing.T) {
 	filler := "<!--" + strings.Repeat("x", MaxBytes) + "-->"
 	for _, doc := range []string{
 		"<style>.h{display:none}</style><p class=h>SECRET</p>SEEN" + filler + "<style>.h{display:block!important}</style>",
@@ -132,8 +131,7 @@ func TestWhatIsBehindTheBoundOfADocument(t *testing.T) {
 	}
 }
 
-// Whatever a style sheet says: text that extraction hides is not in the sanitized
-// document, nor the other way round, and both end.
+// With any style sheet Text and Sanitize end, and hide the same texts.
 func FuzzStyleSheet(f *testing.F) {
 	for _, c := range readCases[visibleCase](f, "testdata/visible.json") {
 		var css, body string

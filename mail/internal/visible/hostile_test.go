@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// bombs are documents that are cheap to send. Each repeats a unit as often as
-// it fits; front comes once before.
+// bombs are documents that cause much work and are cheap to send. Each has front once and
+// then repeats unit as often as it fits.
 var bombs = []struct {
 	name, front string
 	unit        func(i int) string
@@ -51,7 +51,7 @@ var bombs = []struct {
 	{"preformatted lines", "<pre>", func(int) string { return "\n" }},
 }
 
-// bombSize is how many bytes a short bomb has.
+// bombSize returns the length of a short bomb in bytes.
 func bombSize() int {
 	if testing.Short() {
 		return 8000
@@ -76,9 +76,9 @@ func bomb(front string, unit func(int) string, size int) []byte {
 	return []byte(b.String())
 }
 
-// What a document costs grows with its length and no faster, and stays far below
-// what would hurt. Allocated bytes stand for work: they can be counted, and every
-// fault of this kind in an HTML parser shows in them or hangs this test.
+// The cost of a document is proportional to its length. Allocated bytes stand for work:
+// they can be counted, and every fault of this kind in an HTML parser shows in them or
+// hangs this test.
 func TestTextCostIsLinear(t *testing.T) {
 	const most = 1000 // bytes of memory for one of HTML
 	for _, tc := range bombs {
@@ -95,8 +95,8 @@ func TestTextCostIsLinear(t *testing.T) {
 	}
 }
 
-// costOfHTML returns how many bytes rendering allocates for one of doc. The result is
-// bounded by what is asked for, not by what was sent.
+// costOfHTML returns how many bytes rendering allocates for each byte of doc. The rendered
+// text is bounded by the caller of Text, not by the length of doc.
 func costOfHTML(t *testing.T, doc []byte) uint64 {
 	const most = 500
 	var before, after runtime.MemStats

@@ -13,13 +13,13 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 )
 
-// seenTexts is what Chromium 156 shows of a mail, each text and each alternative
-// text of an image in order: on a screen 800 pixels wide in light colours, only on
-// one 375 pixels wide or in dark colours, and nowhere. See record.mjs in testdata.
+// seenTexts are the texts and the alternative texts of images of a mail, in order, by where
+// Chromium 156 shows them: Seen on a screen 800 pixels wide in light colours, Elsewhere
+// only on one 375 pixels wide or in dark colours, and Hidden nowhere. See record.mjs in
+// testdata.
 type seenTexts struct{ Seen, Elsewhere, Hidden []string }
 
-// letters is a text as it is compared: what stands beside the words is for the one
-// who lays them out to say.
+// letters returns a text without the characters that depend on its layout.
 func letters(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || r == '>' || r == '|' {
@@ -35,8 +35,8 @@ func wordsOf(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// No text that a person sees on a desktop is lost, and no word is shown that a
-// person does not see there.
+// Every text that a person sees on a desktop is shown, and no word that a person does not
+// see there.
 func TestMailsAsChromiumShowsThem(t *testing.T) {
 	raw, err := os.ReadFile("testdata/mails/seen.json")
 	if err != nil {

@@ -25,15 +25,15 @@ func readCases[T any](t testing.TB, path string) []T {
 	return cases
 }
 
-// visibleCase is a document in which SEEN stands where a person reads it on a
-// desktop and SECRET where a person does not. DOUBT stands where a browser shows
-// text and something exotic is about it, so that it is hidden here.
+// visibleCase is a document with marks: SEEN in place of text that a person sees on a
+// desktop, SECRET in place of text that a person does not see, and DOUBT in place of text
+// that a browser shows but this package hides, because something about it is exotic.
 type visibleCase struct{ Name, HTML string }
 
 var marks = regexp.MustCompile(`SEEN|SECRET|DOUBT`)
 
-// numbered gives every mark of a document a number, so that each can be found in
-// what is made of it.
+// numbered gives every mark of a document a number, so that each can be found in the
+// rendered text. want tells which ones should be there.
 func (c visibleCase) numbered() (doc string, want []bool) {
 	doc = "<!doctype html><body>" + marks.ReplaceAllStringFunc(c.HTML, func(m string) string {
 		want = append(want, m == "SEEN")
@@ -46,7 +46,7 @@ func shows(text string, i int) bool {
 	return strings.Contains(text, "MARK"+strings.Repeat("I", i+1)+".")
 }
 
-// ways are all that shows text of HTML.
+// ways are the functions that make text of HTML, or clean HTML.
 var ways = []struct {
 	name string
 	text func(doc string) string
@@ -59,8 +59,7 @@ var ways = []struct {
 	{"Snippet", func(doc string) string { return quoted.Snippet(Text(doc, 100_000), 100_000) }},
 }
 
-// The same documents before so many open elements that the parser refuses them show
-// no more than that.
+// If a document ends with too many open elements for the parser, it shows no other text.
 func TestTextIsWhatAPersonSees(t *testing.T) {
 	for i, c := range readCases[visibleCase](t, "testdata/visible.json") {
 		doc, want := c.numbered()
@@ -82,7 +81,7 @@ func TestTextIsWhatAPersonSees(t *testing.T) {
 	}
 }
 
-// What stands in more elements than the parser opens is not shown and counts as cut.
+// Text inside more elements than the parser opens is not shown and counts as cut.
 func TestVeryDeepText(t *testing.T) {
 	for _, depth := range []int{10, 500, 520, 4000} {
 		doc := "<style>.h{display:none}</style>ZERO<p class=h>SECRET</p>" + strings.Repeat("<div>", depth) + "ONE<p hidden>SECRET</p><script>SECRET</script>TWO" + strings.Repeat("</div>", depth) + "THREE"
@@ -95,7 +94,7 @@ func TestVeryDeepText(t *testing.T) {
 			t.Errorf("at depth %d: %q, cut %v", depth, got, cut)
 		}
 	}
-	// Style sheets that are not read leave nothing that could be judged.
+	// No text can be judged if style sheets were not read.
 	if lines, _, cut := Lines("ONE"+strings.Repeat("<div>", 4000)+"<style>.h{display:none}</style>", 1000); len(lines) > 0 || !cut {
 		t.Errorf("%v, cut %v", lines, cut)
 	}
@@ -142,7 +141,7 @@ func TestLinesAreKeptApart(t *testing.T) {
 	}
 }
 
-// Characters that nobody sees do not pass by way of character references.
+// Invisible characters are removed also if they are character references.
 func TestTextIsClean(t *testing.T) {
 	got := Text("<p>a&#8238;b&#x200B;c&#xE0041;d&shy;e&#7;f&#0;g&#xFEFF;h&ZeroWidthSpace;i</p><a href='https://x.example/&#8238;y'>j</a><img alt='k&#x202E;l'><pre>m&#x2066;n\r\no</pre>", 1000)
 	if plain.Text(got) != got || strings.ContainsFunc(got, func(r rune) bool { return r == 0x202E || r == 0x200B || r == 0xE0041 || r == 0x2066 || r == 7 }) {
