@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// No field of a header means two things, or a header could be counted twice.
-func TestFieldNamesAreUnambiguous(t *testing.T) {
+// Texts are compared with these words in lower case.
+func TestWordsAreInLowerCase(t *testing.T) {
 	for name := range fieldNames {
 		if name != strings.ToLower(name) {
 			t.Errorf("%q is not in lower case", name)
