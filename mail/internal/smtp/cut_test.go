@@ -11,8 +11,8 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
-// attempt is one Send to a peer, on a connection of its own. When it returns the
-// peer has nothing more to do.
+// attempt sends one message to a peer on a new connection. The peer has finished when it
+// returns.
 func attempt(t *testing.T, p *peer) (*smtp.Receipt, error) {
 	t.Helper()
 	sv := scripted.Serve(t, func(c *scripted.Conn) { p.serve(c.Conn) })
@@ -28,14 +28,14 @@ func attempt(t *testing.T, p *peer) (*smtp.Receipt, error) {
 	return r, err
 }
 
-// A server whose connection ends after any byte that it reads, or writes: nothing is
-// said to have been sent unless it was, or not to have been when it was. What came of
-// a cut in what it writes is certain: until it has said 354 whole, nothing was sent;
-// from there on, unless its answer came whole, nobody knows.
+// The connection ends after each byte in turn that the server reads or writes. The outcome
+// must never contradict the server's record. If the server's output is cut, the outcome is
+// certain: NotSent before the end of its 354 answer, and Unknown from there on until the end
+// of its answer to the message.
 func TestCutAfterEveryByte(t *testing.T) {
 	t.Parallel()
 	for _, offer := range [][]string{full, full[1:]} {
-		var out, in, asked int // bytes in each direction, and where in them 354 ends
+		var out, in, asked int // bytes in each direction, and the server's bytes up to the end of 354
 		whole := &peer{offer: offer}
 		whole.counted = func(reads, writes int, stage string) {
 			switch stage {
@@ -56,7 +56,7 @@ func TestCutAfterEveryByte(t *testing.T) {
 			where := fmt.Sprintf("after %d bytes read of %d, or %d written of %d, %d with 354", p.reads, out, p.writes, in, asked)
 			r, err := attempt(t, p)
 			var failed *smtp.SendError
-			if err != nil && !errors.As(err, &failed) { // no session came of it
+			if err != nil && !errors.As(err, &failed) { // Dial failed
 				if len(p.took()) > 0 || strings.Contains(p.commands(), "|MAIL") {
 					t.Errorf("%s: %v", where, err)
 				}
@@ -77,15 +77,15 @@ func TestCutAfterEveryByte(t *testing.T) {
 	}
 }
 
-// lines is a message of about n bytes. What a client's socket holds on Linux is four
-// million, unless somebody has set it otherwise.
+// lines returns a message of about n bytes. A client's socket on Linux buffers four
+// million by default.
 func lines(n int) []byte {
 	line := strings.Repeat("one of many lines ", 50) + "\r\n"
 	return []byte("Subject: large\r\n\r\n" + strings.Repeat(line, n/len(line)))
 }
 
-// What the server says or does in the middle of a message that it goes on reading is
-// noticed before the end of it leaves.
+// If the server says something or ends the connection in the middle of a message, the
+// client notices before it sends the end of the message.
 func TestServerThatSpeaksInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

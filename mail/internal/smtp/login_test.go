@@ -20,8 +20,9 @@ import (
 
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// dialogue is a server that expects lines and answers them, from the EHLO on, and
-// then hears until the client goes. It reports what it heard.
+// dialogue starts a fake server that gives the answers in turn, the first of them to EHLO,
+// and then reads until the client goes. The channel gets the lines that it read, joined by
+// "|".
 func dialogue(t *testing.T, mechanisms string, answers ...string) (uint16, <-chan string) {
 	t.Helper()
 	heard := make(chan string, 4)
@@ -80,7 +81,7 @@ func TestLoginWays(t *testing.T) {
 	}
 }
 
-// How a login fails, and what nobody is told of it.
+// Each failed login has its kind, and no error repeats the server's words or a secret.
 func TestLoginsThatFail(t *testing.T) {
 	for name, tc := range map[string]struct {
 		login      wire.Login
@@ -88,7 +89,7 @@ func TestLoginsThatFail(t *testing.T) {
 		answers    []string
 		kind       wire.Kind
 		code       int
-		asked      bool // Refused was
+		asked      bool // whether Refused is called
 	}{
 		"refused":                           {scripted.WithPassword("pw-canary"), "PLAIN", []string{"535 5.7.8 not pw-canary"}, wire.KindAuth, 535, true},
 		"refused in many lines":             {scripted.WithPassword("pw-canary"), "PLAIN", []string{"534-5.7.9 not\r\n534 5.7.9 pw-canary"}, wire.KindAuth, 534, true},
@@ -122,8 +123,7 @@ func TestLoginsThatFail(t *testing.T) {
 	}
 }
 
-// A refused token is tried once more where there is a newer one, on a connection of
-// its own, and never a third time.
+// After a refused token a newer one is tried on a new connection, and never a third one.
 func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 	for _, mechanism := range []string{"XOAUTH2", "OAUTHBEARER"} {
 		for name, tc := range map[string]struct {
@@ -176,7 +176,8 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 	}
 }
 
-// startTLS is a server that upgrades, and says something else before or after.
+// The server offers or answers STARTTLS in different ways, and says more before or after
+// the upgrade.
 func TestStartTLS(t *testing.T) {
 	ca := scripted.Authority(t)
 	leaf := scripted.Leaf(t, ca, time.Time{})

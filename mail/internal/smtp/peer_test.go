@@ -15,37 +15,37 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// peer is a submission server that keeps to the protocol but where a test says
-// otherwise, and a record of what it took.
+// peer is a fake submission server that keeps to the protocol, except where a test says
+// otherwise. It records the messages that it took.
 type peer struct {
-	offer []string // instead of full
-	// say has, by stage, what is answered instead: the lines, with their ends, or
-	// one of the words below. The stages are greeting, ehlo, auth, mail, rcpt and an
-	// address, data, message (when its first bytes have come), end, rset, quit.
+	offer []string // the extensions; nil means full
+	// say holds other answers by stage: lines with their ends, or one of the words below.
+	// The stages are greeting, ehlo, auth, mail, rcpt with a space and the address, data,
+	// message (when its first bytes have come), end, rset, quit.
 	say map[string]string
 	at  func(stage string) // called when a stage is reached
 	// counted is called when an answer has been written, with the bytes so far.
 	counted func(reads, writes int, stage string)
 	// After so many bytes in one direction the connection ends; 0 means never.
 	reads, writes int
-	ends          bool // the connection ends after what is said instead
+	ends          bool // the connection ends after an answer of say
 
 	gone  chan struct{}  // closed when the test is over
 	ended sync.WaitGroup // connections that are served
 	mu    sync.Mutex
 	lines []string // commands
-	taken []string // those that were answered 2xx, or would have been
+	taken []string // messages whose end was answered 2xx, or would have been
 }
 
 const (
 	hangUp = "hang up" // the connection ends
-	hang   = "hang"    // nothing is said until the client goes
-	stuck  = "stuck"   // nothing is read either
+	hang   = "hang"    // the server says nothing, and reads until the client goes
+	stuck  = "stuck"   // the server says and reads nothing until the test is over
 )
 
 var full = []string{"PIPELINING", "SIZE 30000000", "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES", "AUTH PLAIN LOGIN XOAUTH2 OAUTHBEARER"}
 
-// start listens, and serves each connection alone, inside TLS with a certificate.
+// start listens and serves connections, inside TLS if leaf is not nil.
 func (p *peer) start(t *testing.T, leaf *tls.Certificate) uint16 {
 	t.Helper()
 	gone := make(chan struct{})
@@ -57,7 +57,7 @@ func (p *peer) start(t *testing.T, leaf *tls.Certificate) uint16 {
 		}
 		p.serve(c)
 	})
-	t.Cleanup(func() { close(gone) }) // before the server waits for its scripts
+	t.Cleanup(func() { close(gone) }) // runs before the server waits for its scripts
 	return port
 }
 
@@ -74,7 +74,7 @@ func (p *peer) dial(t *testing.T) *smtp.Session {
 // limited ends a connection after so many bytes.
 type limited struct {
 	net.Conn
-	reads, writes int // what is left; negative means no bound
+	reads, writes int // bytes left; negative means no bound
 	read, written int // so far
 }
 
@@ -153,7 +153,7 @@ func (p *peer) serve(c net.Conn) {
 			going = p.answer(l, br, "rcpt "+address, "250 2.1.5 yes\r\n")
 		case "DATA":
 			p.mu.Lock()
-			said := p.say["data"] // once it is answered, a test may say otherwise
+			said := p.say["data"] // read before the answer, since the test may change it afterwards
 			p.mu.Unlock()
 			if going = p.answer(l, br, "data", "354 go ahead\r\n"); going && (said == "" || strings.HasPrefix(said, "354")) {
 				going = p.message(l, br)
@@ -172,13 +172,14 @@ func (p *peer) serve(c net.Conn) {
 	}
 }
 
-// message reads a message as a server does: until a line that is a dot.
+// message reads a message up to the line that is only a dot. It reports whether the
+// connection goes on.
 func (p *peer) message(l *limited, br *bufio.Reader) bool {
 	if _, err := br.Peek(1); err != nil || !p.answer(l, br, "message", "") {
 		return false
 	}
 	end := []byte("\r\n.\r\n")
-	got := []byte("\r\n") // of 354, which a message begins behind
+	got := []byte("\r\n") // as if the message followed a line end, so that its first line can be the dot
 	for chunk, at := make([]byte, 64<<10), -1; at < 0; {
 		n, err := br.Read(chunk)
 		if err != nil {
@@ -190,7 +191,7 @@ func (p *peer) message(l *limited, br *bufio.Reader) bool {
 			continue
 		}
 		if from+at+len(end) != len(got) {
-			return false // it goes on, although nothing was said to it
+			return false // the client went on without waiting for the answer
 		}
 		got = bytes.ReplaceAll(got[:from+at+2], []byte("\r\n."), []byte("\r\n"))[2:]
 	}
@@ -203,7 +204,8 @@ func (p *peer) message(l *limited, br *bufio.Reader) bool {
 	return p.answer(l, br, "end", "250 2.0.0 queued as 42\r\n")
 }
 
-// answer reports whether the connection goes on.
+// answer sends the answer of a stage: usual, or that of say. It reports whether the
+// connection goes on.
 func (p *peer) answer(l *limited, br *bufio.Reader, stage, usual string) bool {
 	if p.at != nil {
 		p.at(stage)

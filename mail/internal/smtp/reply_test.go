@@ -61,8 +61,8 @@ func TestReadReply(t *testing.T) {
 	}
 }
 
-// A reply is whole, or there is none; nothing behind it is used up; and its text is
-// fit for a person.
+// readReply returns a whole reply or an error, reads nothing behind the reply, and its text
+// is fit for a person.
 func FuzzReply(f *testing.F) {
 	f.Add("250 ok\r\n250 more\r\n")
 	f.Add("250-one\r\n250 two\r\n")
@@ -111,7 +111,7 @@ func TestCheckAddress(t *testing.T) {
 	}
 }
 
-// No address that passes can end the path that it stands in, or begin another line.
+// No valid address can end the path in which it is sent, or begin another line.
 func FuzzAddress(f *testing.F) {
 	f.Add("a@example.org")
 	f.Add(`"a\>"@b`)

@@ -21,8 +21,8 @@ func to(recipients ...string) smtp.Envelope {
 
 var three = []string{"a@example.org", "b@example.org", "c@example.org"}
 
-// outcome checks a Send against what the server has on record: whoever says that a
-// message was taken, or was not, has to be right.
+// outcome checks the result of a Send against the server's record: Accepted and NotSent must
+// be true. It returns the error, nil for Accepted.
 func outcome(t *testing.T, p *peer, r *smtp.Receipt, err error) *smtp.SendError {
 	t.Helper()
 	took := p.took()
@@ -75,7 +75,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// What is sent depends on what the server offers and the message needs.
+// The parameters of MAIL depend on what the server offers and the message needs.
 func TestMailParameters(t *testing.T) {
 	utf8 := "Subject: Grüße\r\n\r\nHallo\r\n"
 	for _, tc := range []struct {
@@ -100,8 +100,8 @@ func TestMailParameters(t *testing.T) {
 	}
 }
 
-// What cannot be sent is refused before the server hears of it.
-func TestNothingIsSaidOfWhatCannotBeSent(t *testing.T) {
+// A message that cannot be sent is refused before MAIL.
+func TestUnsendableMessagesAreRefusedBeforeMAIL(t *testing.T) {
 	poor := []string{"AUTH PLAIN", "SIZE 60"}
 	for _, tc := range []struct {
 		name    string
@@ -169,9 +169,9 @@ func TestFaults(t *testing.T) {
 		kind      wire.Kind
 		code      int
 		temporary bool
-		refused   string // of the recipients
-		before    bool   // BeforeData was called
-		ends      bool   // the connection, after that
+		refused   string // the refused recipients
+		before    bool   // whether BeforeData is called
+		ends      bool   // whether the server then ends the connection
 	}{
 		{"MAIL refused for now", map[string]string{"mail": "451 4.3.0 later\r\n"}, smtp.NotSent, "mail", wire.KindRefused, 451, yes, "", no, no},
 		{"MAIL refused", map[string]string{"mail": "553 5.7.1 not you\r\n"}, smtp.NotSent, "mail", wire.KindRefused, 553, no, "", no, no},
@@ -236,7 +236,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A server may say goodbye with its answer.
+// A server may say goodbye together with its answer.
 func TestGoodbyeBehindTheAnswer(t *testing.T) {
 	p := &peer{say: map[string]string{"end": "250 2.0.0 queued\r\n421 4.4.2 idle\r\n"}}
 	s := p.dial(t)
@@ -251,7 +251,7 @@ func TestGoodbyeBehindTheAnswer(t *testing.T) {
 	}
 }
 
-// After a refusal the connection is good for another message.
+// After a refusal the session can send another message.
 func TestSessionGoesOnAfterARefusal(t *testing.T) {
 	for _, offer := range [][]string{full, full[1:]} {
 		for stage, said := range map[string]string{"mail": "451 later\r\n", "rcpt b@example.org": "550 no\r\n", "data": "451 later\r\n", "end": "554 spam\r\n"} {
@@ -275,8 +275,8 @@ func TestSessionGoesOnAfterARefusal(t *testing.T) {
 	}
 }
 
-// The caller's own failure keeps the message, and is passed on as it is.
-func TestBeforeDataStopsIt(t *testing.T) {
+// An error of BeforeData stops the message and is returned.
+func TestAnErrorOfBeforeDataStopsTheMessage(t *testing.T) {
 	p := &peer{}
 	s := p.dial(t)
 	full := errors.New("disk is full")
@@ -294,8 +294,8 @@ func TestBeforeDataStopsIt(t *testing.T) {
 	}
 }
 
-// The end of the context, or of the connection, is the end of it at every stage, also
-// inside TLS, and decides nothing that is not known.
+// The end of the context or of the connection ends a Send at every stage, also inside TLS,
+// and the outcome is Unknown only at the last stage.
 func TestContextEndsASend(t *testing.T) {
 	t.Parallel()
 	ca := scripted.Authority(t)
@@ -315,7 +315,7 @@ func TestContextEndsASend(t *testing.T) {
 				}
 				message := letter
 				if stage == "message" {
-					message += strings.Repeat("a line that is not read\r\n", 1<<20) // no end of it leaves
+					message += strings.Repeat("a line that is not read\r\n", 1<<20) // too long for the buffers, so its end is never sent
 					if said == hang {
 						p.say["message"] = stuck
 					}

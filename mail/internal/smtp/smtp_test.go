@@ -24,8 +24,8 @@ import (
 
 const password = "correct-horse"
 
-// store is a submission server of another make than the client, which knows one
-// password and keeps what it gets last.
+// store is a go-smtp server, which shares no code with the client. It knows one password
+// and keeps the last message.
 type store struct {
 	mu   sync.Mutex
 	from string
@@ -72,7 +72,7 @@ func (s *store) Data(r io.Reader) error {
 	return err
 }
 
-// serve starts a store; implicit says TLS from the first byte.
+// serve starts a store, with TLS if leaf is not nil; implicit means TLS from the first byte.
 func (s *store) serve(t *testing.T, leaf *tls.Certificate, implicit bool) uint16 {
 	t.Helper()
 	sv := gosmtp.NewServer(s)
@@ -103,11 +103,11 @@ func listen(t *testing.T) net.Listener {
 
 func port(l net.Listener) uint16 { return uint16(l.Addr().(*net.TCPAddr).Port) }
 
-// script answers every connection with what talk writes.
+// script starts a fake server that runs talk for every connection.
 func script(t *testing.T, talk func(conn net.Conn, lines *bufio.Reader)) uint16 {
 	t.Helper()
 	return scripted.Serve(t, func(c *scripted.Conn) {
-		// What is sent waits at the sender until it is read.
+		// A small buffer here makes the client's output wait in the client.
 		_ = c.Conn.(*net.TCPConn).SetReadBuffer(64 << 10)
 		talk(c.Conn, c.Lines)
 	}).Port
@@ -121,8 +121,8 @@ func config(p uint16, security wire.Security, ca *servertest.CA) wire.Target {
 	return c
 }
 
-// Every byte of a message arrives, over each kind of connection; a wrong password is
-// refused, and told without it.
+// Every byte of a message arrives over each kind of connection. A wrong password is refused,
+// and the error does not repeat it.
 func TestMessagesArriveAsTheyAre(t *testing.T) {
 	t.Parallel()
 	ca := scripted.Authority(t)
@@ -221,7 +221,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestAPasswordThatCannotBeHadIsReportedAsItIs(t *testing.T) {
+func TestAnErrorOfTheCredentialIsReturned(t *testing.T) {
 	c := config(new(store).serve(t, nil, false), wire.Plaintext, nil)
 	gone := errors.New("gone")
 	c.Login.Credential = func(context.Context) (wire.Credential, error) { return wire.Credential{}, gone }
