@@ -109,7 +109,8 @@ func TestRetryAfterIsBounded(t *testing.T) {
 	}
 }
 
-// raw serves TLS connections that a test writes to by itself once the request is in.
+// raw starts a fake TLS server that reads a request and then runs answer with the
+// connection. It returns a client of it.
 func raw(t *testing.T, answer func(net.Conn)) *Config {
 	t.Helper()
 	ca := scripted.Authority(t)
@@ -263,7 +264,7 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestTheClientSaysWhoItIs(t *testing.T) {
+func TestClientAuthentication(t *testing.T) {
 	t.Parallel()
 	id, secret := "a client:é", "s:&=+ %/"+canaryClient
 	for name, c := range map[string]struct {
@@ -308,7 +309,8 @@ func TestTheClientSaysWhoItIs(t *testing.T) {
 	}
 }
 
-// The name is what permits plain http, and what it leads to is looked at besides.
+// Plain http is allowed for the names of this machine, and only if the address that is
+// dialed is a loopback address too.
 func TestPlainHTTPStaysOnThisMachine(t *testing.T) {
 	t.Parallel()
 	s := servertest.OAuth(t, servertest.OAuthConfig{Plaintext: true})

@@ -14,12 +14,12 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// hourglass is a clock that moves by being waited for, and by nothing else.
+// hourglass is a fake clock that moves only by waits.
 type hourglass struct {
 	mu    sync.Mutex
 	at    time.Time
 	waits []time.Duration
-	// turned is called after each wait with how many there have been.
+	// turned is called after each wait with the number of waits so far.
 	turned func(n int)
 }
 
@@ -74,7 +74,7 @@ func TestDeviceConsent(t *testing.T) {
 		code = userCode
 	})
 	must(t, err)
-	// The server counts a question that comes too early as an error.
+	// The server answers a request that comes too early with an error.
 	for _, r := range s.Requests() {
 		if r.Error != "" && r.Error != codePending {
 			t.Errorf("the server answered %s", r.Error)
@@ -100,8 +100,8 @@ func TestDeviceWithoutConsent(t *testing.T) {
 	failed(t, err, wire.KindTimeout)
 }
 
-// deviceServer answers a device authorization and then what a test says, one after
-// the other.
+// deviceServer starts a fake server that answers a device authorization with start and
+// then each poll with the next of polls; after those it grants the consent.
 func deviceServer(t *testing.T, start string, polls ...func(http.ResponseWriter, url.Values)) (*endpoint, *Config, *hourglass) {
 	t.Helper()
 	e := startEndpoint(t, func(w http.ResponseWriter, form url.Values) {
@@ -128,7 +128,7 @@ func deviceServer(t *testing.T, start string, polls ...func(http.ResponseWriter,
 
 const deviceStart = `{"device_code":"` + canaryWords + `","user_code":"ABCD-EFGH","verification_uri":"https://example.org/device","expires_in":1800,"interval":3}`
 
-func TestDevicePollingHeedsTheServer(t *testing.T) {
+func TestDevicePollingKeepsTheServersInterval(t *testing.T) {
 	t.Parallel()
 	code := func(code string) func(http.ResponseWriter, url.Values) { return reply(400, oauthCode(code)) }
 	hangUp := func(http.ResponseWriter, url.Values) { panic(http.ErrAbortHandler) }
@@ -147,7 +147,7 @@ func TestDevicePollingHeedsTheServer(t *testing.T) {
 	}
 }
 
-func TestDevicePollingEndsWithWhatCannotGetBetter(t *testing.T) {
+func TestDevicePollingEndsAtAPermanentError(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]wire.Kind{
 		oauthCode("access_denied"): wire.KindDenied, oauthCode("expired_token"): wire.KindExpired, oauthCode("invalid_grant"): wire.KindConsent,
@@ -209,13 +209,13 @@ func TestHostileDeviceAuthorizations(t *testing.T) {
 			t.Errorf("%s %s: %v after %v, want %v", c.name, c.value, err, h.waits, c.wait)
 		}
 	}
-	// An address by its other name, and a code with a space.
+	// The address in Google's field, and a code with a space.
 	_, google, _ := deviceServer(t, `{"device_code":"`+canaryWords+`","user_code":"A B","verification_url":"https://example.org/d"}`)
 	shown := ""
 	if _, err := google.Device(t.Context(), func(verification, code string) { shown = verification + " " + code }); err != nil || shown != "https://example.org/d A B" {
 		t.Errorf("%q: %v", shown, err)
 	}
-	// However long the code is said to be good, the wait ends.
+	// The wait is bounded for any lifetime of the code.
 	for start, most := range map[string]time.Duration{with("expires_in", "1e300"): maxPatience, with("expires_in", ""): defaultPatience} {
 		start = strings.Replace(start, `"interval":5`, `"interval":60`, 1)
 		h := newHourglass()

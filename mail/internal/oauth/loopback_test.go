@@ -51,7 +51,7 @@ func TestLoopbackConsent(t *testing.T) {
 	if token, err := c.Refresh(t.Context(), refresh); err != nil || token.Access == "" {
 		t.Errorf("what was granted: %v", err)
 	}
-	// The listener is gone.
+	// The listener is closed.
 	back, err := url.Parse(q.Get("redirect_uri"))
 	must(t, err)
 	if conn, err := net.Dial("tcp", back.Host); err == nil {
@@ -71,7 +71,7 @@ func TestLoopbackWithoutConsent(t *testing.T) {
 	_, err := of(s).Loopback(t.Context(), 0, deny)
 	failed(t, err, wire.KindDenied)
 	approve := approves(t, s)
-	// Without the scope for it there is no refresh token.
+	// Without the scope "offline" the server gives no refresh token.
 	_, err = of(s).Loopback(t.Context(), 0, approve)
 	failed(t, err, wire.KindProtocol)
 	for fault, want := range map[*servertest.OAuthFault]wire.Kind{
@@ -83,7 +83,8 @@ func TestLoopbackWithoutConsent(t *testing.T) {
 	}
 }
 
-// get is a browser that follows nothing and comes back with the page.
+// get makes a request as a browser does, without following a redirection, and returns the
+// page.
 func get(t *testing.T, method, address, host string) (int, string, http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, address, nil)
@@ -98,7 +99,8 @@ func get(t *testing.T, method, address, host string) (int, string, http.Header) 
 	return answer.StatusCode, string(page), answer.Header
 }
 
-// pending starts a wait for a consent and returns where its browser must go.
+// pending starts a Loopback. It returns the redirect URI and the state of the consent, and
+// a func that returns the result.
 func pending(t *testing.T, c *Config) (redirect, state string, wait func() (Secret, error)) {
 	t.Helper()
 	shown := make(chan string, 1)
@@ -173,7 +175,7 @@ func TestOnlyTheRightRequestCounts(t *testing.T) {
 	}
 }
 
-func TestOneAnswerCounts(t *testing.T) {
+func TestOnlyTheFirstAnswerCounts(t *testing.T) {
 	t.Parallel()
 	b, err := (&Config{}).await(t.Context(), 0)
 	must(t, err)
@@ -201,7 +203,7 @@ func TestOneAnswerCounts(t *testing.T) {
 	}
 }
 
-func TestWhatABrowserBringsInsteadOfACode(t *testing.T) {
+func TestRedirectsWithoutACode(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]wire.Kind{
 		"error=access_denied":                    wire.KindDenied,

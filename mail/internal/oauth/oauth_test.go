@@ -18,11 +18,11 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// aProxy is what the environment says to use; nothing listens there.
+// aProxy is the proxy of the environment; nothing listens there.
 const aProxy = "http://proxy.example.org:9"
 
 func TestMain(m *testing.M) {
-	// net/http reads this once.
+	// net/http reads these variables only once.
 	for name, value := range map[string]string{"HTTPS_PROXY": aProxy, "HTTP_PROXY": aProxy, "NO_PROXY": "", "https_proxy": "", "http_proxy": "", "no_proxy": ""} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
@@ -39,7 +39,7 @@ const (
 	canaryWords   = "canary-words-of-an-answer"
 )
 
-// silent fails the test when what is printed of v, or of what is under it, holds
+// silent checks that no printed or encoded form of v, or of an error that it wraps, holds
 // the word canary.
 func silent(t *testing.T, v any) {
 	t.Helper()
@@ -61,7 +61,7 @@ func silent(t *testing.T, v any) {
 	}
 }
 
-// endpoint is a server whose answers a test makes up.
+// endpoint is a fake server that records its requests.
 type endpoint struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -69,7 +69,7 @@ type endpoint struct {
 	headers  []http.Header
 }
 
-// startEndpoint serves TLS, and answer gets what was asked.
+// startEndpoint starts an endpoint with TLS; answer answers each request.
 func startEndpoint(t *testing.T, answer func(w http.ResponseWriter, form url.Values)) *endpoint {
 	t.Helper()
 	e := &endpoint{}
@@ -103,7 +103,7 @@ func (e *endpoint) config() *Config {
 	}
 }
 
-// of returns a client of a test server.
+// of returns the Config of a client of s.
 func of(s *servertest.OAuthServer) *Config {
 	c := &Config{ClientID: servertest.OAuthClientID, AuthURL: s.AuthorizeURL, TokenURL: s.TokenURL, DeviceURL: s.DeviceURL}
 	if s.CA != nil {
@@ -112,7 +112,7 @@ func of(s *servertest.OAuthServer) *Config {
 	return c
 }
 
-// consented returns a refresh token that a person agreed to.
+// consented returns the refresh token of a new consent.
 func consented(t *testing.T, s *servertest.OAuthServer, c *Config) Secret {
 	t.Helper()
 	token, err := c.Loopback(t.Context(), 0, approves(t, s))
@@ -120,7 +120,7 @@ func consented(t *testing.T, s *servertest.OAuthServer, c *Config) Secret {
 	return token
 }
 
-// approves returns a person who agrees.
+// approves returns a show func for Loopback that gives the consent.
 func approves(t *testing.T, s *servertest.OAuthServer) func(consent string) {
 	return func(consent string) {
 		if err := s.Approve(t.Context(), consent, "ann"); err != nil {
@@ -129,7 +129,7 @@ func approves(t *testing.T, s *servertest.OAuthServer) func(consent string) {
 	}
 }
 
-// elsewhere lists the addresses of this machine, but for those that only it reaches.
+// elsewhere lists the addresses at which other machines can reach this one.
 func elsewhere(t *testing.T) (addresses []string) {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
@@ -182,7 +182,7 @@ func TestPresetsAreUsableAsTheyAre(t *testing.T) {
 			failed(t, err, wire.KindInvalid)
 		}
 	}
-	// Nothing a person has agreed to elsewhere is lost by asking this.
+	// Google has no device flow, so Device refuses before it shows a code.
 	c := Google()
 	c.ClientID = "client"
 	_, err := c.Device(t.Context(), func(string, string) { t.Error("a code is shown") })
@@ -191,7 +191,7 @@ func TestPresetsAreUsableAsTheyAre(t *testing.T) {
 
 func long(n int) string { return strings.Repeat("a", n) }
 
-func TestAConfigThatCannotBeUsedReachesNoServer(t *testing.T) {
+func TestAnInvalidConfigReachesNoServer(t *testing.T) {
 	t.Parallel()
 	e := startEndpoint(t, func(http.ResponseWriter, url.Values) {})
 	for name, spoil := range map[string]func(*Config){
@@ -238,7 +238,7 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	}
 }
 
-// must ends the test at an error of what it needs.
+// must ends the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -23,14 +23,14 @@ func TestRefreshAgainstARotatingServer(t *testing.T) {
 	}
 	next, err := c.Refresh(t.Context(), token.Rotated)
 	must(t, err)
-	// The first one again: both holders lose it.
+	// Using the first one again ends the consent.
 	_, err = c.Refresh(t.Context(), first)
 	failed(t, err, wire.KindConsent)
 	_, err = c.Refresh(t.Context(), next.Rotated)
 	failed(t, err, wire.KindConsent)
 }
 
-func TestRefreshTokenThatStays(t *testing.T) {
+func TestRefreshWithoutRotation(t *testing.T) {
 	t.Parallel()
 	s := servertest.OAuth(t, servertest.OAuthConfig{FixedRefreshTokens: true})
 	c := of(s)
@@ -90,9 +90,9 @@ func answerOf(t testing.TB, body string) *answer {
 	return a
 }
 
-// A rotated token is the only good one left, so that nothing else in the answer can
-// be a reason to lose it.
-func TestARotatedTokenOutlivesWhatIsWrongBesides(t *testing.T) {
+// A rotated token is the only good one left, so no fault in the rest of the answer may
+// lose it.
+func TestARotatedTokenIsKeptFromAnInvalidAnswer(t *testing.T) {
 	t.Parallel()
 	for name, rest := range map[string]string{
 		"no access token":    `"token_type":"bearer"`,
@@ -114,7 +114,7 @@ func TestARotatedTokenOutlivesWhatIsWrongBesides(t *testing.T) {
 	}
 }
 
-func TestWhatARefreshTokenIsNot(t *testing.T) {
+func TestInvalidAndMissingRefreshTokens(t *testing.T) {
 	t.Parallel()
 	for name, said := range map[string]string{
 		"a number": `7`, "a list": `["a"]`, "an object": `{}`, "with a line end": `"a\n"`, "with é": `"é"`,
