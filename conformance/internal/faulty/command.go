@@ -324,7 +324,7 @@ func wait(ctx context.Context, _ *Server, values map[string]any) (any, *problem)
 	}
 }
 
-// rations is how often ration answers within a second.
+// rations is the number of answers that ration gives within a second.
 const rations = 60
 
 func ration(_ context.Context, s *Server, _ map[string]any) (any, *problem) {

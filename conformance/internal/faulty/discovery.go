@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// What implementations of 002 are called.
+// The version of 002 that the server names.
 const acliVersion = "0.1.0"
 
 // shownIn lists the subcommands of a group as help and schema show them.

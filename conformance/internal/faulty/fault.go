@@ -1,6 +1,6 @@
 package faulty
 
-// Fault is one mistake that a server can make. The zero Fault is none.
+// Fault is one mistake that a server can make. The zero Fault means a correct server.
 type Fault struct {
 	Name    string // lower-case words joined by dashes
 	Mistake string // what the server does, in the third person

@@ -96,7 +96,7 @@ func New(fault Fault) *Server {
 
 func (s *Server) is(f Fault) bool { return s.fault.Name == f.Name }
 
-// answer is what one command string came to.
+// answer is the result of one command string.
 type answer struct {
 	data    any
 	problem *problem

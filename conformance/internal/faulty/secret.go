@@ -19,7 +19,8 @@ func hide(line string, words []string) string {
 	return line
 }
 
-// shown is what a message repeats of what was sent: a bounded part, without controls.
+// shown returns the part of a client's text that a message repeats: bounded, and without
+// control characters.
 func shown(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

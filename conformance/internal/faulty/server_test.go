@@ -86,7 +86,7 @@ func TestCorrectServerBinds(t *testing.T) {
 	}
 }
 
-func TestFaultsAreNamedOnce(t *testing.T) {
+func TestFaultNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range All {
 		if seen[f.Name] || !regexp.MustCompile(`\A[a-z]+(-[a-z]+)*\z`).MatchString(f.Name) || f.Mistake == "" {

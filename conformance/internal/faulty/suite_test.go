@@ -16,8 +16,8 @@ import (
 	"github.com/postern-mail/postern/conformance"
 )
 
-// asProcess names the variable that makes the test binary a server with the fault of
-// that name, "none" for none.
+// asProcess is the environment variable that makes the test binary a server. Its value is
+// the name of a fault, or "none" for a correct server.
 const asProcess = "ACLI_FAULTY_SERVER"
 
 var whole = flag.Bool("whole", false, "ask every case of every faulty server, and log which of them find the fault")
@@ -36,11 +36,11 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	flag.Parse()
-	_ = flag.Set("test.parallel", "16") // they wait for servers that never answer more than they compute
+	_ = flag.Set("test.parallel", "16") // the tests mostly wait for servers that never answer
 	os.Exit(m.Run())
 }
 
-// inProcess is the server in this process: one server, and a connection per session.
+// inProcess returns a server in this process, which makes a connection for each session.
 func inProcess(f Fault) conformance.Target {
 	s := New(f)
 	return &conformance.Pipe{Serve: func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
@@ -48,7 +48,7 @@ func inProcess(f Fault) conformance.Target {
 	}}
 }
 
-// ownProcess is the server in a process of its own.
+// ownProcess returns a server that runs in a separate process for each session.
 func ownProcess(t *testing.T, f Fault) conformance.Target {
 	t.Helper()
 	program, err := os.Executable()
@@ -81,8 +81,8 @@ func explain(c *conformance.Result) string {
 	return b.String()
 }
 
-// Nothing is found at a server without a fault, neither in this process nor in one of
-// its own, and no case but those the table leaves to others is inapplicable to it.
+// The correct server passes every case, in this process and in a separate one, and only the
+// cases in inapplicable do not apply to it.
 func TestCorrectServerIsConformant(t *testing.T) {
 	t.Parallel()
 	all, err := cases()
@@ -94,7 +94,7 @@ func TestCorrectServerIsConformant(t *testing.T) {
 		ids    []string
 	}{
 		"in process": {inProcess(Fault{}), nil},
-		// What a process changes is how messages come and go.
+		// A separate process changes only the exchange of messages, so fewer cases are asked.
 		"own process": {ownProcess(t, Fault{}), []string{"mcp.*", "parser.*", "limit.*", "discovery.version.*"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,14 +123,15 @@ func TestCorrectServerIsConformant(t *testing.T) {
 	}
 }
 
-// provoking are cases asked beside those of a row, so that there are failures among
-// the answers: a case may be about every answer.
+// provoking are cases asked together with those of a row. They cause error answers, for the
+// cases that are about every answer.
 var provoking = []string{"response.code.*", "response.suggest.command"}
 
-// cases loads the suite once, and not for each of some hundred runs.
+// cases loads the suite once for all runs.
 var cases = sync.OnceValues(conformance.Embedded)
 
-// Every fault makes the cases fail that are about it, and those pass without it.
+// Every fault makes the cases fail that are about it. TestCorrectServerIsConformant shows
+// that the same cases pass without it.
 func TestFaultsAreFound(t *testing.T) {
 	all, err := cases()
 	if err != nil {

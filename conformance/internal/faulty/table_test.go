@@ -2,13 +2,12 @@ package faulty
 
 import "time"
 
-// inapplicable are the cases that this server need not pass, since it does not speak
-// what they are about.
+// inapplicable are the cases about optional parts that this server does not have.
 var inapplicable = []string{"extension.audit"}
 
-// unseen are the faults that no case finds, each with the reason and the cases that
-// come nearest. Where one of these comes to find it, or with -whole any case, the test
-// says that it belongs into the table.
+// unseen are the faults that no case finds, each with the reason and the cases that come
+// nearest. If one of those cases (with -whole any case) finds the fault after all, the test
+// fails and says that the fault belongs into table.
 var unseen = map[Fault]struct {
 	reason string
 	near   []string
@@ -20,14 +19,14 @@ var unseen = map[Fault]struct {
 	HelpListsGhost:        {"there is no quantifier over the entries of help that have no help themselves", []string{"discovery.help.*", "discovery.command.found", "found.help.*", "discovery.version.*"}},
 }
 
-// table says which cases find a fault. Each of them has to, and each of them passes
-// at the correct server, so that it is the fault they find.
+// table lists the cases that find each fault. Each of them must fail with the fault, and
+// passes at the correct server.
 var table = []struct {
 	fault   Fault
 	cases   []string      // ids
-	process bool          // the server is a process of its own
-	says    string        // what the findings or notes say besides, where a server is lost
-	within  time.Duration // what is waited for an answer that never comes; 0 for a minute
+	process bool          // the server runs in a separate process
+	says    string        // a text that the findings or notes must hold; empty for any
+	within  time.Duration // the time limit for an answer that never comes; 0 means a minute
 }{
 	{fault: DropsEmptyArguments, cases: []string{"parser.empty.double", "parser.empty.single", "parser.empty.first", "argument.surplus-empty"}},
 	{fault: HashComments, cases: []string{"parser.hash.word", "parser.hash.first"}},

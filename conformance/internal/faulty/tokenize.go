@@ -23,8 +23,8 @@ type word struct {
 	quoted bool
 }
 
-// tokenize reads a command string (002 section 4.1). One pass, no state but where it
-// is: what a mistake changes stands where the right thing stands.
+// tokenize reads a command string (002 section 4.1) in one pass. Each fault changes the
+// code at its place in that pass.
 func (s *Server) tokenize(line string) ([]string, *problem) {
 	if s.is(LineEndsCommand) {
 		line, _, _ = strings.Cut(line, "\n")
@@ -252,8 +252,8 @@ func (s *Server) likeShell(words []word) []word {
 
 var assignment = regexp.MustCompile(`\A[A-Za-z_]+=`)
 
-// following is what is left to run of a line that something divides: what stands
-// before, or what follows if that is a command.
+// following returns the words to run of a divided line: those before the divider, or those
+// after it if they are a command.
 func (s *Server) following(out []word, before, after string, rest []word) []word {
 	if before != "" {
 		out = append(out, word{text: before})
@@ -270,7 +270,7 @@ func (s *Server) following(out []word, before, after string, rest []word) []word
 var (
 	dollar   = regexp.MustCompile(`\$\(([^()]*)\)`)
 	backtick = regexp.MustCompile("`([^`]*)`")
-	// harmless is all that a substitution really runs, whatever it is given.
+	// harmless matches the only commands that a substitution runs.
 	harmless = regexp.MustCompile(`\A(echo|printf|id|whoami|uname|hostname|pwd|date|true)( [A-Za-z0-9_-]+)*\z`)
 )
 

@@ -101,7 +101,7 @@ func (s *Server) integer(v string) (int64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
-	if errors.Is(err, strconv.ErrRange) { // beyond every bound there is
+	if errors.Is(err, strconv.ErrRange) { // beyond the bounds of every argument
 		return n, true
 	}
 	return n, err == nil
@@ -121,7 +121,7 @@ func (s *Server) number(v string) (float64, bool) {
 			return float64(n), err == nil
 		}
 		if s.is(NumberTakesNaN) && (math.IsNaN(f) || math.IsInf(f, 0)) {
-			return 0, true // JSON has none to answer with
+			return 0, true // JSON cannot hold NaN or an infinity
 		}
 		return f, err == nil || errors.Is(err, strconv.ErrRange)
 	}

@@ -141,7 +141,7 @@ func initialize(params json.RawMessage) object {
 		{"serverInfo", object{{"name", "example-acli"}, {"version", "1.0.0"}}}}
 }
 
-// tools is the one tool there is (002 section 3.1).
+// tools lists the server's only tool (002 section 3.1).
 func (s *Server) tools() []object {
 	command := object{{"type", "string"}, {"description", "CLI command string (e.g., 'calendar events --today')"}}
 	if s.is(OtherToolProperty) {
@@ -293,7 +293,7 @@ func (n *session) version(params json.RawMessage) *rpcError {
 			Version string `json:"io.modelcontextprotocol/protocolVersion"`
 		} `json:"_meta"`
 	}
-	_ = json.Unmarshal(params, &p) // what has no _meta names no version
+	_ = json.Unmarshal(params, &p) // without _meta the version stays empty
 	n.modern = p.Meta.Version == stateless
 	if p.Meta.Version != "" && !n.modern && !slices.Contains(protocols, p.Meta.Version) {
 		return &rpcError{code: rpcVersion, message: "there is no support for that protocol version",
