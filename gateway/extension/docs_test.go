@@ -9,7 +9,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-// TestTheDocumentationNamesEveryMember reads the manifest's types and the page.
+// TestTheDocumentationNamesEveryMember compares the manifest's types with the page.
 func TestTheDocumentationNamesEveryMember(t *testing.T) {
 	page, err := os.ReadFile("../../docs/extensions.md")
 	must(t, err)

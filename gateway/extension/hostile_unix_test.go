@@ -23,10 +23,11 @@ import (
 	"github.com/postern-mail/postern/gateway"
 )
 
-// secret is what no answer, audit entry or environment may hold.
+// secret is a text that no answer, audit entry or environment may hold.
 const secret = "hunter2hunter2"
 
-// forever outlasts every test; a program of a test that went wrong ends then.
+// forever is longer than every test, and bounds the life of programs that a failed test
+// leaves behind.
 const forever = 5 * time.Minute
 
 func prints(text string) func() { return func() { fmt.Print(text) } }
@@ -107,7 +108,8 @@ func repeatsKey() {
 	fails(1, `{"error":{"code":"AUTH_FAILED","message":"The key `+in.Arguments.Key+` is wrong."}}`)()
 }
 
-// leaves starts a child that holds the standard output open, and tells its number.
+// leaves starts a child that keeps the standard output open. It writes the child's process
+// id to a file and prints it.
 func leaves(attr *syscall.SysProcAttr) {
 	self, err := os.Executable()
 	if err != nil {
@@ -121,7 +123,7 @@ func leaves(attr *syscall.SysProcAttr) {
 	fmt.Printf(`{"child":%d}`, c.Process.Pid)
 }
 
-// counts tells how many programs like it there are now.
+// counts prints how many programs like it run at the same time.
 func counts() {
 	mark := fmt.Sprintf("running-%d", os.Getpid())
 	if err := os.WriteFile(mark, nil, 0o644); err != nil {
@@ -137,7 +139,7 @@ func counts() {
 	fmt.Print(most)
 }
 
-func TestWhatAProgramPrintsWrongIsAnError(t *testing.T) {
+func TestInvalidOutputIsAnError(t *testing.T) {
 	t.Parallel()
 	for does, want := range map[string]string{
 		"silence": "not one JSON value", "two": "not one JSON value", "trailing": "not one JSON value", "text": "not one JSON value",
@@ -158,7 +160,7 @@ func TestWhatAProgramPrintsWrongIsAnError(t *testing.T) {
 	}
 }
 
-func TestWhatAProgramPrintsRightIsTheAnswer(t *testing.T) {
+func TestValidOutputIsTheAnswer(t *testing.T) {
 	t.Parallel()
 	for does, want := range map[string]string{
 		"babble": `{"ok":true}`, "null": "null", "surrogate": "{\"a\":\"x\ufffdy\"}", "deaf": `{"ok":true}`, "almost": `"` + strings.Repeat("x", 240<<10) + `"`,
@@ -188,8 +190,9 @@ func TestAProgramsOwnErrorIsPassedOn(t *testing.T) {
 	}
 }
 
-// TestASensitiveArgumentIsNowhere follows one through answer and audit entry.
-func TestASensitiveArgumentIsNowhere(t *testing.T) {
+// The program repeats the value of a sensitive argument in its error. It must be neither in
+// the answer nor in the audit entry.
+func TestASensitiveArgumentIsNotRepeated(t *testing.T) {
 	s := whole(t, one(t, "failsecret", "read"), Options{})
 	for _, line := range []string{"x-it --key " + secret, "x-it --key=" + secret, "x-it a --key " + secret + " --count 3"} {
 		r := s.do(t, line)
@@ -197,7 +200,7 @@ func TestASensitiveArgumentIsNowhere(t *testing.T) {
 			t.Errorf("%s", r.raw)
 		}
 	}
-	// Without it, the program's words are its own.
+	// Without a sensitive argument the program's own message is shown.
 	if r := s.do(t, "x-it"); r.Error.Code != discovery.AuthFailed {
 		t.Errorf("%s", r.raw)
 	}
@@ -206,9 +209,8 @@ func TestASensitiveArgumentIsNowhere(t *testing.T) {
 	}
 }
 
-// TestADeadlineEndsWhatDoesNotEnd includes a program that lets no other signal end it,
-// and one with a child.
-func TestADeadlineEndsWhatDoesNotEnd(t *testing.T) {
+// One of the programs ignores every signal that it can, and one has a child.
+func TestADeadlineEndsAProgram(t *testing.T) {
 	t.Parallel()
 	for does, effect := range map[string]string{"hang": "read", "ignore": "write", "forks": "read"} {
 		t.Run(does, func(t *testing.T) {
@@ -240,7 +242,8 @@ func TestACancelledCommandEndsItsProgram(t *testing.T) {
 	gone(t, child)
 }
 
-// childOf waits for the number that a program leaves in its directory.
+// childOf waits for the process id of a program's child, which the program writes to a file
+// in its directory.
 func childOf(t testing.TB, dir string) int {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -253,8 +256,7 @@ func childOf(t testing.TB, dir string) int {
 	return 0
 }
 
-// gone waits until there is no such process, or only what is left of it until
-// somebody collects it.
+// gone waits until a process has ended; a zombie counts as ended.
 func gone(t testing.TB, pid int) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -278,9 +280,9 @@ func lives(pid int) bool {
 	return !strings.HasPrefix(after, "Z")
 }
 
-// TestAChildThatHoldsTheOutputOpen is killed when its parent has answered; one that
-// left the group is not waited for.
-func TestAChildThatHoldsTheOutputOpen(t *testing.T) {
+// A child that keeps the output open is killed when its parent has answered. One that left
+// the process group is not waited for.
+func TestAChildThatKeepsTheOutputOpen(t *testing.T) {
 	t.Parallel()
 	for _, does := range []string{"leave", "escape"} {
 		dir := one(t, does, "read")
@@ -299,7 +301,7 @@ func TestAChildThatHoldsTheOutputOpen(t *testing.T) {
 	}
 }
 
-// TestAProgramThatReadsNothing is given more than a pipe holds.
+// The program gets more input than a pipe holds.
 func TestAProgramThatReadsNothing(t *testing.T) {
 	s := whole(t, one(t, "deaf", "read"), Options{})
 	if r := s.do(t, "x-it "+strings.Repeat("é", 9000)); !r.Success {
@@ -344,14 +346,14 @@ func TestAProgramGetsItsArgumentsAndNoSecret(t *testing.T) {
 	if !strings.Contains(strings.Join(g.Environ, "\n"), "LANG=C.UTF-8") {
 		t.Errorf("%q", g.Environ)
 	}
-	// With no environment to pick from, there is none.
+	// Without Environ the program gets no variables.
 	if r := whole(t, dir, Options{}).do(t, "x-it"); json.Unmarshal(r.Data, &g) != nil || len(g.Environ) > 1 {
-		t.Errorf("%q", g.Environ) // PWD is of os/exec
+		t.Errorf("%q", g.Environ) // os/exec sets PWD
 	}
 }
 
-// TestManyAtOnce shows that all are answered and that few run at a time.
-func TestManyAtOnce(t *testing.T) {
+// Many commands at once are all answered, and at most maxConcurrent programs run at a time.
+func TestManyCommandsAtOnce(t *testing.T) {
 	t.Parallel()
 	howMany := 100
 	if testing.Short() {
@@ -377,8 +379,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForAPlaceKeepsTheDeadline has every place taken.
-func TestWhoWaitsForAPlaceKeepsTheDeadline(t *testing.T) {
+// All slots are taken, so the command waits until its deadline.
+func TestACommandThatWaitsForASlotKeepsItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRunner("", Options{})
 		for range maxConcurrent {
@@ -392,7 +394,7 @@ func TestWhoWaitsForAPlaceKeepsTheDeadline(t *testing.T) {
 	})
 }
 
-func TestAnAnswerHasTheShapeThatTheManifestPromises(t *testing.T) {
+func TestAnAnswerMatchesTheOutputOfTheManifest(t *testing.T) {
 	for does, ok := range map[string]bool{"typedproper": true, "typed": false, "typedextra": false, "deaf": false} {
 		dir := directory(t)
 		install(t, dir, "x-it", does, `{"name":"x-it","summary":"Do","program":"`+prefix+does+`","effect":"read","examples":["x-it"],

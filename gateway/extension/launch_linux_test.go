@@ -31,7 +31,7 @@ func TestALaunchedProgramThatCannotStart(t *testing.T) {
 	}
 }
 
-func TestLaunchRefusesWhatIsNotOfARunner(t *testing.T) {
+func TestLaunchRefusesOtherArguments(t *testing.T) {
 	for _, args := range [][]string{nil, {"/bin/true"}, {"0", "/bin/true"}, {"-1", "/bin/true"}, {"x", "/bin/true"}, {"1", "true"}, {"1", "/bin/true", "more"}} {
 		if _, _, ok := parseArguments(args); ok {
 			t.Errorf("%q", args)

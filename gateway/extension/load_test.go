@@ -15,7 +15,7 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 )
 
-// good is a manifest with one of everything.
+// good is a manifest with every kind of member.
 const good = `{"name":"x-good","summary":"Do good","program":"does-trap","commands":[
 	{"name":"look","summary":"Look","details":"More of it.","effect":"read","timeout":5,
 	 "arguments":[
@@ -31,7 +31,7 @@ const good = `{"name":"x-good","summary":"Do good","program":"does-trap","comman
 	{"name":"act","summary":"Act","effect":"write","examples":["x-good act"]}]}`
 
 func init() {
-	// A program that nothing may start.
+	// This program must not be started; if it is, it leaves a file.
 	behaviours["trap"] = func() { _ = os.WriteFile("ran", nil, 0o644) }
 }
 
@@ -71,7 +71,7 @@ func TestAnExtensionIsACommandLikeAnyOther(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(at, "ran")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("something of it was run: %v", err)
 	}
-	// The test can fail: the program does leave its mark.
+	// When it is run, the program does leave the file, so the check above can fail.
 	s.do(t, "x-good act")
 	if _, err := os.Stat(filepath.Join(at, "ran")); err != nil {
 		t.Error(err)
@@ -96,8 +96,8 @@ func TestAManifestSaysTheEffect(t *testing.T) {
 	}
 }
 
-// TestABrokenExtensionIsLeftOutAlone puts each beside a whole one.
-func TestABrokenExtensionIsLeftOutAlone(t *testing.T) {
+// Each broken extension is in a directory with a good one.
+func TestOnlyABrokenExtensionIsLeftOut(t *testing.T) {
 	t.Parallel()
 	manifest := func(change ...string) string {
 		return strings.NewReplacer(change...).Replace(manifestOf("x-bad", "does-trap", "read"))
@@ -215,9 +215,9 @@ func TestNamesOfDirectories(t *testing.T) {
 	}
 }
 
-// TestTooManyExtensionsLeaveTheOthersWhole includes schemas that together would not
-// fit into an answer.
-func TestTooManyExtensionsLeaveTheOthersWhole(t *testing.T) {
+// Extensions beyond the bound are left out, also those with which the schemas would not fit
+// into one answer.
+func TestSurplusExtensionsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	dir := directory(t)
 	for i := range maxExtensions + 2 {
@@ -246,7 +246,7 @@ func TestTooManyExtensionsLeaveTheOthersWhole(t *testing.T) {
 	}
 }
 
-func TestDirectoriesThatAreNone(t *testing.T) {
+func TestUnusableDirectories(t *testing.T) {
 	dir := directory(t)
 	if s, err := Load(filepath.Join(dir, "nowhere"), Options{}); !errors.Is(err, fs.ErrNotExist) || s == nil || len(s.Problems) != 0 {
 		t.Errorf("%+v, %v", s, err)
@@ -264,8 +264,8 @@ func TestDirectoriesThatAreNone(t *testing.T) {
 	}
 }
 
-// FuzzManifest shows that no manifest makes reading panic, and that what it lets
-// through has a schema and examples that bind.
+// FuzzManifest checks that reading a manifest never panics, and that the commands of an
+// accepted one have valid schemas.
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte(manifestOf("x-good", "run", "read")))
@@ -299,8 +299,8 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// FuzzScrub shows that what is let through is one JSON value without anything unseen,
-// and that doing it again changes nothing.
+// FuzzScrub checks that the result is one JSON value without invisible characters, and that
+// scrub does not change it again.
 func FuzzScrub(f *testing.F) {
 	for _, s := range []string{`{"a":[1,"x\u202e",null,true]}`, `"\ud800"`, ` [1e308 , -0.0]`, `{"a":1}{}`, "\"\u200d\u200d\"", `{"":{"":""}}`} {
 		f.Add([]byte(s))

@@ -18,12 +18,12 @@ import (
 	"github.com/postern-mail/postern/gateway"
 )
 
-// prefix is how the names of programs begin that are this test binary: what it then
-// does is named behind it. They have no environment to be told by.
+// prefix begins the names of programs that are this test binary; the name of a behaviour
+// follows. Programs do not get the environment variables with which other tests do this.
 const prefix = "does-"
 
-// behaviours are what such a program can do; each ends the process or returns to end
-// it with status 0.
+// behaviours are the functions that such a program can run, by name. Each ends the process,
+// or returns to end it with status 0.
 var behaviours = map[string]func(){}
 
 func TestMain(m *testing.M) {
@@ -37,21 +37,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// directory makes an empty directory of extensions that is nobody else's.
+// directory makes an empty directory of extensions that nobody else can change.
 func directory(t testing.TB) string {
 	t.Helper()
 	tmp := t.TempDir()
 	dir := filepath.Join(tmp, "extensions")
 	must(t, os.Mkdir(dir, 0o755))
 	for _, d := range []string{filepath.Dir(tmp), tmp, dir} {
-		if err := os.Chmod(d, 0o755); err != nil { // whatever the umask says
+		if err := os.Chmod(d, 0o755); err != nil { // independent of the umask
 			t.Fatal(err)
 		}
 	}
 	return dir
 }
 
-// manifestOf is a manifest of one command that takes anything.
+// manifestOf returns a manifest of one command with arguments of several types.
 func manifestOf(name, program, effect string) string {
 	return fmt.Sprintf(`{"name":%q,"summary":"Do something","program":%q,"effect":%q,"examples":[%q],"arguments":[
 		{"name":"words","type":"array","items":"string","positional":true,"description":"Words"},
@@ -60,7 +60,7 @@ func manifestOf(name, program, effect string) string {
 		{"name":"count","type":"integer","default":3,"maximum":9,"description":"A number"}]}`, name, program, effect, name)
 }
 
-// install writes an extension whose program does something of behaviours.
+// install writes an extension with a program that runs one of the behaviours.
 func install(t testing.TB, dir, name, does, manifest string) string {
 	t.Helper()
 	return installFile(t, dir, name, manifest, func(at string) error {
@@ -81,7 +81,7 @@ func install(t testing.TB, dir, name, does, manifest string) string {
 	})
 }
 
-// installScript writes an extension whose program is a script.
+// installScript writes an extension with a script as its program.
 func installScript(t testing.TB, dir, name, manifest, script string) string {
 	t.Helper()
 	return installFile(t, dir, name, manifest, func(at string) error {
@@ -98,8 +98,7 @@ func installFile(t testing.TB, dir, name, manifest string, program func(at strin
 	return at
 }
 
-// one makes a directory with one extension x-it of an effect whose program does
-// something.
+// one makes a directory with one extension, x-it, with the given behaviour and effect.
 func one(t testing.TB, does, effect string) string {
 	t.Helper()
 	dir := directory(t)
@@ -107,7 +106,7 @@ func one(t testing.TB, does, effect string) string {
 	return dir
 }
 
-// notes keeps audit entries.
+// notes is a fake auditor that keeps the entries.
 type notes struct {
 	mu      sync.Mutex
 	entries []gateway.AuditEntry
@@ -139,7 +138,7 @@ func serve(t testing.TB, dir string, o Options) *server {
 	return &server{g, s, n}
 }
 
-// whole is serve for extensions that have nothing wrong with them.
+// whole is serve for extensions without problems.
 func whole(t testing.TB, dir string, o Options) *server {
 	t.Helper()
 	s := serve(t, dir, o)
@@ -180,7 +179,7 @@ func (s *server) as(t testing.TB, ctx context.Context, p gateway.Principal, line
 	return r
 }
 
-// messages are the problems as a person reads them.
+// messages returns the problems as a person reads them.
 func (s *Set) messages() []string {
 	var out []string
 	for _, p := range s.Problems {
@@ -189,7 +188,7 @@ func (s *Set) messages() []string {
 	return out
 }
 
-// given is what a program that does echo got.
+// given is what a program with the behaviour echo received.
 type given struct {
 	Input struct {
 		Command   string
@@ -215,7 +214,7 @@ func init() {
 	}
 }
 
-// must ends the test at an error of what it needs.
+// must ends the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-// TestWhatOthersCanChangeIsNotUsed spoils one thing at a time.
-func TestWhatOthersCanChangeIsNotUsed(t *testing.T) {
+// TestFilesThatOthersCanChangeAreNotUsed makes one file or directory unsafe at a time.
+func TestFilesThatOthersCanChangeAreNotUsed(t *testing.T) {
 	t.Parallel()
 	chmod := func(path string, mode fs.FileMode) error { return os.Chmod(path, mode) }
 	replace := func(path, target string) error {
@@ -66,7 +66,8 @@ func TestWhatOthersCanChangeIsNotUsed(t *testing.T) {
 	}
 }
 
-// copied puts a copy in place of a link to the test binary, whose mode must stay.
+// copied replaces the link to the test binary by a file with the mode, since a chmod would
+// change the test binary.
 func copied(path string, mode fs.FileMode) error {
 	if err := os.Remove(path); err != nil {
 		return err
@@ -77,9 +78,8 @@ func copied(path string, mode fs.FileMode) error {
 	return os.Chmod(path, mode)
 }
 
-// TestALinkToTheDirectoryIsFollowedWhereNobodyCanChangeIt takes two links, the second
-// relative, and one in a circle.
-func TestALinkToTheDirectoryIsFollowedWhereNobodyCanChangeIt(t *testing.T) {
+// The links are a chain of two, of which the first is relative, and one that leads to itself.
+func TestASafeLinkToTheDirectoryIsFollowed(t *testing.T) {
 	dir := directory(t)
 	install(t, dir, "x-it", "echo", manifestOf("x-it", prefix+"echo", "read"))
 	above := filepath.Dir(dir)
@@ -94,7 +94,7 @@ func TestALinkToTheDirectoryIsFollowedWhereNobodyCanChangeIt(t *testing.T) {
 	if err != nil || len(c.Problems) != 1 || !strings.Contains(c.Problems[0].Message, "too many symbolic links") {
 		t.Errorf("%v, %v", c.Problems, err)
 	}
-	// A link that leads elsewhere later does not lead to another program.
+	// If the link is changed later, no other program is run.
 	other := directory(t)
 	install(t, other, "x-it", "trap", manifestOf("x-it", "does-trap", "read"))
 	must(t, os.Remove(filepath.Join(above, "two")))
@@ -104,8 +104,8 @@ func TestALinkToTheDirectoryIsFollowedWhereNobodyCanChangeIt(t *testing.T) {
 	}
 }
 
-// TestAProgramThatWasChangedIsNotRun changes it between reading and running.
-func TestAProgramThatWasChangedIsNotRun(t *testing.T) {
+// TestAChangedProgramIsNotRun changes the program between Load and its command.
+func TestAChangedProgramIsNotRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(program string) error
 		want   string
@@ -141,7 +141,7 @@ func TestAProgramThatWasChangedIsNotRun(t *testing.T) {
 	}
 }
 
-// info is a file of somebody.
+// info is the fake FileInfo of a file with an owner and a mode.
 type info struct {
 	fs.FileInfo
 	uid  uint32
@@ -174,8 +174,8 @@ type noSys struct{ fs.FileInfo }
 
 func (noSys) Sys() any { return nil }
 
-// TestALinkBesideTheProgramIsTheProgramsAffair has one of the person's own.
-func TestALinkBesideTheProgramIsTheProgramsAffair(t *testing.T) {
+// An extension's directory may hold a symbolic link that belongs to the same person.
+func TestALinkBesideTheProgramIsAllowed(t *testing.T) {
 	dir := directory(t)
 	at := install(t, dir, "x-it", "trap", manifestOf("x-it", "does-trap", "read"))
 	must(t, os.Symlink("/etc", filepath.Join(at, "settings")))
