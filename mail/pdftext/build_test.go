@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// build writes a PDF whose objects are numbered from 1, of which the first is the
-// catalog.
+// build writes a PDF with objects numbered from 1; the first must be the catalog.
 func build(objects ...string) []byte {
 	var b bytes.Buffer
 	b.WriteString("%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
@@ -53,8 +52,8 @@ const (
 	catalog   = "<< /Type /Catalog /Pages 2 0 R >>"
 )
 
-// onePage writes a PDF of one page with font F1, which is object 5. Object 6 and
-// on are more.
+// onePage writes a PDF of one page. font is object 5, named F1, and more are the objects
+// from 6 on.
 func onePage(content, font string, more ...string) []byte {
 	return build(append([]string{
 		catalog,
@@ -65,7 +64,7 @@ func onePage(content, font string, more ...string) []byte {
 	}, more...)...)
 }
 
-// typeset is a content stream that sets lines at 12 points, the first at x, y.
+// typeset returns a content stream that sets lines at 12 points, the first at x, y.
 func typeset(x, y int, lines ...string) string {
 	return fmt.Sprintf("BT /F1 12 Tf 14 TL %d %d Td (%s) Tj ET\n", x, y, strings.Join(lines, ") Tj T* ("))
 }
@@ -98,8 +97,8 @@ func flateBomb(t testing.TB, entries, text string, megabytes int) string {
 	if _, err := io.WriteString(w, strings.Repeat(text, 1<<20/len(text))); err != nil {
 		t.Fatal(err)
 	}
-	// After a flush the output ends on a byte and has referred to nothing before
-	// itself, so it can follow itself.
+	// After a flush the output ends at a byte boundary. It refers to nothing before it, so
+	// it can be repeated.
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -137,8 +137,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// What a person who looks at the page does not see is not shown, but the text of
-// a scan is.
+// Text that a person does not see on the page is left out, except the invisible text over
+// the image of a scan.
 func TestInvisibleTextIsShownOnlyOverAnImage(t *testing.T) {
 	hidden := "q BT 3 Tr /F1 12 Tf 72 700 Td (hidden) Tj ET Q "
 	visible := typeset(72, 500, "visible")
@@ -158,7 +158,7 @@ func TestInvisibleTextIsShownOnlyOverAnImage(t *testing.T) {
 	}
 }
 
-func TestFilledFieldIsShownWhereItStands(t *testing.T) {
+func TestFilledFieldIsShownInItsPlace(t *testing.T) {
 	pdf := build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
 		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> /Annots [6 0 R 8 0 R] >>",
 		stream("", typeset(72, 700, "Name:")+typeset(72, 650, "Date:")), helvetica,
@@ -194,7 +194,7 @@ func TestTextSurvivesRewriting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var rewritten bytes.Buffer
 			if config == nil {
-				// Bytes before the header, as some mailers put there.
+				// Some mailers put bytes before the header.
 				rewritten.WriteString("\r\n")
 				rewritten.Write(original)
 			} else {
@@ -248,14 +248,14 @@ func TestExtractSaysWhyThereIsNoText(t *testing.T) {
 	}
 }
 
-// bomb is a page whose few hundred kilobytes of content are 200 MB.
+// bomb returns a PDF with a page whose content of a few hundred kilobytes decodes to 200 MB.
 func bomb(t testing.TB) []byte {
 	return build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
 		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R >>",
 		flateBomb(t, "", "(x) Tj ", 200))
 }
 
-// objectBomb hides the same in the stream that holds the objects of the file.
+// objectBomb returns a PDF with such a stream in place of a stream of objects.
 func objectBomb(t testing.TB) []byte {
 	return build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
 		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R >>",
@@ -269,12 +269,12 @@ func TestTextIsCutAtTheBound(t *testing.T) {
 	}
 }
 
-// Loops end.
+// Reading a PDF with references in a loop ends.
 func TestLoopsEnd(t *testing.T) {
 	page := "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources 5 0 R >>"
 	for name, test := range map[string]struct {
 		pdf  []byte
-		want string // empty for a file that is taken for damaged
+		want string // empty means ErrDamaged
 	}{
 		"page tree": {build(catalog, "<< /Type /Pages /Kids [3 0 R 2 0 R 3 0 R] /Count 3 >>", page,
 			stream("", typeset(72, 700, "once")), "<< /Font << /F1 6 0 R >> >>", helvetica), "once"},
@@ -294,16 +294,15 @@ func TestLoopsEnd(t *testing.T) {
 	}
 }
 
-// tableLoop is a PDF whose cross-reference table says that it follows itself.
+// tableLoop returns a PDF whose cross-reference table names itself as the previous one.
 func tableLoop() []byte {
 	pdf := onePage(typeset(72, 700, "end"), helvetica)
 	at := bytes.LastIndex(pdf, []byte("xref\n0"))
 	return bytes.Replace(pdf, []byte("/Root 1 0 R"), fmt.Appendf(nil, "/Root 1 0 R /Prev %d", at), 1)
 }
 
-// Whatever is cut off, there is an answer, and it is text of the document or one
-// of our errors.
-func TestEveryTruncationHasAnAnswer(t *testing.T) {
+// A PDF cut anywhere gives text of the document or one of this package's errors.
+func TestTruncatedFiles(t *testing.T) {
 	pdf := manyPages(typeset(72, 700, "one"), typeset(72, 700, "two"))
 	for n := 0; n < len(pdf); n += 7 {
 		text, err := extract(pdf[:n], generous)

@@ -2,9 +2,9 @@ package pdftext
 
 import "testing"
 
-// What draws on a page is ours to read, so no content stream and no character
-// map may break it. The libraries that read the file around them are not tried
-// here: they may take the process with them, which is why there is a child.
+// This package's own code reads content streams and character maps, so none of them may
+// make it fail. The libraries that read the rest of the file are not fuzzed here: they may
+// end the process, which is why they run in a child.
 func FuzzContent(f *testing.F) {
 	doc, err := openDocument(build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
 		"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 4 0 R /F2 5 0 R >> /XObject << /X1 6 0 R >> >> >>",
@@ -17,7 +17,7 @@ func FuzzContent(f *testing.F) {
 	resources := doc.pages()[0].resources
 	f.Fuzz(func(t *testing.T, content, charMap []byte) {
 		if len(content) > 1<<16 || len(charMap) > 1<<16 {
-			return // longer inputs find nothing else
+			return // longer inputs find nothing more
 		}
 		read := func() string {
 			d := *doc

@@ -16,7 +16,7 @@ func init() {
 
 var watched = []int{unix.RLIMIT_CORE, unix.RLIMIT_FSIZE, unix.RLIMIT_NOFILE, unix.RLIMIT_CPU, unix.RLIMIT_DATA}
 
-// limits prints the limits of the process when it begins to read.
+// limits is a reader that prints the limits of the process and ends it.
 type limits struct{ out *os.File }
 
 func (l limits) Read([]byte) (int, error) {
@@ -31,7 +31,7 @@ func (l limits) Read([]byte) (int, error) {
 	return 0, nil
 }
 
-// Both the soft and the hard limits: code in the child cannot raise them.
+// Both the soft and the hard limits are lowered, so code in the child cannot raise them.
 func TestChildLowersItsLimitsForGood(t *testing.T) {
 	r := &Runner{Command: command(t, "pdftext-limits"), Timeout: 5 * time.Second}
 	text, _, err := r.Text(t.Context(), []byte("x"), 1000)

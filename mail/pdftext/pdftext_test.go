@@ -22,18 +22,19 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/model"
 )
 
-// Roles of the test binary instead of its tests, by its first argument.
+// With one of these verbs as its first argument the test binary runs a child instead of the
+// tests.
 const childVerb = "pdftext-child"
 
 var childVerbs = map[string]func(args []string) int{
 	childVerb: func(args []string) int { return Child(os.Stdin, os.Stdout, args) },
-	// Greedy readers stand for a parser that a file drives mad; Child's own
-	// bounds have to hold for what runs within it.
+	// These readers use too much of a resource, as a parser of a hostile file may. The
+	// bounds that Child sets must hold for them.
 	"pdftext-creep": func(args []string) int { return Child(&creep{}, os.Stdout, args) },
 	"pdftext-gulp":  func(args []string) int { return Child(gulp{}, os.Stdout, args) },
 	"pdftext-deep":  func(args []string) int { return Child(deep{}, os.Stdout, args) },
 	"pdftext-spin":  func(args []string) int { return Child(spin{}, os.Stdout, args) },
-	// The watchdog alone, as on a system without limits.
+	// Only the watchdog, as on a system without resource limits.
 	"pdftext-watched": func([]string) int {
 		go watch(inUse()+64<<20, time.Now().Add(time.Hour))
 		_, _ = new(creep).Read(nil)
@@ -53,7 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// command is the argument vector of a child.
+// command returns the argument vector of a child.
 func command(t testing.TB, verb string, args ...string) []string {
 	t.Helper()
 	exe, err := os.Executable()
@@ -111,7 +112,7 @@ func TestRunnerSaysWhyThereIsNoText(t *testing.T) {
 			if !errors.Is(err, test.want) || text != "" {
 				t.Errorf("got %q, %v, want %v", text, err, test.want)
 			}
-			// The cost of the file stays in the child.
+			// Only the child spends memory on the file.
 			runtime.ReadMemStats(&after)
 			if grown := after.TotalAlloc - before.TotalAlloc; grown > 2<<20 {
 				t.Errorf("%d bytes allocated for a PDF of %d", grown, len(test.pdf))
@@ -120,8 +121,8 @@ func TestRunnerSaysWhyThereIsNoText(t *testing.T) {
 	}
 }
 
-// Whatever bytes of a file are wrong, the answer is its text or one of the
-// reasons; the same damage is done at every run.
+// A file with random damage gives text or one of this package's errors. The damage is the
+// same in every run.
 func TestDamagedFilesHaveAnAnswer(t *testing.T) {
 	api.DisableConfigDir()
 	var rewritten bytes.Buffer
@@ -136,7 +137,7 @@ func TestDamagedFilesHaveAnAnswer(t *testing.T) {
 		tries = 20
 	}
 	if race {
-		tries = 10 // the race detector lets each process linger for a second
+		tries = 10 // with the race detector each process waits for a second at its end
 	}
 	for i := range tries {
 		pdf := bytes.Clone(rewritten.Bytes())
@@ -160,7 +161,8 @@ func TestDamagedFilesHaveAnAnswer(t *testing.T) {
 	}
 }
 
-// endless takes far longer than a test may: forms that draw forms, on many pages.
+// endless returns a PDF that takes far too long to read: thousands of pages that each draw
+// a form thousands of times.
 func endless() []byte {
 	const pages = 5000
 	objects := []string{catalog, "<< /Type /Pages /Kids [" + strings.Repeat("<< /Type /Page /Contents 3 0 R >> ", pages) +
@@ -171,7 +173,7 @@ func endless() []byte {
 	return build(objects...)
 }
 
-func TestRunnerEndsWhatTakesTooLong(t *testing.T) {
+func TestRunnerEndsASlowChild(t *testing.T) {
 	t.Parallel()
 	r := runner(t)
 	r.Timeout = 300 * time.Millisecond
@@ -180,7 +182,7 @@ func TestRunnerEndsWhatTakesTooLong(t *testing.T) {
 	}
 }
 
-// The bounds that Child sets hold for any code in it, without the parent.
+// The bounds that Child sets hold for any code in it, without help of the parent.
 func TestChildBoundsItself(t *testing.T) {
 	for _, test := range []struct {
 		verb string
@@ -222,8 +224,8 @@ func TestChildRefusesOtherArguments(t *testing.T) {
 	}
 }
 
-// creep takes memory bit by bit, as a tree that grows does; two gigabytes at most,
-// so that a bound that does not hold is a failed test and not a dead machine.
+// creep is a reader that takes memory in small pieces, as a growing tree does. It takes two
+// gigabytes at most, so that a missing bound fails the test without harm to the machine.
 type creep struct{ kept [][]byte }
 
 func (c *creep) Read([]byte) (int, error) {
@@ -234,7 +236,7 @@ func (c *creep) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// gulp takes memory at once and writes to all of it.
+// gulp is a reader that takes eight gigabytes at once and writes to all of them.
 type gulp struct{}
 
 func (gulp) Read([]byte) (int, error) {
@@ -242,7 +244,7 @@ func (gulp) Read([]byte) (int, error) {
 	return len(b) % 2, io.EOF
 }
 
-// deep needs a stack without end.
+// deep is a reader that recurses without end.
 type deep struct{}
 
 func (d deep) Read(b []byte) (int, error) {
@@ -257,7 +259,7 @@ func (d deep) further(b []byte, n int) (int, error) {
 	return read + n, err
 }
 
-// spin needs time without end.
+// spin is a reader that computes without end.
 type spin struct{}
 
 func (spin) Read(b []byte) (int, error) {
@@ -268,7 +270,7 @@ func (spin) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// flood writes without end.
+// flood writes to standard output without end.
 func flood() int {
 	b := bytes.Repeat([]byte("é\xff"), 1<<10)
 	for {
@@ -282,8 +284,8 @@ func flood() int {
 func TestRunnerTakesNoMoreThanItAskedFor(t *testing.T) {
 	r := &Runner{Command: command(t, "pdftext-flood")}
 	text, truncated, err := r.Text(t.Context(), []byte("x"), 1000)
-	// The flood ends with the pipe, as a failure where the system says so by a
-	// signal.
+	// The child ends when the pipe is closed, which is an error on systems that send it a
+	// signal then.
 	if err == nil && (!truncated || utf8.RuneCountInString(text) != 1000 || !utf8.ValidString(text)) {
 		t.Errorf("got %d characters, %v", utf8.RuneCountInString(text), truncated)
 	}
@@ -309,14 +311,14 @@ func TestChildHasNoEnvironment(t *testing.T) {
 	}
 	want := "end"
 	if runtime.GOOS == "windows" {
-		want = "SYSTEMROOT=" + os.Getenv("SYSTEMROOT") + "\nend" // nothing starts without it
+		want = "SYSTEMROOT=" + os.Getenv("SYSTEMROOT") + "\nend" // no process starts without it
 	}
 	if text != want {
 		t.Errorf("got %q, want %q", text, want)
 	}
 }
 
-// hang says that it runs and waits for its end.
+// hang connects to the address and waits until the connection ends.
 func hang(address string) int {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -326,8 +328,8 @@ func hang(address string) int {
 	return 0
 }
 
-// An ended context ends the child of the first caller and the waiting of the second.
-func TestCallersWaitForAPlaceNoLongerThanTheirContext(t *testing.T) {
+// The end of its context ends the first caller's child, and the second caller's wait.
+func TestCallersWaitNoLongerThanTheirContext(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -354,7 +356,7 @@ func TestCallersWaitForAPlaceNoLongerThanTheirContext(t *testing.T) {
 		t.Errorf("the second: got %v, want %v", err, context.Canceled)
 	}
 	cancel()
-	// The connection ends with the process that holds it.
+	// The connection ends when the child does.
 	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 	if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the child is alive")

@@ -4,6 +4,6 @@ package pdftext
 
 const race = true
 
-// The race detector maps much memory of its own. Where that is limited it may be the first
-// to find none, and ends the process in its way.
+// The race detector maps much memory itself. With a limit it may be the first to run out of
+// memory, and then ends the process with status 66.
 func init() { slack, outOfMemory = 3<<30, append(outOfMemory, 66) }
