@@ -93,7 +93,7 @@ func TestMailOfAnEarlierVersionIsKept(t *testing.T) {
 
 // TestAnAgentOfAnEarlierVersionIsRead has an agent record with a member that this version
 // does not know. A read that changes nothing else must not try to rewrite the record.
-func TestAnAgentOfTheVersionBeforeIsRead(t *testing.T) {
+func TestAnAgentOfAnEarlierVersionIsRead(t *testing.T) {
 	v := newBox(t, nil)
 	post(t, v, "p:a", "p:b", "hello")
 	must(t, v.Update(t.Context(), func(tx kv.Tx) error {

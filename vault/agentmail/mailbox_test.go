@@ -336,7 +336,7 @@ func (a *agentModel) status() (list []Status) {
 
 // TestAgentMailAgreesWithItsModel runs commands at random, on a clock that also goes
 // back, and compares every answer with that of agentModel.
-func TestAgentMailIsWhatTheRulesSay(t *testing.T) {
+func TestAgentMailAgreesWithItsModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	dice := rand.New(rand.NewPCG(seed, 1))

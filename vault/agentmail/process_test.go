@@ -304,7 +304,7 @@ func announce(ctx context.Context, v *testBox) error {
 
 // TestWaitingReadersSeeANewMessage waits in one vault for a message sent through the same
 // vault, through another one in this process, and by another process.
-func TestWaitingReadersSeeWhatIsSent(t *testing.T) {
+func TestWaitingReadersSeeANewMessage(t *testing.T) {
 	path, k := newVaultFile(t)
 	v, other := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
 	for name, send := range map[string]func() error{

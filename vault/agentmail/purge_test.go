@@ -92,7 +92,7 @@ func TestEveryUseRemovesExpiredMessages(t *testing.T) {
 
 // TestExpiredMessagesAreInvisible leaves more expired messages than one call removes, and
 // looks for them in every way.
-func TestWhatExpiredIsSeenByNobodyBeforeItIsRemoved(t *testing.T) {
+func TestExpiredMessagesAreInvisible(t *testing.T) {
 	v, c := agentVault(t)
 	old := postMany(t, v, "p:a", "p:b", 8*maxPurge)
 	direct, everyone := old[len(old)-2], old[len(old)-1]
