@@ -54,7 +54,7 @@ func TestBoltIsAnEngine(t *testing.T) {
 
 // TestTheVersionChangesWhenTransactReturns asks for the version when the commit is done
 // and Transact has not returned.
-func TestAWriteHasNoVersionBeforeItIsOver(t *testing.T) {
+func TestTheVersionChangesWhenTransactReturns(t *testing.T) {
 	e := mustAt(t, newFile(t))
 	before, err := e.Version(t.Context())
 	must(t, err)

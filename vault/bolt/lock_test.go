@@ -47,7 +47,7 @@ func TestAWaitThatIsGivenUp(t *testing.T) {
 
 // TestReadersGoOnAfterAWriteGaveUp has another program hold the lock for reading all the
 // time.
-func TestReadersGoOnBehindAWriteThatGaveUp(t *testing.T) {
+func TestReadersGoOnAfterAWriteGaveUp(t *testing.T) {
 	e := mustAt(t, newFile(t))
 	holder := flock.New(e.Path() + ".lock")
 	must(t, holder.RLock())
