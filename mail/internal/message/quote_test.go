@@ -22,8 +22,8 @@ func textOfHTML(s string, n int) (string, bool) {
 	return Text(e.Root, e.Raw, n)
 }
 
-// Old and new text is told apart in the answers of many mail programs. Lines of Want that
-// begin with ">" are history.
+// History is recognized in the answers of many mail programs. Lines of Want that begin with
+// ">" are history.
 func TestTextMarksHistory(t *testing.T) {
 	for _, tc := range readTable[struct{ Name, Text, Want string }](t, "history_text") {
 		t.Run(tc.Name, func(t *testing.T) {
