@@ -93,8 +93,8 @@ func (p *page) offerRules(key string, n *html.Node) {
 	}
 }
 
-// settle decides about the doubtful declarations: where one hides, the worst takes the
-// place of what is sure. Its own value may bring back what something else moved away.
+// settle decides about the doubtful declarations: one that hides replaces the sure one by
+// the worst value. Its own value could show again what another property moved away.
 func (p *page) settle() {
 	for prop, v := range p.doubtful {
 		if p.hides(prop, v) {
@@ -174,7 +174,7 @@ func (p *page) pixels(prop property, v cssValue) float64 {
 	case top, bottom:
 		base = screenHeight
 	case height, maxHeight:
-		base = 0 // of a box that is as high as what is in it, which then counts as none
+		base = 0 // a box that is as high as its content counts as having no height
 		if v.unit == "%" && v.n > 0 {
 			return screenHeight
 		}
@@ -418,14 +418,14 @@ func (p *page) setBox(s *style, n *html.Node) {
 	p.move(s, marginLeft, marginLeft, &s.x)
 	y := s.y
 	p.move(s, marginTop, marginTop, &s.y)
-	if y < 0 && (s.kind == inlineBox || s.kind == cellBox) { // which no margin brings back
+	if y < 0 && (s.kind == inlineBox || s.kind == cellBox) { // margins do not move these boxes back
 		s.y = min(s.y, y)
 	}
 	p.measure(s)
 }
 
-// move adds up where an element is moved in one direction, by its distance from one
-// edge or else from the one across.
+// move adds to a position how far an element is moved in one direction, by its distance
+// from the near edge, or else from the opposite one.
 func (p *page) move(s *style, near, across property, to *float64) {
 	if px, ok := p.length(near); ok {
 		*to += px

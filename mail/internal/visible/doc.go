@@ -10,9 +10,9 @@
 //	      -> renderer     lines of text, or
 //	         htmlWriter   clean HTML, guarded by bluemonday
 //
-// What is judged exactly, and what is exotic, is said at Lines. A rule, a selector or a
-// value that is exotic is doubtful: it counts where it hides and not where it shows. So
-// whatever is not understood can only hide.
+// Lines documents which styles are judged exactly and which are exotic. An exotic rule,
+// selector or value is doubtful: it counts where it hides and not where it shows. So CSS
+// that is not understood can only hide.
 //
 // Every function is pure, takes any bytes without panicking, and costs work that
 // is bounded by the length of the document. The package knows nothing of messages

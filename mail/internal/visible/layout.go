@@ -73,7 +73,7 @@ func (r *renderer) lineEnds(e *element) int {
 
 func isList(tag string) bool { return tag == "ul" || tag == "ol" || tag == "menu" || tag == "dir" }
 
-// begin writes what stands before the content of an element.
+// begin opens an element, and writes the line ends and the text before its content.
 func (r *renderer) begin(n *html.Node, st style) {
 	r.count[n.Data]++
 	r.open = append(r.open, element{tag: n.Data, kind: st.kind, quote: quoted.KindOf(n.Data, n.Attr)})
@@ -133,7 +133,7 @@ func number(s string, otherwise int) int {
 	return otherwise
 }
 
-// end writes what stands behind the content of an element.
+// end closes an element, and writes the text and the line ends behind its content.
 func (r *renderer) end(n *html.Node) {
 	e := &r.open[len(r.open)-1]
 	if e.frame {
@@ -181,7 +181,7 @@ func (r *renderer) leave(e *element) {
 	r.block(first, others, text)
 }
 
-// apart keeps an element apart from what stands beside it.
+// apart separates an element from the text beside it.
 func (r *renderer) apart(e *element) {
 	if n := r.lineEnds(e); n > 0 {
 		r.newline(n)
@@ -220,7 +220,7 @@ func (r *renderer) row(cells []string) {
 // enclosing returns the innermost open element of one of some names around the
 // one that is being opened or closed, but not outside a table.
 func (r *renderer) enclosing(tags ...string) *element {
-	const window = 64 // far enough for what is written, near enough to be cheap
+	const window = 64 // enough for the nesting in real mails, and cheap
 	for i := len(r.open) - 2; i >= max(0, len(r.open)-window); i-- {
 		e := &r.open[i]
 		if slices.Contains(tags, e.tag) {

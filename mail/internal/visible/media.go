@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The screen for which a document is judged: a desktop in light colours. Text that only a
-// phone or a dark screen shows repeats what is there.
+// The screen for which a document is judged: a desktop in light colours. Text that is shown
+// only on a phone or a dark screen repeats text of the desktop.
 const (
 	screenWidth  = 1280 // pixels
 	screenHeight = 800
@@ -63,9 +63,8 @@ func mediaQuery(query []token) truth {
 	return holds
 }
 
-// mediaFeature judges what stands in brackets: width and height, the direction in
-// which the screen is longer, and its colours. Anything else is doubtful, and so is a
-// length that not every program takes.
+// mediaFeature judges the feature in brackets: width and height, orientation, and colours.
+// Anything else is doubtful, and so is a length that not every program accepts.
 func mediaFeature(args []token) truth {
 	if len(args) > 0 && strings.HasPrefix(args[0].word(), "-ms-") {
 		return no

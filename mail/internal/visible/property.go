@@ -45,7 +45,7 @@ type cssValue struct {
 	color  color   // of the text or the ground
 	colors []color // of a gradient
 	image  bool    // a picture or a gradient
-	worst  bool    // it was exotic, and stands for the value that hides most
+	worst  bool    // it replaces an exotic value, and hides most
 }
 
 func px(n float64) cssValue        { return cssValue{n: n, unit: "px"} }

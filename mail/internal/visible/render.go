@@ -48,14 +48,14 @@ func Charset(b []byte) string {
 // that compute, layers, containers, nesting, most pseudo-classes, transforms,
 // clipping, animations. It counts where it hides and not where it shows. The same holds where
 // mail programs differ, as in lengths without a unit and names that differ in case.
-// A box of no size that cuts off what is in it hides that, of whatever kind it is. What
-// only Outlook hides is shown. Not judged are elements on top of others, text that a
-// box of some height cuts off, text that a style sheet itself holds, and fonts;
-// what a click opens is shown.
+// A box of any kind without a size hides its content if it cuts that off. Content that
+// only Outlook hides is shown, and so is content that a click opens. Not judged are
+// elements on top of others, text that a box of some height cuts off, text that a style
+// sheet itself holds, and fonts.
 //
-// MaxBytes are read, and of those as much as makes a tree of reasonable size. Where
-// judging takes more work than any mail does that a person wrote, or what is not
-// read may hold style sheets, the text ends.
+// At most MaxBytes are read, and of those no more than makes a tree of reasonable size; if
+// the rest of those may hold style sheets, there is no text. The text ends where judging
+// takes more work than for any mail that a person wrote.
 func Lines(s string, maxRunes int) (lines []quoted.Line, hidden int, cut bool) {
 	r := newRenderer(max(maxRunes, 0) + spare)
 	hidden, cut = show(s, r)

@@ -19,11 +19,11 @@ import (
 // not see; and whether there was more.
 //
 // What a person would not see is left out by the rules of Lines, since the styles that
-// hide it do not stay. What stays is formatting of text, lists, tables, and links to
-// http, https and mailto that pass on neither rank nor referrer. Images give way to
-// their text. Nothing in the result is fetched, run or sent when it is shown, and the
-// text is cleaned. A result that was cut is well-formed. There is none where style
-// sheets cannot be judged.
+// hide it are removed too. Formatting of text, lists and tables stay, and links to http,
+// https and mailto, which pass on neither rank nor referrer. Images are replaced by their
+// text. Nothing in the result is fetched, run or sent when it is shown, and the text is
+// cleaned. A result that was cut is well-formed. It is empty if style sheets cannot be
+// judged.
 func Sanitize(s string, maxRunes int) (safe string, hidden int, cut bool) {
 	w := &htmlWriter{left: max(maxRunes, 0)}
 	hidden, cut = show(s, w)
@@ -42,8 +42,8 @@ var digits = regexp.MustCompile(`\A[0-9]{1,9}\z`)
 
 const rel = "nofollow noreferrer"
 
-// sanitizer is the policy for what is shown. It finds nothing to change in what
-// htmlWriter writes; it is there so that no fault there becomes one of a reader.
+// sanitizer is the policy for the result. It has nothing to change in the output of
+// htmlWriter, and is there to protect a reader from a fault of htmlWriter.
 var sanitizer = sync.OnceValue(func() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements(shownElements...)
@@ -129,7 +129,8 @@ func (w *htmlWriter) end(*html.Node) {
 	w.out.WriteString("</" + name + ">")
 }
 
-// flush writes what is pending, as far as there is room for start tags and their ends.
+// flush writes the pending tags and white space, as far as there is room for start tags and
+// their ends.
 func (w *htmlWriter) flush() {
 	for len(w.pending) > 0 {
 		one := w.pending[0]

@@ -98,7 +98,7 @@ func (p *selectorParser) take() token {
 	return t
 }
 
-// combinator reads what stands between two compound selectors, 0 for nothing.
+// combinator reads the combinator between two compound selectors; 0 at the end.
 func (p *selectorParser) combinator() (how byte) {
 	if t := p.toks[0]; t.is(">") || t.is("+") || t.is("~") {
 		p.toks, how = p.toks[1:], t.text[0]
@@ -182,7 +182,8 @@ func (p *selectorParser) compound() *selector {
 	}
 }
 
-// attribute reads what stands in square brackets, and reports whether that is valid.
+// attribute reads an attribute selector's content in square brackets, and reports whether it
+// is valid.
 func (s *selector) attribute(args []token) bool {
 	if namespaced(args) {
 		s.sure = doubtful

@@ -87,7 +87,7 @@ func holdsSheet(address string) bool {
 	return len(address) >= len("data:") && strings.EqualFold(address[:len("data:")], "data:")
 }
 
-// context is where a rule stands.
+// context holds what a rule inherits from the rules around it.
 type context struct {
 	sure      truth
 	selectors []*selector // of the rule around; nil outside of rules
@@ -114,7 +114,7 @@ func (sh *sheet) rule(toks []token, at context) []token {
 		sure = doubtful
 	}
 	for i := 0; i < len(list) && at.selectors != nil; i++ {
-		list[i].weight = weightMost // what is around counts too
+		list[i].weight = weightMost // the selectors around it count too
 	}
 	sh.block(brace.args, context{sure: min(at.sure, sure), selectors: list})
 	return rest

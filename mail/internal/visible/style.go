@@ -6,19 +6,18 @@ import (
 	"golang.org/x/net/html"
 )
 
-// style is what of the computed style of an element decides whether its text
-// is seen.
+// style is the part of an element's computed style that decides whether its text is seen.
 type style struct {
 	gone          bool // not shown, and nothing in it can be
 	invisible     bool // visibility; an element in it can be visible again
 	small         bool // at most one pixel wide or high
 	pre           bool // white space is kept
 	flat          bool // in a box that is as high as its lines, and cuts off what is higher
-	groundUnknown bool // what is behind it may have the colour of the text
+	groundUnknown bool // the ground behind it may have the colour of the text
 	kind          boxKind
 	font          float64
 	least         float64 // the smallest size that the font may have
-	alpha         float64 // what opacity leaves
+	alpha         float64 // the product of its opacity and those around it
 	x, y          float64 // pixels that it is moved to the right and down
 	indent        float64 // text-indent
 	spacing       float64 // letter-spacing, in pixels
@@ -31,7 +30,7 @@ type style struct {
 
 const (
 	normalFont = 16  // pixels
-	leastFont  = 3   // pixels; nobody reads letters below that
+	leastFont  = 3   // pixels; smaller letters cannot be read
 	farAway    = 500 // pixels beyond an edge
 	farOff     = 5000
 )

@@ -37,7 +37,7 @@ type token struct {
 	unit   string // of a dimension, in lower case
 	n      float64
 	id     bool // of a hash: it could be an identifier
-	spaced bool // white space stands before it
+	spaced bool // there is white space before it
 	args   []token
 }
 
