@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// given is what a command line says of one argument.
+// given holds the values of one argument on a command line.
 type given struct {
 	values []string
 	item   []bool // of each value, whether it is one element, as a positional is
 }
 
 // bind reads the words behind a command into its arguments' values. asked is true if
-// --help stands where an option stands.
+// --help is among the options.
 func (s *Server) bind(c *command, words []string) (values map[string]any, asked bool, p *problem) {
 	got := map[*argument]*given{}
 	add := func(a *argument, value string, item bool) {
@@ -181,7 +181,7 @@ func (s *Server) invalid(c *command, format string, a ...any) *problem {
 	return p
 }
 
-// read turns what was given into values, of all arguments in the order of their
+// read turns the given words into values of all arguments, in the order of their
 // definition.
 func (s *Server) read(c *command, got map[*argument]*given) (map[string]any, *problem) {
 	values := map[string]any{}

@@ -167,8 +167,7 @@ func firstNotes() []note {
 	return []note{{1, "Buy milk", day(1)}, {2, "Water the plants", day(2)}, {3, "Call Ann", day(3)}}
 }
 
-// find returns the subcommand of a group (nil: the root) with a name, nil if there
-// is none.
+// find returns the subcommand of a group with a name, or nil. A nil group means the root.
 func (s *Server) find(group *command, name string) *command {
 	if group == nil {
 		group = s.root

@@ -150,8 +150,8 @@ func (s *Server) separates(r rune) bool {
 	return s.is(SplitsOnUnicodeSpace) && unicode.IsSpace(r)
 }
 
-// quoted reads what stands in quotes from the opening one on, and returns where the
-// closing one is.
+// quoted reads a quoted text from its opening quote on, and returns where the closing one
+// is.
 func (s *Server) quoted(in []rune, from int) (string, int, *problem) {
 	var b strings.Builder
 	quote := in[from]
