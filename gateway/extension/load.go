@@ -128,8 +128,8 @@ func shortName(name string) string {
 	return strconv.QuoteToASCII(plain.Clip(name, 40))
 }
 
-// candidates are the names in the directory that may be extensions, sorted:
-// directories and whatever has an extension's name, hidden ones apart.
+// candidates returns the names in the directory that may be extensions, sorted: those of
+// directories, and of other files with an extension's name. Hidden ones are left out.
 func candidates(base string) ([]string, error) {
 	entries, err := os.ReadDir(base)
 	if err != nil {

@@ -73,9 +73,9 @@ var (
 	programPattern = regexp.MustCompile(`\A[A-Za-z0-9_][A-Za-z0-9._-]*\z`)
 )
 
-// Words that are not the name of a command below an extension, or of an argument: a
-// person would take the first for what they are everywhere else, and the others mean
-// something to programs that keep objects carelessly.
+// Words that cannot name a command below an extension, or an argument: a person would
+// take the first for the built-in commands, and the others have a special meaning in
+// programs that use objects as maps.
 var (
 	reservedWords = []string{"help", "schema", "version"}
 	reservedNames = []string{"constructor", "prototype"}

@@ -190,8 +190,8 @@ func (j *job) knowsSecret(args json.RawMessage) bool {
 	return slices.ContainsFunc(j.sensitive, func(name string) bool { return given[name] != nil })
 }
 
-// The deadline ends a program; the limit on processor time is for what is left of it
-// when it has left its process group or nobody is there any more to kill it.
+// The deadline ends a program; the limit on processor time ends its processes that have left
+// the process group, or that live longer than this process.
 const (
 	defaultSeconds = 300
 	processors     = 4
