@@ -152,7 +152,8 @@ func (c *courierSession) startTLS(tag string) error {
 	return c.before(false)
 }
 
-// after hands the client to the program that serves mail.
+// after hands the client to the program that serves mail. What the client sent behind the
+// login is lost: Courier's own program has read it before it becomes the other.
 func (c *courierSession) after(tag, user string) error {
 	c.login.end()
 	maildirs := c.server.maildirs()
@@ -169,6 +170,7 @@ func (c *courierSession) after(tag, user string) error {
 		return err
 	}
 	c.login = p // run ends it
+	c.r.Reset(c.conn)
 	p.copyTo(c.conn)
 	go func() {
 		// The connection ends with the program.

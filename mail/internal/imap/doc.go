@@ -33,8 +33,8 @@
 //
 // Before a login, the greeting and STARTTLS are lines that a dialog (login.go) writes and
 // reads through the guard, without the library. The login goes on beneath the library
-// (login_pending.go), as an IDLE does (idle.go). A login of one message is held, and leaves
-// in one write with the session's first commands.
+// (login_pending.go), as an IDLE does (idle.go). A login of one message to a server with
+// SASL-IR is held, and leaves in one write with the session's first commands.
 //
 // A session belongs to a Pool (pool.go, pool_dial.go), which lends it to one callback
 // at a time and lets logins begin (login_gate.go).

@@ -195,10 +195,13 @@ func (d *dialog) login(ctx context.Context, cfg *Config) (*pendingLogin, error) 
 	lasting := context.WithoutCancel(ctx) // ctx is for connecting, and may have ended by then
 	d.tag++
 	l := &pendingLogin{tag: "L" + strconv.Itoa(d.tag), done: make(chan struct{}), newer: func() bool { return cfg.Login.Newer(lasting, c) }}
-	// LOGIN the command takes one round trip, LOGIN the mechanism three.
+	// The command LOGIN takes one round trip, PLAIN without SASL-IR two, and the mechanism
+	// LOGIN three.
 	command := !d.has("LOGINDISABLED")
+	quotable := !strings.ContainsFunc(cfg.Login.Username+c.Password, func(r rune) bool { return r < ' ' || r > '~' })
 	client, err := wire.SASL(func(mechanism string) bool {
-		return d.has("AUTH="+mechanism) && !(command && mechanism == sasl.Login)
+		longer := mechanism == sasl.Login || mechanism == sasl.Plain && quotable && !d.has("SASL-IR")
+		return d.has("AUTH="+mechanism) && !(command && longer)
 	}, cfg.Login.Username, c)
 	line, room := "", 0
 	switch {
@@ -208,7 +211,7 @@ func (d *dialog) login(ctx context.Context, cfg *Config) (*pendingLogin, error) 
 		}
 		l.exchange, line, err = wire.Begin(client, "AUTHENTICATE", room)
 	case errors.Is(err, wire.ErrNoMechanism) && c.Password != "" && command:
-		if err = nil; strings.ContainsFunc(cfg.Login.Username+c.Password, func(r rune) bool { return r < ' ' || r > '~' }) {
+		if err = nil; !quotable {
 			err = errors.New("the server offers LOGIN alone, which takes no user name or password beyond ASCII here")
 		}
 		line = "LOGIN " + quote(cfg.Login.Username) + " " + quote(c.Password)

@@ -11,7 +11,7 @@ import (
 // pendingLogin is a login in progress: one line that waits for the first write, and the
 // SASL messages behind it. The protocol library does not know of it.
 //
-// If the line is the whole login, it is held to leave in one write with the first commands
+// If the line is the whole login, it may be held to leave in one write with the first commands
 // of a session, which saves a round trip. The server reads the commands when it has
 // accepted the login; if it refuses, the connection ends and they fail with it. No answer
 // to them counts then.

@@ -63,7 +63,9 @@ func TestLoginWays(t *testing.T) {
 		answers              []string
 	}{
 		{"PLAIN at once", "AUTH=PLAIN SASL-IR", "pw", []string{"AUTHENTICATE PLAIN AGFubgBwdw=="}, []string{"OK in"}},
-		{"PLAIN when asked", "AUTH=PLAIN", "pw", []string{"AUTHENTICATE PLAIN", "AGFubgBwdw=="}, []string{"+ ", "OK in"}},
+		{"PLAIN when asked", "AUTH=PLAIN LOGINDISABLED", "pw", []string{"AUTHENTICATE PLAIN", "AGFubgBwdw=="}, []string{"+ ", "OK in"}},
+		{"PLAIN for what LOGIN cannot say", "AUTH=PLAIN", "pä", []string{"AUTHENTICATE PLAIN", "AGFubgBww6Q="}, []string{"+ ", "OK in"}},
+		{"LOGIN before PLAIN of two round trips", "AUTH=PLAIN", "pw", []string{`LOGIN "ann" "pw"`}, []string{"OK in"}},
 		{"PLAIN before LOGIN", "AUTH=PLAIN AUTH=LOGIN LOGINDISABLED SASL-IR", "pw", []string{"AUTHENTICATE PLAIN AGFubgBwdw=="}, []string{"OK in"}},
 		{"LOGIN", "", `p"w\`, []string{`LOGIN "ann" "p\"w\\"`}, []string{"OK in"}},
 		{"LOGIN by SASL", "AUTH=LOGIN LOGINDISABLED SASL-IR", "pw", []string{"AUTHENTICATE LOGIN", "YW5u", "cHc="}, []string{"+ ", "+ AAAA", "OK in"}},
