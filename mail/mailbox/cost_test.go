@@ -8,24 +8,35 @@ import (
 	"testing"
 	"time"
 
-	"github.com/emersion/go-imap/v2/imapclient"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
-// counted is a mailbox behind a proxy that counts, over TLS as everybody has it.
+// counted is a mailbox on Dovecot behind a proxy that counts, over TLS as everybody has it.
 func counted(t *testing.T, user string, sessions int, latency time.Duration) (*box, *servertest.Proxy) {
+	t.Helper()
+	return countedOn(t, "dovecot", user, sessions, latency)
+}
+
+// countedOn is counted on one of the two real servers.
+func countedOn(t *testing.T, server, user string, sessions int, latency time.Duration) (*box, *servertest.Proxy) {
 	t.Helper()
 	ca, err := servertest.NewCA()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := servertest.Dovecot(t, servertest.Config{CA: ca})
-	e := mailtest.Endpoint{Name: "dovecot", Host: s.Host, Port: s.IMAPPort, Admin: func(t testing.TB, user string) *imapclient.Client { return mailtest.DialIMAP(t, s.IMAPAddr(), user) }}
-	proxy := servertest.NewProxy(t, s.IMAPSAddr(), servertest.ProxyOptions{Latency: latency})
+	var e mailtest.Endpoint
+	var secure string
+	if server == "courier" {
+		s := servertest.Courier(t, servertest.CourierConfig{CA: ca})
+		e, secure = mailtest.CourierAt(s), s.IMAPSAddr()
+	} else {
+		s := servertest.Dovecot(t, servertest.Config{CA: ca})
+		e, secure = mailtest.DovecotAt(s), s.IMAPSAddr()
+	}
+	proxy := servertest.NewProxy(t, secure, servertest.ProxyOptions{Latency: latency})
 	b := open(t, e, user, writable, func(a *mail.Account) {
 		a.IMAP = mail.Endpoint{Host: proxy.Host, Port: proxy.Port, Security: mail.TLS}
 		a.CAPEM = ca.PEM()
@@ -197,6 +208,56 @@ func TestColdCosts(t *testing.T) {
 			t.Errorf("%s: %d round trips on %d connections, want %d on one", tc.name, st.Flights+1, st.Connections, tc.trips)
 		}
 		_ = m.Close()
+	}
+}
+
+// The first command after a start, while the connection ahead of it is being made: one
+// connection, and as many round trips as if the command had made it itself.
+func TestTheFirstCommandUsesWhatIsMadeAhead(t *testing.T) {
+	// Courier's login must be answered before a command may follow.
+	for server, more := range map[string]int{"dovecot": 0, "courier": 1} {
+		t.Run(server, func(t *testing.T) {
+			b, proxy := countedOn(t, server, "ahead", 0, 20*time.Millisecond)
+			for i := range 5 {
+				b.Add("INBOX", realistic(i))
+			}
+			uids := uidsOf(b.list(mailbox.ListQuery{OldestFirst: true}))
+			for name, tc := range map[string]struct {
+				trips int // with TCP's
+				run   func(m *mailbox.Client) error
+			}{
+				"get": {4, func(m *mailbox.Client) error {
+					_, err := m.Get(t.Context(), b.Ref("INBOX", uids[0]), mailbox.GetQuery{})
+					return err
+				}},
+				"list": {5, func(m *mailbox.Client) error {
+					_, err := m.List(t.Context(), account, mailbox.ListQuery{})
+					return err
+				}},
+			} {
+				m := mailbox.New(mailbox.Options{Directory: b.Dir})
+				proxy.Reset()
+				var ahead sync.WaitGroup
+				ahead.Go(func() {
+					if err := m.Warm(t.Context(), account); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+				for proxy.Stats().Connections == 0 {
+					time.Sleep(time.Millisecond)
+				}
+				if err := tc.run(m); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				ahead.Wait()
+				st := proxy.Stats()
+				t.Logf("%-5s %d round trips with TCP's, %d connections", name, st.Flights+1, st.Connections)
+				if st.Flights+1 > tc.trips+more || st.Connections != 1 {
+					t.Errorf("%s: %d round trips on %d connections, want %d on one", name, st.Flights+1, st.Connections, tc.trips+more)
+				}
+				_ = m.Close()
+			}
+		})
 	}
 }
 

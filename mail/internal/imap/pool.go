@@ -63,6 +63,7 @@ type pooled struct {
 	awaiting bool // its login has no answer yet
 	hurried  bool
 	retry    bool // its login was refused, and is worth another try
+	ahead    bool // lent only to log in: it comes back soon
 }
 
 // waiter is a Lend in the queue. It gets one result.
@@ -116,13 +117,14 @@ type want struct {
 	writable bool   // preferably SELECTed
 	fresh    bool   // only a new connection will do
 	round    int    // the round that has to end well for this; 0 means none
+	ahead    bool   // no command needs it yet: any other lend takes its connection over
 }
 
 func (p *Pool) lend(ctx context.Context, w want, fn func(ctx context.Context, s *Session) error) error {
 	noCharset, revived, renewed := p.noCharset.Load(), false, false
 	for repeated := false; ; repeated = true {
 		s, isNew, err := p.take(ctx, w, repeated)
-		if err != nil {
+		if err != nil || s == nil {
 			return err
 		}
 		s.noCharset = noCharset
@@ -151,7 +153,8 @@ func died(err error) bool {
 	return errors.As(err, &e) && e.OutOfStep && (e.Kind == wire.KindClosed || e.Kind == wire.KindConnection)
 }
 
-// Warm connects and logs in ahead, when nothing is connected.
+// Warm connects and logs in ahead, when nothing is connected. A Lend that comes meanwhile
+// gets that connection and its failure, and Warm returns at once.
 func (p *Pool) Warm(ctx context.Context) error {
 	p.mu.Lock()
 	warm := p.open > 0
@@ -159,7 +162,7 @@ func (p *Pool) Warm(ctx context.Context) error {
 	if warm {
 		return nil
 	}
-	return p.Lend(ctx, "", func(context.Context, *Session) error { return nil })
+	return p.lend(ctx, want{ahead: true}, func(context.Context, *Session) error { return nil })
 }
 
 func (p *Pool) use(ctx context.Context, s *pooled, fn func(ctx context.Context, s *Session) error) (err error) {
@@ -177,7 +180,7 @@ func (p *Pool) use(ctx context.Context, s *pooled, fn func(ctx context.Context, 
 }
 
 // take returns a session; isNew says that no lend has used it yet. Earlier callers go
-// first.
+// first. The session is nil for a lend ahead when another lend has its connection.
 func (p *Pool) take(ctx context.Context, what want, waited bool) (s *pooled, isNew bool, err error) {
 	for ; ; waited = true {
 		if ctx.Err() != nil {
@@ -193,6 +196,13 @@ func (p *Pool) take(ctx context.Context, what want, waited bool) (s *pooled, isN
 			p.mu.Unlock()
 			return nil, false, err // other callers have tried meanwhile
 		}
+		if what.ahead && len(p.queue) > 0 {
+			p.mu.Unlock()
+			return nil, false, nil
+		}
+		if len(p.queue) > 0 && p.queue[0].ahead {
+			p.give(0, given{})
+		}
 		if waited {
 			p.queue = slices.Insert(p.queue, 0, w)
 		} else {
@@ -205,7 +215,7 @@ func (p *Pool) take(ctx context.Context, what want, waited bool) (s *pooled, isN
 		p.mu.Unlock()
 		g := p.wait(ctx, w)
 		switch {
-		case g.err != nil:
+		case g.err != nil || g.s == nil:
 			return nil, false, g.err
 		case g.new || p.check(ctx, g.s):
 			return g.s, g.new, nil
@@ -268,7 +278,13 @@ func (p *Pool) serve() {
 			i++
 		}
 	}
-	for len(p.dials) < len(p.queue) {
+	coming := len(p.dials)
+	for s := range p.lent {
+		if s.ahead {
+			coming++
+		}
+	}
+	for ; coming < len(p.queue); coming++ {
 		switch {
 		case p.logins.shut():
 			p.hurry()
@@ -291,7 +307,7 @@ func (p *Pool) give(i int, g given) {
 	w := p.queue[i]
 	p.queue = slices.Delete(p.queue, i, i+1)
 	if g.s != nil {
-		p.lent[g.s] = true
+		p.lent[g.s], g.s.ahead = true, w.ahead
 	}
 	w.given <- g
 }
@@ -338,6 +354,7 @@ func (p *Pool) put(s *pooled, sound bool) {
 	sound = sound && s.alive()
 	p.mu.Lock()
 	delete(p.lent, s)
+	s.ahead = false
 	sound = sound && !p.closed && !s.awaiting
 	if sound {
 		s.used = p.o.Now()

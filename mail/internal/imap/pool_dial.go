@@ -44,7 +44,7 @@ func (p *Pool) dialled(c *pooled, err error) {
 			return
 		}
 		// No caller waits any more. It becomes idle when it is logged in.
-		p.lent[c] = true
+		p.lent[c], c.ahead = true, true
 		p.mu.Unlock()
 		ctx, cancel := context.WithTimeout(p.life, loginTime)
 		defer cancel()

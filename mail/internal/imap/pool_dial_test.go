@@ -127,6 +127,92 @@ func TestPoolAbandonsADial(t *testing.T) {
 	}
 }
 
+// A lend that comes while a connection is made ahead gets that one, and its login leaves
+// with the lend's first command; one that comes during the login waits for it.
+func TestPoolLendsWhatIsMadeAhead(t *testing.T) {
+	scripted.Settle(t)
+	for _, during := range []string{"greeting", "login"} {
+		t.Run(during, func(t *testing.T) {
+			reached, goOn, first := make(chan struct{}), make(chan struct{}), make(chan string, 1)
+			sv := scripted.Serve(t, func(s *scripted.Conn) {
+				if during == "greeting" {
+					close(reached)
+					<-goOn
+				}
+				s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
+				tag, _ := s.Expect()
+				if during == "login" {
+					close(reached)
+					<-goOn
+					s.Send(tag + " OK [CAPABILITY " + scripted.Caps + "] in\r\n")
+				}
+				next, command := s.Expect() // before an answer to the login, where both left together
+				first <- command
+				if during == "greeting" {
+					s.Send(tag + " OK [CAPABILITY " + scripted.Caps + "] in\r\n")
+				}
+				s.Send(next + " OK done\r\n")
+				obey(s)
+			})
+			p := newPool(t, PoolOptions{Config: configOf(sv)})
+			var all sync.WaitGroup
+			all.Go(func() {
+				if err := p.Warm(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			<-reached
+			all.Go(func() { lend(t, p, "", noop) })
+			if during == "login" {
+				p.queued(1)
+			} else {
+				for takenOver := false; !takenOver; {
+					p.mu.Lock()
+					takenOver = !p.queue[0].ahead
+					p.mu.Unlock()
+				}
+			}
+			if err := p.Warm(t.Context()); err != nil { // a second time: something is being made
+				t.Error(err)
+			}
+			close(goOn)
+			all.Wait()
+			p.work.Wait()
+			if command := <-first; command != "NOOP" || sv.Accepted() != 1 {
+				t.Errorf("%d connections, first %s", sv.Accepted(), command)
+			}
+		})
+	}
+}
+
+// A connection made ahead that fails is the failure of the lend that took it over, and of
+// nobody else.
+func TestPoolTellsWhatFailedAhead(t *testing.T) {
+	scripted.Settle(t)
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		close(reached)
+		<-goOn
+		s.Send("* BYE [UNAVAILABLE] too many\r\n")
+	})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := p.Warm(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	<-reached
+	ctx, cancel := context.WithCancel(t.Context())
+	all.Go(func() { wantError(t, p.Lend(ctx, "", noop), wire.KindCanceled, wire.StageConnect) })
+	all.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindClosed, wire.StageGreeting) })
+	p.queued(2)
+	cancel()
+	p.queued(1)
+	close(goOn)
+	all.Wait()
+}
+
 // The one whose context ends takes nothing from the others: the connection that
 // was being made for it serves them.
 func TestPoolKeepsADialForOthers(t *testing.T) {

@@ -109,7 +109,12 @@ func DialIMAP(t testing.TB, address, user string) *imapclient.Client {
 func Dovecot(t testing.TB, c servertest.Config) (*servertest.DovecotServer, Endpoint) {
 	t.Helper()
 	s := servertest.Dovecot(t, c)
-	return s, Endpoint{Name: "dovecot", Host: s.Host, Port: s.IMAPPort, Admin: func(t testing.TB, user string) *imapclient.Client {
+	return s, DovecotAt(s)
+}
+
+// DovecotAt is a Dovecot that runs.
+func DovecotAt(s *servertest.DovecotServer) Endpoint {
+	return Endpoint{Name: "dovecot", Host: s.Host, Port: s.IMAPPort, Admin: func(t testing.TB, user string) *imapclient.Client {
 		return DialIMAP(t, s.IMAPAddr(), user)
 	}}
 }
@@ -118,9 +123,13 @@ func Dovecot(t testing.TB, c servertest.Config) (*servertest.DovecotServer, Endp
 // every folder below INBOX.
 func Courier(t testing.TB) Endpoint {
 	t.Helper()
-	s := servertest.Courier(t, servertest.CourierConfig{})
+	return CourierAt(servertest.Courier(t, servertest.CourierConfig{}))
+}
+
+// CourierAt is a Courier that runs.
+func CourierAt(s *servertest.CourierServer) Endpoint {
 	return Endpoint{Name: "courier", Host: s.Host, Port: s.IMAPPort, root: "INBOX.", Admin: func(t testing.TB, user string) *imapclient.Client {
-		return DialIMAP(t, net.JoinHostPort(s.Host, fmt.Sprint(s.IMAPPort)), user)
+		return DialIMAP(t, s.IMAPAddr(), user)
 	}}
 }
 
