@@ -45,7 +45,9 @@ func (s *Session) Noop() *Waiter {
 // Wait returns the folder as the server describes it.
 type Examining = Pending[Folder]
 
-// Examine starts an EXAMINE. From here until Wait no folder counts as EXAMINEd.
+// Examine starts an EXAMINE. From here until Wait no folder counts as EXAMINEd. Several can
+// be in progress, each with one Search or Fetch behind it: they are answered in order, and
+// the last one's folder stays open.
 func (s *Session) Examine(name string) *Examining { return s.opening(name, true) }
 
 // opening starts an EXAMINE or a SELECT.
@@ -59,6 +61,8 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 	if err := wire.CheckFolder(name); err != nil {
 		return unsent[Folder](stage, err)
 	}
+	s.opens++
+	mine := s.opens
 	cmd := s.client.Select(name, &goimap.SelectOptions{ReadOnly: readOnly})
 	return &Examining{func() (Folder, error) {
 		data, err := cmd.Wait()
@@ -70,9 +74,12 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 			s.guard.end(err)
 			return Folder{}, s.fail(stage, err)
 		}
-		s.folder = Folder{Name: name, UIDValidity: data.UIDValidity, UIDNext: uint32(data.UIDNext), Exists: data.NumMessages, Writable: !readOnly}
-		s.fresh.open()
-		return s.folder, nil
+		f := Folder{Name: name, UIDValidity: data.UIDValidity, UIDNext: uint32(data.UIDNext), Exists: data.NumMessages, Writable: !readOnly}
+		if mine == s.opens {
+			s.folder = f
+			s.fresh.open()
+		}
+		return f, nil
 	}}
 }
 
@@ -81,8 +88,9 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 // memory: count it before expanding it.
 type Searching = Pending[goimap.UIDSet]
 
-// Search starts a UID SEARCH. Where the server has no ESEARCH only one may be in progress,
-// because plain answers carry no tag. A charset is declared only for text beyond ASCII. RFC
+// Search starts a UID SEARCH. Where the server has no ESEARCH only one for each folder that
+// is opened may be in progress, because plain answers carry no tag; an EXAMINE between two
+// of them keeps their answers in order (RFC 3501 section 5.5). A charset is declared only for text beyond ASCII. RFC
 // 3501 section 6.4.4 lets a server refuse any charset: then the pool begins the lend again,
 // and its searches declare no charset.
 func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {

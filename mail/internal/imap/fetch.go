@@ -43,7 +43,7 @@ func (f *Fetching) Wait() ([]*imapclient.FetchMessageBuffer, error) {
 }
 
 // Fetch starts a FETCH, by UID or by sequence number as the set says. Sections
-// are always fetched with PEEK. Only one may be in progress.
+// are always fetched with PEEK. Only one for each folder that is opened may be in progress.
 func (s *Session) Fetch(set goimap.NumSet, opts goimap.FetchOptions) *Fetching {
 	g := gathering{sets: []goimap.NumSet{set}}
 	g.ask(&opts)
@@ -58,8 +58,7 @@ type FetchRequest struct {
 }
 
 // FetchEach starts several FETCHes in one write. They may request different items, but not
-// the same message. Wait is like Fetch's, for all of them. At most one Fetch or FetchEach
-// may be in progress.
+// the same message. Wait is like Fetch's, for all of them. It counts as one Fetch.
 func (s *Session) FetchEach(requests []FetchRequest) *Fetching {
 	var g gathering
 	for _, r := range requests {
@@ -102,7 +101,7 @@ func (s *Session) collecting(stage string, g *gathering, cmds ...*imapclient.Fet
 	var wg sync.WaitGroup
 	for _, cmd := range cmds {
 		wg.Go(func() {
-			err := s.take(stage, cmd, g)
+			err := s.take(stage, cmd)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if f.err == nil {
@@ -117,27 +116,23 @@ func (s *Session) collecting(stage string, g *gathering, cmds ...*imapclient.Fet
 	return f
 }
 
-func (s *Session) take(stage string, cmd *imapclient.FetchCommand, g *gathering) error {
+func (s *Session) take(stage string, cmd *imapclient.FetchCommand) error {
 	for m := cmd.Next(); m != nil; m = cmd.Next() {
-		buf, err := s.collect(m, g)
-		if err != nil {
+		if err := s.collect(m); err != nil {
 			return s.fail(stage, err)
 		}
-		s.mu.Lock()
-		g.add(buf)
-		s.taken++
-		s.cond.Broadcast()
-		s.mu.Unlock()
 	}
 	return s.fail(stage, cmd.Close())
 }
 
-// collect reads the part of one message's data that g can use; a nil g uses no data. The
-// library takes a literal that the connection cut short for a whole one, and would go on
+// collect reads one message's data for the FETCH of the folder in which it came, or for
+// none. The library may have matched it with a command for another folder, where a message
+// has the same UID. The library takes a literal that the connection cut short for a whole one, and would go on
 // reading it while its own reader does: after an error the message and its command may not
 // be touched until the reader has ended, and need not be after that.
-func (s *Session) collect(m *imapclient.FetchMessageData, g *gathering) (*imapclient.FetchMessageBuffer, error) {
+func (s *Session) collect(m *imapclient.FetchMessageData) error {
 	buf := &imapclient.FetchMessageBuffer{SeqNum: m.SeqNum}
+	var g *gathering
 	for item := m.Next(); item != nil; item = m.Next() {
 		switch item := item.(type) {
 		case imapclient.FetchItemDataBodySection:
@@ -151,7 +146,7 @@ func (s *Session) collect(m *imapclient.FetchMessageData, g *gathering) (*imapcl
 			if err != nil {
 				s.guard.end(io.ErrUnexpectedEOF)
 				<-s.client.Closed()
-				return nil, err
+				return err
 			}
 			if g.wants(buf) {
 				buf.BodySection = append(buf.BodySection, imapclient.FetchBodySectionBuffer{Section: item.Section, Bytes: b})
@@ -168,14 +163,35 @@ func (s *Session) collect(m *imapclient.FetchMessageData, g *gathering) (*imapcl
 		case imapclient.FetchItemDataRFC822Size:
 			buf.RFC822Size = item.Size
 		case imapclient.FetchItemDataBinarySectionSize:
-			buf.BinarySectionSize = []imapclient.FetchItemDataBinarySectionSize{item} // our own; see orderItem
+			buf.BinarySectionSize = []imapclient.FetchItemDataBinarySectionSize{item} // our own, and the first; see orderItem
+			g = s.askedIn(uint32(item.Part[0]) - 1)
 		case imapclient.FetchItemDataModSeq:
 			buf.ModSeq = item.ModSeq
 		case imapclient.FetchItemDataBodyStructure:
 			buf.BodyStructure = item.BodyStructure
 		}
 	}
-	return buf, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g != nil && slices.Contains(s.asked, g) {
+		g.add(buf)
+	}
+	s.taken++
+	s.cond.Broadcast()
+	return nil
+}
+
+// askedIn is the FETCH in progress for the folder that was opened as the nth of the
+// connection; nil without one.
+func (s *Session) askedIn(n uint32) *gathering {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range slices.Backward(s.asked) {
+		if g.opened == n {
+			return g
+		}
+	}
+	return nil
 }
 
 // read returns a literal's first bytes, at most max of them, and reads all of it. It
@@ -202,31 +218,24 @@ func read(lit goimap.LiteralReader, max int64) ([]byte, error) {
 // flag change, an answer whose UID comes after a literal, or an answer that such a flag
 // change had displaced. The library calls it on a goroutine of its own, and waits for it to
 // read each literal.
-func (s *Session) takeStray(m *imapclient.FetchMessageData) {
-	s.mu.Lock()
-	g := s.asked
-	s.mu.Unlock()
-	buf, err := s.collect(m, g)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err == nil && g != nil && g == s.asked {
-		g.add(buf)
-	}
-	s.taken++
-	s.cond.Broadcast()
-}
+func (s *Session) takeStray(m *imapclient.FetchMessageData) { _ = s.collect(m) }
 
 // gather begins a FETCH: from here on g takes the data that comes in. The budget shrinks to
 // the needs of such an answer.
 func (s *Session) gather(g gathering) *gathering {
 	g.got = make(map[goimap.UID]*imapclient.FetchMessageBuffer)
+	g.opened = s.opens
 	g.count()
-	if !g.open {
-		s.guard.narrow(g.bytes())
-	}
 	s.mu.Lock()
-	s.asked = &g
+	s.asked = append(s.asked, &g)
+	bytes, open := int64(0), false
+	for _, g := range s.asked {
+		bytes, open = bytes+g.bytes(), open || g.open
+	}
 	s.mu.Unlock()
+	if !open {
+		s.guard.narrow(bytes)
+	}
 	return &g
 }
 
@@ -235,12 +244,11 @@ func (s *Session) gather(g gathering) *gathering {
 func (s *Session) gathered(g *gathering) map[goimap.UID]*imapclient.FetchMessageBuffer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.guard.widen()
 	for n := s.guard.mend.fetches.Load(); s.taken < n && !s.dead; {
 		s.cond.Wait()
 	}
-	if s.asked == g {
-		s.asked = nil
+	if s.asked = slices.DeleteFunc(s.asked, func(o *gathering) bool { return o == g }); len(s.asked) == 0 {
+		s.guard.widen()
 	}
 	return g.got
 }
@@ -250,10 +258,11 @@ func (s *Session) gathered(g *gathering) map[goimap.UID]*imapclient.FetchMessage
 // buffer.
 type gathering struct {
 	sets     []goimap.NumSet
-	messages int   // the most that can come
-	sections int   // of one message
-	section  int64 // bytes of a section; 0 until requested
-	open     bool  // some section was requested whole
+	opened   uint32 // the number of folders opened until the one it is for
+	messages int    // the most that can come
+	sections int    // of one message
+	section  int64  // bytes of a section; 0 until requested
+	open     bool   // some section was requested whole
 
 	got map[goimap.UID]*imapclient.FetchMessageBuffer
 }

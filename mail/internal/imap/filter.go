@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
@@ -62,8 +63,10 @@ type filter struct {
 	mu      sync.Mutex      // the reader reports tagged answers
 	awaits  string          // tag of the command that continues when the server says +
 	asks    string          // tag of the CAPABILITY in progress
-	open    map[string]bool // tags of the commands that have begun to leave and were not answered
+	open    map[string]bool // tags of the commands that have begun to leave and were not answered; true for those that open a folder
 	changed bool            // a command beyond readOnlyVerbs has passed since begin or grant, SELECT aside
+
+	opened atomic.Uint32 // EXAMINE and SELECT that were answered
 }
 
 // grant sets the verbs that may pass from here on. With a new grant changed is false.
@@ -87,15 +90,15 @@ func (f *filter) begin() {
 func (f *filter) expect(tag string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.begun(tag)
+	f.begun(tag, false)
 }
 
 // begun notes a command that has begun to leave. The lock is held.
-func (f *filter) begun(tag string) {
+func (f *filter) begun(tag string, opens bool) {
 	if f.open == nil {
 		f.open = map[string]bool{}
 	}
-	f.open[tag] = true
+	f.open[tag] = opens
 }
 
 // answered ends the command with this tag. A tag without an open command is an error: the
@@ -104,10 +107,14 @@ func (f *filter) begun(tag string) {
 func (f *filter) answered(tag string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.open[tag] {
+	opens, known := f.open[tag]
+	if !known {
 		return errUnasked
 	}
 	delete(f.open, tag)
+	if opens {
+		f.opened.Add(1)
+	}
 	if f.awaits == tag {
 		f.awaits = ""
 	}
@@ -204,14 +211,14 @@ func (f *filter) check(line []byte) error {
 			return fmt.Errorf("%w: %s with these arguments", ErrForbidden, verb)
 		}
 		f.tag, f.idle = tag, verb == "IDLE"
-		f.begun(tag)
+		f.begun(tag, verb == "EXAMINE" || verb == "SELECT")
 		if verb == "CAPABILITY" {
 			f.asks = tag
 		}
 	}
 	f.within, f.literal = literal, size
 	if f.idle || literal && !strings.HasSuffix(text, "+}") {
-		if !f.open[f.tag] {
+		if _, known := f.open[f.tag]; !known {
 			// The library no longer tracks the command, so its wait would never end.
 			return fmt.Errorf("%w: answer to a command that was not whole", errNotIMAP)
 		}

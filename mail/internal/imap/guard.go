@@ -244,7 +244,7 @@ func (g *guard) receive(p []byte) (int, error) {
 func (g *guard) mending(greeting string, left []byte, held *pendingLogin, login func([]byte) error) error {
 	g.login = held
 	g.mend = &mender{limit: g.scan.limits.Line, continues: g.filter.continues, login: login, out: []byte(greeting),
-		asked: g.filter.asksCapabilities, idle: g.idleLine}
+		asked: g.filter.asksCapabilities, opened: g.filter.opened.Load, idle: g.idleLine}
 	// The scanner has seen these bytes, but the mender has not.
 	rest := scanner{limits: g.scan.limits, mend: g.mend}
 	if err := rest.feed(left); err != nil {

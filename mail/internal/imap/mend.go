@@ -23,6 +23,7 @@ type mender struct {
 	continues func() bool             // whether the server was asked to say +; each yes is for one +
 	asked     func() bool             // whether the server was asked for its capabilities; nil means yes
 	login     func(line []byte) error // takes the lines up to the answer to a login; nil when none is in progress
+	opened    func() uint32           // EXAMINE and SELECT that were answered; nil means none
 	idle      func(line string) bool  // whether a line is of an IDLE, which the library does not know of; nil means no
 
 	told    atomic.Pointer[[]string] // the last requested list of capabilities

@@ -2,6 +2,7 @@ package imap
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -9,8 +10,10 @@ import (
 
 // orderItem is an item that is never requested, so that a server's value of it never
 // passes. The mender numbers the responses with it: the library hands them to several
-// goroutines, and of two about one message the later one counts.
-const orderItem = "BINARY.SIZE[1]"
+// goroutines, and of two about one message the later one counts. Its part says in which
+// folder the response came, as the number of folders opened on the connection until then:
+// where several are opened one after the other, a UID alone does not tell.
+const orderItem = "BINARY.SIZE[%d] %d"
 
 // fetchMend is the mender's state of the FETCH response in progress. Such a response comes
 // in parts: up to each literal that is the content of a section, and the rest behind the
@@ -158,7 +161,11 @@ func (f *fetchMend) pass(m *mender, item string) {
 	if !f.begun {
 		f.begun = true
 		m.begun++
-		m.out = append(m.out, "* "+strconv.FormatUint(f.number, 10)+" FETCH ("+orderItem+" "+strconv.FormatUint(uint64(m.begun), 10)...)
+		var opened uint32
+		if m.opened != nil {
+			opened = m.opened()
+		}
+		m.out = fmt.Appendf(m.out, "* %d FETCH ("+orderItem, f.number, opened+1, m.begun)
 	}
 	m.out = append(m.out, ' ')
 	m.out = append(m.out, item...)

@@ -35,6 +35,7 @@ type Session struct {
 	client *imapclient.Client
 	cfg    *Config
 	folder Folder // Name is empty when no folder is open
+	opens  uint32 // EXAMINE and SELECT that were started
 	noted  bool   // the library has noted folder
 
 	caps      []string      // sorted
@@ -47,8 +48,8 @@ type Session struct {
 
 	mu    sync.Mutex
 	cond  *sync.Cond
-	asked *gathering // the FETCH in progress
-	taken int64      // messages read from FETCH responses
+	asked []*gathering // the FETCHes in progress, each of another folder
+	taken int64        // messages read from FETCH responses
 	fresh freshness
 	dead  bool // no more data will come
 }
