@@ -30,6 +30,7 @@ type bench struct {
 	gateway   *gateway.Gateway
 	registry  *discovery.Registry
 	principal gateway.Principal
+	compact   bool // answers without --full
 	deps      *commands.Deps
 }
 
@@ -104,7 +105,7 @@ type envelope struct {
 
 func (b *bench) do(t testing.TB, line string) envelope {
 	t.Helper()
-	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line})
+	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, Full: !b.compact})
 	e := envelope{size: len(a.JSON)}
 	if err := json.Unmarshal(a.JSON, &e); err != nil {
 		t.Fatalf("%s: %v", line, err)

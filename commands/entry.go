@@ -33,11 +33,6 @@ type MessageEntry struct {
 	ref mail.Ref
 }
 
-// FullOption is the option of every command that shows a list of messages.
-type FullOption struct {
-	Full bool `json:"full,omitempty" jsonschema_description:"Every field of each message, nothing cut short"`
-}
-
 // compactDetails says in help what a list without --full leaves out.
 const compactDetails = "Subjects and senders' names of over 120 characters are cut with '…'; --full shows them whole."
 

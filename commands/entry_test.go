@@ -11,6 +11,7 @@ import (
 
 func TestSubjectsAndNamesAreCutAndAddressesAreNot(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b.compact = true
 	address := strings.Repeat("a", 60) + "@" + strings.Repeat("very-long.", 20) + "example.org"
 	whole := mailbox.Summary{Ref: ref(1), Date: at, Subject: strings.Repeat("s", 120), From: []mail.Address{{Name: strings.Repeat("n", 120), Addr: address}}}
 	long := mailbox.Summary{Ref: ref(2), Date: at, Subject: strings.Repeat("é", 4000), From: []mail.Address{{Name: strings.Repeat("é", 4000), Addr: address}}}
@@ -41,6 +42,7 @@ func TestSubjectsAndNamesAreCutAndAddressesAreNot(t *testing.T) {
 
 func TestAnEntryHasMoreWithFull(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b.compact = true
 	b.page = mailbox.Page{Messages: summaries(1, 20, 0)}
 	few, full := b.ok(t, "mail list"), b.ok(t, "mail list --full")
 	short, whole := few.Data["messages"].([]any)[0].(map[string]any), full.Data["messages"].([]any)[0].(map[string]any)
@@ -57,6 +59,7 @@ func TestAnEntryHasMoreWithFull(t *testing.T) {
 
 func TestAThreadDoesNotRepeatItsSubject(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b.compact = true
 	b.thread = mailbox.Thread{Folder: "INBOX", UIDValidity: 7, Subject: "Shelves", Messages: []mailbox.ThreadMessage{
 		{Summary: mailbox.Summary{Ref: ref(1), Subject: "Shelves"}},
 		{Summary: mailbox.Summary{Ref: ref(2), Subject: "Re: shelves"}, Parent: ref(1)},

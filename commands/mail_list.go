@@ -25,7 +25,6 @@ type mailListArgs struct {
 	Until       discovery.Datetime `json:"until,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Only messages before then; a date alone includes that whole day in the zone of 'config timezone'"`
 	Limit       int                `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
 	OldestFirst bool               `json:"oldest-first,omitempty" jsonschema_description:"Start with the oldest instead of the newest"`
-	FullOption
 
 	before, after mail.Ref // that Before and After name, of one account and the folder to list
 }
@@ -101,7 +100,7 @@ func mailList(d *Deps) *discovery.Command {
 		}
 		call.Target = args.Folder
 		q := mailbox.ListQuery{Folder: args.Folder, New: args.New, Unread: args.Unread, BeforeUID: args.BeforeUID, AfterUID: args.AfterUID, Before: args.before, After: args.after,
-			Since: args.Since.Time, Until: args.until(), Limit: args.Limit, OldestFirst: args.OldestFirst, Full: args.Full}
+			Since: args.Since.Time, Until: args.until(), Limit: args.Limit, OldestFirst: args.OldestFirst, Full: call.Full}
 		page, err := d.Mailboxes.List(mail.WithProgress(ctx, call.Progress), name, q)
 		if err != nil {
 			return nil, err
@@ -113,7 +112,7 @@ func mailList(d *Deps) *discovery.Command {
 			last.UID = lastUID(page, args.OldestFirst)
 		}
 		r.suggest(last, page.Messages)
-		r.Messages = entriesOf(page.Messages, args.Full, call)
+		r.Messages = entriesOf(page.Messages, call.Full, call)
 		return r, nil
 	})
 }

@@ -28,7 +28,6 @@ type mailSearchArgs struct {
 	Cursor        string         `json:"cursor,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"next_cursor of an earlier answer, in place of the criteria"`
 	Snippet       bool           `json:"snippet,omitempty" jsonschema_description:"Also the beginning of each text"`
 	SnippetChars  int            `json:"snippet-chars,omitempty" acli:"requires=snippet" jsonschema:"minimum=50,maximum=500,default=200" jsonschema_description:"At most this many characters of it, with --snippet"`
-	FullOption
 }
 
 // Validate checks what one option alone cannot (001 section 4).
@@ -48,7 +47,7 @@ func (a *mailSearchArgs) Validate() error {
 // criteria are the arguments that say which messages match.
 func (a *mailSearchArgs) criteria() mailSearchArgs {
 	c := *a
-	c.AccountOption, c.FullOption = AccountOption{}, FullOption{}
+	c.AccountOption = AccountOption{}
 	c.Folder, c.Cursor, c.Limit, c.Snippet, c.SnippetChars = "", "", 0, false, 0
 	return c
 }
@@ -83,7 +82,7 @@ func mailSearch(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		call.Target = args.Folder
-		q, err := d.searchQuery(ctx, args)
+		q, err := d.searchQuery(ctx, call, args)
 		if err != nil {
 			return nil, err
 		}
@@ -96,15 +95,15 @@ func mailSearch(d *Deps) *discovery.Command {
 			Total: page.Total, Attempted: page.Attempted, Returned: len(page.Messages), Failed: page.Failed, NextCursor: page.NextCursor,
 			HasMore: page.HasMore}
 		r.suggest(call, args, page.Messages)
-		r.Messages = entriesOf(page.Messages, args.Full, call)
+		r.Messages = entriesOf(page.Messages, call.Full, call)
 		return r, nil
 	})
 }
 
-func (d *Deps) searchQuery(ctx context.Context, args *mailSearchArgs) (mailbox.SearchQuery, error) {
+func (d *Deps) searchQuery(ctx context.Context, call *discovery.Call, args *mailSearchArgs) (mailbox.SearchQuery, error) {
 	q := mailbox.SearchQuery{Folder: args.Folder, Query: args.Query, From: args.From, To: args.To, Subject: args.Subject, Text: args.Text,
 		Unread: args.Unread, HasAttachment: args.HasAttachment, Start: args.StartDate.Time, End: args.EndDate.Time, Limit: args.Limit,
-		Cursor: args.Cursor, Snippet: args.Snippet, Full: args.Full}
+		Cursor: args.Cursor, Snippet: args.Snippet, Full: call.Full}
 	if args.Snippet {
 		q.SnippetChars = args.SnippetChars
 	}
@@ -127,7 +126,7 @@ func (r *MailSearchResult) suggest(call *discovery.Call, args *mailSearchArgs, l
 	switch {
 	case r.NextCursor != "":
 		following := mailSearchArgs{AccountOption: AccountOption{r.Account}, Folder: r.Folder, Limit: args.Limit, Cursor: r.NextCursor,
-			Snippet: args.Snippet, SnippetChars: args.SnippetChars, FullOption: args.FullOption}
+			Snippet: args.Snippet, SnippetChars: args.SnippetChars}
 		r.NextAction = nextLine("Show the next page", call.Again(&following))
 	case len(list) > 0:
 		r.NextAction = next("Read the first of them", "mail", "get", list[0].Ref.String())

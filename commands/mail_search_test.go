@@ -15,6 +15,7 @@ func day(month time.Month, day int) time.Time {
 
 func TestSearchPassesOnWhatIsAsked(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b.compact = true
 	b.ok(t, "config set search_max_matches 500")
 	b.ok(t, "config set timezone Europe/Berlin")
 	for line, want := range map[string]mailbox.SearchQuery{

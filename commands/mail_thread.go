@@ -13,7 +13,6 @@ import (
 type mailThreadArgs struct {
 	messageArgs
 	Limit int `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=200,default=50" jsonschema_description:"At most this many, the newest"`
-	FullOption
 }
 
 // MailThreadResult answers mail thread (004 section 5). Subject is that of the
@@ -47,7 +46,7 @@ func mailThread(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		t, err := d.Mailboxes.Thread(mail.WithProgress(ctx, call.Progress), ref, mailbox.ThreadQuery{Limit: args.Limit, Full: args.Full})
+		t, err := d.Mailboxes.Thread(mail.WithProgress(ctx, call.Progress), ref, mailbox.ThreadQuery{Limit: args.Limit, Full: call.Full})
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +59,7 @@ func mailThread(d *Deps) *discovery.Command {
 		} else if n > 0 {
 			r.NextAction = next("Read the newest of them", "mail", "get", t.Messages[n-1].Ref.String())
 		}
-		r.fill(t, args.Full, call)
+		r.fill(t, call.Full, call)
 		return r, nil
 	})
 }

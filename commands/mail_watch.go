@@ -17,7 +17,6 @@ type mailWatchArgs struct {
 	UIDValidity uint32 `json:"uidvalidity,omitempty" acli:"requires=after-uid" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UIDVALIDITY that --after-uid belongs to; CONFLICT when the folder has another one by now"`
 	Wait        string `json:"wait,omitempty" acli:"form=wait" jsonschema:"default=50s" jsonschema_description:"Answer with an empty list after this long: 500ms, 30s or 4m, at most 290s"`
 	Limit       int    `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
-	FullOption
 
 	wait time.Duration // since Validate
 }
@@ -57,7 +56,7 @@ func mailWatch(d *Deps) *discovery.Command {
 		}
 		call.Target = args.Folder
 		q := mailbox.WatchQuery{Folder: args.Folder, FromNow: args.AfterUID < 0, AfterUID: uint32(max(args.AfterUID, 0)), UIDValidity: args.UIDValidity,
-			Limit: args.Limit, Full: args.Full, Until: waitUntil(ctx, args.wait), Aside: call.Aside}
+			Limit: args.Limit, Full: call.Full, Until: waitUntil(ctx, args.wait), Aside: call.Aside}
 		page, err := d.Mailboxes.Watch(mail.WithProgress(ctx, call.Progress), name, q)
 		if err != nil {
 			return nil, err
@@ -66,7 +65,7 @@ func mailWatch(d *Deps) *discovery.Command {
 			pageResult: pageResult{HasMore: page.HasMore}}
 		r.more = args.more(call, name, r)
 		r.NextAction = r.more(mail.Ref{UID: page.After})
-		r.Messages = entriesOf(page.Messages, args.Full, call)
+		r.Messages = entriesOf(page.Messages, call.Full, call)
 		return r, nil
 	})
 }

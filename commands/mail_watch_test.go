@@ -13,6 +13,7 @@ import (
 
 func TestWatchPassesOnWhatIsAsked(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b.compact = true
 	for line, want := range map[string]struct {
 		q        mailbox.WatchQuery
 		low, top time.Duration

@@ -105,7 +105,7 @@ func TestSchemaSnapshots(t *testing.T) {
 	for _, c := range newRegistry(t).Commands() {
 		name := strings.ReplaceAll(c.Path, " ", "_") + ".json"
 		want[name] = true
-		got, err := json.MarshalIndent(discovery.CommandSchema{Command: c.Path, Input: c.InputSchema(), Output: c.OutputSchema()}, "", "  ")
+		got, err := json.MarshalIndent(discovery.CommandSchema{Command: c.Path, Input: c.InputSchema(), Output: c.OutputSchema(true)}, "", "  ")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestSchemaSnapshots(t *testing.T) {
 // keywords that clients break on.
 func TestSchemasAreWhatClientsTake(t *testing.T) {
 	for _, c := range newRegistry(t).Commands() {
-		for kind, raw := range map[string][]byte{"input": c.InputSchema(), "output": c.OutputSchema()} {
+		for kind, raw := range map[string][]byte{"input": c.InputSchema(), "output": c.OutputSchema(true)} {
 			compile(t, raw)
 			var v any
 			if err := json.Unmarshal(raw, &v); err != nil {

@@ -68,7 +68,8 @@ type Form struct {
 
 // Common are the options every command takes; the gateway acts on them.
 type Common struct {
-	Fields  []string `json:"fields,omitempty" jsonschema:"minLength=1,maxLength=256,maxItems=100" jsonschema_description:"Only these fields of the answer, dotted for nested ones"`
+	Full    bool     `json:"full,omitempty" jsonschema_description:"The whole answer, every field of it"`
+	Fields  []string `json:"fields,omitempty" jsonschema:"minLength=1,maxLength=256,maxItems=100" jsonschema_description:"Only these fields or columns of the answer, dotted for nested ones"`
 	Timeout int      `json:"timeout,omitempty" jsonschema:"minimum=1,maximum=300,default=30" jsonschema_description:"Seconds until the command is stopped"`
 }
 

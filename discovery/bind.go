@@ -42,6 +42,7 @@ func (c *Command) Bind(tokens []string, loc *time.Location) (*Bound, error) {
 type Outlook struct {
 	Timeout time.Duration // what --timeout says, or the command's own where that is missing or wrong
 	Help    bool          // --help stands where an option stands
+	Full    bool          // --full stands where an option stands
 	Wrong   bool          // an option is unknown or incomplete, a value is one too many or missing
 }
 
@@ -50,7 +51,7 @@ type Outlook struct {
 func (c *Command) Peek(tokens []string) Outlook {
 	s := scanner{command: c, tokens: tokens, given: map[*Argument][]string{}}
 	o := Outlook{Wrong: s.scan() != nil}
-	o.Help = s.help && !o.Wrong
+	o.Help, o.Full = s.help && !o.Wrong, s.given[c.args.byName["full"]] != nil
 	for _, a := range c.args.list {
 		o.Wrong = o.Wrong || a.Required && s.given[a] == nil && !o.Help
 	}

@@ -96,8 +96,10 @@ type Call struct {
 	Caller
 	Link // never nil where a gateway calls
 
-	// Fields are those the caller wants of the answer; none means all.
+	// Fields are those the caller wants of the answer; none means all. Full says that it
+	// wants the full answer, not the compact one.
 	Fields []string
+	Full   bool
 
 	// Again writes the command that was called, with its common options, as a
 	// command string with other arguments: a pointer to its argument struct. Arguments that
@@ -142,12 +144,11 @@ type Command struct {
 	defined bool   // by Define: there is no result type
 	shape   *Shape // of a defined command's answer; nil for any
 
+	brief int // index of the result's method Brief; -1 without one
+
 	schemaOnce sync.Once
 	input      []byte // JSON Schema
-	output     []byte // JSON Schema
-	fields     *fieldTree
-	array      bool // the answer is one
-	untrusted  []string
+	answers    [2]answerShape
 }
 
 var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
@@ -173,8 +174,15 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 // given), signed and unsigned integers, floats, Datetime, Date, and slices of string,
 // integer or float. Embedded structs are flattened. In R,
 // acli:"untrusted" marks a field whose content a stranger can choose.
+//
+// R is the full answer. It may have a method Brief without arguments, which returns the
+// compact answer: what a caller gets that does not say --full. The type of its result is
+// tagged as R is, and may hold Tables.
 func New[A, R any](s Spec, run func(context.Context, *Call, *A) (R, error)) *Command {
-	c := &Command{Spec: s, result: reflect.TypeFor[R]()}
+	c := &Command{Spec: s, result: reflect.TypeFor[R](), brief: -1}
+	if m, ok := c.result.MethodByName("Brief"); ok {
+		c.brief = m.Index
+	}
 	c.run = func(ctx context.Context, call *Call, args any) (any, error) {
 		return run(ctx, call, args.(*A))
 	}
@@ -198,6 +206,8 @@ func (c *Command) check() error {
 		return errors.New("the summary is missing or ends with a full stop")
 	case len(c.Examples) == 0:
 		return errors.New("there is no example")
+	case c.brief >= 0 && (c.result.Method(c.brief).Type.NumIn() != 1 || c.result.Method(c.brief).Type.NumOut() != 1):
+		return errors.New("the result's method Brief does not take nothing and return one value")
 	}
 	for _, a := range c.Aliases {
 		if !pathPattern.MatchString(a) {
@@ -212,7 +222,7 @@ func (c *Command) check() error {
 
 // Run executes the command with what Bind returned.
 func (c *Command) Run(ctx context.Context, call *Call, b *Bound) (any, error) {
-	call.Fields = b.Common.Fields
+	call.Fields, call.Full = b.Common.Fields, call.Full || b.Common.Full
 	call.Again = func(args any) string { return JoinCommand(c.Unbind(args, b.Common)) }
 	return c.run(ctx, call, b.Args)
 }

@@ -21,7 +21,7 @@ func definitions(t testing.TB) []discovery.Argument {
 	var list []discovery.Argument
 	for _, a := range thing().Arguments() {
 		switch d := *a; a.Name {
-		case "day", "fields", "timeout":
+		case "day", "full", "fields", "timeout":
 		default:
 			if d.Default != nil {
 				if _, text := d.Default.(string); !text {
@@ -303,7 +303,7 @@ func TestAShapeAgreesWithItsSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema := compileSchema(t, c.OutputSchema())
+	schema := compileSchema(t, c.OutputSchema(true))
 	good := 0
 	for _, text := range []string{`{"list":[]}`, `{"list":[{"n":1}]}`, `{"list":[{"n":1,"level":"low"}],"ratio":1.5,"on":true,"text":""}`, `{}`, `[]`, `null`, `"x"`, `{"list":{}}`,
 		`{"list":[{}]}`, `{"list":[{"n":1.5}]}`, `{"list":[{"n":"1"}]}`, `{"list":[{"n":1,"level":"mid"}]}`, `{"list":[{"n":1,"x":1}]}`, `{"list":[],"x":1}`, `{"list":[],"ratio":"1"}`,
@@ -325,10 +325,10 @@ func TestAShapeAgreesWithItsSchema(t *testing.T) {
 	if good != 3 {
 		t.Errorf("%d fit", good)
 	}
-	if names := c.FieldNames(); !slices.Equal(names, []string{"list", "list.level", "list.n", "on", "ratio", "text"}) {
+	if names := c.FieldNames(true); !slices.Equal(names, []string{"list", "list.level", "list.n", "on", "ratio", "text"}) {
 		t.Errorf("fields %q", names)
 	}
-	if got := c.Untrusted([]byte("{}")); !slices.Equal(got, []string{discovery.Everything}) {
+	if got := c.Untrusted([]byte("{}"), true); !slices.Equal(got, []string{discovery.Everything}) {
 		t.Errorf("untrusted %q", got)
 	}
 }
@@ -354,10 +354,10 @@ func TestDefineRefusesShapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Project([]string{"a"}); err == nil {
+	if _, err := c.Project([]string{"a"}, true); err == nil {
 		t.Error("--fields of an answer that may be anything")
 	}
-	if err := compileSchema(t, c.OutputSchema()).Validate([]any{1}); err != nil {
+	if err := compileSchema(t, c.OutputSchema(true)).Validate([]any{1}); err != nil {
 		t.Error(err)
 	}
 }

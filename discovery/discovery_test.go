@@ -308,7 +308,7 @@ func TestProject(t *testing.T) {
 		{"items.size,items", `{"items":[{"name":"a","size":1},{"name":"b","size":2}]}`},
 		{"note", `{}`},
 	} {
-		p, err := c.Project(strings.Split(test.fields, ","))
+		p, err := c.Project(strings.Split(test.fields, ","), true)
 		if err != nil {
 			t.Fatalf("%s: %v", test.fields, err)
 		}
@@ -317,13 +317,13 @@ func TestProject(t *testing.T) {
 			t.Errorf("%s: %s (%v), want %s", test.fields, got, err, test.want)
 		}
 	}
-	_, err := c.Project([]string{"total", "nope", "items.nope"})
+	_, err := c.Project([]string{"total", "nope", "items.nope"}, true)
 	f := discovery.AsFault(err)
 	if f == nil || f.Code != discovery.ValidationError || !strings.Contains(f.Message, "nope', 'items.nope") || !strings.Contains(f.Hint, "items, items.name, items.size, note, total") {
 		t.Errorf("unknown fields: %+v", f)
 	}
 	for text, want := range map[string][]string{string(data): {"items.name"}, `{"items":[{"size":1}]}`: nil, `{"note":"\"name\":"}`: nil} {
-		if got := c.Untrusted([]byte(text)); !slices.Equal(got, want) {
+		if got := c.Untrusted([]byte(text), true); !slices.Equal(got, want) {
 			t.Errorf("untrusted of %s: %q", text, got)
 		}
 	}
@@ -332,7 +332,7 @@ func TestProject(t *testing.T) {
 func TestProjectOfAnAnswerWithoutFields(t *testing.T) {
 	c := discovery.New(discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}},
 		func(context.Context, *discovery.Call, *Args) (struct{}, error) { return struct{}{}, nil })
-	_, err := c.Project([]string{"x"})
+	_, err := c.Project([]string{"x"}, true)
 	if f := discovery.AsFault(err); f == nil || f.Code != discovery.ValidationError || len(f.Examples) == 0 {
 		t.Errorf("%v", err)
 	}

@@ -3,6 +3,7 @@ package discovery
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,9 +16,14 @@ import (
 // fieldTree is the shape of an answer, or a selection of it: the names at each level, in
 // order. A field has nil below where it has no fields, or is selected whole.
 type fieldTree struct {
-	names []string
-	below map[string]*fieldTree
+	names   []string
+	below   map[string]*fieldTree
+	columns []string // those of the names that are columns of a Table
 }
+
+// kept are the members of a compact answer that stay whatever is selected: what went
+// wrong, and how to go on.
+var kept = []string{"issues", "hint", "more"}
 
 func fieldsOf(s *jsonschema.Schema) *fieldTree {
 	if s == nil {
@@ -30,7 +36,18 @@ func fieldsOf(s *jsonschema.Schema) *fieldTree {
 		return nil
 	}
 	t := &fieldTree{below: map[string]*fieldTree{}}
+	if columns, ok := s.Properties.Get("columns"); ok && columns.Items != nil {
+		for _, name := range columns.Items.Enum {
+			t.columns = append(t.columns, name.(string))
+		}
+	}
 	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+		if t.columns != nil && p.Key == "columns" {
+			t.names = append(t.names, t.columns...)
+		}
+		if t.columns != nil && (p.Key == "columns" || p.Key == "rows") {
+			continue
+		}
 		t.names = append(t.names, p.Key)
 		t.below[p.Key] = fieldsOf(p.Value)
 	}
@@ -48,57 +65,83 @@ func (t *fieldTree) list(prefix string, into []string) []string {
 	return into
 }
 
-// FieldNames lists every name that --fields takes for this command, dotted where
-// nested, sorted.
-func (c *Command) FieldNames() []string {
-	c.generate()
-	names := c.fields.list("", nil)
+// FieldNames lists every name that --fields takes for this command's full or compact
+// answer, dotted where nested, sorted.
+func (c *Command) FieldNames(full bool) []string {
+	names := c.answer(full).fields.list("", nil)
 	slices.Sort(names)
 	return names
 }
 
-// Fields lists the topmost fields of the answer in their order, those of its elements
-// where it is an array.
+// Fields lists the topmost fields of the full answer in their order, those of its
+// elements where it is an array.
 func (c *Command) Fields() (names []string, array bool) {
-	c.generate()
-	if c.fields != nil {
-		names = c.fields.names
+	a := c.answer(true)
+	if a.fields != nil {
+		names = a.fields.names
 	}
-	return names, c.array
+	return names, a.array
 }
 
 // Projection is a checked selection of fields of one command's answer.
 type Projection struct{ root *fieldTree }
 
-// Project checks the names given to --fields. No names select everything: the
-// Projection is then nil. Unknown ones are a VALIDATION_ERROR that lists the
-// valid.
-func (c *Command) Project(names []string) (*Projection, error) {
+// Project checks the names given to --fields for the full or the compact answer. No names
+// select everything: the Projection is then nil. Unknown ones are a VALIDATION_ERROR that
+// lists the valid. Of a compact answer issues, hint and more always stay.
+func (c *Command) Project(names []string, full bool) (*Projection, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	c.generate()
-	root := &fieldTree{below: map[string]*fieldTree{}}
+	a, whole := c.answer(full), c.answer(true)
+	root, elsewhere := &fieldTree{below: map[string]*fieldTree{}}, 0
 	var unknown []string
 	for _, name := range names {
 		name = strings.TrimSpace(name)
-		if path := strings.Split(name, "."); c.fields.has(path) {
+		path := strings.Split(name, ".")
+		if a.fields.has(path) {
 			root.add(path)
-		} else {
-			unknown = append(unknown, plain.Excerpt(name, 40))
+			continue
+		}
+		unknown = append(unknown, plain.Excerpt(name, 40))
+		if whole.fields.has(path) {
+			elsewhere++
 		}
 	}
 	if len(unknown) > 0 {
-		valid := c.FieldNames()
+		valid := c.FieldNames(full)
 		if len(valid) == 0 {
 			return nil, c.usageFault(ValidationError, "Leave --fields out.", "The answer has no fields to choose from.")
+		}
+		if elsewhere == len(unknown) {
+			return nil, &Fault{Code: ValidationError, Message: fmt.Sprintf("Only the full answer has a field '%s'.", strings.Join(unknown, "', '")),
+				Hint: "Add --full, or choose from: " + strings.Join(valid, ", ") + ".", Examples: []string{c.Examples[0] + " --fields " + valid[0]}}
 		}
 		return nil, &Fault{Code: ValidationError,
 			Message:  fmt.Sprintf("The answer has no field '%s'.", strings.Join(unknown, "', '")),
 			Hint:     "Valid fields: " + strings.Join(valid, ", ") + ".",
 			Examples: []string{c.Examples[0] + " --fields " + valid[0]}}
 	}
+	for _, name := range kept {
+		if !full && a.fields.has([]string{name}) {
+			root.add([]string{name})
+		}
+	}
+	root.table(a.fields)
 	return &Projection{root}, nil
+}
+
+// table notes in a selection which of its names are columns.
+func (s *fieldTree) table(of *fieldTree) {
+	if s == nil || of == nil {
+		return
+	}
+	for _, name := range s.names {
+		if slices.Contains(of.columns, name) {
+			s.columns = append(s.columns, name)
+		}
+		s.below[name].table(of.below[name])
+	}
 }
 
 func (t *fieldTree) has(path []string) bool {
@@ -172,9 +215,18 @@ func (s *fieldTree) write(b *bytes.Buffer, data json.RawMessage) error {
 		if err := json.Unmarshal(data, &object); err != nil {
 			return err
 		}
+		names := s.names
+		if len(s.columns) > 0 {
+			var err error
+			if object["columns"], object["rows"], err = choose(s.columns, object["columns"], object["rows"]); err != nil {
+				return err
+			}
+			names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(s.columns, n) })
+			names = slices.Insert(names, 0, "columns", "rows")
+		}
 		b.WriteByte('{')
 		first := true
-		for _, name := range s.names {
+		for _, name := range names {
 			value, ok := object[name]
 			if !ok {
 				continue
@@ -194,3 +246,27 @@ func (s *fieldTree) write(b *bytes.Buffer, data json.RawMessage) error {
 	b.Write(data)
 	return nil
 }
+
+// choose reduces a table to some of its columns, in their order. One that the table left
+// out stays out.
+func choose(names []string, columns, rows json.RawMessage) (newColumns, newRows json.RawMessage, err error) {
+	var has []string
+	var all [][]json.RawMessage
+	if err := errors.Join(json.Unmarshal(columns, &has), json.Unmarshal(rows, &all)); err != nil {
+		return nil, nil, err
+	}
+	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(has, n) })
+	chosen := make([][]byte, len(all))
+	for i, row := range all {
+		var cells [][]byte
+		for _, n := range names {
+			cells = append(cells, row[slices.Index(has, n)])
+		}
+		chosen[i] = array(cells)
+	}
+	newColumns, err = json.Marshal(names)
+	return newColumns, array(chosen), err
+}
+
+// array is a JSON array of values, which json.Marshal would escape anew.
+func array(values [][]byte) []byte { return fmt.Appendf(nil, "[%s]", bytes.Join(values, []byte(","))) }

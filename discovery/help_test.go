@@ -58,7 +58,7 @@ func TestHelpIsValidUnderItsOwnSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := compileSchema(t, found.Command.OutputSchema()).Validate(value); err != nil {
+	if err := compileSchema(t, found.Command.OutputSchema(true)).Validate(value); err != nil {
 		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/invopop/jsonschema"
@@ -17,18 +18,46 @@ type JSONSchema json.RawMessage
 // MarshalJSON returns the document itself.
 func (s JSONSchema) MarshalJSON() ([]byte, error) { return s, nil }
 
+// answerShape is what one form of a command's answer looks like.
+type answerShape struct {
+	schema    []byte // JSON Schema
+	fields    *fieldTree
+	array     bool     // the answer is one
+	labelled  bool     // it is a Brief that names its untrusted fields itself
+	untrusted []string // dotted names
+}
+
+// answer is the shape of the full answer or of the compact one.
+func (c *Command) answer(full bool) *answerShape {
+	c.generate()
+	if full {
+		return &c.answers[1]
+	}
+	return &c.answers[0]
+}
+
 // generate makes the schemas once; reflection costs tens of microseconds.
 func (c *Command) generate() {
 	c.schemaOnce.Do(func() {
 		c.input = mustMarshal(c.args.schema)
-		var out *jsonschema.Schema
-		if c.defined {
-			out, c.untrusted = c.shape.schema(), []string{Everything}
-		} else {
-			out, c.untrusted = reflectSchema(c.result), untrustedFields(c.result, "", 0)
+		for i := range c.answers {
+			var out *jsonschema.Schema
+			a := &c.answers[i]
+			if c.defined {
+				out, a.untrusted = c.shape.schema(), []string{Everything}
+			} else {
+				t := c.result
+				if i == 0 && c.brief >= 0 {
+					t = t.Method(c.brief).Type.Out(0)
+				}
+				out, a.untrusted = reflectSchema(t), untrustedFields(t, "", 0)
+			}
+			a.fields, a.array = fieldsOf(out), out.Type == "array"
+			if a.labelled = i == 0 && c.brief >= 0 && len(a.untrusted) > 0; a.labelled {
+				out.Properties.Set("untrusted", &jsonschema.Schema{Type: "string", Description: "Fields and columns whose content a stranger may have written"})
+			}
+			a.schema = mustMarshal(out)
 		}
-		c.output = mustMarshal(out)
-		c.fields, c.array = fieldsOf(out), out.Type == "array"
 	})
 }
 
@@ -49,25 +78,49 @@ func (c *Command) InputSchema() JSONSchema {
 	return c.input
 }
 
-// OutputSchema is the schema of the envelope's data.
-func (c *Command) OutputSchema() JSONSchema {
-	c.generate()
-	return c.output
+// OutputSchema is the schema of the envelope's data, full or compact.
+func (c *Command) OutputSchema(full bool) JSONSchema { return c.answer(full).schema }
+
+// View is what a caller is shown of a result: all of it, or its compact form.
+func (c *Command) View(result any, full bool) any {
+	if full || c.brief < 0 {
+		return result
+	}
+	return reflect.ValueOf(result).Method(c.brief).Call(nil)[0].Interface()
 }
 
 // Untrusted lists the dotted names of the fields that are in an answer and whose content
 // a stranger can choose; Everything stands for all of it. data is compact JSON. A name
 // that is there at another place only may be listed too.
-func (c *Command) Untrusted(data []byte) []string {
-	c.generate()
+func (c *Command) Untrusted(data []byte, full bool) []string {
 	var there []string
-	for _, name := range c.untrusted {
+	for _, name := range c.answer(full).untrusted {
 		// In a string the quotes would have backslashes before them.
-		if last := name[strings.LastIndexByte(name, '.')+1:]; name == Everything || bytes.Contains(data, []byte(`"`+last+`":`)) {
+		if name == Everything || bytes.Contains(data, []byte(`"`+leaf(name)+`"`)) {
 			there = append(there, name)
 		}
 	}
 	return there
+}
+
+func leaf(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
+
+// Label adds to a compact answer that a method Brief made which of its fields and columns
+// are untrusted, in a member named untrusted. It reports false for any other answer.
+func (c *Command) Label(data []byte) ([]byte, bool) {
+	if !c.answer(false).labelled || !bytes.HasPrefix(data, []byte("{")) {
+		return data, false
+	}
+	var names []string
+	for _, name := range c.Untrusted(data, false) {
+		if name = leaf(name); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return data, true
+	}
+	return fmt.Appendf(data[:len(data)-1:len(data)-1], `,"untrusted":%q}`, strings.Join(names, " ")), true
 }
 
 func untrustedFields(t reflect.Type, prefix string, depth int) []string {
@@ -78,6 +131,9 @@ func untrustedFields(t reflect.Type, prefix string, depth int) []string {
 		return nil
 	}
 	var out []string
+	if table, ok := reflect.Zero(t).Interface().(tabular); ok {
+		out = untrustedFields(table.row(), prefix, depth+1)
+	}
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous || !f.IsExported() || name == "-" || name == "" {
@@ -121,7 +177,7 @@ func newSchema(r *Registry) *Command {
 	}, func(_ context.Context, call *Call, args *SchemaArgs) (SchemaResult, error) {
 		path := strings.Join(args.Command, " ")
 		if c := r.visibleCommand(path, call.Visible); c != nil {
-			return SchemaResult{Command: c.Path, Input: c.InputSchema(), Output: c.OutputSchema()}, nil
+			return SchemaResult{Command: c.Path, Input: c.InputSchema(), Output: c.OutputSchema(call.Full)}, nil
 		}
 		if path != "" && !r.groupVisible(path, call.Visible) {
 			return SchemaResult{}, r.notFound(args.Command, call.Visible)
@@ -129,7 +185,7 @@ func newSchema(r *Registry) *Command {
 		all := SchemaResult{Commands: []CommandSchema{}}
 		for _, c := range r.commands {
 			if call.Visible(c) && (path == "" || under(c.Path, path)) {
-				all.Commands = append(all.Commands, CommandSchema{c.Path, c.InputSchema(), c.OutputSchema()})
+				all.Commands = append(all.Commands, CommandSchema{c.Path, c.InputSchema(), c.OutputSchema(call.Full)})
 			}
 		}
 		return all, nil

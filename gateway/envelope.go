@@ -64,7 +64,7 @@ type envelope struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 	Message string          `json:"message,omitempty"`
 	Error   *failure        `json:"error,omitempty"`
-	Meta    meta            `json:"_meta"`
+	Meta    *meta           `json:"_meta,omitempty"`
 }
 
 type failure struct {
@@ -74,10 +74,11 @@ type failure struct {
 	Examples []string       `json:"examples,omitempty"`
 }
 
+// meta is the envelope's _meta. Without --full it holds only what the data cannot say.
 type meta struct {
-	Command    string   `json:"command"`
-	DurationMS int64    `json:"duration_ms"`
-	Now        string   `json:"now_utc"` // RFC 3339
+	Command    string   `json:"command,omitempty"`
+	DurationMS *int64   `json:"duration_ms,omitempty"`
+	Now        string   `json:"now_utc,omitempty"` // RFC 3339
 	Untrusted  []string `json:"untrusted,omitempty"`
 	Truncated  bool     `json:"truncated,omitempty"`
 	Audit      string   `json:"audit,omitempty"`

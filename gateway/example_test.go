@@ -45,11 +45,11 @@ func twoCommands() *gateway.Gateway {
 func Example() {
 	g := twoCommands()
 	for _, line := range []string{"greet Ann --times 2 --fields text", "greet Ann --times 4"} {
-		fmt.Println(strings.Split(string(g.Do(context.Background(), gateway.Request{Line: line}).JSON), `,"_meta"`)[0])
+		fmt.Println(string(g.Do(context.Background(), gateway.Request{Line: line}).JSON))
 	}
 	// Output:
-	// {"success":true,"data":{"text":"Hello Ann. Hello Ann. "}
-	// {"success":false,"error":{"code":"VALIDATION_ERROR","message":"--times must be between 1 and 3.","hint":"Run 'help greet' for its arguments.","examples":["greet Ann"]}
+	// {"success":true,"data":{"text":"Hello Ann. Hello Ann. "}}
+	// {"success":false,"error":{"code":"VALIDATION_ERROR","message":"--times must be between 1 and 3.","hint":"Run 'help greet' for its arguments.","examples":["greet Ann"]}}
 }
 
 // Served over standard input and output. A program that does so for a client sets

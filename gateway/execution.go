@@ -56,6 +56,7 @@ func (x *execution) run(ctx context.Context) *discovery.Fault {
 		refusal = cmp.Or(x.openReply(), refusal)
 	}
 	effect, ahead := g.peek(tokens)
+	x.plan.full = x.Full || ahead.Full
 	if refusal != nil || ahead.Wrong {
 		effect = discovery.Meta
 	}
@@ -120,7 +121,7 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration) *discove
 	g, p, l := x.gateway, x.Principal, &x.plan
 	x.progress = startProgress(x.Request.Progress)
 	defer x.progress.end()
-	x.call = discovery.Call{Link: link{x}, Reply: x.reply, Caller: discovery.Caller{Principal: p.Name, Admin: p.admin(), Profile: g.profileFor(p).Name,
+	x.call = discovery.Call{Link: link{x}, Reply: x.reply, Full: l.full, Caller: discovery.Caller{Principal: p.Name, Admin: p.admin(), Profile: g.profileFor(p).Name,
 		Identity: cmp.Or(p.Scope, &Scope{}).Identity, CanAsk: x.mayAsk(), Unasked: p.Unasked,
 		Visible: func(c *discovery.Command) bool { return g.authorize(p, &x.settings, c) == nil }}}
 	defer func() { x.back.Finish() }()
@@ -136,12 +137,8 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration) *discove
 		}
 		return g.fault(ctx, err, l.command)
 	}
-	if err := x.encode(result, l.projection); err != nil {
+	if err := x.encode(result); err != nil {
 		return g.fault(ctx, err, l.command)
-	}
-	x.untrusted = l.command.Untrusted(x.data)
-	if s, ok := result.(discovery.Summarizer); ok {
-		x.message = s.Summary() // of what is shown, after any cut
 	}
 	return nil
 }
@@ -168,18 +165,30 @@ func crowdedFault(after time.Duration, err error) *discovery.Fault {
 		Hint:    "Send it again when those are answered, or allow more time with --timeout SECONDS (at most 300), which includes both waits."}
 }
 
-// encode makes the data, and makes them smaller until they fit.
-func (x *execution) encode(result any, projection *discovery.Projection) error {
+// encode makes the data of what is to be shown of a result, smaller until they fit.
+func (x *execution) encode(result any) error {
+	l := &x.plan
 	for range 10 {
-		data, err := marshal(result)
+		view := l.command.View(result, l.full)
+		data, err := marshal(view)
 		if err != nil {
 			return err
 		}
-		if x.data, err = projection.Apply(data); err != nil {
+		if x.data, err = l.projection.Apply(data); err != nil {
 			return err
 		}
 		const room = MaxAnswerBytes - 4096 // for message and _meta
 		if len(x.data) <= room || x.call.Bytes {
+			if s, ok := view.(discovery.Summarizer); ok {
+				x.message = s.Summary()
+			}
+			labelled := false
+			if !l.full {
+				x.data, labelled = l.command.Label(x.data)
+			}
+			if !labelled {
+				x.untrusted = l.command.Untrusted(x.data, l.full)
+			}
 			return nil
 		}
 		t, ok := result.(discovery.Truncator)
@@ -200,9 +209,12 @@ func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 	if x.plan.shown == "" { // nothing but its first words can be told of a line that has no tokens
 		x.plan.shown = g.shownUnknown(strings.Fields(plain.Excerpt(x.Line[:min(len(x.Line), 64)], 64)))
 	}
-	e := envelope{Data: x.data, Message: x.message, Meta: meta{Command: plain.Clip(x.plan.shown, MaxShownCommand),
-		DurationMS: duration.Milliseconds(), Now: now.UTC().Format(time.RFC3339), Untrusted: x.untrusted, Truncated: x.cut}}
-	if err := x.audit(ctx, f, e.Meta.Command, duration); err != nil {
+	command, ms := plain.Clip(x.plan.shown, MaxShownCommand), duration.Milliseconds()
+	m := meta{Untrusted: x.untrusted}
+	if x.plan.full {
+		m.Command, m.DurationMS, m.Now, m.Truncated = command, &ms, now.UTC().Format(time.RFC3339), x.cut
+	}
+	if err := x.audit(ctx, f, command, duration); err != nil {
 		g.o.Logger.Error("audit entry not written", "error_type", fmt.Sprintf("%T", err))
 		switch {
 		case x.plan.command == nil || x.plan.command.Effect == discovery.Meta:
@@ -212,17 +224,23 @@ func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 			f = g.fault(ctx, err, nil)
 		case f == nil:
 			// What was done is done; an error would say that it was not.
-			e.Meta.Audit = "this command took effect, but its audit entry could not be written"
+			m.Audit = "this command took effect, but its audit entry could not be written"
 		}
 	}
+	e := envelope{Success: f == nil}
 	if f == nil {
-		e.Success = true
-		return Answer{JSON: e.encode(), Receipts: x.delivered}
+		e.Data, e.Message = x.data, x.message
+	} else {
+		e.Error, m.Untrusted = &failure{Code: f.Code, Message: f.Message, Hint: f.Hint, Examples: f.Examples}, nil
+		if f.Foreign {
+			m.Untrusted = []string{"error.message", "error.hint"}
+		}
 	}
-	e.Data, e.Message, e.Meta.Untrusted = nil, "", nil
-	e.Error = &failure{Code: f.Code, Message: f.Message, Hint: f.Hint, Examples: f.Examples}
-	if f.Foreign {
-		e.Meta.Untrusted = []string{"error.message", "error.hint"}
+	if m.Untrusted != nil || m.Audit != "" || x.plan.full {
+		e.Meta = &m
+	}
+	if f == nil {
+		return Answer{JSON: e.encode(), Receipts: x.delivered}
 	}
 	return Answer{JSON: e.encode(), Code: f.Code, Asked: x.asked}
 }

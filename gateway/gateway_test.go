@@ -158,7 +158,7 @@ func noSettings(context.Context) (gateway.Settings, error) { return gateway.Sett
 
 func do(t *testing.T, g *gateway.Gateway, p gateway.Principal, line string) envelope {
 	t.Helper()
-	a := g.Do(t.Context(), gateway.Request{Principal: p, Line: line})
+	a := g.Do(t.Context(), gateway.Request{Principal: p, Line: line, Full: true})
 	var e envelope
 	d := json.NewDecoder(bytes.NewReader(a.JSON))
 	d.DisallowUnknownFields()

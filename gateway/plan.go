@@ -14,6 +14,7 @@ import (
 type plan struct {
 	command    *discovery.Command // nil where the tokens name none
 	rest       []string           // the tokens behind its path
+	full       bool               // the full answer is wanted; before bind, whether the caller asks for it without --full
 	shown      string             // the tokens as they may be shown
 	bound      *discovery.Bound
 	projection *discovery.Projection
@@ -25,12 +26,12 @@ func (l *plan) resolve(g *Gateway, p Principal, s *Settings, tokens []string) *d
 	found, err := g.o.Registry.Resolve(tokens, func(c *discovery.Command) bool { return g.authorize(p, s, c) == nil })
 	switch {
 	case err != nil:
-		*l = plan{shown: g.shownUnknown(tokens)}
+		*l = plan{full: l.full, shown: g.shownUnknown(tokens)}
 	case found.Group != "":
-		*l = plan{command: g.o.Registry.Lookup("help"), rest: strings.Fields(found.Group), shown: joinTokens(tokens), instead: true}
+		*l = plan{full: l.full, command: g.o.Registry.Lookup("help"), rest: strings.Fields(found.Group), shown: joinTokens(tokens), instead: true}
 	default:
 		written := tokens[:len(tokens)-len(found.Rest)]
-		*l = plan{command: found.Command, rest: found.Rest, shown: joinTokens(append(slices.Clone(written), found.Command.Redact(found.Rest)...))}
+		*l = plan{full: l.full, command: found.Command, rest: found.Rest, shown: joinTokens(append(slices.Clone(written), found.Command.Redact(found.Rest)...))}
 	}
 	return discovery.AsFault(err)
 }
@@ -48,7 +49,8 @@ func (l *plan) bind(g *Gateway, p Principal, s *Settings) *discovery.Fault {
 		l.bound, err = l.command.Bind(path, nil)
 	}
 	if err == nil {
-		l.projection, err = l.command.Project(l.bound.Common.Fields)
+		l.full = l.full || l.bound.Common.Full
+		l.projection, err = l.command.Project(l.bound.Common.Fields, l.full)
 	}
 	return discovery.AsFault(err)
 }
@@ -73,7 +75,7 @@ func (g *Gateway) Explain(ctx context.Context, r Request) (Explanation, error) {
 	if f != nil {
 		return Explanation{Refusal: f}, nil
 	}
-	var l plan
+	l := plan{full: r.Full}
 	if f = l.resolve(g, r.Principal, &settings, tokens); f == nil {
 		f = l.bind(g, r.Principal, &settings)
 	}

@@ -20,6 +20,9 @@ type Request struct {
 	Tokens  []string
 	Refusal *discovery.Fault
 
+	// Full asks for the full answer, as --full does.
+	Full bool
+
 	// Ticket is the command's place in the Order of its connection, nil where it waits
 	// for nobody.
 	Ticket *Ticket

@@ -70,7 +70,7 @@ func (p *process) agent(ctx context.Context, args []string) error {
 		return p.agentError(err)
 	}
 	defer h.Close()
-	answer := h.Gateway.Do(ctx, gateway.Request{Principal: h.Principal, Tokens: append([]string{"agent"}, args...)})
+	answer := h.Gateway.Do(ctx, gateway.Request{Principal: h.Principal, Tokens: append([]string{"agent"}, args...), Full: true})
 	out, err := bareAnswer(answer)
 	if err != nil {
 		return p.agentError(err)

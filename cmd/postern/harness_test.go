@@ -173,7 +173,7 @@ func answerOf(t testing.TB, command string, envelope []byte) answer {
 // as runs a command for a principal.
 func (h *testHouse) as(t testing.TB, p gateway.Principal, line string) answer {
 	t.Helper()
-	return answerOf(t, line, h.Gateway.Do(t.Context(), gateway.Request{Principal: p, Line: line}).JSON)
+	return answerOf(t, line, h.Gateway.Do(t.Context(), gateway.Request{Principal: p, Line: line, Full: true}).JSON)
 }
 
 // entries is how many entries the audit log has, whose chain must be whole.

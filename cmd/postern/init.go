@@ -88,7 +88,7 @@ func (p *process) administer(o setup.AdministratorOptions) (setup.Administrator,
 
 // Run runs one command and returns its data, or its error as a fault.
 func (h administrator) Run(ctx context.Context, tokens ...string) (json.RawMessage, error) {
-	answer := h.Gateway.Do(ctx, gateway.Request{Principal: h.Principal, Tokens: tokens})
+	answer := h.Gateway.Do(ctx, gateway.Request{Principal: h.Principal, Tokens: tokens, Full: true})
 	defer answer.Delivered()
 	if err := ctx.Err(); err != nil {
 		return nil, err

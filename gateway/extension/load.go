@@ -96,7 +96,7 @@ func Load(dir string, o Options) (*Set, error) {
 		if err == nil {
 			size := 0
 			for _, c := range e {
-				size += len(c.InputSchema()) + len(c.OutputSchema())
+				size += len(c.InputSchema()) + len(c.OutputSchema(true))
 			}
 			if room -= size; room < 0 {
 				room += size
@@ -233,7 +233,7 @@ func try(c *discovery.Command, example string) error {
 	if bound.Help {
 		return errors.New("it asks for help")
 	}
-	_, err = c.Project(bound.Common.Fields)
+	_, err = c.Project(bound.Common.Fields, bound.Common.Full)
 	return err
 }
 

@@ -170,7 +170,7 @@ func (s *server) do(t testing.TB, line string) reply {
 
 func (s *server) as(t testing.TB, ctx context.Context, p gateway.Principal, line string) reply {
 	t.Helper()
-	a := s.Do(ctx, gateway.Request{Principal: p, Line: line})
+	a := s.Do(ctx, gateway.Request{Principal: p, Line: line, Full: true})
 	var r reply
 	if err := json.Unmarshal(a.JSON, &r); err != nil {
 		t.Fatalf("%s: %v", line, err)

@@ -183,7 +183,7 @@ func (c *conversation) answer(ctx context.Context, line string) {
 		c.approve(ctx, id)
 		return
 	}
-	r := gateway.Request{Line: line, CanAsk: c.mayAsk()}
+	r := gateway.Request{Line: line, Full: true, CanAsk: c.mayAsk()}
 	a := c.Progress.Do(ctx, c.Door, r)
 	if a.Asked != nil {
 		verdict := c.ask(ctx, a.Asked.Text)
@@ -198,7 +198,7 @@ func (c *conversation) answer(ctx context.Context, line string) {
 
 // do runs a command that asks nothing.
 func (c *conversation) do(ctx context.Context, line string) gateway.Answer {
-	return c.Progress.Do(ctx, c.Door, gateway.Request{Line: line})
+	return c.Progress.Do(ctx, c.Door, gateway.Request{Line: line, Full: true})
 }
 
 // show shows an answer, which has arrived then.

@@ -102,7 +102,7 @@ func TestCompletion(t *testing.T) {
 		{`mail list "--fol`, "mail list |--folder"},
 		{"mail list --folder 'unclosed x", "mail list --folder |"},
 		{"nonsense x", "nonsense |"},
-		{"outbox show ", "outbox show |--fields|--offset|--timeout"},
+		{"outbox show ", "outbox show |--fields|--full|--offset|--timeout"},
 	} {
 		got, want := ask(tc.line), tc.want
 		if strings.Contains(want, "--nonsense") || strings.HasPrefix(tc.line, "outbox show") {

@@ -1,0 +1,42 @@
+package commands
+
+import (
+	"time"
+)
+
+// Rest ends a compact answer: what went wrong in
+// part, where else to look, and the command that goes on. All of it is left out where
+// there is nothing to say.
+type Rest struct {
+	Issues []string `json:"issues,omitempty"`
+	Hint   string   `json:"hint,omitempty"`
+	More   string   `json:"more,omitempty"`
+}
+
+// rest is what a compact answer keeps of an outcome. more is the action that goes on
+// where the answer ended; nil for none.
+func (o *Outcome) rest(more *NextAction) Rest {
+	var r Rest
+	for _, i := range o.Issues {
+		text := string(i.Code) + ": " + i.Message
+		if i.MessageID != "" {
+			text += " (" + i.MessageID + ")"
+		}
+		r.Issues = append(r.Issues, text)
+	}
+	if more != nil {
+		r.More = more.Arguments.Command
+	}
+	return r
+}
+
+// minute is a time as a compact answer shows it, in UTC; empty for none.
+func minute(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04")
+}
+
+// nowMinute is the time of a compact answer, to which its dates can be compared.
+func (d *Deps) nowMinute() string { return minute(d.now()) + "Z" }
