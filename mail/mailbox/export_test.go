@@ -14,3 +14,8 @@ func (m *Client) SetPace(poll, trust, look time.Duration) {
 	}
 	m.pace.pause, m.pace.retry = time.Millisecond, time.Millisecond
 }
+
+// Excerpt is the excerpt of a message that is here.
+func Excerpt(raw string, chars int, lines bool) *Message {
+	return (&access{}).excerptOf(excerpt{chars, lines}, &fetched{}, []byte(raw))
+}

@@ -14,7 +14,6 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/message"
-	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
 // reading is one Get in progress.
@@ -22,8 +21,8 @@ type reading struct {
 	*access
 	ref       mail.Ref
 	q         GetQuery
-	structure bool // ask for the BODYSTRUCTURE
-	snippet   int  // only a line of the new text, of so many characters
+	structure bool    // ask for the BODYSTRUCTURE
+	excerpt   excerpt // only this of the text; zero means all that q asks for
 
 	g       fetched
 	root    *message.Part
@@ -49,7 +48,7 @@ type pdf struct {
 
 // begin starts anew: after a dead connection it runs again.
 func (r *reading) begin(structure bool) {
-	*r = reading{access: r.access, ref: r.ref, q: r.q, snippet: r.snippet, done: r.done, structure: structure,
+	*r = reading{access: r.access, ref: r.ref, q: r.q, excerpt: r.excerpt, done: r.done, structure: structure,
 		have: make(map[string][]byte), asked: make(map[string]bool)}
 }
 
@@ -190,13 +189,13 @@ func (r *reading) missing() []*goimap.FetchItemBodySection {
 			sections = append(sections, &goimap.FetchItemBodySection{Part: numbers, Partial: &goimap.SectionPartial{Size: n}})
 		}
 	}
-	message.Text(r.root, func(p *message.Part) []byte {
+	message.Read(r.root, func(p *message.Part) []byte {
 		if b := r.have[p.ID]; !r.enough(b, p) {
 			want(p, r.need(p))
 		}
 		return r.have[p.ID]
 	}, r.q.BodyChars)
-	if r.snippet > 0 {
+	if r.excerpt.chars > 0 {
 		return sections
 	}
 	if r.q.HTML {
@@ -224,12 +223,12 @@ func (r *reading) enough(b []byte, p *message.Part) bool {
 	if int64(len(b)) >= p.Size {
 		return true
 	}
-	if len(b) == 0 || p.Size <= smallText && r.snippet == 0 || p.Subtype == "html" {
+	if len(b) == 0 || p.Size <= smallText && r.excerpt.chars == 0 || p.Subtype == "html" {
 		return false // in HTML the end can hide text of the beginning
 	}
-	text, _ := message.Text(&message.Part{ID: "1", Type: p.Type, Subtype: p.Subtype, Params: p.Params, Encoding: p.Encoding, Size: p.Size},
+	text := message.Read(&message.Part{ID: "1", Type: p.Type, Subtype: p.Subtype, Params: p.Params, Encoding: p.Encoding, Size: p.Size},
 		func(*message.Part) []byte { return b }, r.q.BodyChars)
-	return utf8.RuneCountInString(quoted.New(text)) >= cmp.Or(r.snippet, r.q.BodyChars)
+	return utf8.RuneCountInString(text.New()) >= cmp.Or(r.excerpt.chars, r.q.BodyChars)
 }
 
 // need is how many octets of a text part hold BodyChars characters, at four bytes each and
@@ -289,13 +288,15 @@ func (r *reading) accept(d *imapclient.FetchMessageBuffer) {
 func (r *reading) compose() *Message {
 	body := func(p *message.Part) []byte { return r.have[p.ID] }
 	text := message.Read(r.root, body, r.q.BodyChars)
-	if r.snippet > 0 {
-		return &Message{Summary: Summary{Snippet: quoted.Snippet(text.Text, r.snippet)}}
+	if r.excerpt.chars > 0 {
+		return r.excerpt.of(text)
 	}
 	r.g.root = r.root
 	out := &Message{Summary: r.g.summary(true)}
 	out.Headers = r.headers(&out.Summary)
-	out.BodyText, out.BodyTruncated, out.HiddenChars = text.Text, text.Cut, text.Hidden
+	var next int
+	out.BodyText, next = text.Page(0, r.q.BodyChars)
+	out.BodyTruncated, out.HiddenChars = next > 0, text.Hidden
 	if r.q.HTML {
 		r.html(out)
 	}
@@ -343,14 +344,14 @@ func (r *reading) html(out *Message) {
 			break
 		}
 		raw := r.have[p.ID]
-		h := message.SanitizeHTML(message.DecodeBody(raw, p.Encoding), p.Param("charset"), left)
-		out.BodyTruncated = out.BodyTruncated || h.Cut || int64(len(raw)) < p.Size
-		if out.BodyHTML != "" && h.Text != "" {
+		safe, unseen, cut := message.SanitizeHTML(message.DecodeBody(raw, p.Encoding), p.Param("charset"), left)
+		out.BodyTruncated = out.BodyTruncated || cut || int64(len(raw)) < p.Size
+		if out.BodyHTML != "" && safe != "" {
 			out.BodyHTML += "\n"
 		}
-		out.BodyHTML += h.Text
-		left -= utf8.RuneCountInString(h.Text)
-		hidden += h.Hidden
+		out.BodyHTML += safe
+		left -= utf8.RuneCountInString(safe)
+		hidden += unseen
 	}
 	out.HiddenChars = max(out.HiddenChars, hidden)
 }

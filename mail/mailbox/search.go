@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -249,7 +250,11 @@ func (f *finding) fill(s *imap.Session, set goimap.UIDSet, got []fetched) error 
 	for i := range got {
 		have[got[i].ref.UID] = &got[i]
 	}
-	snippets, err := f.snippets(s, got)
+	var snippets map[mail.Ref]*Message
+	var err error
+	if f.q.Snippet {
+		snippets, err = f.excerpts(s, excerpt{chars: f.q.SnippetChars}, slices.Collect(maps.Values(have)), f.want.structure)
+	}
 	for _, uid := range slices.Backward(imap.Numbers(set)) {
 		f.last = uid
 		switch g := have[uid]; {
@@ -262,36 +267,13 @@ func (f *finding) fill(s *imap.Session, set goimap.UIDSet, got []fetched) error 
 			f.page.Issues = append(f.page.Issues, g.unreadable())
 		default:
 			sum := g.summary(f.q.Full)
-			sum.Snippet = snippets[uid]
+			if m := snippets[g.ref]; m != nil {
+				sum.Snippet = m.Snippet
+			}
 			f.page.Messages = append(f.page.Messages, sum)
 		}
 	}
 	return err
-}
-
-// snippets reads the beginning of each message's text as Get reads it, mostly from bytes
-// fetched before.
-func (f *finding) snippets(s *imap.Session, got []fetched) (map[uint32]string, error) {
-	out := map[uint32]string{}
-	if !f.q.Snippet {
-		return out, nil
-	}
-	var members []*reading
-	for _, g := range got {
-		if g.readable && g.visible(f.policy) {
-			r := &reading{access: f.access, ref: g.ref, q: GetQuery{BodyChars: 4 * f.q.SnippetChars}, snippet: f.q.SnippetChars}
-			r.begin(f.want.structure)
-			r.start(g)
-			members = append(members, r)
-		}
-	}
-	err := readRest(s, members)
-	for _, r := range members {
-		if r.message != nil {
-			out[r.ref.UID] = r.message.Snippet
-		}
-	}
-	return out, err
 }
 
 // maxSenders bounds the entries from which a search is made.

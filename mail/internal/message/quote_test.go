@@ -1,6 +1,7 @@
 package message
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -20,6 +21,28 @@ func textOf(s string, n int) (string, bool) {
 func textOfHTML(s string, n int) (string, bool) {
 	e := Parse([]byte("Content-Type: text/html; charset=utf-8\n\n" + s))
 	return Text(e.Root, e.Raw, n)
+}
+
+// reading is the whole text of a plain message or of HTML.
+func reading(s, subtype string) *Reading {
+	e := Parse([]byte("Content-Type: text/" + subtype + "; charset=utf-8\n\n" + s))
+	return Read(e.Root, e.Raw, 1_000_000)
+}
+
+// linesOf are the lines of a text whose history is marked.
+func linesOf(text string) []quoted.Line { return quoted.Tidy(quoted.Plain(text, true), 2) }
+
+// holds reports whether a text has the lines of another, in their order.
+func holds(text, lines string) bool {
+	all := strings.Split(text, "\n")
+	for line := range strings.SplitSeq(lines, "\n") {
+		i := slices.Index(all, line)
+		if i < 0 {
+			return false
+		}
+		all = all[i+1:]
+	}
+	return true
 }
 
 // History is recognized in the answers of many mail programs. Lines of Want that begin with
@@ -106,9 +129,12 @@ var attributions = []string{
 
 func TestAttributionsInManyLanguages(t *testing.T) {
 	for _, a := range attributions {
-		want := "Yes.\n\n> " + a + "\n> Shall we?"
-		if got, _ := textOf("Yes.\n\n"+a+"\n> Shall we?", 1000); got != want {
-			t.Errorf("%s is not marked: %q", a, got)
+		text := "Yes.\n\n" + a + "\n> Shall we?"
+		if r := reading(text, "plain"); r.New() != "Yes." {
+			t.Errorf("%s is new: %q", a, r.New())
+		}
+		if got, _ := textOf(text, 1000); got != strings.ReplaceAll(text, "\u00A0", " ") && got != text {
+			t.Errorf("%s is not shown as it was written: %q", a, got)
 		}
 		// Wrapped at any space.
 		for i, c := range a {
@@ -116,21 +142,19 @@ func TestAttributionsInManyLanguages(t *testing.T) {
 				continue
 			}
 			wrapped := a[:i] + "\n" + a[i+1:]
-			if got := quoted.New(first(textOf("Yes.\n\n"+wrapped+"\n> Shall we?", 1000))); got != "Yes." {
+			if got := reading("Yes.\n\n"+wrapped+"\n> Shall we?", "plain").New(); got != "Yes." {
 				t.Errorf("%q leaves %q as new", wrapped, got)
 			}
 		}
 	}
 }
 
-func first(s string, _ bool) string { return s }
-
 func TestOtherLinesAreNotAttributions(t *testing.T) {
 	for _, s := range []string{
 		"Here is my answer:", "Please note:", "1. Yes:", "Deadline is 4 May:", "https://example.org:", "The code that Ann wrote is fine, see the two changes that I made to it here:",
 		"Hello Bob,", "See the mail of 4 May 2026.", "My address is bob@example.org:",
 	} {
-		if got := quoted.New(first(textOf(s+"\n> Shall we?", 1000))); got != s {
+		if got := reading(s+"\n> Shall we?", "plain").New(); got != s {
 			t.Errorf("%q is taken for an attribution: %q", s, got)
 		}
 	}
@@ -155,9 +179,8 @@ func TestHistoryInDeepNesting(t *testing.T) {
 	if want := "Yes.\n\n> Shall we?"; got != want || !cut {
 		t.Errorf("%q, cut %v, want %q", got, cut, want)
 	}
-	got, _ = textOfHTML("Yes."+strings.Repeat("<blockquote>a", 400), 100_000)
-	if quoted.New(got) != "Yes." {
-		t.Errorf("text in deep quotations is new: %q", quoted.New(got))
+	if got := reading("Yes."+strings.Repeat("<blockquote>a", 400), "html").New(); got != "Yes." {
+		t.Errorf("text in deep quotations is new: %q", got)
 	}
 }
 
@@ -190,13 +213,13 @@ func TestEveryLength(t *testing.T) {
 		{old + "a\n\n" + old + "b\n" + old + "\n\nc\n> x", "> [quoted text: 5 lines left out]\na\n\n> [quoted text: 5 lines left out]\nb\n> [quoted text: 5 lines left out]\n\n\nc\n> x"},
 	} {
 		full, _ := textOf(tc.text, 10_000)
-		fresh := quoted.New(full)
+		fresh := reading(tc.text, "plain").New()
 		for n := range utf8.RuneCountInString(full) {
 			got, cut := textOf(tc.text, n)
 			if !cut || utf8.RuneCountInString(got) > n {
 				t.Errorf("%d runes of %q: %q, %v", n, full, got, cut)
 			}
-			if n >= len(fresh) && quoted.New(got) != fresh {
+			if n >= len(fresh) && quoted.New(linesOf(got)) != fresh {
 				t.Errorf("%d runes of %q: %q", n, full, got)
 			}
 			if n < len(fresh) && got != fresh[:n] {
@@ -249,13 +272,13 @@ func TestNewText(t *testing.T) {
 		"a\n> [quoted text: 3 lines left out]\n\nb": "a\n\nb",
 		" >a": " >a",
 	} {
-		if got := quoted.New(text); got != want {
+		if got := quoted.New(linesOf(text)); got != want {
 			t.Errorf("quoted.New(%q) = %q, want %q", text, got, want)
 		}
 	}
 }
 
-func TestSnippet(t *testing.T) {
+func TestOpening(t *testing.T) {
 	for _, tc := range []struct {
 		text string
 		n    int
@@ -263,23 +286,80 @@ func TestSnippet(t *testing.T) {
 	}{
 		{"", 10, ""},
 		{"Hello", 10, "Hello"},
+		{"Hello", 5, "Hello"},
 		{"Hello\n\n  there\t\tAnn\u00A0Lee", 100, "Hello there Ann Lee"},
 		{"> old\n\nnew\n> old", 100, "new"},
 		{"> Ann wrote:\n> old\n>\n> > older", 100, "Ann wrote: old older"},
-		{"one two three", 10, "one two"},
-		{"one two three", 7, "one two"},
-		{"one two three", 8, "one two"},
+		{"one two three", 13, "one two three"},
+		{"one two three", 10, "one two…"},
+		{"one two three", 8, "one two…"},
+		{"one two three", 7, "one…"},
+		{"one two three", 1, "…"},
 		{"one two three", 0, ""},
 		{"one two three", -1, ""},
-		{"Donaudampfschifffahrt", 10, "Donaudampf"},
-		{"a Donaudampfschifffahrt", 10, "a Donaudam"},
-		{"日本語の文章です", 4, "日本語の"},
-		{"cafe\u0301s", 4, "caf"},
-		{"family \U0001F468\u200D\U0001F469\u200D\U0001F467 x", 9, "family"},
-		{strings.Repeat("word ", 100_000), 12, "word word"},
+		{"Donaudampfschifffahrt", 11, "Donaudampf…"},
+		{"a Donaudampfschifffahrt", 11, "a Donaudam…"},
+		{"日本語の文章です", 5, "日本語の…"},
+		{"cafe\u0301s", 6, "cafe\u0301s"},
+		{"cafe\u0301ses", 5, "caf…"},
+		{"family \U0001F468\u200D\U0001F469\u200D\U0001F467 x", 10, "family…"},
+		{strings.Repeat("word ", 100_000), 12, "word word…"},
 	} {
-		if got := quoted.Snippet(tc.text, tc.n); got != tc.want {
-			t.Errorf("quoted.Snippet(%.40q, %d) = %q, want %q", tc.text, tc.n, got, tc.want)
+		if got := quoted.Opening(linesOf(tc.text), tc.n); got != tc.want {
+			t.Errorf("quoted.Opening(%.40q, %d) = %q, want %q", tc.text, tc.n, got, tc.want)
+		}
+	}
+	if got := reading("Yes.\n\nAnn Lee wrote:\n> Shall we?\n\n-- \nBob", "plain").Opening(100); got != "Yes. -- Bob" {
+		t.Errorf("the line that names the author of history is new: %q", got)
+	}
+}
+
+// What is plain text is shown as it was written.
+func TestTextAsWritten(t *testing.T) {
+	for _, text := range []string{
+		"Yes.\n\nOn Mon, 4 May 2026, Ann Lee wrote:\n> Shall we?\n\nFine.\n-- \nBob",
+		"Yes.\n\nOn Mon, 4 May 2026, Ann Lee\n<ann@example.org> wrote:\n\n> Shall we?",
+		"Yes.\n-----Original Message-----\n> Shall we?",
+		"Yes.\n> Ann Lee wrote:\n> > Shall we?",
+	} {
+		if got, cut := textOf(text, 1000); got != text || cut {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
+// Pages give the whole text, each rune of it, whatever the first one leaves out.
+func TestPagesGiveTheWholeText(t *testing.T) {
+	for _, text := range []string{
+		strings.Repeat("All work and no play. ", 300),
+		"Yes.\n\nAnn Lee wrote:\n" + strings.Repeat("> some words that were said before\n", 60) + "\nNo.\n" + strings.Repeat("> and others\n", 40),
+		strings.Repeat("> said before\n", 30) + "\n" + strings.Repeat("new words\n\n", 80),
+		strings.Repeat("e\u0301\u0302 ", 400),
+	} {
+		r := reading(text, "plain")
+		whole, _ := r.Page(0, 1_000_000)
+		for _, n := range []int{100, 137, 1000} {
+			first, next := r.Page(0, n)
+			runes := []rune(whole)
+			rest := string(runes[:max(next-1, 0)])
+			if !strings.HasPrefix(first, rest) {
+				t.Errorf("%.20q: the first page %q does not begin with what it is said to give, %q", text, first, rest)
+			}
+			for next > 0 {
+				page, behind := r.Page(next, n)
+				if behind != 0 && behind <= next || utf8.RuneCountInString(page) > n || page == "" {
+					t.Fatalf("%.20q: page %q from %d, then %d", text, page, next, behind)
+				}
+				rest, next = rest+page, behind
+			}
+			if rest != whole {
+				t.Errorf("%.20q by %d: the pages give\n%q\nwant\n%q", text, n, rest, whole)
+			}
+		}
+		for _, beyond := range []int{len([]rune(whole)) + 1, 1 << 30} {
+			if page, next := r.Page(beyond, 100); page != "" || next != 0 {
+				t.Errorf("%.20q: %q, %d beyond the end", text, page, next)
+			}
 		}
 	}
 }
@@ -304,27 +384,38 @@ func FuzzQuote(f *testing.F) {
 		if !cut && got != full {
 			t.Errorf("%q is not cut, but the whole is %q", got, full)
 		}
-		fresh := quoted.New(full)
+		subtype := "plain"
+		if html {
+			subtype = "html"
+		}
+		r := reading(s, subtype)
+		fresh := r.New()
 		switch {
 		case fresh == "":
-		case utf8.RuneCountInString(fresh) <= n && quoted.New(got) != fresh:
+		case utf8.RuneCountInString(fresh) <= n && !holds(got, fresh):
 			t.Errorf("new text is lost: %q of %q, where %q is new", got, full, fresh)
 		case utf8.RuneCountInString(fresh) > n && !strings.HasPrefix(fresh, got):
 			t.Errorf("%q stands for %q, where %q is new", got, full, fresh)
 		}
-		if quoted.New(fresh) != fresh {
-			t.Errorf("NewText changes %q", fresh)
-		}
-		one := quoted.Snippet(full, n)
+		one := r.Opening(n)
 		if utf8.RuneCountInString(one) > n || strings.ContainsAny(one, "\n\t") || !utf8.ValidString(one) {
-			t.Errorf("Snippet = %q, at most %d", one, n)
+			t.Errorf("Opening = %q, at most %d", one, n)
+		}
+		var pages strings.Builder
+		for at, size := 1, max(n, plain.MaxCluster); at > 0; {
+			var page string
+			page, at = r.Page(at, size)
+			pages.WriteString(page)
+		}
+		if pages.String() != full {
+			t.Errorf("the pages give %q, want %q", pages.String(), full)
 		}
 		if html {
 			return
 		}
 		// Marking a marked text again makes no history new, except where a forwarded
 		// message loses its quotation marks.
-		if again, _ := textOf(full, 1_000_000); !strings.Contains(s, "orward") && len(quoted.New(again)) > len(fresh) {
+		if again := reading(full, "plain").New(); !strings.Contains(s, "orward") && len(again) > len(fresh) {
 			t.Errorf("history becomes new: %q, then %q", full, again)
 		}
 		for line := range strings.SplitSeq(strings.ReplaceAll(plain.Text(s), "\u00A0", " "), "\n") {

@@ -23,24 +23,48 @@ func maxShown(maxRunes int) int {
 	return min(max(maxRunes, minPlain/2), maxHTML)
 }
 
-// Reading is the text that a person would read of a message.
+// Reading is the text that a person would read of a message, as far as it was read.
 type Reading struct {
-	Text   string
-	Cut    bool // some text is missing
+	Cut    bool // the message has more text than was read
 	Hidden int  // characters of HTML that a person would not see, in the part of it that was read
+
+	lines []quoted.Line
 }
 
-// Text returns the Text of Read and whether there was more.
+// Page returns at most n runes of the text from rune number from on, where 1 is the first,
+// and the number at which the rest begins, 0 at the end. From 0 it returns the text with
+// what is new first: a line such as "> [quoted text: 34 lines left out]" then replaces the
+// missing lines of a run of history.
+func (r *Reading) Page(from, n int) (text string, next int) {
+	text, next = quoted.Page(r.lines, from, n)
+	if next == 0 && r.Cut {
+		next = max(from, 1) + utf8.RuneCountInString(text)
+	}
+	return text, next
+}
+
+// Runes is how long the text is.
+func (r *Reading) Runes() int { return utf8.RuneCountInString(quoted.Join(r.lines)) }
+
+// New returns the text without the history.
+func (r *Reading) New() string { return quoted.New(r.lines) }
+
+// Opening returns the beginning of what is new, or of the history when nothing is, as one
+// line of at most n runes; it ends with "…" where more follows.
+func (r *Reading) Opening(n int) string { return quoted.Opening(r.lines, n) }
+
+// Text returns the first page of Read and whether there was more.
 func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, truncated bool) {
 	r := Read(root, body, maxRunes)
-	return r.Text, r.Cut
+	text, next := r.Page(0, maxRunes)
+	return text, r.Cut || next > 0
 }
 
-// Read returns the text that a person would read of a message, at most maxRunes runes of
-// it. body returns the transferred octets of a part or a prefix of them; a prefix shorter
-// than Part.Size counts as truncated. It is called for the parts chosen to be read, and
-// for the HTML beside plain text that only points at it; nil means the part is not
-// available. The result is the same whether the parts come from Entity.Raw or from a
+// Read returns the text that a person would read of a message, maxRunes runes of it at
+// least where it is so long. body returns the transferred octets of a part or a prefix of
+// them; a prefix shorter than Part.Size counts as cut. It is called for the parts chosen to
+// be read, and for the HTML beside plain text that only points at it; nil means the part is
+// not available. The result is the same whether the parts come from Entity.Raw or from a
 // server.
 //
 // Transfer encoding, charset and format=flowed (RFC 3676) are undone, HTML is
@@ -49,11 +73,10 @@ func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, trunc
 //
 // History is the older messages that a message quotes, with the line that names
 // their author. Each of its lines begins with "> ", or with ">" where it is
-// empty, once for each depth; no other line begins with ">". A forwarded message
-// is not history: see Part.Forward. Where not everything fits, new text goes
-// first, and a line such as "> [quoted text: 34 lines left out]" replaces the
-// missing lines of a run of history. See quoted.New and quoted.Snippet.
-func Read(root *Part, body func(*Part) []byte, maxRunes int) Reading {
+// empty, once for each depth; no other line begins with ">". Only the line of plain text
+// that names the author of marked history stays as it was written. A forwarded message is
+// not history: see Part.Forward.
+func Read(root *Part, body func(*Part) []byte, maxRunes int) *Reading {
 	var all passage
 	for _, c := range choose(root).text {
 		if all.fresh > maxRunes {
@@ -69,8 +92,7 @@ func Read(root *Part, body func(*Part) []byte, maxRunes int) Reading {
 		}
 		all.add(one)
 	}
-	text, cut := quoted.Fit(all.lines, maxRunes)
-	return Reading{Text: text, Cut: all.cut || cut, Hidden: all.hidden}
+	return &Reading{Cut: all.cut, Hidden: all.hidden, lines: all.lines}
 }
 
 // passage is the text of some parts.
@@ -107,7 +129,7 @@ func passageOf(parts []*Part, body func(*Part) []byte, maxRunes int, m quoted.Ma
 		b := body(p)
 		one := partPassage(p, b, maxShown(maxRunes))
 		one.cut = one.cut || int64(len(b)) < p.Size
-		m.Above, m.Cut = m.Above || all.fresh > 0, one.cut
+		m.Above, m.Cut, m.Written = m.Above || all.fresh > 0, one.cut, p.Subtype != "html"
 		one.lines = quoted.Mark(one.lines, m)
 		all.add(one)
 	}
@@ -188,12 +210,12 @@ func longer(html, stub string) bool {
 
 // SanitizeHTML returns Sanitize of package visible for a document decoded from its
 // transfer encoding. charset is that of its part, "" for the one the document names. At most 2 MiB are read.
-func SanitizeHTML(b []byte, charset string, maxRunes int) Reading {
-	cut := len(b) > maxHTML
+func SanitizeHTML(b []byte, charset string, maxRunes int) (safe string, hidden int, cut bool) {
+	long := len(b) > maxHTML
 	b = b[:min(len(b), maxHTML)]
 	if charset == "" {
 		charset = visible.Charset(b)
 	}
-	safe, hidden, more := visible.Sanitize(rfc5322.DecodeText(b, charset), maxRunes)
-	return Reading{Text: safe, Cut: cut || more, Hidden: hidden}
+	safe, hidden, cut = visible.Sanitize(rfc5322.DecodeText(b, charset), maxRunes)
+	return safe, hidden, cut || long
 }

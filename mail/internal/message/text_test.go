@@ -151,7 +151,7 @@ func TestSanitizeHTMLCharsets(t *testing.T) {
 		{"utf-8", "<p>ą</p>", "<p>ą</p>"},
 		{"", "<p>\xe9</p>", "<p>é</p>"},
 	} {
-		if got := SanitizeHTML([]byte(tc.in), tc.charset, 100).Text; got != tc.want {
+		if got, _, _ := SanitizeHTML([]byte(tc.in), tc.charset, 100); got != tc.want {
 			t.Errorf("%q in %q: %q, want %q", tc.in, tc.charset, got, tc.want)
 		}
 	}

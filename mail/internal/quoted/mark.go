@@ -17,6 +17,7 @@ type Marker struct {
 	Forward bool // the older message below is forwarded by the sender
 	Above   bool // there is new text above
 	Cut     bool // the text goes on, but not here
+	Written bool // the lines are plain text: what introduces marked history keeps its form
 }
 
 // Mark marks the tidy lines of one part and leaves them tidy.
@@ -44,7 +45,7 @@ func (m *Marker) step(i int) int {
 	if !m.Forward {
 		if end := m.oldHeader(i); end > i {
 			if m.deeper(end) {
-				m.raise(i, end)
+				m.introduce(i, end)
 				return end
 			}
 			if m.Above {
@@ -58,7 +59,7 @@ func (m *Marker) step(i int) int {
 	if end, strict := m.attribution(i); end > i {
 		switch {
 		case m.deeper(end):
-			m.raise(i, end)
+			m.introduce(i, end)
 			return end
 		case m.Above && strict && !m.Forward && (end < len(m.lines) || m.Cut):
 			// Some programs put no marks before quoted text.
@@ -70,9 +71,17 @@ func (m *Marker) step(i int) int {
 	return i + 1
 }
 
+// introduce raises the lines from i up to end, which introduce marked history.
+func (m *Marker) introduce(i, end int) {
+	behind := m.raise(i, end)
+	for ; i < behind && m.Written; i++ {
+		m.lines[i].Bare = true
+	}
+}
+
 // raise makes the lines from i up to end history, and the empty line behind
-// them too if history follows.
-func (m *Marker) raise(i, end int) {
+// them too if history follows. It returns the index behind them.
+func (m *Marker) raise(i, end int) (behind int) {
 	for end < len(m.lines) && m.lines[end].blank() {
 		end++
 	}
@@ -87,6 +96,7 @@ func (m *Marker) raise(i, end int) {
 			m.lines[i].Depth = min(m.lines[i].Depth+1, maxQuotes)
 		}
 	}
+	return end
 }
 
 // deeper reports whether the first text at i or below is quoted.

@@ -15,16 +15,17 @@ const maxQuotes = 20
 
 // Line is one line of a text to be shown.
 type Line struct {
-	Text   string // without its quotation marks and white space at its end; does not begin with ">"
+	Text   string // without its quotation marks and white space at its end, but for a signature's "-- "; does not begin with ">"
 	Depth  int    // of quotation; 0 is the sender's own text
 	Header bool   // markup says that the header of an older message begins here
+	Bare   bool   // history that is written without a mark: what a program put above the marked text
 }
 
 func (l Line) blank() bool { return l.Text == "" }
 
 // String returns the line with "> " for every depth.
 func (l Line) String() string {
-	if l.Depth == 0 {
+	if l.Depth == 0 || l.Bare {
 		return l.Text
 	}
 	return strings.TrimSuffix(strings.Repeat("> ", l.Depth)+l.Text, " ")
@@ -32,7 +33,10 @@ func (l Line) String() string {
 
 func runes(lines ...Line) int { return utf8.RuneCountInString(Join(lines)) }
 
-const lineSpace = " \t\u00A0"
+const (
+	lineSpace = " \t\u00A0"
+	signature = "-- " // alone on its line: a signature is below (RFC 3676 section 4.3)
+)
 
 // Plain splits clean plain text into lines and removes their quotation marks.
 // In flowed text a mark is the first character of a line; elsewhere one or two
@@ -41,7 +45,9 @@ func Plain(s string, flowed bool) []Line {
 	lines := make([]Line, 0, strings.Count(s, "\n")+1)
 	munged := -2 // index of a line that may only look quoted
 	for raw := range strings.SplitSeq(s, "\n") {
-		raw = strings.TrimRight(raw, lineSpace)
+		if raw = strings.TrimRight(raw, "\r"); raw != signature {
+			raw = strings.TrimRight(raw, lineSpace)
+		}
 		depth, text := takeMarks(raw, flowed)
 		n := len(lines)
 		if munged == n-1 && depth == 0 {
@@ -224,6 +230,38 @@ func Fit(lines []Line, maxRunes int) (string, bool) {
 	return text, true
 }
 
+// Page returns at most maxRunes of the text of tidy lines from rune number from on, where 1
+// is the first, and the number at which the rest begins, 0 where nothing is missing. From 0
+// it returns that of Fit, where new text goes first: the rest begins with the first rune
+// that is missing then, and later pages give the lines in their order.
+func Page(lines []Line, from, maxRunes int) (text string, next int) {
+	whole := layout(segments(lines))
+	if from <= 0 {
+		text, cut := Fit(lines, maxRunes)
+		if !cut {
+			return text, 0
+		}
+		same := 0
+		for same < len(text) && same < len(whole) && text[same] == whole[same] {
+			same++
+		}
+		if same < len(text) { // a note stands there for lines
+			same = strings.LastIndexByte(whole[:same], '\n') + 1
+		}
+		return text, utf8.RuneCountInString(whole[:same]) + 1
+	}
+	rest := whole
+	for n := 1; n < from && rest != ""; n++ {
+		_, size := utf8.DecodeRuneInString(rest)
+		rest = rest[size:]
+	}
+	text, cut := plain.Head(rest, maxRunes)
+	if cut {
+		next = from + utf8.RuneCountInString(text)
+	}
+	return text, next
+}
+
 // shorten returns the first lines that fit into room runes, and a line that
 // counts the missing ones, which does not count towards room.
 func shorten(lines []Line, room int) []Line {
@@ -261,36 +299,16 @@ func leftOut(n int) Line {
 	return Line{Text: "[quoted text: " + strconv.Itoa(n) + " lines left out]", Depth: 1}
 }
 
-// New returns the new lines of a text in which history is marked: those that do not
-// begin with ">". An empty line beside history stays.
-func New(text string) string {
-	return layoutNew(segments(markedLines(text)))
-}
+// New returns the text of the lines that are new. An empty line beside history stays.
+func New(lines []Line) string { return layoutNew(segments(lines)) }
 
-// markedLines splits a text in which history is marked.
-func markedLines(text string) []Line {
-	lines := make([]Line, 0, strings.Count(text, "\n")+1)
-	for s := range strings.SplitSeq(text, "\n") {
-		l := Line{Text: strings.TrimRight(s, lineSpace)}
-		if strings.HasPrefix(s, ">") {
-			l.Depth, l.Text = takeMarks(s, true)
-		}
-		lines = append(lines, l)
-	}
-	return Tidy(lines, 2)
-}
-
-// Snippet returns the beginning of a text from Text as one line of at most maxRunes
-// runes: its new text, or its history when nothing is new, with white space
-// collapsed. It ends with a whole word where possible, and never within a
+// Opening returns the beginning of what is new in tidy lines, or of the history when
+// nothing is new, as one line of at most maxRunes runes with white space collapsed. It
+// ends with "…" where more follows, behind a whole word where possible, and never within a
 // character.
-func Snippet(text string, maxRunes int) string {
+func Opening(lines []Line, maxRunes int) string {
 	var out strings.Builder
-	lines := markedLines(text)
-	fresh := false
-	for _, l := range lines {
-		fresh = fresh || l.Depth == 0 && !l.blank()
-	}
+	fresh := NewRunes(lines) > 0
 	// Words behind the limit decide only whether the text is cut.
 	room := max(maxRunes, 0)
 	for _, l := range lines {
@@ -308,13 +326,19 @@ func Snippet(text string, maxRunes int) string {
 		}
 	}
 	s := out.String()
-	short, cut := plain.Head(s, maxRunes)
-	if cut && short != "" && s[len(short)] != ' ' {
+	switch {
+	case room == 0:
+		return ""
+	case utf8.RuneCountInString(s) <= room:
+		return s
+	}
+	short, _ := plain.Head(s, room-1)
+	if short != "" && s[len(short)] != ' ' {
 		// A word that fills half of the line is cut: it may be the only one, as in
 		// scripts without spaces.
 		if i := strings.LastIndexByte(short, ' '); i >= len(short)/2 {
 			short = short[:i]
 		}
 	}
-	return strings.TrimRight(short, " ")
+	return strings.TrimRight(short, " ") + "…"
 }

@@ -56,7 +56,10 @@ var ways = []struct {
 		safe, _, _ := Sanitize(doc, 100_000)
 		return safe
 	}},
-	{"Snippet", func(doc string) string { return quoted.Snippet(Text(doc, 100_000), 100_000) }},
+	{"Opening", func(doc string) string {
+		lines, _, cut := Lines(doc, 100_000)
+		return quoted.Opening(quoted.Mark(lines, quoted.Marker{Cut: cut}), 100_000)
+	}},
 }
 
 // If a document ends with too many open elements for the parser, it shows no other text.

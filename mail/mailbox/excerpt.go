@@ -1,0 +1,67 @@
+package mailbox
+
+import (
+	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/message"
+)
+
+// excerpt is the part of a message's text that a list or a conversation shows: what is new
+// in it, or its history when nothing is. The zero value is no excerpt.
+type excerpt struct {
+	chars int  // at most so many runes, with "…" at the end where more follows
+	lines bool // as it is written; else on one line
+}
+
+// of makes a message of the excerpt: its Snippet, or with lines its BodyText.
+func (e excerpt) of(text *message.Reading) *Message {
+	if !e.lines {
+		return &Message{Summary: Summary{Snippet: text.Opening(e.chars)}}
+	}
+	m := &Message{HiddenChars: text.Hidden}
+	whole := text.New()
+	if whole == "" {
+		whole, _ = text.Page(0, e.chars+1)
+	}
+	m.BodyText = plain.Clip(whole, e.chars)
+	m.BodyTruncated = m.BodyText != whole || text.Cut
+	return m
+}
+
+// reading begins to read the excerpt of a message.
+func (e excerpt) reading(x *access, g *fetched, structure bool) *reading {
+	r := &reading{access: x, ref: g.ref, q: GetQuery{BodyChars: 4 * e.chars}, excerpt: e}
+	r.begin(structure)
+	return r
+}
+
+// excerpts reads the excerpt of each message that the policy shows, out of messages that
+// were fetched with wanted.text; what is missing it fetches from the folder that is open,
+// for all of them at once. A message that cannot be read has none.
+func (x *imapBox) excerpts(s *imap.Session, e excerpt, got []*fetched, structure bool) (map[mail.Ref]*Message, error) {
+	var members []*reading
+	for _, g := range got {
+		if g.readable && g.visible(x.policy) {
+			r := e.reading(x.access, g, structure)
+			r.start(*g)
+			members = append(members, r)
+		}
+	}
+	err := readRest(s, members)
+	out := make(map[mail.Ref]*Message, len(members))
+	for _, r := range members {
+		if r.message != nil {
+			out[r.ref] = r.message
+		}
+	}
+	return out, err
+}
+
+// excerptOf reads the excerpt of a message that is here as a whole, or of its beginning.
+func (x *access) excerptOf(e excerpt, g *fetched, raw []byte) *Message {
+	r := e.reading(x, g, false)
+	r.g = *g
+	r.take(message.Parse(raw), true)
+	return r.compose()
+}
