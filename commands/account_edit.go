@@ -12,7 +12,7 @@ import (
 type accountEditArgs struct {
 	accountNameArgs
 	accountOptions
-	AllowIn  string `json:"allow-in,omitempty" jsonschema:"enum=on,enum=off" jsonschema_description:"Whether only senders on the inbound list are visible"`
+	AllowIn  string `json:"allow-in,omitempty" jsonschema:"enum=on,enum=off" jsonschema_description:"Whether only senders on the inbound list are visible, beside what the account itself sent or drafted"`
 	AllowOut string `json:"allow-out,omitempty" jsonschema:"enum=on,enum=off" jsonschema_description:"Whether agents may write only to recipients on the outbound list"`
 }
 

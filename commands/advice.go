@@ -41,6 +41,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceVerify:              {"Try again; 'mail verify' shows what works.", "mail verify"},
 	mail.AdviceWatchAnew:           {"Watch it again without --after-uid and --uidvalidity, and list it to see its messages.", ""},
 	mail.AdviceAllowChanges:        {"The administrator allows changes with 'account edit {account} --mode RW'.", ""},
+	mail.AdviceAllowByVariable:     {"The account comes from the environment: its mailbox can be changed where Postern is started with MAIL_IMAP_WRITE_ENABLED=true.", ""},
 	mail.AdviceCheckSetup:          {"Run 'doctor' to see what is wrong.", "doctor"},
 	mail.AdviceEditAccount:         {"Change it with 'account edit'.", ""},
 	mail.AdviceRunAgain:            {"Run it again when you want its answer.", ""},

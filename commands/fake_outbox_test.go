@@ -70,7 +70,7 @@ func (y *fakeOutbox) SaveDraft(_ context.Context, account string, d outbox.Draft
 	if y.fails != nil {
 		return nil, y.fails
 	}
-	s := &outbox.SavedDraft{Account: account, Folder: "Drafts", MessageID: "<draft@example.org>", Subject: d.Subject, Size: 100}
+	s := &outbox.SavedDraft{Account: account, Folder: "Drafts", MessageID: "draft@example.org", Subject: d.Subject, Size: 100}
 	if d.Subject != "no uid" {
 		s.Ref = mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "Drafts", UIDValidity: 3, UID: 4}
 	}

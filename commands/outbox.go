@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
@@ -45,7 +46,7 @@ type Sending struct {
 }
 
 func sendingOf(o *mail.Outgoing) Sending {
-	s := Sending{ID: o.ID, Account: o.Account, State: o.State, InternetMessageID: o.MessageID, From: o.From, Recipients: append([]string{}, o.Recipients...),
+	s := Sending{ID: o.ID, Account: o.Account, State: o.State, InternetMessageID: strings.Trim(o.MessageID, "<>"), From: o.From, Recipients: append([]string{}, o.Recipients...),
 		Subject: o.Subject, Size: o.Size, Digest: o.Digest, SentCopy: o.Sent, Reason: o.Reason, DecidedBy: o.Decided}
 	if s.State != mail.OutboxAccepted {
 		s.SentCopy = "" // a message that was not sent has none

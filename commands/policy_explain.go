@@ -103,8 +103,7 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 		}
 	}
 	if !p.MayChange() {
-		return &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("The account %s is read-only.", a.Name),
-			Hint: "The administrator allows changes with 'account edit NAME --mode RW'.", Reason: mail.ReasonReadOnly}, nil
+		return Faults(mail.Operation{Op: c.Path, Account: a.Name}.ReadOnly(&a)), nil
 	}
 	return nil, nil
 }
@@ -127,6 +126,9 @@ func sendRefusal(err error) *discovery.Fault {
 	switch refused.Reason {
 	case mail.ReasonReadOnly:
 		f.Hint = "The administrator allows sending with 'account edit NAME --mode RW'."
+		if refused.Fixed {
+			f.Hint = "An account of the environment has no server to send with: the administrator adds one that has with 'account add'."
+		}
 	case mail.ReasonAddress:
 		f.Code, f.Hint = discovery.ValidationError, "Name recipients such as ann@example.org."
 	}

@@ -181,6 +181,8 @@ type Account struct {
 	ProcessBacklog bool      `json:"process_backlog,omitempty"`
 	CAPEM          []byte    `json:"ca_pem,omitempty"` // certificates to trust instead of the system's
 	Timeouts       Timeouts  `json:"timeouts,omitzero"`
+
+	FromEnvironment bool `json:"-"` // variables describe it, see EnvironmentAccounts: no command can change it
 }
 
 const maxDisplayName = 200 // characters

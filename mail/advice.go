@@ -32,6 +32,7 @@ const (
 	AdviceVerify              Advice = "verify"                // try again, or test the connection
 	AdviceWatchAnew           Advice = "watch_anew"            // watch from now on
 	AdviceAllowChanges        Advice = "allow_changes"         // the administrator allows changes
+	AdviceAllowByVariable     Advice = "allow_by_variable"     // a variable of the environment allows changes
 	AdviceCheckSetup          Advice = "check_setup"           // look at what is wrong with the set-up
 	AdviceEditAccount         Advice = "edit_account"          // change the account
 	AdviceRunAgain            Advice = "run_again"             // run it again when its answer is wanted

@@ -119,7 +119,7 @@ func environmentNames(set map[string]string) ([]string, error) {
 
 // environmentCommon reads the settings that hold for all accounts.
 func environmentCommon(set map[string]string) (Account, error) {
-	a := Account{Protocol: IMAP, Auth: AuthPassword, Mode: ReadOnly, AllowOut: AllowList{Enabled: true}}
+	a := Account{Protocol: IMAP, Auth: AuthPassword, Mode: ReadOnly, AllowOut: AllowList{Enabled: true}, FromEnvironment: true}
 	write, err := environmentBool(set, writeVariable, false)
 	if err != nil {
 		return a, err

@@ -17,7 +17,7 @@ func one(more ...string) []string {
 
 func TestEnvironmentAccounts(t *testing.T) {
 	tls := Account{Name: "default", Email: "ann@example.org", Protocol: IMAP, IMAP: Endpoint{"imap.example.org", 993, TLS}, Username: "ann@example.org",
-		Auth: AuthPassword, Mode: ReadOnly, AllowOut: AllowList{Enabled: true}}
+		Auth: AuthPassword, Mode: ReadOnly, AllowOut: AllowList{Enabled: true}, FromEnvironment: true}
 	with := func(change func(*Account)) Account {
 		a := tls
 		change(&a)

@@ -98,8 +98,11 @@ func (o Operation) Unusable(err error) *Error {
 }
 
 // ReadOnly refuses a change in an account whose mode allows none.
-func (o Operation) ReadOnly() *Error {
+func (o Operation) ReadOnly(a *Account) *Error {
 	e := o.Failure(KindReadOnly, "", "The account is read-only.", AdviceAllowChanges)
+	if a.FromEnvironment {
+		e.Advice = AdviceAllowByVariable
+	}
 	e.Reason = ReasonReadOnly
 	return e
 }

@@ -22,7 +22,9 @@ import (
 type Policy struct {
 	mode    Mode
 	in, out *entrySet // nil: no address passes
+	own     string    // the account's address, normalised; empty where it has none
 	subject *regexp.Regexp
+	fixed   bool // the account comes from the environment
 }
 
 // CompilePolicy makes the policy of an account. An entry or a pattern that cannot be read
@@ -31,13 +33,16 @@ func CompilePolicy(a *Account) (*Policy, error) {
 	if a == nil {
 		return nil, errors.New("there is no account to make a policy from")
 	}
-	p := &Policy{mode: a.Mode}
+	p := &Policy{mode: a.Mode, fixed: a.FromEnvironment}
 	var err error
 	if p.in, err = compileList(a.AllowIn); err != nil {
 		return nil, fmt.Errorf("inbound allow-list: %w", err)
 	}
 	if p.out, err = compileList(a.AllowOut); err != nil {
 		return nil, fmt.Errorf("outbound allow-list: %w", err)
+	}
+	if own, ok := NormalAddress(a.Email); ok {
+		p.own = own
 	}
 	if a.SubjectPattern != "" {
 		if p.subject, err = regexp.Compile(a.SubjectPattern); err != nil {
@@ -68,11 +73,19 @@ func (p *Policy) Visible(h rfc5322.Header) bool {
 	if p == nil || p.in == nil {
 		return false
 	}
-	return p.sendersPass(h) && p.subjectPasses(h)
+	return p.in.wrote(h) && p.subjectPasses(h)
 }
 
-func (p *Policy) sendersPass(h rfc5322.Header) bool {
-	if p.in.all {
+// VisibleAsOwn is Visible for a message in the account's own folder for sent messages or
+// for drafts. It is visible too if the account's own address alone is in its From fields: the
+// inbound list is about what others write. The subject pattern holds there as well.
+func (p *Policy) VisibleAsOwn(h rfc5322.Header) bool {
+	return p.Visible(h) || p.Own() != "" && (&entrySet{entries: map[string]bool{p.own: true}}).wrote(h) && p.subjectPasses(h)
+}
+
+// wrote reports whether every address of every From field is on the list.
+func (s *entrySet) wrote(h rfc5322.Header) bool {
+	if s.all {
 		return true
 	}
 	strict, ok := h.StrictAddresses("From")
@@ -80,12 +93,12 @@ func (p *Policy) sendersPass(h rfc5322.Header) bool {
 	if !ok || len(strict) == 0 || len(strict) != len(tolerant) || !h.Certain("From") {
 		return false
 	}
-	for i, s := range strict {
-		a, ok := NormalAddress(s)
+	for i, addr := range strict {
+		a, ok := NormalAddress(addr)
 		if !ok {
 			return false
 		}
-		if b, ok := NormalAddress(tolerant[i].Addr); !ok || a != b || !p.in.matches(a) {
+		if b, ok := NormalAddress(tolerant[i].Addr); !ok || a != b || !s.matches(a) {
 			return false
 		}
 	}
@@ -118,6 +131,15 @@ func (p *Policy) Inbound() []string {
 	return slices.Sorted(maps.Keys(p.in.entries))
 }
 
+// Own returns the account's own address in the form in which addresses are compared. It is
+// empty where the account has none.
+func (p *Policy) Own() string {
+	if p == nil {
+		return ""
+	}
+	return p.own
+}
+
 // The reasons why CheckSend refuses.
 const (
 	ReasonReadOnly  = "ro_mode"       // the account only reads
@@ -133,6 +155,7 @@ func (p *Policy) MayChange() bool { return p != nil && (p.mode == ReadWrite || p
 type SendRefused struct {
 	Reason     string   // one of the Reason constants
 	Recipients []string // the refused ones, as they were given; none for ReasonReadOnly
+	Fixed      bool     // the account comes from the environment, which gives it nothing to send with
 }
 
 func (e *SendRefused) Error() string {
@@ -154,7 +177,7 @@ func (e *SendRefused) Error() string {
 // is a *SendRefused. Whether a permitted send waits for a person is NeedsApproval.
 func (p *Policy) CheckSend(recipients []string) error {
 	if p == nil || p.out == nil || !p.MayChange() {
-		return &SendRefused{Reason: ReasonReadOnly}
+		return &SendRefused{Reason: ReasonReadOnly, Fixed: p != nil && p.fixed}
 	}
 	var bad, outside []string
 	for _, r := range recipients {

@@ -101,10 +101,38 @@ func TestPolicySubjectPattern(t *testing.T) {
 	}
 }
 
+func TestPolicyShowsOwnMessagesOnlyAsOwn(t *testing.T) {
+	p := compiledPolicy(t, Account{Mode: ReadOnly, Email: "Me@Corp.com", SubjectPattern: "^x", AllowIn: AllowList{Enabled: true, Entries: []string{"friend@example.org"}}})
+	for lines, want := range map[string]bool{
+		"From: me@corp.com\r\nSubject: x":                           true,
+		"From: Somebody <ME@corp.com>\r\nSubject: x":                true,
+		"From: me@corp.com\r\nSubject: y":                           false,
+		"From: you@corp.com\r\nSubject: x":                          false,
+		"From: me@corp.com, b@evil.org\r\nSubject: x":               false,
+		"From: me@corp.com\r\nFrom: b@evil.org\r\nSubject: x":       false,
+		"From: me@corp.com\r\nX: y\rFrom: b@evil.org\r\nSubject: x": false,
+		"From: \"me@corp.com\" <b@evil.org>\r\nSubject: x":          false,
+		"Sender: me@corp.com\r\nSubject: x":                         false,
+		"From: me@corp.com, friend@example.org\r\nSubject: x":       false,
+		"From: friend@example.org\r\nSubject: x":                    true,
+	} {
+		h := header(lines)
+		if got := p.VisibleAsOwn(h); got != want {
+			t.Errorf("%q: visible as own %v, want %v", lines, got, want)
+		}
+		if p.Visible(h) != (lines == "From: friend@example.org\r\nSubject: x") {
+			t.Errorf("%q: the inbound list takes the account's own address", lines)
+		}
+	}
+	if nobody := inboundPolicy(t); nobody.VisibleAsOwn(header("From: a@b.c")) || nobody.VisibleAsOwn(header("From: ")) {
+		t.Error("an account without an address has messages of its own")
+	}
+}
+
 func TestPolicyFailsClosed(t *testing.T) {
 	var none *Policy
 	for name, p := range map[string]*Policy{"nil": none, "zero": {}} {
-		if p.Visible(header("From: a@b.c")) || p.ShowsAll() || p.CheckSend([]string{"a@b.c"}) == nil {
+		if p.Visible(header("From: a@b.c")) || p.VisibleAsOwn(header("From: a@b.c")) || p.ShowsAll() || p.CheckSend([]string{"a@b.c"}) == nil {
 			t.Errorf("a %s policy allows something", name)
 		}
 	}

@@ -168,7 +168,7 @@ func TestSentMailArrivesAsWritten(t *testing.T) {
 				if s.SentCopy != "filed" {
 					t.Errorf("copy %q", s.SentCopy)
 				}
-				id := strings.Trim(s.MessageID, "<>")
+				id := s.MessageID
 				if n := o.kept(t, from, id); n != 1 {
 					t.Errorf("%d copies with the sender", n)
 				}

@@ -15,7 +15,7 @@ type access struct {
 	mail.Operation
 	m       *Client
 	account mail.Account
-	policy  *mail.Policy
+	policy  judge
 	tell    func(done, total float64, what string) // how far it is; see WithProgress
 }
 
@@ -98,7 +98,7 @@ func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &access{Operation: o, m: m, account: a, policy: policy, tell: mail.Progress(ctx)}
+	x := &access{Operation: o, m: m, account: a, policy: judge{Policy: policy}, tell: mail.Progress(ctx)}
 	if err := login.Check(o, &a, m.o.Credentials); err != nil {
 		return nil, err
 	}
@@ -117,5 +117,8 @@ func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
 		cfg := imap.Config{Target: target, Socket: a.Timeouts.Socket}
 		return &accountPool{cfg: cfg, turn: make(chan struct{}, 1), Pool: imap.NewPool(imap.PoolOptions{Config: cfg, Sessions: m.o.SessionsPerAccount, Now: m.o.Now})}
 	})
+	if err == nil {
+		x.policy.own = &p.own
+	}
 	return &imapBox{x, p}, err
 }

@@ -39,7 +39,7 @@ func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref)
 func (m *Client) openToChange(ctx context.Context, op, account string) (*imapBox, error) {
 	x, err := m.openIMAP(ctx, op, account, "flags and no folders", mail.AdvicePOP3Read)
 	if err == nil && !x.policy.MayChange() {
-		err = x.ReadOnly()
+		err = x.ReadOnly(&x.account)
 	}
 	return x, err
 }
@@ -176,7 +176,14 @@ func (x *imapBox) change(ctx context.Context, folder string, grant imap.Grant, f
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return x.pool.Change(ctx, folder, grant, fn)
+	return x.pool.Change(ctx, folder, grant, func(ctx context.Context, s *imap.Session) error {
+		if folder != "" {
+			if err := x.findOwn(s, folder); err != nil {
+				return err
+			}
+		}
+		return fn(ctx, s)
+	})
 }
 
 // runFound locates the messages, then calls run: fn gets the UIDs of those that exist, in

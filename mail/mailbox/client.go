@@ -62,6 +62,7 @@ type accountPool struct {
 	reads readQueue
 	parts partFacts
 	posts map[string]*post // by folder; guarded by Client.mu
+	own   ownFolders
 }
 
 // New makes a Client. It connects to nothing yet. Call Close to end it.
@@ -156,7 +157,12 @@ func keep[T io.Closer](m *Client, a *mail.Account, open func() T) (T, error) {
 // lend runs fn on a session of the account, perhaps twice. An *Error of fn passes
 // unchanged.
 func (x *imapBox) lend(ctx context.Context, folder string, fn func(s *imap.Session) error) error {
-	err := x.pool.Lend(ctx, folder, func(_ context.Context, s *imap.Session) error { return fn(s) })
+	err := x.pool.Lend(ctx, folder, func(_ context.Context, s *imap.Session) error {
+		if err := x.findOwn(s, folder); err != nil {
+			return err
+		}
+		return fn(s)
+	})
 	return x.wrap(ctx, err)
 }
 

@@ -289,8 +289,8 @@ func canonicalFlag(s string) string {
 
 // visible applies the policy. An incomplete header proves nothing and passes only where the
 // policy hides nothing.
-func (g *fetched) visible(p *mail.Policy) bool {
-	return p.ShowsAll() || g.whole && p.Visible(g.header)
+func (g *fetched) visible(p judge) bool {
+	return p.ShowsAll() || g.whole && p.shows(g.ref.Folder, g.header)
 }
 
 // summary is the message as a list shows it; with full, with the fields of a full list.

@@ -140,23 +140,37 @@ func (x *imapBox) folderFor(s *imap.Session, role string) (string, error) {
 	if _, err := x.listFolders(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole}, list); err != nil {
 		return "", err
 	}
-	for _, f := range list.Folders {
+	x.pool.own.note(list.Folders, x.m.o.Now())
+	if names := withRole(list.Folders, role); len(names) > 0 {
+		return names[0], nil
+	}
+	return "", nil
+}
+
+// withRole returns the folders that the server marks with a role, else the first one with a
+// usual name.
+func withRole(folders []Folder, role string) []string {
+	var names []string
+	for _, f := range folders {
 		if f.Role == role && !f.NoSelect() {
-			return f.Name, nil
+			names = append(names, f.Name)
 		}
 	}
+	if len(names) > 0 {
+		return names
+	}
 	for _, usual := range usualNames[role] {
-		for _, f := range list.Folders {
+		for _, f := range folders {
 			name := strings.ToLower(f.Name)
 			if f.Delimiter != "" {
 				name = strings.TrimPrefix(name, "inbox"+f.Delimiter)
 			}
-			if name == usual && (f.Role == "" || f.Role == role) && !f.NoSelect() {
-				return f.Name, nil
+			if name == usual && f.Role == "" && !f.NoSelect() {
+				return []string{f.Name}
 			}
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // maxFoldersForRole bounds the folders that are looked at.

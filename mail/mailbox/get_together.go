@@ -123,6 +123,9 @@ func (p *accountPool) readTogether(g *gathering, one *reading, structure bool) e
 			members = []*reading{one}
 		}
 		for _, r := range members {
+			if err := (&imapBox{r.access, p}).findOwn(s, g.folder); err != nil {
+				return err
+			}
 			r.begin(structure)
 		}
 		return readAll(s, g.folder, members)

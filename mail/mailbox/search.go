@@ -279,15 +279,17 @@ func (f *finding) fill(s *imap.Session, set goimap.UIDSet, got []fetched) error 
 // maxSenders bounds the entries from which a search is made.
 const maxSenders = 30
 
-// senders is the search criterion that leaves out most messages that the inbound list
-// hides. It finds more than the list lets through, and is not relied on for a folder small
+// senders is the search criterion that leaves out most messages that the policy hides. It finds more than the list lets through, and is not relied on for a folder small
 // enough to check every message. It is nil when the list cannot be searched for.
-func senders(p *mail.Policy) *goimap.SearchCriteria {
+func senders(p judge) *goimap.SearchCriteria {
 	entries := p.Inbound()
 	if len(entries) == 0 || len(entries) > maxSenders {
 		return nil
 	}
 	var all []goimap.SearchCriteria
+	if own := p.Own(); own != "" {
+		entries = append(entries, own)
+	}
 	for _, e := range entries {
 		local, domain, _ := strings.Cut(e, "@")
 		all = append(all, headerHolds("From", local+"@"+domain))

@@ -23,7 +23,7 @@ type SavedDraft struct {
 	Account   string
 	Folder    string
 	Ref       mail.Ref // zero when the server did not tell (RFC 4315)
-	MessageID string   // with its angle brackets
+	MessageID string   // without angle brackets
 	Subject   string   // as it was written
 	Size      int64    // bytes
 }

@@ -143,7 +143,7 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	}
 	switch {
 	case !s.policy.MayChange():
-		return nil, s.ReadOnly()
+		return nil, s.ReadOnly(&s.account)
 	case b.o.Mailboxes == nil || s.account.Protocol != mail.IMAP:
 		return nil, s.Unsupported("The account has no folder to put a draft into: it is not read with IMAP.", mail.AdviceSendNow)
 	}
@@ -166,5 +166,5 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	if err != nil {
 		return nil, err
 	}
-	return &SavedDraft{Account: account, Folder: put.Folder, Ref: put.Ref, MessageID: "<" + m.MessageID + ">", Subject: m.Subject, Size: int64(len(built.Copy))}, nil
+	return &SavedDraft{Account: account, Folder: put.Folder, Ref: put.Ref, MessageID: m.MessageID, Subject: m.Subject, Size: int64(len(built.Copy))}, nil
 }

@@ -1,0 +1,75 @@
+package mailbox
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
+)
+
+// judge is the policy of an account, with the folders in which the account's own messages
+// are visible.
+type judge struct {
+	*mail.Policy
+	own *ownFolders // nil with POP3
+}
+
+// shows applies the policy to a message of a folder by its whole header.
+func (j judge) shows(folder string, h rfc5322.Header) bool {
+	if j.own.holds(folder) {
+		return j.VisibleAsOwn(h)
+	}
+	return j.Visible(h)
+}
+
+// ownFolders are an account's folders for sent messages and for drafts: those with the role,
+// else the one that File would use. INBOX is never among them. A nil or zero *ownFolders
+// holds no folder. It is safe for concurrent use.
+type ownFolders struct {
+	mu    sync.Mutex
+	names []string
+	asked time.Time // when the server listed the folders
+}
+
+// ownFresh is how long a list of the folders counts.
+const ownFresh = 10 * time.Minute
+
+func (o *ownFolders) holds(folder string) bool {
+	if o == nil || folder == inbox {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Contains(o.names, folder)
+}
+
+func (o *ownFolders) note(folders []Folder, now time.Time) {
+	names := slices.Concat(withRole(folders, "sent"), withRole(folders, "drafts"))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.names, o.asked = names, now
+}
+
+func (o *ownFolders) known(now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.asked.IsZero() && now.Sub(o.asked) < ownFresh
+}
+
+// findOwn lists the account's folders where the policy hides messages and may be applied to
+// a folder other than INBOX; an empty folder means several. A server that does not list
+// them has no own folders.
+func (x *imapBox) findOwn(s *imap.Session, folder string) error {
+	if x.policy.ShowsAll() || folder == inbox || x.pool.own.known(x.m.o.Now()) {
+		return nil
+	}
+	_, err := x.folderFor(s, "sent")
+	if refusedByServer(err) {
+		x.pool.own.note(nil, x.m.o.Now())
+		return nil
+	}
+	return err
+}
