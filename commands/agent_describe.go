@@ -124,9 +124,9 @@ func agentDocument(shown *AgentCommands) *AgentDescription {
 		Usage:       "postern agent COMMAND … as a program: JSON on standard output, {\"error\": …} on standard error and a status other than 0 when it fails. The same words without 'postern' as a command of the cli tool.",
 		Storage: &AgentStorage{
 			Engine:   "an encrypted bbolt file, which any number of processes share",
-			Location: "the vault: POSTERN_DB, or postern/postern.db in the user's configuration directory; its key in POSTERN_KEY",
+			Location: "the vault: POSTERN_DB, or postern/postern.db in the user's configuration directory; its key in POSTERN_KEY; where there is none, 'postern agent' alone has ~/.agent-mail/mail.db",
 			Override: "AGENT_MAIL_DB=PATH names another file for 'postern agent' alone",
-			FirstUse: "where AGENT_MAIL_DB names a file that is not there, it is made, with its directory; keys that the environment does not set are made at random and kept beside it, in PATH.key and PATH.admin.key, readable by their owner alone",
+			FirstUse: "where the file of AGENT_MAIL_DB or ~/.agent-mail/mail.db is not there, 'postern agent' makes it, with its directory; keys that the environment does not set are made at random and kept beside it, in PATH.key and PATH.admin.key, readable by their owner alone",
 			TTLHours: agentTTLHours,
 			Expiry:   "a message older than that is gone for every command; send and read delete some of those there are, status and cleanup all",
 			Delivery: "what read returned counts as read once the answer was written; a reader that dies before leaves it unread again after 30 seconds, so a message may be read again but is never lost",

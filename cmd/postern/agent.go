@@ -8,6 +8,8 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -175,15 +177,36 @@ func escaped(b []byte) (rune, int) {
 	return rune(n), 6
 }
 
-// asCorrespondent wires for the bare process: with the vault of the environment, or
-// with the one that AGENT_MAIL_DB names.
+// asCorrespondent wires for the bare process: with the vault that AGENT_MAIL_DB names, else
+// with that of the environment, and where there is neither with one of its own in the home
+// directory (003 NFR4, TC8).
 func (p *process) asCorrespondent() (*house.House, error) {
 	s := p.system()
 	open := s.Opener(false)
-	if path := p.getenv(agentDBVar); path != "" {
+	path := p.getenv(agentDBVar)
+	if path == "" && p.getenv("POSTERN_DB") == "" {
+		path = ownMailbox()
+	}
+	if path != "" {
 		open = func(ctx context.Context) (*vault.Vault, error) { return s.OpenMailbox(ctx, path) }
 	}
 	return p.house(house.Plan{Profile: gateway.FullProfile(), Principal: s.Principal(), Open: open, ReadHostFile: readHostFile})
+}
+
+// ownMailbox is ~/.agent-mail/mail.db where the default vault does not exist, else empty.
+func ownMailbox() string {
+	none := func(string) string { return "" }
+	path, err := vault.DefaultPath(none)
+	if err == nil {
+		if _, err = os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".agent-mail", "mail.db")
 }
 
 // readHostFile reads a file that the shell's user named.

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
+	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
 
@@ -175,5 +177,49 @@ func TestFirstUsesAtOnceMakeOneMailbox(t *testing.T) {
 	}
 	if n := len(d.read("p:b")); n != processes {
 		t.Errorf("%d messages", n)
+	}
+}
+
+// Without a vault and without AGENT_MAIL_DB the process makes a mailbox in the home
+// directory; where a vault is, or is named, it is that one that is meant.
+func TestNFR4WithoutAVaultTheMailboxIsInTheHomeDirectory(t *testing.T) {
+	home := t.TempDir()
+	env := []string{agentDBVar + "=", "POSTERN_DB=", "POSTERN_KEY=", "POSTERN_ADMIN_KEY="}
+	for _, name := range []string{"HOME", "USERPROFILE", "XDG_CONFIG_HOME", "AppData"} { // of every system
+		t.Setenv(name, home)
+		env = append(env, name+"="+home)
+	}
+	mailbox := filepath.Join(home, ".agent-mail", "mail.db")
+	if status, _, stderr := asProcess(t, env, []string{"agent", "describe"}); status != 0 {
+		t.Fatalf("describe: %s", stderr)
+	}
+	if _, err := os.Stat(filepath.Dir(mailbox)); !os.IsNotExist(err) {
+		t.Errorf("describe made the mailbox: %v", err)
+	}
+	if status, _, stderr := asProcess(t, env, []string{"agent", "send", "--from", "p:a", "--to", "p:b", "--subject", "left"}); status != 0 {
+		t.Fatalf("send: %s", stderr)
+	}
+	if status, out, stderr := asProcess(t, env, []string{"agent", "read", "p:b"}); status != 0 || !strings.Contains(string(out), `"subject": "left"`) {
+		t.Errorf("read: %s%s", out, stderr)
+	}
+	for _, file := range []string{mailbox, mailbox + house.MailboxKey} {
+		if _, err := os.Stat(file); err != nil {
+			t.Error(err)
+		}
+	}
+	named := append(env, "POSTERN_DB="+filepath.Join(home, "named.db"))
+	if status, _, stderr := asProcess(t, named, []string{"agent", "read", "p:b"}); status != 3 || !strings.Contains(string(stderr), "There is no vault yet") {
+		t.Errorf("with a vault named: %d, %s", status, stderr)
+	}
+	path, err := vault.DefaultPath(func(string) string { return "" })
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, "not a vault")
+	if status, _, stderr := asProcess(t, env, []string{"agent", "read", "p:b"}); status == 0 {
+		t.Errorf("beside a vault it read something else: %s", stderr)
 	}
 }

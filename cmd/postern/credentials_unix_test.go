@@ -165,6 +165,15 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 	writable := append(env, "MAIL_IMAP_WRITE_ENABLED=true")
 	works(t, program(t, writable, "mail", "flags", "--folder", "INBOX", "--uid", "1", "--add", `\Flagged`))
 	refused(t, program(t, env, "account", "edit", "default", "--mode", "RW"), "PERMISSION_DENIED", 6, "POSTERN_ADMIN_KEY")
+	refused(t, program(t, env, "mail", "flags", "--folder", "INBOX", "--uid", "1", "--add", "x"), "PERMISSION_DENIED", 6, "MAIL_IMAP_WRITE_ENABLED=true")
+	// What would end with the process is refused.
+	for _, line := range []string{"agent send --from a:b --to c:d --subject x", "agent read c:d", "agent status", "agent cleanup"} {
+		refused(t, program(t, env, "exec", line), "CONFIG_ERROR", 3, "postern init")
+	}
+	for _, line := range []string{"mail list --new", "mail ack --folder INBOX --uid 1"} {
+		refused(t, program(t, env, "exec", line), "EXECUTION_ERROR", 1, "postern init")
+	}
+	works(t, program(t, env, "agent", "describe"))
 	if files := left(t, home.temporary); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
 	}
@@ -211,9 +220,8 @@ func TestATemporaryVaultEndsWithTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			home := newHomeless(t)
 			c := gatewaytest.Start(t, program(t, home.environment(accountVariables(s, "DEFAULT", "ann")...), "serve"))
-			// What was acknowledged stays so for as long as the server runs.
-			for _, line := range []string{"mail list --new", "mail ack --folder INBOX --uid 1", "mail list --new"} {
-				c.Call(line)
+			if m := c.Call("mail list"); !strings.Contains(m.Text(), `"success":true`) {
+				t.Errorf("%s", m.Line)
 			}
 			if m := c.Call("account list"); !strings.Contains(m.Text(), "PERMISSION_DENIED") {
 				t.Errorf("an agent may run what is the administrator's: %s", m.Line)

@@ -9,8 +9,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 // Where the keys of a mailbox lie that was made without any in the environment. Both
@@ -19,6 +21,27 @@ const (
 	MailboxKey      = ".key"
 	mailboxAdminKey = ".admin.key"
 )
+
+// correspondence is the store as the agent mailbox uses it. In a vault that ends with the
+// process nobody would find a message, so it takes and gives none.
+type correspondence struct{ *store }
+
+func (c correspondence) View(ctx context.Context, fn func(kv.Tx) error) error {
+	if c.temporary {
+		return errPassing
+	}
+	return c.store.View(ctx, fn)
+}
+
+func (c correspondence) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	if c.temporary {
+		return errPassing
+	}
+	return c.store.Update(ctx, fn)
+}
+
+var errPassing = &discovery.Fault{Code: discovery.ConfigError, Message: "There is no vault here that would keep messages between agents: the accounts come from the environment.",
+	Hint: "A person makes one with 'postern init'. In a shell, 'postern agent' has a mailbox of its own."}
 
 // OpenMailbox opens the vault at path, and makes a missing one (003 NFR4).
 // With a key in the environment it uses that and no other, so that a wrong key fails;

@@ -125,7 +125,10 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	}
 	logins := login.New(login.Options{Directory: h.store, Tokens: h.store, Keyring: keyring})
 	h.logins = logins.Close
-	options := mailbox.Options{Directory: h.store, Credentials: logins, Seen: h.store, CursorKey: h.store.cursorKey, Logger: s.Log}
+	options := mailbox.Options{Directory: h.store, Credentials: logins, CursorKey: h.store.cursorKey, Logger: s.Log}
+	if !h.store.temporary { // a record that ends with the process would say that what it forgot is new, or old
+		options.Seen = h.store
+	}
 	if s.Self != "" {
 		options.PDFText = &pdftext.Runner{Command: []string{s.Self, PDFVerb}}
 	}
@@ -138,7 +141,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	deps.Attachments = h.saved
 	deps.Outbox = outbox.New(outbox.Options{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
 		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: s.Log})
-	deps.AgentMail = agentmail.New(h.store)
+	deps.AgentMail = agentmail.New(correspondence{h.store})
 	deps.AgentIdentity, deps.HostFile = s.Identity, plan.ReadHostFile
 	deps.Explain = func(ctx context.Context, _ *discovery.Call, line string) (commands.Explanation, error) {
 		principal, _ := principalOf(ctx) // there is one: a command runs
