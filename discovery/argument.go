@@ -64,6 +64,10 @@ type Form struct {
 	Pattern              *regexp.Regexp
 	Words                string // see Argument.Form
 	MinLength, MaxLength uint64 // in characters; 0 for none
+
+	// Account returns the account that a value names, for the audit entry of a command that
+	// does not run; empty for none. nil where values name no account.
+	Account func(value string) string
 }
 
 // Common are the options every command takes; the gateway acts on them.
@@ -103,7 +107,9 @@ type Argument struct {
 
 	Common bool  // taken by every command, see the type Common
 	index  []int // of the field in its struct
-	typ    reflect.Type
+
+	account func(string) string // of its Form; may be nil
+	typ     reflect.Type
 }
 
 // Label is the name as a person writes it: --name, or the bare name of a
@@ -310,6 +316,7 @@ func newArgument(f reflect.StructField, name string, p *jsonschema.Schema, forms
 		value.MaxLength = &form.MaxLength
 	}
 	a.MinLength, a.MaxLength = value.MinLength, value.MaxLength
+	a.account = form.Account
 	a.Pattern, a.Form = form.Pattern, cmp.Or(f.Tag.Get("form"), form.Words)
 	if value.Pattern != "" {
 		if a.Pattern, err = regexp.Compile(value.Pattern); err != nil {

@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"strings"
 	"time"
-
-	"github.com/postern-mail/postern/internal/plain"
 )
 
 // Bound is a command line bound to a command's arguments: every value typed,
@@ -27,14 +25,22 @@ func (c *Command) Bind(tokens []string, loc *time.Location) (*Bound, error) {
 	if loc == nil {
 		loc = time.UTC
 	}
-	s := scanner{command: c, tokens: tokens, given: map[*Argument][]string{}}
+	b, f := c.bind(tokens, loc)
+	if f != nil {
+		return nil, c.correct(f, loc)
+	}
+	return b, nil
+}
+
+func (c *Command) bind(tokens []string, loc *time.Location) (*Bound, *Fault) {
+	s := newScanner(c, tokens)
 	if f := s.scan(); f != nil {
 		return nil, f
 	}
 	if s.help {
 		return &Bound{Help: true}, nil
 	}
-	return c.fill(s.given, loc)
+	return c.fill(s.given, tokens, loc)
 }
 
 // Outlook is what is known of a command's tokens before they are bound, without running any
@@ -49,7 +55,7 @@ type Outlook struct {
 // Peek looks at the tokens that follow the command's path. No value but that of
 // --timeout is read.
 func (c *Command) Peek(tokens []string) Outlook {
-	s := scanner{command: c, tokens: tokens, given: map[*Argument][]string{}}
+	s := newScanner(c, tokens)
 	o := Outlook{Wrong: s.scan() != nil}
 	o.Help, o.Full = s.help && !o.Wrong, s.given[c.args.byName["full"]] != nil
 	for _, a := range c.args.list {
@@ -66,7 +72,7 @@ func (c *Command) Peek(tokens []string) Outlook {
 	return o
 }
 
-func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound, error) {
+func (c *Command) fill(given map[*Argument][]string, tokens []string, loc *time.Location) (*Bound, *Fault) {
 	args := reflect.New(c.args.typ)
 	b := &Bound{Args: args.Interface()}
 	common := reflect.ValueOf(&b.Common)
@@ -85,7 +91,7 @@ func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound
 		if a.Path {
 			for _, t := range texts {
 				if traverses(t) {
-					f := c.usageFault(PathTraversal,
+					f := c.argumentFault(PathTraversal, a,
 						fmt.Sprintf("Give a relative path without '..'; files are taken from and saved below the %s only.", a.directory()),
 						"%s leads outside the %s.", a.Label(), a.directory())
 					f.Reason = "path" // a rule refused it: the audit log says blocked
@@ -98,12 +104,22 @@ func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound
 			into = common
 		}
 		if msg := a.set(into.Elem().FieldByIndex(a.index), texts, loc); msg != "" {
-			return nil, c.usageFault(ValidationError, "", "%s %s.", a.Label(), msg)
+			f := c.argumentFault(ValidationError, a, "", "%s %s.", a.Label(), msg)
+			for _, t := range texts {
+				if m := a.meant(t); m != "" && m != t {
+					f.meant = a.replaced(tokens, t, m)
+					if a.numeric() {
+						continue // a bound is a guess
+					}
+					f.Hint = didYouMean([]string{m}, "") + " " + f.Hint
+				}
+			}
+			return nil, f
 		}
 	}
 	for _, a := range c.args.list {
 		if given[a] != nil && a.Requires != "" && given[c.args.byName[a.Requires]] == nil {
-			return nil, c.usageFault(ValidationError, "", "%s works only together with --%s.", a.Label(), a.Requires)
+			return nil, c.argumentFault(ValidationError, a, "", "%s works only together with --%s.", a.Label(), a.Requires)
 		}
 	}
 	if len(missing) > 0 {
@@ -111,29 +127,17 @@ func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound
 		if len(missing) > 1 {
 			verb = "are"
 		}
-		return nil, c.usageFault(ValidationError, "", "%s %s missing.", strings.Join(missing, " and "), verb)
+		return nil, c.argumentFault(ValidationError, nil, "", "%s %s missing.", strings.Join(missing, " and "), verb)
 	}
 	if v, ok := b.Args.(Validator); ok {
 		if err := v.Validate(); err != nil {
 			if f := AsFault(err); f != nil {
-				return nil, c.complete(f)
+				return nil, c.complete(f, nil)
 			}
-			return nil, c.usageFault(ValidationError, "", "%s", sentence(err.Error()))
+			return nil, c.argumentFault(ValidationError, nil, "", "%s", sentence(err.Error()))
 		}
 	}
 	return b, nil
-}
-
-// complete gives a fault that a Validate method made what every usage error has.
-func (c *Command) complete(f *Fault) *Fault {
-	d := *f
-	if d.Hint == "" {
-		d.Hint = fmt.Sprintf("Run 'help %s' for its arguments.", c.Path)
-	}
-	if len(d.Examples) == 0 {
-		d.Examples = c.Examples
-	}
-	return &d
 }
 
 func sentence(s string) string {
@@ -150,6 +154,13 @@ type scanner struct {
 	given   map[*Argument][]string
 	placed  int // positionals so far
 	help    bool
+	phrase  int // index of the last token that is the whole value of a string; -1 for none
+
+	tolerant bool // what is wrong is passed over
+}
+
+func newScanner(c *Command, tokens []string) *scanner {
+	return &scanner{command: c, tokens: tokens, given: map[*Argument][]string{}, phrase: -1}
 }
 
 func (s *scanner) scan() *Fault {
@@ -159,23 +170,23 @@ func (s *scanner) scan() *Fault {
 		var f *Fault
 		switch {
 		case t == "--":
-			for _, p := range s.tokens[i+1:] {
-				if f := s.positional(p); f != nil {
+			for k := i + 1; k < len(s.tokens); k++ {
+				if f := s.positional(k); f != nil && !s.tolerant {
 					return f
 				}
 			}
 			return nil
-		case t == "--help":
+		case t == "--help", t == "-h" && s.command.args.byShort["h"] == nil:
 			s.help = true
 			return nil
 		case strings.HasPrefix(t, "--"):
-			used, f = s.long(t[2:], s.tokens[i+1:])
+			used, f = s.long(i)
 		case strings.HasPrefix(t, "-") && len(t) > 1 && !s.negativePositional(t):
-			used, f = s.short(t[1:], s.tokens[i+1:])
+			used, f = s.short(i)
 		default:
-			f = s.positional(t)
+			f = s.positional(i)
 		}
-		if f != nil {
+		if f != nil && !s.tolerant {
 			return f
 		}
 		i += used
@@ -215,45 +226,36 @@ func (s *scanner) next() *Argument {
 
 // positional takes a bare token. A positional array is never split at commas: its
 // elements are tokens already, and a message id may hold a comma.
-func (s *scanner) positional(t string) *Fault {
+func (s *scanner) positional(i int) *Fault {
 	a := s.next()
 	if a == nil {
-		return s.command.usageFault(ValidationError, "Quote a value that holds spaces, and give options by name.",
-			"There is one value too many: the command takes %s.", countPositionals(len(s.command.args.positionals)))
+		return s.surplus(i)
 	}
 	s.placed++
-	s.given[a] = append(s.given[a], t)
+	s.given[a] = append(s.given[a], s.tokens[i])
+	if a.Kind == KindString {
+		s.phrase = i
+	}
 	return nil
 }
 
-func countPositionals(n int) string {
-	switch n {
-	case 0:
-		return "only options"
-	case 1:
-		return "one value besides its options"
-	}
-	return fmt.Sprintf("%d values besides its options", n)
-}
-
-func (s *scanner) long(body string, rest []string) (int, *Fault) {
-	name, value, attached := strings.Cut(body, "=")
+func (s *scanner) long(i int) (int, *Fault) {
+	name, value, attached := strings.Cut(s.tokens[i][2:], "=")
 	a := s.command.args.byName[name]
 	if a == nil || a.Positional {
-		return 0, s.unknown(name)
+		return 0, s.unknown(i, name, value, attached)
 	}
-	return s.option(a, value, attached, rest)
+	return s.option(i, a, value, attached)
 }
 
-func (s *scanner) short(body string, rest []string) (int, *Fault) {
+func (s *scanner) short(i int) (int, *Fault) {
+	body := s.tokens[i][1:]
 	a := s.command.args.byShort[body[:1]]
 	if a == nil {
-		return 0, s.command.usageFault(ValidationError, "Long options start with two dashes; a value that starts with a dash is attached, as in --name=-value.",
-			"There is no option '-%s'.", plain.Excerpt(body, 2))
+		return 0, s.unknownShort(i, body)
 	}
 	value := body[1:]
-	attached := value != ""
-	return s.option(a, strings.TrimPrefix(value, "="), attached, rest)
+	return s.option(i, a, strings.TrimPrefix(value, "="), value != "")
 }
 
 // takesNext reports whether a token that follows the option can be its value: one
@@ -262,19 +264,22 @@ func (a *Argument) takesNext(t string) bool {
 	return !strings.HasPrefix(t, "-") || len(t) == 1 || a.numeric() && numberPattern.MatchString(t)
 }
 
-func (s *scanner) option(a *Argument, value string, attached bool, rest []string) (used int, f *Fault) {
-	c := s.command
+func (s *scanner) option(i int, a *Argument, value string, attached bool) (used int, f *Fault) {
+	c, rest := s.command, s.tokens[i+1:]
 	if !attached {
 		switch {
 		case a.Kind == KindFlag:
 			value = "true"
 		case len(rest) == 0:
-			return 0, c.usageFault(ValidationError, "", "--%s needs a value.", a.Name)
+			return 0, c.argumentFault(ValidationError, a, "", "--%s needs a value.", a.Name)
 		case !a.takesNext(rest[0]):
-			return 0, c.usageFault(ValidationError, fmt.Sprintf("Attach a value that starts with a dash: --%s=VALUE.", a.Name),
+			return 0, c.argumentFault(ValidationError, a, fmt.Sprintf("Attach a value that starts with a dash: --%s=VALUE.", a.Name),
 				"--%s needs a value, and what follows it is an option.", a.Name)
 		default:
 			value, used = rest[0], 1
+			if a.Kind == KindString {
+				s.phrase = i + 1
+			}
 		}
 	}
 	if a.Kind == KindArray {
@@ -282,27 +287,8 @@ func (s *scanner) option(a *Argument, value string, attached bool, rest []string
 		return used, nil
 	}
 	if _, twice := s.given[a]; twice {
-		return 0, c.usageFault(ValidationError, fmt.Sprintf("Give --%s once.", a.Name), "--%s is given twice.", a.Name)
+		return 0, c.argumentFault(ValidationError, a, fmt.Sprintf("Give --%s once.", a.Name), "--%s is given twice.", a.Name)
 	}
 	s.given[a] = []string{value}
 	return used, nil
-}
-
-func (s *scanner) unknown(name string) *Fault {
-	c := s.command
-	var names []string
-	for _, a := range c.args.list {
-		if !a.Positional {
-			names = append(names, a.Name)
-		}
-	}
-	near := Nearest(name, names, 3)
-	for i := range near {
-		near[i] = "--" + near[i]
-	}
-	hint := fmt.Sprintf("Run 'help %s' for its arguments.", c.Path)
-	if len(near) > 0 {
-		hint = fmt.Sprintf("Did you mean %s? %s", strings.Join(near, " or "), hint)
-	}
-	return c.usageFault(ValidationError, hint, "There is no option '--%s'.", plain.Excerpt(name, 40))
 }

@@ -230,11 +230,3 @@ func (c *Command) Run(ctx context.Context, call *Call, b *Bound) (any, error) {
 // Arguments lists the arguments in the order of their definition, the common
 // options last. The caller must not change them.
 func (c *Command) Arguments() []*Argument { return c.args.list }
-
-// usageFault makes a fault of this command's usage, with its examples.
-func (c *Command) usageFault(code Code, hint, format string, v ...any) *Fault {
-	if hint == "" {
-		hint = fmt.Sprintf("Run 'help %s' for its arguments.", c.Path)
-	}
-	return &Fault{Code: code, Message: fmt.Sprintf(format, v...), Hint: hint, Examples: c.Examples}
-}

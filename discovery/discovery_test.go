@@ -292,8 +292,16 @@ func TestRedactKeepsOnlyWhatItKnows(t *testing.T) {
 	type none struct{}
 	bare := discovery.New(discovery.Spec{Path: "bare", Summary: "Take nothing", Effect: discovery.Read, Examples: []string{"bare"}},
 		func(context.Context, *discovery.Call, *none) (none, error) { return none{}, nil })
-	if got := bare.Redact([]string{"my", "words"}); !slices.Equal(got, []string{r, r}) {
-		t.Errorf("surplus positionals: %q", got)
+	for _, c := range []struct{ in, want []string }{
+		{[]string{"my", "words", "|", "cat", "-1"}, []string{"my", "words", "|", "cat", "-1"}},
+		{[]string{"--unknown", "value", "-x"}, []string{"--unknown", "value", "-x"}},
+		{[]string{"--password", "hunter2"}, []string{"--password", r}},
+		{[]string{"--api-token=hunter2"}, []string{"--api-token=" + r}},
+		{[]string{"--", "--Passwd", "hunter2"}, []string{"--", "--Passwd", r}},
+	} {
+		if got := bare.Redact(c.in); !slices.Equal(got, c.want) {
+			t.Errorf("without a sensitive argument: %q: %q, want %q", c.in, got, c.want)
+		}
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 
 // Nearest returns at most n of the names that a person may have meant by word,
 // the likeliest first: names that word begins, then names within an edit
-// distance of a third of their length, at least 1 and at most 3. Words of over
-// 64 bytes have no neighbours, which bounds the work.
+// distance of a third of their length, at least 1 and at most 3. Case does not count,
+// and - and _ are one. Words of over 64 bytes have no neighbours, which bounds the work.
 func Nearest(word string, names []string, n int) []string {
 	if word == "" || len(word) > 64 {
 		return nil
@@ -18,9 +18,15 @@ func Nearest(word string, names []string, n int) []string {
 		distance int
 	}
 	var found []candidate
+	fold := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "-") }
+	word = fold(word)
 	for _, name := range names {
-		d := editDistance(word, name)
-		if len(word) >= 2 && strings.HasPrefix(name, word) {
+		folded := fold(name)
+		if len(name) > 256 {
+			continue
+		}
+		d := editDistance(word, folded)
+		if len(word) >= 2 && strings.HasPrefix(folded, word) {
 			d = 0
 		}
 		if d <= min(3, max(1, len(name)/3)) {
@@ -36,7 +42,7 @@ func Nearest(word string, names []string, n int) []string {
 }
 
 // editDistance is the optimal string alignment distance: insertions, deletions,
-// substitutions and swaps of neighbours, over bytes since names are ASCII. It is
+// substitutions and swaps of neighbours, over bytes. It is
 // ours because it is a dozen lines and no dependency carries less.
 func editDistance(a, b string) int {
 	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}

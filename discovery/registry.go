@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/postern-mail/postern/internal/plain"
 )
@@ -84,33 +85,42 @@ func (r *Registry) Resembles(word string) bool {
 // arguments, or a group named alone.
 type Resolved struct {
 	Command *Command
+	Path    []string // the command's words as they were written
 	Rest    []string
 	Group   string // path of a group, when Command is nil
 }
 
-// Resolve finds the command a token list begins with. The error is a Fault with
-// code COMMAND_NOT_FOUND whose suggestions are taken from what visible lets
-// through.
+// Resolve finds the command a token list begins with. A --help or -h among the words of a
+// path counts as if it stood behind them. The error is a Fault with code
+// COMMAND_NOT_FOUND whose suggestions are taken from what visible lets through.
 func (r *Registry) Resolve(tokens []string, visible func(*Command) bool) (Resolved, error) {
+	words, help := tokens, []string(nil)
 	path, n := "", 0
-	for n < len(tokens) && !strings.Contains(tokens[n], " ") { // "mail list" as one token is not two words
-		next := tokens[n]
-		if path != "" {
-			next = path + " " + tokens[n]
+	for ; n < len(words); n++ {
+		if word := words[n]; word == "--help" || word == "-h" {
+			words, help = slices.Delete(slices.Clone(words), n, n+1), []string{word}
+			n--
+			continue
+		}
+		next := strings.TrimPrefix(path+" "+words[n], " ")
+		if strings.Contains(words[n], " ") { // "mail list" as one token is not two words
+			break
 		}
 		if c := r.byPath[next]; c != nil {
-			return Resolved{Command: c, Rest: tokens[n+1:]}, nil
+			return Resolved{Command: c, Path: words[:n+1], Rest: append(help, words[n+1:]...)}, nil
 		}
 		if !r.groups[next] {
 			break
 		}
 		path = next
-		n++
 	}
-	if path != "" && r.groupVisible(path, visible) && (n == len(tokens) || n+1 == len(tokens) && tokens[n] == "--help") {
+	switch {
+	case n == len(words) && path == "" && help != nil:
+		return Resolved{Command: r.byPath["help"], Path: tokens}, nil
+	case n == len(words) && path != "" && r.groupVisible(path, visible):
 		return Resolved{Group: path}, nil
 	}
-	return Resolved{}, r.notFound(tokens, visible)
+	return Resolved{}, r.notFound(words, visible)
 }
 
 func (r *Registry) groupVisible(group string, visible func(*Command) bool) bool {
@@ -140,23 +150,32 @@ func (r *Registry) notFound(tokens []string, visible func(*Command) bool) *Fault
 		words = 2
 	}
 	wanted := strings.Join(tokens[:words], " ")
-	near := Nearest(wanted, paths, 3)
+	near, used := Nearest(wanted, paths, 3), words // of the tokens stand for the path
 	if len(near) == 0 {
 		near = r.byLastWord(tokens[:words], paths)
+		for len(near) > 0 && used > 1 && len(Nearest(tokens[used-1], strings.Fields(near[0]), 1)) == 0 {
+			used--
+		}
+	}
+	group := r.groups[tokens[0]] && r.groupVisible(tokens[0], visible)
+	if len(near) == 0 && !group {
+		near, used = Nearest(tokens[0], paths, 3), 1
 	}
 	shown := tokens[0]
 	if r.groups[tokens[0]] {
 		shown = wanted
 	}
 	f := &Fault{Code: CommandNotFound, Message: fmt.Sprintf("There is no command '%s'.", plain.Excerpt(shown, 64)),
-		Hint: "Run 'help' for the available commands."}
-	if len(near) > 0 {
-		f.Hint = fmt.Sprintf("Did you mean '%s'? Run 'help' for the available commands.", strings.Join(near, "' or '"))
+		Hint: "Run 'help' for the available commands.", Examples: []string{"help"}}
+	switch {
+	case len(near) == 0 && group:
+		f.Hint, f.Examples = fmt.Sprintf("Run 'help %s' for its commands.", tokens[0]), []string{"help " + tokens[0]}
+	case len(near) > 0:
+		c := r.byPath[near[0]]
+		f.Hint, f.Examples = didYouMean(near, "'")+" "+f.Hint, c.Examples[:1]
+		f.meant = tokens[used:]
+		f = c.correct(f, time.UTC)
 	}
-	for _, p := range near {
-		f.Examples = append(f.Examples, r.byPath[p].Examples[0])
-	}
-	f.Examples = append(f.Examples, "help")
 	return f
 }
 

@@ -74,7 +74,7 @@ func (a *Argument) setOne(v reflect.Value, kind Kind, text string, loc *time.Loc
 		}
 		d, ok := parseDatetime(text, loc)
 		if !ok {
-			return "must be an ISO 8601 date or time, such as 2026-02-02 or 2026-02-02T10:00:00Z"
+			return cmp.Or(a.Form, "must be an ISO 8601 date or time, such as 2026-02-02 or 2026-02-02T10:00:00Z")
 		}
 		v.Set(reflect.ValueOf(d))
 	}

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/internal/plain"
 )
 
 // execution is one command on its way.
@@ -206,10 +204,7 @@ func (x *execution) encode(result any) error {
 func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 	g, now := x.gateway, x.gateway.o.Now()
 	duration := now.Sub(x.start)
-	if x.plan.shown == "" { // nothing but its first words can be told of a line that has no tokens
-		x.plan.shown = g.shownUnknown(strings.Fields(plain.Excerpt(x.Line[:min(len(x.Line), 64)], 64)))
-	}
-	command, ms := plain.Clip(x.plan.shown, MaxShownCommand), duration.Milliseconds()
+	command, ms := x.told(), duration.Milliseconds()
 	m := meta{Untrusted: x.untrusted}
 	if x.plan.full {
 		m.Command, m.DurationMS, m.Now, m.Truncated = command, &ms, now.UTC().Format(time.RFC3339), x.cut
@@ -254,7 +249,7 @@ func (x *execution) audit(ctx context.Context, f *discovery.Fault, command strin
 	if x.gateway.o.Auditor == nil {
 		return nil
 	}
-	e := AuditEntry{Time: x.start, Principal: x.Principal.Name, Account: x.call.Account, Command: command,
+	e := AuditEntry{Time: x.start, Principal: x.Principal.Name, Account: cmp.Or(x.call.Account, x.plan.account()), Command: command,
 		Target: x.call.Target, Allowed: true, Duration: duration}
 	if x.plan.command != nil {
 		e.Parsed = x.plan.command.Path

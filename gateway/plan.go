@@ -2,11 +2,13 @@ package gateway
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // A plan is a command that the caller may run, bound to its arguments. After a fault it
@@ -15,7 +17,6 @@ type plan struct {
 	command    *discovery.Command // nil where the tokens name none
 	rest       []string           // the tokens behind its path
 	full       bool               // the full answer is wanted; before bind, whether the caller asks for it without --full
-	shown      string             // the tokens as they may be shown
 	bound      *discovery.Bound
 	projection *discovery.Projection
 	instead    bool // it is the help of what the tokens name
@@ -26,12 +27,11 @@ func (l *plan) resolve(g *Gateway, p Principal, s *Settings, tokens []string) *d
 	found, err := g.o.Registry.Resolve(tokens, func(c *discovery.Command) bool { return g.authorize(p, s, c) == nil })
 	switch {
 	case err != nil:
-		*l = plan{full: l.full, shown: g.shownUnknown(tokens)}
+		*l = plan{full: l.full}
 	case found.Group != "":
-		*l = plan{full: l.full, command: g.o.Registry.Lookup("help"), rest: strings.Fields(found.Group), shown: joinTokens(tokens), instead: true}
+		*l = plan{full: l.full, command: g.o.Registry.Lookup("help"), rest: strings.Fields(found.Group), instead: true}
 	default:
-		written := tokens[:len(tokens)-len(found.Rest)]
-		*l = plan{full: l.full, command: found.Command, rest: found.Rest, shown: joinTokens(append(slices.Clone(written), found.Command.Redact(found.Rest)...))}
+		*l = plan{full: l.full, command: found.Command, rest: found.Rest}
 	}
 	return discovery.AsFault(err)
 }
@@ -42,7 +42,7 @@ func (l *plan) bind(g *Gateway, p Principal, s *Settings) *discovery.Fault {
 		return f
 	}
 	var err error
-	l.bound, err = l.command.Bind(l.rest, s.Location)
+	l.bound, err = g.o.Registry.Bind(l.command, l.rest, s.Location, func(c *discovery.Command) bool { return g.authorize(p, s, c) == nil })
 	if err == nil && l.bound.Help {
 		path := strings.Fields(l.command.Path)
 		l.command, l.instead = g.o.Registry.Lookup("help"), true
@@ -102,22 +102,51 @@ func (g *Gateway) peek(tokens []string) (effect discovery.Effect, o discovery.Ou
 	return effect, o
 }
 
-// shownUnknown is the part that may be logged of tokens that name no command: words that a
-// command has, or nearly. Anything else may be a password that was typed in the wrong
-// place.
-func (g *Gateway) shownUnknown(tokens []string) string {
-	var words []string
-	for _, t := range tokens[:min(2, len(tokens))] {
-		if !g.o.Registry.Resembles(t) {
-			break
-		}
-		words = append(words, t)
+// told is the command as _meta and the audit log tell it: as it came, with nothing but
+// sensitive values replaced.
+func (x *execution) told() string {
+	line := strings.ToValidUTF8(x.Line, "\ufffd")
+	tokens, f := x.tokens()
+	if f != nil { // it has no tokens; its words are near to them
+		tokens = strings.Fields(plain.Clip(line, 4*MaxShownCommand))
 	}
-	shown := joinTokens(words)
-	if len(words) < len(tokens) {
-		shown = strings.TrimSpace(shown + " …")
+	shown := x.gateway.shown(tokens)
+	if line == "" || !slices.Equal(tokens, shown) {
+		line = joinTokens(shown)
+	}
+	return plain.Clip(strings.TrimSpace(line), MaxShownCommand)
+}
+
+// shown are the tokens as they may be shown and logged. Of those that name no command these
+// are the first two, where they look like the words of one: any other may be a password that
+// was typed in the wrong place.
+func (g *Gateway) shown(tokens []string) []string {
+	found, err := g.o.Registry.Resolve(tokens, func(*discovery.Command) bool { return true })
+	switch {
+	case err == nil && found.Command != nil:
+		return append(slices.Clone(found.Path), found.Command.Redact(found.Rest)...)
+	case err == nil:
+		return tokens
+	}
+	shown := slices.Clone(tokens)
+	for i, t := range shown {
+		if i > 1 || !wordPattern.MatchString(t) && !g.o.Registry.Exists(t) && !g.o.Registry.Resembles(t) {
+			shown[i] = discovery.Redacted
+		}
 	}
 	return shown
+}
+
+// wordPattern is what a word of a command looks like that is none here and near to none:
+// letters. Digits and signs are rather those of a password.
+var wordPattern = regexp.MustCompile(`\A(-{0,2}|x-)\pL{1,20}\z`)
+
+// account is the account that the command's arguments name, whether or not they bind.
+func (l *plan) account() string {
+	if l.command == nil {
+		return ""
+	}
+	return l.command.Account(l.rest)
 }
 
 func joinTokens(tokens []string) string {

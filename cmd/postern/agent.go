@@ -115,7 +115,7 @@ func bareMessage(message, hint string) string {
 	return message + " " + inShell.Replace(hint)
 }
 
-var inShell = strings.NewReplacer("'help", "'postern help", "'agent ", "'postern agent ")
+var inShell = strings.NewReplacer("'help", "'postern help", "'agent ", "'postern agent ", "Usage: agent ", "Usage: postern agent ")
 
 // bareAnswer takes the envelope off an answer: the data, indented by two spaces, or
 // the text of the failure.

@@ -75,9 +75,9 @@ func TestHintsOfTheProcessAreForAShell(t *testing.T) {
 		hint   string
 		args   []string
 	}{
-		{2, "Run 'postern help agent send' for", []string{"send", "--from", "p:a"}},
+		{2, "Usage: postern agent send --from F", []string{"send", "--from", "p:a"}},
 		{2, "Did you mean 'postern agent send'", []string{"sned"}},
-		{2, "Run 'postern help agent status' for", []string{"status", "--agent", "*"}},
+		{2, "Usage: postern agent status [", []string{"status", "--agent", "*"}},
 		{5, "Run 'postern agent read AGENT --all' to", []string{"ack", "p:b", nobody}},
 	} {
 		if failure := d.fails(x.status, x.args...); !strings.Contains(failure, x.hint) {

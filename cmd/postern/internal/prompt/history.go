@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
@@ -126,14 +127,14 @@ func (h *history) add(line string) {
 // called up again would have "[redacted]" sent. A line that is not a command, or cannot be
 // read, may be a password in the wrong place.
 func (d *Door) remembered(line string) (string, bool) {
-	tokens, found, err := d.resolve(line)
+	_, found, err := d.resolve(line)
 	if err != nil || screen.Visible(line) != line {
 		return "", false
 	}
 	if found.Command == nil {
 		return line, true
 	}
-	kept := append([]string{}, tokens[:len(tokens)-len(found.Rest)]...)
+	kept := slices.Clone(found.Path)
 	left := false
 	for _, t := range found.Command.Redact(found.Rest) {
 		switch {

@@ -1,0 +1,269 @@
+package discovery
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/internal/plain"
+)
+
+// What a caller learns from a command that does not bind: what is wrong, what was likely
+// meant, the command's form in one line, and an example that runs.
+
+// usageFault makes a fault of this command's usage. An empty hint is its form.
+func (c *Command) usageFault(code Code, hint, format string, v ...any) *Fault {
+	return c.complete(&Fault{Code: code, Message: fmt.Sprintf(format, v...), Hint: hint}, nil)
+}
+
+// argumentFault makes a fault of an argument, nil for none in particular. meant is a
+// sentence about what was likely meant; empty for none. The example is one that has the
+// option, where there is one.
+func (c *Command) argumentFault(code Code, a *Argument, meant, format string, v ...any) *Fault {
+	return c.complete(&Fault{Code: code, Message: fmt.Sprintf(format, v...), Hint: strings.TrimSpace(meant + " Usage: " + c.synopsis())}, a)
+}
+
+// complete returns the fault with what every usage error has.
+func (c *Command) complete(f *Fault, a *Argument) *Fault {
+	d := *f
+	d.Hint = cmp.Or(d.Hint, "Usage: "+c.synopsis())
+	if len(d.Examples) == 0 {
+		has := func(example string) bool {
+			return a != nil && !a.Positional && strings.Contains(example+" ", " --"+a.Name+" ")
+		}
+		d.Examples = c.Examples[max(0, slices.IndexFunc(c.Examples, has)):][:1]
+	}
+	return &d
+}
+
+// maxSynopsis is about how many bytes the options in a synopsis have; those behind it
+// are in the command's help.
+const maxSynopsis = 250
+
+// synopsis is the command's form in one line, with its options: "mail list [--folder F]
+// [--unread]". Common options are left out.
+func (c *Command) synopsis() string {
+	form := func(a *Argument) string {
+		switch value := strings.ToUpper(a.Name[:1]); {
+		case a.Positional && a.Kind == KindArray:
+			return strings.ToUpper(a.Name) + "..."
+		case a.Positional:
+			return strings.ToUpper(a.Name)
+		case a.Kind == KindFlag:
+			return "--" + a.Name
+		case a.Kind == KindInteger, a.Kind == KindNumber:
+			return "--" + a.Name + " N"
+		case len(a.Enum) > 0 && len(strings.Join(a.Enum, "|")) <= 40:
+			return "--" + a.Name + " " + strings.Join(a.Enum, "|")
+		default:
+			return "--" + a.Name + " " + value
+		}
+	}
+	s := c.Path
+	list := slices.Clone(c.args.list)
+	slices.SortStableFunc(list, func(a, b *Argument) int { return rank(a) - rank(b) })
+	for _, a := range list {
+		switch {
+		case a.Common:
+		case len(s) > maxSynopsis && !a.Required:
+			return s + " …; 'help " + c.Path + "' has the rest"
+		case a.Required:
+			s += " " + form(a)
+		default:
+			s += " [" + form(a) + "]"
+		}
+	}
+	return s
+}
+
+// rank orders arguments: positionals, then what is required, then the rest.
+func rank(a *Argument) int {
+	switch {
+	case a.Positional:
+		return 0
+	case a.Required:
+		return 1
+	}
+	return 2
+}
+
+// meant is what a value that an argument does not take was likely meant to be; empty
+// for no idea.
+func (a *Argument) meant(text string) string {
+	kind := a.Kind
+	if kind == KindArray {
+		kind = a.Item
+	}
+	switch {
+	case a.Sensitive:
+	case kind == KindEnum:
+		return strings.Join(Nearest(text, a.Enum, 1), "")
+	case a.numeric() && integerPattern.MatchString(text) && a.Minimum != "" && a.Maximum != "":
+		if strings.HasPrefix(text, "-") || text == "0" {
+			return a.Minimum.String()
+		}
+		return a.Maximum.String()
+	case kind == KindDatetime:
+		for _, layout := range []string{"2006-1-2", "2006/1/2", "2006-1-2 15:04", "2006-1-2 15:04:05", "02.01.2006"} {
+			if t, err := time.Parse(layout, text); err == nil && len(layout) <= len("02.01.2006") {
+				return t.Format(time.DateOnly)
+			} else if err == nil {
+				return t.Format("2006-01-02T15:04")
+			}
+		}
+	}
+	return ""
+}
+
+// replaced returns the tokens with another value for an argument; nil where the old one
+// stands in no token of its own.
+func (a *Argument) replaced(tokens []string, old, value string) []string {
+	for i, t := range tokens {
+		head, attached := strings.CutSuffix(t, "="+old)
+		switch {
+		case attached && head == "--"+a.Name:
+			return slices.Replace(slices.Clone(tokens), i, i+1, head+"="+value)
+		case t == old && (a.Positional || i > 0 && (tokens[i-1] == "--"+a.Name || a.Short != "" && tokens[i-1] == "-"+a.Short)):
+			return slices.Replace(slices.Clone(tokens), i, i+1, value)
+		}
+	}
+	return nil
+}
+
+// maxCorrected is how long the example is at most that is made of a caller's own tokens.
+const maxCorrected = 300
+
+// correct tries what a fault says that was likely meant, and gives it as the example
+// where it binds. Nothing sensitive is repeated.
+func (c *Command) correct(f *Fault, loc *time.Location) *Fault {
+	for tries, meant := 0, f.meant; meant != nil && tries < 3; tries++ {
+		bound, other := c.bind(meant, loc)
+		if other != nil {
+			meant = other.meant
+			continue
+		}
+		line := JoinCommand(append(strings.Fields(c.Path), meant...))
+		if !bound.Help && len(line) <= maxCorrected && slices.Equal(c.Redact(meant), meant) {
+			f.Examples = []string{line}
+		}
+		break
+	}
+	return f
+}
+
+func didYouMean(names []string, quote string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Did you mean %s%s%s?", quote, strings.Join(names, quote+" or "+quote), quote)
+}
+
+// unknown is the fault of an option that the command does not have, at i.
+func (s *scanner) unknown(i int, name, value string, attached bool) *Fault {
+	c := s.command
+	with := func(tokens ...string) []string { return slices.Replace(slices.Clone(s.tokens), i, i+1, tokens...) }
+	shown := "--" + plain.Excerpt(name, 40)
+	if a := c.args.byName[name]; a != nil { // a positional
+		f := c.argumentFault(ValidationError, a, "Give it without a name.", "'%s' has no option '%s'.", c.Path, shown)
+		if f.meant = with(value); !attached {
+			f.meant = with()
+		}
+		return f
+	}
+	var names []string
+	for _, a := range c.args.list {
+		if !a.Positional {
+			names = append(names, a.Name)
+		}
+	}
+	near := Nearest(name, names, 3)
+	options := make([]string, len(near))
+	for k := range near {
+		options[k] = "--" + near[k]
+	}
+	var a *Argument
+	if len(near) > 0 {
+		a = c.args.byName[near[0]]
+	}
+	f := c.argumentFault(ValidationError, a, didYouMean(options, ""), "'%s' has no option '%s'.", c.Path, shown)
+	switch {
+	case a == nil:
+		f.option = name
+	case attached:
+		f.meant = with(options[0] + "=" + value)
+	default:
+		f.meant = with(options[0])
+	}
+	return f
+}
+
+// unknownShort is the same of a short form.
+func (s *scanner) unknownShort(i int, body string) *Fault {
+	c := s.command
+	f := c.argumentFault(ValidationError, nil, "Attach a value that starts with a dash, as in --name=-value; behind -- nothing is an option.", "'%s' has no option '-%s'.", c.Path, plain.Excerpt(body, 2))
+	name, _, _ := strings.Cut(body, "=")
+	switch a := c.args.byName[name]; {
+	case a != nil && !a.Positional:
+		f = c.argumentFault(ValidationError, a, didYouMean([]string{"--" + name}, ""), "'%s' has no option '-%s'.", c.Path, plain.Excerpt(body, 40))
+		f.meant = slices.Replace(slices.Clone(s.tokens), i, i+1, "--"+body)
+	case s.next() != nil:
+		f.meant = slices.Insert(slices.Clone(s.tokens), i, "--")
+	}
+	return f
+}
+
+// surplus is the fault of a value too many at i: most likely a phrase without quotes.
+func (s *scanner) surplus(i int) *Fault {
+	c := s.command
+	takes := "only options"
+	switch n := len(c.args.positionals); {
+	case n == 1:
+		takes = "one value besides its options"
+	case n > 1:
+		takes = fmt.Sprintf("%d values besides its options", n)
+	}
+	f := c.argumentFault(ValidationError, nil, "Quote a value that holds spaces, and give options by name.", "There is one value too many: '%s' takes %s.", c.Path, takes)
+	if s.phrase == i-1 && i > 0 {
+		end := i
+		for end < len(s.tokens) && !strings.HasPrefix(s.tokens[end], "-") {
+			end++
+		}
+		f.meant = slices.Replace(slices.Clone(s.tokens), i-1, end, strings.Join(s.tokens[i-1:end], " "))
+	}
+	return f
+}
+
+// elsewhere completes the fault of an unknown option that other commands have.
+func (r *Registry) elsewhere(c *Command, f *Fault, visible func(*Command) bool) {
+	var have []string
+	for _, other := range r.commands {
+		if a := other.args.byName[f.option]; a != nil && !a.Positional && visible(other) {
+			have = append(have, other.Path)
+		}
+	}
+	group, _, _ := strings.Cut(c.Path, " ")
+	slices.SortStableFunc(have, func(a, b string) int {
+		near := func(path string) int {
+			if under(path, group) {
+				return 0
+			}
+			return 1
+		}
+		return near(a) - near(b)
+	})
+	if n := len(have); n > 0 {
+		f.Hint = fmt.Sprintf("'%s' has it. %s", strings.Join(have[:min(3, n)], "' and '"), f.Hint)
+	}
+}
+
+// Bind is Command.Bind for a caller that knows the visible commands: where one of them
+// has an option that c lacks, the error says so.
+func (r *Registry) Bind(c *Command, tokens []string, loc *time.Location, visible func(*Command) bool) (*Bound, error) {
+	b, err := c.Bind(tokens, loc)
+	if f := AsFault(err); f != nil && f.option != "" {
+		r.elsewhere(c, f, visible)
+	}
+	return b, err
+}

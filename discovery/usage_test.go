@@ -1,0 +1,144 @@
+package discovery_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type wordsArgs struct {
+	Words   string             `json:"words,omitempty" acli:"positional" jsonschema_description:"Words"`
+	Since   discovery.Datetime `json:"since,omitempty" form:"must be a date or time; --after takes an id" jsonschema_description:"Since"`
+	Subject string             `json:"subject,omitempty" jsonschema_description:"Subject"`
+	Sort    string             `json:"sort,omitempty" acli:"short=s" jsonschema:"enum=date,enum=size" jsonschema_description:"Order"`
+	Limit   int                `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=50,default=10" jsonschema_description:"Limit"`
+	Key     string             `json:"key,omitempty" acli:"sensitive" jsonschema_description:"Key"`
+}
+
+func teachers(t *testing.T) *discovery.Registry {
+	t.Helper()
+	type none struct{}
+	find := discovery.New(discovery.Spec{Path: "mail find", Summary: "Find", Effect: discovery.Read, Examples: []string{"mail find x", "mail find --since 2026-02-01"}},
+		func(context.Context, *discovery.Call, *wordsArgs) (none, error) { return none{}, nil })
+	type showArgs struct {
+		ID    string `json:"id" acli:"positional" jsonschema_description:"Id"`
+		Shape bool   `json:"shape,omitempty" jsonschema_description:"Shape"`
+	}
+	show := discovery.New(discovery.Spec{Path: "mail show", Summary: "Show", Effect: discovery.Read, Examples: []string{"mail show 1"}},
+		func(context.Context, *discovery.Call, *showArgs) (none, error) { return none{}, nil })
+	secret := discovery.New(discovery.Spec{Path: "mail hidden", Summary: "Hide", Effect: discovery.Admin, Examples: []string{"mail hidden 1"}},
+		func(context.Context, *discovery.Call, *showArgs) (none, error) { return none{}, nil })
+	r, err := discovery.NewRegistry(discovery.Info{Name: "test"}, find, show, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func unhidden(c *discovery.Command) bool { return c.Path != "mail hidden" }
+
+// TestAnErrorTeaches holds usage errors to what they say was meant and to an example that
+// binds. An empty example stands for one of the command's own.
+func TestAnErrorTeaches(t *testing.T) {
+	r := teachers(t)
+	for _, c := range []struct {
+		line    []string // its tokens
+		message string
+		hint    string
+		example string
+	}{
+		{strings.Fields("mail find --sinse 2026-01-01"), "'mail find' has no option '--sinse'.", "Did you mean --since? Usage: mail find [WORDS] [--since S] ", "mail find --since 2026-01-01"},
+		{strings.Fields("mail find --Since=2026-01-01 --limti 3"), "no option '--Since'", "Did you mean --since?", "mail find --since=2026-01-01 --limit 3"},
+		{strings.Fields("mail find -limit 3"), "no option '-limit'", "Did you mean --limit?", "mail find --limit 3"},
+		{strings.Fields("mail find --shape"), "no option '--shape'", "'mail show' has it. Usage: mail find", ""},
+		{strings.Fields("mail find --frobnicate"), "no option '--frobnicate'", "Usage: mail find", ""},
+		{strings.Fields("mail find --words x"), "no option '--words'", "Give it without a name.", "mail find x"},
+		{strings.Fields("mail find --words=x"), "no option '--words'", "Give it without a name.", "mail find x"},
+		{strings.Fields("mail find spring meeting --limit 3"), "one value too many: 'mail find' takes one value", "Quote a value that holds spaces", "mail find 'spring meeting' --limit 3"},
+		{strings.Fields("mail find x --subject spring meeting"), "one value too many", "Quote a value that holds spaces", "mail find x --subject 'spring meeting'"},
+		{strings.Fields("mail find -5"), "no option '-5'", "behind -- nothing is an option", "mail find -- -5"},
+		{strings.Fields("mail find --sort dates"), "--sort must be one of date, size", "Did you mean date? Usage:", "mail find --sort date"},
+		{strings.Fields("mail find --sort=SIZE"), "--sort must be one of date, size", "Did you mean size?", "mail find --sort=size"},
+		{strings.Fields("mail find --sort colour"), "--sort must be one of date, size", "Usage:", ""},
+		{strings.Fields("mail find --since 41"), "--since must be a date or time; --after takes an id", "Usage:", "mail find --since 2026-02-01"},
+		{strings.Fields("mail find --since 2026/2/1"), "--since must be a date", "Did you mean 2026-02-01?", "mail find --since 2026-02-01"},
+		{[]string{"mail", "find", "--since", "2026-02-01 10:00"}, "--since must be a date", "Did you mean 2026-02-01T10:00?", "mail find --since 2026-02-01T10:00"},
+		{strings.Fields("mail find -n 99"), "--limit must be between 1 and 50", "Usage:", "mail find -n 50"},
+		{strings.Fields("mail find --limit 0"), "--limit must be between 1 and 50", "Usage:", "mail find --limit 1"},
+		{strings.Fields("mail find --sinse 2026-01-01 --key hunter2"), "no option '--sinse'", "Did you mean --since?", ""},
+		{strings.Fields("mail find --kye hunter2"), "no option '--kye'", "Did you mean --key?", ""},
+		{strings.Fields("mail show"), "id is missing", "Usage: mail show ID [--shape]", ""},
+		{strings.Fields("mail fnid x"), "There is no command 'mail fnid'.", "Did you mean 'mail find'?", "mail find x"},
+		{strings.Fields("find x --limit 3"), "There is no command 'find'.", "Did you mean 'mail find'?", "mail find x --limit 3"},
+		{strings.Fields("MAIL FIND x"), "There is no command 'MAIL'.", "Did you mean 'mail find'?", "mail find x"},
+		{strings.Fields("mail hiden 1"), "There is no command 'mail hiden'.", "Run 'help mail' for its commands.", "help mail"},
+		{strings.Fields("mail find --shapee"), "no option '--shapee'", "Usage: mail find", ""},
+	} {
+		found, err := r.Resolve(c.line, unhidden)
+		if err == nil {
+			_, err = r.Bind(found.Command, found.Rest, nil, unhidden)
+		}
+		f := discovery.AsFault(err)
+		if f == nil {
+			t.Errorf("%q: no fault", c.line)
+			continue
+		}
+		if !strings.Contains(f.Message, c.message) || !strings.Contains(f.Hint, c.hint) || strings.Contains(f.Hint, "mail hidden") {
+			t.Errorf("%q: %q, %q", c.line, f.Message, f.Hint)
+		}
+		if len(f.Examples) != 1 || c.example != "" && f.Examples[0] != c.example || strings.Contains(f.Examples[0], "hunter2") {
+			t.Errorf("%q: examples %q, want %q", c.line, f.Examples, c.example)
+		}
+	}
+}
+
+func TestHelpAmongTheWordsOfAPath(t *testing.T) {
+	r := teachers(t)
+	for line, want := range map[string]string{
+		"--help": "help", "-h": "help", "--help mail find": "mail find", "mail --help find x": "mail find", "mail -h find": "mail find",
+		"mail find -h": "mail find", "mail find x --help": "mail find", "mail --help": "", "--help mail": "", "mail -h": "",
+	} {
+		found, err := r.Resolve(strings.Fields(line), unhidden)
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		if want == "" {
+			if found.Group != "mail" {
+				t.Errorf("%s: %+v", line, found)
+			}
+			continue
+		}
+		b, err := found.Command.Bind(found.Rest, nil)
+		if found.Command.Path != want || err != nil || b.Help != (want != "help") {
+			t.Errorf("%s: %s, %+v, %v", line, found.Command.Path, b, err)
+		}
+	}
+}
+
+func TestAccountIsFoundWhetherOrNotTheArgumentsBind(t *testing.T) {
+	type args struct {
+		ID      string `json:"id,omitempty" acli:"positional,form=id" jsonschema_description:"Id"`
+		Account string `json:"account,omitempty" acli:"form=account" jsonschema_description:"Account"`
+		Limit   int    `json:"limit,omitempty" jsonschema_description:"Limit"`
+	}
+	forms := map[string]discovery.Form{
+		"id":      {Account: func(id string) string { name, _, _ := strings.Cut(id, "/"); return name }},
+		"account": {Account: func(name string) string { return name }},
+	}
+	c := discovery.New(discovery.Spec{Path: "get", Summary: "Get", Effect: discovery.Read, Examples: []string{"get"}, Forms: forms},
+		func(context.Context, *discovery.Call, *args) (struct{}, error) { return struct{}{}, nil })
+	if err := c.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"": "", "--limit x": "", "--account work": "work", "--limit x --account=work": "work", "--nope --account work": "work",
+		"work/5": "work", "--nope x work/5 --account": "x", "home/1 --account work y": "home", "-- work/7": "work",
+	} {
+		if got := c.Account(strings.Fields(line)); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
