@@ -138,7 +138,7 @@ func endlessRead(in *bufio.Scanner) {
 
 // TestALostServerIsReplaced has a server crash at one case and answer the next.
 func TestALostServerIsReplaced(t *testing.T) {
-	two := strings.Replace(caseText, `]}]}`, `]},{"id":"a.c","clause":"4.1.2","level":"Minimal","category":"Parser","title":"t","steps":[{"command":"version","expect":{"success":true}}]}]}`, 1)
+	two := strings.Replace(caseText, `]}]}`, `]},{"id":"a.c","clause":"4.1.2","level":"Minimal","category":"Response","title":"t","steps":[{"command":"version","expect":{"success":true}}]}]}`, 1)
 	cases, err := loadText(two)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestALostServerIsReplaced(t *testing.T) {
 func TestWhatLostServersCostIsBounded(t *testing.T) {
 	var list []string
 	for i := range 50 {
-		list = append(list, `{"id":"a.`+strconv.Itoa(i)+`","clause":"4.1.2","level":"Minimal","category":"Parser","title":"t","steps":[{"command":"help","expect":{"success":true}}]}`)
+		list = append(list, `{"id":"a.`+strconv.Itoa(i)+`","clause":"4.1.2","level":"Minimal","category":"Response","title":"t","steps":[{"command":"help","expect":{"success":true}}]}`)
 	}
 	cases, err := loadText(`{"format":1,"suite":"acli","cases":[` + strings.Join(list, ",") + `]}`)
 	if err != nil {

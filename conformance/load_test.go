@@ -11,7 +11,7 @@ func loadText(text string) ([]*Case, error) {
 }
 
 // caseText is a file with one good case, in which a test replaces a part.
-const caseText = `{"format":1,"suite":"acli","cases":[{"id":"a.b","clause":"4.1.2","level":"Minimal","category":"Parser","title":"t","steps":[{"command":"help","expect":{"success":true}}]}]}`
+const caseText = `{"format":1,"suite":"acli","cases":[{"id":"a.b","clause":"4.1.2","level":"Minimal","category":"Response","title":"t","steps":[{"command":"help","expect":{"success":true}}]}]}`
 
 func TestLoadRefusesWhatItDoesNotKnow(t *testing.T) {
 	if _, err := loadText(caseText); err != nil {
@@ -37,7 +37,7 @@ func TestLoadRefusesWhatItDoesNotKnow(t *testing.T) {
 		"bad id":                        {`"a.b"`, `"A b"`},
 		"bad clause":                    {`4.1.2`, `4.1.2.3`},
 		"bad level":                     {`Minimal`, `minimal`},
-		"bad category":                  {`"Parser"`, `"Other"`},
+		"bad category":                  {`"Response"`, `"Other"`},
 		"bad strength":                  {`"title":"t"`, `"title":"t","strength":"may"`},
 		"bad quantifier":                {`"title":"t"`, `"title":"t","for":{"each":"x"}`},
 		"no title":                      {`"title":"t"`, `"title":""`},

@@ -106,6 +106,7 @@ type runner struct {
 	lost       int   // answers in succession
 	fatal      error // a fault of a case, or no server any more from the start
 	gone       bool
+	bare       bool // an answer came without the envelope
 	invariants []*invariant
 	sets       map[string][]item // by quantifier
 	examples   []string          // of errors, in order
@@ -298,7 +299,7 @@ func (r *runner) instance(ctx context.Context, c *Case, i item) (finding *Findin
 		}
 		return nil, ""
 	}
-	asking := &asking{r: r, vars: i.vars}
+	asking := &asking{r: r, c: c, vars: i.vars}
 	defer asking.close()
 	for n, s := range c.Steps {
 		f, err := asking.step(ctx, s)

@@ -15,6 +15,7 @@ import (
 // asking runs the steps of one instance.
 type asking struct {
 	r       *runner
+	c       *Case
 	vars    scope
 	own     *session
 	version string // of own
@@ -75,7 +76,7 @@ func (k *asking) step(ctx context.Context, s *Step) (*Finding, error) {
 		return nil, nil
 	}
 	if s.Expect != nil {
-		miss, err := s.Expect.match(a.doc, k.vars)
+		miss, err := k.c.judge(s.Expect, a.doc, k.vars)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +86,7 @@ func (k *asking) step(ctx context.Context, s *Step) (*Finding, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Save)) {
-		v, ok := pointer(a.doc, s.Save[name])
+		v, ok := pointer(k.c.inForm(a.doc), s.Save[name])
 		if !ok {
 			finding.Mismatches = []Mismatch{{At: s.Save[name], Want: "a value to save as " + name, Got: "nothing"}}
 			return finding, nil

@@ -180,6 +180,7 @@ var (
 	UnknownAsValidation = mistake("unknown-as-validation", "refuses an unknown command with VALIDATION_ERROR")
 	ParseAsExecution    = mistake("parse-as-execution", "refuses a broken command string with EXECUTION_ERROR")
 	OptionAsParseError  = mistake("validation-as-execution", "refuses a wrong argument with EXECUTION_ERROR")
+	NoEnvelope          = mistake("no-envelope", "answers with the data, or the error's text, alone")
 	NoMeta              = mistake("no-meta", "leaves _meta out")
 	MetaWithoutCommand  = mistake("meta-without-command", "leaves the command out of _meta")
 	MetaOtherCommand    = mistake("meta-other-command", "gives the command before in _meta")

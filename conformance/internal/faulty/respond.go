@@ -296,6 +296,12 @@ func (s *Server) result(line string, a answer) object {
 		text = []byte(`{"success":false,"error":{"code":"EXECUTION_ERROR","message":"The answer cannot be written.","hint":"Tell whoever wrote this server."}}`)
 	}
 	switch {
+	case s.is(NoEnvelope) && a.problem != nil:
+		text = []byte(a.problem.code + ": " + a.problem.message + " " + a.problem.hint)
+	case s.is(NoEnvelope):
+		if text, err = plain(a.data); err != nil {
+			text = []byte("null")
+		}
 	case s.is(ContentNotJSON):
 		text = []byte("Here is what you asked for.")
 	case s.is(ContentFenced):

@@ -123,6 +123,34 @@ func TestCorrectServerIsConformant(t *testing.T) {
 	}
 }
 
+// A server whose answers have no envelope is judged by what reads its commands and describes
+// them all the same: only cases about the form of answers fail.
+func TestAServerWithoutTheEnvelopeIsJudgedApart(t *testing.T) {
+	t.Parallel()
+	all, err := cases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := conformance.Run(t.Context(), inProcess(NoEnvelope), &conformance.Options{Cases: all, Suite: "acli", AllowEffects: true, StepTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed, passed := map[conformance.Category]int{}, map[conformance.Category]int{}
+	for _, c := range report.Results {
+		switch c.Status {
+		case conformance.Failed:
+			if failed[c.Category]++; c.Category != "Response" {
+				t.Errorf("%s (%s) failed: %s%s", c.ID, c.Clause, c.Title, explain(c))
+			}
+		case conformance.Passed:
+			passed[c.Category]++
+		}
+	}
+	if failed["Response"] < 10 || passed["Parser"] < 50 || passed["Discovery"] < 20 {
+		t.Errorf("passed %v, failed %v", passed, failed)
+	}
+}
+
 // provoking are cases asked together with those of a row. They cause error answers, for the
 // cases that are about every answer.
 var provoking = []string{"response.code.*", "response.suggest.command"}

@@ -13,6 +13,7 @@ var unseen = map[Fault]struct {
 	near   []string
 }{
 	FlagEqualsFalseIsTrue: {"what a flag was set to shows in what a command does, which no case can know", []string{"argument.flag*"}},
+	NoMeta:                {"_meta is optional", []string{"response.success.*", "response.meta.command"}},
 	UnderscoreIsDash:      {"a placeholder has no filter that writes a name with underscores", []string{"argument.upper", "argument.single-dash", "argument.unknown*"}},
 	DefaultNotApplied:     {"what a default came to shows in what a command does, which no case can know", []string{"argument.default.same", "argument.value"}},
 	ArrayNoEscape:         {"what an element came to shows in what a command does; refusing it is allowed", []string{"argument.array.*", "found.array.*"}},
@@ -163,8 +164,8 @@ var table = []struct {
 	{fault: UnknownAsValidation, cases: []string{"response.code.not-found", "limit.arguments.beyond"}},
 	{fault: ParseAsExecution, cases: []string{"response.code.parse"}},
 	{fault: OptionAsParseError, cases: []string{"response.code.validation"}},
-	{fault: NoMeta, cases: []string{"response.meta"}},
 	{fault: MetaWithoutCommand, cases: []string{"response.success.meta", "response.failure.meta"}},
+	{fault: NoEnvelope, cases: []string{"response.success", "response.content.json"}, says: "without the envelope"},
 	{fault: MetaOtherCommand, cases: []string{"response.meta.command"}},
 	{fault: NegativeDuration, cases: []string{"response.success.meta"}},
 	{fault: DurationAsString, cases: []string{"response.success.meta"}},
