@@ -15,6 +15,8 @@ type batchResult struct {
 	Outcome
 	Account string `json:"account_id"`
 	Folder  string `json:"folder,omitempty"`
+
+	ids *idWriter
 }
 
 // batch resolves the messages that a command works on and has do change them. The result is
@@ -29,7 +31,12 @@ func (d *Deps) batch(ctx context.Context, call *discovery.Call, a *messagesArgs,
 	if err != nil {
 		return nil, batchResult{}, err
 	}
-	return c, batchResult{outcome(c.Issues, len(c.Messages) > 0), c.Account, c.Folder}, nil
+	var shown []mail.Ref
+	for _, m := range c.Messages {
+		shown = append(shown, m.Ref, m.New)
+	}
+	ids := d.shown(ctx, call, shown...)
+	return c, batchResult{outcome(append(c.Issues, ids.Issues...), len(c.Messages) > 0), c.Account, c.Folder, ids}, nil
 }
 
 // Steps counts the steps on the servers that were tried and that worked, over all messages

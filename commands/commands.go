@@ -65,6 +65,7 @@ type Store interface {
 	Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditRecord, error)
 	VerifyAudit(ctx context.Context) (vault.AuditReport, error)
 	Check(ctx context.Context) error
+	ShownStore
 	Grants
 }
 
@@ -133,6 +134,8 @@ type Deps struct {
 
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+
+	memory shownMemory
 }
 
 // Explanation says how far a command string would get.
@@ -259,14 +262,15 @@ func (d *Deps) defaultAccount(ctx context.Context) (string, error) {
 	}
 	switch len(names) {
 	case 0:
-		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "There is no account yet.",
-			Hint: "The administrator adds one with 'account add'."}
+		return "", errNoAccountYet
 	case 1:
 		return names[0], nil
 	}
 	return "", &discovery.Fault{Code: discovery.ValidationError, Message: "There are several accounts and none of them is the default.",
 		Hint: fmt.Sprintf("Name one with --account: %s.", strings.Join(names, ", "))}
 }
+
+var errNoAccountYet = &discovery.Fault{Code: discovery.ConfigError, Message: "There is no account yet.", Hint: "The administrator adds one with 'account add'."}
 
 // settings are the values in force, by name.
 func (d *Deps) settings(ctx context.Context) (map[string]string, error) {

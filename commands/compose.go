@@ -41,13 +41,12 @@ func (a *composeArgs) Validate() error {
 	}
 	a.parent = nil
 	if a.ReplyTo != "" {
-		ref, err := mail.ParseRef(a.ReplyTo)
+		ref, err := parseID(a.ReplyTo)
 		if err != nil {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message id of --reply-to is malformed: " + err.Error() + ".",
-				Hint: "Copy message_id as 'mail list' shows it."}
+			return malformedID("The message id of --reply-to", err)
 		}
 		a.parent = &ref
-		if a.Account != "" && a.Account != ref.Account {
+		if a.Account != "" && ref.Account != "" && a.Account != ref.Account {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message to be answered belongs to another account than --account.",
 				Hint: "Leave --account out: the id names its account."}
 		}
@@ -71,7 +70,7 @@ func (a *composeArgs) Validate() error {
 }
 
 func (a *composeArgs) onAccount() string {
-	if a.parent != nil {
+	if a.parent != nil && a.parent.Account != "" {
 		return a.parent.Account
 	}
 	return a.Account
@@ -86,11 +85,18 @@ func (a *composeArgs) recipients() []string {
 	return list
 }
 
-// composeIn resolves the account and notes it and the recipients for the audit
-// entry.
+// composeIn resolves the message to be answered and the account, and notes the account
+// and the recipients for the audit entry.
 func (d *Deps) composeIn(ctx context.Context, call *discovery.Call, a *composeArgs) (string, error) {
 	if to := a.recipients(); len(to) > 0 {
 		call.Target = recipientsTarget(to)
+	}
+	if a.parent != nil {
+		refs, err := d.resolve(ctx, call, a.Account, []mail.Ref{*a.parent})
+		if err != nil {
+			return "", err
+		}
+		a.parent = &refs[0]
 	}
 	return d.account(ctx, call, AccountOption{a.onAccount()})
 }

@@ -13,7 +13,7 @@ var forms = map[string]discovery.Form{
 	"line":          {Pattern: linePattern, Words: lineWords},
 	"folder":        {Pattern: linePattern, Words: lineWords, MinLength: 1, MaxLength: 256},
 	"text":          {Pattern: regexp.MustCompile(`^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$`), Words: "must hold no control characters but tabs and line ends"},
-	"message":       {Pattern: regexp.MustCompile(`^(imap|pop3):`), Words: "must be a message id as the lists show it"},
+	"message":       {Pattern: linePattern, Words: "must be a message id as the lists show it"},
 	"wait":          {Pattern: regexp.MustCompile(`^[1-9][0-9]{0,8}(ms|s|m)?$`), Words: "must be a number of seconds, or a time such as 50s, 500ms or 2m"},
 	"secret":        {Pattern: regexp.MustCompile(`^(stdin|env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$`), Words: "must be stdin, env:NAME or file:PATH"},
 	"outbox":        {Pattern: regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`), Words: "must be an outbox_id as 'outbox list' shows it"},

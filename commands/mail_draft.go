@@ -47,6 +47,7 @@ func mailDraft(d *Deps) *discovery.Command {
 		r := &MailDraftResult{Account: name, Folder: saved.Folder, InternetMessageID: saved.MessageID, Subject: saved.Subject, Size: saved.Size}
 		if saved.Ref.UID != 0 {
 			r.ID = saved.Ref.String()
+			d.shown(ctx, call, saved.Ref)
 			r.NextAction = next("See the draft", "mail", "get", r.ID)
 		} else {
 			r.NextAction = next("See the drafts", "mail", "list", "--account", name, "--folder", saved.Folder)

@@ -102,7 +102,8 @@ func mailGet(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailGetResult{Outcome: outcome(m.Issues, true), Account: ref.Account, Message: detailOf(m, args)}
+		ids := d.shown(ctx, call, m.Ref)
+		r := &MailGetResult{Outcome: outcome(append(m.Issues, ids.Issues...), true), Account: ref.Account, Message: detailOf(m, args)}
 		if m.BodyTruncated && args.BodyChars < maxBodyChars {
 			following := *args
 			following.messageArgs, following.BodyChars = messageArgs{ID: m.Ref.String()}, maxBodyChars

@@ -19,8 +19,8 @@ type mailListArgs struct {
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Only messages without the \\Seen flag"`
 	BeforeUID   uint32             `json:"before-uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"Only messages with a smaller UID"`
 	AfterUID    uint32             `json:"after-uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"Only messages with a greater UID"`
-	Before      string             `json:"before,omitempty" acli:"form=message" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Only messages that came before this one, by its message_id"`
-	After       string             `json:"after,omitempty" acli:"form=message" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Only messages that came after this one, by its message_id"`
+	Before      string             `json:"before,omitempty" acli:"form=message" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Only messages that came before this one, by its id"`
+	After       string             `json:"after,omitempty" acli:"form=message" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Only messages that came after this one, by its id"`
 	Since       discovery.Datetime `json:"since,omitempty" jsonschema:"example=2026-02-02" jsonschema_description:"Only messages from then on; a date alone means the start of that day in the zone of 'config timezone'"`
 	Until       discovery.Datetime `json:"until,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Only messages before then; a date alone includes that whole day in the zone of 'config timezone'"`
 	Limit       int                `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
@@ -45,18 +45,18 @@ func (a *mailListArgs) Validate() error {
 		if n.id == "" {
 			continue
 		}
-		r, err := mail.ParseRef(n.id)
+		r, err := parseID(n.id)
 		switch {
 		case err != nil:
-			return fmt.Errorf("the message id of %s is malformed: %w", n.option, err)
-		case a.Account != "" && r.Account != a.Account:
+			return malformedID("The message id of "+n.option, err)
+		case a.Account != "" && r.Account != "" && r.Account != a.Account:
 			return fmt.Errorf("the message id of %s belongs to another account than --account", n.option)
 		case r.Protocol == mail.IMAP && !sameFolder(r.Folder, a.Folder):
 			return fmt.Errorf("the message id of %s belongs to another folder than --folder", n.option)
 		}
 		*n.to = r
 	}
-	if a.Before != "" && a.After != "" && (a.before == a.after || a.before.Account != a.after.Account || a.before.Protocol != a.after.Protocol) {
+	if a.Before != "" && a.After != "" && (a.before == a.after || a.before.Account != "" && a.after.Account != "" && a.before.Account != a.after.Account || a.before.Protocol != a.after.Protocol) {
 		return errors.New("nothing can lie between --before and --after")
 	}
 	return nil
@@ -94,18 +94,24 @@ func mailList(d *Deps) *discovery.Command {
 		Effect:   discovery.Read,
 		Examples: []string{"mail list --limit 20", "mail list --folder INBOX --unread", "mail list --since 2026-02-01 --until 2026-02-07"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailListArgs) (*MailListResult, error) {
+		call.Target = args.Folder
+		anchors, err := d.resolve(ctx, call, args.Account, []mail.Ref{args.before, args.after})
+		if err != nil {
+			return nil, err
+		}
+		args.before, args.after = anchors[0], anchors[1]
 		name, err := d.account(ctx, call, AccountOption{args.onAccount()})
 		if err != nil {
 			return nil, err
 		}
-		call.Target = args.Folder
 		q := mailbox.ListQuery{Folder: args.Folder, New: args.New, Unread: args.Unread, BeforeUID: args.BeforeUID, AfterUID: args.AfterUID, Before: args.before, After: args.after,
 			Since: args.Since.Time, Until: args.until(), Limit: args.Limit, OldestFirst: args.OldestFirst, Full: call.Full}
 		page, err := d.Mailboxes.List(mail.WithProgress(ctx, call.Progress), name, q)
 		if err != nil {
 			return nil, err
 		}
-		r := &MailListResult{Outcome: outcome(page.Issues, true), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
+		ids := d.shown(ctx, call, refsOf(page.Messages)...)
+		r := &MailListResult{Outcome: outcome(append(page.Issues, ids.Issues...), true), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
 			UIDNext: page.UIDNext, pageResult: pageResult{HasMore: page.HasMore, more: args.more(call, name)}}
 		last := page.Next
 		if last == (mail.Ref{}) {

@@ -91,7 +91,8 @@ func mailSearch(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		call.Target = page.Folder
-		r := &MailSearchResult{Outcome: outcome(page.Issues, len(page.Messages) > 0), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
+		ids := d.shown(ctx, call, refsOf(page.Messages)...)
+		r := &MailSearchResult{Outcome: outcome(append(page.Issues, ids.Issues...), len(page.Messages) > 0), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
 			Total: page.Total, Attempted: page.Attempted, Returned: len(page.Messages), Failed: page.Failed, NextCursor: page.NextCursor,
 			HasMore: page.HasMore}
 		r.suggest(call, args, page.Messages)

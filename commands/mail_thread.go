@@ -50,7 +50,12 @@ func mailThread(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailThreadResult{Outcome: outcome(t.Issues, len(t.Messages) > 0), Account: ref.Account, Folder: t.Folder, UIDValidity: t.UIDValidity,
+		list := make([]mail.Ref, len(t.Messages))
+		for i := range t.Messages {
+			list[i] = t.Messages[i].Ref
+		}
+		ids := d.shown(ctx, call, list...)
+		r := &MailThreadResult{Outcome: outcome(append(t.Issues, ids.Issues...), len(t.Messages) > 0), Account: ref.Account, Folder: t.Folder, UIDValidity: t.UIDValidity,
 			Subject: t.Subject, Messages: []ThreadEntry{}, Truncated: t.Truncated}
 		if n := len(t.Messages); t.Truncated && args.Limit < maxThread {
 			following := *args

@@ -61,7 +61,8 @@ func mailWatch(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailWatchResult{Outcome: outcome(page.Issues, true), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
+		ids := d.shown(ctx, call, refsOf(page.Messages)...)
+		r := &MailWatchResult{Outcome: outcome(append(page.Issues, ids.Issues...), true), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
 			pageResult: pageResult{HasMore: page.HasMore}}
 		r.more = args.more(call, name, r)
 		r.NextAction = r.more(mail.Ref{UID: page.After})

@@ -15,7 +15,7 @@ import (
 
 // messageArgs name one message, by id or by folder and UID, and its account.
 type messageArgs struct {
-	ID     string `json:"id,omitempty" acli:"positional" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id as a list gave it; or use --folder and --uid"`
+	ID     string `json:"id,omitempty" acli:"positional" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id as a list shows it, such as 50 or Sent/5; or use --folder and --uid"`
 	Folder string `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder, with --uid in place of an id; INBOX if left out"`
 	UID    uint32 `json:"uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UID, with --folder in place of an id"`
 	AccountOption
@@ -49,7 +49,7 @@ func (d *Deps) message(ctx context.Context, call *discovery.Call, a *messageArgs
 // messagesArgs name messages of one folder, by ids or by folder and UIDs, and their
 // account.
 type messagesArgs struct {
-	IDs    []string `json:"id,omitempty" acli:"positional" jsonschema:"maxItems=100,minLength=1,maxLength=600" jsonschema_description:"Message ids as a list gave them, all of one folder; or use --folder and --uid"`
+	IDs    []string `json:"id,omitempty" acli:"positional" jsonschema:"maxItems=100,minLength=1,maxLength=600" jsonschema_description:"Message ids as a list shows them, such as 50 or Sent/5, all of one folder; or use --folder and --uid"`
 	Folder string   `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder, with --uid in place of ids; INBOX if left out"`
 	UIDs   []uint32 `json:"uid,omitempty" jsonschema:"maxItems=100,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
 	AccountOption
@@ -69,24 +69,44 @@ func (a *messagesArgs) Validate() error {
 	}
 	a.refs = make([]mail.Ref, len(a.IDs))
 	for i, id := range a.IDs {
-		ref, err := mail.ParseRef(id)
+		ref, err := parseID(id)
 		if err != nil {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message id is malformed: " + err.Error() + ".",
-				Hint: "Copy message_id as 'mail list' shows it."}
+			return malformedID("The message id", err)
 		}
 		a.refs[i] = ref
-		if first := a.refs[0]; ref.Account != first.Account || ref.Protocol != first.Protocol || !sameFolder(ref.Folder, first.Folder) {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: "The messages are not all of one account and one folder.",
-				Hint: "Use one command for each folder."}
+		if first := a.refs[0]; ref.Account != "" && first.Account != "" && ref.Account != first.Account || ref.Protocol != first.Protocol || !sameFolder(ref.Folder, first.Folder) {
+			return errSeveralFolders
 		}
 	}
 	return nil
 }
 
-// onAccount is the account that ids name, else that of the option.
+var errSeveralFolders = &discovery.Fault{Code: discovery.ValidationError, Message: "The messages are not all of one account and one folder.",
+	Hint: "Use one command for each folder."}
+
+// parseID reads a message id in its long or its short form. A short one has the UIDVALIDITY
+// 0, and no account unless it names one: see resolve.
+func parseID(id string) (mail.Ref, error) {
+	if strings.HasPrefix(id, "imap:") || strings.HasPrefix(id, "pop3:") {
+		if ref, err := mail.ParseRef(id); err == nil || strings.Count(id, ":") > 1 {
+			return ref, err
+		}
+	}
+	return mail.ParseShortRef(id)
+}
+
+// malformedID is the fault of an argument that is no message id.
+func malformedID(what string, err error) *discovery.Fault {
+	return &discovery.Fault{Code: discovery.ValidationError, Message: what + " is malformed: " + err.Error() + ".",
+		Hint: "Copy the id as 'mail list' shows it: 50 is a message of INBOX, Sent/5 one of the folder Sent."}
+}
+
+// onAccount is the account that the ids name, else that of the option.
 func (a *messagesArgs) onAccount() string {
-	if len(a.refs) > 0 {
-		return a.refs[0].Account
+	for _, r := range a.refs {
+		if r.Account != "" {
+			return r.Account
+		}
 	}
 	return a.Account
 }
@@ -109,17 +129,28 @@ func (d *Deps) messages(ctx context.Context, call *discovery.Call, a *messagesAr
 		for _, u := range a.UIDs {
 			refs = append(refs, mail.Ref{Protocol: mail.IMAP, Account: name, Folder: cmp.Or(a.Folder, "INBOX"), UID: u})
 		}
-	} else if a.Account != "" && a.Account != refs[0].Account {
-		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message id belongs to another account than --account.",
-			Hint: "Leave --account out: the id names its account."}
+	} else {
+		call.Account, call.Target = a.onAccount(), targetOf(refs)
+		var err error
+		if refs, err = d.resolve(ctx, call, a.Account, refs); err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(refs, func(r mail.Ref) bool { return r.Account != refs[0].Account }) {
+			return nil, errSeveralFolders
+		}
 	}
 	call.Account, call.Target = refs[0].Account, targetOf(refs)
 	return refs, nil
 }
 
-// targetOf names messages in the audit entry.
+// targetOf names messages of one folder in the audit entry: by the long id of the first, and
+// the UIDs of the others behind a comma. Where the command names a folder and UIDs there is
+// no UIDVALIDITY.
 func targetOf(refs []mail.Ref) string {
-	var names []string
+	target, names := refs[0].String(), []string{}
+	if refs[0].Protocol == mail.IMAP && refs[0].UIDValidity == 0 {
+		target = fmt.Sprintf("%s UID %d", refs[0].Folder, refs[0].UID)
+	}
 	for _, r := range refs {
 		name := strconv.FormatUint(uint64(r.UID), 10)
 		if r.Protocol == mail.POP3 {
@@ -129,10 +160,7 @@ func targetOf(refs []mail.Ref) string {
 			names = append(names, name)
 		}
 	}
-	if refs[0].Protocol == mail.POP3 {
-		return "UIDL " + strings.Join(names, ",")
-	}
-	return fmt.Sprintf("%s UID %s", refs[0].Folder, strings.Join(names, ","))
+	return strings.Join(append([]string{target}, names[1:]...), ",")
 }
 
 // people are addresses as a person writes them.

@@ -21,6 +21,7 @@ var unscoped = map[string]string{
 	"Check":        "it says nothing of an account",
 	"RefreshToken": "the credential of an account that was found in scope before",
 	"View":         "the agent mailbox, where the identity is the scope", "Update": "the agent mailbox, where the identity is the scope",
+	"Shown": "it is of the principal itself", "UpdateShown": "it is of the principal itself",
 	"Key": "it names no account", "Changes": "it names no account", "Now": "it names no account",
 }
 

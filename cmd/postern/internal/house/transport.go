@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
@@ -125,6 +126,9 @@ type transportStore struct {
 	Served  mail.Account // as it was at the start
 	vaulted bool
 	helper  bool // the helper is not the vault's
+
+	mu    sync.Mutex
+	shown vault.Shown // where nothing is vaulted
 }
 
 // Accounts implements mail.Directory.
@@ -171,6 +175,26 @@ func sameLogin(a, b *mail.Account) bool {
 // Secret implements mail.Directory: there is none.
 func (s *transportStore) Secret(context.Context, string) (mail.Secret, error) {
 	return mail.Secret{}, vault.ErrNoSecret
+}
+
+// Shown implements commands.ShownStore. Where there is no vault it remembers for as long as
+// the process lasts.
+func (s *transportStore) Shown(ctx context.Context, principal string) (vault.Shown, error) {
+	if s.vaulted {
+		return s.store.Shown(ctx, principal)
+	}
+	return vault.Shown{}, nil // whatever was shown, this process showed itself
+}
+
+// UpdateShown implements commands.ShownStore.
+func (s *transportStore) UpdateShown(ctx context.Context, principal string, change func(*vault.Shown)) error {
+	if s.vaulted {
+		return s.store.UpdateShown(ctx, principal, change)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.shown)
+	return nil
 }
 
 // AllSettings implements commands.Store. The account is the default one here.

@@ -1,0 +1,344 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/vault"
+)
+
+// A short id has no UIDVALIDITY: it means the message that the folder had under that UID
+// when it was last shown to the same principal. What is here keeps it from ever reaching
+// another message. A short id of which that is not certain is refused; and an answer that
+// cannot note what it shows, or shows a folder that became another one within the last
+// day, has long ids.
+//
+// What this process showed is in memory, so that nothing is read or written while nothing
+// changes; the vault has it for other processes and for later.
+
+const (
+	// shownMistrust is how long short ids of a folder are not trusted after it was shown with
+	// another UIDVALIDITY than before: somebody may still use those from before.
+	shownMistrust = 24 * time.Hour
+	// shownRenewed is how much later a folder may have been shown than its record says.
+	shownRenewed = 24 * time.Hour
+	// maxShownFolders bounds a record. The folder that was not shown for the longest time
+	// goes, but none that was shown within shownMistrust.
+	maxShownFolders = 1000
+)
+
+// ShownStore keeps for each principal what its short ids mean. It is safe for concurrent
+// use, by other processes too; *vault.Vault implements it.
+type ShownStore interface {
+	Shown(ctx context.Context, principal string) (vault.Shown, error)
+	UpdateShown(ctx context.Context, principal string, change func(*vault.Shown)) error
+}
+
+// shownMemory is what this process knows of each principal.
+type shownMemory struct {
+	mu sync.Mutex
+	to map[string]*shownTo
+}
+
+// shownTo is what one principal was shown.
+type shownTo struct {
+	mu     sync.Mutex // held while the store is asked, too
+	read   bool       // stored was read
+	stored vault.Shown
+	own    vault.Shown // what this process showed; it stands against stored
+}
+
+// shownTo is what a principal was shown. The caller locks it.
+func (d *Deps) shownTo(principal string) *shownTo {
+	m := &d.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.to[principal]
+	if t == nil {
+		t = &shownTo{own: vault.Shown{Folders: map[string]vault.ShownFolder{}}}
+		if m.to == nil {
+			m.to = map[string]*shownTo{}
+		}
+		m.to[principal] = t
+	}
+	return t
+}
+
+// load reads what other processes have shown, unless that was read before.
+func (t *shownTo) load(ctx context.Context, store ShownStore, principal string, again bool) (err error) {
+	if t.read && !again {
+		return nil
+	}
+	t.stored, err = store.Shown(ctx, principal)
+	t.read = err == nil
+	return err
+}
+
+func (t *shownTo) folder(key string) (vault.ShownFolder, bool) {
+	f, ok := t.own.Folders[key]
+	if !ok {
+		f, ok = t.stored.Folders[key]
+	}
+	return f, ok
+}
+
+func (t *shownTo) sole() (string, time.Time) {
+	if t.own.Sole != "" {
+		return t.own.Sole, t.own.SoleChanged
+	}
+	return t.stored.Sole, t.stored.SoleChanged
+}
+
+func shownKey(r mail.Ref) string { return r.Account + ":" + r.Folder }
+
+// mailboxOf names the mailbox that an account leads to: edited to another server or user
+// it leads to another one.
+func mailboxOf(a *mail.Account) string {
+	return string(a.Protocol) + " " + a.Incoming().Address() + " " + a.Username
+}
+
+// recent reports whether what was shown before an instant may still be in use. The zero
+// instant is never.
+func recent(at, now time.Time) bool { return !at.IsZero() && now.Sub(at) < shownMistrust }
+
+// sameUIDs reports whether the UIDs of both mean the same messages.
+func sameUIDs(a, b vault.ShownFolder) bool {
+	return a.Mailbox == b.Mailbox && a.UIDValidity == b.UIDValidity
+}
+
+// idWriter writes the ids of an answer.
+type idWriter struct {
+	account bool              // short ids name their account
+	short   map[string]uint32 // UIDVALIDITY of the folders that have short ids, by shownKey
+	Issues  []mail.Issue      // tell of folders whose ids from before are void
+}
+
+// of is the id of a message in a compact answer.
+func (w *idWriter) of(r mail.Ref) string {
+	if v, ok := w.short[shownKey(r)]; ok && v == r.UIDValidity {
+		return r.Short(w.account)
+	}
+	return r.String()
+}
+
+// showing is a folder about to be shown.
+type showing struct {
+	key, account, folder string
+	vault.ShownFolder
+}
+
+// shown notes that the caller is about to be shown these messages, of any folders and
+// accounts, and returns what writes their ids. A command whose answer has ids or UIDs
+// calls it once, for full answers too. Nothing fails because of it.
+func (d *Deps) shown(ctx context.Context, call *discovery.Call, refs ...mail.Ref) *idWriter {
+	w := &idWriter{short: map[string]uint32{}}
+	accounts, err := d.Store.Accounts(ctx)
+	if err != nil {
+		return w
+	}
+	now := d.now().UTC().Truncate(time.Second)
+	var list []showing
+	for _, r := range refs {
+		i := slices.IndexFunc(accounts, func(a mail.Account) bool { return a.Name == r.Account })
+		if r.Protocol != mail.IMAP || r.UIDValidity == 0 || i < 0 {
+			continue
+		}
+		s := showing{shownKey(r), r.Account, r.Folder, vault.ShownFolder{Mailbox: mailboxOf(&accounts[i]), UIDValidity: r.UIDValidity, Time: now}}
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	if len(list) == 0 {
+		return w
+	}
+	sole := ""
+	if len(accounts) == 1 {
+		sole = accounts[0].Name
+	}
+	t := d.shownTo(call.Principal)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.load(ctx, d.Store, call.Principal, false) != nil || t.note(ctx, d.Store, call.Principal, list, sole, now) != nil {
+		return w
+	}
+	_, changed := t.sole()
+	w.account = sole == "" || recent(changed, now)
+	for _, s := range list {
+		switch f, ok := t.own.Folders[s.key]; {
+		case !ok:
+		case recent(f.Changed, now):
+			w.Issues = append(w.Issues, mail.Issue{Kind: mail.KindConflict, Stage: "examine",
+				Message: fmt.Sprintf("Since %s the folder %s of %s is another one than before: ids shown earlier are void.", minute(f.Changed), s.folder, s.account)})
+		default:
+			w.short[s.key] = s.UIDValidity
+		}
+	}
+	return w
+}
+
+func minute(t time.Time) string { return t.UTC().Format("2006-01-02T15:04Z") }
+
+// note remembers what is about to be shown, in the store unless that knows it already.
+// sole is the account that ids need not name.
+func (t *shownTo) note(ctx context.Context, store ShownStore, principal string, list []showing, sole string, now time.Time) error {
+	known, _ := t.sole()
+	current := sole == "" || sole == known
+	for _, s := range list {
+		f, ok := t.folder(s.key)
+		current = current && ok && sameUIDs(f, s.ShownFolder) && now.Sub(f.Time) < shownRenewed
+	}
+	if !current {
+		err := store.UpdateShown(ctx, principal, func(record *vault.Shown) {
+			for _, s := range list {
+				t.put(record, s, now)
+			}
+			if sole != "" {
+				if other := func(name string) bool { return name != "" && name != sole }; other(record.Sole) || other(t.own.Sole) {
+					record.SoleChanged = now
+				}
+				record.Sole = sole
+			}
+			t.stored = *record
+		})
+		if t.read = err == nil; err != nil {
+			return err
+		}
+		maps.DeleteFunc(t.own.Folders, func(key string, _ vault.ShownFolder) bool { _, kept := t.stored.Folders[key]; return !kept })
+		for _, s := range list {
+			delete(t.own.Folders, s.key)
+		}
+		t.own.Sole = ""
+	}
+	for _, s := range list {
+		if f, ok := t.folder(s.key); ok {
+			t.own.Folders[s.key] = f
+		}
+	}
+	if sole != "" {
+		t.own.Sole, t.own.SoleChanged = t.sole()
+	}
+	return nil
+}
+
+// put writes a folder that is shown into a record, unless the record is full.
+func (t *shownTo) put(record *vault.Shown, s showing, now time.Time) {
+	old, known := record.Folders[s.key]
+	own, shown := t.own.Folders[s.key]
+	if s.Changed = old.Changed; known && !sameUIDs(old, s.ShownFolder) || shown && !sameUIDs(own, s.ShownFolder) {
+		s.Changed = now
+	}
+	if !known && len(record.Folders) >= maxShownFolders {
+		oldest := slices.MinFunc(slices.Collect(maps.Keys(record.Folders)), func(a, b string) int { return record.Folders[a].Time.Compare(record.Folders[b].Time) })
+		if now.Sub(record.Folders[oldest].Time) < shownRenewed+shownMistrust {
+			return
+		}
+		delete(record.Folders, oldest)
+	}
+	if record.Folders == nil {
+		record.Folders = map[string]vault.ShownFolder{}
+	}
+	record.Folders[s.key] = s.ShownFolder
+}
+
+// resolve makes whole references of those that parseID read from short ids. It leaves long
+// ones as they are, and zero ones. account is that of --account. A command resolves all its
+// ids before it asks a server for anything, so that one that is refused stops all of it.
+func (d *Deps) resolve(ctx context.Context, call *discovery.Call, account string, refs []mail.Ref) ([]mail.Ref, error) {
+	refs = slices.Clone(refs)
+	for i, r := range refs {
+		if account != "" && r.Account != "" && r.Account != account {
+			return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message id belongs to another account than --account.",
+				Hint: "Leave --account out: the id names its account."}
+		}
+		if r.Protocol != mail.IMAP || refs[i].UIDValidity != 0 {
+			continue
+		}
+		if err := d.resolveOne(ctx, call, account, &refs[i]); err != nil {
+			return nil, err
+		}
+	}
+	return refs, nil
+}
+
+func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account string, r *mail.Ref) error {
+	short, bare := *r, false
+	if r.Account == "" && account == "" {
+		accounts, err := d.Store.Accounts(ctx)
+		switch {
+		case err != nil:
+			return err
+		case len(accounts) > 1:
+			named := short
+			named.Account = accounts[0].Name
+			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There are several accounts, and %s does not say whose message it is.", short.Short(false)),
+				Hint:     fmt.Sprintf("Write the account before it, such as %s, as the lists show it; or name it with --account.", named.Short(true)),
+				Examples: []string{discovery.JoinCommand([]string{"mail", "get", named.Short(true)})}}
+		case len(accounts) == 1:
+			account, bare = accounts[0].Name, true
+		default:
+			return errNoAccountYet
+		}
+	}
+	r.Account = cmp.Or(r.Account, account)
+	call.Account = r.Account
+	a, err := d.Store.Account(ctx, r.Account)
+	if err != nil {
+		return err
+	}
+	t, now := d.shownTo(call.Principal), d.now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var refusal *discovery.Fault
+	for _, again := range []bool{false, true} { // another process may have shown it since
+		fresh := again || !t.read
+		if err := t.load(ctx, d.Store, call.Principal, again); err != nil {
+			return err
+		}
+		if r.UIDValidity, refusal = t.uidValidity(r, mailboxOf(&a), bare, now); refusal == nil || fresh {
+			break
+		}
+	}
+	if refusal != nil {
+		return refusal
+	}
+	return nil
+}
+
+// uidValidity is the UIDVALIDITY that a short id means, or why it means none.
+func (t *shownTo) uidValidity(r *mail.Ref, mailbox string, bare bool, now time.Time) (uint32, *discovery.Fault) {
+	sole, soleChanged := t.sole()
+	f, ok := t.folder(shownKey(*r))
+	switch {
+	case !ok || f.Mailbox != mailbox || bare && sole != r.Account:
+		return 0, staleID(r, fmt.Sprintf("Which message %s is cannot be told: its folder was not listed here yet.", r.Short(!bare)))
+	case bare && recent(soleChanged, now):
+		return 0, staleID(r, fmt.Sprintf("Until %s an id without an account could be one of another account, which was the only one before.", minute(soleChanged.Add(shownMistrust))))
+	case recent(f.Changed, now):
+		return 0, staleID(r, fmt.Sprintf("Since %s the folder of %s is another one than before, and ids shown earlier are void. Short ids of it are not taken until %s.",
+			minute(f.Changed), r.Short(!bare), minute(f.Changed.Add(shownMistrust))))
+	}
+	return f.UIDValidity, nil
+}
+
+// staleID refuses a short id.
+func staleID(r *mail.Ref, message string) *discovery.Fault {
+	list := next("", "mail", "list", "--account", r.Account, "--folder", r.Folder).Arguments.Command
+	return &discovery.Fault{Code: discovery.Conflict, Message: message, Hint: fmt.Sprintf("Run '%s' and copy the id it shows.", list), Examples: []string{list}}
+}
+
+// refsOf are the messages of a page.
+func refsOf(list []mailbox.Summary) []mail.Ref {
+	refs := make([]mail.Ref, len(list))
+	for i := range list {
+		refs[i] = list[i].Ref
+	}
+	return refs
+}
