@@ -22,7 +22,9 @@ import (
 // day, has long ids.
 //
 // What this process showed is in memory, so that nothing is read or written while nothing
-// changes; the vault has it for other processes and for later.
+// changes; the vault has it for other processes and later ones. A process believes itself
+// first: if another one has seen a newer folder since, the server refuses the old
+// UIDVALIDITY.
 
 const (
 	// shownMistrust is how long short ids of a folder are not trusted after it was shown with
@@ -39,21 +41,23 @@ const (
 // use, by other processes too; *vault.Vault implements it.
 type ShownStore interface {
 	Shown(ctx context.Context, principal string) (vault.Shown, error)
-	UpdateShown(ctx context.Context, principal string, change func(*vault.Shown)) error
+	UpdateShown(ctx context.Context, principal string, change func(*vault.Shown) (changed bool)) error
 }
 
-// shownMemory is what this process knows of each principal.
+// shownMemory is what this process showed to each principal.
 type shownMemory struct {
 	mu sync.Mutex
 	to map[string]*shownTo
 }
 
-// shownTo is what one principal was shown.
+// shownTo is what this process showed to one principal, as the store has it too.
 type shownTo struct {
-	mu     sync.Mutex // held while the store is asked, too
-	read   bool       // stored was read
-	stored vault.Shown
-	own    vault.Shown // what this process showed; it stands against stored
+	mu sync.Mutex // held while the store is asked, too
+	vault.Shown
+
+	// uids are the folders whose messages were shown in full answers, such as those of a
+	// person's screen: what is typed then is a UID of the folder as it is now.
+	uids map[string]vault.ShownFolder
 }
 
 // shownTo is what a principal was shown. The caller locks it.
@@ -63,38 +67,13 @@ func (d *Deps) shownTo(principal string) *shownTo {
 	defer m.mu.Unlock()
 	t := m.to[principal]
 	if t == nil {
-		t = &shownTo{own: vault.Shown{Folders: map[string]vault.ShownFolder{}}}
+		t = &shownTo{Shown: vault.Shown{Folders: map[string]vault.ShownFolder{}}, uids: map[string]vault.ShownFolder{}}
 		if m.to == nil {
 			m.to = map[string]*shownTo{}
 		}
 		m.to[principal] = t
 	}
 	return t
-}
-
-// load reads what other processes have shown, unless that was read before.
-func (t *shownTo) load(ctx context.Context, store ShownStore, principal string, again bool) (err error) {
-	if t.read && !again {
-		return nil
-	}
-	t.stored, err = store.Shown(ctx, principal)
-	t.read = err == nil
-	return err
-}
-
-func (t *shownTo) folder(key string) (vault.ShownFolder, bool) {
-	f, ok := t.own.Folders[key]
-	if !ok {
-		f, ok = t.stored.Folders[key]
-	}
-	return f, ok
-}
-
-func (t *shownTo) sole() (string, time.Time) {
-	if t.own.Sole != "" {
-		return t.own.Sole, t.own.SoleChanged
-	}
-	return t.stored.Sole, t.stored.SoleChanged
 }
 
 func shownKey(r mail.Ref) string { return r.Account + ":" + r.Folder }
@@ -166,17 +145,26 @@ func (d *Deps) shown(ctx context.Context, call *discovery.Call, refs ...mail.Ref
 	t := d.shownTo(call.Principal)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.load(ctx, d.Store, call.Principal, false) != nil || t.note(ctx, d.Store, call.Principal, list, sole, now) != nil {
-		return w
+	if !t.knows(list, sole, now) {
+		if err := d.Store.UpdateShown(ctx, call.Principal, func(record *vault.Shown) bool { return t.note(record, list, sole, now) }); err != nil {
+			for _, s := range list { // the store may know it, or not
+				delete(t.Folders, s.key)
+			}
+			t.Sole = ""
+			return w
+		}
 	}
-	_, changed := t.sole()
-	w.account = sole == "" || recent(changed, now)
+	w.account = sole == "" || recent(t.SoleChanged, now)
 	for _, s := range list {
-		switch f, ok := t.own.Folders[s.key]; {
+		f, ok := t.Folders[s.key]
+		if ok && call.Full {
+			t.uids[s.key] = f
+		}
+		switch {
 		case !ok:
 		case recent(f.Changed, now):
 			w.Issues = append(w.Issues, mail.Issue{Kind: mail.KindConflict, Stage: "examine",
-				Message: fmt.Sprintf("Since %s the folder %s of %s is another one than before: ids shown earlier are void.", minute(f.Changed), s.folder, s.account)})
+				Message: fmt.Sprintf("Since %sZ the folder %s of %s is another one than before: ids shown earlier are void.", minute(f.Changed), s.folder, s.account)})
 		default:
 			w.short[s.key] = s.UIDValidity
 		}
@@ -184,61 +172,63 @@ func (d *Deps) shown(ctx context.Context, call *discovery.Call, refs ...mail.Ref
 	return w
 }
 
-func minute(t time.Time) string { return t.UTC().Format("2006-01-02T15:04Z") }
+// knows reports whether this process has shown all of it before, not long ago. sole is the
+// account that ids need not name; empty where they have to.
+func (t *shownTo) knows(list []showing, sole string, now time.Time) bool {
+	for _, s := range list {
+		if f, ok := t.Folders[s.key]; !ok || !sameUIDs(f, s.ShownFolder) || now.Sub(f.Time) >= shownRenewed {
+			return false
+		}
+	}
+	return sole == "" || sole == t.Sole
+}
 
-// note remembers what is about to be shown, in the store unless that knows it already.
-// sole is the account that ids need not name.
-func (t *shownTo) note(ctx context.Context, store ShownStore, principal string, list []showing, sole string, now time.Time) error {
-	known, _ := t.sole()
-	current := sole == "" || sole == known
+// note puts what is about to be shown into the record of the store and into memory. It
+// reports whether it changed the record.
+func (t *shownTo) note(record *vault.Shown, list []showing, sole string, now time.Time) (changed bool) {
 	for _, s := range list {
-		f, ok := t.folder(s.key)
-		current = current && ok && sameUIDs(f, s.ShownFolder) && now.Sub(f.Time) < shownRenewed
+		changed = t.put(record, s, now) || changed
 	}
-	if !current {
-		err := store.UpdateShown(ctx, principal, func(record *vault.Shown) {
-			for _, s := range list {
-				t.put(record, s, now)
-			}
-			if sole != "" {
-				if other := func(name string) bool { return name != "" && name != sole }; other(record.Sole) || other(t.own.Sole) {
-					record.SoleChanged = now
-				}
-				record.Sole = sole
-			}
-			t.stored = *record
-		})
-		if t.read = err == nil; err != nil {
-			return err
+	if sole != "" && (record.Sole != sole || t.Sole != sole && t.Sole != "") {
+		if record.Sole != "" || t.Sole != "" {
+			record.SoleChanged = now
 		}
-		maps.DeleteFunc(t.own.Folders, func(key string, _ vault.ShownFolder) bool { _, kept := t.stored.Folders[key]; return !kept })
-		for _, s := range list {
-			delete(t.own.Folders, s.key)
+		record.Sole, changed = sole, true
+	}
+	for key := range t.Folders {
+		if _, kept := record.Folders[key]; !kept {
+			delete(t.Folders, key)
+			delete(t.uids, key)
 		}
-		t.own.Sole = ""
 	}
 	for _, s := range list {
-		if f, ok := t.folder(s.key); ok {
-			t.own.Folders[s.key] = f
+		if f, ok := record.Folders[s.key]; ok {
+			t.Folders[s.key] = f
 		}
 	}
 	if sole != "" {
-		t.own.Sole, t.own.SoleChanged = t.sole()
+		t.Sole, t.SoleChanged = record.Sole, record.SoleChanged
 	}
-	return nil
+	return changed
 }
 
-// put writes a folder that is shown into a record, unless the record is full.
-func (t *shownTo) put(record *vault.Shown, s showing, now time.Time) {
+// put writes a folder that is shown into a record, unless that is full, and reports whether
+// it did.
+func (t *shownTo) put(record *vault.Shown, s showing, now time.Time) bool {
 	old, known := record.Folders[s.key]
-	own, shown := t.own.Folders[s.key]
-	if s.Changed = old.Changed; known && !sameUIDs(old, s.ShownFolder) || shown && !sameUIDs(own, s.ShownFolder) {
-		s.Changed = now
+	own, shown := t.Folders[s.key]
+	if s.Changed = old.Changed; own.Changed.After(s.Changed) {
+		s.Changed = own.Changed
 	}
-	if !known && len(record.Folders) >= maxShownFolders {
+	switch {
+	case known && !sameUIDs(old, s.ShownFolder), shown && !sameUIDs(own, s.ShownFolder):
+		s.Changed = now
+	case known && now.Sub(old.Time) < shownRenewed:
+		return false
+	case !known && len(record.Folders) >= maxShownFolders:
 		oldest := slices.MinFunc(slices.Collect(maps.Keys(record.Folders)), func(a, b string) int { return record.Folders[a].Time.Compare(record.Folders[b].Time) })
 		if now.Sub(record.Folders[oldest].Time) < shownRenewed+shownMistrust {
-			return
+			return false
 		}
 		delete(record.Folders, oldest)
 	}
@@ -246,6 +236,7 @@ func (t *shownTo) put(record *vault.Shown, s showing, now time.Time) {
 		record.Folders = map[string]vault.ShownFolder{}
 	}
 	record.Folders[s.key] = s.ShownFolder
+	return true
 }
 
 // resolve makes whole references of those that parseID read from short ids. It leaves long
@@ -293,39 +284,34 @@ func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account str
 	if err != nil {
 		return err
 	}
-	t, now := d.shownTo(call.Principal), d.now()
+	t := d.shownTo(call.Principal)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var refusal *discovery.Fault
-	for _, again := range []bool{false, true} { // another process may have shown it since
-		fresh := again || !t.read
-		if err := t.load(ctx, d.Store, call.Principal, again); err != nil {
+	f, known := t.Folders[shownKey(*r)]
+	sole, soleChanged := t.Sole, t.SoleChanged
+	if !known || bare && sole == "" { // another process may have shown it
+		s, err := d.Store.Shown(ctx, call.Principal)
+		if err != nil {
 			return err
 		}
-		if r.UIDValidity, refusal = t.uidValidity(r, mailboxOf(&a), bare, now); refusal == nil || fresh {
-			break
+		if !known {
+			f, known = s.Folders[shownKey(*r)]
+		}
+		if sole == "" {
+			sole, soleChanged = s.Sole, s.SoleChanged
 		}
 	}
-	if refusal != nil {
-		return refusal
-	}
-	return nil
-}
-
-// uidValidity is the UIDVALIDITY that a short id means, or why it means none.
-func (t *shownTo) uidValidity(r *mail.Ref, mailbox string, bare bool, now time.Time) (uint32, *discovery.Fault) {
-	sole, soleChanged := t.sole()
-	f, ok := t.folder(shownKey(*r))
-	switch {
-	case !ok || f.Mailbox != mailbox || bare && sole != r.Account:
-		return 0, staleID(r, fmt.Sprintf("Which message %s is cannot be told: its folder was not listed here yet.", r.Short(!bare)))
+	switch now := d.now(); {
+	case !known || f.Mailbox != mailboxOf(&a) || bare && sole != r.Account:
+		return staleID(r, fmt.Sprintf("Which message %s is cannot be told: its folder was not listed here yet.", r.Short(!bare)))
 	case bare && recent(soleChanged, now):
-		return 0, staleID(r, fmt.Sprintf("Until %s an id without an account could be one of another account, which was the only one before.", minute(soleChanged.Add(shownMistrust))))
-	case recent(f.Changed, now):
-		return 0, staleID(r, fmt.Sprintf("Since %s the folder of %s is another one than before, and ids shown earlier are void. Short ids of it are not taken until %s.",
+		return staleID(r, fmt.Sprintf("Until %sZ an id without an account could be one of another account, which was the only one before.", minute(soleChanged.Add(shownMistrust))))
+	case recent(f.Changed, now) && t.uids[shownKey(*r)] != f:
+		return staleID(r, fmt.Sprintf("Since %sZ the folder of %s is another one than before, and ids shown earlier are void. Short ids of it are not taken until %sZ.",
 			minute(f.Changed), r.Short(!bare), minute(f.Changed.Add(shownMistrust))))
 	}
-	return f.UIDValidity, nil
+	r.UIDValidity = f.UIDValidity
+	return nil
 }
 
 // staleID refuses a short id.

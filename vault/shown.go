@@ -3,6 +3,7 @@ package vault
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,21 +44,28 @@ func (v *Vault) Shown(ctx context.Context, principal string) (s Shown, err error
 	return s, err
 }
 
-// UpdateShown lends what was shown to a principal and keeps what change leaves in it, in
-// one transaction. change must be short and must not call the Vault.
-func (v *Vault) UpdateShown(ctx context.Context, principal string, change func(*Shown)) error {
-	return v.Update(ctx, func(tx kv.Tx) error {
+// UpdateShown lends what was shown to a principal, and where change reports that it changed
+// something keeps what it leaves, in one transaction. change must be short and must not
+// call the Vault.
+func (v *Vault) UpdateShown(ctx context.Context, principal string, change func(*Shown) (changed bool)) error {
+	err := v.Update(ctx, func(tx kv.Tx) error {
 		s, err := readShown(tx, principal)
 		if err != nil {
 			return err
 		}
-		change(&s)
+		if !change(&s) {
+			return errNothing
+		}
 		record, err := json.Marshal(s)
 		if err != nil {
 			return err
 		}
 		return tx.Put(shownBucket, shownKey(principal), record)
 	})
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	return err
 }
 
 func readShown(tx kv.Tx, principal string) (s Shown, err error) {

@@ -128,7 +128,7 @@ type transportStore struct {
 	helper  bool // the helper is not the vault's
 
 	mu    sync.Mutex
-	shown vault.Shown // where nothing is vaulted
+	shown vault.Shown // where nothing is vaulted, for as long as the process lasts
 }
 
 // Accounts implements mail.Directory.
@@ -177,24 +177,24 @@ func (s *transportStore) Secret(context.Context, string) (mail.Secret, error) {
 	return mail.Secret{}, vault.ErrNoSecret
 }
 
-// Shown implements commands.ShownStore. Where there is no vault it remembers for as long as
-// the process lasts.
+// Shown implements commands.ShownStore. Without a vault it knows of nothing: the process
+// remembers what it showed, and there is no other.
 func (s *transportStore) Shown(ctx context.Context, principal string) (vault.Shown, error) {
-	if s.vaulted {
-		return s.store.Shown(ctx, principal)
+	if !s.vaulted {
+		return vault.Shown{}, nil
 	}
-	return vault.Shown{}, nil // whatever was shown, this process showed itself
+	return s.store.Shown(ctx, principal)
 }
 
 // UpdateShown implements commands.ShownStore.
-func (s *transportStore) UpdateShown(ctx context.Context, principal string, change func(*vault.Shown)) error {
-	if s.vaulted {
-		return s.store.UpdateShown(ctx, principal, change)
+func (s *transportStore) UpdateShown(ctx context.Context, principal string, change func(*vault.Shown) bool) error {
+	if !s.vaulted {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		change(&s.shown)
+		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change(&s.shown)
-	return nil
+	return s.store.UpdateShown(ctx, principal, change)
 }
 
 // AllSettings implements commands.Store. The account is the default one here.
