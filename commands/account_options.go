@@ -113,7 +113,7 @@ func protect(e *mail.Endpoint, service string, port uint16, security mail.Securi
 
 // accountNameArgs name the account a command is about.
 type accountNameArgs struct {
-	Name string `json:"name" acli:"form=name,positional" jsonschema_description:"Account name"`
+	Name string `json:"name" acli:"form=account,positional" jsonschema_description:"Account name"`
 }
 
 // AccountDetail is an account without any secret.

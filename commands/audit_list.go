@@ -9,7 +9,7 @@ import (
 )
 
 type auditListArgs struct {
-	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only entries of this account; all of them if left out"`
+	Account string `json:"account,omitempty" acli:"form=account" jsonschema_description:"Only entries of this account; all of them if left out"`
 	Limit   int    `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
 	Before  uint64 `json:"before-seq,omitempty" jsonschema:"minimum=1,maximum=9007199254740991" jsonschema_description:"Only entries with a smaller number"`
 }
@@ -38,6 +38,7 @@ type AuditShown struct {
 	Reason     string `json:"reason,omitempty"`
 	ErrorCode  string `json:"error_code,omitempty"`
 	DurationMS int64  `json:"duration_ms"`
+	Count      int    `json:"count,omitempty"` // of the commands that it stands for, where it is not one
 }
 
 func auditList(d *Deps) *discovery.Command {
@@ -74,7 +75,7 @@ func (r *AuditListResult) goOn() {
 func shownEntry(e vault.AuditRecord) AuditShown {
 	s := AuditShown{Seq: e.Seq, Timestamp: e.Time.UTC().Format(time.RFC3339Nano), Principal: e.Principal, Account: e.Account, Command: e.Command,
 		Parsed: e.Parsed, Target: e.Target, Success: e.Code == "", Result: "allowed", Reason: e.Reason, ErrorCode: e.Code,
-		DurationMS: e.Duration.Milliseconds()}
+		DurationMS: e.Duration.Milliseconds(), Count: e.Count}
 	if !e.Allowed {
 		s.Result = "blocked"
 	}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -31,12 +32,20 @@ func (d *Deps) batch(ctx context.Context, call *discovery.Call, a *messagesArgs,
 	if err != nil {
 		return nil, batchResult{}, err
 	}
+	withheld(call, c.Issues)
 	var shown []mail.Ref
 	for _, m := range c.Messages {
 		shown = append(shown, m.Ref, m.New)
 	}
 	ids := d.shown(ctx, call, shown...)
 	return c, batchResult{outcome(append(c.Issues, ids.Issues...), len(c.Messages) > 0), c.Account, c.Folder, ids}, nil
+}
+
+// withheld tells the audit entry that a rule kept something of what was asked for back.
+func withheld(call *discovery.Call, issues []mail.Issue) {
+	for _, i := range issues {
+		call.Reason = cmp.Or(call.Reason, i.Reason)
+	}
 }
 
 // Steps counts the steps on the servers that were tried and that worked, over all messages

@@ -223,7 +223,7 @@ func All(d *Deps) []*discovery.Command {
 
 // AccountOption is the option of every command that works on one account.
 type AccountOption struct {
-	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Account name; the default account if left out"`
+	Account string `json:"account,omitempty" acli:"form=account" jsonschema_description:"Account name; the default account if left out"`
 }
 
 // account resolves the option: as given, else the configured default, else the

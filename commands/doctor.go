@@ -13,7 +13,7 @@ import (
 )
 
 type doctorArgs struct {
-	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only this account; all of them if left out"`
+	Account string `json:"account,omitempty" acli:"form=account" jsonschema_description:"Only this account; all of them if left out"`
 }
 
 // DoctorResult answers doctor (000 section 7.2a).
@@ -144,6 +144,21 @@ func overall(checks []Check) mail.Status {
 		return mail.StatusFailed
 	}
 	return mail.StatusPartial
+}
+
+// Failed implements discovery.Checker: the login where only logins failed.
+func (r DoctorResult) Failed() discovery.Code {
+	var failed discovery.Code
+	for _, c := range r.Checks {
+		switch {
+		case c.OK:
+		case c.Code != discovery.AuthFailed:
+			return discovery.ConnectionFailed
+		default:
+			failed = c.Code
+		}
+	}
+	return failed
 }
 
 // Summary implements discovery.Summarizer.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -19,9 +20,10 @@ func TestDoctorTellsOfTheProcessItself(t *testing.T) {
 		checks []commands.Check
 		want   mail.Status
 		n      int
+		status int // of a process that ends with it
 	}{
-		{"doctor", nil, mail.StatusOK, 2}, {"doctor", []commands.Check{good}, mail.StatusOK, 3},
-		{"doctor", []commands.Check{good, bad}, mail.StatusPartial, 4}, {"doctor --account work", []commands.Check{good, bad}, mail.StatusOK, 2},
+		{"doctor", nil, mail.StatusOK, 2, 0}, {"doctor", []commands.Check{good}, mail.StatusOK, 3, 0},
+		{"doctor", []commands.Check{good, bad}, mail.StatusPartial, 4, 8}, {"doctor --account work", []commands.Check{good, bad}, mail.StatusOK, 2, 0},
 	} {
 		a := work("work", mail.ReadOnly)
 		a.SMTP = mail.Endpoint{} // the servers are asked at once, which the fake is not made for
@@ -30,6 +32,28 @@ func TestDoctorTellsOfTheProcessItself(t *testing.T) {
 		data := b.ok(t, c.line).Data
 		if checks, _ := data["checks"].([]any); data["status"] != string(c.want) || len(checks) != c.n {
 			t.Errorf("%s with %d: %v", c.line, len(c.checks), data)
+		}
+		if a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: c.line}); !a.Success() || a.ExitStatus() != c.status {
+			t.Errorf("%s with %d: status %d, want %d", c.line, len(c.checks), a.ExitStatus(), c.status)
+		}
+	}
+}
+
+func TestFailedChecksGiveTheirStatus(t *testing.T) {
+	const auth, connection, timeout = discovery.AuthFailed, discovery.ConnectionFailed, discovery.Timeout
+	for _, c := range []struct {
+		failed []discovery.Code
+		want   discovery.Code
+	}{
+		{nil, ""}, {[]discovery.Code{auth}, auth}, {[]discovery.Code{auth, auth}, auth}, {[]discovery.Code{connection}, connection},
+		{[]discovery.Code{auth, connection}, connection}, {[]discovery.Code{timeout}, connection}, {[]discovery.Code{discovery.ConfigError}, connection},
+	} {
+		r := commands.DoctorResult{Checks: []commands.Check{{OK: true}}}
+		for _, code := range c.failed {
+			r.Checks = append(r.Checks, commands.Check{Code: code})
+		}
+		if got := r.Failed(); got != c.want {
+			t.Errorf("%q: %q, want %q", c.failed, got, c.want)
 		}
 	}
 }

@@ -9,16 +9,31 @@ import (
 
 // forms are those of the strings that several commands take.
 var forms = map[string]discovery.Form{
-	"name":          {Pattern: regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`), Words: "must be 1 to 64 letters, digits, dashes and underscores"},
+	"name":          {Pattern: namePattern, Words: nameWords},
+	"account":       {Pattern: namePattern, Words: nameWords, Account: accountNamed},
 	"line":          {Pattern: linePattern, Words: lineWords},
 	"folder":        {Pattern: linePattern, Words: lineWords, MinLength: 1, MaxLength: 256},
 	"text":          {Pattern: regexp.MustCompile(`^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$`), Words: "must hold no control characters but tabs and line ends"},
-	"message":       {Pattern: linePattern, Words: "must be a message id as the lists show it"},
+	"message":       {Pattern: linePattern, Words: "must be a message id as the lists show it", Account: accountOfID},
+	"id":            {Account: accountOfID},
 	"wait":          {Pattern: regexp.MustCompile(`^[1-9][0-9]{0,8}(ms|s|m)?$`), Words: "must be a number of seconds, or a time such as 50s, 500ms or 2m"},
 	"secret":        {Pattern: regexp.MustCompile(`^(stdin|env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$`), Words: "must be stdin, env:NAME or file:PATH"},
 	"outbox":        {Pattern: regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`), Words: "must be an outbox_id as 'outbox list' shows it"},
 	"identity":      {Pattern: regexp.MustCompile(`^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$`), Words: "must be project:name, both of lower-case letters, digits and dashes"},
 	"agent_message": {Pattern: regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`), Words: "must be the id of a message, as 'agent read' shows it"},
+}
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+const nameWords = "must be 1 to 64 letters, digits, dashes and underscores"
+
+// accountNamed is an account's name as the audit entry of a command that did not run has it.
+func accountNamed(name string) string { return namePattern.FindString(name) }
+
+// accountOfID is the account that a message id names; empty for one that names none.
+func accountOfID(id string) string {
+	ref, _ := parseID(id)
+	return accountNamed(ref.Account)
 }
 
 var linePattern = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)

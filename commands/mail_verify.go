@@ -57,6 +57,17 @@ func mailVerify(d *Deps) *discovery.Command {
 	})
 }
 
+// Failed implements discovery.Checker.
+func (r *MailVerifyResult) Failed() discovery.Code {
+	switch {
+	case r.OK:
+		return ""
+	case r.Issues[0].Code == discovery.AuthFailed:
+		return discovery.AuthFailed
+	}
+	return discovery.ConnectionFailed
+}
+
 // Summary implements discovery.Summarizer.
 func (r *MailVerifyResult) Summary() string {
 	if r.OK {

@@ -9,7 +9,7 @@ import (
 )
 
 type outboxListArgs struct {
-	Account string   `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only messages of this account; all of them if left out"`
+	Account string   `json:"account,omitempty" acli:"form=account" jsonschema_description:"Only messages of this account; all of them if left out"`
 	States  []string `json:"state,omitempty" jsonschema:"maxItems=7,enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected" jsonschema_description:"Only messages in one of these states"`
 	Limit   int      `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
 	Before  string   `json:"before,omitempty" acli:"form=outbox" jsonschema_description:"Only messages older than the one with this outbox_id"`

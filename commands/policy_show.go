@@ -10,7 +10,7 @@ import (
 )
 
 type policyShowArgs struct {
-	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only this account; all of them if left out"`
+	Account string `json:"account,omitempty" acli:"form=account" jsonschema_description:"Only this account; all of them if left out"`
 }
 
 // PolicyShowResult answers policy show.

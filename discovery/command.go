@@ -116,12 +116,18 @@ type Call struct {
 	Bytes bool
 
 	// Account and Target are what the function resolved, for the audit entry: the
-	// account's name, and what of it the command is about.
-	Account, Target string
+	// account's name, and what of it the command is about. Reason, for the entry alone, is
+	// why a rule kept some of it back while the rest was done.
+	Account, Target, Reason string
 }
 
 // Summarizer may be implemented by a result to give the envelope's message.
 type Summarizer interface{ Summary() string }
+
+// Checker may be implemented by a result that says what was checked. Failed is the code of
+// what failed, empty when all passed. The answer is a success all the same; only a
+// process that ends with it takes the code's exit status.
+type Checker interface{ Failed() Code }
 
 // Truncator may be implemented by a pointer result that can say less. Truncate
 // reduces it to about the given fraction of its size, marks it as truncated and

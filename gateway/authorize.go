@@ -39,10 +39,13 @@ func FullProfile() Profile {
 	return Profile{fullName, func(*discovery.Command) bool { return true }}
 }
 
-// ReadProfile offers the commands that change nothing anywhere, not even which
-// messages count as seen.
-func ReadProfile() Profile {
-	return Profile{"read", func(c *discovery.Command) bool { return c.Effect == discovery.Read }}
+// ReadProfile offers the commands that change nothing anywhere, and of those that change
+// only what this program keeps itself the ones with these paths.
+func ReadProfile(also ...string) Profile {
+	also = slices.Clone(also)
+	return Profile{"read", func(c *discovery.Command) bool {
+		return c.Effect == discovery.Read || c.Effect == discovery.State && slices.Contains(also, c.Path)
+	}}
 }
 
 // OnlyProfile offers the commands with these paths and no others.
@@ -112,6 +115,9 @@ func matchesAny(path string, entries []string) bool {
 	return false
 }
 
+// reasonRate is why a call beyond the rate was refused.
+const reasonRate = "rate"
+
 // takeRate charges one command to the principal.
 func (g *Gateway) takeRate(ctx context.Context, p Principal, s *Settings) (*discovery.Fault, error) {
 	limit := s.CommandsPerMinute
@@ -123,7 +129,7 @@ func (g *Gateway) takeRate(ctx context.Context, p Principal, s *Settings) (*disc
 		return nil, err
 	}
 	return &discovery.Fault{Code: discovery.RateLimited, Message: fmt.Sprintf("More than %d commands within a minute.", limit),
-		Hint: fmt.Sprintf("Wait %d s before the next one.", (wait+time.Second-1)/time.Second), Reason: "rate"}, nil
+		Hint: fmt.Sprintf("Wait %d s before the next one.", (wait+time.Second-1)/time.Second), Reason: reasonRate}, nil
 }
 
 // Visible reports whether the command exists for the principal now, as help shows it. When

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,6 +24,10 @@ const (
 type Answer struct {
 	JSON []byte         // compact, without a newline
 	Code discovery.Code // empty on success
+
+	// Failed is the code of a check that failed, where a success tells of checks
+	// (discovery.Checker).
+	Failed discovery.Code
 
 	// Asked is set where a person has to decide (Request.CanAsk). JSON is the answer until
 	// somebody decides.
@@ -56,7 +61,7 @@ func (a Answer) Delivered() {
 }
 
 // ExitStatus is the process exit status of the answer.
-func (a Answer) ExitStatus() int { return a.Code.ExitStatus() }
+func (a Answer) ExitStatus() int { return cmp.Or(a.Code, a.Failed).ExitStatus() }
 
 // envelope is what an answer says (002 section 5), in this order.
 type envelope struct {

@@ -26,6 +26,7 @@ type execution struct {
 	message   string
 	untrusted []string
 	cut       bool // the answer was made smaller to fit
+	failed    discovery.Code
 	asked     *Asked
 
 	progress  *progress
@@ -135,6 +136,9 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration) *discove
 		}
 		return g.fault(ctx, err, l.command)
 	}
+	if c, ok := result.(discovery.Checker); ok {
+		x.failed = c.Failed()
+	}
 	if err := x.encode(result); err != nil {
 		return g.fault(ctx, err, l.command)
 	}
@@ -235,7 +239,7 @@ func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 		e.Meta = &m
 	}
 	if f == nil {
-		return Answer{JSON: e.encode(), Receipts: x.delivered}
+		return Answer{JSON: e.encode(), Failed: x.failed, Receipts: x.delivered}
 	}
 	return Answer{JSON: e.encode(), Code: f.Code, Asked: x.asked}
 }
@@ -250,7 +254,7 @@ func (x *execution) audit(ctx context.Context, f *discovery.Fault, command strin
 		return nil
 	}
 	e := AuditEntry{Time: x.start, Principal: x.Principal.Name, Account: cmp.Or(x.call.Account, x.plan.account()), Command: command,
-		Target: x.call.Target, Allowed: true, Duration: duration}
+		Target: x.call.Target, Allowed: true, Reason: x.call.Reason, Duration: duration}
 	if x.plan.command != nil {
 		e.Parsed = x.plan.command.Path
 	}
@@ -265,8 +269,10 @@ func (x *execution) audit(ctx context.Context, f *discovery.Fault, command strin
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	if x.gateway.panics(func() { err = x.gateway.o.Auditor.Record(ctx, e) }) {
-		return errPanic
+	for _, e := range x.gateway.runs.entries(e) {
+		if x.gateway.panics(func() { err = errors.Join(err, x.gateway.o.Auditor.Record(ctx, e)) }) {
+			return errPanic
+		}
 	}
 	return err
 }

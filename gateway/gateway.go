@@ -41,6 +41,7 @@ type Options struct {
 type Gateway struct {
 	o        Options  // with its defaults
 	stateKey [32]byte // authenticates the states of questions
+	runs     limitedRuns
 }
 
 // New makes a Gateway.

@@ -21,6 +21,7 @@ type Issue struct {
 	Retryable bool
 	UID       uint32 // of the message, or 0
 	MessageID string // of the message in its long form, or empty
+	Reason    string // for the audit only, never shown: as that of an Error
 }
 
 // Verification is the outcome of connecting and logging in once (001 section 2).

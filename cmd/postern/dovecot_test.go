@@ -205,6 +205,11 @@ func TestServerFaults(t *testing.T) {
 			if verified.OK || doctor.Status == "ok" || doctor.Checks[1].OK || doctor.Checks[1].Code != c.code {
 				t.Errorf("verify %+v, doctor %+v", verified, doctor)
 			}
+			for _, line := range []string{"mail verify", "doctor"} { // a shell learns it from the status alone
+				if a := h.Gateway.Do(t.Context(), gateway.Request{Principal: h.Principal, Line: line}); !a.Success() || a.ExitStatus() != c.exit {
+					t.Errorf("%s: success %t, status %d, want %d", line, a.Success(), a.ExitStatus(), c.exit)
+				}
+			}
 		})
 	}
 }

@@ -216,7 +216,7 @@ func TestAGrantHasItsOwnCommandsLimitsKeysAndFiles(t *testing.T) {
 		line  string
 		found bool
 	}{
-		{reads, "mail get", true}, {reads, "mail send", false}, {reads, "mail ack", false}, {reads, "agent read", false}, {reads, "agent status", false}, {reads, "account list", false},
+		{reads, "mail get", true}, {reads, "mail send", false}, {reads, "mail ack", true}, {reads, "mail mark-read", false}, {reads, "agent read", false}, {reads, "agent status", false}, {reads, "account list", false},
 		{full, "mail send", true}, {full, "agent read", false}, {full, "agent send", false}, {full, "grant list", false}, {full, "outbox approve", false}, {full, "audit list", false},
 		{own, "agent read", true}, {own, "mail send", true}, {own, "grant add", false}, {own, "config set", false},
 	} {

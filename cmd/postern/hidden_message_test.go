@@ -58,8 +58,13 @@ func TestHiddenIsAnsweredLikeMissing(t *testing.T) {
 	var log struct {
 		Entries []struct{ Result, Reason string }
 	}
-	h.do(t, "audit list --limit 2", &log)
-	if log.Entries[1].Result != "blocked" || log.Entries[1].Reason != "filtered" || log.Entries[0].Result != "allowed" {
+	h.do(t, "mail ack --folder INBOX --uid 1,"+hidden, nil)
+	h.do(t, "mail ack --folder INBOX --uid 1,"+missing, nil)
+	h.do(t, "audit list --limit 4", &log)
+	if batch := log.Entries; batch[1].Result != "allowed" || batch[1].Reason != "filtered" || batch[0].Reason != "" {
+		t.Errorf("batches audited: %+v", log)
+	}
+	if log.Entries = log.Entries[2:]; log.Entries[1].Result != "blocked" || log.Entries[1].Reason != "filtered" || log.Entries[0].Result != "allowed" {
 		t.Errorf("audited: %+v", log)
 	}
 	for line, unwanted := range map[string]string{"mail list --full": "hidden", "mail search --subject hidden": `"total":1`, "mail folders --counts": `"messages":3`,

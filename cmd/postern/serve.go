@@ -21,7 +21,7 @@ func (p *process) serve(ctx context.Context, args []string) error {
 	f := p.flags("serve", "[--profile full|read|transport] [--read-only] [--identity PROJECT:NAME] [--http ADDR]")
 	profile := "full"
 	choose(f, &profile, "profile", "which commands exist: full, read, or transport for one account whose password a helper gives", "full", "read", house.TransportProfile)
-	readOnly := f.Bool("read-only", false, "only commands that change nothing, and the tool says it is read-only")
+	readOnly := f.Bool("read-only", false, "only commands that change no mailbox, and the tool says it is read-only")
 	p.identityFlag(f)
 	carries := transportFlags(f)
 	var web httpFlags

@@ -148,7 +148,7 @@ func (b *batch) present(l *located) ([]uint32, error) {
 			uids = append(uids, u)
 			continue
 		}
-		e := b.noMessage("")
+		e := b.noMessage(l.reason())
 		b.out.Issues = append(b.out.Issues, b.issue(l, u, e))
 	}
 	if len(uids) == 0 {

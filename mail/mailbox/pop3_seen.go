@@ -94,6 +94,9 @@ func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 			switch {
 			case !shown[r.UIDL]:
 				missing := x.noMessage("").Issue()
+				if _, hidden := x.session.places[r.UIDL]; hidden {
+					missing.Reason = "filtered"
+				}
 				missing.MessageID = r.String()
 				out.Issues = append(out.Issues, missing)
 			case !slices.Contains(acked, r):

@@ -212,7 +212,7 @@ func ProfileNamed(name string) (gateway.Profile, error) {
 	case "full":
 		return gateway.FullProfile(), nil
 	case "read":
-		return gateway.ReadProfile(), nil
+		return gateway.ReadProfile("mail ack"), nil
 	}
 	return gateway.Profile{}, &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no profile %q.", name), Hint: "The profiles are full, read and transport."}
 }

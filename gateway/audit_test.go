@@ -1,0 +1,104 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+// shown are the entries as "code count", a command that did what it should as "".
+func (l *auditLog) shown(principal string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []string
+	for _, e := range l.entries {
+		if e.Principal == principal {
+			list = append(list, fmt.Sprintf("%s %d", e.Code, e.Count))
+		}
+	}
+	return list
+}
+
+// TestCallsBeyondTheRateHaveFewEntries: the first refused call of a run is on record at once,
+// all others in one entry with their number, at the latest after a minute.
+func TestCallsBeyondTheRateHaveFewEntries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &auditLog{}
+		g := newGateway(t, gateway.Options{Auditor: log, Settings: gateway.FixedSettings{CommandsPerMinute: 1}})
+		a, b := gateway.Principal{Name: "a"}, gateway.Principal{Name: "b"}
+		call := func(p gateway.Principal, n int) {
+			for range n {
+				do(t, g, p, "do echo")
+			}
+		}
+		call(a, 7)
+		call(b, 1)
+		time.Sleep(3 * time.Minute)
+		call(a, 1)
+		time.Sleep(3 * time.Minute)
+		call(a, 1)
+		if got := log.shown("a"); !slices.Equal(got, []string{" 0", "RATE_LIMITED 0", "RATE_LIMITED 5", " 0", " 0"}) {
+			t.Errorf("a: %q", got)
+		}
+		if got := log.shown("b"); !slices.Equal(got, []string{" 0"}) {
+			t.Errorf("b: %q", got)
+		}
+		total := 0
+		call(b, 200) // each waits a second for its refusal
+		for _, e := range log.entries {
+			if e.Principal == "b" {
+				total += max(e.Count, 1)
+			}
+		}
+		if n := len(log.shown("b")); n > 20 || total < 140 {
+			t.Errorf("201 calls have %d entries, which stand for %d", n, total)
+		}
+	})
+}
+
+type checkReport struct {
+	Code discovery.Code `json:"code"`
+}
+
+func (c checkReport) Failed() discovery.Code { return c.Code }
+
+// TestASuccessMayEndAProcessWithAnotherStatus: what a check found is a success for a client,
+// and a failure for a shell.
+func TestASuccessMayEndAProcessWithAnotherStatus(t *testing.T) {
+	for code, want := range map[discovery.Code]int{"": 0, discovery.AuthFailed: 4, discovery.ConnectionFailed: 8} {
+		log := &auditLog{}
+		c := discovery.New(discovery.Spec{Path: "check", Summary: "Check", Effect: discovery.Read, Examples: []string{"check"}},
+			func(_ context.Context, call *discovery.Call, _ *struct{}) (checkReport, error) {
+				call.Reason = "filtered"
+				return checkReport{code}, nil
+			})
+		g := gatewayOf(t, gateway.Options{Auditor: log}, c)
+		if a := g.Do(t.Context(), gateway.Request{Line: "check"}); !a.Success() || a.ExitStatus() != want {
+			t.Errorf("%q: success %t, status %d", code, a.Success(), a.ExitStatus())
+		}
+		if e := log.last(t); !e.Allowed || e.Reason != "filtered" || e.Code != "" {
+			t.Errorf("audited as %+v", e)
+		}
+	}
+}
+
+func TestTheReadProfileHasWhatItNamesBesides(t *testing.T) {
+	command := func(path string, effect discovery.Effect) *discovery.Command {
+		return discovery.New(discovery.Spec{Path: path, Summary: "Do it", Effect: effect, Examples: []string{path}},
+			func(context.Context, *discovery.Call, *struct{}) (struct{}, error) { return struct{}{}, nil })
+	}
+	for effect, want := range map[discovery.Effect]bool{discovery.Read: true, discovery.State: true, discovery.Flag: false, discovery.Write: false, discovery.Send: false, discovery.Admin: false} {
+		if got := gateway.ReadProfile("note it").Allows(command("note it", effect)); got != want {
+			t.Errorf("%s: %t", effect, got)
+		}
+	}
+	if gateway.ReadProfile("note it").Allows(command("other", discovery.State)) || gateway.ReadProfile().Allows(command("note it", discovery.State)) {
+		t.Error("a command that is not named")
+	}
+}
