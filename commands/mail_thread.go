@@ -12,7 +12,7 @@ import (
 
 type mailThreadArgs struct {
 	messageArgs
-	Limit int `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=200,default=50" jsonschema_description:"At most this many, the newest"`
+	Limit int `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=200,default=200" jsonschema_description:"At most this many, the newest"`
 }
 
 // MailThreadResult answers mail thread (004 section 5). Subject is that of the
@@ -38,7 +38,7 @@ func mailThread(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail thread",
 		Summary:  "Show the conversation a message belongs to, oldest first",
-		Details:  "It looks in the message's own folder only, and changes nothing. " + compactDetails,
+		Details:  "It looks in the message's folder, in INBOX, Sent and Archive (or in the folder of all mail, where there is one), and changes nothing. " + compactDetails,
 		Effect:   discovery.Read,
 		Examples: []string{"mail thread --folder INBOX --uid 1", "mail thread imap:default:INBOX:1700000000:1 --limit 10"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailThreadArgs) (*MailThreadResult, error) {

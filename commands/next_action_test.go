@@ -72,7 +72,7 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 		{"get at the end", "mail get imap:work:INBOX:7:3 --body-chars 20000", "", func(s *fakeMailboxes) { s.message = mailbox.Message{Summary: list[0], BodyTruncated: true} }},
 		{"raw", "mail raw imap:work:INBOX:7:3", "mail raw --max-bytes 1000000 imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.raw = mailbox.RawMessage{Ref: ref(3), Truncated: true} }},
 		{"raw at the end", "mail raw imap:work:INBOX:7:3 --max-bytes 1000000", "", func(s *fakeMailboxes) { s.raw = mailbox.RawMessage{Ref: ref(3), Truncated: true} }},
-		{"thread", "mail thread imap:work:INBOX:7:3 --full", "mail thread --limit 200 --full imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.thread = mailbox.Thread{Folder: "INBOX", Truncated: true} }},
+		{"thread", "mail thread imap:work:INBOX:7:3 --limit 10 --full", "mail thread --full imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.thread = mailbox.Thread{Folder: "INBOX", Truncated: true} }},
 		{"thread at the end", "mail thread imap:work:INBOX:7:3 --limit 200", "mail get imap:work:INBOX:7:3",
 			func(s *fakeMailboxes) {
 				s.thread = mailbox.Thread{Folder: "INBOX", Truncated: true, Messages: []mailbox.ThreadMessage{{Summary: list[0]}}}

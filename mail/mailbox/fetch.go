@@ -82,7 +82,7 @@ type fetched struct {
 func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
 	// The fields come from the header itself and not from ENVELOPE, so that lists and the
 	// policy read them the same way.
-	opts := goimap.FetchOptions{Flags: true, InternalDate: w.dates, RFC822Size: w.full, BodySection: []*goimap.FetchItemBodySection{shownSection(w)}}
+	opts := goimap.FetchOptions{Flags: true, InternalDate: w.dates, RFC822Size: w.full || w.thread, BodySection: []*goimap.FetchItemBodySection{shownSection(w)}}
 	if w.header {
 		opts.BodySection[0] = headerSection()
 	}

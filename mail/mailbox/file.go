@@ -130,6 +130,7 @@ var usualNames = map[string][]string{
 		"sendt", "sendte elementer", "lähetetyt", "wysłane", "elementy wysłane", "odeslané", "отправленные", "надіслані", "送信済み", "送信済みアイテム", "已发送", "已發送", "보낸 편지함"},
 	"drafts": {"drafts", "draft", "draft messages", "entwürfe", "brouillons", "borradores", "rascunhos", "bozze", "concepten", "utkast", "kladder",
 		"luonnokset", "szkice", "kopie robocze", "koncepty", "черновики", "чернетки", "下書き", "草稿", "草稿箱", "임시 보관함"},
+	"archive": {"archive", "archives", "archiv", "archivo", "archivio", "arquivo", "archief", "arkiv", "arkisto", "archiwum", "архив", "архів", "アーカイブ", "存档", "存檔", "보관함"},
 }
 
 // folderFor finds the folder of a role: the first that the server marks with it, else the

@@ -31,6 +31,8 @@ func (j judge) shows(folder string, h rfc5322.Header) bool {
 type ownFolders struct {
 	mu    sync.Mutex
 	names []string
+	talk  []string  // the folders that conversations are in besides INBOX
+	all   bool      // talk is the folder of all messages
 	asked time.Time // when the server listed the folders
 }
 
@@ -47,10 +49,21 @@ func (o *ownFolders) holds(folder string) bool {
 }
 
 func (o *ownFolders) note(folders []Folder, now time.Time) {
-	names := slices.Concat(withRole(folders, "sent"), withRole(folders, "drafts"))
+	sent, all := withRole(folders, "sent"), withRole(folders, "all")
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.names, o.asked = names, now
+	o.names, o.asked, o.all = slices.Concat(sent, withRole(folders, "drafts")), now, len(all) > 0
+	if o.talk = slices.Concat(sent, withRole(folders, "archive")); o.all {
+		o.talk = all
+	}
+}
+
+// talking returns the folders that conversations are in, besides INBOX: the one of all
+// messages, else those for sent and archived mail.
+func (o *ownFolders) talking() (folders []string, all bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.talk, o.all
 }
 
 func (o *ownFolders) known(now time.Time) bool {

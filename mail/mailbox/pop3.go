@@ -314,10 +314,9 @@ func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 	if err := x.named(ref); err != nil {
 		return nil, err
 	}
-	t := &threading{access: x.access, q: q}
-	var issues []mail.Issue
+	var t *threading
 	err := x.lend(ctx, true, func(s *pop3.Session) error {
-		*t, issues = threading{access: x.access, q: q}, nil
+		t = x.threading(q, func(string) int { return 0 })
 		i, ok := x.session.places[ref.UIDL]
 		if !ok {
 			return x.noMessage("")
@@ -334,7 +333,7 @@ func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 			kept += g.headed
 			switch {
 			case !g.readable:
-				issues = append(issues, g.unreadable())
+				t.issues = append(t.issues, g.unreadable())
 				return true
 			case g.ref.UIDL == ref.UIDL:
 				t.first = g
@@ -348,14 +347,56 @@ func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 		if err == nil && t.first == nil {
 			err = x.noMessage("filtered")
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		t.link()
+		return x.texts(ctx, s, t)
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := t.thread(t.conversation())
-	out.Folder, out.Issues = popFolder, issues
+	out := t.thread()
+	out.Folder = popFolder
 	return out, nil
+}
+
+// popLines is how much is read of a message over maxPartBytes, whose text comes first.
+const popLines = 400
+
+// texts reads the messages of a conversation that are shown. Of a long one it reads the
+// beginning, where the server has TOP, and does not know the attachments.
+func (x *popBox) texts(ctx context.Context, s *pop3.Session, t *threading) error {
+	if t.q.Chars == 0 {
+		return nil
+	}
+	var short, long []int
+	shown := map[int]*fetched{}
+	for _, g := range t.shown() {
+		m := x.session.list[x.session.places[g.ref.UIDL]]
+		if shown[m.Number] = g; m.Size <= maxPartBytes {
+			short = append(short, m.Number)
+		} else if s.Has("TOP") {
+			long = append(long, m.Number)
+		}
+	}
+	take := func(whole bool) func(number int, raw []byte, err error) {
+		return func(number int, raw []byte, err error) {
+			if err != nil {
+				return // it is shown without its text
+			}
+			r := excerpt{chars: t.q.Chars, lines: true}.reading(x.access, shown[number], false)
+			r.take(message.Parse(raw), true)
+			if r.message = r.compose(); !whole {
+				r.root, r.message.BodyTruncated = nil, true
+			}
+			t.texts[shown[number].ref] = r
+		}
+	}
+	if err := s.Retrieve(ctx, short, maxPartBytes, take(true)); err != nil {
+		return err
+	}
+	return s.Top(ctx, long, popLines, maxPartBytes, take(false))
 }
 
 // folders lists INBOX, the only folder. Without UIDs and flags the only count is that of

@@ -4,124 +4,65 @@ import (
 	"cmp"
 	"context"
 	"slices"
-
-	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapclient"
+	"strings"
 
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 )
 
 // The bounds of Thread.
 const (
-	defaultThread = 50
-	maxThread     = 200
+	maxThread      = 200 // messages that an answer shows
+	maxThreadChars = 20_000
 
 	maxCandidates   = 1000 // messages read for one conversation
-	maxThreadIDs    = 30   // message ids searched for at once
-	maxThreadRounds = 3    // searches, each for ids that the one before found
+	maxThreadIDs    = 40   // message ids searched for at once
+	maxThreadRounds = 40   // searches, each for ids that those before found
 )
 
 // threadFields are the fields that link conversations.
 var threadFields = []string{"MESSAGE-ID", "REFERENCES", "IN-REPLY-TO"}
 
-// Thread returns the conversation of a message within its folder, oldest first: messages
-// linked by References, then In-Reply-To, then a base subject where one of the two is a
-// reply (004 section 5). Of a long one the newest messages are kept. Candidates come from
-// the server's search, or from its THREAD (RFC 5256) where the policy hides nothing: a
-// server would also link two visible messages through a hidden one, and so reveal it.
+// Thread returns the conversation of a message, oldest first: messages linked by References,
+// then In-Reply-To, then a base subject where one of the two is a reply (004 section 5). It
+// looks in the message's folder, in INBOX, and in the folders for sent and archived mail;
+// where the account has a folder with the role \All, in that one instead of the three. A
+// message that stands twice, by Message-ID, date and size, is shown once. With q.Chars each
+// message comes with what is new in its text.
+//
+// It searches for the ids and the subject of what it has found until nothing new is named,
+// so that the answer is the same from any of its messages. Of a long conversation the newest
+// messages are kept. A message that the policy hides is neither shown nor used as a link.
 func (m *Client) Thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thread, error) {
 	b, err := m.open(ctx, "mail thread", ref.Account)
 	if err != nil {
 		return nil, err
 	}
-	q.Limit = within(q.Limit, defaultThread, 1, maxThread)
+	q.Limit = within(q.Limit, maxThread, 1, maxThread)
+	q.Chars = min(max(q.Chars, 0), maxThreadChars)
 	return b.thread(ctx, ref, q)
-}
-
-func (x *imapBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thread, error) {
-	ref, err := x.named(ref)
-	if err != nil {
-		return nil, err
-	}
-	var out *Thread
-	err = withStructure(ctx, func(structure bool) error {
-		return x.lend(ctx, ref.Folder, func(s *imap.Session) (err error) {
-			t := &threading{access: x.access, q: q}
-			out, err = x.converse(s, t, ref, structure)
-			return err
-		})
-	})
-	return out, err
 }
 
 // threading is one Thread in progress, by IMAP or POP3.
 type threading struct {
 	*access
 	q     ThreadQuery
-	first *fetched   // the message asked for
-	known []*fetched // visible messages that may belong to it
-	cut   bool       // there were more messages than Thread reads
+	rank  func(folder string) int // of two copies of a message, that of the lower rank is shown
+	first *fetched                // the message asked for
+	known []*fetched              // visible messages that may belong to it
+
+	group   []*fetched // the conversation as far as it is known, oldest first
+	parents map[mail.Ref]mail.Ref
+	asked   map[string]bool // ids that were searched for, and base subjects behind "subject "
+
+	texts  map[mail.Ref]*reading // what is new in the messages that are shown
+	cut    bool                  // there may be more messages than Thread found
+	issues []mail.Issue
 }
 
-// converse finds the candidates by searching for linking ids and subjects, in rounds.
-func (x *imapBox) converse(s *imap.Session, t *threading, ref mail.Ref, structure bool) (*Thread, error) {
-	want := wanted{header: !x.policy.ShowsAll(), structure: structure && x.policy.ShowsAll(), dates: true, full: t.q.Full, thread: true}
-	b := &batch{imapBox: x, refs: []mail.Ref{ref}, uids: []uint32{ref.UID}, folder: ref.Folder}
-	l, err := b.locate(s, false, want)
-	if err != nil {
-		return nil, err
-	}
-	if t.first = l.found[ref.UID]; t.first == nil || !t.first.readable {
-		return nil, t.noMessage(l.reason())
-	}
-	t.known = []*fetched{t.first}
-	group, parents := t.known, map[mail.Ref]mail.Ref{}
-	asked := map[string]bool{}
-	for range maxThreadRounds {
-		t.looking(0, 0, ref.Folder)
-		ids, subjects := t.linked(group, asked)
-		if len(ids)+len(subjects) == 0 {
-			break
-		}
-		if err := x.candidates(s, t, ids, subjects, want); err != nil {
-			return nil, err
-		}
-		slices.SortFunc(t.known, func(a, b *fetched) int { return cmp.Compare(a.ref.UID, b.ref.UID) })
-		group, parents = t.conversation()
-	}
-	if structure && !want.structure {
-		// The server did not search every candidate, because some of them may be hidden.
-		if err := structures(s, group); err != nil {
-			return nil, err
-		}
-	}
-	return t.thread(group, parents), nil
-}
-
-// linked returns the ids that the messages of a conversation have or name, those at the
-// root first, and the base subjects of its root and of the requested message, without those
-// already searched for.
-func (t *threading) linked(group []*fetched, asked map[string]bool) (ids, subjects []string) {
-	for i, g := range group {
-		for _, id := range append(g.links(), messageID(g.header)) {
-			if id != "" && !asked[id] && len(ids) < maxThreadIDs {
-				asked[id] = true
-				ids = append(ids, id)
-			}
-		}
-		if i > 0 && g != t.first {
-			continue
-		}
-		base, _ := message.BaseSubject(g.header.Text("Subject"))
-		if base, _ = plain.Head(base, 100); base != "" && !asked["subject "+base] {
-			asked["subject "+base] = true // no id has a space in it
-			subjects = append(subjects, base)
-		}
-	}
-	return ids, subjects
+func (x *access) threading(q ThreadQuery, rank func(folder string) int) *threading {
+	return &threading{access: x, q: q, rank: rank, asked: map[string]bool{}, texts: map[mail.Ref]*reading{}}
 }
 
 // links are the ids a message names, the root first.
@@ -133,76 +74,37 @@ func (g *fetched) links() []string {
 	return ids
 }
 
-// candidates searches for messages that have or name one of the ids, or have one of the
-// subjects, and fetches those that are not known yet.
-func (x *imapBox) candidates(s *imap.Session, t *threading, ids, subjects []string, want wanted) error {
-	c := threadCriteria(ids, subjects)
-	var found goimap.UIDSet
-	var err error
-	if s.Has("THREAD=REFERENCES") && t.policy.ShowsAll() {
-		var trees []imapclient.ThreadData
-		if trees, err = s.Thread(c).Wait(); err == nil {
-			found = treeOf(trees, t.first.ref.UID)
+// dropCopies leaves each message once: copies in several folders have the same id, date and
+// size.
+func (t *threading) dropCopies() {
+	slices.SortStableFunc(t.known, func(a, b *fetched) int {
+		return cmp.Or(cmp.Compare(t.rank(a.ref.Folder), t.rank(b.ref.Folder)), strings.Compare(a.ref.Folder, b.ref.Folder), cmp.Compare(a.ref.UID, b.ref.UID))
+	})
+	type identity struct {
+		id   string
+		date int64
+		size int64
+	}
+	shown := map[identity]*fetched{}
+	t.known = slices.DeleteFunc(t.known, func(g *fetched) bool {
+		date, _ := g.date()
+		key := identity{messageID(g.header), date.Unix(), g.size}
+		original, copied := shown[key]
+		switch {
+		case key.id == "":
+		case !copied:
+			shown[key] = g
+		case g == t.first:
+			t.first = original
 		}
-	} else {
-		found, err = s.Search(c).Wait()
-	}
-	if err != nil {
-		return err
-	}
-	known := map[uint32]bool{}
-	for _, g := range t.known {
-		known[g.ref.UID] = true
-	}
-	kept := 0
-	return x.walk(s, source{uids: found, but: known}, false, want, nil, func(got []fetched) bool {
-		for i := range got {
-			switch g := &got[i]; {
-			case !g.readable || !g.visible(t.policy):
-			case kept == maxCandidates:
-				t.cut = true // only for visible messages: hidden ones do not count
-			default:
-				kept++
-				t.known = append(t.known, g)
-			}
-		}
-		return !t.cut || !t.policy.ShowsAll()
+		return copied && key.id != ""
 	})
 }
 
-func threadCriteria(ids, subjects []string) *goimap.SearchCriteria {
-	var all []goimap.SearchCriteria
-	for _, id := range ids {
-		all = append(all, headerHolds("Message-ID", id), headerHolds("References", id), headerHolds("In-Reply-To", id))
-	}
-	for _, s := range subjects {
-		all = append(all, headerHolds("Subject", s))
-	}
-	return anyOf(all)
-}
-
-// treeOf returns every UID of the conversation that holds one.
-func treeOf(trees []imapclient.ThreadData, uid uint32) goimap.UIDSet {
-	for _, t := range trees {
-		var all []uint32
-		var walk func(t imapclient.ThreadData)
-		walk = func(t imapclient.ThreadData) {
-			all = append(all, t.Chain...)
-			for _, sub := range t.SubThreads {
-				walk(sub)
-			}
-		}
-		walk(t)
-		if slices.Contains(all, uid) {
-			return imap.UIDs(all...)
-		}
-	}
-	return nil
-}
-
-// conversation returns the messages that belong together with the one asked for,
-// oldest first, and the parent of each.
-func (t *threading) conversation() (group []*fetched, parents map[mail.Ref]mail.Ref) {
+// link finds the messages that belong together with the one asked for, and the parent of
+// every message.
+func (t *threading) link() {
+	t.dropCopies()
 	nodes := make([]message.ThreadNode, len(t.known))
 	for i, g := range t.known {
 		date, ok := g.date()
@@ -213,35 +115,88 @@ func (t *threading) conversation() (group []*fetched, parents map[mail.Ref]mail.
 	}
 	threads := message.Thread(nodes)
 	first := slices.Index(t.known, t.first)
-	parents = map[mail.Ref]mail.Ref{}
-	for _, indices := range threads.Groups {
-		if !slices.Contains(indices, first) {
-			continue
+	t.group, t.parents = nil, map[mail.Ref]mail.Ref{}
+	for i, p := range threads.Parent {
+		if p >= 0 {
+			t.parents[t.known[i].ref] = t.known[p].ref
 		}
-		for _, i := range indices {
-			group = append(group, t.known[i])
-			if p := threads.Parent[i]; p >= 0 {
-				parents[t.known[i].ref] = t.known[p].ref
+	}
+	for _, indices := range threads.Groups {
+		if slices.Contains(indices, first) {
+			for _, i := range indices {
+				t.group = append(t.group, t.known[i])
 			}
 		}
 	}
-	return group, parents
 }
 
-// thread is the answer: the newest messages of the conversation, and the one asked for.
-func (t *threading) thread(group []*fetched, parents map[mail.Ref]mail.Ref) *Thread {
-	out := &Thread{Folder: t.first.ref.Folder, UIDValidity: t.first.ref.UIDValidity, Truncated: t.cut}
-	out.Subject, _ = message.BaseSubject(t.first.header.Text("Subject"))
-	if older := len(group) - t.q.Limit; older > 0 {
-		out.Truncated = true
-		asked := slices.Contains(group[:older], t.first)
-		if group = slices.Clone(group[older:]); asked {
-			group[0] = t.first
+// unasked returns what has to be searched for before the conversation is whole: the ids that
+// its messages have or name, the base subject of its first message, and the ids named by
+// other messages of that subject, which may belong to other conversations. Of many ids it
+// returns some.
+func (t *threading) unasked() (ids, subjects []string) {
+	ask := func(list ...string) {
+		for _, id := range list {
+			if id != "" && !t.asked[id] && len(ids) < maxThreadIDs {
+				t.asked[id] = true
+				ids = append(ids, id)
+			}
 		}
 	}
-	for _, g := range group {
+	base := t.subject()
+	if base != "" && !t.asked["subject "+base] {
+		t.asked["subject "+base] = true // no id has a space in it
+		subjects = append(subjects, base)
+	}
+	for _, g := range t.group {
+		ask(append(g.links(), messageID(g.header))...)
+	}
+	for _, g := range t.known {
+		if other, _ := message.BaseSubject(g.header.Text("Subject")); strings.EqualFold(other, base) && t.parents[g.ref] == (mail.Ref{}) {
+			ask(g.links()...)
+		}
+	}
+	return ids, subjects
+}
+
+// subject is the base subject of the conversation's first message.
+func (t *threading) subject() string {
+	root := t.group[max(slices.IndexFunc(t.group, func(g *fetched) bool { return t.parents[g.ref] == mail.Ref{} }), 0)]
+	base, _ := message.BaseSubject(root.header.Text("Subject"))
+	return base
+}
+
+// shown are the messages of the answer: the newest of the conversation, and the one asked
+// for.
+func (t *threading) shown() []*fetched {
+	older := max(len(t.group)-t.q.Limit, 0)
+	shown := slices.Clone(t.group[older:])
+	if slices.Contains(t.group[:older], t.first) {
+		shown[0] = t.first
+	}
+	return shown
+}
+
+// thread is the answer.
+func (t *threading) thread() *Thread {
+	shown := t.shown()
+	out := &Thread{Subject: t.subject(), Truncated: t.cut || len(shown) < len(t.group), Issues: t.issues}
+	for _, g := range shown {
+		have := map[string][]byte{}
+		r := t.texts[g.ref]
+		if r != nil {
+			g.root, have = r.root, r.have
+		}
 		m := ThreadMessage{Summary: g.summary(t.q.Full)}
-		if p := parents[g.ref]; slices.ContainsFunc(group, func(o *fetched) bool { return o.ref == p }) {
+		if r != nil && r.message != nil {
+			m.Text, m.TextTruncated = r.message.BodyText, r.message.BodyTruncated
+		}
+		for _, p := range message.Attachments(g.root) {
+			if !p.Incidental() {
+				m.Attachments = append(m.Attachments, Attachment{PartID: p.ID, Filename: p.Filename, ContentType: plain.Line(p.MediaType()), Size: decodedSize(p, have[p.ID])})
+			}
+		}
+		if p := t.parents[g.ref]; slices.ContainsFunc(shown, func(o *fetched) bool { return o.ref == p }) {
 			m.Parent = p
 		}
 		out.Messages = append(out.Messages, m)

@@ -193,24 +193,28 @@ type AttachmentContent struct {
 
 // ThreadQuery bounds Thread.
 type ThreadQuery struct {
-	Limit int // 1..200; 0 means 50
+	Limit int // 1..200; 0 means 200
+	Chars int // of the new text of each message, 0..20000; 0 means no texts
 	Full  bool
 }
 
-// Thread is a conversation within one folder, oldest first (004 section 5).
+// Thread is a conversation, oldest first (004 section 5).
 type Thread struct {
-	Folder      string
+	Folder      string // of the message asked for
 	UIDValidity uint32
-	Subject     string // base subject, without reply prefixes
+	Subject     string // base subject of its first message, without reply prefixes
 	Messages    []ThreadMessage
-	Truncated   bool // there are more; the newest are here
+	Truncated   bool // there are more, or may be; the newest are here
 	Issues      []mail.Issue
 }
 
 // ThreadMessage is a message and the one it answers.
 type ThreadMessage struct {
 	Summary
-	Parent mail.Ref // zero for a root, or when the parent is not here
+	Parent        mail.Ref // zero for a root, or when the parent is not here
+	Text          string   // what is new in it, without quoted history; only with Chars
+	TextTruncated bool     // Text was cut at the bound
+	Attachments   []Attachment
 }
 
 // Changed is the outcome of a change to a batch of messages. Messages are in the order they

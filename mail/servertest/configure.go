@@ -35,6 +35,9 @@ func (s *DovecotServer) configure(config Config, token string) error {
 		UserChars:  userChars(),
 		Special:    []string{"Archive", "Drafts", "Junk", "Sent", "Trash"},
 	}
+	if config.All {
+		set.Special = append(set.Special, "All")
+	}
 	if len(config.Mechanisms) > 0 {
 		set.Mechanisms = strings.ToLower(strings.Join(config.Mechanisms, " "))
 	}

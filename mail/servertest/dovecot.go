@@ -40,6 +40,8 @@ type Config struct {
 	Certificate *tls.Certificate
 	// Submission opens the sockets a PostfixServer needs for logins and delivery.
 	Submission bool
+	// All gives new users a folder All too, with the role \All. Nothing fills it.
+	All bool
 	// ACL makes the server enforce the Rights of folders.
 	ACL bool
 	// Mechanisms are the ways to log in that the server offers; nil means PLAIN,

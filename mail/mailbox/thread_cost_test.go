@@ -1,0 +1,58 @@
+package mailbox_test
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"testing"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+// A conversation over INBOX, Sent and Archive costs three round trips where References or
+// the subject tie it together: the message, a search in all folders, and what that found.
+// Its bytes do not grow with the folders.
+func TestThreadRoundTrips(t *testing.T) {
+	_, full := mailtest.Dovecot(t, servertest.Config{})
+	for _, e := range []mailtest.Endpoint{full, mailtest.Courier(t)} {
+		t.Run(e.Name, func(t *testing.T) {
+			proxy := servertest.NewProxy(t, net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port))), servertest.ProxyOptions{})
+			b := open(t, e, "threadcost", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
+			for _, folder := range []string{"Sent", "Archive"} {
+				_ = b.Admin.Create(b.In(folder), nil).Wait() // some servers have them
+			}
+			for i := range 200 {
+				b.Add([]string{"INBOX", "Sent", "Archive"}[i%3], talk(i%24, fmt.Sprint("other ", i), fmt.Sprintf("o%d@x", i)))
+			}
+			root := b.Ref("Archive", b.Add("Archive", talk(1, "Plan", "a@x"))[0])
+			middle := b.Ref("Sent", b.Add("Sent", talk(2, "Re: Plan", "b@x", "a@x"))[0])
+			leaf := b.Ref("INBOX", b.Add("INBOX", talk(3, "Re: Plan", "c@x", "a@x", "b@x"))[0])
+			asked := b.Ref("INBOX", b.Add("INBOX", talk(4, "Lunch", "l1@x"))[0])
+			answered := b.Ref("Sent", b.Add("Sent", talk(5, "AW: Lunch", "l2@x"))[0])
+			alone := b.Ref("INBOX", b.Add("INBOX", talk(6, "Alone", "n@x"))[0])
+			b.list(mailbox.ListQuery{Limit: 1})
+			if _, err := b.Thread(t.Context(), alone, mailbox.ThreadQuery{}); err != nil { // the folders are known from here on
+				t.Fatal(err)
+			}
+			for _, tc := range []struct {
+				name            string
+				from            mail.Ref
+				messages, trips int
+			}{{"root", root, 3, 4}, {"middle", middle, 3, 4}, {"leaf", leaf, 3, 3}, {"asked", asked, 2, 4}, {"answered", answered, 2, 4}, {"alone", alone, 1, 2}} {
+				proxy.Reset()
+				th, err := b.Thread(t.Context(), tc.from, mailbox.ThreadQuery{Chars: 1000})
+				if err != nil || len(th.Messages) != tc.messages {
+					t.Errorf("from %s: %+v %v", tc.name, th, err)
+				}
+				st := proxy.Stats()
+				t.Logf("from %-8s %d round trips, %d bytes out, %d bytes in", tc.name, st.Flights, st.ToServer, st.ToClient)
+				if st.Flights > tc.trips || st.Connections > 0 || st.ToClient > 8000 {
+					t.Errorf("from %s: %d round trips, %d connections, %d bytes", tc.name, st.Flights, st.Connections, st.ToClient)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,418 @@
+package mailbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// maxTexts is how many candidates are fetched together with their texts. Of more, most may
+// only have a similar subject.
+const maxTexts = 60
+
+// maxSubjectWords is how many words of a subject are searched for.
+const maxSubjectWords = 12
+
+func (x *imapBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thread, error) {
+	ref, err := x.named(ref)
+	if err != nil {
+		return nil, err
+	}
+	var c *conversing
+	err = withStructure(ctx, func(structure bool) error {
+		return x.lend(ctx, ref.Folder, func(s *imap.Session) error {
+			c = &conversing{box: x, s: s, structure: structure, opened: map[string]uint32{}, looked: map[string]map[uint32]bool{}, whole: map[mail.Ref]bool{}}
+			c.threading = x.threading(q, c.rank)
+			return c.run(ref)
+		})
+	})
+	if err != nil {
+		var e *mail.Error
+		if c == nil || len(c.group) == 0 || !partial(ctx, err) || errors.As(err, &e) && e.Kind == mail.KindConflict {
+			return nil, err
+		}
+		c.cut, c.issues = true, append(c.issues, x.AsError(err).Issue())
+	}
+	out := c.threading.thread()
+	out.Folder, out.UIDValidity = ref.Folder, c.opened[ref.Folder]
+	return out, nil
+}
+
+// conversing is one Thread by IMAP in progress.
+type conversing struct {
+	*threading
+	box       *imapBox
+	s         *imap.Session
+	structure bool
+
+	folders []string                   // to look in; the last stays open, for what comes after
+	all     bool                       // one of them has all messages
+	opened  map[string]uint32          // UIDVALIDITY of the folders that were opened
+	looked  map[string]map[uint32]bool // the messages of each folder that were looked at
+	whole   map[mail.Ref]bool          // the messages that were fetched with their texts
+}
+
+// rank prefers the account's own copy of what it sent, which no other could have written,
+// then what is in INBOX.
+func (c *conversing) rank(folder string) int {
+	switch i := slices.Index(c.folders, folder); {
+	case !c.all && c.box.pool.own.holds(folder):
+		return -2
+	case !c.all && folder == inbox:
+		return -1
+	default:
+		return i
+	}
+}
+
+// run finds the messages in rounds: it searches every folder for what the messages found
+// until then have or name, all in one write, and fetches what it did not know.
+func (c *conversing) run(ref mail.Ref) error {
+	if err := c.begin(ref); err != nil {
+		return err
+	}
+	for range maxThreadRounds {
+		c.link()
+		ids, subjects := c.unasked()
+		if len(ids)+len(subjects) == 0 {
+			return c.read()
+		}
+		c.looking(0, 0, ref.Folder)
+		found, err := c.search(threadCriteria(ids, subjects))
+		if err != nil {
+			return err
+		}
+		if err := c.candidates(found); err != nil {
+			return err
+		}
+	}
+	c.link()
+	c.cut = true
+	return c.read()
+}
+
+// begin fetches the message asked for, and lists the folders where they are not known.
+func (c *conversing) begin(ref mail.Ref) error {
+	own := &c.box.pool.own
+	known, extended := own.known(c.m.o.Now()), false
+	if !known {
+		extended = c.s.Has("LIST-EXTENDED") && c.s.Has("SPECIAL-USE")
+	}
+	var listing *imap.Listing
+	w := c.wanted(1)
+	box, data, err, fetchErr := visit(c.s, ref.Folder, func() *imap.Fetching {
+		if !known && listing == nil {
+			var opts *goimap.ListOptions
+			if extended {
+				opts = &goimap.ListOptions{ReturnSpecialUse: true}
+			}
+			listing = c.s.List("*", opts)
+		}
+		return startWindow(c.s, imap.UIDs(ref.UID), w)
+	})
+	if listing != nil {
+		list, listErr := listing.Wait()
+		if listErr != nil && !refusedByServer(listErr) {
+			return listErr
+		}
+		var folders []Folder
+		for _, d := range list {
+			if mail.CheckFolder(d.Mailbox) == nil {
+				folders = append(folders, folderOf(d))
+			}
+		}
+		own.note(folders, c.m.o.Now())
+	}
+	switch {
+	case err != nil:
+		return err
+	case ref.UIDValidity != 0 && ref.UIDValidity != box.UIDValidity:
+		return c.madeAnew(mail.AdviceListAgain)
+	case refusedByServer(fetchErr) && !c.policy.ShowsAll():
+		return c.noMessage("filtered") // the policy could not judge it
+	case fetchErr != nil:
+		return fetchErr
+	}
+	got := c.box.readWindow(box, data)
+	i := slices.IndexFunc(got, func(g fetched) bool { return g.ref.UID == ref.UID && g.readable })
+	if i < 0 {
+		return c.noMessage("")
+	}
+	if !got[i].visible(c.policy) {
+		return c.noMessage("filtered")
+	}
+	c.opened[box.Name] = box.UIDValidity
+	c.first = &got[i]
+	c.take(c.first, w)
+	c.folders, c.all = own.talking()
+	c.folders = slices.Clone(c.folders)
+	for _, folder := range []string{ref.Folder, inbox} {
+		if !(c.all && folder == inbox) && !slices.Contains(c.folders, folder) {
+			c.folders = append(c.folders, folder)
+		}
+	}
+	return nil
+}
+
+// take keeps a message that the policy shows.
+func (c *conversing) take(g *fetched, w wanted) {
+	c.known = append(c.known, g)
+	c.look(g.ref.Folder)[g.ref.UID] = true
+	c.whole[g.ref] = w.structure || w.text
+}
+
+// look returns the messages of a folder that were looked at.
+func (c *conversing) look(folder string) map[uint32]bool {
+	if c.looked[folder] == nil {
+		c.looked[folder] = map[uint32]bool{}
+	}
+	return c.looked[folder]
+}
+
+// wanted is what is fetched of n candidates. Where the policy hides messages, it judges
+// their headers first.
+func (c *conversing) wanted(n uint64) wanted {
+	w := wanted{header: !c.policy.ShowsAll(), dates: true, full: c.q.Full, thread: true}
+	if c.policy.ShowsAll() && n <= maxTexts {
+		w.structure, w.text = c.structure, c.q.Chars > 0
+	}
+	return w
+}
+
+// search returns the UIDs that match in each folder. A folder that cannot be opened is left
+// out from then on.
+func (c *conversing) search(criteria *goimap.SearchCriteria) (map[string]goimap.UIDSet, error) {
+	opening, search := make([]*imap.Examining, len(c.folders)), make([]*imap.Searching, len(c.folders))
+	c.s.Renew()
+	c.s.Together(func() {
+		for i, folder := range c.folders {
+			opening[i], search[i] = c.s.Examine(folder), c.s.Search(criteria)
+		}
+	})
+	found := map[string]goimap.UIDSet{}
+	var broken error
+	for i, folder := range slices.Clone(c.folders) {
+		box, err := opening[i].Wait()
+		uids, searchErr := search[i].Wait()
+		switch {
+		case refusedByServer(err) && folder != c.first.ref.Folder:
+			c.folders = slices.DeleteFunc(c.folders, func(f string) bool { return f == folder })
+			c.issues = append(c.issues, mail.Issue{Kind: mail.KindRefused, Stage: imap.StageExamine, Retryable: true,
+				Message: fmt.Sprintf("Folder %q was left out: the server did not open it.", folder)})
+		case err != nil || searchErr != nil:
+			broken = cmp.Or(broken, err, searchErr)
+		default:
+			broken = cmp.Or(broken, c.same(box))
+			found[folder] = uids
+		}
+	}
+	return found, broken
+}
+
+// same refuses a folder that was replaced since it was opened first.
+func (c *conversing) same(box imap.Folder) error {
+	if before := c.opened[box.Name]; before != 0 && before != box.UIDValidity {
+		return c.madeAnew(mail.AdviceListAgain)
+	}
+	c.opened[box.Name] = box.UIDValidity
+	return nil
+}
+
+// candidates fetches the messages that were not looked at before, the newest first.
+func (c *conversing) candidates(found map[string]goimap.UIDSet) error {
+	sources, n := map[string]*source{}, uint64(0)
+	for folder, uids := range found {
+		sources[folder] = &source{uids: uids, but: c.look(folder)}
+		n += imap.CountUIDs(uids)
+	}
+	w := c.wanted(n)
+	for {
+		sets := map[string]goimap.NumSet{}
+		for folder, from := range sources {
+			if set := from.next(maxWindow, false); set != nil {
+				sets[folder] = set
+			}
+		}
+		if len(sets) == 0 {
+			return nil
+		}
+		got, err := c.fetch(sets, w)
+		if err != nil {
+			return err
+		}
+		for i := range got {
+			g := &got[i]
+			switch c.look(g.ref.Folder)[g.ref.UID] = true; {
+			case !g.readable || !g.visible(c.policy):
+			case len(c.known) >= maxCandidates:
+				c.cut = true // only for visible messages: hidden ones do not count
+			default:
+				c.take(g, w)
+			}
+		}
+		if c.cut && c.policy.ShowsAll() {
+			return nil
+		}
+	}
+}
+
+// fetch fetches messages of several folders in one write.
+func (c *conversing) fetch(sets map[string]goimap.NumSet, w wanted) ([]fetched, error) {
+	var out []fetched
+	var refused []string
+	err := c.each(slices.Collect(maps.Keys(sets)), func(folder string) *imap.Fetching { return startWindow(c.s, sets[folder], w) },
+		func(box imap.Folder, data []*imapclient.FetchMessageBuffer, err error) {
+			if err != nil {
+				refused = append(refused, box.Name)
+			} else {
+				out = append(out, c.box.readWindow(box, data)...)
+			}
+		})
+	for _, folder := range refused {
+		box, openErr := c.s.Examine(folder).Wait()
+		if err = cmp.Or(err, openErr); err == nil {
+			err = c.same(box)
+		}
+		if err == nil {
+			var got []fetched
+			got, err = c.box.fetchAll(c.s, sets[folder], w)
+			out = append(out, got...)
+		}
+	}
+	return out, err
+}
+
+// each opens folders one after the other and fetches from each, all in one write. take gets
+// what came, or the error with which the server refused.
+func (c *conversing) each(folders []string, start func(folder string) *imap.Fetching, take func(imap.Folder, []*imapclient.FetchMessageBuffer, error)) error {
+	slices.SortFunc(folders, func(a, b string) int { return cmp.Compare(slices.Index(c.folders, a), slices.Index(c.folders, b)) })
+	opening, fetch := make([]*imap.Examining, len(folders)), make([]*imap.Fetching, len(folders))
+	c.s.Renew()
+	c.s.Together(func() {
+		for i, folder := range folders {
+			opening[i], fetch[i] = c.s.Examine(folder), start(folder)
+		}
+	})
+	var broken error
+	for i := range folders {
+		box, err := opening[i].Wait()
+		data, fetchErr := fetch[i].Wait()
+		if err == nil {
+			err = c.same(box)
+		}
+		if err == nil && !refusedByServer(fetchErr) {
+			err = fetchErr
+		}
+		if broken = cmp.Or(broken, err); broken == nil {
+			take(box, data, fetchErr)
+		}
+	}
+	return broken
+}
+
+// read fetches the texts and the structures of the messages that are shown, as far as they
+// are not here.
+func (c *conversing) read() error {
+	w := c.wanted(0)
+	w.structure, w.text = c.structure, c.q.Chars > 0
+	shown, sets := map[mail.Ref]*fetched{}, map[string]goimap.NumSet{}
+	for _, g := range c.shown() {
+		if shown[g.ref] = g; !c.whole[g.ref] && (w.structure || w.text) {
+			set, _ := sets[g.ref.Folder].(goimap.UIDSet)
+			set.AddNum(goimap.UID(g.ref.UID))
+			sets[g.ref.Folder] = set
+		}
+	}
+	if len(sets) > 0 {
+		got, err := c.fetch(sets, w)
+		if err != nil {
+			return err
+		}
+		for _, g := range got {
+			if old := shown[g.ref]; old != nil && g.readable {
+				*old, c.whole[g.ref] = g, true
+			}
+		}
+	}
+	if c.q.Chars == 0 {
+		return nil
+	}
+	for ref, g := range shown {
+		if c.whole[ref] {
+			r := excerpt{chars: c.q.Chars, lines: true}.reading(c.access, g, c.structure)
+			c.texts[ref] = r
+			r.start(*g)
+		}
+	}
+	return c.rest()
+}
+
+// rest fetches what is missing of the texts, of all folders at once.
+func (c *conversing) rest() error {
+	for range maxRounds {
+		missing := map[string]*requestSet{}
+		for ref, r := range c.texts {
+			if r.finished {
+				continue
+			}
+			sections := r.missing()
+			if len(sections) == 0 {
+				r.finish(r.compose(), nil)
+				continue
+			}
+			if missing[ref.Folder] == nil {
+				missing[ref.Folder] = &requestSet{}
+			}
+			missing[ref.Folder].add(ref.UID, goimap.FetchOptions{BodySection: sections})
+		}
+		if len(missing) == 0 {
+			return nil
+		}
+		err := c.each(slices.Collect(maps.Keys(missing)), func(folder string) *imap.Fetching { return missing[folder].start(c.s) },
+			func(box imap.Folder, data []*imapclient.FetchMessageBuffer, _ error) {
+				for ref, r := range c.texts {
+					if d := dataOf(data, ref.UID); ref.Folder == box.Name && !r.finished && d != nil {
+						r.accept(d)
+					}
+				}
+			})
+		if err != nil {
+			return err
+		}
+	}
+	for _, r := range c.texts {
+		if !r.finished {
+			r.finish(r.compose(), nil)
+		}
+	}
+	return nil
+}
+
+// threadCriteria matches messages that have or name one of the ids, or have all words of one
+// of the subjects: between words a server may see other white space.
+func threadCriteria(ids, subjects []string) *goimap.SearchCriteria {
+	var all []goimap.SearchCriteria
+	for _, id := range ids {
+		all = append(all, headerHolds("Message-ID", id), headerHolds("References", id), headerHolds("In-Reply-To", id))
+	}
+	for _, s := range subjects {
+		var c goimap.SearchCriteria
+		for i, word := range strings.Fields(s) {
+			if i < maxSubjectWords {
+				c.Header = append(c.Header, headerHolds("Subject", word).Header...)
+			}
+		}
+		all = append(all, c)
+	}
+	return anyOf(all)
+}
