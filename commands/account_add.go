@@ -71,6 +71,9 @@ func accountAdd(d *Deps) *discovery.Command {
 	})
 }
 
+// Brief is the account as it was added.
+func (r *AccountAddResult) Brief() accountBrief { return r.Account.brief("", r.NextAction) }
+
 // undoAdd removes an account whose password the keyring did not take.
 func (d *Deps) undoAdd(ctx context.Context, name string, because error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
