@@ -411,6 +411,10 @@ func (x *popBox) folders(ctx context.Context, q FolderQuery) (*FolderList, error
 		return list, nil
 	}
 	folder := Folder{Name: popFolder, Role: "inbox"}
+	if q.After != "" {
+		list.Folders, q.Limit = []Folder{folder}, 1
+		return list, x.cutFolders(q, list)
+	}
 	err := x.lend(ctx, true, func(s *pop3.Session) error {
 		if !q.Counts {
 			return nil
