@@ -16,6 +16,9 @@ type accountAddArgs struct {
 
 // Validate checks what the account's own validation cannot.
 func (a *accountAddArgs) Validate() error {
+	if a.Name == allAccounts {
+		return errors.New("the name all stands for every account in --account: choose another")
+	}
 	if (a.Auth == "" || a.Auth == mail.AuthPassword) && a.PasswordFrom == "" {
 		return errors.New("--password-from is missing: a password is never an argument")
 	}
