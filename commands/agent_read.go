@@ -14,11 +14,11 @@ type agentReadArgs struct {
 	Agent      string `json:"agent" acli:"form=identity,positional" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
 	All        bool   `json:"all,omitempty" jsonschema_description:"Also messages that were read before"`
 	From       string `json:"from,omitempty" acli:"form=identity" jsonschema:"example=my-repo:reviewer" jsonschema_description:"Only messages of this sender"`
-	Limit      int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=10000,default=20" jsonschema_description:"At most this many messages, oldest first"`
-	Thread     string `json:"thread,omitempty" acli:"form=agent_message" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"The whole thread of this message, read or not; nothing is marked as read"`
-	NoMarkRead bool   `json:"no-mark-read,omitempty" jsonschema_description:"Leave the messages unread"`
+	Limit      int    `json:"limit,omitempty" acli:"rare" jsonschema:"minimum=1,maximum=10000,default=20" jsonschema_description:"At most this many messages, oldest first"`
+	Thread     string `json:"thread,omitempty" acli:"form=agent_message,rare" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"The whole thread of this message, read or not; nothing is marked as read"`
+	NoMarkRead bool   `json:"no-mark-read,omitempty" acli:"rare" jsonschema_description:"Leave the messages unread"`
 	Peek       bool   `json:"peek,omitempty" jsonschema_description:"The same as --no-mark-read"`
-	Wait       string `json:"wait,omitempty" acli:"form=wait" jsonschema:"example=30s" jsonschema_description:"Wait this long for a message if there is none: 500ms, 30s or 4m, at most 290s"`
+	Wait       string `json:"wait,omitempty" acli:"form=wait,value=30s" jsonschema:"example=30s" jsonschema_description:"Wait this long for a message if there is none: 500ms, 30s or 4m, at most 290s"`
 
 	wait time.Duration // since Validate
 }

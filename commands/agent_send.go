@@ -10,13 +10,13 @@ import (
 
 type agentSendArgs struct {
 	From    string  `json:"from" acli:"form=identity" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
-	To      string  `json:"to" jsonschema:"pattern=^([*]|[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*)$,example=my-repo:reviewer,example=*" form:"must be project:name, both of lower-case letters, digits and dashes, or *" jsonschema_description:"Identity of the recipient, or * for every agent"`
+	To      string  `json:"to" acli:"value=P:NAME|*" jsonschema:"pattern=^([*]|[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*)$,example=my-repo:reviewer,example=*" form:"must be project:name, both of lower-case letters, digits and dashes, or *" jsonschema_description:"Identity of the recipient, or * for every agent"`
 	Subject string  `json:"subject" acli:"form=text" jsonschema:"maxLength=10000" jsonschema_description:"Subject, in one line"`
-	Body    *string `json:"body,omitempty" acli:"sensitive,form=text" jsonschema:"maxLength=10000" jsonschema_description:"The text; or use --body-file"`
-	Refs    *string `json:"refs,omitempty" jsonschema:"maxLength=10000,example=[\"notes/plan.md\"]" jsonschema_description:"JSON array of paths of files that the message is about; nobody opens them"`
+	Body    *string `json:"body,omitempty" acli:"sensitive,form=text,value=TEXT,needed" jsonschema:"maxLength=10000" jsonschema_description:"The text; or use --body-file"`
+	Refs    *string `json:"refs,omitempty" acli:"rare" jsonschema:"maxLength=10000,example=[\"notes/plan.md\"]" jsonschema_description:"JSON array of paths of files that the message is about; nobody opens them"`
 	ReplyTo string  `json:"reply-to,omitempty" acli:"form=agent_message" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message that this answers, which makes a thread"`
 
-	BodyFile *string `json:"body-file,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=4096,example=note.md" jsonschema_description:"A text file in UTF-8, in place of --body"`
+	BodyFile *string `json:"body-file,omitempty" acli:"path=attachment directory,rare" jsonschema:"minLength=1,maxLength=4096,example=note.md" jsonschema_description:"A text file in UTF-8, in place of --body"`
 
 	refs string // canonical, since Validate
 }

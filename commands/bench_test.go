@@ -60,8 +60,7 @@ func newBench(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Accou
 			e, err := b.gateway.Explain(ctx, gateway.Request{Principal: gateway.Principal{Name: call.Principal, Admin: call.Admin}, Line: line})
 			return commands.Explanation(e), err
 		}}
-	if b.registry, err = discovery.NewRegistry(discovery.Info{Name: "postern", Version: "test", Description: "Postern: a person's mail, behind their rules",
-		Groups: commands.Groups(), Recipes: commands.Recipes()}, commands.All(b.deps)...); err != nil {
+	if b.registry, err = discovery.NewRegistry(commands.Info(b.deps, "test"), commands.All(b.deps)...); err != nil {
 		t.Fatal(err)
 	}
 	b.gateway, err = gateway.New(gateway.Options{Registry: b.registry, Profile: gateway.FullProfile(), Faults: commands.Faults,

@@ -145,27 +145,56 @@ type Explanation struct {
 	Refusal *discovery.Fault   // nil when nothing stands in the way
 }
 
-// Groups are the summaries of the command groups.
-func Groups() map[string]string {
-	return map[string]string{
-		"mail":      "Read and change a person's mail",
-		"outbox":    "See messages that wait to be sent or were sent, and decide about them",
-		"agent":     "Leave messages for other agents, and read yours",
-		"policy":    "See what you may do here, before you do it",
-		"account":   "Add and change mail accounts",
-		"allow":     "Choose whose mail is visible and whom agents may write to",
-		"allow in":  "Whose mail is visible, where the account's inbound list is on",
-		"allow out": "Whom agents may write to, where the account's outbound list is on",
-		"grant":     "Let clients in over HTTP, each to some accounts, for some time",
-		"config":    "Read and change settings",
-		"audit":     "List the commands that were run, and check the audit log",
-		"vault":     "Check the vault file for damage",
+// Info is what the program says of itself; d may be empty.
+func Info(d *Deps, version string) discovery.Info {
+	return discovery.Info{
+		Name:        "postern",
+		Version:     version,
+		Description: "Postern: a person's mail, behind their rules",
+		Groups: map[string]string{
+			"mail":      "Read and change a person's mail",
+			"outbox":    "See messages that wait to be sent or were sent, and decide about them",
+			"agent":     "Leave messages for other agents, and read yours",
+			"policy":    "See what you may do here, before you do it",
+			"account":   "Add and change mail accounts",
+			"allow":     "Choose whose mail is visible and whom agents may write to",
+			"allow in":  "Whose mail is visible, where the account's inbound list is on",
+			"allow out": "Whom agents may write to, where the account's outbound list is on",
+			"grant":     "Let clients in over HTTP, each to some accounts, for some time",
+			"config":    "Read and change settings",
+			"audit":     "List the commands that were run, and check the audit log",
+			"vault":     "Check the vault file for damage",
+		},
+		Usage: "<command> [arguments] [options]. An ID is what a list shows: 50 is in INBOX, Sent/5 in Sent. T is 2026-02-01 or 2026-02-01T10:00. " +
+			"WORDS match as a phrase, in any case. Options everywhere: --account A, --fields F,G (fields or columns of the answer), --full (everything), --timeout S. 'help <command>' has more options",
+		Recipes: []string{"mail list --unread --limit 20", "mail folders --counts", "help mail get"},
+		Here:    d.here,
 	}
 }
 
-// Recipes are the examples that the root help ends with.
-func Recipes() []string {
-	return []string{"mail list --limit 5", "mail folders --counts", "help mail get"}
+// here makes examples name an account where the caller has several: without that they
+// would be refused, or speak of another one than was meant.
+func (d *Deps) here(ctx context.Context) func(c *discovery.Command, example string) string {
+	var accounts []mail.Account
+	if d.Store != nil {
+		accounts, _ = d.Store.Accounts(ctx) // unknown ones cannot be named
+	}
+	return func(c *discovery.Command, example string) string {
+		optional := func(a *discovery.Argument) bool { return a.Name == "account" && a.Global }
+		if len(accounts) < 2 || !slices.ContainsFunc(c.Arguments(), optional) || strings.Contains(example, "--account") {
+			return example
+		}
+		name, err := d.defaultAccount(ctx)
+		if err != nil {
+			name = accounts[0].Name
+		}
+		for _, a := range accounts {
+			if strings.Contains(example, a.Name+":") { // an id names its account
+				return example
+			}
+		}
+		return example + " --account " + name
+	}
 }
 
 // All lists every command.
@@ -223,7 +252,7 @@ func All(d *Deps) []*discovery.Command {
 
 // AccountOption is the option of every command that works on one account.
 type AccountOption struct {
-	Account string `json:"account,omitempty" acli:"form=account" jsonschema_description:"Account name; the default account if left out"`
+	Account string `json:"account,omitempty" acli:"form=account,global" jsonschema_description:"Account name; the default account if left out"`
 }
 
 // account resolves the option: as given, else the configured default, else the
@@ -249,15 +278,6 @@ func (d *Deps) defaultAccount(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name, refusal := defaultOf(accounts, configured)
-	if refusal != nil {
-		return "", refusal
-	}
-	return name, nil
-}
-
-// defaultOf is the account that a command works on which names none, or why there is none.
-func defaultOf(accounts []mail.Account, configured string) (string, *discovery.Fault) {
 	names := make([]string, len(accounts))
 	for i, a := range accounts {
 		names[i] = a.Name

@@ -9,18 +9,18 @@ import (
 
 // forms are those of the strings that several commands take.
 var forms = map[string]discovery.Form{
-	"name":          {Pattern: namePattern, Words: nameWords},
-	"account":       {Pattern: namePattern, Words: nameWords, Account: accountNamed},
+	"name":          {Pattern: namePattern, Value: "NAME", Words: nameWords},
+	"account":       {Pattern: namePattern, Value: "NAME", Words: nameWords, Account: accountNamed},
 	"line":          {Pattern: linePattern, Words: lineWords},
-	"folder":        {Pattern: linePattern, Words: lineWords, MinLength: 1, MaxLength: 256},
+	"folder":        {Pattern: linePattern, Value: "F", Words: lineWords, MinLength: 1, MaxLength: 256},
 	"text":          {Pattern: regexp.MustCompile(`^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$`), Words: "must hold no control characters but tabs and line ends"},
-	"message":       {Pattern: linePattern, Words: "must be a message id as the lists show it", Account: accountOfID},
-	"id":            {Account: accountOfID},
+	"message":       {Pattern: linePattern, Value: "ID", Words: "must be a message id as the lists show it", Account: accountOfID},
+	"id":            {Value: "ID", Account: accountOfID},
 	"wait":          {Pattern: regexp.MustCompile(`^[1-9][0-9]{0,8}(ms|s|m)?$`), Words: "must be a number of seconds, or a time such as 50s, 500ms or 2m"},
 	"secret":        {Pattern: regexp.MustCompile(`^(stdin|env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$`), Words: "must be stdin, env:NAME or file:PATH"},
-	"outbox":        {Pattern: regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`), Words: "must be an outbox_id as 'outbox list' shows it"},
-	"identity":      {Pattern: regexp.MustCompile(`^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$`), Words: "must be project:name, both of lower-case letters, digits and dashes"},
-	"agent_message": {Pattern: regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`), Words: "must be the id of a message, as 'agent read' shows it"},
+	"outbox":        {Pattern: regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`), Value: "ID", Words: "must be an outbox_id as 'outbox list' shows it"},
+	"identity":      {Pattern: regexp.MustCompile(`^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$`), Value: "P:NAME", Words: "must be project:name, both of lower-case letters, digits and dashes"},
+	"agent_message": {Pattern: regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`), Value: "ID", Words: "must be the id of a message, as 'agent read' shows it"},
 }
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)

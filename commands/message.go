@@ -15,9 +15,9 @@ import (
 
 // messageArgs name one message, by id or by folder and UID, and its account.
 type messageArgs struct {
-	ID     string `json:"id,omitempty" acli:"positional,form=id" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id as a list shows it, such as 50 or Sent/5; or use --folder and --uid"`
-	Folder string `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder, with --uid in place of an id; INBOX if left out"`
-	UID    uint32 `json:"uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UID, with --folder in place of an id"`
+	ID     string `json:"id,omitempty" acli:"positional,form=id,needed" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id as a list shows it, such as 50 or Sent/5"`
+	Folder string `json:"folder,omitempty" acli:"form=folder,rare" jsonschema_description:"Folder, with --uid in place of an id; INBOX if left out"`
+	UID    uint32 `json:"uid,omitempty" acli:"rare" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UID, with --folder in place of an id"`
 	AccountOption
 
 	named messagesArgs // the same, since Validate
@@ -49,9 +49,9 @@ func (d *Deps) message(ctx context.Context, call *discovery.Call, a *messageArgs
 // messagesArgs name messages of one folder, by ids or by folder and UIDs, and their
 // account.
 type messagesArgs struct {
-	IDs    []string `json:"id,omitempty" acli:"positional,form=id" jsonschema:"maxItems=100,minLength=1,maxLength=600" jsonschema_description:"Message ids as a list shows them, such as 50 or Sent/5, all of one folder; or use --folder and --uid"`
-	Folder string   `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder, with --uid in place of ids; INBOX if left out"`
-	UIDs   []uint32 `json:"uid,omitempty" jsonschema:"maxItems=100,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
+	IDs    []string `json:"id,omitempty" acli:"positional,form=id,needed" jsonschema:"maxItems=100,minLength=1,maxLength=600" jsonschema_description:"Message ids as a list shows them, such as 50 or Sent/5, all of one folder"`
+	Folder string   `json:"folder,omitempty" acli:"form=folder,rare" jsonschema_description:"Folder, with --uid in place of ids; INBOX if left out"`
+	UIDs   []uint32 `json:"uid,omitempty" acli:"rare" jsonschema:"maxItems=100,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
 	AccountOption
 
 	refs []mail.Ref // of the ids, since Validate

@@ -10,7 +10,7 @@ import (
 
 type outboxShowArgs struct {
 	OutboxOption
-	Offset int `json:"offset,omitempty" jsonschema:"minimum=0,maximum=10000000" jsonschema_description:"Characters of the text to pass over, where it did not fit one answer"`
+	Offset int `json:"offset,omitempty" acli:"rare" jsonschema:"minimum=0,maximum=10000000" jsonschema_description:"Characters of the text to pass over, where it did not fit one answer"`
 }
 
 // OutboxShowResult answers outbox show: all that a person must see before saying

@@ -242,7 +242,8 @@ func (c *command) vars() map[string]any {
 			options = append(options, a.label)
 		}
 	}
-	for name, list := range map[string][]any{"arguments": arguments, "option_names": options, "property_names": properties, "required_names": required} {
+	known := append(slices.Clone(properties), c.common...)
+	for name, list := range map[string][]any{"arguments": arguments, "known_names": known, "option_names": options, "property_names": properties, "required_names": required} {
 		if list == nil {
 			list = []any{}
 		}

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -15,6 +16,7 @@ type model struct {
 	capabilities []any // names that version lists as commands
 	extensions   []any // and as extensions
 	root         any   // data of help
+	common       []any // names of the options that its usage names, for all commands
 	readOnly     bool
 }
 
@@ -30,10 +32,13 @@ type command struct {
 	schema    any // data of schema PATH; nil without
 	harmless  bool
 	arguments []*argument
+	common    []any // those of the model
 	examples  []string
 	base      string
 	hasBase   bool
 }
+
+var optionPattern = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
 
 // Bounds of learning, so that it ends for a server with endless help.
 const (
@@ -83,8 +88,15 @@ func (r *runner) learn(ctx context.Context) *model {
 	help := r.command(ctx, "help")
 	m.root, _ = pointer(help.doc, "/data")
 	words, _ := entries(m.root)
-	for _, w := range words {
-		r.learnPath(ctx, w, 1)
+	usage, _ := pointer(m.root, "/usage")
+	for _, option := range optionPattern.FindAllString(textOf(usage), -1) {
+		m.common = append(m.common, strings.TrimLeft(option, "-"))
+	}
+	for _, path := range words {
+		if group, _, several := strings.Cut(path, " "); several {
+			r.learnPath(ctx, group, 1)
+		}
+		r.learnPath(ctx, path, len(strings.Fields(path)))
 	}
 	if len(m.commands) == 0 {
 		r.note("help lists no command that could be learned")
@@ -178,7 +190,7 @@ func (r *runner) learnPath(ctx context.Context, path string, depth int) {
 }
 
 func (r *runner) learnCommand(ctx context.Context, path string, help map[string]any, list []any) *command {
-	c := &command{path: path, help: help}
+	c := &command{path: path, help: help, common: r.model.common}
 	schema := r.command(ctx, "schema "+path)
 	if schema.doc["success"] == true {
 		c.schema, _ = pointer(schema.doc, "/data")

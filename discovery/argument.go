@@ -63,6 +63,7 @@ func (d Date) String() string { return d.Format(time.DateOnly) }
 type Form struct {
 	Pattern              *regexp.Regexp
 	Words                string // see Argument.Form
+	Value                string // see Argument.Value
 	MinLength, MaxLength uint64 // in characters; 0 for none
 
 	// Account returns the account that a value names, for the audit entry of a command that
@@ -93,6 +94,14 @@ type Argument struct {
 	Path        bool
 	Directory   string // that a Path is below, as errors name it; empty means "directory for files"
 	Requires    string // name of the option it belongs to; it is refused without that one
+
+	// How help tells it. Value stands for a value in the command's usage: F in
+	// "--folder F". The usage leaves out what is Rare; what is Global means the same in
+	// every command that takes it and is told once, in the root help.
+	Value        string
+	Rare, Global bool
+
+	Needed bool // the usage shows it as required: only another argument can stand for it
 
 	// Bounds; nil or empty means none. For an array the value bounds hold for
 	// each element.
@@ -206,7 +215,7 @@ func (s *argumentSet) add(t reflect.Type, schema *jsonschema.Schema, spec Spec, 
 		if err != nil {
 			return fmt.Errorf("argument %s: %w", name, err)
 		}
-		a.Common, a.Path = common, a.Path && !spec.HostPaths
+		a.Common, a.Global, a.Path = common, a.Global || common, a.Path && !spec.HostPaths
 		a.Required = slices.Contains(schema.Required, name)
 		if err := s.insert(a); err != nil {
 			return fmt.Errorf("argument %s: %w", name, err)
@@ -282,6 +291,14 @@ func newArgument(f reflect.StructField, name string, p *jsonschema.Schema, forms
 			boolean = true
 		case "requires":
 			a.Requires = val
+		case "value":
+			a.Value = val
+		case "needed":
+			a.Needed = true
+		case "rare":
+			a.Rare = true
+		case "global":
+			a.Global = true
 		case "form":
 			known := false
 			if form, known = forms[val]; !known {
@@ -315,6 +332,7 @@ func newArgument(f reflect.StructField, name string, p *jsonschema.Schema, forms
 	if form.MaxLength > 0 && value.MaxLength == nil {
 		value.MaxLength = &form.MaxLength
 	}
+	a.Value = cmp.Or(a.Value, form.Value)
 	a.MinLength, a.MaxLength = value.MinLength, value.MaxLength
 	a.account = form.Account
 	a.Pattern, a.Form = form.Pattern, cmp.Or(f.Tag.Get("form"), form.Words)

@@ -39,7 +39,7 @@ func (e Effect) String() string {
 type Spec struct {
 	Path     string   // words separated by single spaces, such as "mail list"
 	Aliases  []string // other full paths that resolve here; not shown in help
-	Summary  string   // one sentence without a full stop, for lists of commands
+	Summary  string   // half a line without a full stop, for lists of commands
 	Details  string   // optional further sentences, for the command's own help
 	Effect   Effect
 	Examples []string // at least one; each binds
@@ -175,6 +175,10 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 //	path         a relative path of a file below one directory; path=NAME says which in errors
 //	requires=x   refused unless option x is given too
 //	form=NAME    strings of this form, one of Spec.Forms
+//	value=F      what stands for a value in the usage: --folder F
+//	needed       required unless another argument stands for it
+//	rare         not in the usage; the command's own help has it
+//	global       of many commands and told once, in the root help
 //
 // Field types are string and types of it, bool, pointers to these two (nil when not
 // given), signed and unsigned integers, floats, Datetime, Date, and slices of string,

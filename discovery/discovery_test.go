@@ -32,7 +32,7 @@ type Args struct {
 	File     string             `json:"file,omitempty" acli:"path" jsonschema_description:"File"`
 	Optional *bool              `json:"optional,omitempty" jsonschema_description:"Optional flag"`
 	Pattern  *string            `json:"pattern,omitempty" jsonschema_description:"Optional text"`
-	Day      discovery.Date     `json:"day,omitempty" jsonschema_description:"Day"`
+	Day      discovery.Date     `json:"day,omitempty" acli:"rare" jsonschema_description:"Day"`
 }
 
 type Item struct {

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 
 // HelpArgs are the arguments of the reserved command help.
 type HelpArgs struct {
-	Command []string `json:"command,omitempty" acli:"positional" jsonschema:"maxItems=8,maxLength=64" jsonschema_description:"Words of a command or group; the overview if left out"`
+	Command []string `json:"command,omitempty" acli:"positional,value=COMMAND" jsonschema:"maxItems=8,maxLength=64" jsonschema_description:"Words of a command or group"`
 }
 
 // HelpResult answers help: the overview and a group have commands, a command has
@@ -27,9 +28,10 @@ type HelpResult struct {
 	Examples    []string       `json:"examples"`
 }
 
-// CommandHelp is a line in a list of commands.
+// CommandHelp is a command in a list.
 type CommandHelp struct {
 	Name        string `json:"name"`
+	Usage       string `json:"usage"`
 	Description string `json:"description"`
 }
 
@@ -52,54 +54,105 @@ type ArgumentHelp struct {
 	Requires    string      `json:"requires,omitempty"`
 	Description string      `json:"description"`
 	Examples    []string    `json:"examples,omitempty"`
+
+	global bool // told once, in the root help
 }
 
-const rootUsage = "<command> [subcommand] [arguments] [options]"
+// helpBrief is the compact help. Bounds and patterns are in schema.
+type helpBrief struct {
+	Command     string          `json:"command,omitempty"`
+	Description string          `json:"description"`
+	Effect      string          `json:"effect,omitempty" jsonschema:"enum=meta,enum=read,enum=state,enum=flag,enum=write,enum=send,enum=admin"`
+	Commands    []commandBrief  `json:"commands,omitzero"`
+	Arguments   []argumentBrief `json:"arguments,omitzero"`
+	Usage       string          `json:"usage,omitempty"` // a command's is what its arguments say
+	Examples    []string        `json:"examples"`
+}
+
+// commandBrief has a command's signature before what it does.
+type commandBrief struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+type argumentBrief struct {
+	Name        string   `json:"name"`
+	Type        Kind     `json:"type"`
+	Required    bool     `json:"required,omitempty"`
+	Default     any      `json:"default,omitempty"`
+	Enum        []string `json:"enum,omitempty"`
+	Description string   `json:"description"`
+}
+
+// Brief is the help that is enough to write a command.
+func (h HelpResult) Brief() helpBrief {
+	b := helpBrief{Command: h.Command, Description: h.Description, Effect: h.Effect, Examples: h.Examples}
+	if h.Arguments == nil {
+		b.Usage, b.Commands = h.Usage, []commandBrief{}
+	} else {
+		b.Arguments = []argumentBrief{}
+	}
+	for _, c := range h.Commands {
+		line := c.Description
+		if signature := strings.TrimSpace(strings.TrimPrefix(c.Usage, c.Name)); signature != "" {
+			line = signature + ": " + line
+		}
+		if isExtension(c.Name) {
+			line = plain.Clip(line, maxExtensionLine)
+		}
+		b.Commands = append(b.Commands, commandBrief{c.Name, line})
+	}
+	for _, a := range h.Arguments {
+		if !a.global {
+			b.Arguments = append(b.Arguments, argumentBrief{a.Name, a.Type, a.Required, a.Default, a.Enum, a.Description})
+		}
+	}
+	return b
+}
+
+const rootUsage = "<command> [arguments] [options]"
 
 func newHelp(r *Registry) *Command {
 	return New(Spec{
 		Path:     "help",
-		Summary:  "This page, or one command's arguments",
+		Summary:  "This page, a group's part of it, or one command with all its options",
 		Effect:   Meta,
 		Examples: []string{"help", "help version"},
-	}, func(_ context.Context, call *Call, args *HelpArgs) (HelpResult, error) {
+	}, func(ctx context.Context, call *Call, args *HelpArgs) (h HelpResult, err error) {
 		path := strings.Join(args.Command, " ")
 		switch {
 		case path == "":
-			return r.rootHelp(call.Visible), nil
+			h = r.rootHelp(call.Visible)
 		case r.visibleCommand(path, call.Visible) != nil:
-			return r.byPath[path].Help(), nil
+			h = r.byPath[path].Help()
 		case r.groupVisible(path, call.Visible):
-			return r.groupHelp(path, call.Visible), nil
+			h = r.groupHelp(path, call.Visible)
+		default:
+			return h, r.notFound(args.Command, call.Visible)
 		}
-		return HelpResult{}, r.notFound(args.Command, call.Visible)
+		h.Examples = r.Here(ctx, h.Examples)
+		return h, nil
 	})
 }
 
-// rootHelp lists the first words only, a group with its verbs: an agent reads this
-// page at the start of every session, and guesses well what a verb does.
+// Here returns the examples as they run for the caller of ctx (Info.Here).
+func (r *Registry) Here(ctx context.Context, examples []string) []string {
+	if r.info.Here == nil || len(examples) == 0 {
+		return examples
+	}
+	complete, here := r.info.Here(ctx), slices.Clone(examples)
+	for i, e := range here {
+		if found, err := r.Resolve(strings.Fields(e), func(*Command) bool { return true }); err == nil && found.Command != nil {
+			here[i] = complete(found.Command, e)
+		}
+	}
+	return here
+}
+
+// rootHelp has every command: an agent reads this page at the start of a session, and
+// needs no other for an ordinary errand.
 func (r *Registry) rootHelp(visible func(*Command) bool) HelpResult {
-	h := HelpResult{Description: r.info.Description, Commands: []CommandHelp{}, Usage: rootUsage, Examples: []string{}}
-	verbs := map[string][]string{}
-	for _, c := range r.commands {
-		if !visible(c) {
-			continue
-		}
-		word, rest, grouped := strings.Cut(c.Path, " ")
-		if verbs[word] == nil {
-			h.Commands = append(h.Commands, CommandHelp{word, plain.Clip(c.Summary, 100)})
-			verbs[word] = []string{}
-		}
-		verb, _, _ := strings.Cut(rest, " ")
-		if grouped && !slices.Contains(verbs[word], verb) {
-			verbs[word] = append(verbs[word], verb)
-		}
-	}
-	for i, e := range h.Commands {
-		if list := verbs[e.Name]; len(list) > 0 {
-			h.Commands[i].Description = strings.Join(list, " ")
-		}
-	}
+	h := HelpResult{Description: r.info.Description, Commands: r.lines("", visible), Usage: cmp.Or(r.info.Usage, rootUsage), Examples: []string{}}
 	for _, recipe := range r.info.Recipes {
 		if found, err := r.Resolve(strings.Fields(recipe), visible); err == nil && found.Command != nil && visible(found.Command) {
 			h.Examples = append(h.Examples, recipe)
@@ -107,13 +160,34 @@ func (r *Registry) rootHelp(visible func(*Command) bool) HelpResult {
 	}
 	others := slices.DeleteFunc(slices.Clone(h.Commands), func(c CommandHelp) bool { return isExtension(c.Name) })
 	if n := len(h.Commands) - len(others); n > maxExtensions {
-		h.Commands = append(others, CommandHelp{"x-…", fmt.Sprintf("%d extensions; 'version' lists them", n)})
+		h.Commands = append(others, CommandHelp{"x-…", "x-…", fmt.Sprintf("%d commands of extensions; 'version' lists these", n)})
 	}
 	return h
 }
 
-// maxExtensions is how many extensions the overview names.
-const maxExtensions = 20
+func (r *Registry) groupHelp(group string, visible func(*Command) bool) HelpResult {
+	h := HelpResult{Command: group, Description: r.info.Groups[group], Commands: r.lines(group, visible), Usage: group + " <subcommand> [arguments] [options]", Examples: []string{}}
+	for _, c := range h.Commands[:min(3, len(h.Commands))] {
+		h.Examples = append(h.Examples, r.byPath[c.Name].Examples[0])
+	}
+	return h
+}
+
+// lines are the commands of a group, or all.
+func (r *Registry) lines(group string, visible func(*Command) bool) []CommandHelp {
+	list := []CommandHelp{}
+	for _, c := range r.commands {
+		if visible(c) && (group == "" || under(c.Path, group)) {
+			list = append(list, CommandHelp{c.Path, c.Usage(), c.Summary})
+		}
+	}
+	return list
+}
+
+const (
+	maxExtensions    = 20  // commands of extensions that the root help names
+	maxExtensionLine = 160 // characters of one's compact line
+)
 
 // isExtension reports whether a command's first word is that of an extension (002
 // section 9.1).
@@ -127,18 +201,6 @@ func (c *Command) Extension() string {
 	return ""
 }
 
-func (r *Registry) groupHelp(group string, visible func(*Command) bool) HelpResult {
-	h := HelpResult{Command: group, Description: r.info.Groups[group], Commands: []CommandHelp{}, Usage: group + " <subcommand> [options]", Examples: []string{}}
-	for _, c := range r.commands {
-		if visible(c) && under(c.Path, group) {
-			h.Commands = append(h.Commands, CommandHelp{c.Path, c.Summary})
-			h.Examples = append(h.Examples, c.Examples[0])
-		}
-	}
-	h.Examples = h.Examples[:min(3, len(h.Examples))]
-	return h
-}
-
 // Help is what the command help says of a command.
 func (c *Command) Help() HelpResult {
 	h := HelpResult{Command: c.Path, Description: c.Summary + ".", Effect: c.Effect.String(), Arguments: []ArgumentHelp{}, Usage: c.Usage(), Examples: c.Examples}
@@ -148,7 +210,7 @@ func (c *Command) Help() HelpResult {
 	for _, a := range c.args.list {
 		e := ArgumentHelp{Name: a.Label(), Type: a.Kind, Items: a.Item, Required: a.Required, Default: a.Default, Enum: a.Enum,
 			Minimum: a.Minimum, Maximum: a.Maximum, MinLength: a.MinLength, MaxLength: a.MaxLength,
-			MinItems: a.MinItems, MaxItems: a.MaxItems, Description: a.Description, Examples: a.Examples}
+			MinItems: a.MinItems, MaxItems: a.MaxItems, Description: a.Description, Examples: a.Examples, global: a.Global}
 		if a.Short != "" {
 			e.Short = "-" + a.Short
 		}
@@ -161,29 +223,6 @@ func (c *Command) Help() HelpResult {
 		h.Arguments = append(h.Arguments, e)
 	}
 	return h
-}
-
-// Usage is the command's form in one line.
-func (c *Command) Usage() string {
-	var b strings.Builder
-	b.WriteString(c.Path)
-	for _, a := range c.args.positionals {
-		form := "<" + a.Name + ">"
-		if a.Kind == KindArray {
-			form += "…"
-		}
-		if !a.Required {
-			form = "[" + form + "]"
-		}
-		b.WriteString(" " + form)
-	}
-	for _, a := range c.args.list {
-		if a.Required && !a.Positional {
-			fmt.Fprintf(&b, " --%s <%s>", a.Name, a.Kind)
-		}
-	}
-	b.WriteString(" [options]")
-	return b.String()
 }
 
 // VersionResult answers version (002 section 6.4).

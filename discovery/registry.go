@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +18,12 @@ type Info struct {
 	Description string            // one sentence, for the root help
 	Groups      map[string]string // path of a group of commands to its summary
 	Recipes     []string          // commands the root help ends with; those not visible are left out
+	Usage       string            // how a command is written and what its words mean, for the root help
+
+	// Here returns what completes an example of a command so that it runs as written for
+	// the caller of ctx: a registry cannot know which account there is. It is called once
+	// for an answer. nil leaves examples as they are.
+	Here func(ctx context.Context) (complete func(c *Command, example string) string)
 }
 
 // Registry holds the commands of a server. It does not change after NewRegistry

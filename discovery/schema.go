@@ -150,7 +150,7 @@ func untrustedFields(t reflect.Type, prefix string, depth int) []string {
 
 // SchemaArgs are the arguments of the reserved command schema.
 type SchemaArgs struct {
-	Command []string `json:"command,omitempty" acli:"positional" jsonschema:"maxItems=8,maxLength=64" jsonschema_description:"Words of a command or group; all commands if left out"`
+	Command []string `json:"command,omitempty" acli:"positional" jsonschema:"maxItems=8,maxLength=64" jsonschema_description:"Words of a command or group; all if left out"`
 }
 
 // CommandSchema is one command's pair of schemas (002 section 6.3).
@@ -171,7 +171,7 @@ type SchemaResult struct {
 func newSchema(r *Registry) *Command {
 	return New(Spec{
 		Path:     "schema",
-		Summary:  "JSON Schemas of commands",
+		Summary:  "JSON Schemas, with every bound",
 		Effect:   Meta,
 		Examples: []string{"schema version", "schema"},
 	}, func(_ context.Context, call *Call, args *SchemaArgs) (SchemaResult, error) {

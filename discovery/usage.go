@@ -22,13 +22,13 @@ func (c *Command) usageFault(code Code, hint, format string, v ...any) *Fault {
 // sentence about what was likely meant; empty for none. The example is one that has the
 // option, where there is one.
 func (c *Command) argumentFault(code Code, a *Argument, meant, format string, v ...any) *Fault {
-	return c.complete(&Fault{Code: code, Message: fmt.Sprintf(format, v...), Hint: strings.TrimSpace(meant + " Usage: " + c.synopsis())}, a)
+	return c.complete(&Fault{Code: code, Message: fmt.Sprintf(format, v...), Hint: strings.TrimSpace(meant + " " + c.usageHint())}, a)
 }
 
 // complete returns the fault with what every usage error has.
 func (c *Command) complete(f *Fault, a *Argument) *Fault {
 	d := *f
-	d.Hint = cmp.Or(d.Hint, "Usage: "+c.synopsis())
+	d.Hint = cmp.Or(d.Hint, c.usageHint())
 	if len(d.Examples) == 0 {
 		has := func(example string) bool {
 			return a != nil && !a.Positional && strings.Contains(example+" ", " --"+a.Name+" ")
@@ -38,44 +38,23 @@ func (c *Command) complete(f *Fault, a *Argument) *Fault {
 	return &d
 }
 
-// maxSynopsis is about how many bytes the options in a synopsis have; those behind it
-// are in the command's help.
-const maxSynopsis = 250
-
-// synopsis is the command's form in one line, with its options: "mail list [--folder F]
-// [--unread]". Common options are left out.
-func (c *Command) synopsis() string {
-	form := func(a *Argument) string {
-		switch value := strings.ToUpper(a.Name[:1]); {
-		case a.Positional && a.Kind == KindArray:
-			return strings.ToUpper(a.Name) + "..."
-		case a.Positional:
-			return strings.ToUpper(a.Name)
-		case a.Kind == KindFlag:
-			return "--" + a.Name
-		case a.Kind == KindInteger, a.Kind == KindNumber:
-			return "--" + a.Name + " N"
-		case len(a.Enum) > 0 && len(strings.Join(a.Enum, "|")) <= 40:
-			return "--" + a.Name + " " + strings.Join(a.Enum, "|")
-		default:
-			return "--" + a.Name + " " + value
-		}
-	}
-	s := c.Path
-	list := slices.Clone(c.args.list)
+// Usage is the command's form in one line: its path, positionals in capitals, what is
+// required, and the options that are neither global nor rare.
+func (c *Command) Usage() string {
+	list := slices.DeleteFunc(slices.Clone(c.args.list), func(a *Argument) bool { return a.Global || a.Rare })
 	slices.SortStableFunc(list, func(a, b *Argument) int { return rank(a) - rank(b) })
+	usage := c.Path
 	for _, a := range list {
-		switch {
-		case a.Common:
-		case len(s) > maxSynopsis && !a.Required:
-			return s + " …; 'help " + c.Path + "' has the rest"
-		case a.Required:
-			s += " " + form(a)
-		default:
-			s += " [" + form(a) + "]"
+		form := a.value()
+		if !a.Positional {
+			form = strings.TrimSpace("--" + a.Name + " " + form)
 		}
+		if !a.Required && !a.Needed {
+			form = "[" + form + "]"
+		}
+		usage += " " + form
 	}
-	return s
+	return usage
 }
 
 // rank orders arguments: positionals, then what is required, then the rest.
@@ -87,6 +66,48 @@ func rank(a *Argument) int {
 		return 1
 	}
 	return 2
+}
+
+// usageHint shows the usage, and where there is more than that.
+func (c *Command) usageHint() string {
+	hint := "Usage: " + c.Usage()
+	if slices.ContainsFunc(c.args.list, func(a *Argument) bool { return a.Rare && !a.Global }) {
+		hint += "; 'help " + c.Path + "' has more options"
+	}
+	return hint
+}
+
+// value is what stands for the argument's value in the usage; empty for a flag.
+func (a *Argument) value() string {
+	kind := a.Kind
+	if kind == KindArray {
+		kind = a.Item
+	}
+	v := a.Value
+	switch choice := strings.Join(a.Enum, "|"); {
+	case v != "":
+	case a.Kind == KindFlag:
+		return ""
+	case a.Positional:
+		v = strings.ToUpper(a.Name)
+	case len(a.Enum) > 0 && len(choice) <= 40:
+		v = choice
+	case a.numeric() && a.Default != nil:
+		v = fmt.Sprint(a.Default)
+	case a.numeric():
+		v = "N"
+	case kind == KindDatetime:
+		v = "T"
+	default:
+		v = strings.ToUpper(a.Name[:1])
+	}
+	switch {
+	case a.Kind != KindArray:
+		return v
+	case a.Positional:
+		return v + "..."
+	}
+	return v + ",..."
 }
 
 // meant is what a value that an argument does not take was likely meant to be; empty

@@ -49,7 +49,7 @@ func TestAnErrorTeaches(t *testing.T) {
 		hint    string
 		example string
 	}{
-		{strings.Fields("mail find --sinse 2026-01-01"), "'mail find' has no option '--sinse'.", "Did you mean --since? Usage: mail find [WORDS] [--since S] ", "mail find --since 2026-01-01"},
+		{strings.Fields("mail find --sinse 2026-01-01"), "'mail find' has no option '--sinse'.", "Did you mean --since? Usage: mail find [WORDS] [--since T] ", "mail find --since 2026-01-01"},
 		{strings.Fields("mail find --Since=2026-01-01 --limti 3"), "no option '--Since'", "Did you mean --since?", "mail find --since=2026-01-01 --limit 3"},
 		{strings.Fields("mail find -limit 3"), "no option '-limit'", "Did you mean --limit?", "mail find --limit 3"},
 		{strings.Fields("mail find --shape"), "no option '--shape'", "'mail show' has it. Usage: mail find", ""},

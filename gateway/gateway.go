@@ -85,7 +85,14 @@ func (g *Gateway) Do(ctx context.Context, r Request) Answer {
 // guarded runs the command. A panic is a fault: whatever a message or a server provokes
 // must not end the process that other commands run in.
 func (x *execution) guarded(ctx context.Context) (f *discovery.Fault) {
-	if x.gateway.panics(func() { f = x.run(ctx) }) {
+	run := func() {
+		if f = x.run(ctx); f != nil && len(f.Examples) > 0 {
+			d, g := *f, x.gateway
+			d.Examples = g.o.Registry.Here(g.o.Context(ctx, x.Principal), d.Examples)
+			f = &d
+		}
+	}
+	if x.gateway.panics(run) {
 		x.asked, x.delivered = nil, nil
 		return x.gateway.internalFault(errPanic)
 	}

@@ -75,7 +75,7 @@ func TestHintsOfTheProcessAreForAShell(t *testing.T) {
 		hint   string
 		args   []string
 	}{
-		{2, "Usage: postern agent send --from F", []string{"send", "--from", "p:a"}},
+		{2, "Usage: postern agent send --from P:NAME", []string{"send", "--from", "p:a"}},
 		{2, "Did you mean 'postern agent send'", []string{"sned"}},
 		{2, "Usage: postern agent status [", []string{"status", "--agent", "*"}},
 		{5, "Run 'postern agent read AGENT --all' to", []string{"ack", "p:b", nobody}},

@@ -49,7 +49,7 @@ func forms(c *discovery.Command, id, uid string) (lines []string) {
 		switch {
 		case a.Name == "uid":
 			add(append(append(path, "--folder=INBOX", "--uid="+uid), needed...)...)
-		case a.Name == "folder" && strings.Contains(c.Usage(), "<id>"):
+		case a.Name == "folder" && strings.Contains(c.Usage(), "[ID"):
 			add(append(append(path, "--folder=INBOX", "--uid="+uid), needed...)...)
 		case a.Kind == discovery.KindFlag:
 			add(append(named(append(path, option)...), needed...)...)

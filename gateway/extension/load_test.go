@@ -43,10 +43,10 @@ func TestAnExtensionIsACommandLikeAnyOther(t *testing.T) {
 		t.Fatalf("%+v", s.set)
 	}
 	for line, wants := range map[string][]string{
-		"help":             {`"name":"x-good","description":"look act"`},
+		"help":             {`"name":"x-good look","usage":"x-good look WHAT [--level low|high] [--ratio 0.25]`, `"name":"x-good act","usage":"x-good act","description":"Act"`},
 		"version":          {`"extensions":["x-good"]`},
 		"x-good":           {`"description":"Do good"`, `"x-good look"`, `"x-good act"`},
-		"help x-good look": {`"usage":"x-good look <what> [options]"`, `"default":"low"`, `"maximum":1e2`, `"requires":"--on"`, `"description":"Look. More of it."`, `"name":"--timeout","type":"integer","default":5`},
+		"help x-good look": {`"usage":"x-good look WHAT [--level low|high] `, `"default":"low"`, `"maximum":1e2`, `"requires":"--on"`, `"description":"Look. More of it."`, `"name":"--timeout","type":"integer","default":5`},
 		"schema x-good look": {`"inputSchema":{`, `"pattern":"^[a-z]+$"`, `"enum":["low","high"]`, `"format":"date-time"`, `"additionalProperties":false`,
 			`"outputSchema":{"properties":{"kinds":{"items":{"type":"string","enum":["a","b"]},"type":"array"},"total":{"type":"integer","description":"How many"}}`},
 		"x-good look --help": {`"command":"x-good look"`}, "schema x-good": {`"x-good act"`}, "schema": {`"x-good act"`}, "help x-good": {`"x-good act"`},

@@ -85,14 +85,12 @@ func (s *System) WireTransport(t *Transport) (*House, error) {
 	}
 	deps.Exists = func(path string) bool { return h.Registry.Exists(path) }
 	offered := slices.DeleteFunc(commands.All(deps), func(c *discovery.Command) bool { return !slices.Contains(t.Offers, c.Path) })
+	info := commands.Info(deps, s.Version)
+	info.Description = "Postern: the mail of one account, as it is"
+	info.Here = nil // there is one account
+	info.Groups = map[string]string{"mail": "Read a person's mail, and mark it as read"}
 	var err error
-	h.Registry, err = discovery.NewRegistry(discovery.Info{
-		Name:        "postern",
-		Version:     s.Version,
-		Description: "Postern: the mail of one account, as it is",
-		Groups:      map[string]string{"mail": "Read a person's mail, and mark it as read"},
-		Recipes:     commands.Recipes(),
-	}, offered...)
+	h.Registry, err = discovery.NewRegistry(info, offered...)
 	if err != nil {
 		return nil, err
 	}

@@ -152,16 +152,17 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	list := commands.All(deps)
 	added := s.loadExtensions(plan.Extensions)
 	deps.Checks = func(ctx context.Context) []commands.Check { return extensionChecks(ctx, added) }
-	groups := commands.Groups()
-	maps.Copy(groups, added.Groups)
+	info := commands.Info(deps, s.Version)
+	maps.Copy(info.Groups, added.Groups)
+	here := info.Here
+	info.Here = func(ctx context.Context) func(*discovery.Command, string) string {
+		if !h.store.Opened() { // an example is not worth asking for a key
+			return func(_ *discovery.Command, example string) string { return example }
+		}
+		return here(ctx)
+	}
 	var err error
-	h.Registry, err = discovery.NewRegistry(discovery.Info{
-		Name:        "postern",
-		Version:     s.Version,
-		Description: "Postern: a person's mail, behind their rules",
-		Groups:      groups,
-		Recipes:     commands.Recipes(),
-	}, append(list, added.Commands...)...)
+	h.Registry, err = discovery.NewRegistry(info, append(list, added.Commands...)...)
 	if err != nil {
 		return nil, err
 	}

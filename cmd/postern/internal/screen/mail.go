@@ -21,7 +21,6 @@ var views = map[string]func(p *painter, data object) bool{
 	"mail watch":     (*painter).messages,
 	"mail thread":    (*painter).thread,
 	"mail get":       (*painter).message,
-	"account list":   (*painter).accounts,
 	"outbox show":    (*painter).outgoing,
 	"outbox approve": (*painter).outgoing,
 	"help":           (*painter).help,
@@ -109,31 +108,6 @@ func (p *painter) messages(data object) bool {
 	}
 	p.line(p.in(styleDim, "N unread, * flagged, @ attachments. Read one: mail get "+p.naming(data, list[0])))
 	return true
-}
-
-// accounts draws what tells accounts apart, one in a row; 'account show' has the rest.
-func (p *painter) accounts(data object) bool {
-	list, ok := data.Objects("accounts")
-	var rows []object
-	for _, a := range list {
-		server, complete := a.Get(a.Str("protocol")).(object)
-		if !complete {
-			return false
-		}
-		allowed := func(name string) string {
-			l, _ := a.Get(name).(object)
-			if l.Get("enabled") != true {
-				return "everybody"
-			}
-			return fmt.Sprintf("%d on the list", len(l.Strings("entries")))
-		}
-		rows = append(rows, object{{Name: "name", Value: a.Get("name")}, {Name: "email", Value: a.Get("email")}, {Name: "server", Value: server.Get("host")},
-			{Name: "mode", Value: a.Get("mode")}, {Name: "shows mail from", Value: allowed("allow_in")}, {Name: "writes to", Value: allowed("allow_out")}})
-	}
-	if len(rows) > 0 {
-		p.table(rows, "")
-	}
-	return ok
 }
 
 // sender returns the sender of a message in so many columns. A name that could pass
@@ -397,11 +371,10 @@ func (p *painter) help(data object) bool {
 	if list, ok := data.Objects("commands"); ok && len(list) > 0 {
 		p.line("")
 		p.line(p.in(styleBold, "Commands"))
-		p.columns(list, func(c object) string { return text(c.Get("name")) }, func(c object) string { return text(c.Get("description")) })
-		// The overview is as short as an agent needs it.
-		if i := slices.IndexFunc(list, func(c object) bool { return strings.HasSuffix(c.Str("description"), "…") }); i >= 0 {
-			p.wrapped("  ", styleDim, "Where there is more, 'help "+text(list[i].Get("name"))+"' shows it.")
+		if data.Str("command") == "" {
+			list = grouped(list)
 		}
+		p.columns(list, func(c object) string { return text(c.Get("name")) }, func(c object) string { return text(c.Get("description")) })
 	}
 	if list, ok := data.Objects("arguments"); ok && len(list) > 0 {
 		p.line("")
@@ -416,6 +389,30 @@ func (p *painter) help(data object) bool {
 		}
 	}
 	return true
+}
+
+// grouped makes one entry of the commands that share their first word: its description
+// is their second words. A person finds the rest with help of the group.
+func grouped(commands []object) []object {
+	var list []object
+	at := map[string]int{}
+	for _, c := range commands {
+		word, rest, _ := strings.Cut(c.Str("name"), " ")
+		verb, _, _ := strings.Cut(rest, " ")
+		i, known := at[word]
+		switch {
+		case verb == "":
+			list = append(list, c)
+		case !known:
+			at[word] = len(list)
+			list = append(list, object{{Name: "name", Value: word}, {Name: "description", Value: verb}})
+		default:
+			if d := list[i].Str("description"); !slices.Contains(strings.Fields(d), verb) {
+				list[i][1].Value = d + " " + verb
+			}
+		}
+	}
+	return list
 }
 
 // columns writes names with their descriptions beside them.
