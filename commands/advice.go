@@ -25,6 +25,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceMailProgram:         {"Open it in a mail program.", ""},
 	mail.AdviceGet:                 {"Run 'mail get' to see the message.", "mail get"},
 	mail.AdviceNamePart:            {"Name one with --part: {detail}.", ""},
+	mail.AdviceContent:             {"Get its content without --as-text, or save it with --save NAME.", ""},
 	mail.AdviceNoFolder:            {"Leave --folder out.", ""},
 	mail.AdviceList:                {"List the folder to see its messages.", ""},
 	mail.AdviceListAgain:           {"List the folder again for ids that are valid now.", ""},

@@ -16,6 +16,7 @@ const (
 	AdviceMailProgram         Advice = "mail_program"          // open it in a mail program
 	AdviceGet                 Advice = "get"                   // read the message itself
 	AdviceNamePart            Advice = "name_part"             // name one of the parts in Detail
+	AdviceContent             Advice = "content"               // get the content of the attachment instead
 	AdviceNoFolder            Advice = "no_folder"             // name no folder
 	AdviceList                Advice = "list"                  // list the folder
 	AdviceListAgain           Advice = "list_again"            // list the folder again: its ids have changed

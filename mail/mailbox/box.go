@@ -32,7 +32,7 @@ type box interface {
 	ask(ctx context.Context, done func(capabilities []string)) error
 	folders(ctx context.Context, q FolderQuery) (*FolderList, error)
 	list(ctx context.Context, q ListQuery) (*Page, error)
-	get(ctx context.Context, ref mail.Ref, q GetQuery) (*Message, error)
+	get(ctx context.Context, all []*reading) error
 	raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessage, error)
 	attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error)
 	header(ctx context.Context, ref mail.Ref) (rfc5322.Header, error)

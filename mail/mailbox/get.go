@@ -1,10 +1,16 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
+	goimap "github.com/emersion/go-imap/v2"
+
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
 )
 
 // The bounds of Get.
@@ -12,6 +18,7 @@ const (
 	defaultBodyChars = 2000 // 001 section 5
 	minBodyChars     = 100
 	maxBodyChars     = 20_000
+	maxFromChar      = 2_000_000 // no more of a text is read
 
 	defaultAttachmentChars = 10_000 // 001 section 5
 	minAttachmentChars     = 100
@@ -38,6 +45,9 @@ var curated = []string{"sender", "reply-to", "bcc", "in-reply-to", "references",
 var readFields = strings.Fields(strings.ToUpper("From To Cc Subject Date Message-ID " + strings.Join(curated, " ") +
 	" MIME-Version Content-Type Content-Transfer-Encoding Content-Disposition Content-ID"))
 
+// maxGet bounds the messages of one GetEach.
+const maxGet = 20
+
 // Get returns one message. A Ref without UIDVALIDITY means the folder as it is now; one
 // whose UIDVALIDITY is gone is KindConflict, and never the content of another message. A
 // message that the inbound policy hides is answered exactly as one that does not exist.
@@ -47,29 +57,150 @@ var readFields = strings.Fields(strings.ToUpper("From To Cc Subject Date Message
 // MB, and 24 MiB of content). An attachment that cannot be read is an Issue. Calls at the
 // same time share round trips.
 func (m *Client) Get(ctx context.Context, ref mail.Ref, q GetQuery) (*Message, error) {
-	b, err := m.open(ctx, "mail get", ref.Account)
+	all, err := m.GetEach(ctx, ref.Account, []mail.Ref{ref}, q)
 	if err != nil {
 		return nil, err
+	}
+	return all.Messages[0], nil
+}
+
+// GetEach returns 1 to 20 messages of an account as Get does, in the order named, each once.
+// What their folders hold is fetched together. Their texts share BodyChars: each gets as
+// many characters as the others, and the room that short texts leave goes to the longer
+// ones; but every text gets 100. A message that cannot be read is an Issue; where that is
+// so for all of them, it is the error of the first.
+func (m *Client) GetEach(ctx context.Context, account string, refs []mail.Ref, q GetQuery) (*Messages, error) {
+	b, err := m.open(ctx, "mail get", account)
+	if err != nil {
+		return nil, err
+	}
+	x := b.base()
+	if len(refs) == 0 || len(refs) > maxGet {
+		return nil, x.Invalid(fmt.Sprintf("A command reads 1 to %d messages.", maxGet), mail.AdviceSeveralCommands)
 	}
 	q.BodyChars = within(q.BodyChars, defaultBodyChars, minBodyChars, maxBodyChars)
 	q.AttachmentChars = within(q.AttachmentChars, defaultAttachmentChars, minAttachmentChars, maxAttachmentChars)
+	q.FromChar = within(q.FromChar, 0, 0, maxFromChar)
 	if q.Headers == "" {
 		q.Headers = HeadersCurated
 	}
-	return b.get(ctx, ref, q)
-}
-
-func (x *imapBox) get(ctx context.Context, ref mail.Ref, q GetQuery) (*Message, error) {
-	ref, err := x.named(ref)
-	if err != nil {
+	var all []*reading
+	for _, ref := range refs {
+		if ref.Account != account {
+			return nil, x.Invalid("The messages are not all of one account.", mail.AdviceSeveralCommands)
+		}
+		if !slices.ContainsFunc(all, func(r *reading) bool { return r.ref == ref }) {
+			all = append(all, &reading{access: x, ref: ref, q: q})
+		}
+	}
+	if err := b.get(ctx, all); err != nil {
 		return nil, err
 	}
-	r := &reading{access: x.access, ref: ref, q: q}
-	if err := x.pool.read(ctx, r); err != nil {
-		return nil, x.wrap(ctx, err)
+	out := &Messages{}
+	var lengths []int
+	for _, r := range all {
+		if r.err != nil {
+			i, filtered := r.failed()
+			out.Issues, out.Filtered = append(out.Issues, i), out.Filtered || filtered
+			continue
+		}
+		out.Messages, lengths = append(out.Messages, r.message), append(lengths, r.text.Runes())
 	}
-	r.readPDFs(ctx, x.m.o.PDFText)
-	return r.message, nil
+	if len(out.Messages) == 0 {
+		return nil, all[0].err
+	}
+	for _, r := range all {
+		if r.err == nil {
+			r.show(share(q.BodyChars, lengths))
+			r.readPDFs(ctx, m.o.PDFText)
+		}
+	}
+	return out, nil
+}
+
+// share is how many characters each text may have, so that texts of these lengths have all
+// together no more than chars where each has 100.
+func share(chars int, lengths []int) int {
+	slices.Sort(lengths)
+	left := chars
+	for i, n := range lengths {
+		if each := left / (len(lengths) - i); n > each {
+			return max(each, minBodyChars)
+		}
+		left -= n
+	}
+	return chars
+}
+
+// get reads messages. The error is one that none of them escapes; else each reading has its
+// own.
+func (x *imapBox) get(ctx context.Context, all []*reading) error {
+	var named []*reading
+	for _, r := range all {
+		if r.ref, r.err = x.named(r.ref); r.err == nil {
+			named = append(named, r)
+		}
+	}
+	if err := x.pool.read(ctx, named); err != nil {
+		return x.wrap(ctx, err)
+	}
+	for _, r := range named {
+		r.err = x.wrap(ctx, r.err)
+	}
+	return x.findReturned(ctx, named)
+}
+
+// findReturned finds in the folder for sent mail the messages that bounces are about. They
+// stay unknown where that fails.
+func (x *imapBox) findReturned(ctx context.Context, all []*reading) error {
+	var bounces []*reading
+	for _, r := range all {
+		if r.err == nil && r.returned != "" {
+			bounces = append(bounces, r)
+		}
+	}
+	if len(bounces) == 0 {
+		return nil
+	}
+	err := x.lend(ctx, "", func(s *imap.Session) error {
+		sent, err := x.sentFolder(s)
+		if err != nil || sent == "" {
+			return err
+		}
+		var examine *imap.Examining
+		searches := make([]*imap.Searching, len(bounces))
+		s.Together(func() {
+			examine = s.Examine(sent)
+			for i, r := range bounces {
+				criteria := headerHolds("Message-ID", "<"+r.returned+">")
+				searches[i] = s.Search(&criteria)
+			}
+		})
+		box, err := examine.Wait()
+		places := make([]mail.Ref, len(bounces))
+		for i, search := range searches {
+			found, searchErr := search.Wait()
+			if err = cmp.Or(err, searchErr); err == nil && len(found) > 0 {
+				places[i] = x.refTo(box.Name, box.UIDValidity, uint32(found[0].Start))
+			}
+		}
+		for i, place := range places {
+			if err != nil || place == (mail.Ref{}) {
+				continue
+			}
+			if !x.policy.ShowsAll() {
+				if _, err := x.one(s, place, goimap.FetchOptions{}); err != nil {
+					continue
+				}
+			}
+			bounces[i].message.Returned = place
+		}
+		return err
+	})
+	if ctx.Err() != nil {
+		return err
+	}
+	return nil
 }
 
 // within brings a number into its bounds; 0 means the default.

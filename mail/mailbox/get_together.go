@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -23,57 +24,73 @@ type readQueue struct {
 	waiting map[string]*gathering // by folder
 }
 
-// gathering is the reads of one folder that share a session. Each read has its own context:
-// the work goes on while any of them still waits for it.
+// gathering is reads that share a session: those of one folder, or one call's reads of
+// several. Each call has its own context: the work goes on while any of them still waits
+// for it.
 type gathering struct {
-	folder  string
+	folder  string // empty for several
 	ctx     context.Context
 	cancel  context.CancelFunc
 	members []*reading
-	live    int
+	calls   int // that still wait
 }
 
-// read joins the reads that wait for a session and returns when this one is done
-// or ctx ends.
-func (p *accountPool) read(ctx context.Context, r *reading) error {
-	done := make(chan struct{})
-	r.done = done // from here on the gathering owns the reading
-	g := p.join(r)
-	select {
-	case <-done:
-		return r.err
-	case <-ctx.Done():
+// read joins the reads that wait for a session and returns when all of these are done or
+// ctx ends. Each then has its own result.
+func (p *accountPool) read(ctx context.Context, all []*reading) error {
+	if len(all) == 0 {
+		return nil
 	}
-	p.reads.mu.Lock()
-	if g.live--; g.live == 0 {
-		if p.reads.waiting[g.folder] == g {
-			delete(p.reads.waiting, g.folder) // no read may join a gathering that is being given up
+	for _, r := range all {
+		r.done = make(chan struct{}) // from join on the gathering owns the reading
+	}
+	g := p.join(all)
+	for _, r := range all {
+		select {
+		case <-r.done:
+			continue
+		case <-ctx.Done():
 		}
-		g.cancel()
+		p.reads.mu.Lock()
+		defer p.reads.mu.Unlock()
+		if g.calls--; g.calls == 0 {
+			if p.reads.waiting[g.folder] == g {
+				delete(p.reads.waiting, g.folder) // no read may join a gathering that is being given up
+			}
+			g.cancel()
+		}
+		return ctx.Err()
 	}
-	p.reads.mu.Unlock()
-	return ctx.Err()
+	return nil
 }
 
-func (p *accountPool) join(r *reading) *gathering {
+func (p *accountPool) join(all []*reading) *gathering {
 	p.reads.mu.Lock()
 	defer p.reads.mu.Unlock()
-	g := p.reads.waiting[r.ref.Folder]
+	folder := all[0].ref.Folder
+	if slices.ContainsFunc(all, func(r *reading) bool { return r.ref.Folder != folder }) {
+		folder = ""
+	}
+	g := p.reads.waiting[folder]
 	// Two reads that request different data of one message do not go together, since the
 	// answers would mix.
-	if g == nil || len(g.members) == maxGathered || slices.ContainsFunc(g.members, func(o *reading) bool {
-		return o.ref.UID == r.ref.UID && (o.q != r.q || o.policy.ShowsAll() != r.policy.ShowsAll())
+	if g == nil || folder == "" || len(g.members)+len(all) > maxGathered || slices.ContainsFunc(g.members, func(o *reading) bool {
+		return slices.ContainsFunc(all, func(r *reading) bool {
+			return o.ref.UID == r.ref.UID && (o.q != r.q || o.policy.ShowsAll() != r.policy.ShowsAll())
+		})
 	}) {
-		g = &gathering{folder: r.ref.Folder}
+		g = &gathering{folder: folder}
 		g.ctx, g.cancel = context.WithCancel(context.Background())
 		if p.reads.waiting == nil {
 			p.reads.waiting = make(map[string]*gathering)
 		}
-		p.reads.waiting[r.ref.Folder] = g
+		if folder != "" {
+			p.reads.waiting[folder] = g
+		}
 		go p.gather(g)
 	}
-	g.members = append(g.members, r)
-	g.live++
+	g.members = append(g.members, all...)
+	g.calls++
 	return g
 }
 
@@ -128,7 +145,7 @@ func (p *accountPool) readTogether(g *gathering, one *reading, structure bool) e
 			}
 			r.begin(structure)
 		}
-		return readAll(s, g.folder, members)
+		return readAll(s, members)
 	})
 }
 
@@ -157,79 +174,134 @@ func visit(s *imap.Session, folder string, start func() *imap.Fetching) (box ima
 	return box, data, openErr, fetchErr
 }
 
-// readAll reads messages of one folder. The fetched data counts only if the UIDVALIDITY
-// turns out to be right.
-func readAll(s *imap.Session, folder string, members []*reading) error {
-	var requests requestSet
-	for _, r := range members {
-		requests.add(r.ref.UID, r.options())
-	}
-	box, data, err, fetchErr := visit(s, folder, func() *imap.Fetching { return requests.start(s) })
-	if err != nil {
-		return err
-	}
-	for _, r := range members {
-		if r.ref.UIDValidity != 0 && r.ref.UIDValidity != box.UIDValidity {
-			r.finish(nil, r.madeAnew(mail.AdviceListAgain))
-		}
-	}
-	if fetchErr != nil {
-		return fetchErr
-	}
-	for _, r := range members {
-		if r.finished {
-			continue
-		}
-		if d := dataOf(data, r.ref.UID); d != nil && len(d.BodySection) > 0 {
-			ref := r.ref
-			ref.UIDValidity = box.UIDValidity
-			r.start(readFetched(ref, d))
-		} else {
-			r.finish(nil, r.noMessage(""))
-		}
-	}
-	return readRest(s, members)
+// visiting is a visit to one folder, for some of the readings.
+type visiting struct {
+	folder   string
+	members  []*reading
+	requests requestSet
+
+	box      imap.Folder
+	data     []*imapclient.FetchMessageBuffer
+	err      error // of opening the folder
+	fetchErr error
 }
 
-// readRest fetches the missing sections, for all the messages at once.
+// visits sorts readings by folder, in the order of the first of each.
+type visits []*visiting
+
+func (v *visits) add(r *reading, opts goimap.FetchOptions) {
+	i := slices.IndexFunc(*v, func(o *visiting) bool { return o.folder == r.ref.Folder })
+	if i < 0 {
+		i = len(*v)
+		*v = append(*v, &visiting{folder: r.ref.Folder})
+	}
+	(*v)[i].members = append((*v)[i].members, r)
+	(*v)[i].requests.add(r.ref.UID, opts)
+}
+
+// start begins the visits to several folders in one write, each behind the opening of its
+// folder, and waits for them. The error is one that ends them all.
+func (v visits) start(s *imap.Session) error {
+	opening, fetch := make([]*imap.Examining, len(v)), make([]*imap.Fetching, len(v))
+	s.Together(func() {
+		for i, o := range v {
+			opening[i] = s.Examine(o.folder)
+			fetch[i] = o.requests.start(s)
+		}
+	})
+	var lost error
+	for i, o := range v {
+		o.box, o.err = opening[i].Wait()
+		o.data, o.fetchErr = fetch[i].Wait()
+		for _, err := range []error{o.err, o.fetchErr} {
+			if err != nil && !refusedByServer(err) {
+				lost = cmp.Or(lost, err)
+			}
+		}
+	}
+	return lost
+}
+
+// readAll reads messages of one or more folders. The fetched data counts only if the
+// UIDVALIDITY turns out to be right. The error is that of readings that are not finished.
+func readAll(s *imap.Session, members []*reading) error {
+	var v visits
+	for _, r := range members {
+		v.add(r, r.options())
+	}
+	if len(v) == 1 {
+		o := v[0]
+		if o.box, o.data, o.err, o.fetchErr = visit(s, o.folder, func() *imap.Fetching { return o.requests.start(s) }); o.err != nil {
+			return o.err
+		}
+	} else if err := v.start(s); err != nil {
+		return err
+	}
+	var readable []*reading
+	var refused error
+	for _, o := range v {
+		for _, r := range o.members {
+			ref := r.ref
+			ref.UIDValidity = o.box.UIDValidity
+			switch d := dataOf(o.data, r.ref.UID); {
+			case o.err != nil:
+				r.finish(nil, o.err)
+			case r.ref.UIDValidity != 0 && r.ref.UIDValidity != o.box.UIDValidity:
+				r.finish(nil, r.madeAnew(mail.AdviceListAgain))
+			case o.fetchErr != nil:
+				refused = o.fetchErr
+			case d == nil || len(d.BodySection) == 0:
+				r.finish(nil, r.noMessage(""))
+			default:
+				r.start(readFetched(ref, d))
+				readable = append(readable, r)
+			}
+		}
+	}
+	return cmp.Or(readRest(s, readable), refused)
+}
+
+// readRest fetches the missing sections, for all the messages at once. Their folder is the
+// one that is open, or they are of several.
 func readRest(s *imap.Session, members []*reading) error {
 	for range maxRounds {
-		var requests requestSet
+		var v visits
 		for _, r := range members {
 			if r.finished {
 				continue
 			}
 			if sections := r.missing(); len(sections) > 0 {
-				requests.add(r.ref.UID, goimap.FetchOptions{BodySection: sections})
+				v.add(r, goimap.FetchOptions{BodySection: sections})
 			} else {
 				r.finish(r.compose(), nil)
 			}
 		}
-		if len(requests.list) == 0 {
+		if len(v) == 0 {
 			return nil
 		}
 		s.Renew()
-		data, err := requests.start(s).Wait()
-		if refusedByServer(err) {
-			for _, r := range members {
-				if !r.finished {
-					r.issues = append(r.issues, r.issue("The server refused a part of the message; what it gave before is shown."))
-					r.finish(r.compose(), nil)
-				}
+		if box, open := s.Selected(); len(v) == 1 && open && box.Name == v[0].folder {
+			v[0].box = box
+			v[0].data, v[0].fetchErr = v[0].requests.start(s).Wait()
+			if v[0].fetchErr != nil && !refusedByServer(v[0].fetchErr) {
+				return v[0].fetchErr
 			}
-			return nil
-		}
-		if err != nil {
+		} else if err := v.start(s); err != nil {
 			return err
 		}
-		for _, r := range members {
-			if r.finished {
-				continue
-			}
-			if d := dataOf(data, r.ref.UID); d != nil {
-				r.accept(d)
-			} else {
-				r.finish(nil, r.noMessage("")) // it vanished in between
+		for _, o := range v {
+			for _, r := range o.members {
+				switch d := dataOf(o.data, r.ref.UID); {
+				case o.err == nil && o.box.UIDValidity != r.g.ref.UIDValidity:
+					r.finish(nil, r.madeAnew(mail.AdviceListAgain))
+				case o.err != nil || o.fetchErr != nil:
+					r.issues = append(r.issues, r.issue("The server refused a part of the message; what it gave before is shown."))
+					r.finish(r.compose(), nil)
+				case d != nil:
+					r.accept(d)
+				default:
+					r.finish(nil, r.noMessage("")) // it vanished in between
+				}
 			}
 		}
 	}

@@ -33,6 +33,7 @@ type ownFolders struct {
 	names []string
 	talk  []string  // the folders that conversations are in besides INBOX
 	all   bool      // talk is the folder of all messages
+	sent  string    // the folder for sent messages; empty when no folder fits
 	asked time.Time // when the server listed the folders
 }
 
@@ -56,6 +57,9 @@ func (o *ownFolders) note(folders []Folder, now time.Time) {
 	if o.talk = slices.Concat(sent, withRole(folders, "archive")); o.all {
 		o.talk = all
 	}
+	if o.sent = ""; len(sent) > 0 {
+		o.sent = sent[0]
+	}
 }
 
 // talking returns the folders that conversations are in, besides INBOX: the one of all
@@ -64,6 +68,16 @@ func (o *ownFolders) talking() (folders []string, all bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.talk, o.all
+}
+
+// sentFolder is the folder for sent messages, as the server listed it a while ago.
+func (x *imapBox) sentFolder(s *imap.Session) (string, error) {
+	if o := &x.pool.own; o.known(x.m.o.Now()) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.sent, nil
+	}
+	return x.folderFor(s, "sent")
 }
 
 func (o *ownFolders) known(now time.Time) bool {

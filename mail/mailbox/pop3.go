@@ -273,18 +273,21 @@ func (x *popBox) judge(ctx context.Context, s *pop3.Session, m pop3.Message) err
 	return nil
 }
 
-func (x *popBox) get(ctx context.Context, ref mail.Ref, q GetQuery) (*Message, error) {
-	raw, g, err := x.whole(ctx, ref)
-	if err != nil {
-		return nil, err
+func (x *popBox) get(ctx context.Context, all []*reading) error {
+	for _, r := range all {
+		raw, g, err := x.whole(ctx, r.ref)
+		var e *mail.Error
+		if err != nil && (ctx.Err() != nil || !errors.As(err, &e) || e.Kind != mail.KindNotFound && e.Kind != mail.KindLimit) {
+			return err // the others fail too
+		}
+		r.begin(false)
+		if r.err = err; err == nil {
+			r.g = g
+			r.take(message.Parse(raw), true)
+			r.finish(r.compose(), nil)
+		}
 	}
-	r := &reading{access: x.access, ref: ref, q: q}
-	r.begin(false)
-	r.g = g
-	r.take(message.Parse(raw), true)
-	r.message = r.compose()
-	r.readPDFs(ctx, x.m.o.PDFText)
-	return r.message, nil
+	return nil
 }
 
 func (x *popBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessage, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	goimap "github.com/emersion/go-imap/v2"
 
@@ -135,6 +136,62 @@ func (m *Client) Attachment(ctx context.Context, ref mail.Ref, part string) (*At
 	return b.attachment(ctx, ref, part)
 }
 
+// AttachmentQuery bounds AttachmentText.
+type AttachmentQuery struct {
+	Part     string // PartID; empty means the message's only attachment
+	Chars    int    // 100..50000 runes; 0 means 10000
+	FromChar int    // the text from this rune on, where 1 is the first; 0 means from the beginning
+}
+
+// AttachmentText is Attachment with the attachment's text in place of its content, read as
+// Get reads it. KindUnsupported means that it holds no text that can be read.
+func (m *Client) AttachmentText(ctx context.Context, ref mail.Ref, q AttachmentQuery) (*AttachmentContent, error) {
+	b, err := m.open(ctx, "mail attachment", ref.Account)
+	if err != nil {
+		return nil, err
+	}
+	a, err := b.attachment(ctx, ref, q.Part)
+	if err != nil {
+		return nil, err
+	}
+	q.Chars = within(q.Chars, defaultAttachmentChars, minAttachmentChars, maxAttachmentChars)
+	from := within(q.FromChar, 1, 1, maxFromChar)
+	text, cut, err := b.base().textOf(ctx, a, from-1+q.Chars)
+	if err != nil {
+		return nil, err
+	}
+	for n := 1; n < from && text != ""; n++ {
+		_, size := utf8.DecodeRuneInString(text)
+		text = text[size:]
+	}
+	a.Content = nil
+	if a.Text, a.TextTruncated = plain.Head(text, q.Chars); a.Text != "" && (cut || a.TextTruncated) {
+		a.TextTruncated, a.NextChar = true, from+utf8.RuneCountInString(a.Text)
+	}
+	return a, nil
+}
+
+// textOf reads the text of an attachment, from its beginning.
+func (x *access) textOf(ctx context.Context, a *AttachmentContent, chars int) (text string, cut bool, err error) {
+	p := *a.part
+	p.Encoding, p.Size = "", a.Size // its content is decoded
+	if !isPDF(&p) {
+		text, cut, ok := message.PartText(&p, a.Content, chars)
+		if !ok {
+			return "", false, x.Unsupported("The attachment is neither text nor a PDF.", mail.AdviceContent)
+		}
+		return text, cut, nil
+	}
+	if x.m.o.PDFText == nil {
+		return "", false, x.Unsupported("PDF text is not available here.", mail.AdviceContent)
+	}
+	text, cut, err = x.m.o.PDFText.Text(ctx, a.Content, chars)
+	if err != nil && ctx.Err() == nil {
+		err = x.Unsupported("The text of the PDF could not be read: "+plain.Line(err.Error())+".", mail.AdviceContent)
+	}
+	return plain.Text(text), cut, err
+}
+
 func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error) {
 	ref, err := x.named(ref)
 	if err != nil {
@@ -185,16 +242,23 @@ func (x *imapBox) readAttachment(s *imap.Session, ref mail.Ref, part string, str
 // attachmentOf is an attachment with its content, from its octets as transferred.
 func attachmentOf(ref mail.Ref, p *message.Part, raw []byte) *AttachmentContent {
 	content := message.DecodeBody(raw, p.Encoding)
-	return &AttachmentContent{Ref: ref, Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
+	return &AttachmentContent{Ref: ref, part: p, Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
 		ContentType: plain.Line(p.MediaType()), Size: int64(len(content)), Content: content}}
 }
 
-// choose finds the named attachment.
+// choose finds the named attachment, or the named part of the text.
 func (x *access) choose(root *message.Part, part string) (*message.Part, error) {
+	if part != "" {
+		for p := range leaves(root) {
+			if p.ID == part {
+				return p, nil
+			}
+		}
+	}
 	all := message.Attachments(root)
 	var ids []string
 	for _, p := range all {
-		if p.ID == part || part == "" && len(all) == 1 {
+		if part == "" && len(all) == 1 {
 			return p, nil
 		}
 		ids = append(ids, p.ID)

@@ -34,6 +34,9 @@ type reading struct {
 	raw     bool  // the beginning of the message has to be fetched, for want of a structure
 	pdfs    []pdf
 
+	text     *message.Reading
+	returned string // of a bounce, the Message-ID of the message that came back
+
 	message  *Message
 	err      error
 	finished bool
@@ -54,6 +57,14 @@ func (r *reading) begin(structure bool) {
 
 func (r *reading) finish(m *Message, err error) {
 	r.message, r.err, r.finished = m, err, true
+}
+
+// failed is the Issue of a message that could not be read, and whether the policy hides it.
+func (r *reading) failed() (i mail.Issue, filtered bool) {
+	e := r.AsError(r.err)
+	i = e.Issue()
+	i.UID, i.MessageID = r.ref.UID, r.ref.String()
+	return i, e.Reason == "filtered"
 }
 
 // options selects the data of the first fetch. Where the policy hides messages, it judges
@@ -194,7 +205,7 @@ func (r *reading) missing() []*goimap.FetchItemBodySection {
 			want(p, r.need(p))
 		}
 		return r.have[p.ID]
-	}, r.q.BodyChars)
+	}, r.chars())
 	if r.excerpt.chars > 0 {
 		return sections
 	}
@@ -203,12 +214,16 @@ func (r *reading) missing() []*goimap.FetchItemBodySection {
 			want(p, maxHTMLBytes)
 		}
 	}
+	message.Returned(r.g.header, r.root, func(p *message.Part) []byte {
+		want(p, message.ReturnedBytes)
+		return r.have[p.ID]
+	})
 	for i, p := range message.Attachments(r.root) {
 		switch {
 		case r.q.Content && !r.asked[p.ID] && r.content+p.Size <= maxContent:
 			r.content += p.Size
 			want(p, p.Size)
-		case p.MediaType() == "text/calendar":
+		case message.IsCalendar(p):
 			want(p, maxCalendar)
 		case r.q.AttachmentText && i < maxExtracted:
 			want(p, textOfAttachment(p, r.q.AttachmentChars))
@@ -227,15 +242,21 @@ func (r *reading) enough(b []byte, p *message.Part) bool {
 		return false // in HTML the end can hide text of the beginning
 	}
 	text := message.Read(&message.Part{ID: "1", Type: p.Type, Subtype: p.Subtype, Params: p.Params, Encoding: p.Encoding, Size: p.Size},
-		func(*message.Part) []byte { return b }, r.q.BodyChars)
+		func(*message.Part) []byte { return b }, r.chars())
+	if r.q.FromChar > 0 {
+		return text.Runes() > r.chars()
+	}
 	return utf8.RuneCountInString(text.New()) >= cmp.Or(r.excerpt.chars, r.q.BodyChars)
 }
 
-// need is how many octets of a text part hold BodyChars characters, at four bytes each and
-// as its encoding swells them. A small part is read whole, since new text can stand below a
+// chars is how many characters of the text are read, from its beginning.
+func (r *reading) chars() int { return r.q.FromChar + r.q.BodyChars }
+
+// need is how many octets of a text part hold the characters that are read, at four bytes
+// each and as its encoding swells them. A small part is read whole, since new text can stand below a
 // quote; so is HTML of any size.
 func (r *reading) need(p *message.Part) int64 {
-	n := int64(r.q.BodyChars)*4 + 1024
+	n := int64(r.chars())*4 + 1024
 	switch p.Encoding {
 	case "base64":
 		n = n * 3 / 2
@@ -244,6 +265,9 @@ func (r *reading) need(p *message.Part) int64 {
 	}
 	if p.Subtype == "html" {
 		return maxHTMLBytes
+	}
+	if r.q.FromChar > 0 {
+		return min(max(n, smallText), maxHTMLBytes)
 	}
 	return min(max(n, smallText), maxPartBytes)
 }
@@ -287,28 +311,27 @@ func (r *reading) accept(d *imapclient.FetchMessageBuffer) {
 // compose makes the message from the fetched bytes.
 func (r *reading) compose() *Message {
 	body := func(p *message.Part) []byte { return r.have[p.ID] }
-	text := message.Read(r.root, body, r.q.BodyChars)
+	r.text = message.Read(r.root, body, r.chars())
 	if r.excerpt.chars > 0 {
-		return r.excerpt.of(text)
+		return r.excerpt.of(r.text)
 	}
 	r.g.root = r.root
 	out := &Message{Summary: r.g.summary(true)}
 	out.Headers = r.headers(&out.Summary)
-	var next int
-	out.BodyText, next = text.Page(0, r.q.BodyChars)
-	out.BodyTruncated, out.HiddenChars = next > 0, text.Hidden
-	if r.q.HTML {
-		r.html(out)
-	}
+	r.returned = message.Returned(r.g.header, r.root, body)
 	for i, p := range message.Attachments(r.root) {
 		a := Attachment{PartID: p.ID, Filename: p.Filename, ContentType: plain.Line(p.MediaType())}
 		raw := r.have[p.ID]
 		a.Size = decodedSize(p, raw)
-		if p.MediaType() == "text/calendar" {
+		if message.IsCalendar(p) {
 			a.Events = message.Events(message.DecodeBody(raw, p.Encoding))
 		}
-		if r.q.AttachmentText {
+		switch {
+		case !r.q.AttachmentText:
+		case i < maxExtracted:
 			r.attachmentText(&a, i, p, raw)
+		case textOfAttachment(p, r.q.AttachmentChars) > 0:
+			out.Unread++
 		}
 		if r.q.Content {
 			if int64(len(raw)) >= p.Size {
@@ -321,6 +344,24 @@ func (r *reading) compose() *Message {
 	}
 	out.Issues = r.issues
 	return out
+}
+
+// show puts at most so many characters of the text into the message.
+func (r *reading) show(chars int) {
+	m := r.message
+	m.BodyText, m.NextChar = r.text.Page(r.q.FromChar, chars)
+	m.BodyTruncated, m.HiddenChars = m.NextChar > 0, r.text.Hidden
+	if r.q.FromChar > 0 && m.BodyText == "" {
+		m.NextChar = 0
+		text := "The text has fewer characters."
+		if r.text.Cut {
+			text = "The text goes on, but no more of it is read here: fetch its part as a whole."
+		}
+		m.Issues = append(m.Issues, r.issue(text))
+	}
+	if r.q.HTML {
+		r.html(m, chars)
+	}
 }
 
 // decodedSize is how large a part is when its transfer encoding is undone. For one that was
@@ -336,8 +377,8 @@ func decodedSize(p *message.Part, raw []byte) int64 {
 }
 
 // html renders HTML as its reader would see it.
-func (r *reading) html(out *Message) {
-	left, hidden := r.q.BodyChars, 0
+func (r *reading) html(out *Message, chars int) {
+	left, hidden := chars, 0
 	for _, p := range message.HTMLParts(r.root) {
 		if left <= 0 {
 			out.BodyTruncated = true
@@ -360,7 +401,6 @@ func (r *reading) html(out *Message) {
 // given back.
 func (r *reading) attachmentText(a *Attachment, i int, p *message.Part, raw []byte) {
 	switch {
-	case i >= maxExtracted:
 	case isPDF(p):
 		pdfBytes := message.DecodeBody(raw, p.Encoding)
 		if int64(len(raw)) < p.Size || len(pdfBytes) > maxPDFBytes {

@@ -126,7 +126,8 @@ type SearchPage struct {
 // GetQuery bounds what Get returns of a message. The zero query means the
 // defaults of 001 section 5.
 type GetQuery struct {
-	BodyChars       int         // 100..20000 runes; 0 means 2000
+	BodyChars       int         // 100..20000 runes, which several messages share; 0 means 2000
+	FromChar        int         // the text from this rune on, where 1 is the first; 0 means from the beginning, what is new first
 	Headers         HeaderScope // empty means curated
 	HTML            bool        // also the sanitized HTML body
 	AttachmentText  bool        // also the text of attachments, where it can be read
@@ -157,9 +158,19 @@ type Message struct {
 	BodyText      string
 	BodyHTML      string
 	BodyTruncated bool // BodyText or BodyHTML was cut at the bound
+	NextChar      int  // the FromChar that continues BodyText; 0 where nothing is missing
 	HiddenChars   int  // of HTML that a person would not see, in neither of the two; white space is not counted
 	Attachments   []Attachment
+	Unread        int      // attachments whose text was asked for and not read, since there are too many
+	Returned      mail.Ref // of a bounce, the message in the folder for sent mail that came back; zero when it is not known
 	Issues        []mail.Issue
+}
+
+// Messages is the answer of GetEach.
+type Messages struct {
+	Messages []*Message // in the order in which they were named, without those that failed
+	Issues   []mail.Issue
+	Filtered bool // the inbound policy hides one that was named; only for the audit
 }
 
 // Attachment describes a part of a message that is not its text.
@@ -189,6 +200,9 @@ type RawMessage struct {
 type AttachmentContent struct {
 	Ref mail.Ref
 	Attachment
+	NextChar int // AttachmentText: the FromChar that goes on; 0 at the end
+
+	part *message.Part
 }
 
 // ThreadQuery bounds Thread.

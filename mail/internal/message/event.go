@@ -22,6 +22,7 @@ const (
 // most 500 runes long.
 type Event struct {
 	Method                       string // the calendar's METHOD, such as REQUEST or CANCEL; "" when absent
+	State                        string // what the calendar says of it: requested, cancelled, accepted, declined …; "" when nothing
 	Summary, Location, Organizer string
 	Start, End                   time.Time // zero when unreadable
 	AllDay                       bool      // Start and End are days: midnight in UTC, End the day after the last
@@ -67,6 +68,7 @@ func calendarEvents(b []byte) []calendarEvent {
 		e.Summary = shortText(unescapeText(c.value("SUMMARY")))
 		e.Location = shortText(unescapeText(c.value("LOCATION")))
 		e.Organizer = shortText(organizer(c.properties["ORGANIZER"]))
+		e.State = c.state()
 		e.Recurring = c.value("RRULE") != "" || c.value("RDATE") != ""
 		e.Start, e.AllDay = c.properties["DTSTART"].time(zones)
 		if e.End = eventEnd(c, e.Event, zones); e.End.Year() > 9999 { // RFC 3339 cannot write it
@@ -75,6 +77,25 @@ func calendarEvents(b []byte) []calendarEvent {
 		events = append(events, e)
 	}
 	return events
+}
+
+// states are the words for the methods of RFC 5546 section 1.4, and for the answers of an
+// attendee (RFC 5545 section 3.2.12) that comes with REPLY.
+var states = map[string]string{
+	"PUBLISH": "published", "REQUEST": "requested", "ADD": "requested", "CANCEL": "cancelled", "REFRESH": "asked for again",
+	"COUNTER": "another time proposed", "DECLINECOUNTER": "other time declined",
+	"ACCEPTED": "accepted", "DECLINED": "declined", "TENTATIVE": "tentative", "DELEGATED": "delegated", "NEEDS-ACTION": "unanswered",
+}
+
+func (c *component) state() string {
+	word := c.method
+	switch {
+	case strings.EqualFold(c.value("STATUS"), "CANCELLED"):
+		word = "CANCEL"
+	case word == "REPLY":
+		word = strings.ToUpper(c.properties["ATTENDEE"].params["PARTSTAT"])
+	}
+	return states[word]
 }
 
 // duration is a DURATION that is not negative (RFC 5545 section 3.3.6): its weeks, days,

@@ -26,10 +26,25 @@ const outlookZone = "BEGIN:VTIMEZONE\r\nTZID:W. Europe Standard Time\r\n" +
 func TestEventFields(t *testing.T) {
 	got := Events(event("UID:1", `SUMMARY:Lunch\, then work\nat`, " Ann's", "LOCATION;LANGUAGE=en:Room 1; 2nd floor, left", `ORGANIZER;CN="Lee, Ann":MAILTO:ann@example.org`,
 		"DTSTART:20260504T100000Z", "DTEND:20260504T113000Z", "RRULE:FREQ=SECONDLY", "BEGIN:VALARM", "SUMMARY:x", "DTSTART:19990101", "END:VALARM"))
-	want := Event{Method: "REQUEST", Summary: "Lunch, then work atAnn's", Location: "Room 1; 2nd floor, left", Organizer: `"Lee, Ann" <ann@example.org>`,
+	want := Event{Method: "REQUEST", State: "requested", Summary: "Lunch, then work atAnn's", Location: "Room 1; 2nd floor, left", Organizer: `"Lee, Ann" <ann@example.org>`,
 		Start: time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC), End: time.Date(2026, 5, 4, 11, 30, 0, 0, time.UTC), Recurring: true}
 	if len(got) != 1 || got[0] != want {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+func TestEventStates(t *testing.T) {
+	for _, tc := range []struct{ method, line, want string }{
+		{"REQUEST", "", "requested"}, {"request", "", "requested"}, {"CANCEL", "", "cancelled"}, {"PUBLISH", "", "published"},
+		{"REQUEST", "STATUS:CANCELLED", "cancelled"}, {"", "STATUS:cancelled", "cancelled"}, {"", "", ""}, {"X-NEW", "", ""}, {"REPLY", "", ""},
+		{"REPLY", "ATTENDEE;PARTSTAT=ACCEPTED:mailto:bob@example.org", "accepted"}, {"REPLY", "ATTENDEE;CN=Bob;PARTSTAT=declined:mailto:bob@example.org", "declined"},
+		{"REPLY", "ATTENDEE;PARTSTAT=TENTATIVE:mailto:bob@example.org", "tentative"}, {"REQUEST", "ATTENDEE;PARTSTAT=ACCEPTED:mailto:bob@example.org", "requested"},
+		{"COUNTER", "", "another time proposed"},
+	} {
+		calendar := "BEGIN:VCALENDAR\r\nMETHOD:" + tc.method + "\r\nBEGIN:VEVENT\r\n" + tc.line + "\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+		if got := Events([]byte(calendar)); len(got) != 1 || got[0].State != tc.want {
+			t.Errorf("%s %s: %+v, want %q", tc.method, tc.line, got, tc.want)
+		}
 	}
 }
 

@@ -72,6 +72,9 @@ const (
 	messageText
 )
 
+// IsCalendar reports whether a part is an iCalendar object, by its type or its name.
+func IsCalendar(p *Part) bool { return textKind(p) == eventsText }
+
 // textKind chooses by media type, or by file name where the type is generic.
 func textKind(p *Part) kindOfText {
 	switch p.Type {
