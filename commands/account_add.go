@@ -16,6 +16,9 @@ type accountAddArgs struct {
 
 // Validate checks what the account's own validation cannot.
 func (a *accountAddArgs) Validate() error {
+	if a.Name == allAccounts {
+		return errors.New("the name all stands for every account in --account: choose another")
+	}
 	if (a.Auth == "" || a.Auth == mail.AuthPassword) && a.PasswordFrom == "" {
 		return errors.New("--password-from is missing: a password is never an argument")
 	}
@@ -70,6 +73,9 @@ func accountAdd(d *Deps) *discovery.Command {
 		return r, nil
 	})
 }
+
+// Brief is the account as it was added.
+func (r *AccountAddResult) Brief() accountBrief { return r.Account.brief("", r.NextAction) }
 
 // undoAdd removes an account whose password the keyring did not take.
 func (d *Deps) undoAdd(ctx context.Context, name string, because error) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -14,6 +15,21 @@ type accountEditArgs struct {
 	accountOptions
 	AllowIn  string `json:"allow-in,omitempty" jsonschema:"enum=on,enum=off" jsonschema_description:"Whether only senders on the inbound list are visible, beside what the account itself sent or drafted"`
 	AllowOut string `json:"allow-out,omitempty" jsonschema:"enum=on,enum=off" jsonschema_description:"Whether agents may write only to recipients on the outbound list"`
+}
+
+// Validate refuses to change nothing.
+func (a *accountEditArgs) Validate() error {
+	if !reflect.DeepEqual(*a, accountEditArgs{accountNameArgs: a.accountNameArgs}) {
+		return nil
+	}
+	var options []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[accountEditArgs]()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "name" {
+			options = append(options, "--"+name)
+		}
+	}
+	return &discovery.Fault{Code: discovery.ValidationError, Message: "No option says what to change.",
+		Hint: "Give one or more of " + strings.Join(options, ", ") + "."}
 }
 
 // AccountEditResult answers account edit.
@@ -85,6 +101,11 @@ func setSwitch(field *bool, given string) {
 	if given != "" {
 		*field = given == "on"
 	}
+}
+
+// Brief is the account as it is now.
+func (r *AccountEditResult) Brief() accountBrief {
+	return r.Account.brief(r.LeftInKeyring, r.NextAction)
 }
 
 // Summary implements discovery.Summarizer.

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/mail"
 )
 
 // AccountListResult answers account list.
@@ -16,7 +18,7 @@ func accountList(d *Deps) *discovery.Command {
 		Path:     "account list",
 		Summary:  "List the accounts with everything but their secrets",
 		Effect:   discovery.Admin,
-		Examples: []string{"account list", "account list --fields accounts.name,accounts.mode"},
+		Examples: []string{"account list", "account list --fields name,mode"},
 	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (*AccountListResult, error) {
 		accounts, err := d.Store.Accounts(ctx)
 		if err != nil {
@@ -28,6 +30,29 @@ func accountList(d *Deps) *discovery.Command {
 		}
 		return r, nil
 	})
+}
+
+type accountListBrief struct {
+	discovery.Table[accountRow]
+}
+
+type accountRow struct {
+	Name     string    `json:"name"`
+	Email    string    `json:"email"`
+	Server   string    `json:"server"`
+	Mode     mail.Mode `json:"mode"`
+	AllowIn  string    `json:"allow_in"`
+	AllowOut string    `json:"allow_out"`
+}
+
+// Brief is one row for each account.
+func (r *AccountListResult) Brief() accountListBrief {
+	var rows []accountRow
+	for i := range r.Accounts {
+		b := r.Accounts[i].brief("", nil)
+		rows = append(rows, accountRow{b.Name, b.Email, b.IMAP + b.POP3, b.Mode, plain.Clip(b.AllowIn, maxShownChars), plain.Clip(b.AllowOut, maxShownChars)})
+	}
+	return accountListBrief{discovery.TableOf(rows)}
 }
 
 // Summary implements discovery.Summarizer.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -136,6 +137,72 @@ type AccountDetail struct {
 	SubjectPattern string        `json:"subject_pattern,omitempty"`
 	ProcessBacklog bool          `json:"process_backlog"`
 	CustomCA       bool          `json:"custom_ca"`
+}
+
+// accountBrief is an account without what is usual: a password in the vault, the address as
+// login name, copies of sent messages by the provider's ways, no list that is on.
+type accountBrief struct {
+	Name           string        `json:"name"`
+	Email          string        `json:"email,omitempty"`
+	IMAP           string        `json:"imap,omitempty"`
+	POP3           string        `json:"pop3,omitempty"`
+	SMTP           string        `json:"smtp,omitempty"`
+	Username       string        `json:"username,omitempty"`
+	DisplayName    string        `json:"display_name,omitempty"`
+	SentCopy       mail.SentCopy `json:"sent_copy,omitempty"`
+	Auth           mail.Auth     `json:"auth,omitempty"`
+	Helper         []string      `json:"helper,omitempty"`
+	OAuth          mail.OAuth    `json:"oauth,omitzero"`
+	Mode           mail.Mode     `json:"mode"`
+	AllowIn        string        `json:"allow_in,omitempty"`
+	AllowOut       string        `json:"allow_out,omitempty"`
+	SubjectPattern string        `json:"subject_pattern,omitempty"`
+	ProcessBacklog bool          `json:"process_backlog,omitempty"`
+	CustomCA       bool          `json:"custom_ca,omitempty"`
+	LeftInKeyring  string        `json:"left_in_keyring,omitempty"`
+	Rest
+}
+
+func (a *AccountDetail) brief(leftInKeyring string, more *NextAction) accountBrief {
+	b := accountBrief{Name: a.Name, Email: a.Email, IMAP: briefEndpoint(a.IMAP), POP3: briefEndpoint(a.POP3), SMTP: briefEndpoint(a.SMTP), Username: a.Username,
+		DisplayName: a.DisplayName, SentCopy: a.SentCopy, Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, AllowIn: a.AllowIn.brief(), AllowOut: a.AllowOut.brief(),
+		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: a.CustomCA, LeftInKeyring: leftInKeyring, Rest: (&Outcome{}).rest(more)}
+	if b.Username == b.Email {
+		b.Username = ""
+	}
+	if b.SentCopy == mail.SentAuto {
+		b.SentCopy = ""
+	}
+	if b.Auth == mail.AuthPassword {
+		b.Auth = ""
+	}
+	if a.Protocol == mail.POP3 {
+		b.IMAP = "" // not used
+	} else {
+		b.POP3 = ""
+	}
+	return b
+}
+
+// briefEndpoint is a server as host:port and its protection; empty for none.
+func briefEndpoint(e mail.Endpoint) string {
+	if e.IsZero() {
+		return ""
+	}
+	return e.Address() + " " + string(e.Security)
+}
+
+// brief is a list in a word, or its entries; empty for one that is off and has none.
+func (l ListShown) brief() string {
+	switch {
+	case l.Enabled && len(l.Entries) == 0:
+		return "nobody"
+	case l.Enabled:
+		return strings.Join(l.Entries, " ")
+	case len(l.Entries) > 0:
+		return "off, with " + count(len(l.Entries), "entry", "entries")
+	}
+	return ""
 }
 
 // ListShown is one allow-list.

@@ -26,3 +26,6 @@ func accountShow(d *Deps) *discovery.Command {
 		return AccountShowResult{detailOfAccount(&a)}, nil
 	})
 }
+
+// Brief is the account without what is usual.
+func (r AccountShowResult) Brief() accountBrief { return r.Account.brief("", nil) }

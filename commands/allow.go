@@ -87,10 +87,32 @@ type AllowResult struct {
 func allowResult(a *mail.Account, d direction) *AllowResult {
 	l := d.of(a)
 	r := &AllowResult{Account: a.Name, List: d, Enabled: l.Enabled, Entries: append([]string{}, l.Entries...)}
-	if !l.Enabled {
+	if !l.Enabled && len(l.Entries) > 0 { // one that is on and empty lets nothing pass
 		r.NextAction = next("The list is off and holds nothing back: turn it on", "account", "edit", a.Name, "--allow-"+string(d), "on")
 	}
 	return r
+}
+
+// allowBrief is a list, or what was changed of it.
+type allowBrief struct {
+	Account string   `json:"account"`
+	On      bool     `json:"on"`
+	Entries []string `json:"entries"`
+	Added   []string `json:"added,omitempty"`
+	Removed []string `json:"removed,omitempty"`
+	Rest
+}
+
+// Brief is the list without its name.
+func (r *AllowResult) Brief() allowBrief {
+	b := allowBrief{r.Account, r.Enabled, r.Entries, r.Added, r.Removed, Rest{}}
+	switch {
+	case r.Enabled && len(r.Entries) == 0:
+		b.Hint = "The list is on and empty: it lets nothing pass."
+	case r.NextAction != nil:
+		b.Hint = "The list is off: " + r.NextAction.Arguments.Command + " turns it on."
+	}
+	return b
 }
 
 // Summary implements discovery.Summarizer.

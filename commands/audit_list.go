@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
@@ -80,6 +81,33 @@ func shownEntry(e vault.AuditRecord) AuditShown {
 		s.Result = "blocked"
 	}
 	return s
+}
+
+type auditListBrief struct {
+	discovery.Table[auditRow]
+	Rest
+}
+
+// auditRow is an entry; Outcome is empty where the command did what it says.
+type auditRow struct {
+	Seq       uint64 `json:"seq"`
+	Time      string `json:"time"`
+	Principal string `json:"principal"`
+	Account   string `json:"account"`
+	Command   string `json:"command"`
+	Target    string `json:"target"`
+	Outcome   string `json:"outcome"`
+	Reason    string `json:"reason"`
+}
+
+// Brief is one row for each entry.
+func (r *AuditListResult) Brief() auditListBrief {
+	var rows []auditRow
+	for _, e := range r.Entries {
+		time, _, _ := strings.Cut(e.Timestamp, ".")
+		rows = append(rows, auditRow{e.Seq, strings.TrimSuffix(time, "Z"), e.Principal, e.Account, e.Command, e.Target, e.ErrorCode, e.Reason})
+	}
+	return auditListBrief{discovery.TableOf(rows), (&Outcome{}).rest(r.NextAction)}
 }
 
 // Summary implements discovery.Summarizer.

@@ -278,6 +278,15 @@ func (d *Deps) defaultAccount(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	name, refusal := defaultOf(accounts, configured)
+	if refusal != nil {
+		return "", refusal
+	}
+	return name, nil
+}
+
+// defaultOf is the account that a command works on which names none, or why there is none.
+func defaultOf(accounts []mail.Account, configured string) (string, *discovery.Fault) {
 	names := make([]string, len(accounts))
 	for i, a := range accounts {
 		names[i] = a.Name

@@ -38,5 +38,14 @@ type settingNameArgs struct {
 	Name string `json:"name" acli:"positional" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Name of the setting"`
 }
 
+// settingBrief is a setting and its value.
+type settingBrief struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Brief is the value alone.
+func (s SettingShown) Brief() settingBrief { return settingBrief{s.Name, s.Value} }
+
 // Summary implements discovery.Summarizer.
 func (s SettingShown) Summary() string { return fmt.Sprintf("%s is %q", s.Name, s.Value) }

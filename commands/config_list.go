@@ -29,3 +29,27 @@ func configList(d *Deps) *discovery.Command {
 		return r, nil
 	})
 }
+
+type configListBrief struct {
+	discovery.Table[settingRow]
+}
+
+type settingRow struct {
+	Name        string `json:"name"`
+	Value       string `json:"value"`
+	Default     string `json:"default"` // where it is another
+	Description string `json:"description"`
+}
+
+// Brief is one row for each setting.
+func (r ConfigListResult) Brief() configListBrief {
+	var rows []settingRow
+	for _, s := range r.Settings {
+		row := settingRow{s.Name, s.Value, s.Default, s.Description}
+		if row.Default == row.Value {
+			row.Default = ""
+		}
+		rows = append(rows, row)
+	}
+	return configListBrief{discovery.TableOf(rows)}
+}

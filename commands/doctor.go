@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -159,6 +160,32 @@ func (r DoctorResult) Failed() discovery.Code {
 		}
 	}
 	return failed
+}
+
+type doctorBrief struct {
+	Status mail.Status `json:"status" jsonschema:"enum=ok,enum=partial,enum=failed"`
+	discovery.Table[checkRow]
+}
+
+// checkRow is a check; Result is ok, or the code of what went wrong.
+type checkRow struct {
+	Check  string `json:"check"`
+	Result string `json:"result"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint"`
+}
+
+// Brief is one row for each check.
+func (r DoctorResult) Brief() doctorBrief {
+	var rows []checkRow
+	for _, c := range r.Checks {
+		row := checkRow{c.Name, string(cmp.Or(c.Code, discovery.ExecutionError)), c.Detail, c.Hint}
+		if c.OK {
+			row.Result = "ok"
+		}
+		rows = append(rows, row)
+	}
+	return doctorBrief{r.Status, discovery.TableOf(rows)}
 }
 
 // Summary implements discovery.Summarizer.

@@ -12,18 +12,20 @@ import (
 // fakeMailboxes is Mailboxes that answers what a test put there, and remembers what it was
 // asked.
 type fakeMailboxes struct {
-	page    mailbox.Page
-	watch   mailbox.WatchPage
-	search  mailbox.SearchPage
-	folders mailbox.FolderList
-	message mailbox.Message
-	raw     mailbox.RawMessage
-	part    mailbox.AttachmentContent
-	thread  mailbox.Thread
-	changed mailbox.Changed
+	page     mailbox.Page
+	watch    mailbox.WatchPage
+	search   mailbox.SearchPage
+	folders  mailbox.FolderList
+	verified mail.Verification
+	message  mailbox.Message
+	raw      mailbox.RawMessage
+	part     mailbox.AttachmentContent
+	thread   mailbox.Thread
+	changed  mailbox.Changed
 
 	account   string
 	list      mailbox.ListQuery
+	listed    mailbox.FolderQuery
 	watched   mailbox.WatchQuery
 	searched  mailbox.SearchQuery
 	got       mailbox.GetQuery
@@ -41,11 +43,14 @@ func (s *fakeMailboxes) called(what, account string, refs ...mail.Ref) {
 
 func (s *fakeMailboxes) Verify(_ context.Context, account string) (*mail.Verification, error) {
 	s.called("verify", account)
-	return &mail.Verification{Account: account}, nil
+	v := s.verified
+	v.Account = account
+	return &v, nil
 }
 
-func (s *fakeMailboxes) Folders(_ context.Context, account string, _ mailbox.FolderQuery) (*mailbox.FolderList, error) {
+func (s *fakeMailboxes) Folders(_ context.Context, account string, q mailbox.FolderQuery) (*mailbox.FolderList, error) {
 	s.called("folders", account)
+	s.listed = q
 	f := s.folders
 	return &f, nil
 }

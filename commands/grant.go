@@ -36,6 +36,8 @@ type GrantDetail struct {
 	Created    string   `json:"created" jsonschema:"format=date-time"`
 	Expires    string   `json:"expires" jsonschema:"format=date-time"`
 	Expired    bool     `json:"expired,omitempty"`
+
+	expires time.Time
 }
 
 // GrantPrincipal is the principal of a grant's calls: in the audit log, for limits,
@@ -44,7 +46,7 @@ func GrantPrincipal(name string) string { return "grant:" + name }
 
 func (d *Deps) grantDetail(g *vault.Grant) GrantDetail {
 	return GrantDetail{Name: g.Name, Principal: GrantPrincipal(g.Name), Accounts: append([]string{}, g.Accounts...), Profile: g.Profile, Identity: g.Identity, Extensions: g.Extensions, AskClient: g.Questions,
-		Created: utc(g.Created), Expires: utc(g.Expires), Expired: !d.now().Before(g.Expires)}
+		Created: utc(g.Created), Expires: utc(g.Expires), Expired: !d.now().Before(g.Expires), expires: g.Expires}
 }
 
 // grantFault is the fault of an invalid grant, where Faults would speak of settings.

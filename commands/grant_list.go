@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"strings"
 
 	"github.com/postern-mail/postern/discovery"
 )
@@ -18,7 +19,7 @@ func grantList(d *Deps) *discovery.Command {
 		Summary:  "List the grants with everything but their tokens",
 		Details:  "One that has expired opens nothing, and stays in the list until it is removed.",
 		Effect:   discovery.Admin,
-		Examples: []string{"grant list", "grant list --fields grants.name,grants.expires"},
+		Examples: []string{"grant list", "grant list --fields name,expires"},
 	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (*GrantListResult, error) {
 		grants, err := d.Store.Grants(ctx)
 		if err != nil {
@@ -30,6 +31,35 @@ func grantList(d *Deps) *discovery.Command {
 		}
 		return r, nil
 	})
+}
+
+type grantListBrief struct {
+	discovery.Table[grantRow]
+	Rest
+}
+
+type grantRow struct {
+	Name       string `json:"name"`
+	Accounts   string `json:"accounts"`
+	Profile    string `json:"profile"`
+	Identity   string `json:"identity"`
+	Extensions string `json:"extensions"`
+	AskClient  bool   `json:"ask_in_client"`
+	Expires    string `json:"expires"`
+	Expired    bool   `json:"expired"`
+}
+
+// Brief is one row for each grant.
+func (r *GrantListResult) Brief() grantListBrief {
+	var rows []grantRow
+	for _, g := range r.Grants {
+		rows = append(rows, grantRow{g.Name, strings.Join(g.Accounts, " "), g.Profile, g.Identity, strings.Join(g.Extensions, " "), g.AskClient, minute(g.expires), g.Expired})
+	}
+	b := grantListBrief{Table: discovery.TableOf(rows)}
+	if r.Truncated {
+		b.Hint = "The list is cut: 'grant list --fields name' has all names."
+	}
+	return b
 }
 
 // Summary implements discovery.Summarizer.

@@ -9,7 +9,7 @@ import (
 
 // Bounds of what an agent reads before its first errand, in bytes of the envelope.
 const (
-	maxRootHelp    = 4700
+	maxRootHelp    = 4800
 	maxCommandHelp = 2100
 )
 

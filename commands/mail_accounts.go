@@ -10,13 +10,14 @@ import (
 
 // MailAccountsResult answers mail accounts (001 section 1).
 type MailAccountsResult struct {
-	Accounts   []AccountBrief `json:"accounts"`
-	Truncated  bool           `json:"truncated,omitempty"` // there are more; each can be named with --account
+	Accounts   []AccountEntry `json:"accounts"`
+	Default    string         `json:"default_account,omitempty"` // what a command works on that names none; empty where it has to
+	Truncated  bool           `json:"truncated,omitempty"`       // there are more; each can be named with --account
 	NextAction *NextAction    `json:"next_action,omitempty"`
 }
 
-// AccountBrief is what an agent may know of an account.
-type AccountBrief struct {
+// AccountEntry is what an agent may know of an account.
+type AccountEntry struct {
 	ID       string        `json:"account_id"`
 	Email    string        `json:"email,omitempty"`
 	Protocol mail.Protocol `json:"protocol"`
@@ -29,32 +30,85 @@ type AccountBrief struct {
 // maxAccounts bounds the list (001 section 1).
 const maxAccounts = 50
 
+type mailAccountsArgs struct {
+	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only this account; all of them if left out"`
+}
+
 func mailAccounts(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail accounts",
-		Summary:  "List the accounts",
+		Summary:  "List the accounts, and say which is the default",
 		Effect:   discovery.Read,
 		Examples: []string{"mail accounts"},
-	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (MailAccountsResult, error) {
+	}, func(ctx context.Context, _ *discovery.Call, args *mailAccountsArgs) (*MailAccountsResult, error) {
 		accounts, err := d.Store.Accounts(ctx)
 		if err != nil {
-			return MailAccountsResult{}, err
+			return nil, err
 		}
-		r := MailAccountsResult{Accounts: []AccountBrief{}}
-		for _, a := range accounts[:min(maxAccounts, len(accounts))] {
-			in := a.Incoming()
-			r.Accounts = append(r.Accounts, AccountBrief{a.Name, a.Email, a.Protocol, in.Host, in.Port, in.Security != mail.Plaintext, a.Mode})
+		configured, err := d.setting(ctx, "default_account")
+		if err != nil {
+			return nil, err
 		}
-		r.Truncated = len(accounts) > maxAccounts
-		if len(accounts) > 0 {
-			r.NextAction = next("List the account's folders", "mail", "folders", "--account", accounts[0].Name)
+		r := &MailAccountsResult{Accounts: []AccountEntry{}}
+		r.Default, _ = defaultOf(accounts, configured)
+		named := args.Account
+		if named == allAccounts {
+			named = ""
+		}
+		for i, a := range accounts {
+			switch {
+			case named != "" && a.Name != named:
+			case len(r.Accounts) == maxAccounts:
+				r.Truncated = true
+			default:
+				in := accounts[i].Incoming()
+				r.Accounts = append(r.Accounts, AccountEntry{a.Name, a.Email, a.Protocol, in.Host, in.Port, in.Security != mail.Plaintext, a.Mode})
+			}
+		}
+		switch {
+		case named != "" && len(r.Accounts) == 0:
+			return nil, mail.ErrNoAccount
+		case named == "" && r.Default != "":
+			r.NextAction = next("List the folders of the default account", "mail", "folders", "--account", r.Default)
+		case len(r.Accounts) > 0:
+			r.NextAction = next("List the account's folders", "mail", "folders", "--account", r.Accounts[0].ID)
 		}
 		return r, nil
 	})
 }
 
+// accountsBrief is the compact form.
+type accountsBrief struct {
+	discovery.Table[accountsRow]
+	Default string `json:"default,omitempty"`
+	Rest
+}
+
+type accountsRow struct {
+	Account  string    `json:"account"`
+	Email    string    `json:"email"`
+	Mode     mail.Mode `json:"mode"`
+	Protocol string    `json:"protocol"` // unless IMAP
+}
+
+// Brief is the answer without --full.
+func (r *MailAccountsResult) Brief() accountsBrief {
+	rows := make([]accountsRow, len(r.Accounts))
+	for i, a := range r.Accounts {
+		rows[i] = accountsRow{Account: a.ID, Email: a.Email, Mode: a.Mode}
+		if a.Protocol != mail.IMAP {
+			rows[i].Protocol = string(a.Protocol)
+		}
+	}
+	b := accountsBrief{Table: discovery.TableOf(rows), Default: r.Default}
+	if r.Truncated {
+		b.Hint = "There are more accounts; each can be named with --account."
+	}
+	return b
+}
+
 // Summary implements discovery.Summarizer.
-func (r MailAccountsResult) Summary() string { return count(len(r.Accounts), "account", "accounts") }
+func (r *MailAccountsResult) Summary() string { return count(len(r.Accounts), "account", "accounts") }
 
 func count(n int, one, many string) string {
 	if n == 1 {

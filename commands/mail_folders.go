@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"slices"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -13,6 +12,7 @@ type mailFoldersArgs struct {
 	AccountOption
 	Counts  bool   `json:"counts,omitempty" jsonschema_description:"Also how many messages there are and how many are unread"`
 	Pattern string `json:"pattern,omitempty" acli:"form=folder" jsonschema:"example=Projects/%" jsonschema_description:"Only names that match; * stands for anything, % for one level"`
+	After   string `json:"after,omitempty" acli:"form=folder" jsonschema_description:"Only folders behind this one in the list"`
 }
 
 // MailFoldersResult answers mail folders (001 section 3).
@@ -22,7 +22,7 @@ type MailFoldersResult struct {
 	Folders   []FolderEntry `json:"folders"`
 	Truncated bool          `json:"truncated,omitempty"`
 
-	narrower *NextAction
+	more func(last string) *NextAction // what goes on behind a folder
 }
 
 // FolderEntry is one folder.
@@ -41,7 +41,7 @@ func mailFolders(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail folders",
 		Summary:  "List the folders of an account",
-		Details:  "Counts leave out what the account's rules hide.",
+		Details:  "INBOX and folders with a role come first. Counts leave out what the account's rules hide.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail folders", "mail folders --counts --pattern '*'"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailFoldersArgs) (*MailFoldersResult, error) {
@@ -49,17 +49,16 @@ func mailFolders(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		list, err := d.Mailboxes.Folders(mail.WithProgress(ctx, call.Progress), name, mailbox.FolderQuery{Pattern: args.Pattern, Counts: args.Counts})
+		list, err := d.Mailboxes.Folders(mail.WithProgress(ctx, call.Progress), name, mailbox.FolderQuery{Pattern: args.Pattern, Counts: args.Counts, After: args.After})
 		if err != nil {
 			return nil, err
 		}
-		r := &MailFoldersResult{Outcome: outcome(list.Issues, true), Account: name, Folders: []FolderEntry{}, Truncated: list.Truncated}
-		slices.SortStableFunc(list.Folders, func(a, b mailbox.Folder) int { return inboxFirst(a) - inboxFirst(b) })
+		r := &MailFoldersResult{Outcome: outcome(list.Issues, true), Account: name, Folders: []FolderEntry{}, more: args.more(call, name)}
 		for _, f := range list.Folders {
 			r.Folders = append(r.Folders, folderEntry(f))
 		}
-		if r.narrower = args.narrower(call, name); list.Truncated {
-			r.NextAction = r.narrower
+		if r.Truncated = list.Truncated; r.Truncated {
+			r.NextAction = r.goOn()
 		} else {
 			r.NextAction = next("List the newest messages", "mail", "list", "--account", name)
 		}
@@ -67,23 +66,19 @@ func mailFolders(d *Deps) *discovery.Command {
 	})
 }
 
-// narrower lists the topmost level only; nil where a pattern is as narrow already,
-// so that following it comes to an end.
-func (a *mailFoldersArgs) narrower(call *discovery.Call, account string) *NextAction {
-	if a.Pattern != "" && a.Pattern != "*" {
-		return nil
+// more makes the next action that lists the folders behind one.
+func (a *mailFoldersArgs) more(call *discovery.Call, account string) func(last string) *NextAction {
+	return func(last string) *NextAction {
+		following := *a
+		if following.After = last; call.Full {
+			following.Account = account
+		}
+		return nextLine("List the next folders", call.Again(&following))
 	}
-	following := *a
-	following.Account, following.Pattern = account, "%"
-	return nextLine("There are more folders: list the topmost level", call.Again(&following))
 }
 
-func inboxFirst(f mailbox.Folder) int {
-	if f.Role == "inbox" {
-		return 0
-	}
-	return 1
-}
+// goOn is the next action of a list that was cut.
+func (r *MailFoldersResult) goOn() *NextAction { return r.more(r.Folders[len(r.Folders)-1].Name) }
 
 func folderEntry(f mailbox.Folder) FolderEntry {
 	e := FolderEntry{Name: f.Name, Delimiter: f.Delimiter, Role: f.Role, NoSelect: f.NoSelect()}
@@ -106,6 +101,35 @@ func (r *MailFoldersResult) Truncate(fraction float64) bool {
 	if !shorten(&r.Folders, &r.Truncated, fraction) {
 		return false
 	}
-	r.NextAction = r.narrower
+	r.NextAction = r.goOn()
 	return true
+}
+
+// foldersBrief is the compact form.
+type foldersBrief struct {
+	discovery.Table[folderRow]
+	Rest
+}
+
+type folderRow struct {
+	Name     string  `json:"name" acli:"untrusted"`
+	Role     string  `json:"role"` // also noselect: it only holds other folders
+	Messages *uint32 `json:"messages"`
+	Unread   *uint32 `json:"unread"`
+}
+
+// Brief is the answer without --full.
+func (r *MailFoldersResult) Brief() foldersBrief {
+	rows := make([]folderRow, len(r.Folders))
+	for i, f := range r.Folders {
+		rows[i] = folderRow{f.Name, f.Role, f.Messages, f.Unread}
+		if f.NoSelect {
+			rows[i].Role = "noselect"
+		}
+	}
+	b := foldersBrief{Table: discovery.TableOf(rows), Rest: r.rest(nil)}
+	if r.Truncated {
+		b.Rest = r.rest(r.NextAction)
+	}
+	return b
 }

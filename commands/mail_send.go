@@ -35,9 +35,10 @@ const sendTime = 300
 // MailSendResult answers mail send.
 type MailSendResult struct {
 	Sending
-	Replayed   bool        `json:"replayed,omitempty"`
-	DryRun     bool        `json:"dry_run,omitempty"`
-	NextAction *NextAction `json:"next_action,omitempty"`
+	Replayed      bool        `json:"replayed,omitempty"`
+	DryRun        bool        `json:"dry_run,omitempty"`
+	NeedsApproval bool        `json:"needs_approval,omitempty"` // the real send would wait for a person
+	NextAction    *NextAction `json:"next_action,omitempty"`
 }
 
 // askSetting is the setting that lets the agent's client ask its person.
@@ -83,11 +84,13 @@ func mailSend(d *Deps) *discovery.Command {
 	})
 }
 
-// rehearsed is the answer to a dry run. Names that the real send makes are left out.
+// rehearsed is the answer to a dry run. A state, and names that the real send makes, are left
+// out.
 func rehearsed(o *mail.Outgoing, keyed bool) *MailSendResult {
 	r := &MailSendResult{Sending: sendingOf(o), DryRun: true, Replayed: o.Replayed}
 	if !o.Replayed {
-		r.Digest, r.SentCopy = "", ""
+		r.NeedsApproval = o.State == mail.OutboxWaiting
+		r.State, r.Digest, r.SentCopy = "", "", ""
 		if !keyed {
 			r.InternetMessageID = ""
 		}
@@ -289,7 +292,7 @@ func (r *MailSendResult) Summary() string {
 	switch {
 	case r.DryRun && r.Replayed:
 		return "Nothing was sent; the key stands for a message that is " + string(r.State) + " already"
-	case r.DryRun && r.State == mail.OutboxWaiting:
+	case r.NeedsApproval:
 		return "Nothing was sent; it would wait for a person, and then go to " + to
 	case r.DryRun:
 		return "Nothing was sent; it would go to " + to

@@ -68,6 +68,22 @@ func (r *MailVerifyResult) Failed() discovery.Code {
 	return discovery.ConnectionFailed
 }
 
+// verifyBrief is the compact form.
+type verifyBrief struct {
+	Account string `json:"account"`
+	OK      bool   `json:"ok"`
+	Rest
+}
+
+// Brief is the answer without --full.
+func (r *MailVerifyResult) Brief() verifyBrief {
+	b := verifyBrief{Account: r.Account, OK: r.OK, Rest: r.rest(nil)}
+	if a := r.NextAction; a != nil && !r.OK {
+		b.Hint = a.Instruction + " with '" + a.Arguments.Command + "'."
+	}
+	return b
+}
+
 // Summary implements discovery.Summarizer.
 func (r *MailVerifyResult) Summary() string {
 	if r.OK {

@@ -33,7 +33,7 @@ type OutboxOption struct {
 type Sending struct {
 	ID                string           `json:"outbox_id,omitempty"`
 	Account           string           `json:"account_id"`
-	State             mail.OutboxState `json:"state" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected"`
+	State             mail.OutboxState `json:"state,omitempty" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected"`
 	InternetMessageID string           `json:"internet_message_id,omitempty"`
 	From              string           `json:"from"`
 	Recipients        []string         `json:"recipients"`

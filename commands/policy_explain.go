@@ -70,6 +70,16 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 	if !ok {
 		return nil, nil
 	}
+	if o, ok := args.(interface{ onAll() bool }); ok && o.onAll() {
+		_, all, err := d.accounts(ctx, &discovery.Call{}, AccountsOption{allAccounts})
+		if err != nil {
+			return known(err)
+		}
+		if all {
+			r.Account = allAccounts
+			return nil, nil
+		}
+	}
 	name, err := d.account(ctx, &discovery.Call{}, AccountOption{on.onAccount()})
 	if err != nil {
 		return known(err)

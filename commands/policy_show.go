@@ -72,6 +72,52 @@ func policyShow(d *Deps) *discovery.Command {
 	})
 }
 
+// policyBrief is what the caller may do; what is left out is not so.
+type policyBrief struct {
+	Principal         string                     `json:"principal"`
+	Admin             bool                       `json:"admin,omitempty"`
+	Profile           string                     `json:"profile"`
+	Deny              []string                   `json:"deny,omitempty"`
+	CommandsPerMinute int                        `json:"commands_per_minute"`
+	SendsPerHour      int                        `json:"sends_per_hour"`
+	AsksInClient      bool                       `json:"asks_in_client,omitempty"`
+	Accounts          discovery.Table[policyRow] `json:"accounts"`
+}
+
+// policyRow is an account. May has the words read, change and send; Hides says which rules may
+// hide messages; Recipients are those that may be written to, everybody where it is empty.
+type policyRow struct {
+	Account    string    `json:"account"`
+	Mode       mail.Mode `json:"mode"`
+	May        string    `json:"may"`
+	Hides      string    `json:"hides"`
+	Recipients string    `json:"recipients"`
+}
+
+// Brief is one row for each account.
+func (r *PolicyShowResult) Brief() policyBrief {
+	b := policyBrief{r.Principal, r.Admin, r.Profile, r.Deny, r.CommandsPerMinute, r.SendsPerHour, r.AsksInClient, discovery.Table[policyRow]{}}
+	var rows []policyRow
+	for _, a := range r.Accounts {
+		row := policyRow{Account: a.ID, Mode: a.Mode, May: "read", Hides: strings.TrimSpace(words(a.InboundList, "senders") + words(a.SubjectFilter, "subjects"))}
+		row.May += words(a.MayChange, "change") + words(a.MaySend && !a.NeedsApproval, "send") + words(a.MaySend && a.NeedsApproval, "send-when-approved")
+		if a.MaySend && a.Outbound.Enabled {
+			row.Recipients = a.Outbound.brief()
+		}
+		rows = append(rows, row)
+	}
+	b.Accounts = discovery.TableOf(rows)
+	return b
+}
+
+// words is a word behind a space if it applies.
+func words(applies bool, word string) string {
+	if !applies {
+		return ""
+	}
+	return " " + word
+}
+
 func policyOf(a *mail.Account) AccountPolicy {
 	p, _ := mail.CompilePolicy(a) // a policy that cannot be made is nil and allows nothing
 	return AccountPolicy{ID: a.Name, Mode: a.Mode, MayChange: p.MayChange(), MaySend: p.MayChange() && !a.SMTP.IsZero(), NeedsApproval: p.NeedsApproval(),

@@ -130,7 +130,7 @@ func TestSchemaSnapshots(t *testing.T) {
 // keywords that clients break on.
 func TestSchemasAreWhatClientsTake(t *testing.T) {
 	for _, c := range newRegistry(t).Commands() {
-		for kind, raw := range map[string][]byte{"input": c.InputSchema(), "output": c.OutputSchema(true)} {
+		for kind, raw := range map[string][]byte{"input": c.InputSchema(), "output": c.OutputSchema(true), "compact output": c.OutputSchema(false)} {
 			compile(t, raw)
 			var v any
 			if err := json.Unmarshal(raw, &v); err != nil {

@@ -209,7 +209,7 @@ func TestABrokenExtensionStopsNothing(t *testing.T) {
 			t.Errorf("%q: %q", args, stderr)
 		}
 	}
-	list, _ := envelopes(t, v.environment(false), "", "doctor")
+	list, _ := envelopes(t, v.environment(false), "", "doctor", "--full")
 	var d commands.DoctorResult
 	if len(list) != 1 || json.Unmarshal(list[0].Data, &d) != nil {
 		t.Fatalf("%v", list)
@@ -218,7 +218,7 @@ func TestABrokenExtensionStopsNothing(t *testing.T) {
 	for _, c := range d.Checks {
 		checks[c.Name] = c
 	}
-	if !checks["extensions"].OK || checks["extensions"].Detail != "There are x-contacts." || checks["extension x-broken"].OK ||
+	if !checks["extensions"].OK || checks["extensions"].Detail != "In use: x-contacts." || checks["extension x-broken"].OK ||
 		checks["extension x-broken"].Code != "CONFIG_ERROR" || !strings.Contains(checks["extension x-broken"].Detail, "not that of its directory") {
 		t.Errorf("%s", list[0].raw)
 	}

@@ -37,7 +37,7 @@ func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref)
 
 // openToChange opens an account whose mailbox may be changed.
 func (m *Client) openToChange(ctx context.Context, op, account string) (*imapBox, error) {
-	x, err := m.openIMAP(ctx, op, account, "flags and no folders", mail.AdvicePOP3Read)
+	x, err := m.openIMAP(ctx, op, account, "no flags and no folders", mail.AdvicePOP3Read)
 	if err == nil && !x.policy.MayChange() {
 		err = x.ReadOnly(&x.account)
 	}

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -18,13 +19,14 @@ const (
 	maxScan        = 20_000 // messages of a folder in which the policy checks each one
 )
 
-// roles are the special uses of RFC 6154.
-var roles = []string{"sent", "drafts", "trash", "junk", "archive", "all", "flagged"}
+// roles are the special uses of RFC 6154, in the order in which their folders are listed.
+var roles = []string{"drafts", "sent", "archive", "all", "flagged", "junk", "trash"}
 
 var folderCounts = goimap.StatusOptions{NumMessages: true, NumUnseen: true, UIDNext: true, UIDValidity: true}
 
-// Folders lists the account's folders in the server's order. A folder whose counts are not
-// available is an Issue; it is listed without them.
+// Folders lists the account's folders: INBOX, those with a role, and the others by name. A
+// folder whose counts are not available is an Issue; it is listed without them. If the
+// folder of q.After is gone, the error is KindConflict.
 func (m *Client) Folders(ctx context.Context, account string, q FolderQuery) (*FolderList, error) {
 	b, err := m.open(ctx, "mail folders", account)
 	if err != nil {
@@ -86,16 +88,50 @@ func (x *imapBox) listFolders(s *imap.Session, q FolderQuery, list *FolderList) 
 			list.Issues = append(list.Issues, unusable)
 			continue
 		}
-		if len(list.Folders) == q.Limit {
-			list.Truncated = true
-			break
-		}
 		list.Folders = append(list.Folders, folderOf(d))
 		if d.Status != nil {
 			statuses[d.Mailbox] = d.Status
 		}
 	}
-	return statuses, nil
+	slices.SortStableFunc(list.Folders, func(a, b Folder) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), slices.Compare(a.levels(), b.levels()))
+	})
+	return statuses, x.cutFolders(q, list)
+}
+
+// cutFolders keeps the folders behind q.After, as many as q.Limit says.
+func (x *access) cutFolders(q FolderQuery, list *FolderList) error {
+	if q.After != "" {
+		i := slices.IndexFunc(list.Folders, func(f Folder) bool { return f.Name == imap.FolderName(q.After) })
+		if i < 0 {
+			list.Folders = nil
+			return x.Failure(mail.KindConflict, imap.StageList, "The folder that the list should continue from is not there.", mail.AdviceFolders)
+		}
+		list.Folders = list.Folders[i+1:]
+	}
+	if list.Truncated = len(list.Folders) > q.Limit; list.Truncated {
+		list.Folders = list.Folders[:q.Limit]
+	}
+	return nil
+}
+
+// rank is the place of a folder in a list by its role.
+func (f *Folder) rank() int {
+	switch i := slices.Index(roles, f.Role); {
+	case f.Role == "inbox":
+		return -1
+	case i >= 0:
+		return i
+	}
+	return len(roles)
+}
+
+// levels are the parts of a name, so that a folder stands before those below it.
+func (f *Folder) levels() []string {
+	if f.Delimiter == "" {
+		return []string{f.Name}
+	}
+	return strings.Split(f.Name, f.Delimiter)
 }
 
 func folderOf(d *goimap.ListData) Folder {

@@ -200,7 +200,7 @@ func TestOneFolderWithoutCounts(t *testing.T) {
 		t.Fatalf("%+v %v", l, err)
 	}
 	f := l.Folders
-	if f[0].Counts == nil || f[0].Counts.Messages != 2 || f[1].Counts != nil || f[2].Counts != nil || !f[2].NoSelect() || f[3].Counts == nil || f[3].Counts.Messages != 5 {
+	if f[0].Counts == nil || f[0].Counts.Messages != 2 || f[1].Counts != nil || f[2].Counts == nil || f[2].Counts.Messages != 5 || f[3].Counts != nil || !f[3].NoSelect() {
 		t.Errorf("%+v", f)
 	}
 }

@@ -70,7 +70,7 @@ func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folde
 
 // copyAcross copies messages to another account one by one.
 func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*Changed, error) {
-	x, err := m.openIMAP(ctx, "mail copy", account, "folders to copy from", mail.AdvicePOP3Parts)
+	x, err := m.openIMAP(ctx, "mail copy", account, "no folders to copy from", mail.AdvicePOP3Parts)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (x *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) 
 
 // notPOP3 is the error of a command that needs something POP3 lacks.
 func (x *access) notPOP3(what string, advice mail.Advice) error {
-	return x.Unsupported("The account is read with POP3, which has no "+what+".", advice)
+	return x.Unsupported("The account is read with POP3, which has "+what+".", advice)
 }
 
 // folderIs refuses every folder but INBOX.
@@ -113,9 +113,13 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	}
 	switch {
 	case q.Unread:
-		return nil, x.notPOP3("flags, so it is not known which messages are unread", mail.AdvicePOP3New)
+		advice := mail.AdvicePOP3New
+		if x.m.o.Seen == nil {
+			advice = mail.AdviceKeepIDs
+		}
+		return nil, x.notPOP3("no flags, so it is not known which messages are unread", advice)
 	case q.BeforeUID != 0 || q.AfterUID != 0:
-		return nil, x.notPOP3("UIDs", mail.AdvicePOP3Page)
+		return nil, x.notPOP3("no UIDs", mail.AdvicePOP3Page)
 	case q.New && x.m.o.Seen == nil:
 		return nil, x.Unsupported("Postern keeps no record here of which messages are new.", mail.AdviceKeepIDs)
 	}
@@ -212,7 +216,7 @@ func (x *popBox) place(ctx context.Context, s *pop3.Session, anchor mail.Ref, no
 // named refuses a reference that cannot name a message of a POP3 account.
 func (x *popBox) named(ref mail.Ref) error {
 	if ref.Protocol != mail.POP3 || ref.UIDL == "" {
-		return x.notPOP3("UIDs", mail.AdvicePOP3ID)
+		return x.notPOP3("no UIDs", mail.AdvicePOP3ID)
 	}
 	return nil
 }
@@ -410,6 +414,10 @@ func (x *popBox) folders(ctx context.Context, q FolderQuery) (*FolderList, error
 		return list, nil
 	}
 	folder := Folder{Name: popFolder, Role: "inbox"}
+	if q.After != "" {
+		list.Folders, q.Limit = []Folder{folder}, 1
+		return list, x.cutFolders(q, list)
+	}
 	err := x.lend(ctx, true, func(s *pop3.Session) error {
 		if !q.Counts {
 			return nil

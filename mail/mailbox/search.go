@@ -42,7 +42,7 @@ const MaxCursorChars = cursor.MaxChars
 // this account. A cursor whose folder was replaced is KindConflict. Numbers are brought
 // into their bounds.
 func (m *Client) Search(ctx context.Context, account string, q SearchQuery) (*SearchPage, error) {
-	x, err := m.openIMAP(ctx, "mail search", account, "folders, flags or search", mail.AdvicePOP3Read)
+	x, err := m.openIMAP(ctx, "mail search", account, "no folders, flags or search", mail.AdvicePOP3Read)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 type FolderQuery struct {
 	Pattern string // LIST pattern with * and %; empty means *
 	Counts  bool   // ask for message counts too
+	After   string // only folders behind this one in the list; empty means all
 	Limit   int    // at most this many; 0 means 200
 }
 

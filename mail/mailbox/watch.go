@@ -83,7 +83,7 @@ func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*Watc
 }
 
 func (m *Client) openWatch(ctx context.Context, account string) (*imapBox, error) {
-	return m.openIMAP(ctx, watchOp, account, "way to wait for mail",
+	return m.openIMAP(ctx, watchOp, account, "no way to wait for mail",
 		mail.AdvicePOP3Poll)
 }
 

@@ -72,7 +72,7 @@ func extensionChecks(ctx context.Context, set *extension.Set) []commands.Check {
 	}
 	var checks []commands.Check
 	if len(set.Names) > 0 {
-		checks = append(checks, commands.Check{Name: "extensions", OK: true, Detail: "There are " + strings.Join(set.Names, ", ") + "."})
+		checks = append(checks, commands.Check{Name: "extensions", OK: true, Detail: "In use: " + strings.Join(set.Names, ", ") + "."})
 	}
 	for _, problem := range set.Problems {
 		checks = append(checks, commands.Check{Name: strings.TrimSpace("extension " + problem.Extension), Detail: problem.Message, Code: discovery.ConfigError,

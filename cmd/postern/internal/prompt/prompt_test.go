@@ -65,7 +65,7 @@ func talk(t *testing.T) *conversation {
 
 func (c *conversation) run1(t *testing.T, line string) {
 	t.Helper()
-	a := c.Gateway.Do(t.Context(), gateway.Request{Principal: c.Principal, Line: line})
+	a := c.Gateway.Do(t.Context(), gateway.Request{Principal: c.Principal, Line: line, Full: true})
 	c.complete.note(a.JSON)
 }
 

@@ -21,6 +21,7 @@ var views = map[string]func(p *painter, data object) bool{
 	"mail watch":     (*painter).messages,
 	"mail thread":    (*painter).thread,
 	"mail get":       (*painter).message,
+	"account list":   (*painter).accounts,
 	"outbox show":    (*painter).outgoing,
 	"outbox approve": (*painter).outgoing,
 	"help":           (*painter).help,
@@ -108,6 +109,31 @@ func (p *painter) messages(data object) bool {
 	}
 	p.line(p.in(styleDim, "N unread, * flagged, @ attachments. Read one: mail get "+p.naming(data, list[0])))
 	return true
+}
+
+// accounts draws what tells accounts apart, one in a row; 'account show' has the rest.
+func (p *painter) accounts(data object) bool {
+	list, ok := data.Objects("accounts")
+	var rows []object
+	for _, a := range list {
+		server, complete := a.Get(a.Str("protocol")).(object)
+		if !complete {
+			return false
+		}
+		allowed := func(name string) string {
+			l, _ := a.Get(name).(object)
+			if l.Get("enabled") != true {
+				return "everybody"
+			}
+			return fmt.Sprintf("%d on the list", len(l.Strings("entries")))
+		}
+		rows = append(rows, object{{Name: "name", Value: a.Get("name")}, {Name: "email", Value: a.Get("email")}, {Name: "server", Value: server.Get("host")},
+			{Name: "mode", Value: a.Get("mode")}, {Name: "shows mail from", Value: allowed("allow_in")}, {Name: "writes to", Value: allowed("allow_out")}})
+	}
+	if len(rows) > 0 {
+		p.table(rows, "")
+	}
+	return ok
 }
 
 // sender returns the sender of a message in so many columns. A name that could pass

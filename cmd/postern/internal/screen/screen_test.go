@@ -330,3 +330,25 @@ func TestNoRowIsForged(t *testing.T) {
 		}
 	}
 }
+
+// Accounts are one line each, also where there are many.
+func TestAccountsAreATable(t *testing.T) {
+	account := func(name, protocol string) map[string]any {
+		return map[string]any{"name": name, "email": name + "@example.org", "protocol": protocol, "mode": "RO", "username": name,
+			protocol:   map[string]any{"host": protocol + ".example.org", "port": 993, "security": "tls"},
+			"allow_in": map[string]any{"enabled": true, "entries": []string{"@example.org", "@example.net"}}, "allow_out": map[string]any{"enabled": false, "entries": []string{}}}
+	}
+	envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"accounts": []any{account("work", "imap"), account("old", "pop3")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "name  email             server            mode  shows mail from  writes to\n" +
+		"work  work@example.org  imap.example.org  RO    2 on the list    everybody\n" +
+		"old   old@example.org   pop3.example.org  RO    2 on the list    everybody\n"
+	if got := (Look{Width: 100}).Render(envelope, "account list"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if got := (Look{Width: 100}).Render([]byte(`{"success":true,"data":{"accounts":[{"name":"work"}]}}`), "account list"); got != "accounts\n  name\n  work\n" {
+		t.Errorf("with one field: %q", got)
+	}
+}

@@ -1,0 +1,108 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+// allAccounts is the value of --account for every account at once.
+const allAccounts = "all"
+
+// accountsAtOnce bounds the accounts that one command works on at a time.
+const accountsAtOnce = 8
+
+// AccountsOption is the option of a command that works on one account or on all.
+type AccountsOption struct {
+	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Account name, or all for every account; the default account if left out"`
+}
+
+func (o AccountsOption) onAccount() string { return o.Account }
+
+// onAll reports whether the option can mean every account.
+func (o AccountsOption) onAll() bool { return o.Account == allAccounts }
+
+// accounts resolves the option: the names, one at least, and whether they are all because
+// it says so. An account named all stands against that. It notes the option for the audit
+// entry.
+func (d *Deps) accounts(ctx context.Context, call *discovery.Call, o AccountsOption) (names []string, all bool, err error) {
+	if o.onAll() {
+		accounts, err := d.Store.Accounts(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, a := range accounts {
+			names = append(names, a.Name)
+		}
+		switch {
+		case len(names) == 0:
+			return nil, false, errNoAccountYet
+		case !slices.Contains(names, allAccounts):
+			call.Account = allAccounts
+			return names, true, nil
+		}
+	}
+	name, err := d.account(ctx, call, AccountOption{o.Account})
+	return []string{name}, false, err
+}
+
+// eachAccount runs do for every account, several at a time, and returns the results in the
+// order of the names. An account that fails is an Issue that names it; when all fail, the
+// error is that of the first. With several accounts do has a little less time than ctx, so
+// that a server that does not answer costs nothing of the others.
+func eachAccount[R any](ctx context.Context, names []string, do func(ctx context.Context, account string) (R, error)) (results []R, issues []Issue, err error) {
+	within := ctx
+	if deadline, ok := ctx.Deadline(); ok && len(names) > 1 {
+		var cancel context.CancelFunc
+		within, cancel = context.WithDeadline(ctx, deadline.Add(-min(time.Second, time.Until(deadline)/4)))
+		defer cancel()
+	}
+	got, failed, panicked := make([]R, len(names)), make([]error, len(names)), make([]any, len(names))
+	var running sync.WaitGroup
+	places := make(chan struct{}, accountsAtOnce)
+	for i, name := range names {
+		running.Go(func() {
+			places <- struct{}{}
+			defer func() { panicked[i] = recover(); <-places }()
+			got[i], failed[i] = do(within, name)
+		})
+	}
+	running.Wait()
+	for i, e := range failed {
+		if panicked[i] != nil {
+			panic(panicked[i]) // where the gateway expects it
+		}
+		if e == nil {
+			results = append(results, got[i])
+		} else {
+			issues = append(issues, accountIssue(names[i], e))
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil, ctx.Err()
+	case len(results) == 0:
+		return nil, nil, failed[0]
+	}
+	return results, issues, nil
+}
+
+// accountIssue is the failure of one of several accounts.
+func accountIssue(account string, err error) Issue {
+	i := Issue{Code: discovery.ExecutionError, Stage: "account", Message: "It failed."}
+	if f := Faults(err); f != nil {
+		i.Code, i.Message = f.Code, f.Message
+	}
+	var e *mail.Error
+	if errors.As(err, &e) {
+		i.Stage, i.Retryable = e.Stage, e.Retryable
+	}
+	i.Message = fmt.Sprintf("Account %s: %s", account, i.Message)
+	return i
+}
