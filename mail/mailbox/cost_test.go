@@ -93,6 +93,10 @@ func TestWarmCosts(t *testing.T) {
 			_, err := b.List(t.Context(), account, mailbox.ListQuery{Limit: 10})
 			return err
 		}},
+		{"list with snippets", 1, 120_000, func() error {
+			_, err := b.List(t.Context(), account, mailbox.ListQuery{Snippet: 120})
+			return err
+		}},
 		// What the oldest are made of is not known yet, and asked for once.
 		{"list, oldest first", 2, 0, oldest}, {"list, oldest first again", 1, 0, oldest},
 		{"list of everything", 1, 0, func() error {
@@ -112,6 +116,15 @@ func TestWarmCosts(t *testing.T) {
 			p, err := b.List(t.Context(), account, mailbox.ListQuery{})
 			if err == nil && p.Messages[0].Subject != "new" {
 				t.Errorf("newest is %q", p.Messages[0].Subject)
+			}
+			return err
+		}},
+		{"list with something new of several parts", 2, 0, func() error {
+			extra, body := mixed("Content-Type: text/plain\r\n\r\nx", attachment("f", 100))
+			b.Add("INBOX", letter{Subject: "new parts", Extra: extra, Body: body})
+			p, err := b.List(t.Context(), account, mailbox.ListQuery{})
+			if err == nil && (p.Messages[0].Subject != "new parts" || !p.Messages[0].HasAttachments) {
+				t.Errorf("newest is %+v", p.Messages[0])
 			}
 			return err
 		}},

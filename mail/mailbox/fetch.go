@@ -298,7 +298,7 @@ func (g *fetched) summary(full bool) Summary {
 	s := Summary{Ref: g.ref, Flags: g.flags, Size: g.size, InternalDate: g.internal, Subject: g.header.Text("Subject"),
 		From: people(g.header, "From"), To: people(g.header, "To"), CC: people(g.header, "Cc"), InternetMessageID: messageID(g.header)}
 	s.Date, _ = g.date()
-	s.HasAttachments = g.hasAttachments()
+	s.HasAttachments, s.Invitation = g.hasAttachments(), message.HasCalendar(g.root)
 	if !full {
 		compact(&s)
 	}
@@ -310,25 +310,23 @@ func compact(s *Summary) {
 	s.To, s.CC, s.InternetMessageID, s.Size, s.InternalDate = nil, nil, "", 0, time.Time{}
 }
 
-// hasAttachments does not count images inside the text and signatures: they are listed, but
-// people do not call them attachments. Where the server did not send the structure, it
-// estimates from the header.
+// hasAttachments is what lists, searches and single messages mean by it. Images inside the
+// text, signatures and calendars do not count: people do not call the first two attachments,
+// and the third is an invitation. Where the server did not send the structure, it estimates
+// from the header.
 func (g *fetched) hasAttachments() bool {
 	if g.root != nil {
-		return slices.ContainsFunc(message.Attachments(g.root), func(p *message.Part) bool { return !p.Incidental() })
+		return slices.ContainsFunc(message.Attachments(g.root), func(p *message.Part) bool { return !p.Incidental() && !p.Calendar() })
 	}
 	return g.mediaType() == "multipart/mixed"
 }
 
-// doubtful reports whether the header leaves open if the message has attachments: a message
-// that is one text, or one text in two forms, has none. Some programs put attachments into
-// one of the forms; their boundaries tell.
+// doubtful reports whether the header leaves open what the message has besides its text: a
+// message that is one text has nothing.
 func (g *fetched) doubtful() bool {
 	switch t := g.mediaType(); t {
 	case "", "text/plain", "text/html":
 		return strings.Contains(strings.ToLower(g.header.Get("Content-Disposition")), "attachment")
-	case "multipart/alternative":
-		return strings.Contains(strings.ToLower(g.header.Get("Content-Type")), "apple")
 	}
 	return true
 }

@@ -44,6 +44,9 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		return nil, err
 	}
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
+	if q.Snippet != 0 {
+		q.Snippet = within(q.Snippet, defaultSnippet, minSnippet, maxSnippet)
+	}
 
 	for _, anchor := range []mail.Ref{q.Before, q.After} {
 		if anchor != (mail.Ref{}) && (anchor.Protocol != mail.IMAP || anchor.Account != x.Account || imap.FolderName(anchor.Folder) != q.Folder || anchor.UID == 0) {
@@ -146,10 +149,11 @@ type listing struct {
 	structured bool // a BODYSTRUCTURE may be asked for
 
 	page    *Page
-	shown   []*fetched // the messages of the page
-	next    uint32     // the next UID of the folder, visible or not; 0 when the server did not say
-	reached uint32     // the greatest UID that was looked at, visible or not
-	broken  bool       // some requested messages were not checked
+	shown   []*fetched            // the messages of the page
+	opening map[mail.Ref]*Message // the Snippet of each, where the query wants it
+	next    uint32                // the next UID of the folder, visible or not; 0 when the server did not say
+	reached uint32                // the greatest UID that was looked at, visible or not
+	broken  bool                  // some requested messages were not checked
 }
 
 func (l *listing) run(ctx context.Context, structure bool) error {
@@ -157,16 +161,26 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 	// Where the policy hides messages it is fetched for visible ones alone: a hidden one's
 	// structure may be unreadable, and must not be noticed.
 	l.structured = structure
-	l.want.structure = structure && l.policy.ShowsAll() && (l.q.Full || !l.pool.parts.begun(l.q.Folder))
+	// A snippet needs it, too.
+	l.want.text = l.q.Snippet > 0 && l.policy.ShowsAll()
+	l.want.structure = structure && l.policy.ShowsAll() && (l.q.Full || l.want.text || !l.pool.parts.begun(l.q.Folder))
 	return l.lend(ctx, l.q.Folder, func(s *imap.Session) error {
 		// From the start: after a dead connection this runs again.
-		l.page, l.shown, l.next, l.reached = &Page{Folder: l.q.Folder}, nil, 0, 0
+		l.page, l.shown, l.opening, l.next, l.reached = &Page{Folder: l.q.Folder}, nil, nil, 0, 0
 		find := l.byNumber
 		if l.q.Unread || l.q.New || dated(&l.q) || l.q.BeforeUID != 0 && l.q.AfterUID != 0 {
 			find = l.bySearch
 		}
-		if err := find(s); err != nil || !structure {
+		if err := find(s); err != nil {
 			return err
+		}
+		if l.q.Snippet > 0 {
+			if err := l.snippets(s); err != nil {
+				return err
+			}
+		}
+		if !structure {
+			return nil
 		}
 		var doubtful []*fetched
 		for _, g := range l.shown {
@@ -176,6 +190,30 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 		}
 		return structures(s, doubtful)
 	})
+}
+
+// snippets reads the opening of each message of the page, mostly from bytes that were
+// fetched with it. Where the policy hides messages, those it shows are fetched once more:
+// nothing of the others' texts is asked for.
+func (l *listing) snippets(s *imap.Session) (err error) {
+	got := l.shown
+	if !l.want.text && len(got) > 0 {
+		var uids []uint32
+		for _, g := range got {
+			uids = append(uids, g.ref.UID)
+		}
+		s.Renew()
+		again, err := l.fetchAll(s, imap.UIDs(uids...), wanted{header: true, structure: l.structured, text: true})
+		if err != nil {
+			return err
+		}
+		got = nil
+		for i := range again {
+			got = append(got, &again[i])
+		}
+	}
+	l.opening, err = l.excerpts(s, excerpt{chars: l.q.Snippet}, got, l.structured)
+	return err
 }
 
 // searchable reports whether a folder of this many messages is so large that the server
@@ -283,7 +321,14 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 		high = low
 		set.AddRange(low, 0) // to the newest there is
 	}
-	box, data, err, fetchErr := visit(s, l.q.Folder, func() *imap.Fetching { return startWindow(s, set, l.want) })
+	again := false
+	box, data, err, fetchErr := visit(s, l.q.Folder, func() *imap.Fetching {
+		if again { // messages came or went: ask for what new ones are made of at once
+			l.want.structure = l.structured && l.policy.ShowsAll()
+		}
+		again = true
+		return startWindow(s, set, l.want)
+	})
 	if err != nil {
 		return err
 	}
@@ -410,10 +455,13 @@ func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 // summary is the message as the page shows it.
 func (l *listing) summary(g *fetched) Summary {
 	s := g.summary(l.q.Full)
+	if e := l.opening[g.ref]; e != nil {
+		s.Snippet = e.Snippet
+	}
 	if has, known := l.pool.parts.known(g.ref); known && g.root == nil {
-		s.HasAttachments = has
+		s.HasAttachments, s.Invitation = has.attachments, has.invitation
 	} else if g.root != nil || !g.doubtful() || !l.structured {
-		l.pool.parts.note(g.ref, s.HasAttachments)
+		l.pool.parts.note(g.ref, parts{s.HasAttachments, s.Invitation})
 	}
 	return s
 }

@@ -64,12 +64,7 @@ const popThreadBytes = 16 << 20
 // if the policy hides any, since the policy cannot judge it. size says how many to ask for
 // next; nil means popGroup.
 func (x *popBox) heads(ctx context.Context, s *pop3.Session, all []pop3.Message, size func() int, take func(g *fetched) (more bool)) error {
-	ask := s.Retrieve
-	if s.Has("TOP") || len(s.Capabilities()) == 0 {
-		ask = func(ctx context.Context, numbers []int, keep int, got func(int, []byte, error)) error {
-			return s.Top(ctx, numbers, 0, keep, got)
-		}
-	}
+	ask := x.beginnings(s, 0)
 	for len(all) > 0 {
 		n := min(popGroup, len(all))
 		if size != nil {
@@ -155,7 +150,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		if x.policy.ShowsAll() && !dated(&q) {
 			needed = func() int { return q.Limit + 1 - len(page.Messages) } // one more, to know whether others follow
 		}
-		return x.heads(ctx, s, all, needed, func(g *fetched) bool {
+		err = x.heads(ctx, s, all, needed, func(g *fetched) bool {
 			switch n := len(page.Messages); {
 			case !g.readable:
 				page.Issues = append(page.Issues, g.unreadable())
@@ -171,6 +166,10 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 			}
 			return true
 		})
+		if err == nil && q.Snippet != 0 {
+			err = x.snippets(ctx, s, within(q.Snippet, defaultSnippet, minSnippet, maxSnippet), page.Messages)
+		}
+		return err
 	})
 	if err == nil {
 		return page, names.keep(ctx, x.m.o.Seen, x)
@@ -181,6 +180,34 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		return page, nil
 	}
 	return nil, err
+}
+
+// popOpening is how many lines of a message's text are read for a snippet.
+const popOpening = 400
+
+// snippets fills in the opening of each message.
+func (x *popBox) snippets(ctx context.Context, s *pop3.Session, chars int, list []Summary) error {
+	numbers := make([]int, len(list))
+	for i := range list {
+		numbers[i] = x.session.list[x.session.places[list[i].Ref.UIDL]].Number
+	}
+	return x.beginnings(s, popOpening)(ctx, numbers, headerBytes, func(number int, raw []byte, err error) {
+		if i := slices.Index(numbers, number); err == nil {
+			g := x.fetched(raw, pop3.Message{UIDL: list[i].Ref.UIDL})
+			list[i].Snippet = x.excerptOf(excerpt{chars: chars}, &g, raw).Snippet
+		}
+	})
+}
+
+// beginnings is what asks for the beginnings of messages: the header and so many lines of
+// the text, or the whole where the server cannot.
+func (x *popBox) beginnings(s *pop3.Session, lines int) func(ctx context.Context, numbers []int, keep int, got func(int, []byte, error)) error {
+	if s.Has("TOP") || len(s.Capabilities()) == 0 {
+		return func(ctx context.Context, numbers []int, keep int, got func(int, []byte, error)) error {
+			return s.Top(ctx, numbers, lines, keep, got)
+		}
+	}
+	return s.Retrieve
 }
 
 // between returns the messages between the query's Before and After, oldest first.

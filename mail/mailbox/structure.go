@@ -47,11 +47,17 @@ func structures(s *imap.Session, messages []*fetched) error {
 // maxPartFacts bounds the messages of one account to remember.
 const maxPartFacts = 100_000
 
-// partFacts remembers which messages have attachments: a message never changes under its
-// UID. It is safe for concurrent use; its zero value is empty.
+// parts is what a list says of the parts of a message.
+type parts struct {
+	attachments bool
+	invitation  bool
+}
+
+// partFacts remembers the parts of messages: a message never changes under its UID. It is
+// safe for concurrent use; its zero value is empty.
 type partFacts struct {
 	mu  sync.Mutex
-	has map[mail.Ref]bool // a Ref of a folder alone stands for any message of it
+	has map[mail.Ref]parts // a Ref of a folder alone stands for any message of it
 }
 
 // begun reports whether any message of a folder is known.
@@ -60,7 +66,7 @@ func (f *partFacts) begun(folder string) bool {
 	return known
 }
 
-func (f *partFacts) known(ref mail.Ref) (has, known bool) {
+func (f *partFacts) known(ref mail.Ref) (has parts, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	has, known = f.has[ref]
@@ -69,11 +75,11 @@ func (f *partFacts) known(ref mail.Ref) (has, known bool) {
 
 // note remembers one message. When there are too many, it forgets all: learning them again
 // costs a list a few bytes.
-func (f *partFacts) note(ref mail.Ref, has bool) {
+func (f *partFacts) note(ref mail.Ref, has parts) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.has == nil || len(f.has) >= maxPartFacts {
-		f.has = make(map[mail.Ref]bool)
+		f.has = make(map[mail.Ref]parts)
 	}
-	f.has[ref], f.has[mail.Ref{Folder: ref.Folder}] = has, true
+	f.has[ref], f.has[mail.Ref{Folder: ref.Folder}] = has, parts{}
 }

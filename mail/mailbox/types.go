@@ -65,6 +65,7 @@ type ListQuery struct {
 	Until       time.Time // only messages dated before; zero means no bound
 	Limit       int       // 1..500; 0 means 50
 	OldestFirst bool
+	Snippet     int  // fill Snippet with at most so many runes, 50..500; 0 leaves it empty
 	Full        bool // fill every field of Summary, not only the compact ones
 }
 
@@ -87,8 +88,9 @@ type Summary struct {
 	From           []mail.Address
 	Subject        string
 	Flags          []string
-	HasAttachments bool
-	Snippet        string // beginning of the text, one line; only where asked for
+	HasAttachments bool   // something was sent besides the text, no calendar
+	Invitation     bool   // a calendar is among the parts
+	Snippet        string // opening of what is new in the text, one line; only where asked for
 
 	// Filled only where the query says Full.
 	To, CC            []mail.Address

@@ -76,6 +76,22 @@ func (p *Part) Incidental() bool {
 	return false
 }
 
+// Calendar reports whether a part is a calendar: an invitation, its change or the answer to
+// one.
+func (p *Part) Calendar() bool {
+	return p.MediaType() == "text/calendar" || p.MediaType() == "application/ics"
+}
+
+// HasCalendar reports whether a calendar is among the parts. A nil root has none.
+func HasCalendar(root *Part) bool {
+	if root == nil {
+		return false
+	}
+	found := false
+	walk(root, 0, func(p *Part) { found = found || p.Calendar() })
+	return found
+}
+
 // walk calls visit for p and its descendants. The depth is bounded, since a
 // tree can come from a server.
 func walk(p *Part, depth int, visit func(*Part)) {
