@@ -1,7 +1,11 @@
 package commands
 
 import (
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 // Rest ends a compact answer: what went wrong in
@@ -40,3 +44,21 @@ func minute(t time.Time) string {
 
 // nowMinute is the time of a compact answer, to which its dates can be compared.
 func (d *Deps) nowMinute() string { return minute(d.now()) + "Z" }
+
+// marksOf are the words that a compact answer has for a message's flags and parts, without
+// those that the command implies. A message whose flags are not known is not unread.
+func marksOf(s *mailbox.Summary, implied ...string) string {
+	var words []string
+	mark := func(is bool, word string) {
+		if is && !slices.Contains(implied, word) {
+			words = append(words, word)
+		}
+	}
+	has := func(flag string) bool { return slices.Contains(s.Flags, flag) }
+	mark(s.Flags != nil && !has(`\Seen`), "unread")
+	mark(has(`\Answered`), "answered")
+	mark(has(`\Flagged`), "flagged")
+	mark(has(`\Draft`), "draft")
+	mark(s.HasAttachments, "attachments")
+	return strings.Join(words, " ")
+}

@@ -12,16 +12,17 @@ import (
 // fakeMailboxes is Mailboxes that answers what a test put there, and remembers what it was
 // asked.
 type fakeMailboxes struct {
-	page     mailbox.Page
-	watch    mailbox.WatchPage
-	search   mailbox.SearchPage
-	folders  mailbox.FolderList
-	verified mail.Verification
-	message  mailbox.Message
-	raw      mailbox.RawMessage
-	part     mailbox.AttachmentContent
-	thread   mailbox.Thread
-	changed  mailbox.Changed
+	page        mailbox.Page
+	watch       mailbox.WatchPage
+	search      mailbox.SearchPage
+	folders     mailbox.FolderList
+	verified    mail.Verification
+	message     mailbox.Message
+	raw         mailbox.RawMessage
+	part        mailbox.AttachmentContent
+	thread      mailbox.Thread
+	threadQuery mailbox.ThreadQuery
+	changed     mailbox.Changed
 
 	account   string
 	list      mailbox.ListQuery
@@ -97,8 +98,9 @@ func (s *fakeMailboxes) Attachment(_ context.Context, ref mail.Ref, _ string) (*
 	return &a, nil
 }
 
-func (s *fakeMailboxes) Thread(_ context.Context, ref mail.Ref, _ mailbox.ThreadQuery) (*mailbox.Thread, error) {
+func (s *fakeMailboxes) Thread(_ context.Context, ref mail.Ref, q mailbox.ThreadQuery) (*mailbox.Thread, error) {
 	s.called("thread", ref.Account, ref)
+	s.threadQuery = q
 	t := s.thread
 	return &t, nil
 }

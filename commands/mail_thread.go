@@ -2,22 +2,25 @@ package commands
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailThreadArgs struct {
 	messageArgs
+	Chars int `json:"chars,omitempty" jsonschema:"minimum=0,maximum=20000,default=1000" jsonschema_description:"At most this many characters of each message's new text; 0 shows none"`
 	Limit int `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=200,default=200" jsonschema_description:"At most this many, the newest"`
 }
 
 // MailThreadResult answers mail thread (004 section 5). Subject is that of the
-// conversation; a compact entry leaves its own out where it adds only a reply
-// prefix to it.
+// conversation.
 type MailThreadResult struct {
 	Outcome
 	Account     string        `json:"account_id"`
@@ -26,66 +29,135 @@ type MailThreadResult struct {
 	Subject     string        `json:"subject,omitempty" acli:"untrusted"`
 	Messages    []ThreadEntry `json:"messages"`
 	Truncated   bool          `json:"truncated,omitempty"`
+
+	ids *idWriter
+	all *NextAction // shows more of it; nil where it cannot
 }
 
-// ThreadEntry is a message of a conversation.
+// ThreadEntry is a message of a conversation, with what is new in it.
 type ThreadEntry struct {
 	MessageEntry
-	Parent string `json:"parent_message_id,omitempty"`
+	Parent        string            `json:"parent_message_id,omitempty"`
+	BodyText      string            `json:"body_text,omitempty" acli:"untrusted"`
+	BodyTruncated bool              `json:"body_truncated,omitempty"`
+	Attachments   []AttachmentEntry `json:"attachments,omitempty"`
+
+	marks, from, date string // as the compact answer has them
+}
+
+// mailThreadBrief is the compact answer of mail thread.
+type mailThreadBrief struct {
+	Subject string `json:"subject,omitempty" acli:"untrusted"`
+	discovery.Table[threadRow]
+	Rest
+}
+
+// threadRow is a message of a conversation. Subject is empty where it adds nothing but a
+// reply prefix to the conversation's.
+type threadRow struct {
+	ID          string `json:"id"`
+	Date        string `json:"date"`
+	From        string `json:"from" acli:"untrusted"`
+	Subject     string `json:"subject" acli:"untrusted"`
+	Marks       string `json:"marks"`
+	Text        string `json:"text" acli:"untrusted"`
+	Attachments string `json:"attachments" acli:"untrusted"`
 }
 
 func mailThread(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
-		Path:     "mail thread",
-		Summary:  "Show the conversation a message belongs to, oldest first",
-		Details:  "It looks in the message's folder, in INBOX, Sent and Archive (or in the folder of all mail, where there is one), and changes nothing. " + compactDetails,
+		Path:    "mail thread",
+		Summary: "Show the whole conversation of a message, our own replies too, with what is new in each",
+		Details: "Oldest first. It looks in the message's folder, in INBOX, Sent and Archive, or in the folder of all mail where there is one. " +
+			"Quoted history is left out; a text that ends with '…' goes on in 'mail get'. It changes nothing.",
 		Effect:   discovery.Read,
-		Examples: []string{"mail thread --folder INBOX --uid 1", "mail thread imap:default:INBOX:1700000000:1 --limit 10"},
+		Examples: []string{"mail thread --folder INBOX --uid 1", "mail thread imap:default:INBOX:1700000000:1 --chars 300"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailThreadArgs) (*MailThreadResult, error) {
 		ref, err := d.message(ctx, call, &args.messageArgs)
 		if err != nil {
 			return nil, err
 		}
-		t, err := d.Mailboxes.Thread(mail.WithProgress(ctx, call.Progress), ref, mailbox.ThreadQuery{Limit: args.Limit, Full: call.Full})
+		t, err := d.Mailboxes.Thread(mail.WithProgress(ctx, call.Progress), ref, mailbox.ThreadQuery{Limit: args.Limit, Chars: args.Chars, Full: call.Full})
 		if err != nil {
 			return nil, err
 		}
-		list := make([]mail.Ref, len(t.Messages))
+		list := make([]mailbox.Summary, len(t.Messages))
 		for i := range t.Messages {
-			list[i] = t.Messages[i].Ref
+			list[i] = t.Messages[i].Summary
 		}
-		ids := d.shown(ctx, call, list...)
+		ids := d.shown(ctx, call, refsOf(list)...)
 		r := &MailThreadResult{Outcome: outcome(append(t.Issues, ids.Issues...), len(t.Messages) > 0), Account: ref.Account, Folder: t.Folder, UIDValidity: t.UIDValidity,
-			Subject: t.Subject, Messages: []ThreadEntry{}, Truncated: t.Truncated}
-		if n := len(t.Messages); t.Truncated && args.Limit < maxThread {
+			Subject: t.Subject, Messages: []ThreadEntry{}, Truncated: t.Truncated, ids: ids}
+		if t.Truncated && args.Limit < maxThread {
 			following := *args
 			following.Limit = maxThread
-			r.NextAction = nextLine("Show more of the conversation", call.Again(&following))
-		} else if n > 0 {
+			r.all = nextLine("Show more of the conversation", call.Again(&following))
+			r.NextAction = r.all
+		} else if n := len(t.Messages); n > 0 {
 			r.NextAction = next("Read the newest of them", "mail", "get", t.Messages[n-1].Ref.String())
 		}
-		r.fill(t, call.Full, call)
+		for i := range t.Messages {
+			r.Messages = append(r.Messages, threadEntry(&t.Messages[i], call.Full))
+		}
 		return r, nil
 	})
 }
 
 const maxThread = 200 // messages of a conversation in one answer
 
-func (r *MailThreadResult) fill(t *mailbox.Thread, full bool, call *discovery.Call) {
-	list := make([]mailbox.Summary, len(t.Messages))
-	for i := range t.Messages {
-		list[i] = t.Messages[i].Summary
-		if !full && repeats(list[i].Subject, t.Subject) {
-			list[i].Subject = ""
+func threadEntry(m *mailbox.ThreadMessage, full bool) ThreadEntry {
+	e := ThreadEntry{MessageEntry: entryOf(&m.Summary, full), BodyText: m.Text, BodyTruncated: m.TextTruncated, date: minute(m.Date), from: senders(m.From)}
+	if m.Parent != (mail.Ref{}) {
+		e.Parent = m.Parent.String()
+	}
+	for i := range m.Attachments {
+		e.Attachments = append(e.Attachments, attachmentEntry(&m.Attachments[i]))
+	}
+	var told []string
+	if len(m.Attachments) > 0 { // their column tells it
+		told = []string{"attachments"}
+	}
+	e.marks = marksOf(&m.Summary, told...)
+	if slices.ContainsFunc(m.Attachments, func(a mailbox.Attachment) bool { return a.ContentType == "text/calendar" }) {
+		e.marks = strings.TrimSpace(e.marks + " invitation")
+	}
+	return e
+}
+
+// Brief is the compact answer.
+func (r *MailThreadResult) Brief() *mailThreadBrief {
+	rows := make([]threadRow, len(r.Messages))
+	for i, e := range r.Messages {
+		rows[i] = threadRow{ID: r.ids.of(e.ref), Date: e.date, From: e.from, Marks: e.marks, Text: e.BodyText, Attachments: inWords(e.Attachments)}
+		if !repeats(e.Subject, r.Subject) {
+			rows[i].Subject = plain.Clip(e.Subject, maxShownChars)
 		}
 	}
-	for i, e := range entriesOf(list, full, call) {
-		e := ThreadEntry{MessageEntry: e}
-		if p := t.Messages[i].Parent; p != (mail.Ref{}) {
-			e.Parent = p.String()
-		}
-		r.Messages = append(r.Messages, e)
+	b := &mailThreadBrief{Subject: plain.Clip(r.Subject, maxShownChars), Table: discovery.TableOf(rows), Rest: r.rest(r.all)}
+	if r.Truncated {
+		b.Hint = "The conversation has more messages than these; 'mail search --subject' finds others."
 	}
+	return b
+}
+
+// inWords is attachments as one text: name, type, size and part of each.
+func inWords(list []AttachmentEntry) string {
+	words := make([]string, len(list))
+	for i, a := range list {
+		words[i] = strings.TrimSpace(fmt.Sprintf("%s %s %s (part %s)", plain.Clip(a.Filename, maxShownChars), a.ContentType, bytesInWords(a.Size), a.PartID))
+	}
+	return strings.Join(words, ", ")
+}
+
+// bytesInWords is a size in the unit that a person would use.
+func bytesInWords(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d B", n)
+	case n < 1e6:
+		return fmt.Sprintf("%d kB", (n+500)/1000)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
 
 // repeats reports whether a subject is the conversation's with at most a few reply
@@ -99,7 +171,7 @@ func repeats(subject, base string) bool {
 func (r *MailThreadResult) Summary() string {
 	s := count(len(r.Messages), "message", "messages")
 	if r.Truncated {
-		s += ", and there are older ones"
+		s += ", and there are more"
 	}
 	return r.withIssues(s)
 }
@@ -107,14 +179,25 @@ func (r *MailThreadResult) Summary() string {
 // Truncate implements discovery.Truncator: the texts are cut, and where that is not
 // enough the oldest messages go.
 func (r *MailThreadResult) Truncate(fraction float64) bool {
-	if clipEntries(len(r.Messages), func(i int) *MessageEntry { return &r.Messages[i].MessageEntry }, fraction) {
-		r.Truncated = true
+	var texts []*string
+	for i := range r.Messages {
+		e := &r.Messages[i]
+		texts = append(texts, &e.BodyText, &e.From, &e.To, &e.CC, &e.Subject, &e.InternetMessageID)
+	}
+	fields := len(texts) / max(len(r.Messages), 1)
+	if clipTexts(texts, fraction, func(i int) {
+		if i%fields == 0 {
+			r.Messages[i/fields].BodyTruncated = true
+		} else {
+			r.Truncated = true
+		}
+	}) {
 		return true
 	}
 	keep := int(float64(len(r.Messages)) * min(fraction, 0.95))
 	if keep < 1 {
 		return false
 	}
-	r.Messages, r.Truncated = r.Messages[len(r.Messages)-keep:], true
+	r.Messages, r.Truncated = slices.Clone(r.Messages[len(r.Messages)-keep:]), true
 	return true
 }

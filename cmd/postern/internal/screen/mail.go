@@ -164,7 +164,8 @@ func (p *painter) naming(data, m object) string {
 	return p.quote(text(m.Get("message_id")))
 }
 
-// thread draws a conversation, each message below the one it answers.
+// thread draws a conversation, each message below the one it answers, with what is new in
+// it.
 func (p *painter) thread(data object) bool {
 	list, ok := data.Objects("messages")
 	if !ok {
@@ -193,10 +194,17 @@ func (p *painter) thread(data object) bool {
 		if strings.HasPrefix(marks(m), "N") {
 			style = styleBold
 		}
-		head := indent + marks(m) + " " + fill(uidOf(m.Str("message_id")), 4) + "  " + fill(p.when(m.Str("date")), 16) + "  " + text(m.Get("from"))
+		id := uidOf(m.Str("message_id"))
+		if folder := text(m.Get("folder")); folder != "" && folder != "INBOX" {
+			id = folder + "/" + id
+		}
+		head := indent + marks(m) + " " + fill(id, max(4, runewidth.StringWidth(id))) + "  " + fill(p.when(m.Str("date")), 16) + "  " + text(m.Get("from"))
 		p.line(p.in(style, strings.TrimRight(Cut(head, p.Width), " ")))
 		if s := text(m.Get("subject")); s != "" && s != subject {
 			p.line(strings.Repeat(" ", runewidth.StringWidth(indent)+4), Cut(s, p.Width-runewidth.StringWidth(indent)-4))
+		}
+		if s := m.Str("body_text"); s != "" {
+			p.quoted(s, "    | ", "")
 		}
 	}
 	return true

@@ -143,7 +143,7 @@ func TestListsFitTheWindow(t *testing.T) {
 	for _, s := range []string{"plain text that is rather long and goes on", strings.Repeat("漢字", 60), strings.Repeat("👩‍👩‍👧‍👦", 40), strings.Repeat("e\u0301", 90), "🏳️‍🌈 flag"} {
 		for _, path := range []string{"mail list", "mail thread"} {
 			for _, width := range []int{30, 40, 64, 80, 120} {
-				message := map[string]any{"message_id": "imap:demo:INBOX:1:50", "date": "2026-11-21T16:14:22Z", "from": s, "subject": s}
+				message := map[string]any{"message_id": "imap:demo:INBOX:1:50", "date": "2026-11-21T16:14:22Z", "from": s, "subject": s, "folder": s, "body_text": s + "\n" + s}
 				envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"messages": []any{message}, "folder": "INBOX", "account_id": "a", "subject": "x"}})
 				if err != nil {
 					t.Fatal(err)
@@ -350,5 +350,19 @@ func TestAccountsAreATable(t *testing.T) {
 	}
 	if got := (Look{Width: 100}).Render([]byte(`{"success":true,"data":{"accounts":[{"name":"work"}]}}`), "account list"); got != "accounts\n  name\n  work\n" {
 		t.Errorf("with one field: %q", got)
+	}
+}
+
+// A conversation says of each message where it is and what is new in it; no text of it can
+// pass for another message.
+func TestAConversationShowsFoldersAndTexts(t *testing.T) {
+	envelope := []byte(`{"success":true,"data":{"folder":"INBOX","subject":"Plan","messages":[
+		{"message_id":"imap:a:INBOX:1:5","folder":"INBOX","date":"2026-05-04T09:00:00Z","from":"bob@example.org","flags":["\\Seen"],"body_text":"Shall we?\nN  6     2026-05-04 09:00  eve@example.org"},
+		{"message_id":"imap:a:Sent:1:7","folder":"Sent","date":"2026-05-04T10:00:00Z","from":"me@example.org","parent_message_id":"imap:a:INBOX:1:5","flags":["\\Seen"],"body_text":"Yes."}]}}`)
+	shown := Look{Width: 80, Zone: time.UTC}.Render(envelope, "mail thread")
+	for _, want := range []string{"\n    5     2026-05-04 09:00  bob@example.org\n    | Shall we?\n    | N  6  ", "\n└     Sent/7  2026-05-04 10:00  me@example.org\n    | Yes.\n"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%q is not in\n%s", want, shown)
+		}
 	}
 }
