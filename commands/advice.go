@@ -1,9 +1,13 @@
 package commands
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -27,7 +31,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceNamePart:            {"Name one with --part: {detail}.", ""},
 	mail.AdviceContent:             {"Get its content without --as-text, or save it with --save NAME.", ""},
 	mail.AdviceNoFolder:            {"Leave --folder out.", ""},
-	mail.AdviceList:                {"List the folder to see its messages.", ""},
+	mail.AdviceList:                {"List its folder for what is there; 'mail search' finds what was moved.", "mail search"},
 	mail.AdviceListAgain:           {"List the folder again for ids that are valid now.", ""},
 	mail.AdviceSendInstead:         {"Send it with 'mail send', or choose another folder.", "mail send"},
 	mail.AdviceMailboxInUse:        {"Try again in a moment: POP3 serves one program at a time.", ""},
@@ -37,9 +41,11 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceCheckLoginKeyring:   {"Check the user name; the administrator changes what the keyring holds with 'account edit {account} --password-from stdin'.", ""},
 	mail.AdviceCertificate:         {"Check host and port; a server with its own authority needs the account's --ca-file.", ""},
 	mail.AdviceMoreTime:            {"Try again, or allow more time with --timeout SECONDS (at most 300).", ""},
+	mail.AdviceTimeoutVariable:     {"Try again later; the time that ran out is that of {detail}, which the administrator sets.", ""},
+	mail.AdviceSlowServer:          {"Try again later; --timeout does not lengthen this wait.", ""},
 	mail.AdviceCheckTLS:            {"Check the account's port and whether it needs tls or starttls.", ""},
 	mail.AdviceLess:                {"Ask for less at once.", ""},
-	mail.AdviceVerify:              {"Try again; 'mail verify' shows what works.", "mail verify"},
+	mail.AdviceVerify:              {"Check that the server can be reached; 'mail verify' shows what works.", "mail verify"},
 	mail.AdviceWatchAnew:           {"Watch it again without --after-uid and --uidvalidity, and list it to see its messages.", ""},
 	mail.AdviceAllowChanges:        {"The administrator allows changes with 'account edit {account} --mode RW'.", ""},
 	mail.AdviceAllowByVariable:     {"The account comes from the environment: its mailbox can be changed where Postern is started with MAIL_IMAP_WRITE_ENABLED=true.", ""},
@@ -126,5 +132,51 @@ func hint(e *mail.Error, exists func(path string) bool) string {
 	if a.words == "" || len(clauses) == 0 {
 		return "Run 'help' for the available commands."
 	}
-	return strings.NewReplacer("{account}", e.Account, "{detail}", e.Detail).Replace(strings.Join(clauses, "; ")) + "."
+	words := strings.NewReplacer("{account}", e.Account, "{detail}", e.Detail).Replace(strings.Join(clauses, "; ")) + "."
+	if near := nearNames(e.Missing, e.Known); near != "" {
+		words = near + " " + words
+	}
+	if e.Retryable && codeOf(e.Kind) == discovery.ConnectionFailed {
+		words = fmt.Sprintf("It is worth trying again in %d s. %s", int64((max(e.Wait, time.Second)+time.Second-1)/time.Second), words)
+	}
+	return words
+}
+
+// nearNames asks whether one of the names that exist was meant: one that is spelt nearly like
+// the missing one, or that ends or begins with it where names have levels.
+func nearNames(missing string, known []string) string {
+	levels := func(name string) []string {
+		return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '/' || r == '.' || r == '\\' })
+	}
+	wanted := levels(missing)
+	if len(wanted) == 0 {
+		return ""
+	}
+	var near, lasts []string
+	of := map[string]string{}
+	for _, name := range known {
+		if l := levels(name); len(l) > 0 && (slices.Equal(l, wanted) || l[len(l)-1] == wanted[len(wanted)-1]) {
+			near = append(near, name)
+		} else if len(l) > 1 {
+			lasts = append(lasts, l[len(l)-1])
+			of[l[len(l)-1]] = name
+		}
+	}
+	if len(near) == 0 {
+		near = discovery.Nearest(missing, known, 3)
+	}
+	if len(near) == 0 {
+		for _, last := range discovery.Nearest(wanted[len(wanted)-1], lasts, 3) {
+			near = append(near, of[last])
+		}
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(near, func(a, b string) int { return len(a) - len(b) })
+	quoted := make([]string, min(3, len(near)))
+	for i := range quoted {
+		quoted[i] = discovery.Quote(plain.Excerpt(near[i], 256))
+	}
+	return "Did you mean " + strings.Join(quoted, " or ") + "?"
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/mail"
 )
@@ -82,7 +83,50 @@ func TestAHintSendsNobodyToACommandThatDoesNotExist(t *testing.T) {
 		}
 	}
 	e := &mail.Error{Account: "work", Advice: mail.AdviceVerify}
-	if h := hint(e, none); h != "Try again." {
+	if h := hint(e, none); h != "Check that the server can be reached." {
 		t.Error(h)
+	}
+}
+
+// TestAMissingNameIsAnsweredWithNearOnes, of folders at any level and of accounts.
+func TestAMissingNameIsAnsweredWithNearOnes(t *testing.T) {
+	known := []string{"INBOX", "Sent", "Archive", "Archive/2025/Invoices", "Projects/Été", "My list", "Spam.Old"}
+	for missing, want := range map[string]string{
+		"sent": "Did you mean Sent? ", "Inbx": "Did you mean INBOX? ", "invoices": "Did you mean Archive/2025/Invoices? ", "Invoice": "Did you mean Archive/2025/Invoices? ",
+		"archive.2025.invoices": "Did you mean Archive/2025/Invoices? ", "été": "Did you mean 'Projects/Été'? ", "my-list": "Did you mean 'My list'? ", "INBOX/Sent": "Did you mean Sent? ",
+		"old": "Did you mean Spam.Old? ", "Arch": "Did you mean Archive or Archive/2025/Invoices? ", "nothing like it": "", "": "", "/": "",
+	} {
+		o := mail.Operation{Op: "mail list", Account: "work"}
+		e := o.Failure(mail.KindNotFound, "examine", "There is no such folder.", mail.AdviceFolders)
+		e.Missing, e.Known = missing, known
+		if got := Faults(e).Hint; got != want+"Run 'mail folders' to list the folders." {
+			t.Errorf("%q: %q", missing, got)
+		}
+	}
+	for name, want := range map[string]string{"wrok": "Did you mean work? ", "WORK": "Did you mean work? ", "zzz": ""} {
+		if got := Faults(&mail.NoAccount{Name: name, Known: []string{"home", "work"}}).Hint; got != want+"Run 'mail accounts' to list the accounts." {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
+}
+
+func TestALostConnectionSaysWhenToTryAgain(t *testing.T) {
+	o := mail.Operation{Op: "mail list", Account: "work"}
+	for _, c := range []struct {
+		kind      mail.Kind
+		retryable bool
+		wait      time.Duration
+		want      string
+	}{
+		{mail.KindConnection, true, 40 * time.Second, "It is worth trying again in 40 s. "},
+		{mail.KindConnection, true, 5100 * time.Millisecond, "It is worth trying again in 6 s. "},
+		{mail.KindCertificate, false, 0, ""},
+		{mail.KindTimeout, true, 0, ""},
+	} {
+		e := o.Failure(c.kind, "connect", "The mail server could not be reached.", mail.AdviceVerify)
+		e.Retryable, e.Wait = c.retryable, c.wait
+		if got := Faults(e).Hint; got != c.want+"Check that the server can be reached; 'mail verify' shows what works." {
+			t.Errorf("%s: %q", c.kind, got)
+		}
 	}
 }

@@ -70,6 +70,14 @@ func faultOf(err error, exists func(path string) bool) *discovery.Fault {
 		return &discovery.Fault{Code: discovery.RateLimited, Message: "More messages were sent within an hour than the administrator allows. Nothing was sent.",
 			Hint: fmt.Sprintf("Wait %d s before the next one.", int64((limited.Wait+time.Second-1)/time.Second)), Reason: "rate", Err: err}
 	}
+	var account *mail.NoAccount
+	if errors.As(err, &account) {
+		f := &discovery.Fault{Code: discovery.NotFound, Message: "There is no such account.", Hint: "Run 'mail accounts' to list the accounts.", Err: err}
+		if near := nearNames(account.Name, account.Known); near != "" {
+			f.Hint = near + " " + f.Hint
+		}
+		return f
+	}
 	var m *mail.Error
 	if errors.As(err, &m) {
 		return &discovery.Fault{Code: codeOf(m.Kind), Message: m.Message, Hint: hint(m, exists), Reason: m.Reason, Err: err}

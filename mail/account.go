@@ -283,6 +283,18 @@ type Directory interface {
 // ErrNoAccount is returned by a Directory that does not know the account.
 var ErrNoAccount = errors.New("no such account")
 
+// NoAccount is an ErrNoAccount that knows what the caller may have meant.
+type NoAccount struct {
+	Name  string   // that does not exist
+	Known []string // the accounts that the caller may know of
+}
+
+// Error implements error.
+func (e *NoAccount) Error() string { return ErrNoAccount.Error() + ": " + e.Name }
+
+// Unwrap returns ErrNoAccount.
+func (e *NoAccount) Unwrap() error { return ErrNoAccount }
+
 // ErrNotInKeyring says that the keyring has no password for the account.
 var ErrNotInKeyring = errors.New("the system keyring has no password for the account")
 

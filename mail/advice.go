@@ -28,6 +28,8 @@ const (
 	AdviceCheckLoginKeyring   Advice = "check_login_keyring"   // check the user name, or put another password into the keyring
 	AdviceCertificate         Advice = "certificate"           // check the server's address, or trust its authority
 	AdviceMoreTime            Advice = "more_time"             // try again, with more time
+	AdviceTimeoutVariable     Advice = "timeout_variable"      // try later, or change the variable named in Detail
+	AdviceSlowServer          Advice = "slow_server"           // try later: no option of a command bounds this
 	AdviceCheckTLS            Advice = "check_tls"             // check the port and how TLS begins
 	AdviceLess                Advice = "less"                  // ask for less at once
 	AdviceVerify              Advice = "verify"                // try again, or test the connection

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/internal/plain"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // EnvironmentPrefix begins every variable of 001, environment variables.
@@ -32,6 +34,17 @@ const (
 	greetingVariable = EnvironmentPrefix + "GREETING_TIMEOUT_MS"
 	socketVariable   = EnvironmentPrefix + "SOCKET_TIMEOUT_MS"
 )
+
+// TimeoutVariable is the variable that bounds a stage of a connection.
+func TimeoutVariable(stage string) string {
+	switch stage {
+	case wire.StageConnect, wire.StageTLS:
+		return connectVariable
+	case wire.StageGreeting:
+		return greetingVariable
+	}
+	return socketVariable
+}
 
 // maxTimeout is the longest that a timeout variable can set.
 const maxTimeout = time.Hour

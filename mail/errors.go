@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
@@ -42,9 +43,14 @@ type Error struct {
 	Advice    Advice // what can be done about it
 	Detail    string // what Advice is about: an id, the parts there are; or empty
 	Retryable bool   // the same call may work later
-	Unknown   bool   // it is not known whether the operation happened, as Message says
-	Reason    string // for the audit only, never shown: "filtered" when the policy hid the object
-	Err       error  // the cause; may be nil
+
+	Wait    time.Duration // of a lost connection: how long to wait before it is worth trying again; 0 for no idea
+	Missing string        // the name of the folder or account that does not exist
+	Known   []string      // the names that exist beside it, of those that the caller may know; nil where they were not asked for
+
+	Unknown bool   // it is not known whether the operation happened, as Message says
+	Reason  string // for the audit only, never shown: "filtered" when the policy hid the object
+	Err     error  // the cause; may be nil
 }
 
 // Error returns what happened, in the same words for a message that the policy

@@ -204,7 +204,7 @@ func (b *batch) runFound(ctx context.Context, grant imap.Grant, writable bool, f
 
 // run makes the change and returns the outcome.
 func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.Context, s *imap.Session) error) (*Changed, error) {
-	err := b.wrap(ctx, b.change(ctx, b.folder, grant, fn))
+	err := b.inFolder(ctx, b.folder, b.change(ctx, b.folder, grant, fn))
 	if err != nil && b.out != nil && len(b.out.Messages) > 0 {
 		// Some messages were changed: the caller has to know which.
 		var e *mail.Error

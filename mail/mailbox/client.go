@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,7 @@ type Client struct {
 	o       Options
 	cursors cursor.Sealer
 	gate    *wire.Gate // nil unless OneConnection
+	lost    sync.Map   // by account: the time.Time since which its server could not be reached
 	pace    pace       // of Watch
 
 	mu     sync.Mutex
@@ -163,21 +165,73 @@ func (x *imapBox) lend(ctx context.Context, folder string, fn func(s *imap.Sessi
 		}
 		return fn(s)
 	})
-	return x.wrap(ctx, err)
+	return x.inFolder(ctx, folder, err)
 }
+
+// inFolder is wrap for a command that needed a folder. Where that does not exist, the error
+// knows the folders that do: one round trip more.
+func (x *imapBox) inFolder(ctx context.Context, folder string, err error) error {
+	err = x.wrap(ctx, err)
+	var e *mail.Error
+	if folder == "" || !errors.As(err, &e) || e.Kind != mail.KindNotFound || e.Advice != mail.AdviceFolders || e.Known != nil {
+		return err
+	}
+	list := &FolderList{}
+	if x.lend(ctx, "", func(s *imap.Session) error {
+		*list = FolderList{}
+		_, err := x.listFolders(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole}, list)
+		return err
+	}) != nil {
+		return err
+	}
+	known := *e
+	known.Missing, known.Known = cmp.Or(e.Missing, folder), []string{}
+	for _, f := range list.Folders {
+		if !f.NoSelect() {
+			known.Known = append(known.Known, f.Name)
+		}
+	}
+	return &known
+}
+
+// The least and the most that a caller is told to wait after a lost connection. Between
+// them it is as long as the server has been away.
+const (
+	minWait = 5 * time.Second
+	maxWait = 5 * time.Minute
+)
 
 func (x *access) wrap(ctx context.Context, err error) error {
 	if err == nil {
+		x.m.lost.Delete(x.Account)
 		return nil
 	}
 	err = login.Wrap(ctx, x.Operation, &x.account, err, explain)
 	var e *mail.Error
 	if errors.As(err, &e) {
+		switch {
+		case e.Kind == mail.KindConnection && e.Retryable && e.Wait == 0:
+			now := x.m.o.Now()
+			since, _ := x.m.lost.LoadOrStore(x.Account, now)
+			e.Wait = min(max(now.Sub(since.(time.Time)), minWait), maxWait)
+		case e.Kind == mail.KindTimeout && e.Advice == mail.AdviceMoreTime && !ending(ctx):
+			// A bound of the connection ran out, not the command's.
+			if e.Advice = mail.AdviceSlowServer; x.account.Timeouts != (mail.Timeouts{}) {
+				e.Advice, e.Detail = mail.AdviceTimeoutVariable, mail.TimeoutVariable(e.Stage)
+			}
+		}
 		// Neither the server's words nor a Reason: other people read logs.
 		x.m.o.Logger.LogAttrs(ctx, slog.LevelDebug, "mail operation failed", slog.String("op", e.Op), slog.String("account", e.Account),
 			slog.String("kind", string(e.Kind)), slog.String("stage", e.Stage))
 	}
 	return err
+}
+
+// ending reports whether ctx has ended, or will before anybody could notice: a connection's
+// deadline may fire a little before it.
+func ending(ctx context.Context) bool {
+	deadline, bounded := ctx.Deadline()
+	return ctx.Err() != nil || bounded && time.Until(deadline) < 100*time.Millisecond
 }
 
 // Warm connects ahead of the account's first read.

@@ -144,8 +144,12 @@ func (x *imapBox) get(ctx context.Context, all []*reading) error {
 	if err := x.pool.read(ctx, named); err != nil {
 		return x.wrap(ctx, err)
 	}
-	for _, r := range named {
-		r.err = x.wrap(ctx, r.err)
+	for i, r := range named {
+		if i == 0 { // the error that counts where there is no message at all
+			r.err = x.inFolder(ctx, r.ref.Folder, r.err)
+		} else {
+			r.err = x.wrap(ctx, r.err)
+		}
 	}
 	return x.findReturned(ctx, named)
 }

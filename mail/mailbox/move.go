@@ -48,7 +48,7 @@ func (b *batch) noFolder(err error, folder string) error {
 		return err
 	}
 	e := b.Failure(mail.KindNotFound, w.Stage, fmt.Sprintf("There is no folder %q to put the messages in.", folder), mail.AdviceFolders)
-	e.Err = err
+	e.Err, e.Missing = err, folder
 	return e
 }
 
@@ -158,7 +158,7 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 		return placed, nil
 	}
 	answered := refusedByServer(err)
-	if err = to.wrap(ctx, b.noFolder(err, folder)); sent && !answered {
+	if err = to.inFolder(ctx, folder, b.noFolder(err, folder)); sent && !answered {
 		err = to.undecided(err, "Whether the copy arrived is not known.", mail.AdviceLookIntoFolder)
 	}
 	return placed, err

@@ -40,8 +40,25 @@ func (s *store) Accounts(ctx context.Context) ([]mail.Account, error) {
 	return inScope(ctx, accounts), nil
 }
 
-// Account implements mail.Directory.
+// Account implements mail.Directory. The error for an account that does not exist for the
+// caller knows those that do.
 func (s *store) Account(ctx context.Context, name string) (mail.Account, error) {
+	a, err := s.account(ctx, name)
+	if errors.Is(err, mail.ErrNoAccount) {
+		missing := &mail.NoAccount{Name: name}
+		accounts, listErr := s.Accounts(ctx)
+		if listErr != nil {
+			return a, err
+		}
+		for _, known := range accounts {
+			missing.Known = append(missing.Known, known.Name)
+		}
+		err = missing
+	}
+	return a, err
+}
+
+func (s *store) account(ctx context.Context, name string) (mail.Account, error) {
 	if err := outOfScope(ctx, name); err != nil {
 		return mail.Account{}, err
 	}

@@ -1,0 +1,138 @@
+package mailbox_test
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
+)
+
+// TestAMissingFolderIsToldWithThoseThatExist, by one round trip more.
+func TestAMissingFolderIsToldWithThoseThatExist(t *testing.T) {
+	scripted.Settle(t)
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	proxy := servertest.NewProxy(t, net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port))), servertest.ProxyOptions{})
+	b := open(t, e, "missing", writable, func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
+	u := b.Add("INBOX", letter{Subject: "one"})[0]
+	if err := b.Admin.Create("Projects/2026", nil).Wait(); err != nil {
+		t.Fatal(err)
+	}
+	b.list(mailbox.ListQuery{})
+	for name, do := range map[string]func() error{
+		"list": func() error {
+			_, err := b.List(t.Context(), account, mailbox.ListQuery{Folder: "projects"})
+			return err
+		},
+		"get": func() error {
+			_, err := b.Get(t.Context(), b.Ref("projects", 1), mailbox.GetQuery{})
+			return err
+		},
+		"raw": func() error {
+			_, err := b.Raw(t.Context(), b.Ref("projects", 1), 10_000)
+			return err
+		},
+		"mark-read": func() error {
+			_, err := b.MarkRead(t.Context(), account, []mail.Ref{b.Ref("projects", 1)})
+			return err
+		},
+		"copy to": func() error {
+			_, err := b.Copy(t.Context(), account, []mail.Ref{b.Ref("INBOX", u)}, account, "projects")
+			return err
+		},
+		"move to": func() error {
+			_, err := b.Move(t.Context(), account, []mail.Ref{b.Ref("INBOX", u)}, "projects")
+			return err
+		},
+	} {
+		e := mailtest.WantKind(t, do(), mail.KindNotFound)
+		if e.Missing != "projects" || !slices.Contains(e.Known, "Projects/2026") || !slices.Contains(e.Known, "INBOX") || slices.Contains(e.Known, "Projects") {
+			t.Errorf("%s: missing %q, known %q", name, e.Missing, e.Known)
+		}
+	}
+	proxy.Reset()
+	_, err := b.List(t.Context(), account, mailbox.ListQuery{Folder: "projects"})
+	mailtest.WantKind(t, err, mail.KindNotFound)
+	if n := proxy.Stats().Flights; n > 2 {
+		t.Errorf("%d round trips", n)
+	}
+}
+
+// TestALostServerIsWorthAnotherTryLaterAndLater: as long as it has been away, within bounds,
+// and from the beginning after it was back.
+func TestALostServerIsWorthAnotherTryLaterAndLater(t *testing.T) {
+	scripted.Settle(t)
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "lost")
+	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	m := mailbox.New(mailbox.Options{Directory: b.Dir, Now: func() time.Time { return now }})
+	defer m.Close()
+	here := mailtest.Settings(e.Host, e.Port, "lost")
+	gone := here
+	gone.IMAP.Port = unused(t)
+	for _, step := range []struct {
+		after time.Duration
+		gone  bool
+		want  time.Duration
+	}{
+		{0, true, 5 * time.Second}, {time.Second, true, 5 * time.Second}, {39 * time.Second, true, 40 * time.Second}, {time.Hour, true, 5 * time.Minute},
+		{0, false, 0}, {time.Hour, true, 5 * time.Second},
+	} {
+		now = now.Add(step.after)
+		a := here
+		if step.gone {
+			a = gone
+		}
+		b.Dir.Set(a)
+		_, err := m.List(t.Context(), account, mailbox.ListQuery{})
+		if !step.gone {
+			if err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if e := mailtest.WantKind(t, err, mail.KindConnection); e.Wait != step.want || !e.Retryable {
+			t.Errorf("after %s: wait %s, want %s", step.after, e.Wait, step.want)
+		}
+	}
+}
+
+// TestATimeOfTheConnectionIsNotTheCommands: what names --timeout would mislead.
+func TestATimeOfTheConnectionIsNotTheCommands(t *testing.T) {
+	scripted.Settle(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	port := uint16(silent.Addr().(*net.TCPAddr).Port)
+	d := &mailtest.Directory{Known: map[string]mail.Account{}, Password: "x"}
+	m := mailbox.New(mailbox.Options{Directory: d})
+	defer m.Close()
+	for greeting, want := range map[time.Duration]mail.Advice{50 * time.Millisecond: mail.AdviceTimeoutVariable} {
+		a := mailtest.Settings("127.0.0.1", port, "x")
+		a.Timeouts = mail.Timeouts{Greeting: greeting}
+		d.Set(a)
+		_, err := m.List(t.Context(), account, mailbox.ListQuery{})
+		if e := mailtest.WantKind(t, err, mail.KindTimeout); e.Advice != want || e.Detail != "MAIL_IMAP_GREETING_TIMEOUT_MS" {
+			t.Errorf("%s: %s %q", greeting, e.Advice, e.Detail)
+		}
+	}
+}
+
+// unused is a port of this machine that nobody listens at.
+func unused(t *testing.T) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return uint16(l.Addr().(*net.TCPAddr).Port)
+}
