@@ -116,7 +116,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceCopyAndRemove:       {"Copy the messages with 'mail copy', and remove them in a mail program.", "mail copy"},
 	mail.AdviceSeveralCommands:     {"Name them in several commands.", ""},
 	mail.AdviceFolderByFolder:      {"Use one command for each folder.", ""},
-	mail.AdviceFlags:               {"Name flags such as \\Seen, \\Flagged or project-x with --add or --remove.", ""},
+	mail.AdviceFlags:               {"Name flags such as seen, flagged or project-x with --add or --remove.", ""},
 	mail.AdviceTrash:               {"Move the message to the trash where the server offers MOVE, or delete it in a mail program.", ""},
 	mail.AdviceDelete:              {"Use 'mail delete' with --confirm.", "mail delete"},
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
@@ -24,7 +25,7 @@ func (o *Outcome) rest(more *NextAction) Rest {
 	for _, i := range o.Issues {
 		text := string(i.Code) + ": " + i.Message
 		if i.MessageID != "" {
-			text += " (" + i.MessageID + ")"
+			text += " (" + o.shortID(i.MessageID) + ")"
 		}
 		r.Issues = append(r.Issues, text)
 	}
@@ -32,6 +33,14 @@ func (o *Outcome) rest(more *NextAction) Rest {
 		r.More = more.Arguments.Command
 	}
 	return r
+}
+
+// shortID is a long id as a compact answer writes it.
+func (o *Outcome) shortID(id string) string {
+	if ref, err := mail.ParseRef(id); err == nil && o.ids != nil {
+		return o.ids.of(ref)
+	}
+	return id
 }
 
 // minute is a time as a compact answer shows it, in UTC; empty for none.

@@ -17,7 +17,8 @@ type batchResult struct {
 	Account string `json:"account_id"`
 	Folder  string `json:"folder,omitempty"`
 
-	ids *idWriter
+	changed []string    // the ids of the messages that were changed, for a compact answer
+	moved   [][2]string // the same, each with its id at the new place
 }
 
 // batch resolves the messages that a command works on and has do change them. The result is
@@ -38,7 +39,16 @@ func (d *Deps) batch(ctx context.Context, call *discovery.Call, a *messagesArgs,
 		shown = append(shown, m.Ref, m.New)
 	}
 	ids := d.shown(ctx, call, shown...)
-	return c, batchResult{outcome(append(c.Issues, ids.Issues...), len(c.Messages) > 0), c.Account, c.Folder, ids}, nil
+	r := batchResult{Outcome: outcome(append(c.Issues, ids.Issues...), len(c.Messages) > 0), Account: c.Account, Folder: c.Folder, changed: []string{}, moved: [][2]string{}}
+	r.ids = ids
+	for _, m := range c.Messages {
+		pair := [2]string{ids.of(m.Ref), ""}
+		if m.New != (mail.Ref{}) {
+			pair[1] = ids.of(m.New)
+		}
+		r.changed, r.moved = append(r.changed, pair[0]), append(r.moved, pair)
+	}
+	return c, r, nil
 }
 
 // withheld tells the audit entry that a rule kept something of what was asked for back.

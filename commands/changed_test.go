@@ -120,10 +120,10 @@ func TestFlagsAreChecked(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadWrite))
 	for args, says := range map[string]string{
 		"":                                 "No flag is named",
-		`--add Seen`:                       "Put it in quotes",
-		`--add \Seen`:                      "Put it in quotes", // the tokenizer drops the backslash
-		`--remove flagged`:                 "Put it in quotes",
 		`--add '\Recent'`:                  "belongs to the server",
+		`--add recent`:                     "belongs to the server",
+		`--add deleted`:                    "mail delete",
+		`--add seen --remove '\Seen'`:      "in both --add and --remove",
 		`--remove '\recent'`:               "belongs to the server",
 		`--add '\deleted'`:                 "mail delete",
 		`--add 'a b'`:                      "A flag is a word",
@@ -141,6 +141,40 @@ func TestFlagsAreChecked(t *testing.T) {
 	}
 	for _, args := range []string{`--remove '\Deleted'`, `--add '$Forwarded'`, `--add '\Seen' --remove project-x`, "--add " + strings.Repeat("x", 64)} {
 		b.ok(t, "mail flags --uid 1 "+args)
+	}
+	// A system flag needs no backslash, which the tokenizer drops outside quotes.
+	for _, args := range []string{"--add flagged --remove Seen", `--add \Flagged --remove \seen`, `--add '\flagged' --remove '\Seen'`} {
+		if b.ok(t, "mail flags --uid 1 "+args); !slices.Equal(b.add, []string{`\Flagged`}) || !slices.Equal(b.remove, []string{`\Seen`}) {
+			t.Errorf("%s: %q %q", args, b.add, b.remove)
+		}
+	}
+}
+
+// Changes are answered with the ids of what was changed, and those of what was not with the
+// reason.
+func TestCompactAnswersOfChanges(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadWrite))
+	archived := func(uid uint32) mail.Ref {
+		return mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "Archive", UIDValidity: 8, UID: uid}
+	}
+	b.changed = mailbox.Changed{Messages: []mailbox.ChangedMessage{{Ref: ref(43), New: archived(3)}, {Ref: ref(44)}},
+		Issues: []mail.Issue{{Kind: mail.KindNotFound, Stage: "fetch", Message: "There is no such message.", UID: 9, MessageID: ref(9).String()}}}
+	for verb, want := range map[string]string{
+		"mark-read": `{"marked":["43","44"],`,
+		"ack":       `{"acked":["43","44"],`,
+		"flags":     `{"changed":["43","44"],`,
+		"delete":    `{"deleted":["43","44"],`,
+		"move":      `{"moved":[["43","Archive/3"],["44",""]],`,
+		"copy":      `{"copied":[["43","Archive/3"],["44",""]],`,
+	} {
+		want += `"issues":["NOT_FOUND: There is no such message. (9)"]}`
+		if got := b.data(t, "mail "+verb+" --uid 43,44,9"+batches[verb]); got != want {
+			t.Errorf("%s: %s\nwant %s", verb, got, want)
+		}
+	}
+	b.changed = mailbox.Changed{Messages: []mailbox.ChangedMessage{{Ref: ref(43)}}}
+	if got := b.data(t, "mail ack 43"); got != `{"acked":["43"]}` {
+		t.Errorf("%s", got)
 	}
 }
 

@@ -365,6 +365,8 @@ type Outcome struct {
 	Status     mail.Status `json:"status" jsonschema:"enum=ok,enum=partial,enum=failed"`
 	Issues     []Issue     `json:"issues"`
 	NextAction *NextAction `json:"next_action,omitempty"`
+
+	ids *idWriter // shortens the ids of the issues in a compact answer; nil keeps them long
 }
 
 // NextAction is what a caller will likely want next; its command runs as written.

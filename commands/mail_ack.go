@@ -24,7 +24,7 @@ func mailAck(d *Deps) *discovery.Command {
 		Summary:  "Mark messages as dealt with, so that 'mail list --new' leaves them out",
 		Details:  "It changes nothing in the mailbox, may be repeated, and takes messages in any order.",
 		Effect:   discovery.State,
-		Examples: []string{"mail ack --folder INBOX --uid 3,4,5", "mail ack imap:default:INBOX:1700000000:3 imap:default:INBOX:1700000000:4"},
+		Examples: []string{"mail ack 50 49", "mail ack --folder Sent --uid 3,4,5"},
 	}, func(ctx context.Context, call *discovery.Call, args *messagesArgs) (*MailAckResult, error) {
 		c, result, err := d.batch(ctx, call, args, d.Mailboxes.Ack)
 		if err != nil {
@@ -40,6 +40,14 @@ func mailAck(d *Deps) *discovery.Command {
 		return r, nil
 	})
 }
+
+type mailAckBrief struct {
+	Acked []string `json:"acked"`
+	Rest
+}
+
+// Brief is the ids of the messages.
+func (r *MailAckResult) Brief() mailAckBrief { return mailAckBrief{r.changed, r.rest(nil)} }
 
 // Summary implements discovery.Summarizer.
 func (r *MailAckResult) Summary() string { return done("Noted #", len(r.Messages), r.Issues) }

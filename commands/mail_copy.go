@@ -25,6 +25,8 @@ type MailCopyResult struct {
 	To        string   `json:"destination_folder"`
 	Messages  []Placed `json:"messages"`
 	Steps
+
+	copied [][2]string
 }
 
 // transferTime is the default time limit, in seconds, of commands that put messages into
@@ -38,8 +40,8 @@ func mailCopy(d *Deps) *discovery.Command {
 		Details: "Within an account the server copies all of them or none.",
 		Effect:  discovery.Write,
 		Timeout: transferTime,
-		Examples: []string{"mail copy --folder INBOX --uid 3,4 --to Archive",
-			"mail copy imap:default:INBOX:1700000000:3 --to INBOX --to-account work"},
+		Examples: []string{"mail copy 50 49 --to Archive",
+			"mail copy 50 --to INBOX --to-account work"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailCopyArgs) (*MailCopyResult, error) {
 		to := args.ToAccount
 		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
@@ -50,13 +52,21 @@ func mailCopy(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailCopyResult{result.Outcome, c.Account, to, c.Folder, args.To, placed(c), Steps{c.Attempted, c.Succeeded}}
+		r := &MailCopyResult{result.Outcome, c.Account, to, c.Folder, args.To, placed(c), Steps{c.Attempted, c.Succeeded}, result.moved}
 		if len(r.Messages) > 0 {
 			r.NextAction = next("See the copies", "mail", "list", "--account", to, "--folder", args.To)
 		}
 		return r, nil
 	})
 }
+
+type mailCopyBrief struct {
+	Copied [][2]string `json:"copied" jsonschema_description:"For each message its id before, and its id at the new place where the server told it"`
+	Rest
+}
+
+// Brief is the ids of the messages, before and at the new place.
+func (r *MailCopyResult) Brief() mailCopyBrief { return mailCopyBrief{r.copied, r.rest(nil)} }
 
 // Summary implements discovery.Summarizer.
 func (r *MailCopyResult) Summary() string { return done("Copied #", len(r.Messages), r.Issues) }

@@ -41,7 +41,7 @@ func mailDelete(d *Deps) *discovery.Command {
 		Summary:  "Delete messages for good",
 		Details:  "Only the named messages are removed, whatever else is marked as deleted in the folder.",
 		Effect:   discovery.Write,
-		Examples: []string{"mail delete --folder INBOX --uid 3 --confirm", "mail delete imap:default:INBOX:1700000000:3 --confirm"},
+		Examples: []string{"mail delete 50 49 --confirm"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailDeleteArgs) (*MailDeleteResult, error) {
 		c, result, err := d.batch(ctx, call, &args.messagesArgs, d.Mailboxes.Delete)
 		if err != nil {
@@ -54,6 +54,14 @@ func mailDelete(d *Deps) *discovery.Command {
 		return r, nil
 	})
 }
+
+type mailDeleteBrief struct {
+	Deleted []string `json:"deleted"`
+	Rest
+}
+
+// Brief is the ids of the messages.
+func (r *MailDeleteResult) Brief() mailDeleteBrief { return mailDeleteBrief{r.changed, r.rest(nil)} }
 
 // Summary implements discovery.Summarizer.
 func (r *MailDeleteResult) Summary() string { return done("Deleted #", len(r.Messages), r.Issues) }

@@ -13,8 +13,8 @@ import (
 
 type mailFlagsArgs struct {
 	messagesArgs
-	Add    []string `json:"add,omitempty" jsonschema:"maxItems=20,minLength=1,maxLength=64,example='\\Flagged'" jsonschema_description:"Flags to set; quote a system flag, such as '\\Flagged'"`
-	Remove []string `json:"remove,omitempty" jsonschema:"maxItems=20,minLength=1,maxLength=64,example='\\Seen'" jsonschema_description:"Flags to remove; quote a system flag, such as '\\Seen'"`
+	Add    []string `json:"add,omitempty" jsonschema:"maxItems=20,minLength=1,maxLength=64,example=flagged" jsonschema_description:"Flags to set: flagged, seen, answered, draft or a keyword"`
+	Remove []string `json:"remove,omitempty" jsonschema:"maxItems=20,minLength=1,maxLength=64,example=seen" jsonschema_description:"Flags to remove"`
 }
 
 // Validate checks how the messages are named and what is a flag (RFC 9051 section
@@ -26,10 +26,17 @@ func (a *mailFlagsArgs) Validate() error {
 	if len(a.Add)+len(a.Remove) == 0 {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "No flag is named: --add and --remove are both missing."}
 	}
-	for _, f := range a.Add {
-		if err := checkFlag(f); err != nil {
+	for i := range a.Add {
+		if err := readFlag(&a.Add[i]); err != nil {
 			return err
 		}
+	}
+	for i := range a.Remove {
+		if err := readFlag(&a.Remove[i]); err != nil {
+			return err
+		}
+	}
+	for _, f := range a.Add {
 		if strings.EqualFold(f, `\Deleted`) {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: `--add does not take \Deleted.`,
 				Hint: "To delete a message use 'mail delete' with --confirm."}
@@ -39,31 +46,26 @@ func (a *mailFlagsArgs) Validate() error {
 				Hint: "Name it once."}
 		}
 	}
-	for _, f := range a.Remove {
-		if err := checkFlag(f); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
 var systemFlags = []string{"Seen", "Answered", "Flagged", "Deleted", "Draft", "Recent"}
 
-// checkFlag takes keywords and system flags. The bare name of a system flag is
-// what remains of one whose backslash was not quoted, and would quietly become a
-// keyword.
-func checkFlag(f string) error {
-	name, system := strings.CutPrefix(f, `\`)
-	known := slices.ContainsFunc(systemFlags, func(s string) bool { return strings.EqualFold(s, name) })
+// readFlag takes keywords, and system flags with or without their backslash, which it
+// completes.
+func readFlag(f *string) error {
+	name := strings.TrimPrefix(*f, `\`)
+	for _, s := range systemFlags {
+		if strings.EqualFold(s, name) {
+			*f = `\` + s
+		}
+	}
 	switch {
-	case !system && known:
-		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("A system flag begins with a backslash, and %s has none.", name),
-			Hint: fmt.Sprintf(`Put it in quotes: '\%s'. Outside quotes a backslash is dropped.`, name)}
-	case strings.EqualFold(f, `\Recent`):
+	case *f == `\Recent`:
 		return &discovery.Fault{Code: discovery.ValidationError, Message: `The flag \Recent belongs to the server.`, Hint: "Name another flag."}
 	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`(){%*"\]`, r) }):
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "A flag is a word of ASCII characters without spaces, quotes, brackets, % or *.",
-			Hint: `Name flags such as '\Seen', '\Flagged' or project-x.`}
+			Hint: "Name flags such as seen, flagged or project-x."}
 	}
 	return nil
 }
@@ -89,10 +91,10 @@ func mailFlags(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail flags",
 		Summary: "Set and remove flags of messages",
-		Details: `System flags such as '\Flagged' are written in quotes; other words are keywords. \Deleted is not set this way: see 'mail delete'.`,
+		Details: "The system flags are seen, answered, flagged and draft; other words are keywords. Messages are deleted with 'mail delete'.",
 		Effect:  discovery.Write,
-		Examples: []string{`mail flags --folder INBOX --uid 3 --add '\Flagged'`,
-			`mail flags imap:default:INBOX:1700000000:3 --add project-x --remove '\Seen'`},
+		Examples: []string{"mail flags 50 49 --add flagged",
+			"mail flags Sent/5 --add project-x --remove seen"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailFlagsArgs) (*MailFlagsResult, error) {
 		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
 			return d.Mailboxes.SetFlags(ctx, account, refs, args.Add, args.Remove)
@@ -107,6 +109,14 @@ func mailFlags(d *Deps) *discovery.Command {
 		return r, nil
 	})
 }
+
+type mailFlagsBrief struct {
+	Changed []string `json:"changed"`
+	Rest
+}
+
+// Brief is the ids of the messages.
+func (r *MailFlagsResult) Brief() mailFlagsBrief { return mailFlagsBrief{r.changed, r.rest(nil)} }
 
 // Summary implements discovery.Summarizer.
 func (r *MailFlagsResult) Summary() string {

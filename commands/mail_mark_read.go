@@ -25,7 +25,7 @@ func mailMarkRead(d *Deps) *discovery.Command {
 		Summary:  "Mark messages as read: all of them, or none if one is missing",
 		Details:  "It sets the flag \\Seen and nothing else.",
 		Effect:   discovery.Flag,
-		Examples: []string{"mail mark-read --folder INBOX --uid 3,4", "mail mark-read imap:default:INBOX:1700000000:3"},
+		Examples: []string{"mail mark-read 50 49", "mail mark-read Sent/5"},
 	}, func(ctx context.Context, call *discovery.Call, args *messagesArgs) (*MailMarkReadResult, error) {
 		c, result, err := d.batch(ctx, call, args, d.Mailboxes.MarkRead)
 		if err != nil {
@@ -37,6 +37,16 @@ func mailMarkRead(d *Deps) *discovery.Command {
 		}
 		return r, nil
 	})
+}
+
+type mailMarkReadBrief struct {
+	Marked []string `json:"marked"`
+	Rest
+}
+
+// Brief is the ids of the messages.
+func (r *MailMarkReadResult) Brief() mailMarkReadBrief {
+	return mailMarkReadBrief{r.changed, r.rest(nil)}
 }
 
 // Summary implements discovery.Summarizer.

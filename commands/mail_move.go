@@ -21,6 +21,8 @@ type MailMoveResult struct {
 	To       string   `json:"destination_folder"`
 	Messages []Placed `json:"messages"`
 	Steps
+
+	moved [][2]string
 }
 
 func mailMove(d *Deps) *discovery.Command {
@@ -30,7 +32,7 @@ func mailMove(d *Deps) *discovery.Command {
 		Details:  "A message is removed from its folder only when its copy is safe. Its id changes with its folder.",
 		Effect:   discovery.Write,
 		Timeout:  transferTime,
-		Examples: []string{"mail move --folder INBOX --uid 3,4 --to Archive", "mail move imap:default:INBOX:1700000000:3 --to Archive"},
+		Examples: []string{"mail move 50 49 --to Archive", "mail move Sent/5 --to Archive"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailMoveArgs) (*MailMoveResult, error) {
 		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
 			call.Target += " to " + args.To
@@ -39,13 +41,21 @@ func mailMove(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailMoveResult{result.Outcome, c.Account, c.Folder, args.To, placed(c), Steps{c.Attempted, c.Succeeded}}
+		r := &MailMoveResult{result.Outcome, c.Account, c.Folder, args.To, placed(c), Steps{c.Attempted, c.Succeeded}, result.moved}
 		if len(r.Messages) > 0 {
 			r.NextAction = next("See them at their new place", "mail", "list", "--account", c.Account, "--folder", args.To)
 		}
 		return r, nil
 	})
 }
+
+type mailMoveBrief struct {
+	Moved [][2]string `json:"moved" jsonschema_description:"For each message its id before, and its id at the new place where the server told it"`
+	Rest
+}
+
+// Brief is the ids of the messages, before and at the new place.
+func (r *MailMoveResult) Brief() mailMoveBrief { return mailMoveBrief{r.moved, r.rest(nil)} }
 
 // Summary implements discovery.Summarizer.
 func (r *MailMoveResult) Summary() string { return done("Moved #", len(r.Messages), r.Issues) }
