@@ -16,7 +16,12 @@ type MailDraftResult struct {
 	Subject           string      `json:"subject" acli:"untrusted"`
 	Size              int64       `json:"size_bytes"`
 	NextAction        *NextAction `json:"next_action,omitempty"`
+
+	short string // the id in a compact answer
 }
+
+// Brief says where the draft is.
+func (r *MailDraftResult) Brief() sendingBrief { return sendingBrief{ID: r.short, Result: r.Summary()} }
 
 func mailDraft(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
@@ -47,7 +52,7 @@ func mailDraft(d *Deps) *discovery.Command {
 		r := &MailDraftResult{Account: name, Folder: saved.Folder, InternetMessageID: saved.MessageID, Subject: saved.Subject, Size: saved.Size}
 		if saved.Ref.UID != 0 {
 			r.ID = saved.Ref.String()
-			d.shown(ctx, call, saved.Ref)
+			r.short = d.shown(ctx, call, saved.Ref).of(saved.Ref)
 			r.NextAction = next("See the draft", "mail", "get", r.ID)
 		} else {
 			r.NextAction = next("See the drafts", "mail", "list", "--account", name, "--folder", saved.Folder)

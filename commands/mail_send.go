@@ -38,7 +38,20 @@ type MailSendResult struct {
 	Replayed      bool        `json:"replayed,omitempty"`
 	DryRun        bool        `json:"dry_run,omitempty"`
 	NeedsApproval bool        `json:"needs_approval,omitempty"` // the real send would wait for a person
+	Issues        []Issue     `json:"issues,omitempty"`         // what went wrong after it was sent
 	NextAction    *NextAction `json:"next_action,omitempty"`
+}
+
+// sendingBrief is a message of the outbox and what happened to it.
+type sendingBrief struct {
+	ID     string `json:"id,omitempty"`
+	Result string `json:"result"`
+	Rest
+}
+
+// Brief says what happened, or in a dry run would.
+func (r *MailSendResult) Brief() sendingBrief {
+	return sendingBrief{r.ID, r.Summary(), (&Outcome{Issues: r.Issues}).rest(r.NextAction)}
 }
 
 // askSetting is the setting that lets the agent's client ask its person.
@@ -225,6 +238,9 @@ func sent(o *mail.Outgoing) (*MailSendResult, error) {
 		return nil, notSent(o)
 	}
 	r := &MailSendResult{Sending: sendingOf(o), Replayed: o.Replayed}
+	if o.Unmarked != nil {
+		r.Issues = outcome([]mail.Issue{*o.Unmarked}, true).Issues
+	}
 	if o.Sent == mail.SentFailed {
 		r.NextAction = next("The message was sent, but its copy could not be filed: see why", "outbox", "show", o.ID)
 	}
@@ -238,9 +254,8 @@ func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
 		retry = "the same command with the same --idempotency-key queues no second one"
 	}
 	return &discovery.Fault{Code: discovery.ApprovalRequired,
-		Message: fmt.Sprintf("Nothing was sent yet: the message waits in the outbox as %s until a person approves it.", o.ID),
-		Hint: fmt.Sprintf("Ask the person to look at it with postern exec 'outbox show %s' and to send it with postern exec '%s'. It is kept; %s.",
-			o.ID, approveCommand(o), retry),
+		Message:  fmt.Sprintf("Nothing was sent yet: the message waits in the outbox as %s until a person approves it.", o.ID),
+		Hint:     fmt.Sprintf("Tell the person that it waits: postern exec 'outbox show %s' shows it to them, and how to send it. It is kept; %s.", o.ID, retry),
 		Examples: []string{"outbox show " + o.ID, "outbox cancel " + o.ID}}
 }
 

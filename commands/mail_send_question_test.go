@@ -29,7 +29,7 @@ func asked(t *testing.T, b *bench, line string) (gateway.Answer, envelope) {
 func replied(t *testing.T, b *bench, line, state string, v discovery.Verdict) envelope {
 	t.Helper()
 	var e envelope
-	if err := json.Unmarshal(b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, Reply: &gateway.Reply{State: state, Verdict: v}}).JSON, &e); err != nil {
+	if err := json.Unmarshal(b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, Full: true, Reply: &gateway.Reply{State: state, Verdict: v}}).JSON, &e); err != nil {
 		t.Fatal(err)
 	}
 	return e

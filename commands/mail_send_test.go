@@ -142,7 +142,7 @@ func TestEveryEndOfASendIsToldTruly(t *testing.T) {
 		code   discovery.Code
 		says   []string
 	}{
-		{"waiting", mail.OutboxWaiting, "", nil, discovery.ApprovalRequired, []string{"Nothing was sent yet", "m0", "postern exec 'outbox approve m0 --hash ab", "would queue a second one"}},
+		{"waiting", mail.OutboxWaiting, "", nil, discovery.ApprovalRequired, []string{"Nothing was sent yet", "m0", "would queue a second one"}},
 		{"unknown", mail.OutboxUnknown, "the connection broke", nil, discovery.ExecutionError, []string{"not known whether the message m0 left", "The connection broke.", "never sent again by itself"}},
 		{"refused", mail.OutboxRefused, "", refused, discovery.ExecutionError, []string{"550 no", "was not sent", "m0"}},
 		{"unreachable", mail.OutboxRefused, "", unreachable, discovery.ConnectionFailed, []string{"could not be reached", "was not sent", "m0"}},
@@ -180,7 +180,7 @@ func TestADryRunSendsNothingAndSaysSo(t *testing.T) {
 		mail.OutboxWaiting: "Nothing was sent; it would wait for a person, and then go to 1 recipient"} {
 		b, y := newDesk(t, mail.Approve)
 		y.begins = state
-		a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "mail send --to ann@example.org --body x --dry-run", CanAsk: true})
+		a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "mail send --to ann@example.org --body x --dry-run", CanAsk: true, Full: true})
 		var e envelope
 		if err := json.Unmarshal(a.JSON, &e); err != nil || a.Asked != nil {
 			t.Fatalf("%s, asked %+v", a.JSON, a.Asked)
@@ -257,3 +257,33 @@ func TestExplainJudgesASend(t *testing.T) {
 }
 
 var _ commands.Outbox = (*fakeOutbox)(nil)
+
+// A compact answer says which message it is and what happened to it.
+func TestCompactAnswersOfTheOutbox(t *testing.T) {
+	b, y := newDesk(t, mail.ReadWrite)
+	const send = "mail send --to ann@example.org --subject s --body hello"
+	if got := b.data(t, send); got != `{"id":"m0","result":"Sent to 1 recipient"}` {
+		t.Errorf("%s", got)
+	}
+	if got := b.data(t, send+" --dry-run"); got != `{"result":"Nothing was sent; it would go to 1 recipient"}` {
+		t.Errorf("%s", got)
+	}
+	if got := b.data(t, "mail draft --subject s --body hello"); got != `{"id":"Drafts/4","result":"The draft is in Drafts; nothing was sent"}` {
+		t.Errorf("%s", got)
+	}
+	y.begins = mail.OutboxWaiting
+	e := b.fails(t, send, discovery.ApprovalRequired, "waits in the outbox as m2")
+	if said := e.Error.Message + e.Error.Hint + strings.Join(e.Error.Examples, " "); strings.Contains(said, "--hash") || strings.Contains(said, "approve ") {
+		t.Errorf("an agent is told how to approve: %s", said)
+	}
+	if got := b.data(t, "outbox show m2"); !strings.HasPrefix(got, `{"id":"m2","state":"waiting","result":"It waits for a person; nothing of it left","account":"work",`) ||
+		!strings.Contains(got, `"to":["ann@example.org"],"subject":"s"`) || !strings.Contains(got, `"text":"`) || !strings.Contains(got, `"next":"outbox cancel m2"`) || strings.Contains(got, "recipients") {
+		t.Errorf("%s", got)
+	}
+	if got := b.data(t, "outbox list --fields id,state,to,subject"); got != `{"columns":["id","state","to","subject"],"rows":[["m2","waiting","ann@example.org","s"],["m0","accepted","ann@example.org","s"]],"untrusted":"subject"}` {
+		t.Errorf("%s", got)
+	}
+	if got := b.data(t, "outbox cancel m2"); got != `{"id":"m2","result":"The message is cancelled and will not be sent"}` {
+		t.Errorf("%s", got)
+	}
+}

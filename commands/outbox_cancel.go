@@ -35,6 +35,9 @@ func outboxCancel(d *Deps) *discovery.Command {
 	})
 }
 
+// Brief says what happened.
+func (r *OutboxDecided) Brief() sendingBrief { return sendingBrief{ID: r.ID, Result: r.Summary()} }
+
 // Summary implements discovery.Summarizer.
 func (r *OutboxDecided) Summary() string {
 	return "The message is " + string(r.State) + " and will not be sent"

@@ -2,6 +2,9 @@ package commands
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
@@ -94,6 +97,39 @@ func (r *OutboxListResult) goOn() {
 	if n := len(r.Messages); n > 0 {
 		r.HasMore, r.NextAction = true, r.more(r.Messages[n-1].ID)
 	}
+}
+
+type outboxListBrief struct {
+	discovery.Table[outboxRow]
+	Rest
+}
+
+// outboxRow is a message; Account is empty where all are of one.
+type outboxRow struct {
+	ID        string           `json:"id"`
+	Date      string           `json:"date"`
+	State     mail.OutboxState `json:"state"`
+	Account   string           `json:"account"`
+	To        string           `json:"to"`
+	Subject   string           `json:"subject" acli:"untrusted"`
+	Principal string           `json:"principal"`
+}
+
+// Brief is one row for each message.
+func (r *OutboxListResult) Brief() outboxListBrief {
+	several := slices.ContainsFunc(r.Messages, func(m OutboxEntry) bool { return m.Account != r.Messages[0].Account })
+	var rows []outboxRow
+	for _, m := range r.Messages {
+		row := outboxRow{m.ID, m.Created[:min(len(m.Created), len("2006-01-02T15:04"))], m.State, "", strings.Join(m.Recipients, ", "), m.Subject, m.Principal}
+		if several {
+			row.Account = m.Account
+		}
+		if m.More > 0 {
+			row.To += fmt.Sprintf(" and %d more", m.More)
+		}
+		rows = append(rows, row)
+	}
+	return outboxListBrief{discovery.TableOf(rows), (&Outcome{}).rest(r.NextAction)}
 }
 
 // Summary implements discovery.Summarizer.

@@ -69,6 +69,60 @@ func outboxShow(d *Deps) *discovery.Command {
 	})
 }
 
+// outboxShowBrief is a message of the outbox as the person who decides has to see it.
+type outboxShowBrief struct {
+	ID          string                             `json:"id"`
+	State       mail.OutboxState                   `json:"state"`
+	Result      string                             `json:"result"`
+	Account     string                             `json:"account"`
+	From        string                             `json:"from"`
+	To          []string                           `json:"to,omitempty" acli:"untrusted"`
+	CC          []string                           `json:"cc,omitempty" acli:"untrusted"`
+	BCC         []string                           `json:"bcc,omitempty" acli:"untrusted"`
+	Recipients  []string                           `json:"recipients,omitempty"`
+	Subject     string                             `json:"subject" acli:"untrusted"`
+	Principal   string                             `json:"principal"`
+	Date        string                             `json:"date"`
+	Reason      string                             `json:"reason,omitempty" acli:"untrusted"`
+	DecidedBy   string                             `json:"decided_by,omitempty"`
+	Attachments *discovery.Table[outboxAttachment] `json:"attachments,omitempty"`
+	Text        string                             `json:"text" acli:"untrusted"`
+	TextMissing bool                               `json:"text_missing,omitempty"`
+	Next        string                             `json:"next,omitempty"`
+	Rest
+}
+
+// outboxAttachment is a file of an outgoing message.
+type outboxAttachment struct {
+	Name  string `json:"name" acli:"untrusted"`
+	Type  string `json:"type"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Brief leaves out what no decision needs. Next is what can be done about it.
+func (r *OutboxShowResult) Brief() outboxShowBrief {
+	b := outboxShowBrief{ID: r.ID, State: r.State, Result: r.Summary(), Account: r.Account, From: r.From, To: r.To, CC: r.CC, BCC: r.BCC, Subject: r.Subject,
+		Principal: r.Principal, Date: r.Created[:min(len(r.Created), len("2006-01-02T15:04"))], Reason: r.Reason, DecidedBy: r.DecidedBy, Text: r.Text, TextMissing: r.TextMissing}
+	if len(r.To)+len(r.CC)+len(r.BCC) != len(r.Recipients) {
+		b.Recipients = r.Recipients // the header does not say all of it
+	}
+	var files []outboxAttachment
+	for _, a := range r.Attachments {
+		files = append(files, outboxAttachment{a.Name, a.Type, a.Size})
+	}
+	if len(files) > 0 {
+		t := discovery.TableOf(files)
+		b.Attachments = &t
+	}
+	switch {
+	case r.Truncated:
+		b.Rest = (&Outcome{}).rest(r.NextAction)
+	case r.NextAction != nil:
+		b.Next = r.NextAction.Arguments.Command
+	}
+	return b
+}
+
 // Summary implements discovery.Summarizer.
 func (r *OutboxShowResult) Summary() string {
 	switch r.State {

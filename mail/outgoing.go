@@ -57,7 +57,8 @@ type Outgoing struct {
 	CC         []Address `json:"cc,omitempty"`
 	BCC        []Address `json:"bcc,omitempty"`
 	Subject    string    `json:"subject"`
-	Size       int64     `json:"size"` // bytes on the wire
+	ReplyTo    string    `json:"reply_to,omitempty"` // id of the message that it answers, see Ref
+	Size       int64     `json:"size"`               // bytes on the wire
 	// Digest is the SHA-256, in hexadecimal, of exactly what would leave: the
 	// envelope and every byte of the message.
 	Digest      string     `json:"digest"`
@@ -81,6 +82,9 @@ type Outgoing struct {
 	// Replayed says that an earlier Send with the same key made this entry, and that this Send
 	// sent nothing. It is not stored.
 	Replayed bool `json:"-"`
+	// Unmarked says why the message that it answers could not be marked as answered, in the
+	// call that sent it. It is not stored.
+	Unmarked *Issue `json:"-"`
 }
 
 // FileName is an attachment in a list.

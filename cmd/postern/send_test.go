@@ -87,7 +87,7 @@ func command(line string) *mcp.CallToolParams {
 	return &mcp.CallToolParams{Arguments: map[string]any{"command": line}}
 }
 
-const lunch = "mail send --to 'Ann Lee <ann@example.com>' --bcc bob@example.com --subject 'Lunch on Friday' --body 'Shall we say noon?'"
+const lunch = "mail send --to 'Ann Lee <ann@example.com>' --bcc bob@example.com --subject 'Lunch on Friday' --body 'Shall we say noon?' --full"
 
 // TestAPersonDecidesInTheirClient goes all the way: an agent's client, the gateway,
 // the vault and a submission server.
@@ -117,7 +117,7 @@ func TestAPersonDecidesInTheirClient(t *testing.T) {
 						t.Errorf("the question has no %q:\n%s", part, shown)
 					}
 				}
-				if l, _ := call(t, c, command("outbox list")); len(l.Data.Messages) != 1 || l.Data.Messages[0].State != want.state {
+				if l, _ := call(t, c, command("outbox list --full")); len(l.Data.Messages) != 1 || l.Data.Messages[0].State != want.state {
 					t.Errorf("the outbox has %+v", l.Data)
 				}
 				if want.sent == 1 {
@@ -139,10 +139,21 @@ func TestAClientThatCannotAskLearnsWhatApproves(t *testing.T) {
 	if s.Error.Code != "APPROVAL_REQUIRED" || len(servers.Outgoing()) != 0 {
 		t.Fatalf("%+v", s)
 	}
-	_, rest, _ := strings.Cut(s.Error.Hint, "postern exec 'outbox approve ")
-	approve, _, ok := strings.Cut(rest, "'")
+	// The person looks at it, and is told there what sends it; the agent is not.
+	_, rest, _ := strings.Cut(s.Error.Hint, "postern exec 'outbox show ")
+	id, _, ok := strings.Cut(rest, "'")
+	if !ok || strings.Contains(s.Error.Hint, "--hash") {
+		t.Fatalf("the hint is: %s", s.Error.Hint)
+	}
+	var shown struct {
+		Next struct {
+			Arguments struct{ Command string } `json:"arguments"`
+		} `json:"next_action"`
+	}
+	h.do(t, "outbox show "+id, &shown)
+	approve, ok := strings.CutPrefix(shown.Next.Arguments.Command, "outbox approve ")
 	if !ok {
-		t.Fatalf("the hint has no command: %s", s.Error.Hint)
+		t.Fatalf("the administrator is told %+v", shown)
 	}
 	var went struct {
 		State, Text string

@@ -187,6 +187,9 @@ func (b *Outbox) build(ctx context.Context, s *sender, l *letter, left string) (
 		MessageID: "<" + m.MessageID + ">", From: s.from.Addr, Recipients: l.recipients, To: l.To, CC: l.CC, BCC: l.BCC,
 		Subject: m.Subject, Size: int64(len(built.Wire)), Digest: compose.Digest(s.from.Addr, l.recipients, built.Wire),
 		SMTPUTF8: built.SMTPUTF8, Sent: s.wantsCopy(b.o.Mailboxes != nil)}
+	if l.ReplyTo != nil {
+		e.ReplyTo = l.ReplyTo.String()
+	}
 	for _, a := range built.Attachments {
 		e.Attachments = append(e.Attachments, mail.FileName{Name: a.Name, Type: a.Type, Size: int64(len(a.Content))})
 	}

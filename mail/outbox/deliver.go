@@ -76,11 +76,33 @@ func (b *Outbox) deliver(ctx context.Context, op string, e mail.Outgoing, a atte
 	case kept.State == mail.OutboxAccepted && kept.Attempt == a.id:
 		kept = b.file(ctx, op, kept, a.id)
 		b.fileOlder(ctx, op, &kept)
+		b.markAnswered(ctx, &kept)
 		return &kept, nil
 	case kept.State == mail.OutboxAccepted, out.result == resultUnknown:
 		return &kept, nil
 	}
 	return &kept, sendErr
+}
+
+// markAnswered marks the message that was answered as read and answered. The reply was sent:
+// a failure is told in the entry and changes nothing else.
+func (b *Outbox) markAnswered(ctx context.Context, e *mail.Outgoing) {
+	parent, err := mail.ParseRef(e.ReplyTo)
+	if err != nil || parent.Protocol != mail.IMAP || b.o.Mailboxes == nil {
+		return
+	}
+	o := mail.Operation{Op: "mail flags", Account: e.Account}
+	changed, err := b.o.Mailboxes.SetFlags(ctx, e.Account, []mail.Ref{parent}, []string{`\Seen`, `\Answered`}, nil)
+	switch {
+	case err != nil:
+		i := o.AsError(o.Wrap(ctx, err, nil)).Issue()
+		e.Unmarked = &i
+	case len(changed.Issues) > 0:
+		e.Unmarked = &changed.Issues[0]
+	default:
+		return
+	}
+	e.Unmarked.MessageID, e.Unmarked.Message = e.ReplyTo, "The message that was answered could not be marked as answered: "+e.Unmarked.Message
 }
 
 // transmit goes to the wire, up to the answer. What it returns is not recorded yet.

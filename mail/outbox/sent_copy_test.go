@@ -333,6 +333,62 @@ func TestReplyIsThreadedAndNeedsAVisibleMessage(t *testing.T) {
 	}
 }
 
+// What a reply answers is read and answered once the reply was sent, at once or when a
+// person approved it; that this failed is told, and the reply was sent all the same.
+func TestWhatAReplyAnswersIsMarked(t *testing.T) {
+	for _, e := range mailtest.Endpoints(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			d := newDesk(t, e, "answered")
+			uids := d.box.Add("INBOX", mailtest.Letter{Subject: "one"}, mailtest.Letter{Subject: "two"}, mailtest.Letter{Subject: "three"}, mailtest.Letter{Subject: "four"})
+			boxes := mailbox.New(mailbox.Options{Directory: d.dir})
+			defer func() { _ = boxes.Close() }()
+			page, err := boxes.List(t.Context(), account, mailbox.ListQuery{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			reply := func(i int) outbox.Request {
+				return hello(func(r *outbox.Request) {
+					ref := d.box.Ref("INBOX", uids[i])
+					ref.UIDValidity = page.UIDValidity
+					r.Draft.ReplyTo = &ref
+				})
+			}
+			marked := func(want ...bool) {
+				t.Helper()
+				for i, m := range d.In("INBOX") {
+					if got := slices.Contains(m.flags, imap.FlagSeen) && slices.Contains(m.flags, imap.FlagAnswered); got != want[i] {
+						t.Errorf("message %d has the flags %v", i, m.flags)
+					}
+				}
+			}
+			if e := d.mustSend(reply(0)); e.Unmarked != nil {
+				t.Errorf("%+v", e.Unmarked)
+			}
+			dry := reply(1)
+			dry.DryRun = true
+			if _, err := d.Send(t.Context(), account, dry); err != nil {
+				t.Error(err)
+			}
+			marked(true, false, false, false)
+
+			a := d.dir.Known[account]
+			a.Mode = mail.Approve
+			d.dir.Set(a)
+			waiting, gone := d.mustSend(reply(2)), d.mustSend(reply(3))
+			marked(true, false, false, false)
+			if e, err := d.Approve(t.Context(), waiting.ID, waiting.Digest, "ann"); err != nil || e.Unmarked != nil {
+				t.Errorf("%+v, %v", e, err)
+			}
+			marked(true, false, true, false)
+			d.box.Remove("INBOX", uids[3])
+			sent, err := d.Approve(t.Context(), gone.ID, gone.Digest, "ann")
+			if err != nil || sent.State != mail.OutboxAccepted || sent.Unmarked == nil || sent.Unmarked.Kind != mail.KindNotFound {
+				t.Errorf("%+v, %v", sent, err)
+			}
+		})
+	}
+}
+
 func TestReplyByPOP3(t *testing.T) {
 	s, e := mailtest.Dovecot(t, servertest.Config{})
 	d := newDesk(t, e, "popreply", func(a *mail.Account) {
