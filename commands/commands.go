@@ -181,7 +181,7 @@ func (d *Deps) here(ctx context.Context) func(c *discovery.Command, example stri
 	}
 	return func(c *discovery.Command, example string) string {
 		optional := func(a *discovery.Argument) bool { return a.Name == "account" && a.Global }
-		if len(accounts) < 2 || !slices.ContainsFunc(c.Arguments(), optional) || strings.Contains(example, "--account") {
+		if len(accounts) < 2 || !slices.ContainsFunc(c.Arguments(), optional) || strings.Contains(example, "--account") || strings.Contains(example, " -- ") {
 			return example
 		}
 		name, err := d.defaultAccount(ctx)

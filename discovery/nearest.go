@@ -29,7 +29,7 @@ func Nearest(word string, names []string, n int) []string {
 		if len(word) >= 2 && strings.HasPrefix(folded, word) {
 			d = 0
 		}
-		if d <= min(3, max(1, len(name)/3)) {
+		if d <= min(3, max(1, len(name)/3)) && d < len(name) {
 			found = append(found, candidate{name, d})
 		}
 	}

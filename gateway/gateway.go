@@ -158,7 +158,7 @@ func (g *Gateway) fault(ctx context.Context, err error, c *discovery.Command) *d
 	}
 	d := *f
 	if c != nil && d.Usage() && len(d.Examples) == 0 {
-		d.Examples = c.Examples
+		d.Examples = c.Examples[:1]
 	}
 	if d.Hint == "" {
 		d.Hint = "Run 'help' for the available commands."

@@ -3,7 +3,13 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/prompt"
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
 
@@ -19,7 +25,11 @@ func (p *process) exec(ctx context.Context, args []string) error {
 // direct runs the process's own arguments as the tokens of one command. They are
 // never joined and split again: the shell has done that already.
 func (p *process) direct(ctx context.Context) error {
-	return p.once(ctx, gateway.Request{Tokens: p.args})
+	err := p.once(ctx, gateway.Request{Tokens: p.args})
+	if near := discovery.Nearest(p.args[0], slices.Sorted(maps.Keys(p.verbs())), 1); err != nil && len(near) > 0 && near[0] != completeVerb {
+		fmt.Fprintf(p.stderr, "Did you mean 'postern %s'?\n", near[0])
+	}
+	return err
 }
 
 func (p *process) once(ctx context.Context, r gateway.Request) error {
@@ -28,12 +38,28 @@ func (p *process) once(ctx context.Context, r gateway.Request) error {
 		return err
 	}
 	defer h.Close()
-	answer := p.progress().Do(ctx, commandDoor(h), r)
+	door := commandDoor(h)
+	line := r.Line
+	if r.Tokens != nil {
+		line = discovery.JoinCommand(r.Tokens)
+	}
+	if page := door.Help(line); page && terminal.Is(p.stdout) {
+		r.Full = true
+		answer := p.progress().Do(ctx, door, r)
+		prompt.Draw(p.stdout, p.getenv, answer, "help")
+		return statusOf(answer)
+	}
+	answer := p.progress().Do(ctx, door, r)
 	if _, err := answer.WriteTo(p.stdout); err != nil {
 		return err
 	}
-	if !answer.Success() {
-		return exitStatus(answer.ExitStatus())
+	return statusOf(answer)
+}
+
+// statusOf is the status of an answer, also of a success that tells of a failed check; nil for 0.
+func statusOf(a gateway.Answer) error {
+	if status := a.ExitStatus(); status != 0 {
+		return exitStatus(status)
 	}
 	return nil
 }

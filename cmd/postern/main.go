@@ -119,7 +119,7 @@ func (p *process) run(ctx context.Context) int {
 	case "-h", "--help":
 		fmt.Fprint(p.stdout, usageText)
 		return 0
-	case "--version":
+	case "--version", "-v":
 		fmt.Fprintln(p.stdout, "postern", version())
 		return 0
 	default:

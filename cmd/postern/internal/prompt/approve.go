@@ -93,7 +93,7 @@ func (c *conversation) whole(ctx context.Context, id []string) (data orderedjson
 // it.
 func (c *conversation) ask(ctx context.Context, q string) discovery.Verdict {
 	var lines []string
-	width := c.width()
+	width := c.look().Width
 	for l := range strings.SplitSeq(strings.TrimRight(q, "\n"), "\n") {
 		mark, rest := "", screen.Visible(l)
 		for _, m := range []string{"> ", "        > "} {

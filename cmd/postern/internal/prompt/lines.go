@@ -16,7 +16,7 @@ import (
 const maxLine = 4*gateway.MaxCommandChars + 2
 
 // Lines runs one command per line of input and prints one envelope per line, in
-// order, until the input or ctx ends. Blank lines are skipped. A command that fails
+// order, until the input or ctx ends or a line says exit or quit. Blank lines are skipped. A command that fails
 // does not stop the next; the status is that of the first that failed, or 0.
 func Lines(ctx context.Context, o Options) (status int, err error) {
 	in := bufio.NewReader(o.Stdin)
@@ -27,8 +27,12 @@ func Lines(ctx context.Context, o Options) (status int, err error) {
 			return status, nil
 		case err != nil:
 			return status, err
-		case strings.TrimSpace(line) == "":
+		}
+		switch strings.TrimSpace(line) {
+		case "":
 			continue
+		case "exit", "quit":
+			return status, nil
 		}
 		a := o.Progress.Do(ctx, o.Door, gateway.Request{Line: line})
 		if _, err := a.WriteTo(o.Stdout); err != nil {

@@ -226,19 +226,25 @@ func (d *Door) pathOf(line string) string {
 	switch {
 	case err != nil:
 		return ""
-	case found.Command == nil || slices.Contains(found.Rest, "--help"):
+	case found.Command == nil || slices.Contains(found.Rest, "--help") || slices.Contains(found.Rest, "-h"):
 		return "help"
 	}
 	return found.Command.Path
 }
 
-// look is how the terminal wants to be written to.
-func (c *conversation) look() screen.Look {
-	return screen.Look{Width: c.width(), Color: terminal.Color(c.Getenv), Quote: discovery.Quote}
+// Help reports whether a line asks for a page of help.
+func (d *Door) Help(line string) bool { return d.pathOf(line) == "help" }
+
+// Draw writes the full answer of a command for a person at a terminal.
+func Draw(out io.Writer, getenv func(string) string, a gateway.Answer, path string) {
+	_, _ = io.WriteString(out, lookOf(out, getenv).Render(a.JSON, path))
+	a.Delivered()
 }
 
-// width is how many columns answers are drawn in.
-func (c *conversation) width() int {
-	width, _ := terminal.Size(c.Stdout)
-	return max(width, 20)
+// lookOf is how a terminal wants to be written to.
+func lookOf(out io.Writer, getenv func(string) string) screen.Look {
+	width, _ := terminal.Size(out)
+	return screen.Look{Width: max(width, 20), Color: terminal.Color(getenv), Quote: discovery.Quote}
 }
+
+func (c *conversation) look() screen.Look { return lookOf(c.Stdout, c.Getenv) }
