@@ -37,6 +37,8 @@ func (a *messageArgs) Validate() error {
 
 func (a *messageArgs) onAccount() string { return a.named.onAccount() }
 
+func (a *messageArgs) ids() []mail.Ref { return a.named.refs }
+
 // message resolves the one message that a command works on.
 func (d *Deps) message(ctx context.Context, call *discovery.Call, a *messageArgs) (mail.Ref, error) {
 	refs, err := d.messages(ctx, call, &a.named)
@@ -110,6 +112,9 @@ func (a *messagesArgs) onAccount() string {
 	}
 	return a.Account
 }
+
+// ids are those that the command names, before they are resolved.
+func (a *messagesArgs) ids() []mail.Ref { return a.refs }
 
 // sameFolder compares names; that of the inbox is the only one without regard to
 // case (RFC 9051 section 5.1).

@@ -80,7 +80,12 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 			return nil, nil
 		}
 	}
-	name, err := d.account(ctx, &discovery.Call{}, AccountOption{on.onAccount()})
+	name, err := "", error(nil)
+	if m, ok := args.(interface{ ids() []mail.Ref }); ok && len(m.ids()) > 0 {
+		name, _, err = d.accountOf(ctx, m.ids()[0], on.onAccount())
+	} else {
+		name, err = d.account(ctx, &discovery.Call{}, AccountOption{on.onAccount()})
+	}
 	if err != nil {
 		return known(err)
 	}

@@ -259,26 +259,35 @@ func (d *Deps) resolve(ctx context.Context, call *discovery.Call, account string
 	return refs, nil
 }
 
-func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account string, r *mail.Ref) error {
-	short, bare := *r, false
-	if r.Account == "" && account == "" {
-		accounts, err := d.Store.Accounts(ctx)
-		switch {
-		case err != nil:
-			return err
-		case len(accounts) > 1:
-			named := short
-			named.Account = accounts[0].Name
-			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There are several accounts, and %s does not say whose message it is.", short.Short(false)),
-				Hint:     fmt.Sprintf("Write the account before it, such as %s, as the lists show it; or name it with --account.", named.Short(true)),
-				Examples: []string{discovery.JoinCommand([]string{"mail", "get", named.Short(true)})}}
-		case len(accounts) == 1:
-			account, bare = accounts[0].Name, true
-		default:
-			return errNoAccountYet
-		}
+// accountOf is the account of an id: its own, else that of --account, else the only one that
+// the caller may see, and then it is bare. The default account does not matter, so that
+// another default leads no id elsewhere.
+func (d *Deps) accountOf(ctx context.Context, r mail.Ref, account string) (name string, bare bool, err error) {
+	if name = cmp.Or(r.Account, account); name != "" {
+		return name, false, nil
 	}
-	r.Account = cmp.Or(r.Account, account)
+	accounts, err := d.Store.Accounts(ctx)
+	switch {
+	case err != nil:
+		return "", false, err
+	case len(accounts) == 0:
+		return "", false, errNoAccountYet
+	case len(accounts) == 1:
+		return accounts[0].Name, true, nil
+	}
+	named := r
+	named.Account = accounts[0].Name
+	return "", false, &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There are several accounts, and %s does not say whose message it is.", r.Short(false)),
+		Hint:     fmt.Sprintf("Write the account before it, such as %s, as the lists show it; or name it with --account.", named.Short(true)),
+		Examples: []string{discovery.JoinCommand([]string{"mail", "get", named.Short(true)})}}
+}
+
+func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account string, r *mail.Ref) error {
+	name, bare, err := d.accountOf(ctx, *r, account)
+	if err != nil {
+		return err
+	}
+	r.Account = name
 	call.Account = r.Account
 	a, err := d.Store.Account(ctx, r.Account)
 	if err != nil {

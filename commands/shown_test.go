@@ -53,6 +53,11 @@ func TestAShortIDNeedsAnAccountWhereThereAreSeveral(t *testing.T) {
 	if !slices.Equal(e.Error.Examples, []string{"mail get home:3"}) {
 		t.Errorf("examples %q", e.Error.Examples)
 	}
+	for line, account := range map[string]any{"mail get 3": nil, "mail delete 3 2 --confirm": nil, "mail get home:3": "home", "mail delete 3 home:2 --confirm": "home", "mail get 3 --account work": "work"} {
+		if e := b.ok(t, "policy explain '"+line+"'"); e.Data["allowed"] != (account != nil) || e.Data["account_id"] != account {
+			t.Errorf("%s is explained as %v", line, e.Data)
+		}
+	}
 	b.ok(t, "mail get work:3")
 	b.ok(t, "mail get 3 --account work")
 	b.fails(t, "mail get 3 --account home", discovery.Conflict, "mail list --account home")
