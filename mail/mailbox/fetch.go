@@ -80,6 +80,10 @@ type fetched struct {
 }
 
 func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
+	return s.Fetch(set, w.options())
+}
+
+func (w wanted) options() goimap.FetchOptions {
 	// The fields come from the header itself and not from ENVELOPE, so that lists and the
 	// policy read them the same way.
 	opts := goimap.FetchOptions{Flags: true, InternalDate: w.dates, RFC822Size: w.full || w.thread, BodySection: []*goimap.FetchItemBodySection{shownSection(w)}}
@@ -93,7 +97,7 @@ func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
 	if w.structure {
 		opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
 	}
-	return s.Fetch(set, opts)
+	return opts
 }
 
 // maxAlone is how many messages of a window are asked for one by one.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -55,6 +56,7 @@ type threading struct {
 	group   []*fetched // the conversation as far as it is known, oldest first
 	parents map[mail.Ref]mail.Ref
 	asked   map[string]bool // ids that were searched for, and base subjects behind "subject "
+	since   time.Time       // every answer that came from then on is known; zero means not
 
 	texts  map[mail.Ref]*reading // what is new in the messages that are shown
 	cut    bool                  // there may be more messages than Thread found
@@ -135,9 +137,15 @@ func (t *threading) link() {
 // other messages of that subject, which may belong to other conversations. Of many ids it
 // returns some.
 func (t *threading) unasked() (ids, subjects []string) {
+	done := map[string]bool{"": true}
+	for _, g := range t.known {
+		if t.answersKnown(g) {
+			done[messageID(g.header)] = true
+		}
+	}
 	ask := func(list ...string) {
 		for _, id := range list {
-			if id != "" && !t.asked[id] && len(ids) < maxThreadIDs {
+			if !done[id] && !t.asked[id] && len(ids) < maxThreadIDs {
 				t.asked[id] = true
 				ids = append(ids, id)
 			}
@@ -157,6 +165,20 @@ func (t *threading) unasked() (ids, subjects []string) {
 		}
 	}
 	return ids, subjects
+}
+
+// answersKnown reports whether every answer to a message is known. Clocks may differ by two
+// days.
+func (t *threading) answersKnown(g *fetched) bool {
+	return !t.since.IsZero() && g.earliest().After(t.since.AddDate(0, 0, 2))
+}
+
+// earliest is when a message was sent or came, whichever is said to be first.
+func (g *fetched) earliest() time.Time {
+	if sent, ok := g.date(); ok && sent.Before(g.internal) {
+		return sent
+	}
+	return g.internal
 }
 
 // subject is the base subject of the conversation's first message.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
@@ -19,6 +20,15 @@ import (
 // maxTexts is how many candidates are fetched together with their texts. Of more, most may
 // only have a similar subject.
 const maxTexts = 60
+
+// What tells at once which messages answer those of a conversation: the answers that came
+// since shortly before, where they are so few and it was not long ago. Else another search
+// for what was found does.
+const (
+	maxAnswers   = 80
+	answersFrom  = -14 * 24 * time.Hour
+	answersSince = 400 * 24 * time.Hour
+)
 
 // maxSubjectWords is how many words of a subject are searched for.
 const maxSubjectWords = 12
@@ -81,6 +91,10 @@ func (c *conversing) run(ref mail.Ref) error {
 	if err := c.begin(ref); err != nil {
 		return err
 	}
+	var since time.Time
+	if from := c.first.earliest(); c.policy.ShowsAll() && c.m.o.Now().Sub(from) < answersSince {
+		since = from.Add(answersFrom)
+	}
 	for range maxThreadRounds {
 		c.link()
 		ids, subjects := c.unasked()
@@ -88,13 +102,17 @@ func (c *conversing) run(ref mail.Ref) error {
 			return c.read()
 		}
 		c.looking(0, 0, ref.Folder)
-		found, err := c.search(threadCriteria(ids, subjects))
+		found, answers, err := c.search(threadCriteria(ids, subjects), since)
 		if err != nil {
 			return err
 		}
-		if err := c.candidates(found); err != nil {
+		if err := c.candidates(found, answers); err != nil {
 			return err
 		}
+		if !since.IsZero() && c.allAnswers(answers, since) {
+			c.since = since
+		}
+		since = time.Time{}
 	}
 	c.link()
 	c.cut = true
@@ -152,8 +170,8 @@ func (c *conversing) begin(ref mail.Ref) error {
 		return c.noMessage("filtered")
 	}
 	c.opened[box.Name] = box.UIDValidity
-	c.first = &got[i]
-	c.take(c.first, w)
+	c.first, c.known = &got[i], []*fetched{&got[i]}
+	c.look(ref.Folder)[ref.UID], c.whole[got[i].ref] = true, w.structure || w.text
 	c.folders, c.all = own.talking()
 	c.folders = slices.Clone(c.folders)
 	for _, folder := range []string{ref.Folder, inbox} {
@@ -162,13 +180,6 @@ func (c *conversing) begin(ref mail.Ref) error {
 		}
 	}
 	return nil
-}
-
-// take keeps a message that the policy shows.
-func (c *conversing) take(g *fetched, w wanted) {
-	c.known = append(c.known, g)
-	c.look(g.ref.Folder)[g.ref.UID] = true
-	c.whole[g.ref] = w.structure || w.text
 }
 
 // look returns the messages of a folder that were looked at.
@@ -189,21 +200,45 @@ func (c *conversing) wanted(n uint64) wanted {
 	return w
 }
 
-// search returns the UIDs that match in each folder. A folder that cannot be opened is left
-// out from then on.
-func (c *conversing) search(criteria *goimap.SearchCriteria) (map[string]goimap.UIDSet, error) {
-	opening, search := make([]*imap.Examining, len(c.folders)), make([]*imap.Searching, len(c.folders))
+// search returns the UIDs that match in each folder and, unless since is zero, those of all
+// answers that came from then on. A folder that cannot be opened is left out from then on.
+func (c *conversing) search(criteria *goimap.SearchCriteria, since time.Time) (found, answers map[string]goimap.UIDSet, broken error) {
+	type searching struct {
+		opening *imap.Examining // nil where the folder is open
+		search  *imap.Searching
+	}
+	open := func(folder string, criteria *goimap.SearchCriteria) searching {
+		return searching{c.s.Examine(folder), c.s.Search(criteria)}
+	}
+	tagged := c.s.Has("ESEARCH")
+	first, second := make([]searching, len(c.folders)), make([]searching, len(c.folders))
 	c.s.Renew()
 	c.s.Together(func() {
 		for i, folder := range c.folders {
-			opening[i], search[i] = c.s.Examine(folder), c.s.Search(criteria)
+			first[i] = open(folder, criteria)
+			switch {
+			case since.IsZero():
+			case tagged:
+				second[i].search = c.s.Search(answersAfter(since))
+			default:
+				second[i] = open(folder, answersAfter(since)) // answers without tags need an EXAMINE between them
+			}
 		}
 	})
-	found := map[string]goimap.UIDSet{}
-	var broken error
+	found, answers = map[string]goimap.UIDSet{}, map[string]goimap.UIDSet{}
 	for i, folder := range slices.Clone(c.folders) {
-		box, err := opening[i].Wait()
-		uids, searchErr := search[i].Wait()
+		box, err := first[i].opening.Wait()
+		uids, searchErr := first[i].search.Wait()
+		if second[i].opening != nil {
+			_, _ = second[i].opening.Wait() // as the first
+		}
+		if second[i].search != nil {
+			if set, err := second[i].search.Wait(); err == nil {
+				answers[folder] = set
+			} else if !refusedByServer(err) {
+				searchErr = cmp.Or(searchErr, err)
+			}
+		}
 		switch {
 		case refusedByServer(err) && folder != c.first.ref.Folder:
 			c.folders = slices.DeleteFunc(c.folders, func(f string) bool { return f == folder })
@@ -216,7 +251,33 @@ func (c *conversing) search(criteria *goimap.SearchCriteria) (map[string]goimap.
 			found[folder] = uids
 		}
 	}
-	return found, broken
+	return found, answers, broken
+}
+
+// answersAfter matches messages that came from a day on and name another message.
+func answersAfter(day time.Time) *goimap.SearchCriteria {
+	c := anyOf([]goimap.SearchCriteria{headerHolds("References", ""), headerHolds("In-Reply-To", "")})
+	c.Since = day
+	return c
+}
+
+// allAnswers reports whether all answers of the folders are known: they were few enough to
+// be fetched, and the server named those among them that were found otherwise.
+func (c *conversing) allAnswers(answers map[string]goimap.UIDSet, since time.Time) bool {
+	for _, folder := range c.folders {
+		named, ok := answers[folder]
+		if !ok || imap.CountUIDs(named) > maxThread+maxAnswers {
+			return false
+		}
+		for _, uid := range imap.Numbers(named) {
+			if !c.look(folder)[uid] {
+				return false
+			}
+		}
+	}
+	return !slices.ContainsFunc(c.known, func(g *fetched) bool {
+		return len(g.links()) > 0 && g.internal.After(since.AddDate(0, 0, 2)) && slices.Contains(c.folders, g.ref.Folder) && !answers[g.ref.Folder].Contains(goimap.UID(g.ref.UID))
+	})
 }
 
 // same refuses a folder that was replaced since it was opened first.
@@ -228,25 +289,54 @@ func (c *conversing) same(box imap.Folder) error {
 	return nil
 }
 
-// candidates fetches the messages that were not looked at before, the newest first.
-func (c *conversing) candidates(found map[string]goimap.UIDSet) error {
-	sources, n := map[string]*source{}, uint64(0)
+// candidates fetches the messages that were not looked at before, the newest first, and with
+// them the answers, where they are few.
+func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
+	sources, n, others := map[string]*source{}, uint64(0), uint64(0)
 	for folder, uids := range found {
 		sources[folder] = &source{uids: uids, but: c.look(folder)}
 		n += imap.CountUIDs(uids)
-	}
-	w := c.wanted(n)
-	for {
-		sets := map[string]goimap.NumSet{}
-		for folder, from := range sources {
-			if set := from.next(maxWindow, false); set != nil {
-				sets[folder] = set
+		for uid := range c.look(folder) {
+			if uids.Contains(goimap.UID(uid)) {
+				n--
 			}
 		}
-		if len(sets) == 0 {
+	}
+	if n == 0 {
+		return nil
+	}
+	rest := map[string]goimap.UIDSet{}
+	for folder, uids := range answers {
+		if imap.CountUIDs(uids) > maxThread+maxAnswers {
+			uids, others = nil, maxAnswers+1
+		}
+		for _, uid := range imap.Numbers(uids) {
+			if !found[folder].Contains(goimap.UID(uid)) && !c.look(folder)[uid] {
+				set := rest[folder]
+				set.AddNum(goimap.UID(uid))
+				rest[folder], others = set, others+1
+			}
+		}
+	}
+	w := c.wanted(n)
+	head := w
+	head.structure, head.text = false, false
+	for ; ; rest = nil {
+		requests := map[string][]imap.FetchRequest{}
+		for folder, from := range sources {
+			if set, ok := from.next(maxWindow, false).(goimap.UIDSet); ok {
+				requests[folder] = append(requests[folder], imap.FetchRequest{UIDs: set, Options: w.options()})
+			}
+		}
+		for folder, set := range rest {
+			if others <= maxAnswers {
+				requests[folder] = append(requests[folder], imap.FetchRequest{UIDs: set, Options: head.options()})
+			}
+		}
+		if len(requests) == 0 {
 			return nil
 		}
-		got, err := c.fetch(sets, w)
+		got, err := c.fetch(requests, w)
 		if err != nil {
 			return err
 		}
@@ -257,7 +347,8 @@ func (c *conversing) candidates(found map[string]goimap.UIDSet) error {
 			case len(c.known) >= maxCandidates:
 				c.cut = true // only for visible messages: hidden ones do not count
 			default:
-				c.take(g, w)
+				c.known = append(c.known, g)
+				c.whole[g.ref] = (w.structure || w.text) && found[g.ref.Folder].Contains(goimap.UID(g.ref.UID))
 			}
 		}
 		if c.cut && c.policy.ShowsAll() {
@@ -266,11 +357,12 @@ func (c *conversing) candidates(found map[string]goimap.UIDSet) error {
 	}
 }
 
-// fetch fetches messages of several folders in one write.
-func (c *conversing) fetch(sets map[string]goimap.NumSet, w wanted) ([]fetched, error) {
+// fetch fetches messages of several folders in one write. What a server refuses is fetched
+// again, message by message where it has to be.
+func (c *conversing) fetch(requests map[string][]imap.FetchRequest, w wanted) ([]fetched, error) {
 	var out []fetched
 	var refused []string
-	err := c.each(slices.Collect(maps.Keys(sets)), func(folder string) *imap.Fetching { return startWindow(c.s, sets[folder], w) },
+	err := c.each(slices.Collect(maps.Keys(requests)), func(folder string) *imap.Fetching { return c.s.FetchEach(requests[folder]) },
 		func(box imap.Folder, data []*imapclient.FetchMessageBuffer, err error) {
 			if err != nil {
 				refused = append(refused, box.Name)
@@ -283,10 +375,12 @@ func (c *conversing) fetch(sets map[string]goimap.NumSet, w wanted) ([]fetched, 
 		if err = cmp.Or(err, openErr); err == nil {
 			err = c.same(box)
 		}
-		if err == nil {
-			var got []fetched
-			got, err = c.box.fetchAll(c.s, sets[folder], w)
-			out = append(out, got...)
+		for _, r := range requests[folder] {
+			if err == nil {
+				var got []fetched
+				got, err = c.box.fetchAll(c.s, r.UIDs, w)
+				out = append(out, got...)
+			}
 		}
 	}
 	return out, err
@@ -325,16 +419,19 @@ func (c *conversing) each(folders []string, start func(folder string) *imap.Fetc
 func (c *conversing) read() error {
 	w := c.wanted(0)
 	w.structure, w.text = c.structure, c.q.Chars > 0
-	shown, sets := map[mail.Ref]*fetched{}, map[string]goimap.NumSet{}
+	shown, requests := map[mail.Ref]*fetched{}, map[string][]imap.FetchRequest{}
 	for _, g := range c.shown() {
 		if shown[g.ref] = g; !c.whole[g.ref] && (w.structure || w.text) {
-			set, _ := sets[g.ref.Folder].(goimap.UIDSet)
-			set.AddNum(goimap.UID(g.ref.UID))
-			sets[g.ref.Folder] = set
+			r := requests[g.ref.Folder]
+			if r == nil {
+				r = []imap.FetchRequest{{Options: w.options()}}
+			}
+			r[0].UIDs.AddNum(goimap.UID(g.ref.UID))
+			requests[g.ref.Folder] = r
 		}
 	}
-	if len(sets) > 0 {
-		got, err := c.fetch(sets, w)
+	if len(requests) > 0 {
+		got, err := c.fetch(requests, w)
 		if err != nil {
 			return err
 		}

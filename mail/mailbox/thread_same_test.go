@@ -46,8 +46,9 @@ func correspondence(rng *rand.Rand, n int) []letter {
 			}
 		}
 		all = append(all, m)
-		letters = append(letters, letter{Subject: m.subject, Extra: "Message-ID: <" + m.id + ">\r\n" + extra, Body: fmt.Sprint("letter ", i),
-			From: []string{"bob@example.org", "ann@example.org"}[rng.IntN(2)], Date: time.Date(2026, 5, 4, 9, i, 0, 0, time.UTC).Format(time.RFC1123Z)})
+		date := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC).Add(time.Duration(i) * 40 * time.Hour)
+		letters = append(letters, letter{Received: date, Subject: m.subject, Extra: "Message-ID: <" + m.id + ">\r\n" + extra, Body: fmt.Sprint("letter ", i),
+			From: []string{"bob@example.org", "ann@example.org"}[rng.IntN(2)], Date: date.Format(time.RFC1123Z)})
 	}
 	return letters
 }
@@ -88,7 +89,7 @@ func TestAConversationIsTheSameFromAnyOfItsMessages(t *testing.T) {
 	s, full := mailtest.Dovecot(t, servertest.Config{})
 	_, plain := mailtest.Dovecot(t, servertest.Config{HideCapabilities: []string{"ESEARCH", "THREAD=REFERENCES", "LIST-EXTENDED", "SPECIAL-USE", "LITERAL+"}})
 	plain.Name = "dovecot without extensions"
-	for n, e := range []mailtest.Endpoint{full, plain, mailtest.Courier(t), mailtest.InMemory(t)} {
+	for n, e := range []mailtest.Endpoint{full, plain, mailtest.Courier(t)} {
 		t.Run(e.Name, func(t *testing.T) {
 			for round := range 2 {
 				rng := rand.New(rand.NewPCG(uint64(n), uint64(round)))
@@ -101,13 +102,16 @@ func TestAConversationIsTheSameFromAnyOfItsMessages(t *testing.T) {
 				}
 				for _, l := range letters {
 					folder := []string{"INBOX", "INBOX", "Sent", "Archive"}[rng.IntN(4)]
-					if e.Name == "dovecot" && round%2 == 0 {
+					if e.Name == "dovecot" && round == 0 {
 						folder = "INBOX"
 					}
 					all = append(all, b.Ref(folder, b.Add(folder, l)[0]))
 					if rng.IntN(8) == 0 && folder != "Archive" {
 						b.Add("Archive", l) // a copy
 					}
+				}
+				for i := range 90 * (round % 2) { // more answers than are read to see whom they answer
+					b.Add("Archive", talk(1, fmt.Sprint("Re: other ", i), fmt.Sprintf("other%d@x", i), "gone@x"))
 				}
 				judged := open(t, e, user, allowing("@example.org"))
 				seen := map[mail.Ref]bool{}
@@ -116,7 +120,7 @@ func TestAConversationIsTheSameFromAnyOfItsMessages(t *testing.T) {
 					if got, _ := conversationOf(t, judged.Client, ref); got != want {
 						t.Errorf("round %d, with an inbound list, from %d:\n%s\nwithout:\n%s", round, i, got, want)
 					}
-					if e.Name == "dovecot" && round%2 == 0 {
+					if e.Name == "dovecot" && round == 0 {
 						p := openPopOn(t, s, user)
 						page, err := p.List(t.Context(), account, mailbox.ListQuery{Full: true, Limit: 100, OldestFirst: true})
 						if err != nil {
