@@ -21,6 +21,10 @@ func (s *store) Accounts(ctx context.Context) ([]mail.Account, error) {
 	if s.environmentErr != nil {
 		return nil, s.environmentErr
 	}
+	if s.temporary && !s.Opened() { // a vault that is still to be made has none
+		accounts, err := s.environment.Accounts(ctx)
+		return inScope(ctx, accounts), err
+	}
 	accounts, err := s.Vault.Accounts(ctx)
 	accounts = inScope(ctx, accounts) // before anything is said of one
 	if err != nil || s.environment.Len() == 0 {

@@ -156,10 +156,10 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	maps.Copy(info.Groups, added.Groups)
 	here := info.Here
 	info.Here = func(ctx context.Context) func(*discovery.Command, string) string {
-		if !h.store.Opened() { // an example is not worth asking for a key
+		if !h.store.Opened() && !h.store.temporary { // an example is not worth asking for a key
 			return func(_ *discovery.Command, example string) string { return example }
 		}
-		return here(ctx)
+		return here(dispensable(ctx))
 	}
 	var err error
 	h.Registry, err = discovery.NewRegistry(info, append(list, added.Commands...)...)
