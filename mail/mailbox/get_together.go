@@ -41,13 +41,15 @@ func (p *accountPool) read(ctx context.Context, all []*reading) error {
 	if len(all) == 0 {
 		return nil
 	}
-	for _, r := range all {
-		r.done = make(chan struct{}) // from join on the gathering owns the reading
+	done := make([]chan struct{}, len(all))
+	for i, r := range all {
+		done[i] = make(chan struct{})
+		r.done = done[i] // from join on the gathering owns the reading
 	}
 	g := p.join(all)
-	for _, r := range all {
+	for i := range all {
 		select {
-		case <-r.done:
+		case <-done[i]:
 			continue
 		case <-ctx.Done():
 		}
