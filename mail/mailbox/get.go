@@ -100,8 +100,7 @@ func (m *Client) GetEach(ctx context.Context, account string, refs []mail.Ref, q
 	var lengths []int
 	for _, r := range all {
 		if r.err != nil {
-			i, filtered := r.failed()
-			out.Issues, out.Filtered = append(out.Issues, i), out.Filtered || filtered
+			out.Issues = append(out.Issues, r.failed())
 			continue
 		}
 		out.Messages, lengths = append(out.Messages, r.message), append(lengths, r.text.Runes())

@@ -59,12 +59,11 @@ func (r *reading) finish(m *Message, err error) {
 	r.message, r.err, r.finished = m, err, true
 }
 
-// failed is the Issue of a message that could not be read, and whether the policy hides it.
-func (r *reading) failed() (i mail.Issue, filtered bool) {
-	e := r.AsError(r.err)
-	i = e.Issue()
+// failed is the Issue of a message that could not be read.
+func (r *reading) failed() mail.Issue {
+	i := r.AsError(r.err).Issue()
 	i.UID, i.MessageID = r.ref.UID, r.ref.String()
-	return i, e.Reason == "filtered"
+	return i
 }
 
 // options selects the data of the first fetch. Where the policy hides messages, it judges

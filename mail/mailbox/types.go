@@ -173,7 +173,6 @@ type Message struct {
 type Messages struct {
 	Messages []*Message // in the order in which they were named, without those that failed
 	Issues   []mail.Issue
-	Filtered bool // the inbound policy hides one that was named; only for the audit
 }
 
 // Attachment describes a part of a message that is not its text.
