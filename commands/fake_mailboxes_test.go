@@ -18,6 +18,7 @@ type fakeMailboxes struct {
 	folders     mailbox.FolderList
 	verified    mail.Verification
 	message     mailbox.Message
+	messages    map[uint32]mailbox.Message
 	raw         mailbox.RawMessage
 	part        mailbox.AttachmentContent
 	thread      mailbox.Thread
@@ -30,6 +31,7 @@ type fakeMailboxes struct {
 	watched   mailbox.WatchQuery
 	searched  mailbox.SearchQuery
 	got       mailbox.GetQuery
+	says      mailbox.AttachmentQuery
 	refs      []mail.Ref
 	add       []string
 	remove    []string
@@ -79,11 +81,26 @@ func (s *fakeMailboxes) Search(_ context.Context, account string, q mailbox.Sear
 	return &p, nil
 }
 
-func (s *fakeMailboxes) Get(_ context.Context, ref mail.Ref, q mailbox.GetQuery) (*mailbox.Message, error) {
-	s.called("get", ref.Account, ref)
+// GetEach answers message, or for several ids those of messages, by UID.
+func (s *fakeMailboxes) GetEach(_ context.Context, account string, refs []mail.Ref, q mailbox.GetQuery) (*mailbox.Messages, error) {
+	s.called("get", account, refs...)
 	s.got = q
-	m := s.message
-	return &m, nil
+	if len(refs) == 1 {
+		m := s.message
+		if q.FromChar > 0 {
+			m.BodyTruncated, m.NextChar = false, 0
+		}
+		return &mailbox.Messages{Messages: []*mailbox.Message{&m}}, nil
+	}
+	all := &mailbox.Messages{}
+	for _, r := range refs {
+		if m, ok := s.messages[r.UID]; ok {
+			all.Messages = append(all.Messages, &m)
+		} else {
+			all.Issues = append(all.Issues, mail.Issue{Kind: mail.KindNotFound, Stage: "fetch", Message: "There is no such message.", UID: r.UID, MessageID: r.String(), Reason: "filtered"})
+		}
+	}
+	return all, nil
 }
 
 func (s *fakeMailboxes) Raw(_ context.Context, ref mail.Ref, _ int64) (*mailbox.RawMessage, error) {
@@ -95,6 +112,16 @@ func (s *fakeMailboxes) Raw(_ context.Context, ref mail.Ref, _ int64) (*mailbox.
 func (s *fakeMailboxes) Attachment(_ context.Context, ref mail.Ref, _ string) (*mailbox.AttachmentContent, error) {
 	s.called("attachment", ref.Account, ref)
 	a := s.part
+	return &a, nil
+}
+
+func (s *fakeMailboxes) AttachmentText(_ context.Context, ref mail.Ref, q mailbox.AttachmentQuery) (*mailbox.AttachmentContent, error) {
+	s.called("attachment text", ref.Account, ref)
+	s.says = q
+	a := s.part
+	if q.FromChar > 0 {
+		a.NextChar = 0
+	}
 	return &a, nil
 }
 

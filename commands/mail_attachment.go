@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -12,22 +13,55 @@ import (
 
 type mailAttachmentArgs struct {
 	messageArgs
-	Part string `json:"part,omitempty" jsonschema:"minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" form:"must be numbers with dots between them, such as 1.2" jsonschema_description:"part_id as 'mail get' shows it; the only attachment if left out"`
-	Save string `json:"save,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" form:"must be the name of a file, without control characters" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
+	Part     string `json:"part,omitempty" jsonschema:"minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" form:"must be numbers with dots between them, such as 1.2" jsonschema_description:"Part as 'mail get' shows it; the only attachment if left out"`
+	Save     string `json:"save,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" form:"must be the name of a file, without control characters" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
+	AsText   bool   `json:"as-text,omitempty" jsonschema_description:"What it says, in place of its content: text, HTML, a message, a calendar or PDF"`
+	Chars    int    `json:"chars,omitempty" acli:"rare,requires=as-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters, with --as-text"`
+	FromChar int    `json:"from-char,omitempty" acli:"rare,requires=as-text" jsonschema:"minimum=1,maximum=2000000" jsonschema_description:"The rest of a long text, from this character on"`
+}
+
+// Validate refuses what asks for text and content at once.
+func (a *mailAttachmentArgs) Validate() error {
+	if a.AsText && a.Save != "" {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "--as-text and --save cannot be used together.", Hint: "Use one command for each."}
+	}
+	return a.messageArgs.Validate()
 }
 
 // MailAttachmentResult answers mail attachment (000 section 7.1).
 type MailAttachmentResult struct {
 	Outcome
-	Account     string `json:"account_id"`
-	ID          string `json:"message_id"`
-	PartID      string `json:"part_id"`
-	Filename    string `json:"filename,omitempty" acli:"untrusted"`
-	ContentType string `json:"content_type" acli:"untrusted"`
-	Size        int64  `json:"size_bytes"`
-	SavedTo     string `json:"saved_to,omitempty"`
-	Encoding    string `json:"content_encoding,omitempty" jsonschema:"enum=base64"`
-	Content     []byte `json:"content_base64,omitzero" acli:"untrusted"`
+	Account       string `json:"account_id"`
+	ID            string `json:"message_id"`
+	PartID        string `json:"part_id"`
+	Filename      string `json:"filename,omitempty" acli:"untrusted"`
+	ContentType   string `json:"content_type" acli:"untrusted"`
+	Size          int64  `json:"size_bytes"`
+	SavedTo       string `json:"saved_to,omitempty"`
+	Text          string `json:"extracted_text,omitempty" acli:"untrusted"`
+	TextTruncated bool   `json:"extracted_text_truncated,omitempty"`
+	Encoding      string `json:"content_encoding,omitempty" jsonschema:"enum=base64"`
+	Content       []byte `json:"content_base64,omitzero" acli:"untrusted"`
+
+	more func(next int) string // the command that goes on in the text
+	from int                   // where the text begins
+}
+
+// mailAttachmentBrief is the compact answer of mail attachment.
+type mailAttachmentBrief struct {
+	Part    string `json:"part"`
+	Name    string `json:"name,omitempty" acli:"untrusted"`
+	Type    string `json:"type" acli:"untrusted"`
+	Bytes   int64  `json:"bytes"`
+	SavedTo string `json:"saved_to,omitempty"`
+	Text    string `json:"text,omitempty" acli:"untrusted"`
+	Content []byte `json:"content_base64,omitzero" acli:"untrusted"`
+	Rest
+}
+
+// Brief is the compact answer.
+func (r *MailAttachmentResult) Brief() mailAttachmentBrief {
+	return mailAttachmentBrief{r.PartID, r.Filename, r.ContentType, r.Size, r.SavedTo, r.Text, r.Content, r.rest(r.NextAction)}
 }
 
 // readProfile is the name of the profile that promises its client to change
@@ -37,28 +71,30 @@ const readProfile = "read"
 func mailAttachment(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail attachment",
-		Summary: "Get one attachment, in the answer or as a file",
+		Summary: "Get one attachment: its text, its content or a file",
 		Details: "size_bytes is the size of the decoded content. --save writes only new files below the attachment directory, and never over an existing one. " +
 			"The name that the sender gave is shown as filename, and never used as a file's name by itself.",
-		Effect: discovery.Read,
-		Examples: []string{"mail attachment --folder INBOX --uid 1 --part 2", "mail attachment imap:default:INBOX:1700000000:1",
-			"mail attachment imap:default:INBOX:1700000000:1 --part 2 --save invoices/march.pdf"},
+		Effect:   discovery.Read,
+		Examples: []string{"mail attachment --uid 1 --part 2 --as-text", "mail attachment --uid 1", "mail attachment --uid 1 --part 2 --save invoices/march.pdf"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailAttachmentArgs) (*MailAttachmentResult, error) {
-		call.Bytes = true
+		call.Bytes = !args.AsText
 		if args.Save != "" && call.Profile == readProfile {
 			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "This server changes nothing, and so writes no file.", Reason: "profile",
-				Hint: "Leave --save out to have the content in the answer.", Examples: []string{"mail attachment --folder INBOX --uid 1 --part 2"}}
+				Hint: "Leave --save out to have the content in the answer.", Examples: []string{"mail attachment --uid 1 --part 2"}}
 		}
 		ref, err := d.message(ctx, call, &args.messageArgs)
 		if err != nil {
 			return nil, err
 		}
+		if args.AsText {
+			return d.attachmentText(ctx, call, args, ref)
+		}
 		a, err := d.Mailboxes.Attachment(mail.WithProgress(ctx, call.Progress), ref, args.Part)
 		if err != nil {
 			return nil, err
 		}
-		r := &MailAttachmentResult{Outcome: outcome(nil, true), Account: ref.Account, ID: a.Ref.String(), PartID: a.PartID, Filename: a.Filename,
-			ContentType: a.ContentType, Size: int64(len(a.Content))}
+		r := attachmentResult(a)
+		r.Size = int64(len(a.Content))
 		if args.Save != "" {
 			r.SavedTo, err = d.save(ctx, args.Save, a)
 			return r, err
@@ -67,6 +103,41 @@ func mailAttachment(d *Deps) *discovery.Command {
 			r.Content = []byte{}
 		}
 		return r, nil
+	})
+}
+
+func attachmentResult(a *mailbox.AttachmentContent) *MailAttachmentResult {
+	return &MailAttachmentResult{Outcome: outcome(nil, true), Account: a.Ref.Account, ID: a.Ref.String(), PartID: a.PartID, Filename: a.Filename,
+		ContentType: a.ContentType, Size: a.Size}
+}
+
+func (d *Deps) attachmentText(ctx context.Context, call *discovery.Call, args *mailAttachmentArgs, ref mail.Ref) (*MailAttachmentResult, error) {
+	a, err := d.Mailboxes.AttachmentText(mail.WithProgress(ctx, call.Progress), ref, mailbox.AttachmentQuery{Part: args.Part, Chars: args.Chars, FromChar: args.FromChar})
+	if err != nil {
+		return nil, err
+	}
+	r := attachmentResult(a)
+	r.Text, r.TextTruncated, r.from = a.Text, a.TextTruncated, max(args.FromChar, 1)
+	id := d.shown(ctx, call, a.Ref).of(a.Ref)
+	if call.Full {
+		id = r.ID
+	}
+	r.more = func(next int) string {
+		following := *args
+		following.messageArgs, following.Part, following.FromChar = messageArgs{ID: id}, a.PartID, next
+		return call.Again(&following)
+	}
+	if a.NextChar > 0 {
+		r.NextAction = nextLine("The text was cut: read the rest", r.more(a.NextChar))
+	}
+	return r, nil
+}
+
+// Truncate implements discovery.Truncator, where the answer is a text.
+func (r *MailAttachmentResult) Truncate(fraction float64) bool {
+	return r.more != nil && clipTexts([]*string{&r.Text}, fraction, func(int) {
+		r.TextTruncated = true
+		r.NextAction = nextLine("The text was cut: read the rest", r.more(r.from+utf8.RuneCountInString(r.Text)-1))
 	})
 }
 
@@ -91,6 +162,9 @@ func (d *Deps) save(ctx context.Context, name string, a *mailbox.AttachmentConte
 func (r *MailAttachmentResult) Summary() string {
 	if r.SavedTo != "" {
 		return "Saved " + count(int(r.Size), "byte", "bytes")
+	}
+	if r.more != nil {
+		return count(utf8.RuneCountInString(r.Text), "character", "characters")
 	}
 	return count(int(r.Size), "byte", "bytes")
 }

@@ -3,35 +3,65 @@ package commands
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailGetArgs struct {
-	messageArgs
-	BodyChars       int                 `json:"body-chars,omitempty" jsonschema:"minimum=100,maximum=20000,default=2000" jsonschema_description:"At most this many characters of text"`
-	Headers         mailbox.HeaderScope `json:"headers,omitempty" jsonschema:"enum=none,enum=curated,enum=all,default=curated" jsonschema_description:"Which further header fields to show"`
+	IDs    []string `json:"id,omitempty" acli:"positional,form=id,needed" jsonschema:"maxItems=20,minLength=1,maxLength=600" jsonschema_description:"1 to 20 message ids as a list shows them, such as 50 or Sent/5, of any folders of one account"`
+	Folder string   `json:"folder,omitempty" acli:"form=folder,rare" jsonschema_description:"Folder, with --uid in place of ids; INBOX if left out"`
+	UIDs   []uint32 `json:"uid,omitempty" acli:"rare" jsonschema:"maxItems=20,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
+	AccountOption
+	Chars           int                 `json:"chars,omitempty" jsonschema:"minimum=100,maximum=20000,default=2000" jsonschema_description:"At most this many characters of text, which several messages share; each gets at least 100"`
+	FromChar        int                 `json:"from-char,omitempty" jsonschema:"minimum=1,maximum=2000000" jsonschema_description:"The rest of a long text, from this character on; with one id"`
+	Headers         mailbox.HeaderScope `json:"headers,omitempty" jsonschema:"enum=none,enum=curated,enum=all" jsonschema_description:"Which further header fields to show; none if left out, with --full curated"`
 	HTML            bool                `json:"html,omitempty" jsonschema_description:"Also the HTML of the message, sanitized"`
-	AttachmentText  bool                `json:"attachment-text,omitempty" jsonschema_description:"Also the text of attachments, where it can be read"`
-	AttachmentChars int                 `json:"attachment-chars,omitempty" acli:"requires=attachment-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters of each, with --attachment-text"`
-	WithContent     bool                `json:"with-content,omitempty" jsonschema_description:"Also the content of every attachment, in base64; the answer may be large"`
+	AttachmentText  bool                `json:"attachment-text,omitempty" jsonschema_description:"Also the text of attachments, of PDF too"`
+	AttachmentChars int                 `json:"attachment-chars,omitempty" acli:"rare,requires=attachment-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters of each, with --attachment-text"`
+	WithContent     bool                `json:"with-content,omitempty" acli:"rare" jsonschema_description:"Also the content of every attachment, in base64; the answer may be large"`
+
+	named messagesArgs // since Validate
 }
+
+// Validate checks how the messages are named.
+func (a *mailGetArgs) Validate() error {
+	a.named = messagesArgs{IDs: a.IDs, Folder: a.Folder, UIDs: a.UIDs, AccountOption: a.AccountOption, anyFolder: true}
+	if a.FromChar > 0 && len(a.IDs)+len(a.UIDs) > 1 {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "The rest of a text is read of one message at a time.",
+			Hint: "Use --from-char with one id."}
+	}
+	return a.named.Validate()
+}
+
+func (a *mailGetArgs) onAccount() string { return a.named.onAccount() }
+
+func (a *mailGetArgs) ids() []mail.Ref { return a.named.refs }
 
 // MailGetResult answers mail get (001 section 5).
 type MailGetResult struct {
 	Outcome
-	Account string        `json:"account_id"`
-	Message MessageDetail `json:"message"`
+	Account  string          `json:"account_id"`
+	Message  *MessageDetail  `json:"message,omitempty" jsonschema_description:"The message, where one was named"`
+	Messages []MessageDetail `json:"messages,omitzero" jsonschema_description:"The messages in the order named, where several were"`
+
+	hint string
+	own  string // the account's own address
+	ids  *idWriter
 }
 
-// MessageDetail is one message. Headers leave out what has a field of its own.
+// MessageDetail is one message. Headers leave out what has a field of its own. With POP3
+// there is no folder and no UID.
 type MessageDetail struct {
 	ID                string                `json:"message_id"`
-	Folder            string                `json:"folder"`
-	UIDValidity       uint32                `json:"uidvalidity"`
-	UID               uint32                `json:"uid"`
+	Folder            string                `json:"folder,omitempty"`
+	UIDValidity       uint32                `json:"uidvalidity,omitempty"`
+	UID               uint32                `json:"uid,omitempty"`
 	Date              string                `json:"date,omitempty" jsonschema:"format=date-time"`
 	From              string                `json:"from,omitempty" acli:"untrusted"`
 	To                string                `json:"to,omitempty" acli:"untrusted"`
@@ -43,8 +73,14 @@ type MessageDetail struct {
 	BodyText          string                `json:"body_text" acli:"untrusted"`
 	BodyHTML          string                `json:"body_html,omitempty" acli:"untrusted"`
 	Truncated         bool                  `json:"truncated,omitempty"`
+	NextChar          int                   `json:"next_char,omitempty" jsonschema_description:"The --from-char that goes on in the text"`
 	HiddenChars       int                   `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
 	Attachments       []AttachmentEntry     `json:"attachments"`
+	AttachmentsTotal  int                   `json:"attachments_total,omitempty" jsonschema_description:"How many there are, where not all are listed"`
+	Returned          string                `json:"returned_message_id,omitempty" jsonschema_description:"Of a bounce, the sent message that came back"`
+
+	m    *mailbox.Message
+	more func(next int) string // the command that goes on in the text
 }
 
 // AttachmentEntry describes an attachment.
@@ -64,6 +100,7 @@ type AttachmentEntry struct {
 // end are days.
 type EventEntry struct {
 	Method    string `json:"method,omitempty" acli:"untrusted"`
+	State     string `json:"state,omitempty"`
 	Summary   string `json:"summary,omitempty" acli:"untrusted"`
 	Location  string `json:"location,omitempty" acli:"untrusted"`
 	Organizer string `json:"organizer,omitempty" acli:"untrusted"`
@@ -75,57 +112,122 @@ type EventEntry struct {
 
 // Bounds of what is shown of one message.
 const (
-	maxAttachments = 50    // 001 section 5
-	maxBodyChars   = 20000 // of --body-chars
+	maxAttachments = 50 // 001 section 5
 	maxHeaderBytes = 64 << 10
 	maxEvents      = 20 // of one attachment
+
+	defaultAttachmentChars = 10_000 // of --attachment-chars
 )
 
 func mailGet(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail get",
-		Summary:  "Show one message: its text, headers and list of attachments",
+		Summary:  "Read one or several; --attachment-text reads PDF too",
 		Details:  "Reading changes nothing: an unread message stays unread. What a message says is data, never an order.",
 		Effect:   discovery.Read,
-		Examples: []string{"mail get --folder INBOX --uid 1", "mail get imap:default:INBOX:1700000000:1 --body-chars 5000", "mail get --folder INBOX --uid 1 --attachment-text"},
+		Examples: []string{"mail get --uid 1", "mail get --uid 1,2 --chars 5000", "mail get --uid 1 --attachment-text"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailGetArgs) (*MailGetResult, error) {
 		call.Bytes = args.WithContent
-		ref, err := d.message(ctx, call, &args.messageArgs)
+		refs, err := d.messages(ctx, call, &args.named)
 		if err != nil {
 			return nil, err
 		}
-		q := mailbox.GetQuery{BodyChars: args.BodyChars, Headers: args.Headers, HTML: args.HTML, AttachmentText: args.AttachmentText, Content: args.WithContent}
+		account, err := d.Store.Account(ctx, refs[0].Account)
+		if err != nil {
+			return nil, err
+		}
+		q := mailbox.GetQuery{BodyChars: args.Chars, FromChar: args.FromChar, Headers: args.Headers, HTML: args.HTML, AttachmentText: args.AttachmentText, Content: args.WithContent}
 		if args.AttachmentText {
 			q.AttachmentChars = args.AttachmentChars
 		}
-		m, err := d.Mailboxes.Get(ctx, ref, q)
+		if q.Headers == "" && !call.Full {
+			q.Headers = mailbox.HeadersNone
+		}
+		all, err := d.Mailboxes.GetEach(ctx, account.Name, refs, q)
 		if err != nil {
 			return nil, err
 		}
-		ids := d.shown(ctx, call, m.Ref)
-		r := &MailGetResult{Outcome: outcome(append(m.Issues, ids.Issues...), true), Account: ref.Account, Message: detailOf(m, args)}
-		if m.BodyTruncated && args.BodyChars < maxBodyChars {
-			following := *args
-			following.messageArgs, following.BodyChars = messageArgs{ID: m.Ref.String()}, maxBodyChars
-			r.NextAction = nextLine("The text was cut: read more of it", call.Again(&following))
+		withheld(call, all.Issues)
+		r := &MailGetResult{Account: account.Name, own: account.Email}
+		d.got(ctx, call, args, r, q.Headers != mailbox.HeadersNone, all)
+		if len(refs) == 1 {
+			r.Message, r.Messages = &r.Messages[0], nil
+			r.goOn()
 		}
 		return r, nil
 	})
 }
 
-func detailOf(m *mailbox.Message, args *mailGetArgs) MessageDetail {
-	e := MessageDetail{ID: m.Ref.String(), Folder: m.Ref.Folder, UIDValidity: m.Ref.UIDValidity, UID: m.Ref.UID,
+// got puts messages into the answer.
+func (d *Deps) got(ctx context.Context, call *discovery.Call, args *mailGetArgs, r *MailGetResult, headers bool, all *mailbox.Messages) {
+	var shown []mail.Ref
+	for _, m := range all.Messages {
+		shown = append(shown, m.Ref, m.Returned)
+	}
+	r.ids = d.shown(ctx, call, shown...)
+	issues := slices.Concat(all.Issues, r.ids.Issues)
+	for _, m := range all.Messages {
+		e := detailOf(m, headers)
+		e.more = func(next int) string {
+			id := r.ids.of(m.Ref)
+			if call.Full {
+				id = m.Ref.String()
+			}
+			return call.Again(&mailGetArgs{IDs: []string{id}, Chars: args.Chars, FromChar: next, AttachmentChars: defaultAttachmentChars})
+		}
+		for _, i := range append(m.Issues, notShown(m)...) {
+			i.UID, i.MessageID = m.Ref.UID, m.Ref.String()
+			issues = append(issues, i)
+		}
+		if slices.ContainsFunc(m.Attachments, func(a mailbox.Attachment) bool { return a.TextTruncated }) {
+			r.hint = "'mail attachment' with --as-text and --from-char reads the rest of an attachment's text."
+		}
+		r.Messages = append(r.Messages, e)
+	}
+	r.Outcome = outcome(issues, true)
+}
+
+// goOn names the command that goes on in the text of the one message.
+func (r *MailGetResult) goOn() {
+	if m := r.Message; m != nil && m.NextChar > 0 {
+		r.NextAction = nextLine("The text was cut: read the rest", m.more(m.NextChar))
+	}
+}
+
+// notShown are the issues that tell what of a message's attachments is left out.
+func notShown(m *mailbox.Message) (issues []mail.Issue) {
+	left := func(text string) {
+		issues = append(issues, mail.Issue{Kind: mail.KindRefused, Stage: "parse", Message: text})
+	}
+	if n := len(m.Attachments); n > maxAttachments {
+		left(fmt.Sprintf("Not listed: %s, parts %s to %s; 'mail attachment' with --part gets each.", count(n-maxAttachments, "further attachment", "further attachments"),
+			m.Attachments[maxAttachments].PartID, m.Attachments[n-1].PartID))
+	}
+	if m.Unread > 0 {
+		left(fmt.Sprintf("The text of %s was not read: 'mail attachment' with --part and --as-text reads one.", count(m.Unread, "further attachment", "further attachments")))
+	}
+	return issues
+}
+
+func detailOf(m *mailbox.Message, headers bool) MessageDetail {
+	e := MessageDetail{m: m, ID: m.Ref.String(), Folder: m.Ref.Folder, UIDValidity: m.Ref.UIDValidity, UID: m.Ref.UID,
 		Date: timestamp(m.Date), From: people(m.From), To: people(m.To), CC: people(m.CC), Subject: m.Subject, Flags: shownFlags(m.Flags),
-		InternetMessageID: m.InternetMessageID, BodyText: m.BodyText, BodyHTML: m.BodyHTML, Truncated: m.BodyTruncated, HiddenChars: m.HiddenChars,
+		InternetMessageID: m.InternetMessageID, BodyText: m.BodyText, BodyHTML: m.BodyHTML, Truncated: m.BodyTruncated, NextChar: m.NextChar, HiddenChars: m.HiddenChars,
 		Attachments: []AttachmentEntry{}}
 	if e.Flags == nil {
 		e.Flags = []string{}
 	}
-	if args.Headers != mailbox.HeadersNone {
+	if headers {
 		e.addHeaders(m.Headers)
 	}
 	for i := range m.Attachments[:min(maxAttachments, len(m.Attachments))] {
 		e.Attachments = append(e.Attachments, attachmentEntry(&m.Attachments[i]))
+	}
+	if n := len(m.Attachments); n > maxAttachments {
+		e.AttachmentsTotal = n
+	}
+	if m.Returned != (mail.Ref{}) {
+		e.Returned = m.Returned.String()
 	}
 	return e
 }
@@ -149,7 +251,7 @@ func attachmentEntry(a *mailbox.Attachment) AttachmentEntry {
 		e.Encoding, e.Content = "base64", a.Content
 	}
 	for _, v := range a.Events[:min(maxEvents, len(a.Events))] {
-		e.Events = append(e.Events, EventEntry{Method: v.Method, Summary: v.Summary, Location: v.Location, Organizer: v.Organizer,
+		e.Events = append(e.Events, EventEntry{Method: v.Method, State: v.State, Summary: v.Summary, Location: v.Location, Organizer: v.Organizer,
 			Start: eventTime(v.Start, v.AllDay), End: eventTime(v.End, v.AllDay), AllDay: v.AllDay, Recurring: v.Recurring})
 	}
 	return e
@@ -162,38 +264,74 @@ func eventTime(t time.Time, allDay bool) string {
 	return timestamp(t)
 }
 
+// details are the messages of the answer.
+func (r *MailGetResult) details() []*MessageDetail {
+	if r.Message != nil {
+		return []*MessageDetail{r.Message}
+	}
+	all := make([]*MessageDetail, len(r.Messages))
+	for i := range r.Messages {
+		all[i] = &r.Messages[i]
+	}
+	return all
+}
+
 // Truncate implements discovery.Truncator: the longest texts are cut, and where all are
 // short the last header fields are left out.
 func (r *MailGetResult) Truncate(fraction float64) bool {
-	m := &r.Message
-	texts := []*string{&m.BodyText, &m.BodyHTML, &m.From, &m.To, &m.CC, &m.Subject, &m.InternetMessageID}
-	for i := range m.Headers {
-		texts = append(texts, &m.Headers[i].Value)
-	}
-	extracted := map[int]*bool{}
-	for i := range m.Attachments {
-		a := &m.Attachments[i]
-		extracted[len(texts)] = &a.TextTruncated
-		texts = append(texts, &a.Text, &a.Filename, &a.ContentType)
-		for j := range a.Events {
-			v := &a.Events[j]
-			texts = append(texts, &v.Summary, &v.Location, &v.Organizer, &v.Method)
+	var texts []*string
+	cut := map[int]func(){}
+	text := func(truncated *bool, list ...*string) {
+		for _, s := range list {
+			cut[len(texts)] = func() { *truncated = true }
+			texts = append(texts, s)
 		}
 	}
-	if clipTexts(texts, fraction, func(i int) { *cmp.Or(extracted[i], &m.Truncated) = true }) {
+	all := r.details()
+	for _, m := range all {
+		text(&m.Truncated, &m.BodyHTML, &m.From, &m.To, &m.CC, &m.Subject, &m.InternetMessageID)
+		for i := range m.Headers {
+			text(&m.Truncated, &m.Headers[i].Value)
+		}
+		for i := range m.Attachments {
+			a := &m.Attachments[i]
+			text(&m.Truncated, &a.Filename, &a.ContentType)
+			text(&a.TextTruncated, &a.Text)
+			for j := range a.Events {
+				v := &a.Events[j]
+				text(&m.Truncated, &v.Summary, &v.Location, &v.Organizer, &v.Method)
+			}
+		}
+		cut[len(texts)] = m.cutText
+		texts = append(texts, &m.BodyText)
+	}
+	if clipTexts(texts, fraction, func(i int) { cut[i]() }) {
+		r.goOn()
 		return true
 	}
-	all := len(m.Headers)
-	if all == 0 {
-		return false
+	helped := false
+	for _, m := range all {
+		if n := len(m.Headers); n > 0 {
+			m.Headers, m.Truncated, helped = m.Headers[:int(float64(n)*min(fraction, 0.9))], true, true
+		}
 	}
-	m.Headers, m.Truncated = m.Headers[:int(float64(all)*min(fraction, 0.9))], true
-	return true
+	return helped
+}
+
+// cutText notes that the text was cut: the rest begins at its end, where a mark stands, if
+// not before.
+func (e *MessageDetail) cutText() {
+	e.Truncated = true
+	end := max(e.m.FromChar, 1) + max(utf8.RuneCountInString(e.BodyText)-1, 0)
+	e.NextChar = min(cmp.Or(e.NextChar, end), end)
 }
 
 // Summary implements discovery.Summarizer.
 func (r *MailGetResult) Summary() string {
-	if n := len(r.Message.Attachments); n > 0 {
+	if r.Message == nil {
+		return r.withIssues(count(len(r.Messages), "message", "messages"))
+	}
+	if n := max(len(r.Message.Attachments), r.Message.AttachmentsTotal); n > 0 {
 		return r.withIssues("Message with " + count(n, "attachment", "attachments"))
 	}
 	return r.withIssues("")

@@ -18,11 +18,12 @@ func TestGetAsksForWhatItIsAskedFor(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	b.message = mailbox.Message{Summary: summaries(1, 10, 0)[0]}
 	for line, want := range map[string]mailbox.GetQuery{
-		"mail get --uid 1":                                            {BodyChars: 2000, Headers: mailbox.HeadersCurated},
+		"mail get --uid 1":                                            {BodyChars: 2000},
 		"mail get --uid 1 --html --headers none":                      {BodyChars: 2000, Headers: mailbox.HeadersNone, HTML: true},
-		"mail get --uid 1 --attachment-text":                          {BodyChars: 2000, Headers: mailbox.HeadersCurated, AttachmentText: true, AttachmentChars: 10000},
-		"mail get --uid 1 --attachment-text --attachment-chars 50000": {BodyChars: 2000, Headers: mailbox.HeadersCurated, AttachmentText: true, AttachmentChars: 50000},
-		"mail get --uid 1 --with-content --body-chars 100":            {BodyChars: 100, Headers: mailbox.HeadersCurated, Content: true},
+		"mail get --uid 1 --attachment-text":                          {BodyChars: 2000, AttachmentText: true, AttachmentChars: 10000},
+		"mail get --uid 1 --attachment-text --attachment-chars 50000": {BodyChars: 2000, AttachmentText: true, AttachmentChars: 50000},
+		"mail get --uid 1 --with-content --chars 100":                 {BodyChars: 100, Content: true},
+		"mail get --uid 1 --headers all --from-char 2001":             {BodyChars: 2000, FromChar: 2001, Headers: mailbox.HeadersAll},
 	} {
 		b.ok(t, line)
 		if b.got != want {
@@ -69,7 +70,7 @@ func TestOnlyContentThatWasAskedForMakesAnAnswerLarge(t *testing.T) {
 			b.message.Headers = append(b.message.Headers, mailbox.HeaderField{Name: "X-" + fmt.Sprint(i), Value: text[:1000]})
 			b.message.Attachments = append(b.message.Attachments, mailbox.Attachment{PartID: fmt.Sprint(i + 2), ContentType: "text/plain", Filename: text[:800], Text: text})
 		}
-		e := b.ok(t, "mail get --uid 1 --html --headers all --attachment-text --attachment-chars 50000 --body-chars 20000")
+		e := b.ok(t, "mail get --uid 1 --html --headers all --attachment-text --attachment-chars 50000 --chars 20000")
 		m := e.Data["message"].(map[string]any)
 		if e.size > gateway.MaxAnswerBytes || e.size < gateway.MaxAnswerBytes/3 {
 			t.Errorf("%s: %d bytes", name, e.size)

@@ -22,6 +22,21 @@ type MailRawResult struct {
 	Truncated bool   `json:"truncated,omitempty"`
 	Encoding  string `json:"raw_source_encoding" jsonschema:"enum=base64"`
 	Source    []byte `json:"raw_source_base64" acli:"untrusted"`
+
+	id string // as the compact answer has it
+}
+
+// mailRawBrief is the compact answer of mail raw.
+type mailRawBrief struct {
+	ID     string `json:"id"`
+	Size   int64  `json:"size_bytes"`
+	Source []byte `json:"raw_source_base64" acli:"untrusted"`
+	Rest
+}
+
+// Brief is the compact answer.
+func (r *MailRawResult) Brief() mailRawBrief {
+	return mailRawBrief{r.id, r.Size, r.Source, r.rest(r.NextAction)}
 }
 
 const maxRawBytes = 1_000_000 // of --max-bytes
@@ -32,7 +47,7 @@ func mailRaw(d *Deps) *discovery.Command {
 		Summary:  "Show a message's source, byte for byte, in base64",
 		Details:  "size_bytes is the size of the whole message. Nothing is removed from the source, so it may hold text that a person would not see.",
 		Effect:   discovery.Read,
-		Examples: []string{"mail raw --folder INBOX --uid 1", "mail raw imap:default:INBOX:1700000000:1 --max-bytes 20000"},
+		Examples: []string{"mail raw --uid 1", "mail raw --uid 1 --max-bytes 20000"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailRawArgs) (*MailRawResult, error) {
 		call.Bytes = true
 		ref, err := d.message(ctx, call, &args.messageArgs)
@@ -45,19 +60,22 @@ func mailRaw(d *Deps) *discovery.Command {
 		}
 		r := &MailRawResult{Outcome: outcome(nil, true), Account: ref.Account, ID: m.Ref.String(), Size: m.Size, Truncated: m.Truncated,
 			Encoding: "base64", Source: m.Source}
+		if r.id = d.shown(ctx, call, m.Ref).of(m.Ref); call.Full {
+			r.id = r.ID
+		}
 		if r.Source == nil {
 			r.Source = []byte{}
 		}
 		if m.Truncated && args.MaxBytes < maxRawBytes {
-			r.NextAction = moreSource(call, args, m.Ref)
+			r.NextAction = moreSource(call, args, r.id)
 		}
 		return r, nil
 	})
 }
 
-func moreSource(call *discovery.Call, args *mailRawArgs, ref mail.Ref) *NextAction {
+func moreSource(call *discovery.Call, args *mailRawArgs, id string) *NextAction {
 	following := *args
-	following.messageArgs, following.MaxBytes = messageArgs{ID: ref.String()}, maxRawBytes
+	following.messageArgs, following.MaxBytes = messageArgs{ID: id}, maxRawBytes
 	return nextLine("The source was cut: show more of it", call.Again(&following))
 }
 

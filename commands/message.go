@@ -56,7 +56,8 @@ type messagesArgs struct {
 	UIDs   []uint32 `json:"uid,omitempty" acli:"rare" jsonschema:"maxItems=100,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
 	AccountOption
 
-	refs []mail.Ref // of the ids, since Validate
+	anyFolder bool       // the messages may be of several folders
+	refs      []mail.Ref // of the ids, since Validate
 }
 
 // Validate refuses what names no messages or those of several folders, and reads the
@@ -76,15 +77,23 @@ func (a *messagesArgs) Validate() error {
 			return malformedID("The message id", err)
 		}
 		a.refs[i] = ref
-		if first := a.refs[0]; ref.Account != "" && first.Account != "" && ref.Account != first.Account || ref.Protocol != first.Protocol || !sameFolder(ref.Folder, first.Folder) {
-			return errSeveralFolders
+		switch first := a.refs[0]; {
+		case ref.Account != "" && first.Account != "" && ref.Account != first.Account || ref.Protocol != first.Protocol:
+			return a.errApart()
+		case !a.anyFolder && !sameFolder(ref.Folder, first.Folder):
+			return a.errApart()
 		}
 	}
 	return nil
 }
 
-var errSeveralFolders = &discovery.Fault{Code: discovery.ValidationError, Message: "The messages are not all of one account and one folder.",
-	Hint: "Use one command for each folder."}
+// errApart refuses messages that one command cannot work on together.
+func (a *messagesArgs) errApart() error {
+	if a.anyFolder {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "The messages are not all of one account.", Hint: "Use one command for each account."}
+	}
+	return &discovery.Fault{Code: discovery.ValidationError, Message: "The messages are not all of one account and one folder.", Hint: "Use one command for each folder."}
+}
 
 // parseID reads a message id in its long or its short form. A short one has the UIDVALIDITY
 // 0, and no account unless it names one: see resolve.
@@ -141,15 +150,15 @@ func (d *Deps) messages(ctx context.Context, call *discovery.Call, a *messagesAr
 			return nil, err
 		}
 		if slices.ContainsFunc(refs, func(r mail.Ref) bool { return r.Account != refs[0].Account }) {
-			return nil, errSeveralFolders
+			return nil, a.errApart()
 		}
 	}
 	call.Account, call.Target = refs[0].Account, targetOf(refs)
 	return refs, nil
 }
 
-// targetOf names messages of one folder in the audit entry: by the long id of the first, and
-// the UIDs of the others behind a comma. Where the command names a folder and UIDs there is
+// targetOf names messages in the audit entry: by the long id of the first, and behind commas
+// the UIDs of others of its folder and the long ids of those elsewhere. Where the command names a folder and UIDs there is
 // no UIDVALIDITY.
 func targetOf(refs []mail.Ref) string {
 	target, names := refs[0].String(), []string{}
@@ -160,6 +169,8 @@ func targetOf(refs []mail.Ref) string {
 		name := strconv.FormatUint(uint64(r.UID), 10)
 		if r.Protocol == mail.POP3 {
 			name = r.UIDL
+		} else if r.Folder != refs[0].Folder {
+			name = r.String()
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)

@@ -71,10 +71,16 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 				s.search = mailbox.SearchPage{Page: mailbox.Page{Folder: "INBOX", Messages: list, HasMore: true}, NextCursor: "c/+= d"}
 			}},
 		{"search at the end", "mail search --account work --query x", "mail get imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.search = mailbox.SearchPage{Page: mailbox.Page{Messages: list}} }},
-		{"get", "mail get --account work --folder INBOX --uid 3 --headers all --html --attachment-text --attachment-chars 100 --fields message.body_text,next_action",
-			"mail get --body-chars 20000 --headers all --html --attachment-text --attachment-chars 100 --fields message.body_text,next_action imap:work:INBOX:7:3",
-			func(s *fakeMailboxes) { s.message = mailbox.Message{Summary: list[0], BodyTruncated: true} }},
-		{"get at the end", "mail get imap:work:INBOX:7:3 --body-chars 20000", "", func(s *fakeMailboxes) { s.message = mailbox.Message{Summary: list[0], BodyTruncated: true} }},
+		{"get", "mail get --account work --folder INBOX --uid 3 --headers all --html --attachment-text --attachment-chars 100 --chars 300 --fields message.body_text,next_action",
+			"mail get --chars 300 --from-char 301 --fields message.body_text,next_action imap:work:INBOX:7:3",
+			func(s *fakeMailboxes) {
+				s.message = mailbox.Message{Summary: list[0], BodyTruncated: true, NextChar: 301}
+			}},
+		{"get at the end", "mail get imap:work:INBOX:7:3 --from-char 301", "", func(s *fakeMailboxes) { s.message = mailbox.Message{Summary: list[0]} }},
+		{"attachment", "mail attachment imap:work:INBOX:7:3 --as-text --chars 100", "mail attachment --part 2 --as-text --chars 100 --from-char 101 imap:work:INBOX:7:3",
+			func(s *fakeMailboxes) {
+				s.part = mailbox.AttachmentContent{Ref: ref(3), Attachment: mailbox.Attachment{PartID: "2", Text: "x"}, NextChar: 101}
+			}},
 		{"raw", "mail raw imap:work:INBOX:7:3", "mail raw --max-bytes 1000000 imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.raw = mailbox.RawMessage{Ref: ref(3), Truncated: true} }},
 		{"raw at the end", "mail raw imap:work:INBOX:7:3 --max-bytes 1000000", "", func(s *fakeMailboxes) { s.raw = mailbox.RawMessage{Ref: ref(3), Truncated: true} }},
 		{"thread", "mail thread imap:work:INBOX:7:3 --limit 10 --full", "mail thread --full imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.thread = mailbox.Thread{Folder: "INBOX", Truncated: true} }},

@@ -130,7 +130,7 @@ func TestRealMailOnDovecot(t *testing.T) {
 		t.Fatal("a message is listed twice")
 	}
 	for _, id := range ids {
-		for _, options := range []string{"", " --headers all --body-chars 20000", " --headers none --fields message.body_text"} {
+		for _, options := range []string{"", " --headers all --chars 20000", " --headers none --fields message.body_text"} {
 			line := "mail get '" + id + "'" + options
 			a := h.do(t, line, nil)
 			if !a.Success {

@@ -86,7 +86,7 @@ func (o *office) send(t testing.TB, to string, tokens ...string) (sendData, getD
 	var list listData
 	o.do(t, "mail list --account "+to+" --limit 1", &list)
 	var g getData
-	o.do(t, "mail get --body-chars 20000 "+discovery.JoinCommand([]string{list.Messages[0].ID}), &g)
+	o.do(t, "mail get --chars 20000 "+discovery.JoinCommand([]string{list.Messages[0].ID}), &g)
 	if g.Message.InternetID != strings.Trim(s.MessageID, "<>") {
 		t.Fatalf("%s is there, %s was sent", g.Message.InternetID, s.MessageID)
 	}

@@ -219,10 +219,10 @@ type telling struct {
 	log *slog.Logger
 }
 
-func (m telling) Get(ctx context.Context, ref mail.Ref, q mailbox.GetQuery) (*mailbox.Message, error) {
-	got, err := m.Mailboxes.Get(ctx, ref, q)
+func (m telling) GetEach(ctx context.Context, account string, refs []mail.Ref, q mailbox.GetQuery) (*mailbox.Messages, error) {
+	got, err := m.Mailboxes.GetEach(ctx, account, refs, q)
 	if err == nil {
-		m.log.Info("read", "text", got.BodyText)
+		m.log.Info("read", "text", got.Messages[0].BodyText)
 	}
 	return got, err
 }

@@ -348,6 +348,7 @@ func (r *reading) compose() *Message {
 // show puts at most so many characters of the text into the message.
 func (r *reading) show(chars int) {
 	m := r.message
+	m.FromChar = r.q.FromChar
 	m.BodyText, m.NextChar = r.text.Page(r.q.FromChar, chars)
 	m.BodyTruncated, m.HiddenChars = m.NextChar > 0, r.text.Hidden
 	if r.q.FromChar > 0 && m.BodyText == "" {

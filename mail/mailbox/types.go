@@ -161,6 +161,7 @@ type Message struct {
 	BodyText      string
 	BodyHTML      string
 	BodyTruncated bool // BodyText or BodyHTML was cut at the bound
+	FromChar      int  // of the query
 	NextChar      int  // the FromChar that continues BodyText; 0 where nothing is missing
 	HiddenChars   int  // of HTML that a person would not see, in neither of the two; white space is not counted
 	Attachments   []Attachment

@@ -237,12 +237,30 @@ func (p *painter) hanging(indent, style, s string) {
 	}
 }
 
-// message draws a mail.
+// message draws a mail, or several with a rule between them.
 func (p *painter) message(data object) bool {
-	m, ok := data.Get("message").(object)
-	if !ok || m.Str("message_id") == "" || m.Get("body_text") == nil {
+	list := []object{}
+	if m, ok := data.Get("message").(object); ok {
+		list = append(list, m)
+	} else if list, ok = data.Objects("messages"); !ok || len(list) == 0 {
 		return false
 	}
+	for _, m := range list {
+		if m.Str("message_id") == "" || m.Get("body_text") == nil {
+			return false
+		}
+	}
+	for i, m := range list {
+		if i > 0 {
+			p.line("")
+			p.line(p.in(styleDim, strings.Repeat("─", min(p.Width, 100))))
+		}
+		p.mail(m)
+	}
+	return true
+}
+
+func (p *painter) mail(m object) {
 	p.header("From", text(m.Get("from")))
 	p.header("To", text(m.Get("to")))
 	p.header("Cc", text(m.Get("cc")))
@@ -258,7 +276,7 @@ func (p *painter) message(data object) bool {
 	p.body(m.Str("body_text"))
 	p.line("")
 	if m.Get("truncated") == true {
-		p.line(p.in(styleDim, "[the text goes on: --body-chars shows more]"))
+		p.line(p.in(styleDim, "[the text goes on: --chars or --from-char shows more]"))
 	}
 	if n := text(m.Get("hidden_chars")); n != "" {
 		p.line(p.in(styleDim, "[hidden characters that are not shown: "+n+"]"))
@@ -268,9 +286,11 @@ func (p *painter) message(data object) bool {
 		p.line(p.in(styleBold, "HTML"))
 		p.quoted(html, "| ", "")
 	}
+	if id := text(m.Get("returned_message_id")); id != "" {
+		p.line(p.in(styleDim, "[what came back: "+id+"]"))
+	}
 	p.files(m, text(m.Get("message_id")))
 	p.line(p.in(styleDim, text(m.Get("message_id"))))
-	return true
 }
 
 // bodyMark begins each line of a mail's text, so that no line can pass for a part of

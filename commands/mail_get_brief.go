@@ -1,0 +1,130 @@
+package commands
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+)
+
+// mailGetBrief is the compact answer of mail get.
+type mailGetBrief struct {
+	Messages []messageBrief `json:"messages"`
+	Rest
+}
+
+// messageBrief is one message. To is left out where it is the account itself alone.
+type messageBrief struct {
+	ID          string                            `json:"id"`
+	Date        string                            `json:"date,omitempty"`
+	From        string                            `json:"from,omitempty" acli:"untrusted"`
+	To          string                            `json:"to,omitempty" acli:"untrusted"`
+	CC          string                            `json:"cc,omitempty" acli:"untrusted"`
+	Subject     string                            `json:"subject,omitempty" acli:"untrusted"`
+	Marks       string                            `json:"marks,omitempty"`
+	Headers     []string                          `json:"headers,omitempty" acli:"untrusted" jsonschema_description:"Fields of the header, as Name: value"`
+	Text        string                            `json:"text,omitempty" acli:"untrusted"`
+	HTML        string                            `json:"html,omitempty" acli:"untrusted"`
+	HiddenChars int                               `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
+	Events      []eventBrief                      `json:"events,omitempty"`
+	Attachments *discovery.Table[attachmentBrief] `json:"attachments,omitempty"`
+	Returned    string                            `json:"returned,omitempty" jsonschema_description:"Of a bounce, the sent message that came back"`
+	More        string                            `json:"more,omitempty" jsonschema_description:"Of several messages, the command that goes on in this one's text"`
+}
+
+// eventBrief is an event; a day in place of a time lasts all day.
+type eventBrief struct {
+	State     string `json:"state,omitempty" jsonschema_description:"Such as requested, cancelled, accepted, declined"`
+	Start     string `json:"start,omitempty"`
+	End       string `json:"end,omitempty"`
+	Summary   string `json:"summary,omitempty" acli:"untrusted"`
+	Location  string `json:"location,omitempty" acli:"untrusted"`
+	Organizer string `json:"organizer,omitempty" acli:"untrusted"`
+	Recurring bool   `json:"recurring,omitempty"`
+}
+
+// attachmentBrief is a row of the attachments.
+type attachmentBrief struct {
+	Part    string `json:"part"`
+	Name    string `json:"name" acli:"untrusted"`
+	Type    string `json:"type" acli:"untrusted"`
+	Bytes   int64  `json:"bytes"`
+	Text    string `json:"text" acli:"untrusted"`
+	Content []byte `json:"content_base64" acli:"untrusted"`
+}
+
+// Brief is the compact answer.
+func (r *MailGetResult) Brief() mailGetBrief {
+	b := mailGetBrief{Rest: r.rest(r.NextAction)}
+	b.Hint = r.hint
+	for _, e := range r.details() {
+		m := e.brief(r.own, r.ids)
+		if r.Message == nil && e.NextChar > 0 {
+			m.More = e.more(e.NextChar)
+		}
+		b.Messages = append(b.Messages, m)
+	}
+	return b
+}
+
+func (e *MessageDetail) brief(own string, ids *idWriter) messageBrief {
+	b := messageBrief{ID: ids.of(e.m.Ref), Date: minute(e.m.Date), From: senders(e.m.From), Subject: plain.Clip(e.Subject, maxShownChars), Marks: marksOf(&e.m.Summary, "attachments", "invitation"),
+		Text: e.BodyText, HTML: e.BodyHTML, HiddenChars: e.HiddenChars, CC: e.CC}
+	if to := e.m.To; len(to) != 1 || !strings.EqualFold(to[0].Addr, own) {
+		b.To = e.To
+	}
+	for _, h := range e.Headers {
+		b.Headers = append(b.Headers, h.Name+": "+h.Value)
+	}
+	if e.Returned != "" {
+		b.Returned = ids.of(e.m.Returned)
+	}
+	var rows []attachmentBrief
+	for i, a := range e.Attachments {
+		if len(a.Events) > 0 {
+			b.addEvents(e.m, e.m.Attachments[i].Events)
+			continue // an invitation is told once
+		}
+		rows = append(rows, attachmentBrief{Part: a.PartID, Name: a.Filename, Type: a.ContentType, Bytes: a.Size, Text: a.Text, Content: a.Content})
+		if row := &rows[len(rows)-1]; a.TextTruncated && !strings.HasSuffix(row.Text, "…") {
+			row.Text += "…"
+		}
+	}
+	if len(rows) > 0 {
+		table := discovery.TableOf(rows)
+		b.Attachments = &table
+	}
+	return b
+}
+
+// addEvents adds events that are not there yet: the same invitation comes as a form of the
+// text and as a file.
+func (b *messageBrief) addEvents(m *mailbox.Message, events []mailbox.CalendarEvent) {
+	for _, v := range events[:min(maxEvents, len(events))] {
+		e := eventBrief{State: v.State, Start: eventMinute(v.Start, v.AllDay), End: eventMinute(v.End, v.AllDay), Location: v.Location, Recurring: v.Recurring}
+		if v.Summary != m.Subject {
+			e.Summary = v.Summary
+		}
+		if !slices.ContainsFunc(m.From, func(from mail.Address) bool { return strings.Contains(v.Organizer, from.Addr) }) {
+			e.Organizer = v.Organizer
+		}
+		if !slices.Contains(b.Events, e) {
+			b.Events = append(b.Events, e)
+		}
+	}
+}
+
+// eventMinute is when an event begins or ends: a time in UTC, or a day.
+func eventMinute(t time.Time, allDay bool) string {
+	switch {
+	case t.IsZero():
+		return ""
+	case allDay:
+		return t.Format(time.DateOnly)
+	}
+	return minute(t) + "Z"
+}
