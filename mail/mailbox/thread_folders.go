@@ -66,23 +66,24 @@ type conversing struct {
 	structure bool
 
 	folders []string                   // to look in; the last stays open, for what comes after
-	all     bool                       // one of them has all messages
 	opened  map[string]uint32          // UIDVALIDITY of the folders that were opened
 	looked  map[string]map[uint32]bool // the messages of each folder that were looked at
 	whole   map[mail.Ref]bool          // the messages that were fetched with their texts
 }
 
-// rank prefers the account's own copy of what it sent, which no other could have written,
-// then what is in INBOX.
+// rank prefers what is in the folder of all messages; else the account's own copy of what it
+// sent, which no other could have written, then what is in INBOX.
 func (c *conversing) rank(folder string) int {
-	switch i := slices.Index(c.folders, folder); {
-	case !c.all && c.box.pool.own.holds(folder):
-		return -2
-	case !c.all && folder == inbox:
-		return -1
-	default:
-		return i
+	talking, all := c.box.pool.own.talking()
+	switch {
+	case all && slices.Contains(talking, folder), !all && c.box.pool.own.holds(folder):
+		return 0
+	case !all && folder == inbox:
+		return 1
+	case slices.Contains(talking, folder):
+		return 2
 	}
+	return 3
 }
 
 // run finds the messages in rounds: it searches every folder for what the messages found
@@ -172,10 +173,10 @@ func (c *conversing) begin(ref mail.Ref) error {
 	c.opened[box.Name] = box.UIDValidity
 	c.first, c.known = &got[i], []*fetched{&got[i]}
 	c.look(ref.Folder)[ref.UID], c.whole[got[i].ref] = true, w.structure || w.text
-	c.folders, c.all = own.talking()
-	c.folders = slices.Clone(c.folders)
+	talking, all := own.talking()
+	c.folders = slices.Clone(talking)
 	for _, folder := range []string{ref.Folder, inbox} {
-		if !(c.all && folder == inbox) && !slices.Contains(c.folders, folder) {
+		if !(all && folder == inbox) && !slices.Contains(c.folders, folder) {
 			c.folders = append(c.folders, folder)
 		}
 	}
