@@ -34,7 +34,7 @@ func FuzzBind(f *testing.F) {
 			if fault == nil || fault.Message == "" || fault.Hint == "" || len(fault.Examples) == 0 || !fault.Usage() {
 				t.Fatalf("%q: incomplete fault %+v", tokens, err)
 			}
-			redacted += fault.Message + fault.Hint
+			redacted += fault.Message + fault.Hint + strings.Join(fault.Examples, " ")
 		} else if !b.Help && b.Args == nil {
 			t.Fatalf("%q: bound to nothing", tokens)
 		}

@@ -80,7 +80,7 @@ func writeManual(w io.Writer, r *discovery.Registry) error {
 		b.WriteString(".fi\n")
 	}
 	b.WriteString(".SH EXIT STATUS\n" +
-		"0 success, 2 usage, 3 configuration, 4 login, 5 not found, 6 permission or approval, 7 rate limit, 8 connection or time\\-out, 9 conflict, 1 the rest.\n" +
+		"0 success, 2 usage, 3 configuration, 4 login, 5 not found, 6 permission or approval, 7 rate limit, 8 connection or time\\-out (also where a check of doctor or mail verify failed; 4 where only logins did), 9 conflict, 1 the rest.\n" +
 		".SH ENVIRONMENT\n")
 	for _, v := range variables {
 		fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", manual(v.name), manual(v.meaning))
