@@ -37,6 +37,9 @@ type ownFolders struct {
 	asked time.Time // when the server listed the folders
 }
 
+// maxTalking bounds the folders that conversations are looked for in.
+const maxTalking = 8
+
 // ownFresh is how long a list of the folders counts.
 const ownFresh = 10 * time.Minute
 
@@ -57,6 +60,7 @@ func (o *ownFolders) note(folders []Folder, now time.Time) {
 	if o.talk = slices.Concat(sent, withRole(folders, "archive")); o.all {
 		o.talk = all
 	}
+	o.talk = o.talk[:min(len(o.talk), maxTalking)]
 	if o.sent = ""; len(sent) > 0 {
 		o.sent = sent[0]
 	}

@@ -18,7 +18,7 @@ const (
 	maxThreadChars = 20_000
 
 	maxCandidates   = 1000 // messages read for one conversation
-	maxThreadIDs    = 40   // message ids searched for at once
+	maxThreadLine   = 7000 // bytes of the ids searched for at once: servers bound a line
 	maxThreadRounds = 40   // searches, each for ids that those before found
 )
 
@@ -143,12 +143,17 @@ func (t *threading) unasked() (ids, subjects []string) {
 			done[messageID(g.header)] = true
 		}
 	}
+	room := maxThreadLine
 	ask := func(list ...string) {
 		for _, id := range list {
-			if !done[id] && !t.asked[id] && len(ids) < maxThreadIDs {
-				t.asked[id] = true
-				ids = append(ids, id)
+			need := 3 * (len(id) + len("HEADER In-Reply-To") + len(` OR "" `))
+			if done[id] || t.asked[id] || need > min(room, maxThreadLine/4) {
+				t.cut = t.cut || need > maxThreadLine/4
+				continue
 			}
+			t.asked[id] = true
+			ids = append(ids, id)
+			room -= need
 		}
 	}
 	base := t.subject()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapclient"
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
@@ -198,18 +197,4 @@ func (s *Session) Append(folder string, flags []goimap.Flag, date time.Time, raw
 		return 0, 0, s.fail(StageAppend, err)
 	}
 	return data.UIDValidity, uint32(data.UID), nil
-}
-
-// Threading is a UID THREAD that was started.
-// Wait returns the conversations.
-type Threading = Pending[[]imapclient.ThreadData]
-
-// Thread starts a UID THREAD with the algorithm REFERENCES (RFC 5256), which the
-// server has to offer. Only one may be in progress.
-func (s *Session) Thread(criteria *goimap.SearchCriteria) *Threading {
-	cmd := s.client.UIDThread(&imapclient.ThreadOptions{Algorithm: goimap.ThreadReferences, SearchCriteria: criteria})
-	return &Threading{func() ([]imapclient.ThreadData, error) {
-		data, err := cmd.Wait()
-		return data, s.whole(StageThread, err)
-	}}
 }

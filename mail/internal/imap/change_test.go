@@ -384,7 +384,6 @@ func TestHostileServerDuringChanges(t *testing.T) {
 		StageCopy:    func(s *Session) error { _, err := s.Copy(set, "x").Wait(); return err },
 		StageMove:    func(s *Session) error { _, err := s.Move(set, "x").Wait(); return err },
 		StageExpunge: func(s *Session) error { _, err := s.Expunge(set).Wait(); return err },
-		StageThread:  func(s *Session) error { _, err := s.Thread(&goimap.SearchCriteria{}).Wait(); return err },
 		StageAppend:  func(s *Session) error { _, _, err := s.Append("x", nil, time.Time{}, []byte("abc")); return err },
 		StageFetch: func(s *Session) error {
 			_, err := s.FetchEach([]FetchRequest{{set, goimap.FetchOptions{Flags: true}}, {goimap.UIDSetNum(3), goimap.FetchOptions{Flags: true}}}).Wait()

@@ -18,7 +18,6 @@ const (
 	StageList    = "list"
 	StageStatus  = "status"
 	StageSearch  = "search"
-	StageThread  = "thread"
 	StageFetch   = "fetch"
 	StageStore   = "store"
 	StageCopy    = "copy"

@@ -38,8 +38,7 @@ var itemsThatPeek = matching(`([ ()]|` +
 // CLOSE among them. grants has the verbs that a Grant adds.
 var readOnlyVerbs = map[string]rule{
 	"CAPABILITY": nil, "NOOP": nil, "ID": nil, "STARTTLS": nil, "ENABLE": nil, "NAMESPACE": nil, "LIST": nil, "LSUB": nil,
-	"STATUS": nil, "EXAMINE": nil, "SEARCH": nil, "SORT": nil, "THREAD": nil,
-	"UID SEARCH": nil, "UID SORT": nil, "UID THREAD": nil,
+	"STATUS": nil, "EXAMINE": nil, "SEARCH": nil, "UID SEARCH": nil, "SORT": nil, "UID SORT": nil,
 	"IDLE": nil, "UNSELECT": nil, "LOGOUT": nil,
 	"FETCH": peeksOnly, "UID FETCH": peeksOnly,
 }

@@ -131,7 +131,7 @@ func (m *mender) mended(line string) string {
 		return "* " + kind + " " + code + "-\r\n"
 	case "ESEARCH":
 		return "* ESEARCH " + sortedSets(args) + "\r\n"
-	case "SEARCH", "THREAD":
+	case "SEARCH":
 		return line + "\r\n"
 	case "CAPABILITY":
 		if m.asked != nil && !m.asked() {
