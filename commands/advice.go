@@ -46,7 +46,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceCheckTLS:            {"Check the account's port and whether it needs tls or starttls.", ""},
 	mail.AdviceLess:                {"Ask for less at once.", ""},
 	mail.AdviceVerify:              {"Check that the server can be reached; 'mail verify' shows what works.", "mail verify"},
-	mail.AdviceWatchAnew:           {"Watch it again without --after-uid and --uidvalidity, and list it to see its messages.", ""},
+	mail.AdviceWatchAnew:           {"Watch it again without --after, and list it to see its messages.", ""},
 	mail.AdviceAllowChanges:        {"The administrator allows changes with 'account edit {account} --mode RW'.", ""},
 	mail.AdviceAllowByVariable:     {"The account comes from the environment: its mailbox can be changed where Postern is started with MAIL_IMAP_WRITE_ENABLED=true.", ""},
 	mail.AdviceCheckSetup:          {"Run 'doctor' to see what is wrong.", "doctor"},

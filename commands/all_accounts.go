@@ -16,11 +16,11 @@ import (
 const allAccounts = "all"
 
 // accountsAtOnce bounds the accounts that one command works on at a time.
-const accountsAtOnce = 8
+const accountsAtOnce = 50
 
 // AccountsOption is the option of a command that works on one account or on all.
 type AccountsOption struct {
-	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Account name, or all for every account; the default account if left out"`
+	Account string `json:"account,omitempty" acli:"form=account,global" jsonschema_description:"Account name, or all for every account; the default account if left out"`
 }
 
 func (o AccountsOption) onAccount() string { return o.Account }

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -106,11 +105,7 @@ func (r *AuditListResult) Brief() auditListBrief {
 	var rows []auditRow
 	for _, e := range r.Entries {
 		time, _, _ := strings.Cut(e.Timestamp, ".")
-		outcome := e.ErrorCode
-		if e.Count > 1 {
-			outcome += fmt.Sprintf(" x%d", e.Count)
-		}
-		rows = append(rows, auditRow{e.Seq, strings.TrimSuffix(time, "Z"), e.Principal, e.Account, e.Command, e.Target, outcome, e.Reason})
+		rows = append(rows, auditRow{e.Seq, strings.TrimSuffix(time, "Z"), e.Principal, e.Account, e.Command, e.Target, e.ErrorCode, e.Reason})
 	}
 	return auditListBrief{discovery.TableOf(rows), (&Outcome{}).rest(r.NextAction)}
 }

@@ -69,5 +69,6 @@ func marksOf(s *mailbox.Summary, implied ...string) string {
 	mark(has(`\Flagged`), "flagged")
 	mark(has(`\Draft`), "draft")
 	mark(s.HasAttachments, "attachments")
+	mark(s.Invitation, "invitation")
 	return strings.Join(words, " ")
 }

@@ -74,3 +74,49 @@ func TestPagingGoesThroughAllOfTheDemo(t *testing.T) {
 		t.Errorf("a conversation of %q", e.ids())
 	}
 }
+
+// Fifty messages with whole subjects and senders cost a reader at most 6.6 kB.
+func TestAListOfFiftyIsSmall(t *testing.T) {
+	b := newDemo(t)
+	b.compact = true
+	e := b.ok(t, "mail list")
+	rows := e.Data["rows"].([]any)
+	if len(rows) != 50 || e.size > 6600 {
+		t.Errorf("%d messages in %d bytes", len(rows), e.size)
+	}
+	marks := map[string]int{}
+	for _, r := range rows {
+		r := r.([]any)
+		if subject := r[3].(string); strings.Contains(r[2].(string), "…") || strings.Contains(subject, "…") && len([]rune(subject)) < 100 {
+			t.Errorf("%v is cut", r)
+		}
+		for _, word := range strings.Fields(r[4].(string)) {
+			marks[word]++
+		}
+	}
+	for _, word := range []string{"unread", "answered", "flagged", "attachments", "invitation"} {
+		if marks[word] == 0 || marks[word] == 50 {
+			t.Errorf("%d messages are marked %s", marks[word], word)
+		}
+	}
+	if more := b.ok(t, "mail list --limit 3").Data["more"].(string); more != "mail list --before 48 --limit 3" {
+		t.Errorf("goes on with %s", more)
+	}
+	cut := 0
+	for _, r := range b.ok(t, "mail list --snippet 60 --fields snippet").Data["rows"].([]any) {
+		s := r.([]any)[0].(string)
+		if strings.HasSuffix(s, "…") {
+			cut++
+		}
+		if len([]rune(s)) > 60 || strings.Contains(s, "\n") {
+			t.Errorf("snippet %q", s)
+		}
+	}
+	if cut < 40 {
+		t.Errorf("%d snippets are cut", cut)
+	}
+	if strings.Contains(b.data(t, "mail list --unread"), `unread"`) {
+		t.Error("every message of the unread says that it is unread")
+	}
+	t.Logf("%d bytes; with snippets of 120 characters %d", b.ok(t, "mail list").size, b.ok(t, "mail list --snippet 120").size)
+}

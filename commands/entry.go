@@ -4,21 +4,20 @@ import (
 	"sort"
 	"unicode/utf8"
 
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-// MessageEntry is a message in a list. The fields after Snippet come with --full
-// only.
+// MessageEntry is a message in the full answer of a list.
 type MessageEntry struct {
 	ID             string   `json:"message_id"`
 	Date           string   `json:"date,omitempty" jsonschema:"format=date-time"`
 	From           string   `json:"from,omitempty" acli:"untrusted"`
 	Subject        string   `json:"subject,omitempty" acli:"untrusted"`
 	Flags          []string `json:"flags,omitempty"`
-	HasAttachments *bool    `json:"has_attachments,omitempty"`
+	HasAttachments bool     `json:"has_attachments"`
+	Invitation     bool     `json:"invitation,omitempty"` // a calendar is among the parts
 	Snippet        string   `json:"snippet,omitempty" acli:"untrusted"`
 
 	Folder            string `json:"folder,omitempty"`
@@ -30,31 +29,45 @@ type MessageEntry struct {
 	Size              int64  `json:"size_bytes,omitempty"`
 	Received          string `json:"received,omitempty" jsonschema:"format=date-time"`
 
-	ref mail.Ref
+	summary *mailbox.Summary
 }
 
-// compactDetails says in help what a list without --full leaves out.
-const compactDetails = "Subjects and senders' names of over 120 characters are cut with '…'; --full shows them whole."
+// messageRow is a message in the table of a compact answer.
+type messageRow struct {
+	ID      string `json:"id"`
+	Date    string `json:"date"`
+	From    string `json:"from" acli:"untrusted"`
+	Subject string `json:"subject" acli:"untrusted"`
+	Marks   string `json:"marks"`
+	Snippet string `json:"snippet" acli:"untrusted"`
+}
 
 // Bounds of what a list shows of each message.
 const (
-	maxShownChars   = 120 // of a subject or a sender's name, without --full
-	maxShownSenders = 5   // without --full
+	maxShownChars   = 120 // of a subject or a sender's name in a compact answer
+	maxShownSenders = 5   // in a compact answer
 	maxShownFlags   = 50
 	maxFlagChars    = 64
 )
 
-// entriesOf makes the entries of a page. Subjects and names stay whole where the caller
-// wants everything, or these fields.
-func entriesOf(list []mailbox.Summary, full bool, call *discovery.Call) []MessageEntry {
+// entriesOf makes the entries of a page.
+func entriesOf(list []mailbox.Summary) []MessageEntry {
 	entries := make([]MessageEntry, len(list))
 	for i := range list {
-		entries[i] = entryOf(&list[i], full)
-		if !full && len(call.Fields) == 0 {
-			entries[i].From, entries[i].Subject = senders(list[i].From), plain.Clip(list[i].Subject, maxShownChars)
-		}
+		entries[i] = entryOf(&list[i])
 	}
 	return entries
+}
+
+// rowsOf makes the rows of the entries. implied are the marks that the command implies,
+// which are left out.
+func rowsOf(entries []MessageEntry, ids *idWriter, implied ...string) []messageRow {
+	rows := make([]messageRow, len(entries))
+	for i := range entries {
+		s := entries[i].summary
+		rows[i] = messageRow{ids.of(s.Ref), minute(s.Date), senders(s.From), plain.Clip(s.Subject, maxShownChars), marksOf(s, implied...), s.Snippet}
+	}
+	return rows
 }
 
 // senders are addresses with their names cut. No address is: it says who wrote.
@@ -69,19 +82,11 @@ func senders(list []mail.Address) string {
 	return people(shown)
 }
 
-func entryOf(s *mailbox.Summary, full bool) MessageEntry {
-	e := MessageEntry{ref: s.Ref, ID: s.Ref.String(), Date: timestamp(s.Date.UTC()), From: people(s.From), Subject: s.Subject,
-		Flags: shownFlags(s.Flags), Snippet: s.Snippet}
-	if s.HasAttachments || full {
-		e.HasAttachments = &s.HasAttachments
-	}
-	if full {
-		e.Date = timestamp(s.Date)
-		e.Folder, e.UIDValidity, e.UID = s.Ref.Folder, s.Ref.UIDValidity, s.Ref.UID
-		e.To, e.CC, e.InternetMessageID = people(s.To), people(s.CC), s.InternetMessageID
-		e.Size, e.Received = s.Size, timestamp(s.InternalDate)
-	}
-	return e
+func entryOf(s *mailbox.Summary) MessageEntry {
+	return MessageEntry{summary: s, ID: s.Ref.String(), Date: timestamp(s.Date), From: people(s.From), Subject: s.Subject,
+		Flags: shownFlags(s.Flags), HasAttachments: s.HasAttachments, Invitation: s.Invitation, Snippet: s.Snippet,
+		Folder: s.Ref.Folder, UIDValidity: s.Ref.UIDValidity, UID: s.Ref.UID, To: people(s.To), CC: people(s.CC),
+		InternetMessageID: s.InternetMessageID, Size: s.Size, Received: timestamp(s.InternalDate)}
 }
 
 // shownFlags bounds the flags that a server gave. nil stays nil: they are not known.

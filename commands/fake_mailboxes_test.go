@@ -25,6 +25,9 @@ type fakeMailboxes struct {
 	threadQuery mailbox.ThreadQuery
 	changed     mailbox.Changed
 
+	listing  func(account string, q mailbox.ListQuery) (*mailbox.Page, error) // in place of page, for several accounts at once
+	watching func(ctx context.Context, account string, q mailbox.WatchQuery) (*mailbox.WatchPage, error)
+
 	account   string
 	list      mailbox.ListQuery
 	listed    mailbox.FolderQuery
@@ -59,14 +62,20 @@ func (s *fakeMailboxes) Folders(_ context.Context, account string, q mailbox.Fol
 }
 
 func (s *fakeMailboxes) List(_ context.Context, account string, q mailbox.ListQuery) (*mailbox.Page, error) {
+	if s.listing != nil {
+		return s.listing(account, q)
+	}
 	s.called("list", account)
 	s.list = q
 	p := s.page
-	p.Folder = q.Folder
+	p.Folder, p.UIDValidity = q.Folder, 7
 	return &p, nil
 }
 
-func (s *fakeMailboxes) Watch(_ context.Context, account string, q mailbox.WatchQuery) (*mailbox.WatchPage, error) {
+func (s *fakeMailboxes) Watch(ctx context.Context, account string, q mailbox.WatchQuery) (*mailbox.WatchPage, error) {
+	if s.watching != nil {
+		return s.watching(ctx, account, q)
+	}
 	s.called("watch", account)
 	s.watched = q
 	p := s.watch

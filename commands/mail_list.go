@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
@@ -13,58 +14,83 @@ import (
 )
 
 type mailListArgs struct {
-	AccountOption
-	Folder      string             `json:"folder,omitempty" acli:"form=folder" jsonschema:"default=INBOX" jsonschema_description:"Folder to list"`
-	New         bool               `json:"new,omitempty" jsonschema_description:"Only messages that were not acknowledged with 'mail ack'"`
+	AccountsOption
+	Folder      string             `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder to list; INBOX if left out"`
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Only messages without the \\Seen flag"`
-	BeforeUID   uint32             `json:"before-uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"Only messages with a smaller UID"`
-	AfterUID    uint32             `json:"after-uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"Only messages with a greater UID"`
-	Before      string             `json:"before,omitempty" acli:"form=message" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Only messages that came before this one, by its id"`
-	After       string             `json:"after,omitempty" acli:"form=message" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Only messages that came after this one, by its id"`
+	New         bool               `json:"new,omitempty" jsonschema_description:"Only messages that were not acknowledged with 'mail ack'"`
 	Since       discovery.Datetime `json:"since,omitempty" jsonschema:"example=2026-02-02" jsonschema_description:"Only messages from then on; a date alone means the start of that day in the zone of 'config timezone'"`
 	Until       discovery.Datetime `json:"until,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Only messages before then; a date alone includes that whole day in the zone of 'config timezone'"`
+	Before      []string           `json:"before,omitempty" acli:"form=message" jsonschema:"maxItems=50,minLength=1,maxLength=600" jsonschema_description:"Only messages that came before this one; with --account all one of each account"`
+	After       []string           `json:"after,omitempty" acli:"form=message" jsonschema:"maxItems=50,minLength=1,maxLength=600" jsonschema_description:"Only messages that came after this one"`
+	Snippet     int                `json:"snippet,omitempty" acli:"value=N" jsonschema:"minimum=50,maximum=500" jsonschema_description:"Also the opening of what is new in each text, so many characters"`
 	Limit       int                `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
 	OldestFirst bool               `json:"oldest-first,omitempty" jsonschema_description:"Start with the oldest instead of the newest"`
 
-	before, after mail.Ref // that Before and After name, of one account and the folder to list
+	before, after []mail.Ref // that Before and After name, since Validate
 }
 
 // Validate checks what one option alone cannot, and reads the messages to go on from.
-func (a *mailListArgs) Validate() error {
-	switch {
-	case a.BeforeUID != 0 && a.AfterUID != 0 && a.BeforeUID-1 <= a.AfterUID:
-		return errors.New("no UID is greater than --after-uid and smaller than --before-uid")
-	case !a.Since.IsZero() && !a.Until.IsZero() && !a.until().After(a.Since.Time):
+func (a *mailListArgs) Validate() (err error) {
+	if !a.Since.IsZero() && !a.Until.IsZero() && !a.until().After(a.Since.Time) {
 		return errors.New("--until is not after --since")
 	}
-	a.before, a.after = mail.Ref{}, mail.Ref{}
-	for _, n := range []struct {
-		option, id string
-		to         *mail.Ref
-	}{{"--before", a.Before, &a.before}, {"--after", a.After, &a.after}} {
-		if n.id == "" {
-			continue
-		}
-		r, err := parseID(n.id)
-		switch {
-		case err != nil:
-			return malformedID("The message id of "+n.option, err)
-		case a.Account != "" && r.Account != "" && r.Account != a.Account:
-			return fmt.Errorf("the message id of %s belongs to another account than --account", n.option)
-		case r.Protocol == mail.IMAP && !sameFolder(r.Folder, a.Folder):
-			return fmt.Errorf("the message id of %s belongs to another folder than --folder", n.option)
-		}
-		*n.to = r
+	if a.before, err = a.anchors("--before", a.Before, a.Folder); err != nil {
+		return err
 	}
-	if a.Before != "" && a.After != "" && (a.before == a.after || a.before.Account != "" && a.after.Account != "" && a.before.Account != a.after.Account || a.before.Protocol != a.after.Protocol) {
-		return errors.New("nothing can lie between --before and --after")
+	if a.after, err = a.anchors("--after", a.After, a.Folder); err != nil {
+		return err
+	}
+	for _, b := range a.before {
+		for _, c := range a.after {
+			switch sole := b.Account == "" || c.Account == "" || b.Account == c.Account; {
+			case !sole && a.onAll():
+			case !sole, b.Protocol != c.Protocol, b.Protocol == mail.POP3 && b == c, b.Protocol == mail.IMAP && b.UID-1 <= c.UID:
+				return errors.New("nothing can lie between --before and --after")
+			case b.Protocol == mail.IMAP && !sameFolder(b.Folder, c.Folder):
+				return errors.New("the messages of --before and --after are in different folders")
+			}
+		}
 	}
 	return nil
 }
 
-// onAccount is the account of the option, else of the messages to go on from.
+// anchors reads the ids of an option that names messages to go on from: one, or with all
+// accounts one of each.
+func (o AccountsOption) anchors(option string, ids []string, folder string) ([]mail.Ref, error) {
+	refs := make([]mail.Ref, len(ids))
+	for i, id := range ids {
+		r, err := parseID(id)
+		switch {
+		case err != nil:
+			return nil, malformedID("The message id of "+option, err)
+		case i > 0 && (!o.onAll() || slices.ContainsFunc(refs[:i], func(other mail.Ref) bool { return other.Account == r.Account })):
+			return nil, fmt.Errorf("%s names two messages of one account", option)
+		case o.Account != "" && !o.onAll() && r.Account != "" && r.Account != o.Account:
+			return nil, fmt.Errorf("the message id of %s belongs to another account than --account", option)
+		case r.Protocol == mail.IMAP && (folder != "" && !sameFolder(r.Folder, folder) || i > 0 && refs[0].Protocol == mail.IMAP && !sameFolder(r.Folder, refs[0].Folder)):
+			return nil, fmt.Errorf("the message id of %s belongs to another folder than --folder", option)
+		}
+		refs[i] = r
+	}
+	return refs, nil
+}
+
+// folderOf is the folder to list: as given, else that of a message to go on from, else INBOX.
+func folderOf(given string, anchors ...mail.Ref) string {
+	for _, r := range anchors {
+		given = cmp.Or(given, r.Folder)
+	}
+	return cmp.Or(given, "INBOX")
+}
+
+// onAccount is the account of the option, else of the message to go on from.
 func (a *mailListArgs) onAccount() string {
-	return cmp.Or(a.Account, a.before.Account, a.after.Account)
+	for _, r := range slices.Concat(a.before, a.after) {
+		if a.Account == "" && r.Account != "" {
+			return r.Account
+		}
+	}
+	return a.Account
 }
 
 // until is the first instant that is too late.
@@ -88,91 +114,137 @@ type MailListResult struct {
 func mailList(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail list",
-		Summary: "List messages of a folder, newest first",
-		Details: "Listing changes nothing: unread messages stay unread. " + compactDetails +
-			" An account read with POP3 has only INBOX, in the server's order, without UIDs and flags: page with --before and --after. There --since and --until compare the Date field of a message.",
+		Summary: "Messages of a folder, newest first",
+		Details: "Listing changes nothing: unread messages stay unread. Subjects and names of over 120 characters end with '…'. With --account all the folder of each account, merged by date. " +
+			"An account read with POP3 has only INBOX, in the server's order, without flags; there --since and --until compare the Date field.",
 		Effect:   discovery.Read,
-		Examples: []string{"mail list --limit 20", "mail list --folder INBOX --unread", "mail list --since 2026-02-01 --until 2026-02-07"},
+		Examples: []string{"mail list --unread --limit 20", "mail list --folder Sent --snippet 120", "mail list --since 2026-02-01 --until 2026-02-07"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailListArgs) (*MailListResult, error) {
-		call.Target = args.Folder
-		anchors, err := d.resolve(ctx, call, args.Account, []mail.Ref{args.before, args.after})
+		folder := folderOf(args.Folder, slices.Concat(args.before, args.after)...)
+		call.Target = folder
+		before, after, err := d.anchors(ctx, call, args.AccountsOption, args.before, args.after)
 		if err != nil {
 			return nil, err
 		}
-		args.before, args.after = anchors[0], anchors[1]
-		name, err := d.account(ctx, call, AccountOption{args.onAccount()})
+		names, all, err := d.accounts(ctx, call, AccountsOption{cmp.Or(args.Account, soleKey(before), soleKey(after))})
 		if err != nil {
 			return nil, err
 		}
-		q := mailbox.ListQuery{Folder: args.Folder, New: args.New, Unread: args.Unread, BeforeUID: args.BeforeUID, AfterUID: args.AfterUID, Before: args.before, After: args.after,
-			Since: args.Since.Time, Until: args.until(), Limit: args.Limit, OldestFirst: args.OldestFirst, Full: call.Full}
-		page, err := d.Mailboxes.List(mail.WithProgress(ctx, call.Progress), name, q)
+		ctx = mail.WithProgress(ctx, call.Progress)
+		pages, failed, err := eachAccount(ctx, names, func(ctx context.Context, name string) (accountPage, error) {
+			q := mailbox.ListQuery{Folder: folder, New: args.New, Unread: args.Unread, Before: before[name], After: after[name], Since: args.Since.Time, Until: args.until(),
+				Limit: args.Limit, OldestFirst: args.OldestFirst, Snippet: args.Snippet, Full: call.Full}
+			page, err := d.Mailboxes.List(ctx, name, q)
+			if err != nil {
+				return accountPage{}, err
+			}
+			p := accountPage{Page: *page, account: name, from: q.Before, beyond: page.Next}
+			if args.OldestFirst {
+				p.from = q.After
+			}
+			if uid := lastUID(page, args.OldestFirst); uid != 0 && p.beyond == (mail.Ref{}) {
+				p.beyond = mail.Ref{Protocol: mail.IMAP, Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity, UID: uid}
+			}
+			return p, nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		ids := d.shown(ctx, call, refsOf(page.Messages)...)
-		r := &MailListResult{Outcome: outcome(append(page.Issues, ids.Issues...), true), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
-			UIDNext: page.UIDNext, pageResult: pageResult{HasMore: page.HasMore, more: args.more(call, name)}}
-		last := page.Next
-		if last == (mail.Ref{}) {
-			last.UID = lastUID(page, args.OldestFirst)
+		r := &MailListResult{Account: names[0], Folder: folder, pageResult: pageResult{now: d.nowMinute(), more: args.more(call)}}
+		if args.Unread {
+			r.implied = []string{"unread"}
 		}
-		r.suggest(last, page.Messages)
-		r.Messages = entriesOf(page.Messages, call.Full, call)
+		list := r.merge(pages, args.Limit, args.OldestFirst)
+		r.Outcome = outcomeOf(pages, d.shown(ctx, call, r.refs(list)...), failed)
+		if r.Messages = entriesOf(list); all {
+			r.Account = allAccounts
+		} else {
+			p := pages[0]
+			r.Folder, r.UIDValidity, r.UIDNext = p.Folder, p.UIDValidity, p.UIDNext
+		}
+		switch {
+		case r.HasMore:
+			r.NextAction = r.next(mail.Ref.String)
+		case len(list) > 0:
+			r.NextAction = next("Read the first of them", "mail", "get", list[0].Ref.String())
+		}
 		return r, nil
 	})
 }
 
-// more makes the next action that lists what comes behind a message: one with a
-// UID is named by that; nil where the bounds leave nothing there.
-func (a *mailListArgs) more(call *discovery.Call, account string) func(mail.Ref) *NextAction {
-	again := call.Again
-	return func(last mail.Ref) *NextAction {
-		following := *a
-		following.Account = account
-		switch named := last.Protocol == mail.POP3; {
-		case named && a.OldestFirst:
-			following.After = last.String()
-		case named:
-			following.Before = last.String()
-		case a.OldestFirst:
-			following.AfterUID = last.UID
-		default:
-			following.BeforeUID = last.UID
+// anchors resolves the messages to go on from, and returns them by account.
+func (d *Deps) anchors(ctx context.Context, call *discovery.Call, o AccountsOption, lists ...[]mail.Ref) (before, after map[string]mail.Ref, err error) {
+	account := o.Account
+	if o.onAll() {
+		account = "" // each id has to name its own
+	}
+	var by [2]map[string]mail.Ref
+	for i, list := range lists {
+		refs, err := d.resolve(ctx, call, account, list)
+		if err != nil {
+			return nil, nil, err
 		}
-		if last.UID == 0 && last.UIDL == "" || following.Validate() != nil {
+		by[i] = map[string]mail.Ref{}
+		for _, r := range refs {
+			by[i][r.Account] = r
+		}
+	}
+	return by[0], by[1], nil
+}
+
+// soleKey is the account of the only message, empty for none.
+func soleKey(at map[string]mail.Ref) (account string) {
+	for account = range at {
+	}
+	return account
+}
+
+// outcomeOf is the outcome of the pages of accounts, and of those that failed.
+func outcomeOf(pages []accountPage, ids *idWriter, failed []Issue) Outcome {
+	var issues []mail.Issue
+	for _, p := range pages {
+		issues = append(issues, p.Issues...)
+	}
+	o := outcome(append(issues, ids.Issues...), true)
+	o.ids = ids
+	if o.Issues = append(o.Issues, failed...); len(failed) > 0 {
+		o.Status = mail.StatusPartial
+	}
+	return o
+}
+
+// more makes the next action that lists what comes behind a page; nil where the bounds
+// leave nothing there. The ids of the messages it goes on from name account and folder.
+func (a *mailListArgs) more(call *discovery.Call) func(at []mail.Ref, id func(mail.Ref) string) *NextAction {
+	again := call.Again
+	return func(at []mail.Ref, id func(mail.Ref) string) *NextAction {
+		following := *a
+		ids := make([]string, len(at))
+		for i, r := range at {
+			ids[i] = id(r)
+		}
+		if following.Folder = ""; !a.onAll() {
+			following.Account = ""
+		}
+		if a.OldestFirst {
+			following.After = ids
+		} else {
+			following.Before = ids
+		}
+		if len(at) == 0 || following.Validate() != nil {
 			return nil
 		}
 		return nextLine("List the next page", again(&following))
 	}
 }
 
-// lastUID is how far a page came: to its last message, or to one behind it that
-// could not be read.
-func lastUID(p *mailbox.Page, oldestFirst bool) uint32 {
-	var last uint32
-	reach := func(uid uint32) {
-		if uid != 0 && (last == 0 || oldestFirst && uid > last || !oldestFirst && uid < last) {
-			last = uid
-		}
+// Brief is the answer without --full.
+func (r *MailListResult) Brief() pageBrief {
+	b := r.brief(r.Folder, &r.Outcome, r.HasMore)
+	if len(r.Messages) == 0 && len(r.Issues) == 0 {
+		b.Hint = "Nothing here. 'mail folders --counts' shows where messages are."
 	}
-	for i := range p.Messages {
-		reach(p.Messages[i].Ref.UID)
-	}
-	for _, i := range p.Issues {
-		reach(i.UID)
-	}
-	return last
-}
-
-// suggest sets the next action: the next page, else the first message.
-func (r *MailListResult) suggest(last mail.Ref, list []mailbox.Summary) {
-	switch {
-	case r.HasMore:
-		r.NextAction = r.more(last)
-	case !r.HasMore && len(list) > 0:
-		r.NextAction = next("Read the first of them", "mail", "get", list[0].Ref.String())
-	}
+	return b
 }
 
 // Summary implements discovery.Summarizer.

@@ -1,16 +1,91 @@
 package commands
 
-import "github.com/postern-mail/postern/mail"
+import (
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+)
 
-// pageResult is the part of an answer that is a page of messages in the order in which
+// pageResult is the part of a full answer that is a page of messages in the order in which
 // they were asked for, with more behind them.
 type pageResult struct {
 	Messages  []MessageEntry `json:"messages"`
 	HasMore   bool           `json:"has_more"`
 	Truncated bool           `json:"truncated,omitempty"`
 
-	more func(mail.Ref) *NextAction // what goes on behind a message
+	accounts []accountPage
+	now      string
+	implied  []string // marks that the command implies
+
+	// more is the next action that goes on behind the messages at these positions, one of
+	// each account at most; id writes their ids.
+	more func(at []mail.Ref, id func(mail.Ref) string) *NextAction
 }
+
+// accountPage is what one account has for a page.
+type accountPage struct {
+	mailbox.Page
+	account string
+	from    mail.Ref // what the page began behind; zero for the end of the folder
+	beyond  mail.Ref // how far it came when all of it is shown; zero where that is not known
+}
+
+// merge takes the messages that come first of the pages, in the order of their dates, but
+// those of one account in the order that its page has.
+func (p *pageResult) merge(pages []accountPage, limit int, oldestFirst bool) []mailbox.Summary {
+	p.accounts = pages
+	var list []mailbox.Summary
+	left := make([][]mailbox.Summary, len(pages))
+	for i := range pages {
+		left[i] = pages[i].Messages
+		p.HasMore = p.HasMore || pages[i].HasMore
+	}
+	before := func(a, b *mailbox.Summary) bool {
+		if oldestFirst {
+			a, b = b, a
+		}
+		return a.Date.After(b.Date)
+	}
+	for {
+		first := -1
+		for i := range left {
+			if len(left[i]) > 0 && (first < 0 || before(&left[i][0], &left[first][0])) {
+				first = i
+			}
+		}
+		switch {
+		case first < 0:
+			return list
+		case len(list) == limit:
+			p.HasMore = true
+			return list
+		}
+		list, left[first] = append(list, left[first][0]), left[first][1:]
+	}
+}
+
+// positions are how far the answer came in each account.
+func (p *pageResult) positions() (at []mail.Ref) {
+	for _, a := range p.accounts {
+		last, shown := a.from, 0
+		for i := range p.Messages {
+			if ref := p.Messages[i].summary.Ref; ref.Account == a.account {
+				last = ref
+				shown++
+			}
+		}
+		if shown == len(a.Messages) && a.beyond != (mail.Ref{}) {
+			last = a.beyond
+		}
+		if last != (mail.Ref{}) {
+			at = append(at, last)
+		}
+	}
+	return at
+}
+
+// next is the action that goes on behind the page.
+func (p *pageResult) next(id func(mail.Ref) string) *NextAction { return p.more(p.positions(), id) }
 
 // counted is the summary of a page.
 func (p *pageResult) counted() string {
@@ -27,8 +102,43 @@ func (p *pageResult) truncate(o *Outcome, fraction float64) bool {
 	if !shorten(&p.Messages, &p.Truncated, fraction) {
 		return false
 	}
-	p.HasMore, o.NextAction = true, p.more(p.Messages[len(p.Messages)-1].ref)
+	p.HasMore, o.NextAction = true, p.next(mail.Ref.String)
 	return true
+}
+
+// pageBrief is the compact form of a page.
+type pageBrief struct {
+	Folder string `json:"folder"`
+	Now    string `json:"now"`
+	discovery.Table[messageRow]
+	Rest
+}
+
+// brief is the page in short; goesOn says that there is something to go on to.
+func (p *pageResult) brief(folder string, o *Outcome, goesOn bool) pageBrief {
+	var more *NextAction
+	if goesOn {
+		more = p.next(o.ids.of)
+	}
+	return pageBrief{folder, p.now, discovery.TableOf(rowsOf(p.Messages, o.ids, p.implied...)), o.rest(more)}
+}
+
+// lastUID is how far a page came: to its last message, or to one behind it that
+// could not be read.
+func lastUID(p *mailbox.Page, oldestFirst bool) uint32 {
+	var last uint32
+	reach := func(uid uint32) {
+		if uid != 0 && (last == 0 || oldestFirst && uid > last || !oldestFirst && uid < last) {
+			last = uid
+		}
+	}
+	for i := range p.Messages {
+		reach(p.Messages[i].Ref.UID)
+	}
+	for _, i := range p.Issues {
+		reach(i.UID)
+	}
+	return last
 }
 
 // shorten keeps about a fraction of a list, from its beginning, and notes that it did;
@@ -40,4 +150,13 @@ func shorten[T any](list *[]T, truncated *bool, fraction float64) bool {
 	}
 	*list, *truncated = (*list)[:keep], true
 	return true
+}
+
+// refs are the messages of an answer and how far its pages came, for shown.
+func (p *pageResult) refs(list []mailbox.Summary) []mail.Ref {
+	refs := refsOf(list)
+	for _, a := range p.accounts {
+		refs = append(refs, a.beyond)
+	}
+	return refs
 }

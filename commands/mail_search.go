@@ -72,7 +72,7 @@ func mailSearch(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail search",
 		Summary: "Search a folder on the server, newest first",
-		Details: "All criteria must hold; each is matched without regard to case. A message's day is that of its Date field; --last-days counts in the zone of 'config timezone'. " + compactDetails,
+		Details: "All criteria must hold; each is matched without regard to case. A message's day is that of its Date field; --last-days counts in the zone of 'config timezone'.",
 		Effect:  discovery.Read,
 		Examples: []string{"mail search --query invoice", "mail search --from ann@example.org --last-days 30 --snippet",
 			"mail search --folder Archive --subject 'spring meeting' --start-date 2026-02-01 --end-date 2026-02-28"},
@@ -96,7 +96,7 @@ func mailSearch(d *Deps) *discovery.Command {
 			Total: page.Total, Attempted: page.Attempted, Returned: len(page.Messages), Failed: page.Failed, NextCursor: page.NextCursor,
 			HasMore: page.HasMore}
 		r.suggest(call, args, page.Messages)
-		r.Messages = entriesOf(page.Messages, call.Full, call)
+		r.Messages = entriesOf(page.Messages)
 		return r, nil
 	})
 }

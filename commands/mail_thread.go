@@ -41,8 +41,6 @@ type ThreadEntry struct {
 	BodyText      string            `json:"body_text,omitempty" acli:"untrusted"`
 	BodyTruncated bool              `json:"body_truncated,omitempty"`
 	Attachments   []AttachmentEntry `json:"attachments,omitempty"`
-
-	marks, from, date string // as the compact answer has them
 }
 
 // mailThreadBrief is the compact answer of mail thread.
@@ -97,7 +95,7 @@ func mailThread(d *Deps) *discovery.Command {
 			r.NextAction = next("Read the newest of them", "mail", "get", t.Messages[n-1].Ref.String())
 		}
 		for i := range t.Messages {
-			r.Messages = append(r.Messages, threadEntry(&t.Messages[i], call.Full))
+			r.Messages = append(r.Messages, threadEntry(&t.Messages[i]))
 		}
 		return r, nil
 	})
@@ -105,21 +103,13 @@ func mailThread(d *Deps) *discovery.Command {
 
 const maxThread = 200 // messages of a conversation in one answer
 
-func threadEntry(m *mailbox.ThreadMessage, full bool) ThreadEntry {
-	e := ThreadEntry{MessageEntry: entryOf(&m.Summary, full), BodyText: m.Text, BodyTruncated: m.TextTruncated, date: minute(m.Date), from: senders(m.From)}
+func threadEntry(m *mailbox.ThreadMessage) ThreadEntry {
+	e := ThreadEntry{MessageEntry: entryOf(&m.Summary), BodyText: m.Text, BodyTruncated: m.TextTruncated}
 	if m.Parent != (mail.Ref{}) {
 		e.Parent = m.Parent.String()
 	}
 	for i := range m.Attachments {
 		e.Attachments = append(e.Attachments, attachmentEntry(&m.Attachments[i]))
-	}
-	var told []string
-	if len(m.Attachments) > 0 { // their column tells it
-		told = []string{"attachments"}
-	}
-	e.marks = marksOf(&m.Summary, told...)
-	if slices.ContainsFunc(m.Attachments, func(a mailbox.Attachment) bool { return a.ContentType == "text/calendar" }) {
-		e.marks = strings.TrimSpace(e.marks + " invitation")
 	}
 	return e
 }
@@ -128,7 +118,12 @@ func threadEntry(m *mailbox.ThreadMessage, full bool) ThreadEntry {
 func (r *MailThreadResult) Brief() *mailThreadBrief {
 	rows := make([]threadRow, len(r.Messages))
 	for i, e := range r.Messages {
-		rows[i] = threadRow{ID: r.ids.of(e.ref), Date: e.date, From: e.from, Marks: e.marks, Text: e.BodyText, Attachments: inWords(e.Attachments)}
+		var told []string
+		if len(e.Attachments) > 0 { // their column tells it
+			told = []string{"attachments"}
+		}
+		m := e.summary
+		rows[i] = threadRow{ID: r.ids.of(m.Ref), Date: minute(m.Date), From: senders(m.From), Marks: marksOf(m, told...), Text: e.BodyText, Attachments: inWords(e.Attachments)}
 		if !repeats(e.Subject, r.Subject) {
 			rows[i].Subject = plain.Clip(e.Subject, maxShownChars)
 		}

@@ -16,7 +16,7 @@ func conversation() mailbox.Thread {
 	sent.Folder = "Sent"
 	noon := time.Date(2026, 3, 9, 12, 0, 0, 0, time.UTC)
 	return mailbox.Thread{Folder: "INBOX", UIDValidity: 7, Subject: "Plan", Messages: []mailbox.ThreadMessage{
-		{Summary: mailbox.Summary{Ref: ref(1), Date: noon, Subject: "Plan", From: []mail.Address{{Name: "Bob", Addr: "bob@example.org"}}, Flags: []string{}, HasAttachments: true},
+		{Summary: mailbox.Summary{Ref: ref(1), Date: noon, Subject: "Plan", From: []mail.Address{{Name: "Bob", Addr: "bob@example.org"}}, Flags: []string{}, HasAttachments: true, Invitation: true},
 			Text: "Shall we?", Attachments: []mailbox.Attachment{{PartID: "2", Filename: "floor-plan.png", ContentType: "image/png", Size: 371},
 				{PartID: "3", ContentType: "text/calendar", Size: 2400}}},
 		{Summary: mailbox.Summary{Ref: sent, Date: noon.Add(time.Minute), Subject: "Re: Plan", From: []mail.Address{{Addr: "me@example.org"}}, Flags: []string{`\Seen`}},

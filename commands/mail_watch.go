@@ -1,8 +1,11 @@
 package commands
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
@@ -11,23 +14,57 @@ import (
 )
 
 type mailWatchArgs struct {
-	AccountOption
-	Folder      string `json:"folder,omitempty" acli:"form=folder" jsonschema:"default=INBOX" jsonschema_description:"Folder to watch"`
-	AfterUID    int64  `json:"after-uid,omitempty" jsonschema:"minimum=-1,maximum=4294967295,default=-1" jsonschema_description:"Messages with a greater UID, at once if there are any; -1 means messages that arrive from now on"`
-	UIDValidity uint32 `json:"uidvalidity,omitempty" acli:"requires=after-uid" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UIDVALIDITY that --after-uid belongs to; CONFLICT when the folder has another one by now"`
-	Wait        string `json:"wait,omitempty" acli:"form=wait" jsonschema:"default=50s" jsonschema_description:"Answer with an empty list after this long: 500ms, 30s or 4m, at most 290s"`
-	Limit       int    `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
+	AccountsOption
+	Folder  string   `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder to watch; INBOX if left out"`
+	Wait    string   `json:"wait,omitempty" acli:"form=wait" jsonschema:"default=50s" jsonschema_description:"Answer with an empty list after this long: 500ms, 30s or 4m, at most 290s"`
+	From    string   `json:"from,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the sender"`
+	Subject string   `json:"subject,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the subject"`
+	After   []string `json:"after,omitempty" acli:"form=message" jsonschema:"maxItems=50,minLength=1,maxLength=600" jsonschema_description:"Messages behind this one, at once if there are any, in place of those that arrive from now on; 0 is the beginning of INBOX"`
+	Limit   int      `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
 
-	wait time.Duration // since Validate
+	wait  time.Duration // since Validate
+	after []mail.Ref    // since Validate; UID 0 is the beginning of a folder
 }
 
-// Validate checks what one option alone cannot.
+// Validate checks what one option alone cannot, and reads the ids.
 func (a *mailWatchArgs) Validate() (err error) {
-	if a.UIDValidity != 0 && a.AfterUID < 0 {
-		return errors.New("--uidvalidity is for an --after-uid that is a UID")
+	if a.wait, err = parseWait(a.Wait); err != nil {
+		return err
 	}
-	a.wait, err = parseWait(a.Wait)
+	// The beginning of a folder is no message, and has a place in its ids all the same.
+	ids := slices.Clone(a.After)
+	for i, id := range ids {
+		if atBeginning(id) {
+			ids[i] = strings.TrimSuffix(id, "0") + "1"
+		}
+	}
+	a.after, err = a.anchors("--after", ids, a.Folder)
+	for i := range a.after {
+		if atBeginning(a.After[i]) {
+			a.after[i].UID = 0
+		}
+	}
 	return err
+}
+
+// atBeginning reports whether an id has the UID 0.
+func atBeginning(id string) bool {
+	place, ok := strings.CutSuffix(id, "0")
+	return ok && (place == "" || strings.HasSuffix(place, "/") || strings.HasSuffix(place, ":"))
+}
+
+// onAccount is the account of the option, else of the message to go on from.
+func (a *mailWatchArgs) onAccount() string {
+	if a.Account == "" && len(a.after) > 0 {
+		return a.after[0].Account
+	}
+	return a.Account
+}
+
+// matches reports whether a message is one to wait for.
+func (a *mailWatchArgs) matches(s *mailbox.Summary) bool {
+	holds := func(text, part string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(part)) }
+	return holds(people(s.From), a.From) && holds(s.Subject, a.Subject)
 }
 
 // MailWatchResult answers mail watch: what arrived, as mail list shows it, the
@@ -36,54 +73,118 @@ type MailWatchResult struct {
 	Outcome
 	Account     string `json:"account_id"`
 	Folder      string `json:"folder"`
-	UIDValidity uint32 `json:"uidvalidity"`
+	UIDValidity uint32 `json:"uidvalidity,omitempty"`
 	pageResult
 }
 
 func mailWatch(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail watch",
-		Summary: "Wait until a message arrives, and list the new messages",
-		Details: "It ends with the first visible message, or with an empty list after --wait. The next_action continues where this one ended, so that no message in between is missed. " +
-			"Other commands can run meanwhile. A server without IDLE is asked every 15 s. " + compactDetails,
+		Summary: "Wait for mail, and list what arrived",
+		Details: "It ends with the first message that matches, or with an empty list after --wait. Run the command in 'more' to go on from there: it misses nothing that came in between. " +
+			"Other commands can run meanwhile. A server without IDLE is asked every 15 s.",
 		Effect:   discovery.Read,
 		Timeout:  300,
-		Examples: []string{"mail watch", "mail watch --folder INBOX --wait 4m", "mail watch --after-uid 4711 --uidvalidity 7 --wait 30s"},
+		Examples: []string{"mail watch", "mail watch --from @example.org --wait 4m", "mail watch --folder Sent --wait 30s"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailWatchArgs) (*MailWatchResult, error) {
-		name, err := d.account(ctx, call, args.AccountOption)
+		folder := folderOf(args.Folder, args.after...)
+		call.Target = folder
+		after, names, all, err := d.watchFrom(ctx, call, args)
 		if err != nil {
 			return nil, err
 		}
-		call.Target = args.Folder
-		q := mailbox.WatchQuery{Folder: args.Folder, FromNow: args.AfterUID < 0, AfterUID: uint32(max(args.AfterUID, 0)), UIDValidity: args.UIDValidity,
-			Limit: args.Limit, Full: call.Full, Until: waitUntil(ctx, args.wait), Aside: call.Aside}
-		page, err := d.Mailboxes.Watch(mail.WithProgress(ctx, call.Progress), name, q)
+		q := mailbox.WatchQuery{Folder: folder, Limit: args.Limit, Full: call.Full}
+		if args.From+args.Subject != "" {
+			q.Match = args.matches
+		}
+		aside := call.Aside
+		if !all {
+			q.Aside, aside = call.Aside, func(ctx context.Context, wait func(context.Context) error) error { return wait(ctx) }
+		}
+		var pages []accountPage
+		var failed []Issue
+		err = aside(mail.WithProgress(ctx, call.Progress), func(ctx context.Context) (err error) {
+			pages, failed, err = d.watchEach(ctx, names, after, q, args.wait)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		ids := d.shown(ctx, call, refsOf(page.Messages)...)
-		r := &MailWatchResult{Outcome: outcome(append(page.Issues, ids.Issues...), true), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
-			pageResult: pageResult{HasMore: page.HasMore}}
-		r.more = args.more(call, name, r)
-		r.NextAction = r.more(mail.Ref{UID: page.After})
-		r.Messages = entriesOf(page.Messages, call.Full, call)
+		r := &MailWatchResult{Account: names[0], Folder: folder, pageResult: pageResult{now: d.nowMinute(), more: args.more(call)}}
+		list := r.merge(pages, args.Limit, true)
+		r.Outcome = outcomeOf(pages, d.shown(ctx, call, r.refs(list)...), failed)
+		if r.Messages = entriesOf(list); all {
+			r.Account = allAccounts
+		} else {
+			r.Folder, r.UIDValidity = pages[0].Folder, pages[0].UIDValidity
+		}
+		r.NextAction = r.next(mail.Ref.String)
 		return r, nil
 	})
 }
 
-// more makes the next action, which watches behind a message.
-func (a *mailWatchArgs) more(call *discovery.Call, account string, r *MailWatchResult) func(mail.Ref) *NextAction {
-	again := call.Again
-	return func(last mail.Ref) *NextAction {
-		following := *a
-		following.Account, following.AfterUID, following.UIDValidity = account, int64(last.UID), r.UIDValidity
-		instruction := "Wait for the next message"
-		if r.HasMore {
-			instruction = "List the next ones"
+// watchFrom resolves the accounts to watch and the messages to go on from.
+func (d *Deps) watchFrom(ctx context.Context, call *discovery.Call, args *mailWatchArgs) (after map[string]mail.Ref, names []string, all bool, err error) {
+	messages := slices.DeleteFunc(slices.Clone(args.after), func(r mail.Ref) bool { return r.UID == 0 && r.Protocol == mail.IMAP })
+	after, _, err = d.anchors(ctx, call, args.AccountsOption, messages, nil)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	names, all, err = d.accounts(ctx, call, AccountsOption{cmp.Or(args.onAccount(), soleKey(after))})
+	for _, r := range args.after {
+		if r.UID == 0 && err == nil && r.Protocol == mail.IMAP {
+			r.Account = cmp.Or(r.Account, names[0])
+			after[r.Account] = r
 		}
-		return nextLine(instruction, again(&following))
+	}
+	return after, names, all, err
+}
+
+// watchEach watches a folder of each account until something arrives in one of them.
+func (d *Deps) watchEach(ctx context.Context, names []string, after map[string]mail.Ref, q mailbox.WatchQuery, wait time.Duration) ([]accountPage, []Issue, error) {
+	arrived := make(chan struct{})
+	var once sync.Once
+	q.Stop = arrived
+	return eachAccount(ctx, names, func(ctx context.Context, name string) (accountPage, error) {
+		q := q
+		from, given := after[name]
+		q.FromNow, q.AfterUID, q.UIDValidity, q.Until = !given, from.UID, from.UIDValidity, waitUntil(ctx, wait)
+		page, err := d.Mailboxes.Watch(ctx, name, q)
+		if err != nil {
+			return accountPage{}, err
+		}
+		at := func(uid uint32) mail.Ref {
+			return mail.Ref{Protocol: mail.IMAP, Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity, UID: uid}
+		}
+		p := accountPage{Page: page.Page, account: name, from: from, beyond: at(page.After)}
+		if len(page.Messages) > 0 {
+			p.from = at(page.Messages[0].Ref.UID - 1)
+		}
+		if len(page.Messages)+len(page.Issues) > 0 {
+			once.Do(func() { close(arrived) })
+		}
+		return p, nil
+	})
+}
+
+// more makes the next action, which watches behind the positions.
+func (a *mailWatchArgs) more(call *discovery.Call) func(at []mail.Ref, id func(mail.Ref) string) *NextAction {
+	again := call.Again
+	return func(at []mail.Ref, id func(mail.Ref) string) *NextAction {
+		following := *a
+		following.After = make([]string, len(at))
+		for i, r := range at {
+			following.After[i] = id(r)
+		}
+		if following.Folder = ""; !a.onAll() {
+			following.Account = ""
+		}
+		return nextLine("Go on waiting behind these", again(&following))
 	}
 }
+
+// Brief is the answer without --full.
+func (r *MailWatchResult) Brief() pageBrief { return r.brief(r.Folder, &r.Outcome, true) }
 
 // Summary implements discovery.Summarizer.
 func (r *MailWatchResult) Summary() string {

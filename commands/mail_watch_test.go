@@ -1,6 +1,7 @@
 package commands_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,10 +20,9 @@ func TestWatchPassesOnWhatIsAsked(t *testing.T) {
 		low, top time.Duration
 	}{
 		"mail watch":                  {mailbox.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50}, 50 * time.Second, 50 * time.Second},
-		"mail watch --after-uid=-1":   {mailbox.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50}, 50 * time.Second, 50 * time.Second},
-		"mail watch --after-uid 0":    {mailbox.WatchQuery{Folder: "INBOX", Limit: 50}, 50 * time.Second, 50 * time.Second},
+		"mail watch --after 0":        {mailbox.WatchQuery{Folder: "INBOX", Limit: 50}, 50 * time.Second, 50 * time.Second},
 		"mail watch --wait 4m --full": {mailbox.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50, Full: true}, 4 * time.Minute, 4 * time.Minute},
-		"mail watch --folder Archive --after-uid 4294967295 --uidvalidity 7 -n 3 --wait 90": {mailbox.WatchQuery{Folder: "Archive", AfterUID: 1<<32 - 1, UIDValidity: 7, Limit: 3},
+		"mail watch --after imap:work:Archive:7:4294967295 -n 3 --wait 90": {mailbox.WatchQuery{Folder: "Archive", AfterUID: 1<<32 - 1, UIDValidity: 7, Limit: 3},
 			90 * time.Second, 90 * time.Second},
 		// The empty answer comes before the command would be stopped.
 		"mail watch --wait 4m --timeout 8": {mailbox.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50}, 6 * time.Second, 7 * time.Second},
@@ -47,18 +47,17 @@ func TestWatchPassesOnWhatIsAsked(t *testing.T) {
 func TestWatchRefuses(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	for line, says := range map[string]string{
-		"mail watch --uidvalidity 7":                   "--after-uid",
-		"mail watch --uidvalidity 7 --after-uid=-1":    "--uidvalidity",
-		"mail watch --after-uid=-2":                    "between -1 and 4294967295",
-		"mail watch --after-uid 4294967296":            "between -1 and 4294967295",
+		"mail watch --after=-2":                        "malformed",
+		"mail watch --after 4294967296":                "malformed",
+		"mail watch --folder Sent --after 0":           "another folder",
+		"mail watch --after imap:work:INBOX:7:1,2":     "two messages",
+		"mail watch --from ''":                         "must not be empty",
 		"mail watch --wait 291s":                       "at most 4m50s",
 		"mail watch --wait 0":                          "must be a number of seconds",
 		"mail watch --wait 1h":                         "must be a number of seconds",
-		"mail watch --after-uid 1 --uidvalidity 0":     "between 1 and",
 		"mail watch --limit 501":                       "between 1 and 500",
 		"mail watch --folder ''":                       "must not be empty",
-		"mail watch --after-uid 1 --uidvalidity 7 x":   "one value too many",
-		"mail watch --after-uid 1 --after-uid 2":       "--after-uid",
+		"mail watch --after 0 x":                       "one value too many",
 		"mail watch --wait 5s --wait 6s --folder Sent": "--wait",
 	} {
 		b.fails(t, line, discovery.ValidationError, says)
@@ -80,5 +79,41 @@ func TestWatchShowsWhatMailListShows(t *testing.T) {
 	b.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7}, After: 4}
 	if got := messages("mail watch"); got != "map[messages:[]]" {
 		t.Errorf("nothing: %s", got)
+	}
+	if got, want := b.data(t, "mail watch --folder Sent"), `{"folder":"Sent","now":"2026-03-09T23:30Z","columns":[],"rows":[],"more":"mail watch --after Sent/4"}`; got != want {
+		t.Errorf("compact: %s", got)
+	}
+	b.watch.After, b.compact = 0, true
+	if got := b.ok(t, "mail watch --wait 9s").Data["more"]; got != "mail watch --wait 9s --after 0" {
+		t.Errorf("of an empty folder: %v", got)
+	}
+}
+
+// A watch of all accounts ends when something arrives in one, and goes on in each.
+func TestWatchOfAllAccounts(t *testing.T) {
+	b := newBench(t, nil, work("home", mail.ReadOnly), work("lost", mail.ReadOnly), work("work", mail.ReadOnly))
+	b.compact = true
+	came := mailbox.Summary{Ref: mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "INBOX", UIDValidity: 7, UID: 6}, Subject: "new", From: []mail.Address{{Addr: "ann@example.org"}}, Flags: []string{`\Seen`}}
+	b.watching = func(ctx context.Context, account string, q mailbox.WatchQuery) (*mailbox.WatchPage, error) {
+		p := &mailbox.WatchPage{Page: mailbox.Page{Folder: q.Folder, UIDValidity: 7}, After: q.AfterUID}
+		switch {
+		case account == "lost":
+			return nil, &mail.Error{Kind: mail.KindConnection, Stage: "connect", Message: "Away."}
+		case account == "work" && (q.Match == nil || q.Match(&came)):
+			p.Messages, p.After = []mailbox.Summary{came}, 6
+		default:
+			select {
+			case <-q.Stop:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		return p, nil
+	}
+	got := b.data(t, "mail watch --account all --after home:0 --subject NEW --from ann@")
+	want := `{"folder":"INBOX","now":"2026-03-09T23:30Z","columns":["id","from","subject"],"rows":[["work:6","ann@example.org","new"]],` +
+		`"issues":["CONNECTION_FAILED: Account lost: Away."],"more":"mail watch --account all --from ann@ --subject NEW --after home:0,work:6","untrusted":"from subject"}`
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }

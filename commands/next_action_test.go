@@ -29,10 +29,10 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 				s.folders = mailbox.FolderList{Folders: []mailbox.Folder{{Name: "INBOX"}, {Name: "a b"}}, Truncated: true}
 			}},
 		{"folders at the end", "mail folders --counts --account work --after 'a b'", "mail list --account work", nil},
-		{"list", "mail list --account work --folder 'a b' --new --unread --after-uid 1 --since 2026-02-01 --until 2026-02-07 --full -n3 --fields messages,next_action --timeout 60",
-			"mail list --account work --folder 'a b' --new --unread --before-uid 3 --after-uid 1 --since 2026-02-01 --until 2026-02-07 --limit 3 --full --fields messages,next_action --timeout 60",
+		{"list", "mail list --account work --new --unread --after imap:work:INBOX:7:1 --since 2026-02-01 --until 2026-02-07 --full -n3 --fields messages,next_action --timeout 60",
+			"mail list --unread --new --since 2026-02-01 --until 2026-02-07 --before imap:work:INBOX:7:3 --after imap:work:INBOX:7:1 --limit 3 --full --fields messages,next_action --timeout 60",
 			func(s *fakeMailboxes) { s.page = mailbox.Page{Messages: list[:1], HasMore: true} }},
-		{"list of the default account", "mail list", "mail list --account work --before-uid 1", func(s *fakeMailboxes) { s.page = mailbox.Page{Messages: list, HasMore: true} }},
+		{"list of the default account", "mail list", "mail list --before imap:work:INBOX:7:1", func(s *fakeMailboxes) { s.page = mailbox.Page{Messages: list, HasMore: true} }},
 		{"folders of the default account", "mail folders --pattern 'a%'", "mail folders --account work --pattern a% --after a", func(s *fakeMailboxes) {
 			s.folders = mailbox.FolderList{Folders: []mailbox.Folder{{Name: "a"}}, Truncated: true}
 		}},
@@ -40,30 +40,32 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 			func(s *fakeMailboxes) {
 				s.search = mailbox.SearchPage{Page: mailbox.Page{Folder: "a", HasMore: true}, NextCursor: "c"}
 			}},
-		{"list with a time", "mail list --account work --since 2026-02-01T10:00:00+01:00", "mail list --account work --before-uid 1 --since 2026-02-01T10:00:00+01:00",
+		{"list with a time", "mail list --account work --since 2026-02-01T10:00:00+01:00", "mail list --since 2026-02-01T10:00:00+01:00 --before imap:work:INBOX:7:1",
 			func(s *fakeMailboxes) { s.page = mailbox.Page{Messages: list, HasMore: true} }},
-		{"list oldest first", "mail list --account work --oldest-first --before-uid 9", "mail list --account work --before-uid 9 --after-uid 3 --oldest-first",
+		{"list oldest first", "mail list --account work --oldest-first --before imap:work:INBOX:7:9", "mail list --before imap:work:INBOX:7:9 --after imap:work:INBOX:7:3 --oldest-first",
 			func(s *fakeMailboxes) {
 				s.page = mailbox.Page{Messages: []mailbox.Summary{list[2], list[0]}, HasMore: true}
 			}},
-		{"list where the last is unreadable", "mail list --account work", "mail list --account work --before-uid 2",
+		{"list where the last is unreadable", "mail list --account work", "mail list --before imap:work:INBOX:7:2",
 			func(s *fakeMailboxes) {
-				s.page = mailbox.Page{Messages: list[:1], HasMore: true, Issues: []mail.Issue{issue}}
+				s.page = mailbox.Page{UIDValidity: 7, Messages: list[:1], HasMore: true, Issues: []mail.Issue{issue}}
 			}},
-		{"list where all are unreadable", "mail list --account work", "mail list --account work --before-uid 2",
-			func(s *fakeMailboxes) { s.page = mailbox.Page{HasMore: true, Issues: []mail.Issue{issue}} }},
-		{"list with POP3", "mail list --account work -n1", "mail list --account work --before pop3:work:b --limit 1",
+		{"list where all are unreadable", "mail list --account work", "mail list --before imap:work:INBOX:7:2",
+			func(s *fakeMailboxes) {
+				s.page = mailbox.Page{UIDValidity: 7, HasMore: true, Issues: []mail.Issue{issue}}
+			}},
+		{"list with POP3", "mail list --account work -n2", "mail list --before pop3:work:b --limit 2",
 			func(s *fakeMailboxes) { s.page = popPage("a", "b") }},
-		{"list with POP3 oldest first", "mail list --account work --oldest-first --before pop3:work:z", "mail list --account work --before pop3:work:z --after pop3:work:b --oldest-first",
+		{"list with POP3 oldest first", "mail list --account work --oldest-first --before pop3:work:z", "mail list --before pop3:work:z --after pop3:work:b --oldest-first",
 			func(s *fakeMailboxes) { s.page = popPage("a", "b") }},
 		{"list at the end", "mail list --account work", "mail get imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.page = mailbox.Page{Messages: list} }},
-		{"list where nothing is between", "mail list --account work --after-uid 2", "", func(s *fakeMailboxes) { s.page = mailbox.Page{Messages: list[:1], HasMore: true} }},
+		{"list where nothing is between", "mail list --account work --after imap:work:INBOX:7:2", "", func(s *fakeMailboxes) { s.page = mailbox.Page{Messages: list[:1], HasMore: true} }},
 		{"watch", "mail watch --folder 'a b' --full -n3 --wait 30s --timeout 60 --account work",
-			"mail watch --account work --folder 'a b' --after-uid 9 --uidvalidity 7 --wait 30s --limit 3 --full --timeout 60",
+			"mail watch --wait 30s --after 'imap:work:a b:7:9' --limit 3 --full --timeout 60",
 			func(s *fakeMailboxes) {
 				s.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7, Messages: list[:1]}, After: 9}
 			}},
-		{"watch of an empty folder", "mail watch --account work", "mail watch --account work --after-uid 0 --uidvalidity 7",
+		{"watch of an empty folder", "mail watch --account work", "mail watch --after imap:work:INBOX:7:0",
 			func(s *fakeMailboxes) { s.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7}} }},
 		{"search", "mail search --account work --query x --from y --last-days 3 --snippet --snippet-chars 60 -n1 --full --timeout 5",
 			"mail search --account work --folder INBOX --limit 1 --cursor 'c/+= d' --snippet --snippet-chars 60 --full --timeout 5",

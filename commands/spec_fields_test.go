@@ -19,7 +19,10 @@ var specIssues = []mail.Issue{{Kind: mail.KindRefused, Stage: "parse", UID: 2, M
 const (
 	specOutcome = "status issues issues.code issues.stage issues.message issues.retryable "
 	specIssue   = "issues.uid issues.message_id "
-	specNext    = "next_action.instruction next_action.tool next_action.arguments "
+	// of 001 section 4 and of 000 section 7.1
+	specPage = "account_id folder uidvalidity has_more messages messages.message_id messages.folder messages.uidvalidity messages.uid messages.date messages.from " +
+		"messages.subject messages.flags messages.snippet messages.to messages.internet_message_id messages.has_attachments"
+	specNext = "next_action.instruction next_action.tool next_action.arguments "
 )
 
 // The full answers of commands have every field that 000 and 001 give them. The names are
@@ -39,6 +42,12 @@ func Test001_FullAnswersHaveEveryFieldOfTheSpecs(t *testing.T) {
 			func(s *fakeMailboxes) {
 				s.folders = mailbox.FolderList{Folders: []mailbox.Folder{{Name: "INBOX", Delimiter: "/"}}, Issues: specIssues}
 			}},
+		{"mail list --snippet 60", specOutcome + specIssue + specNext + specPage, func(s *fakeMailboxes) {
+			s.page = mailbox.Page{Messages: list, Issues: specIssues, HasMore: true}
+		}},
+		{"mail watch", specOutcome + specIssue + specNext + specPage, func(s *fakeMailboxes) {
+			s.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7, Messages: list, Issues: specIssues}, After: 2}
+		}},
 	} {
 		b := newBench(t, nil, work("work", mail.ReadOnly))
 		if tc.set != nil {

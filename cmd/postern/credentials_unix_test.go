@@ -158,7 +158,7 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 			t.Errorf("%s is not in %s", want, r.raw)
 		}
 	}
-	if r := works(t, program(t, env, "exec", "mail list")); bytes.Count(r.raw, []byte(`"message_id"`)) != 3 {
+	if r := works(t, program(t, env, "exec", "mail list --full")); bytes.Count(r.raw, []byte(`"message_id"`)) != 3 {
 		t.Errorf("the default account: %s", r.raw)
 	}
 	refused(t, program(t, env, "mail", "flags", "--folder", "INBOX", "--uid", "1", "--add", `\Flagged`), "PERMISSION_DENIED", 6, "")
@@ -257,7 +257,7 @@ func TestAccountsOfVaultAndEnvironmentTogether(t *testing.T) {
 	if b, w := bytes.Index(r.raw, []byte(`"bob"`)), bytes.Index(r.raw, []byte(`"work"`)); b < 0 || w < b {
 		t.Errorf("%s", r.raw)
 	}
-	if r := works(t, program(t, env, "mail", "list", "--account", "bob")); bytes.Count(r.raw, []byte(`"message_id"`)) != 2 {
+	if r := works(t, program(t, env, "mail", "list", "--full", "--account", "bob")); bytes.Count(r.raw, []byte(`"message_id"`)) != 2 {
 		t.Errorf("%s", r.raw)
 	}
 	works(t, program(t, env, "mail", "list", "--account", "work"))

@@ -272,7 +272,7 @@ func (s *station) listsMail(t testing.TB, printed string) {
 		c.Env = append(c.Env, name+"="+value)
 	}
 	client := gatewaytest.Start(t, c)
-	if m := client.Call("mail list --limit 2"); !strings.HasPrefix(m.Text(), `{"success":true`) || strings.Count(m.Text(), `"message_id"`) != 2 {
+	if m := client.Call("mail list --limit 2 --full"); !strings.HasPrefix(m.Text(), `{"success":true`) || strings.Count(m.Text(), `"message_id"`) != 2 {
 		t.Errorf("%s", m.Line)
 	}
 	if err := client.Close(); err != nil {

@@ -97,7 +97,7 @@ func TestThePasswordIsInTheKeyringAndNotInTheVault(t *testing.T) {
 	works(t, program(t, append(admin, "PW=wrong-c4n4ry"), add...))
 	refused(t, program(t, agent, "mail", "list"), "AUTH_FAILED", 4, "did not accept")
 	works(t, program(t, append(admin, "PW="+servertest.Password), "account", "edit", "work", "--password-from", "env:PW"))
-	r := works(t, program(t, agent, "mail", "list"))
+	r := works(t, program(t, agent, "mail", "list", "--full"))
 	if bytes.Count(r.raw, []byte(`"message_id"`)) != 2 || strings.Contains(string(r.raw)+r.stderr, "c4n4ry") {
 		t.Errorf("%s%s", r.raw, r.stderr)
 	}

@@ -29,7 +29,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 	x.types("nonsense\r")
 	x.sees("COMMAND_NOT_FOUND: There is no command 'nonsense'.", "For example:", promptSign)
 	x.types("help mail watch\r")
-	x.sees("Arguments", "--uidvalidity", "Examples", promptSign)
+	x.sees("Arguments", "--subject", "Examples", promptSign)
 
 	// Ctrl-C stops a command and not the prompt; meanwhile there is a line that says
 	// what happens, which is gone then.

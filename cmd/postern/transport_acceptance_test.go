@@ -36,10 +36,11 @@ type fetchedPage struct {
 func Test004_7_1_FetchMatchesFiltersAndMarksNothing(t *testing.T) {
 	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		c, s := on(t, alter) // letters of 1, 2 and 3 February 2026
+		c.run("mail list")   // shows their ids
 		for line, want := range map[string]string{
 			"mail list": "letter 3,letter 2,letter 1", "mail list --oldest-first": "letter 1,letter 2,letter 3",
 			"mail list --limit 1": "letter 3", "mail list --limit 2 --oldest-first": "letter 1,letter 2",
-			"mail list --after-uid 1 --oldest-first": "letter 2,letter 3", "mail list --after-uid 3": "", "mail list --after-uid 1 --limit 1 --oldest-first": "letter 2",
+			"mail list --after 1 --oldest-first": "letter 2,letter 3", "mail list --after 3": "", "mail list --after 1 --limit 1 --oldest-first": "letter 2",
 			"mail list --since 2026-02-02":                                "letter 3,letter 2",
 			"mail list --until 2026-02-02":                                "letter 2,letter 1",
 			"mail list --since 2026-02-02 --until 2026-02-02":             "letter 2",

@@ -147,7 +147,7 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 	for _, o := range []*house.TransportOptions{{Account: "work"}, {Account: "sealed", Helper: "echo " + servertest.Password}} {
 		session, log := carrying(t, o, env...)
 		var page listData
-		a := envelope(t, session, "mail list")
+		a := envelope(t, session, "mail list --full")
 		if !a.Success || strings.Count(string(a.raw), `"message_id"`) != 2 {
 			t.Fatalf("%s%s", a.raw, log)
 		}

@@ -22,6 +22,9 @@ type WatchQuery struct {
 	Full        bool      // as for ListQuery
 	Until       time.Time // when to answer that nothing has come; zero means never
 
+	Stop  <-chan struct{}       // closed when the answer is wanted at once; nil means never
+	Match func(s *Summary) bool // whether a message ends the wait; nil means that any does. It is called on other goroutines
+
 	// Aside runs the wait; nil means a plain call. The function it is given returns when
 	// mail came or ctx ends.
 	Aside func(ctx context.Context, wait func(context.Context) error) error
@@ -59,12 +62,19 @@ func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*Watc
 	if err != nil || page != nil {
 		return page, err
 	}
-	waiting := ctx
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
 	if !q.Until.IsZero() {
-		var cancel context.CancelFunc
 		waiting, cancel = context.WithDeadline(ctx, q.Until)
 		defer cancel()
 	}
+	go func() {
+		select {
+		case <-q.Stop:
+			cancel()
+		case <-waiting.Done():
+		}
+	}()
 	x.tell(0, 0, "waiting for mail in "+q.Folder)
 	wait := func(context.Context) error {
 		var err error
@@ -96,6 +106,9 @@ func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *Watc
 	}
 	l := x.listing(lq, &seeing{})
 	err := l.do(ctx)
+	if err == nil && q.Match != nil {
+		l.page.Messages = slices.DeleteFunc(l.page.Messages, func(s Summary) bool { return !q.FromNow && !q.Match(&s) })
+	}
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -113,7 +126,7 @@ func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *Watc
 	if q.FromNow {
 		after = lastUID(l.page)
 	}
-	return &watcher{after: after, seen: max(after, l.covered()), validity: l.page.UIDValidity, limit: q.Limit, full: q.Full, came: make(chan arrival, 1)}, nil, nil
+	return &watcher{after: after, seen: max(after, l.covered()), validity: l.page.UIDValidity, limit: q.Limit, full: q.Full, match: q.Match, came: make(chan arrival, 1)}, nil, nil
 }
 
 // covered is the UID up to which every message has been checked.

@@ -71,6 +71,7 @@ type watcher struct {
 	validity uint32
 	limit    int
 	full     bool
+	match    func(*Summary) bool
 
 	came chan arrival // gets one
 }
@@ -382,7 +383,7 @@ func (w *watcher) part(from *Page) *Page {
 	}
 	for _, s := range from.Messages {
 		switch {
-		case s.Ref.UID <= w.after:
+		case s.Ref.UID <= w.after, w.match != nil && !w.match(&s):
 			continue
 		case len(p.Messages) == w.limit:
 			p.HasMore = true

@@ -98,7 +98,7 @@ func TestCompletion(t *testing.T) {
 		{"allow in add --account ", "allow in add --account |demo"},
 		{"mail list --folder IN", "mail list --folder |INBOX"}, // no answer has listed any
 		{"mail list --folder Pr", "mail list --folder |"},
-		{"mail list --nonsense ", "mail list --nonsense |--account|--folder|--new|--unread|--before-uid|--after-uid|--before|--after|--since|--until|--limit|--oldest-first|--full|--fields|--timeout"},
+		{"mail list --nonsense ", "mail list --nonsense |--account|--folder|--new|--unread|--before|--after|--since|--until|--snippet|--limit|--oldest-first|--full|--fields|--timeout"},
 		{`mail list "--fol`, "mail list |--folder"},
 		{"mail list --folder 'unclosed x", "mail list --folder |"},
 		{"nonsense x", "nonsense |"},
