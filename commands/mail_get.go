@@ -14,17 +14,17 @@ import (
 )
 
 type mailGetArgs struct {
-	IDs    []string `json:"id,omitempty" acli:"positional,form=id,needed" jsonschema:"maxItems=20,minLength=1,maxLength=600" jsonschema_description:"1 to 20 message ids as a list shows them, such as 50 or Sent/5, of any folders of one account"`
-	Folder string   `json:"folder,omitempty" acli:"form=folder,rare" jsonschema_description:"Folder, with --uid in place of ids; INBOX if left out"`
-	UIDs   []uint32 `json:"uid,omitempty" acli:"rare" jsonschema:"maxItems=20,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
+	IDs    []string `json:"id,omitempty" acli:"positional,form=id,needed" jsonschema:"maxItems=20,minLength=1,maxLength=600" jsonschema_description:"1 to 20 ids as a list shows them, such as 50 or Sent/5, of one account"`
+	Folder string   `json:"folder,omitempty" acli:"form=folder,rare" jsonschema_description:"Folder of --uid; INBOX if left out"`
+	UIDs   []uint32 `json:"uid,omitempty" acli:"rare" jsonschema:"maxItems=20,minimum=1,maximum=4294967295" jsonschema_description:"UIDs in place of ids"`
 	AccountOption
-	Chars           int                 `json:"chars,omitempty" jsonschema:"minimum=100,maximum=20000,default=2000" jsonschema_description:"At most this many characters of text, which several messages share; each gets at least 100"`
-	FromChar        int                 `json:"from-char,omitempty" jsonschema:"minimum=1,maximum=2000000" jsonschema_description:"The rest of a long text, from this character on; with one id"`
-	Headers         mailbox.HeaderScope `json:"headers,omitempty" jsonschema:"enum=none,enum=curated,enum=all" jsonschema_description:"Which further header fields to show; none if left out, with --full curated"`
-	HTML            bool                `json:"html,omitempty" jsonschema_description:"Also the HTML of the message, sanitized"`
+	Chars           int                 `json:"chars,omitempty" jsonschema:"minimum=100,maximum=20000,default=2000" jsonschema_description:"At most this many characters of text, shared by the messages; each gets 100"`
+	FromChar        int                 `json:"from-char,omitempty" jsonschema:"minimum=1,maximum=2000000" jsonschema_description:"The rest of a long text, from this character on"`
+	Headers         mailbox.HeaderScope `json:"headers,omitempty" jsonschema:"enum=none,enum=curated,enum=all" jsonschema_description:"Further header fields; none if left out, with --full curated"`
+	HTML            bool                `json:"html,omitempty" jsonschema_description:"Also the sanitized HTML"`
 	AttachmentText  bool                `json:"attachment-text,omitempty" jsonschema_description:"Also the text of attachments, of PDF too"`
-	AttachmentChars int                 `json:"attachment-chars,omitempty" acli:"rare,requires=attachment-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters of each, with --attachment-text"`
-	WithContent     bool                `json:"with-content,omitempty" acli:"rare" jsonschema_description:"Also the content of every attachment, in base64; the answer may be large"`
+	AttachmentChars int                 `json:"attachment-chars,omitempty" acli:"rare,requires=attachment-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters of each"`
+	WithContent     bool                `json:"with-content,omitempty" acli:"rare" jsonschema_description:"Also the content of attachments, in base64"`
 
 	named messagesArgs // since Validate
 }

@@ -71,6 +71,11 @@ func (r *MailGetResult) Brief() mailGetBrief {
 	return b
 }
 
+// reports are the parts of a bounce that say what its text and the message that came back
+// say.
+var reports = map[string]bool{"message/delivery-status": true, "message/global-delivery-status": true, "message/rfc822": true, "text/rfc822-headers": true,
+	"message/global": true, "message/global-headers": true}
+
 func (e *MessageDetail) brief(own string, ids *idWriter) messageBrief {
 	b := messageBrief{ID: ids.of(e.m.Ref), Date: minute(e.m.Date), From: senders(e.m.From), Subject: plain.Clip(e.Subject, maxShownChars), Marks: marksOf(&e.m.Summary, "attachments", "invitation"),
 		Text: e.BodyText, HTML: e.BodyHTML, HiddenChars: e.HiddenChars, CC: e.CC}
@@ -88,6 +93,9 @@ func (e *MessageDetail) brief(own string, ids *idWriter) messageBrief {
 		if len(a.Events) > 0 {
 			b.addEvents(e.m, e.m.Attachments[i].Events)
 			continue // an invitation is told once
+		}
+		if b.Returned != "" && reports[a.ContentType] && a.Content == nil {
+			continue
 		}
 		rows = append(rows, attachmentBrief{Part: a.PartID, Name: a.Filename, Type: a.ContentType, Bytes: a.Size, Text: a.Text, Content: a.Content})
 		if row := &rows[len(rows)-1]; a.TextTruncated && !strings.HasSuffix(row.Text, "…") {

@@ -46,6 +46,7 @@ func TestGetInBrief(t *testing.T) {
 		"to the account itself": {"Desk@Example.org", nil, `,"text":"Booking 77"}]`},
 		"to somebody else":      {"bob@example.org", nil, `,"text":"Booking 77","to":"bob@example.org"}]`},
 		"hidden and returned": {"desk@example.org", func(m *mailbox.Message) {
+			m.Attachments = []mailbox.Attachment{{PartID: "2", ContentType: "message/delivery-status"}, {PartID: "3", ContentType: "message/rfc822"}}
 			m.HiddenChars, m.Returned, m.CC = 212, mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "Sent", UIDValidity: 9, UID: 3}, []mail.Address{{Addr: "c@example.org"}}
 		}, `,"text":"Booking 77","returned":"Sent/3","hidden_chars":212,"cc":"c@example.org"}]`},
 		"cut": {"desk@example.org", func(m *mailbox.Message) { m.BodyTruncated, m.NextChar = true, 2001 }, `,"text":"Booking 77"}],"more":"mail get --from-char 2001 38"`},
