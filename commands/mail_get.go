@@ -182,6 +182,9 @@ func (d *Deps) got(ctx context.Context, call *discovery.Call, args *mailGetArgs,
 		if slices.ContainsFunc(m.Attachments, func(a mailbox.Attachment) bool { return a.TextTruncated }) {
 			r.hint = "'mail attachment' with --as-text and --from-char reads the rest of an attachment's text."
 		}
+		if m.BodyTruncated && m.NextChar == 0 {
+			r.hint = "The HTML was cut: --chars shows more of it, at most 20000 characters."
+		}
 		r.Messages = append(r.Messages, e)
 	}
 	r.Outcome = outcome(issues, true)

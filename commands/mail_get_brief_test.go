@@ -49,7 +49,8 @@ func TestGetInBrief(t *testing.T) {
 			m.Attachments = []mailbox.Attachment{{PartID: "2", ContentType: "message/delivery-status"}, {PartID: "3", ContentType: "message/rfc822"}}
 			m.HiddenChars, m.Returned, m.CC = 212, mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "Sent", UIDValidity: 9, UID: 3}, []mail.Address{{Addr: "c@example.org"}}
 		}, `,"text":"Booking 77","returned":"Sent/3","hidden_chars":212,"cc":"c@example.org"}]`},
-		"cut": {"desk@example.org", func(m *mailbox.Message) { m.BodyTruncated, m.NextChar = true, 2001 }, `,"text":"Booking 77"}],"more":"mail get --from-char 2001 38"`},
+		"cut":              {"desk@example.org", func(m *mailbox.Message) { m.BodyTruncated, m.NextChar = true, 2001 }, `,"text":"Booking 77"}],"more":"mail get --from-char 2001 38"`},
+		"HTML that is cut": {"desk@example.org", func(m *mailbox.Message) { m.BodyHTML, m.BodyTruncated = "<p>", true }, `,"text":"Booking 77","html":"<p>"}],"hint":"The HTML was cut: --chars shows more of it, at most 20000 characters."`},
 		"an invitation in three forms": {"desk@example.org", func(m *mailbox.Message) {
 			m.Attachments = []mailbox.Attachment{{PartID: "1.3", ContentType: "text/calendar", Text: "Event: Visit", Events: []mailbox.CalendarEvent{visit}},
 				{PartID: "2", Filename: "invite.ics", ContentType: "application/ics", Events: []mailbox.CalendarEvent{visit}},

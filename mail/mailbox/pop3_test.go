@@ -404,3 +404,25 @@ func TestPOP3CountsNothingThatIsHidden(t *testing.T) {
 		t.Errorf("%v, more %t, %v", subjects(p), p.HasMore, p.Issues)
 	}
 }
+
+func TestPOP3GetsSeveralMessages(t *testing.T) {
+	b := openPop(t, "several")
+	b.deliver("From: ann@example.org\r\nSubject: one\r\n\r\n"+strings.Repeat("x", 900)+"\r\n", "From: ann@example.org\r\nSubject: two\r\n\r\n"+strings.Repeat("y", 900)+"\r\n")
+	list := b.list(mailbox.ListQuery{OldestFirst: true}).Messages
+	one, two := list[0].Ref, list[1].Ref
+	gone := mail.Ref{Protocol: mail.POP3, Account: account, UIDL: "gone"}
+	all, err := b.GetEach(t.Context(), account, []mail.Ref{two, gone, one}, mailbox.GetQuery{BodyChars: 1000})
+	if err != nil || len(all.Messages) != 2 || len(all.Issues) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if first, second := all.Messages[0], all.Messages[1]; first.Subject != "two" || second.Subject != "one" || len(first.BodyText) != 500 || second.NextChar != 501 {
+		t.Errorf("%s of %d characters, %s, then %d", first.Subject, len(first.BodyText), second.Subject, second.NextChar)
+	}
+	if i := all.Issues[0]; i.Kind != mail.KindNotFound || i.MessageID != gone.String() {
+		t.Errorf("%+v", i)
+	}
+	m, err := b.Get(t.Context(), one, mailbox.GetQuery{FromChar: 801})
+	if err != nil || m.BodyText != strings.Repeat("x", 100) || m.NextChar != 0 {
+		t.Errorf("%+v, %v", m, err)
+	}
+}

@@ -331,6 +331,23 @@ func TestNoRowIsForged(t *testing.T) {
 	}
 }
 
+// Several messages are drawn one below the other, each as if it were alone.
+func TestSeveralMessagesAreDrawnEach(t *testing.T) {
+	one := func(uid, body string) map[string]any {
+		return map[string]any{"message_id": "imap:a:INBOX:1:" + uid, "from": "x@example.org", "body_text": body, "returned_message_id": "imap:a:Sent:1:" + uid}
+	}
+	var data any = map[string]any{"messages": []any{one("1", "first\n── second"), one("2", "second")}}
+	envelope, err := json.Marshal(map[string]any{"success": true, "data": data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "From:    x@example.org\n\n│ first\n│ ── second\n\n[what came back: imap:a:Sent:1:1]\nimap:a:INBOX:1:1\n\n" + strings.Repeat("─", 30) +
+		"\nFrom:    x@example.org\n\n│ second\n\n[what came back: imap:a:Sent:1:2]\nimap:a:INBOX:1:2\n"
+	if got := (Look{Width: 30}).Render(envelope, "mail get"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // Accounts are one line each, also where there are many.
 func TestAccountsAreATable(t *testing.T) {
 	account := func(name, protocol string) map[string]any {
