@@ -211,7 +211,7 @@ func (t *threading) thread() *Thread {
 	for _, g := range shown {
 		have := map[string][]byte{}
 		r := t.texts[g.ref]
-		if r != nil {
+		if r != nil && r.message != nil {
 			g.root, have = r.root, r.have
 		}
 		m := ThreadMessage{Summary: g.summary(t.q.Full)}

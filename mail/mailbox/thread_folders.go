@@ -351,53 +351,13 @@ func (c *conversing) read() error {
 	if c.q.Chars == 0 {
 		return nil
 	}
-	for ref, g := range shown {
-		if c.whole[ref] {
+	var members []*reading
+	for _, g := range c.shown() {
+		if c.whole[g.ref] {
 			r := excerpt{chars: c.q.Chars, lines: true}.reading(c.access, g, c.structure)
-			c.texts[ref] = r
+			c.texts[g.ref], members = r, append(members, r)
 			r.start(*g)
 		}
 	}
-	return c.rest()
-}
-
-// rest fetches what is missing of the texts, of all folders at once.
-func (c *conversing) rest() error {
-	for range maxRounds {
-		missing := map[string]*requestSet{}
-		for ref, r := range c.texts {
-			if r.finished {
-				continue
-			}
-			sections := r.missing()
-			if len(sections) == 0 {
-				r.finish(r.compose(), nil)
-				continue
-			}
-			if missing[ref.Folder] == nil {
-				missing[ref.Folder] = &requestSet{}
-			}
-			missing[ref.Folder].add(ref.UID, goimap.FetchOptions{BodySection: sections})
-		}
-		if len(missing) == 0 {
-			return nil
-		}
-		err := c.each(slices.Collect(maps.Keys(missing)), func(folder string) *imap.Fetching { return missing[folder].start(c.s) },
-			func(box imap.Folder, data []*imapclient.FetchMessageBuffer, _ error) {
-				for ref, r := range c.texts {
-					if d := dataOf(data, ref.UID); ref.Folder == box.Name && !r.finished && d != nil {
-						r.accept(d)
-					}
-				}
-			})
-		if err != nil {
-			return err
-		}
-	}
-	for _, r := range c.texts {
-		if !r.finished {
-			r.finish(r.compose(), nil)
-		}
-	}
-	return nil
+	return readRest(c.s, members)
 }
