@@ -101,7 +101,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceShorten:             {"Shorten it.", ""},
 	mail.AdviceReplyFromThere:      {"Send the reply from the account that has the message.", ""},
 	mail.AdviceNoBound:             {"Leave one of them out.", ""},
-	mail.AdviceKeepIDs:             {"Keep the ids you have dealt with yourself, or bound the time with --since; a person makes a vault, which keeps the record, with 'postern init'.", ""},
+	mail.AdviceKeepIDs:             {"Keep the ids you have dealt with yourself, or bound the time with --since; 'mail ack' needs a vault, which a person makes with 'postern init'.", "mail ack"},
 	mail.AdviceShorterText:         {"Search for a shorter piece of plain text.", ""},
 	mail.AdviceDates:               {"Give a start date that is not after the end date.", ""},
 	mail.AdviceCursor:              {"Copy next_cursor as it is, with --account and --folder as they were and without criteria, or begin a new search without it.", ""},

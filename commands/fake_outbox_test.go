@@ -27,6 +27,8 @@ type fakeOutbox struct {
 	reason  string
 	fails   error // of Send and Approve
 	replays bool  // what is sent was sent before
+
+	unmarked *mail.Issue // of a message that is sent
 }
 
 func newFakeOutbox() *fakeOutbox { return &fakeOutbox{shown: map[string]*outbox.Shown{}} }
@@ -55,7 +57,7 @@ func (y *fakeOutbox) Send(_ context.Context, account string, r outbox.Request) (
 	s := y.put(fmt.Sprintf("m%d", len(y.order)), r.Principal, state)
 	s.Account, s.Subject, s.Body, s.Reason = account, r.Draft.Subject, r.Draft.Body, y.reason
 	o := s.Outgoing
-	o.Replayed = y.replays
+	o.Replayed, o.Unmarked = y.replays, y.unmarked
 	if r.DryRun {
 		delete(y.shown, s.ID)
 		o.ID = ""
@@ -71,6 +73,7 @@ func (y *fakeOutbox) SaveDraft(_ context.Context, account string, d outbox.Draft
 		return nil, y.fails
 	}
 	s := &outbox.SavedDraft{Account: account, Folder: "Drafts", MessageID: "draft@example.org", Subject: d.Subject, Size: 100}
+	s.Hidden = d.Subject == "hidden"
 	if d.Subject != "no uid" {
 		s.Ref = mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "Drafts", UIDValidity: 3, UID: 4}
 	}
@@ -116,6 +119,7 @@ func (y *fakeOutbox) change(id string, from []mail.OutboxState, to mail.OutboxSt
 		y.sent = append(y.sent, id)
 	}
 	o := s.Outgoing
+	o.Unmarked = y.unmarked
 	return &o, nil
 }
 

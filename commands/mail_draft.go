@@ -50,11 +50,13 @@ func mailDraft(d *Deps) *discovery.Command {
 			call.Target = saved.Folder
 		}
 		r := &MailDraftResult{Account: name, Folder: saved.Folder, InternetMessageID: saved.MessageID, Subject: saved.Subject, Size: saved.Size}
-		if saved.Ref.UID != 0 {
+		switch {
+		case saved.Hidden: // nothing shows it here
+		case saved.Ref.UID != 0:
 			r.ID = saved.Ref.String()
 			r.short = d.shown(ctx, call, saved.Ref).of(saved.Ref)
 			r.NextAction = next("See the draft", "mail", "get", r.ID)
-		} else {
+		default:
 			r.NextAction = next("See the drafts", "mail", "list", "--account", name, "--folder", saved.Folder)
 		}
 		return r, nil

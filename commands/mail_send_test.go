@@ -286,4 +286,19 @@ func TestCompactAnswersOfTheOutbox(t *testing.T) {
 	if got := b.data(t, "outbox cancel m2"); got != `{"id":"m2","result":"The message is cancelled and will not be sent"}` {
 		t.Errorf("%s", got)
 	}
+	if got := b.data(t, "mail draft --subject hidden --body hello"); got != `{"result":"The draft is in Drafts; nothing was sent"}` {
+		t.Errorf("%s", got)
+	}
+
+	// That the message that was answered could not be marked is told beside what was done.
+	y.begins, y.unmarked = "", &mail.Issue{Kind: mail.KindNotFound, Stage: "fetch", Message: "It could not be marked.", MessageID: ref(3).String()}
+	const issue = `"issues":["NOT_FOUND: It could not be marked. (imap:work:INBOX:7:3)"]}`
+	if got := b.data(t, send); !strings.HasSuffix(got, `"result":"Sent to 1 recipient",`+issue) {
+		t.Errorf("%s", got)
+	}
+	b.principal.Admin = true
+	y.put("late", "agent", mail.OutboxWaiting)
+	if got := b.data(t, "outbox approve late --hash "+y.shown["late"].Digest); !strings.Contains(got, `"state":"accepted"`) || !strings.Contains(got, issue[:len(issue)-1]) {
+		t.Errorf("%s", got)
+	}
 }

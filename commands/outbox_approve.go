@@ -34,12 +34,14 @@ func outboxApprove(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, failedSend(call, o, err)
 		}
-		if _, err := sent(o); err != nil {
+		done, err := sent(o)
+		if err != nil {
 			return nil, err
 		}
 		s.Outgoing = *o // the digest is the same, so this is the text that went
 		r := shownOutgoing(s)
 		r.from(0)
+		r.Issues = done.Issues
 		return r, nil
 	})
 }

@@ -30,6 +30,7 @@ type OutboxShowResult struct {
 	TextChars   int              `json:"text_chars"`
 	TextMissing bool             `json:"text_missing,omitempty"`
 	Truncated   bool             `json:"truncated,omitempty"`
+	Issues      []Issue          `json:"issues,omitempty"` // what went wrong after it was sent
 	NextAction  *NextAction      `json:"next_action,omitempty"`
 
 	offset int // of Text in the whole text, in characters
@@ -114,9 +115,10 @@ func (r *OutboxShowResult) Brief() outboxShowBrief {
 		t := discovery.TableOf(files)
 		b.Attachments = &t
 	}
+	b.Rest = (&Outcome{Issues: r.Issues}).rest(nil)
 	switch {
 	case r.Truncated:
-		b.Rest = (&Outcome{}).rest(r.NextAction)
+		b.More = r.NextAction.Arguments.Command
 	case r.NextAction != nil:
 		b.Next = r.NextAction.Arguments.Command
 	}

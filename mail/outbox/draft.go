@@ -26,4 +26,5 @@ type SavedDraft struct {
 	MessageID string   // without angle brackets
 	Subject   string   // as it was written
 	Size      int64    // bytes
+	Hidden    bool     // the account's subject pattern hides it from agents, who cannot read it
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/compose"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
@@ -166,5 +167,6 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	if err != nil {
 		return nil, err
 	}
-	return &SavedDraft{Account: account, Folder: put.Folder, Ref: put.Ref, MessageID: m.MessageID, Subject: m.Subject, Size: int64(len(built.Copy))}, nil
+	return &SavedDraft{Account: account, Folder: put.Folder, Ref: put.Ref, MessageID: m.MessageID, Subject: m.Subject, Size: int64(len(built.Copy)),
+		Hidden: !s.policy.VisibleAsOwn(rfc5322.ParseHeader(built.Copy))}, nil
 }

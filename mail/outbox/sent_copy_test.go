@@ -246,7 +246,7 @@ func TestDraftIsSavedForAPerson(t *testing.T) {
 			if len(got) != 1 || !slices.Contains(got[0].flags, imap.FlagDraft) || !slices.Contains(got[0].flags, imap.FlagSeen) {
 				t.Fatalf("drafts %+v", got)
 			}
-			for _, want := range []string{"Bcc: dan@example.net\r\n", "To: anybody@example.com\r\n", "Message-ID: " + saved.MessageID + "\r\n"} {
+			for _, want := range []string{"Bcc: dan@example.net\r\n", "To: anybody@example.com\r\n", "Message-ID: <" + saved.MessageID + ">\r\n"} {
 				if !strings.Contains(got[0].raw, want) {
 					t.Errorf("the draft has no %q:\n%s", want, got[0].raw)
 				}
@@ -254,6 +254,18 @@ func TestDraftIsSavedForAPerson(t *testing.T) {
 			if saved.Folder != d.box.In("Drafts") || saved.Ref.UID != got[0].uid || saved.Size != int64(len(got[0].raw)) {
 				t.Errorf("saved %+v", saved)
 			}
+			if saved.Hidden {
+				t.Error("an account that shows everything hides a draft")
+			}
+			a := d.dir.Known[account]
+			a.SubjectPattern, a.AllowIn = "^ticket", mail.AllowList{Enabled: true}
+			d.dir.Set(a)
+			for subject, hidden := range map[string]bool{"ticket 7": false, "lunch": true} {
+				if saved, err := d.SaveDraft(t.Context(), account, outbox.Draft{Subject: subject, Body: "x"}); err != nil || saved.Hidden != hidden {
+					t.Errorf("%s: %+v, %v", subject, saved, err)
+				}
+			}
+			d.box.Remove("Drafts", got[0].uid+1, got[0].uid+2)
 			if saved, err = d.SaveDraft(t.Context(), account, outbox.Draft{}); err != nil || len(d.In("Drafts")) != 2 {
 				t.Errorf("an empty draft: %+v, %v", saved, err)
 			}
