@@ -152,7 +152,7 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 	home := newHomeless(t)
 	env := home.environment(append(accountVariables(s, "DEFAULT", "ann"), accountVariables(s, "BOB_2", "bob")...)...)
 
-	r := works(t, program(t, env, "mail", "accounts"))
+	r := works(t, program(t, env, "mail", "accounts", "--full"))
 	for _, want := range []string{`"account_id":"bob_2"`, `"account_id":"default"`, `"mode":"RO"`, `"secure":false`} {
 		if !bytes.Contains(r.raw, []byte(want)) {
 			t.Errorf("%s is not in %s", want, r.raw)
@@ -173,7 +173,7 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 	for _, line := range []string{"mail list --new", "mail ack --folder INBOX --uid 1"} {
 		refused(t, program(t, env, "exec", line), "EXECUTION_ERROR", 1, "postern init")
 	}
-	works(t, program(t, env, "agent", "describe"))
+	works(t, program(t, env, "exec", "agent describe"))
 	if files := left(t, home.temporary); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
 	}

@@ -132,7 +132,7 @@ func TestTheExampleExtension(t *testing.T) {
 	_ = c.Close()
 	// The record: every execution, and no sensitive value.
 	var log commands.AuditListResult
-	list, _ = envelopes(t, admin, "x-contacts add Ann --email ANN@example.org\naudit list --limit 50\naudit verify\nconfig set deny x-contacts\n", "repl")
+	list, _ = envelopes(t, admin, "x-contacts add Ann --email ANN@example.org\naudit list --limit 50 --full\naudit verify\nconfig set deny x-contacts\n", "repl")
 	if len(list) != 4 || list[0].Error.Code != "CONFLICT" || !list[2].Success || !list[3].Success {
 		t.Fatalf("%+v", list)
 	}

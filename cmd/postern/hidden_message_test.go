@@ -93,7 +93,7 @@ func TestAHundredCommandsInFlight(t *testing.T) {
 	for i := 1; i <= n; i++ {
 		command, flags := "mail get --folder INBOX --uid 2 --fields message.subject", ""
 		if i%2 == 1 { // each change undoes the one before
-			command, flags = fmt.Sprintf("mail flags --folder INBOX --uid 1 --add n%d", i), fmt.Sprintf(`"flags":["n%d"]`, i)
+			command, flags = fmt.Sprintf("mail flags --full --folder INBOX --uid 1 --add n%d", i), fmt.Sprintf(`"flags":["n%d"]`, i)
 			if i > 1 {
 				command += fmt.Sprintf(" --remove n%d", i-2)
 			}
