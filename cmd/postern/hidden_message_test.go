@@ -91,7 +91,7 @@ func TestAHundredCommandsInFlight(t *testing.T) {
 	const n = 100
 	want := map[int]string{} // what the answer must show
 	for i := 1; i <= n; i++ {
-		command, flags := "mail get --folder INBOX --uid 2 --fields message.subject", ""
+		command, flags := "mail get --folder INBOX --uid 2 --fields messages.subject", ""
 		if i%2 == 1 { // each change undoes the one before
 			command, flags = fmt.Sprintf("mail flags --full --folder INBOX --uid 1 --add n%d", i), fmt.Sprintf(`"flags":["n%d"]`, i)
 			if i > 1 {

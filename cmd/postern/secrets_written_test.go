@@ -164,7 +164,7 @@ func TestNoSecretAndNoBodyIsWrittenDown(t *testing.T) {
 			} `json:"messages"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(run("outbox list --limit 500")[0], &list); err != nil || len(list.Data.Messages) < 5 {
+	if err := json.Unmarshal(run("outbox list --limit 500 --full")[0], &list); err != nil || len(list.Data.Messages) < 5 {
 		t.Fatalf("%d entries, %v", len(list.Data.Messages), err)
 	}
 	var ends []string

@@ -151,7 +151,7 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 		if !a.Success || strings.Count(string(a.raw), `"message_id"`) != 2 {
 			t.Fatalf("%s%s", a.raw, log)
 		}
-		if a := envelope(t, session, "mail accounts"); strings.Count(string(a.raw), `"account_id"`) != 1 {
+		if a := envelope(t, session, "mail accounts --full"); strings.Count(string(a.raw), `"account_id"`) != 1 {
 			t.Errorf("%s", a.raw)
 		}
 		other := map[string]string{"work": "sealed", "sealed": "work"}[o.Account]
@@ -176,7 +176,7 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 			t.Errorf("it says %s", log)
 		}
 	}
-	r := works(t, program(t, v.environment(true), "audit", "list", "--limit", "500"))
+	r := works(t, program(t, v.environment(true), "audit", "list", "--full", "--limit", "500"))
 	for _, want := range []string{"mail list", "mail mark-read", `"account":"work"`, `"account":"sealed"`} {
 		if !strings.Contains(string(r.raw), want) {
 			t.Errorf("the audit log has no %s", want)
