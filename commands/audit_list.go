@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -105,7 +106,11 @@ func (r *AuditListResult) Brief() auditListBrief {
 	var rows []auditRow
 	for _, e := range r.Entries {
 		time, _, _ := strings.Cut(e.Timestamp, ".")
-		rows = append(rows, auditRow{e.Seq, strings.TrimSuffix(time, "Z"), e.Principal, e.Account, e.Command, e.Target, e.ErrorCode, e.Reason})
+		outcome := e.ErrorCode
+		if e.Count > 1 {
+			outcome += fmt.Sprintf(" x%d", e.Count)
+		}
+		rows = append(rows, auditRow{e.Seq, strings.TrimSuffix(time, "Z"), e.Principal, e.Account, e.Command, e.Target, outcome, e.Reason})
 	}
 	return auditListBrief{discovery.TableOf(rows), (&Outcome{}).rest(r.NextAction)}
 }

@@ -316,8 +316,10 @@ func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account str
 	case bare && recent(soleChanged, now):
 		return staleID(r, fmt.Sprintf("Until %sZ an id without an account could be one of another account, which was the only one before.", minute(soleChanged.Add(shownMistrust))))
 	case recent(f.Changed, now) && t.uids[shownKey(*r)] != f:
-		return staleID(r, fmt.Sprintf("Since %sZ the folder of %s is another one than before, and ids shown earlier are void. Short ids of it are not taken until %sZ.",
+		refusal := staleID(r, fmt.Sprintf("Since %sZ the folder of %s is another one than before, and ids shown earlier are void. Short ids of it are not taken until %sZ.",
 			minute(f.Changed), r.Short(!bare), minute(f.Changed.Add(shownMistrust))))
+		refusal.Hint += " Where it shows UIDs alone, name the message with --folder and --uid."
+		return refusal
 	}
 	r.UIDValidity = f.UIDValidity
 	return nil

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -396,6 +397,34 @@ func TestAProcessNoticesWhatItShowedLast(t *testing.T) {
 	show(one, 2, "Sent/5")
 }
 
+// TestAScreenShowsUIDs has a folder that was made anew shown in a full answer: what is typed
+// in that process is what the screen shows, and in another one it is not known.
+func TestAScreenShowsUIDs(t *testing.T) {
+	w := newShownWorld(t, 1)
+	call := &discovery.Call{Caller: discovery.Caller{Principal: "person"}}
+	screen, other := w.processes[0], w.processes[1]
+	r := mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "Sent", UIDValidity: 1, UID: 5}
+	if ids := screen.deps.shown(t.Context(), call, r); len(ids.Issues) > 0 {
+		t.Errorf("a first showing has %+v", ids.Issues)
+	}
+	r.UIDValidity, call.Full = 2, true
+	for range 2 {
+		ids := screen.deps.shown(t.Context(), call, r)
+		if len(ids.Issues) != 1 || !strings.Contains(ids.Issues[0].Message, "Since 2026-03-09T08:00Z the folder Sent of work is another one") || ids.of(r) != r.String() {
+			t.Errorf("%q with %+v", ids.of(r), ids.Issues)
+		}
+	}
+	short, err := parseID("Sent/5")
+	w.must(err)
+	if refs, err := screen.deps.resolve(t.Context(), call, "", []mail.Ref{short}); err != nil || refs[0] != r {
+		t.Errorf("it means %+v, %v", refs, err)
+	}
+	_, err = other.deps.resolve(t.Context(), call, "", []mail.Ref{short})
+	if f := discovery.AsFault(err); f == nil || f.Code != discovery.Conflict || !strings.Contains(f.Message, "until 2026-03-10T08:00Z") || !strings.Contains(f.Hint, "--uid") {
+		t.Errorf("another process says %+v", f)
+	}
+}
+
 // TestTheRecordIsBounded shows more folders than it takes.
 func TestTheRecordIsBounded(t *testing.T) {
 	w := newShownWorld(t, 1)
@@ -423,4 +452,28 @@ func TestTheRecordIsBounded(t *testing.T) {
 	if len(record.Folders) != maxShownFolders || len(p.deps.shownTo("agent").Folders) > maxShownFolders {
 		t.Errorf("%d folders are kept, and %d in memory", len(record.Folders), len(p.deps.shownTo("agent").Folders))
 	}
+}
+
+// TestShowingAtOnce has several calls of two processes show folders and use what they
+// showed, all at the same time.
+func TestShowingAtOnce(t *testing.T) {
+	w := newShownWorld(t, 1)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		p, call := w.processes[i%2], &discovery.Call{Caller: discovery.Caller{Principal: "agent"}, Full: i%3 == 0}
+		wg.Go(func() {
+			for n := range 20 {
+				r := mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: fmt.Sprintf("f%d", (i+n)%10), UIDValidity: 7, UID: uint32(i + 1)}
+				id := p.deps.shown(t.Context(), call, r).of(r)
+				short, err := parseID(id)
+				if err != nil || id != r.Short(false) {
+					t.Errorf("%q, %v", id, err)
+				}
+				if refs, err := p.deps.resolve(t.Context(), call, "", []mail.Ref{short}); err != nil || refs[0] != r {
+					t.Errorf("%q is %+v, %v", id, refs, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -128,7 +128,7 @@ func newHelp(r *Registry) *Command {
 		case r.groupVisible(path, call.Visible):
 			h = r.groupHelp(path, call.Visible)
 		default:
-			return h, r.notFound(args.Command, call.Visible)
+			return h, r.notFound("help ", args.Command, call.Visible)
 		}
 		h.Examples = r.Here(ctx, h.Examples)
 		return h, nil

@@ -127,7 +127,7 @@ func (r *Registry) Resolve(tokens []string, visible func(*Command) bool) (Resolv
 	case n == len(words) && path != "" && r.groupVisible(path, visible):
 		return Resolved{Group: path}, nil
 	}
-	return Resolved{}, r.notFound(words, visible)
+	return Resolved{}, r.notFound("", words, visible)
 }
 
 func (r *Registry) groupVisible(group string, visible func(*Command) bool) bool {
@@ -136,8 +136,9 @@ func (r *Registry) groupVisible(group string, visible func(*Command) bool) bool 
 
 func under(path, group string) bool { return strings.HasPrefix(path, group+" ") }
 
-// notFound suggests the commands nearest to the tokens.
-func (r *Registry) notFound(tokens []string, visible func(*Command) bool) *Fault {
+// notFound suggests the commands nearest to the tokens. about is what a page about a command
+// begins with; empty where the command was to be run.
+func (r *Registry) notFound(about string, tokens []string, visible func(*Command) bool) *Fault {
 	if len(tokens) == 0 {
 		return &Fault{Code: CommandNotFound, Message: "There is no command in an empty line.",
 			Hint: "Run 'help' for the available commands.", Examples: []string{"help"}}
@@ -177,6 +178,8 @@ func (r *Registry) notFound(tokens []string, visible func(*Command) bool) *Fault
 	switch {
 	case len(near) == 0 && group:
 		f.Hint, f.Examples = fmt.Sprintf("Run 'help %s' for its commands.", tokens[0]), []string{"help " + tokens[0]}
+	case len(near) > 0 && about != "":
+		f.Hint, f.Examples = didYouMean(near, "'")+" "+f.Hint, []string{about + near[0]}
 	case len(near) > 0:
 		c := r.byPath[near[0]]
 		f.Hint, f.Examples = didYouMean(near, "'")+" "+f.Hint, c.Examples[:1]

@@ -180,7 +180,7 @@ func newSchema(r *Registry) *Command {
 			return SchemaResult{Command: c.Path, Input: c.InputSchema(), Output: c.OutputSchema(call.Full)}, nil
 		}
 		if path != "" && !r.groupVisible(path, call.Visible) {
-			return SchemaResult{}, r.notFound(args.Command, call.Visible)
+			return SchemaResult{}, r.notFound("schema ", args.Command, call.Visible)
 		}
 		all := SchemaResult{Commands: []CommandSchema{}}
 		for _, c := range r.commands {

@@ -74,11 +74,16 @@ func TestAnErrorTeaches(t *testing.T) {
 		{strings.Fields("find x --limit 3"), "There is no command 'find'.", "Did you mean 'mail find'?", "mail find x --limit 3"},
 		{strings.Fields("MAIL FIND x"), "There is no command 'MAIL'.", "Did you mean 'mail find'?", "mail find x"},
 		{strings.Fields("mail hiden 1"), "There is no command 'mail hiden'.", "Run 'help mail' for its commands.", "help mail"},
+		{strings.Fields("help mail fnid"), "There is no command 'mail fnid'.", "Did you mean 'mail find'?", "help mail find"},
+		{strings.Fields("schema mail fnid"), "There is no command 'mail fnid'.", "Did you mean 'mail find'?", "schema mail find"},
 		{strings.Fields("mail find --shapee"), "no option '--shapee'", "Usage: mail find", ""},
 	} {
 		found, err := r.Resolve(c.line, unhidden)
 		if err == nil {
-			_, err = r.Bind(found.Command, found.Rest, nil, unhidden)
+			var b *discovery.Bound
+			if b, err = r.Bind(found.Command, found.Rest, nil, unhidden); err == nil {
+				_, err = found.Command.Run(t.Context(), &discovery.Call{Caller: discovery.Caller{Visible: unhidden}}, b)
+			}
 		}
 		f := discovery.AsFault(err)
 		if f == nil {

@@ -78,6 +78,10 @@ func TestFullFixtureKeepsEverything(t *testing.T) {
 	if wait, err := early.Take(ctx, "sends:agent", 7, time.Hour); err != nil || wait == 0 {
 		t.Errorf("an eighth send within the hour: %v", err)
 	}
+	if s, err := v.Shown(ctx, "agent"); err != nil || s.Folders != nil { // from before there were short ids
+		t.Errorf("what was shown: %+v, %v", s, err)
+	}
+	must(t, v.UpdateShown(ctx, "agent", func(s *Shown) bool { s.Sole = "work"; return true }))
 	mustAdd(t, admin, "more")
 	must(t, admin.Check(ctx))
 }
