@@ -106,6 +106,9 @@ func (c *Command) fill(given map[*Argument][]string, tokens []string, loc *time.
 		if msg := a.set(into.Elem().FieldByIndex(a.index), texts, loc); msg != "" {
 			f := c.argumentFault(ValidationError, a, "", "%s %s.", a.Label(), msg)
 			for _, t := range texts {
+				if a.Kind == KindDatetime && !a.Sensitive && integerPattern.MatchString(t) {
+					f.Hint = c.idsGoWith(t) + f.Hint
+				}
 				if m := a.meant(t); m != "" && m != t {
 					f.meant = a.replaced(tokens, t, m)
 					if a.numeric() {

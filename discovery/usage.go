@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -122,7 +123,8 @@ func (a *Argument) meant(text string) string {
 	case kind == KindEnum:
 		return strings.Join(Nearest(text, a.Enum, 1), "")
 	case a.numeric() && integerPattern.MatchString(text) && a.Minimum != "" && a.Maximum != "":
-		if strings.HasPrefix(text, "-") || text == "0" {
+		n, _ := strconv.ParseFloat(text, 64)
+		if low, err := a.Minimum.Float64(); err == nil && n < low {
 			return a.Minimum.String()
 		}
 		return a.Maximum.String()
@@ -136,6 +138,21 @@ func (a *Argument) meant(text string) string {
 		}
 	}
 	return ""
+}
+
+// idsGoWith says where an id belongs that stands where a date does; empty where the command
+// has no option for ids.
+func (c *Command) idsGoWith(id string) string {
+	var options []string
+	for _, a := range c.args.list {
+		if a.account != nil && !a.Positional && a.Name != "account" {
+			options = append(options, "--"+a.Name)
+		}
+	}
+	if len(options) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("An id such as %s goes with %s. ", id, strings.Join(options, " or "))
 }
 
 // replaced returns the tokens with another value for an argument; nil where the old one
@@ -200,6 +217,9 @@ func (s *scanner) unknown(i int, name, value string, attached bool) *Fault {
 		}
 	}
 	near := Nearest(name, names, 3)
+	if len(near) == 0 {
+		near = sharing(name, names)
+	}
 	options := make([]string, len(near))
 	for k := range near {
 		options[k] = "--" + near[k]
@@ -218,6 +238,27 @@ func (s *scanner) unknown(i int, name, value string, attached bool) *Fault {
 		f.meant = with(options[0])
 	}
 	return f
+}
+
+// sharing returns the names that consist of words of name, those with the most words first:
+// chars of body-chars, attachments of has-attachment.
+func sharing(name string, names []string) []string {
+	words := func(s string) []string {
+		list := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == '-' || r == '_' })
+		for i := range list {
+			list[i] = strings.TrimSuffix(list[i], "s")
+		}
+		return list
+	}
+	has := words(name)
+	var found []string
+	for _, n := range names {
+		if !slices.ContainsFunc(words(n), func(w string) bool { return !slices.Contains(has, w) }) {
+			found = append(found, n)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b string) int { return len(words(b)) - len(words(a)) })
+	return found[:min(2, len(found))]
 }
 
 // unknownShort is the same of a short form.

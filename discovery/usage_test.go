@@ -76,6 +76,9 @@ func TestAnErrorTeaches(t *testing.T) {
 		{strings.Fields("mail hiden 1"), "There is no command 'mail hiden'.", "Run 'help mail' for its commands.", "help mail"},
 		{strings.Fields("help mail fnid"), "There is no command 'mail fnid'.", "Did you mean 'mail find'?", "help mail find"},
 		{strings.Fields("schema mail fnid"), "There is no command 'mail fnid'.", "Did you mean 'mail find'?", "schema mail find"},
+		{strings.Fields("mail find --start-since 2026-02-01"), "no option '--start-since'", "Did you mean --since?", "mail find --since 2026-02-01"},
+		{strings.Fields("mail find --max_limits=3"), "no option '--max_limits'", "Did you mean --limit?", "mail find --limit=3"},
+		{strings.Fields("mail find --limit -7"), "--limit must be between 1 and 50", "Usage:", "mail find --limit 1"},
 		{strings.Fields("mail find --shapee"), "no option '--shapee'", "Usage: mail find", ""},
 	} {
 		found, err := r.Resolve(c.line, unhidden)
