@@ -22,7 +22,7 @@ type Mailboxes interface {
 	Folders(ctx context.Context, account string, q mailbox.FolderQuery) (*mailbox.FolderList, error)
 	List(ctx context.Context, account string, q mailbox.ListQuery) (*mailbox.Page, error)
 	Watch(ctx context.Context, account string, q mailbox.WatchQuery) (*mailbox.WatchPage, error)
-	Search(ctx context.Context, account string, q mailbox.SearchQuery) (*mailbox.SearchPage, error)
+	Search(ctx context.Context, accounts []string, q mailbox.SearchQuery) (*mailbox.SearchPage, error)
 	GetEach(ctx context.Context, account string, refs []mail.Ref, q mailbox.GetQuery) (*mailbox.Messages, error)
 	Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*mailbox.RawMessage, error)
 	Attachment(ctx context.Context, ref mail.Ref, part string) (*mailbox.AttachmentContent, error)
@@ -326,20 +326,20 @@ func (d *Deps) setting(ctx context.Context, name string) (string, error) {
 	return values[name], err
 }
 
-// today is the day it is in the configured zone.
-func (d *Deps) today(ctx context.Context) (year int, month time.Month, day int, err error) {
+// today is the start of the day it is in the configured zone.
+func (d *Deps) today(ctx context.Context) (time.Time, error) {
 	name, err := d.setting(ctx, "timezone")
 	if err != nil {
-		return 0, 0, 0, err
+		return time.Time{}, err
 	}
 	zone := time.Local
 	if name != "local" {
 		if zone, err = time.LoadLocation(name); err != nil {
-			return 0, 0, 0, err
+			return time.Time{}, err
 		}
 	}
-	year, month, day = d.now().In(zone).Date()
-	return year, month, day, nil
+	year, month, day := d.now().In(zone).Date()
+	return time.Date(year, month, day, 0, 0, 0, 0, zone), nil
 }
 
 func (d *Deps) now() time.Time {

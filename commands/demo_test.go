@@ -58,7 +58,7 @@ func TestPagingGoesThroughAllOfTheDemo(t *testing.T) {
 		t.Errorf("paging gives %d messages: %q", len(listed), listed)
 	}
 	var found []string
-	for line := "mail search --text the --limit 5 --snippet --snippet-chars 60"; strings.HasPrefix(line, "mail search"); {
+	for line := "mail search --text the --limit 5 --snippet 60"; strings.HasPrefix(line, "mail search"); {
 		e := b.ok(t, line)
 		found = append(found, e.ids()...)
 		if line = e.next(); float64(len(found)) > e.Data["total"].(float64) {

@@ -3,6 +3,7 @@ package commands_test
 import (
 	"context"
 	"io/fs"
+	"strings"
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/mail"
@@ -83,8 +84,8 @@ func (s *fakeMailboxes) Watch(ctx context.Context, account string, q mailbox.Wat
 	return &p, nil
 }
 
-func (s *fakeMailboxes) Search(_ context.Context, account string, q mailbox.SearchQuery) (*mailbox.SearchPage, error) {
-	s.called("search", account)
+func (s *fakeMailboxes) Search(_ context.Context, accounts []string, q mailbox.SearchQuery) (*mailbox.SearchPage, error) {
+	s.called("search", strings.Join(accounts, ","))
 	s.searched = q
 	p := s.search
 	return &p, nil

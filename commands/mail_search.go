@@ -3,61 +3,81 @@ package commands
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
+// everywhere is the value of --folder for every folder.
+const everywhere = "all"
+
 type mailSearchArgs struct {
-	AccountOption
-	Folder        string         `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder to search; INBOX if left out"`
-	Query         string         `json:"query,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this anywhere in header or text"`
-	From          string         `json:"from,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the sender"`
-	To            string         `json:"to,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the recipients"`
-	Subject       string         `json:"subject,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the subject"`
-	Text          string         `json:"text,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the body"`
-	Unread        bool           `json:"unread,omitempty" jsonschema_description:"Only messages without the \\Seen flag"`
-	HasAttachment bool           `json:"has-attachment,omitempty" jsonschema_description:"Only messages with an attachment"`
-	LastDays      int            `json:"last-days,omitempty" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Only messages of today and of this many days before"`
-	StartDate     discovery.Date `json:"start-date,omitempty" jsonschema:"example=2026-02-01" jsonschema_description:"Only messages dated this day or later, as YYYY-MM-DD"`
-	EndDate       discovery.Date `json:"end-date,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Only messages dated this day or earlier, as YYYY-MM-DD"`
-	Limit         int            `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=50,default=10" jsonschema_description:"At most this many"`
-	Cursor        string         `json:"cursor,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"next_cursor of an earlier answer, in place of the criteria"`
-	Snippet       bool           `json:"snippet,omitempty" jsonschema_description:"Also the beginning of each text"`
-	SnippetChars  int            `json:"snippet-chars,omitempty" acli:"requires=snippet" jsonschema:"minimum=50,maximum=500,default=200" jsonschema_description:"At most this many characters of it, with --snippet"`
+	AccountsOption
+	Words       []string           `json:"words,omitempty" acli:"positional,form=line" jsonschema:"maxItems=50,minLength=1,maxLength=256" jsonschema_description:"One phrase, in subject or text"`
+	Folders     []string           `json:"folder,omitempty" acli:"form=folder,value=all|F" jsonschema:"maxItems=50" jsonschema_description:"Only these; all for Junk and Trash too"`
+	From        string             `json:"from,omitempty" acli:"form=line,value=A" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the sender"`
+	To          string             `json:"to,omitempty" acli:"form=line,value=A" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the recipients"`
+	Subject     string             `json:"subject,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the subject"`
+	Text        string             `json:"text,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the text"`
+	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Unread ones"`
+	Attachments bool               `json:"attachments,omitempty" jsonschema_description:"Ones with an attachment"`
+	Invitations bool               `json:"invitations,omitempty" jsonschema_description:"Ones with a calendar event"`
+	Since       discovery.Datetime `json:"since,omitempty" jsonschema:"example=2026-02-02" jsonschema_description:"From then on; a date alone is the start of the day"`
+	Until       discovery.Datetime `json:"until,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Before then; a date alone includes the day"`
+	LastDays    int                `json:"last-days,omitempty" acli:"rare" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Today and this many days before"`
+	Snippet     int                `json:"snippet,omitempty" jsonschema:"minimum=50,maximum=500" jsonschema_description:"Also the opening of each text, in characters"`
+	Limit       int                `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=50,default=20" jsonschema_description:"At most this many"`
+	Cursor      string             `json:"cursor,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"Goes on, in place of criteria"`
 }
 
 // Validate checks what one option alone cannot (001 section 4).
 func (a *mailSearchArgs) Validate() error {
+	until := wholeDay(a.Until)
 	switch {
-	case a.Cursor != "" && a.criteria() != (mailSearchArgs{}):
+	case a.Cursor != "" && a.selects():
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "--cursor continues a search and takes no new criteria.",
 			Hint: "Leave out the criteria, or leave out --cursor to begin a new search."}
-	case a.LastDays != 0 && (!a.StartDate.IsZero() || !a.EndDate.IsZero()):
-		return errors.New("--last-days cannot be combined with --start-date or --end-date")
-	case !a.StartDate.IsZero() && !a.EndDate.IsZero() && a.EndDate.Before(a.StartDate.Time):
-		return errors.New("--end-date is before --start-date")
+	case utf8.RuneCountInString(strings.Join(a.Words, " ")) > 256:
+		return errors.New("the words have more than 256 characters together")
+	case a.LastDays != 0 && (!a.Since.IsZero() || !a.Until.IsZero()):
+		return errors.New("--last-days cannot be combined with --since or --until")
+	case !a.Since.IsZero() && !until.IsZero() && !until.After(a.Since.Time):
+		return errors.New("--until is not after --since")
+	case len(a.Folders) > 1 && slices.Contains(a.Folders, everywhere):
+		return errors.New("--folder takes all alone, or the names of folders")
 	}
 	return nil
 }
 
-// criteria are the arguments that say which messages match.
-func (a *mailSearchArgs) criteria() mailSearchArgs {
-	c := *a
-	c.AccountOption = AccountOption{}
-	c.Folder, c.Cursor, c.Limit, c.Snippet, c.SnippetChars = "", "", 0, false, 0
-	return c
+// selects reports whether any argument says which messages match.
+func (a *mailSearchArgs) selects() bool {
+	return len(a.Words) > 0 || a.From+a.To+a.Subject+a.Text != "" || a.Unread || a.Attachments || a.Invitations || a.LastDays != 0 ||
+		!a.Since.IsZero() || !a.Until.IsZero()
 }
 
-// MailSearchResult answers mail search (001 section 4).
+// wholeDay is the first instant that is too late for a bound; a date alone includes its
+// day.
+func wholeDay(t discovery.Datetime) time.Time {
+	if t.DateOnly {
+		return t.AddDate(0, 0, 1)
+	}
+	return t.Time
+}
+
+// MailSearchResult answers mail search (001 section 4). Folder and UIDValidity are those of
+// the one folder that was searched.
 type MailSearchResult struct {
 	Outcome
 	Account     string         `json:"account_id"`
-	Folder      string         `json:"folder"`
-	UIDValidity uint32         `json:"uidvalidity"`
+	Folder      string         `json:"folder,omitempty"`
+	UIDValidity uint32         `json:"uidvalidity,omitempty"`
+	Searched    []string       `json:"searched" acli:"untrusted"`
 	Total       int            `json:"total"`
 	Attempted   int            `json:"attempted"`
 	Returned    int            `json:"returned"`
@@ -66,54 +86,127 @@ type MailSearchResult struct {
 	NextCursor  string         `json:"next_cursor,omitempty"`
 	HasMore     bool           `json:"has_more"`
 	Truncated   bool           `json:"truncated,omitempty"`
+
+	leftOut []string // folders for junk and deleted messages that were not searched
+	first   string   // of the accounts
+	args    *mailSearchArgs
+	ids     *idWriter
+}
+
+// mailSearchBrief is the compact answer of mail search.
+type mailSearchBrief struct {
+	Searched string `json:"searched"`
+	Total    int    `json:"total"`
+	discovery.Table[messageRow]
+	Rest
+}
+
+// Brief is the answer without --full.
+func (r *MailSearchResult) Brief() mailSearchBrief {
+	var implied []string
+	for mark, is := range map[string]bool{"unread": r.args.Unread, "attachments": r.args.Attachments, "invitation": r.args.Invitations} {
+		if is {
+			implied = append(implied, mark)
+		}
+	}
+	b := mailSearchBrief{r.scope(), r.Total, discovery.TableOf(rowsOf(r.Messages, r.ids, implied...)), r.rest(nil)}
+	switch {
+	case r.NextCursor != "":
+		b.Rest = r.rest(r.NextAction)
+	case len(r.Messages) == 0 && r.args.Cursor == "":
+		b.Hint = r.elsewhere()
+	}
+	return b
+}
+
+// scope says which folders were searched.
+func (r *MailSearchResult) scope() string {
+	everything := len(r.args.Folders) == 0 && len(r.Searched) > 1 || slices.Equal(r.args.Folders, []string{everywhere})
+	switch {
+	case !everything:
+		return strings.Join(r.Searched, ", ")
+	case len(r.leftOut) == 0:
+		return "all folders"
+	}
+	return "all folders but " + listed(r.leftOut)
+}
+
+// elsewhere says where else to look when nothing was found.
+func (r *MailSearchResult) elsewhere() string {
+	var ways []string
+	if len(r.args.Words) > 0 {
+		ways = append(ways, "fewer or other words (they match as one phrase)")
+	}
+	if n := strings.Count(r.args.From+r.args.To, " "); n > 0 {
+		ways = append(ways, "only the address or only the name")
+	}
+	if len(r.leftOut) > 0 {
+		ways = append(ways, "--folder all for "+listed(r.leftOut)+" too")
+	} else if len(r.args.Folders) > 0 && r.args.Folders[0] != everywhere {
+		ways = append(ways, "other folders, without --folder")
+	}
+	if len(ways) == 0 {
+		return "Nothing matches. Try fewer criteria."
+	}
+	return "Nothing matches. Try " + strings.Join(ways, "; ") + "."
+}
+
+// listed are names as a sentence has them.
+func listed(names []string) string {
+	if n := len(names) - 1; n > 0 {
+		return strings.Join(names[:n], ", ") + " and " + names[n]
+	}
+	return strings.Join(names, "")
 }
 
 func mailSearch(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail search",
-		Summary: "Search a folder on the server, newest first",
-		Details: "All criteria must hold; each is matched without regard to case. A message's day is that of its Date field; --last-days counts in the zone of 'config timezone'.",
+		Summary: "WORDS as a phrase in subject or text; all folders but Junk and Trash",
+		Details: "All criteria must hold. Newest first, as received; copies once.",
 		Effect:  discovery.Read,
-		Examples: []string{"mail search --query invoice", "mail search --from ann@example.org --last-days 30 --snippet",
-			"mail search --folder Archive --subject 'spring meeting' --start-date 2026-02-01 --end-date 2026-02-28"},
+		Examples: []string{"mail search invoice --since 2026-02-01", "mail search --from ann@example.org --unread --snippet 120",
+			"mail search 'spring meeting' --folder Archive,Sent"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailSearchArgs) (*MailSearchResult, error) {
-		name, err := d.account(ctx, call, args.AccountOption)
+		names, all, err := d.accounts(ctx, call, args.AccountsOption)
 		if err != nil {
 			return nil, err
 		}
-		call.Target = args.Folder
+		call.Target = strings.Join(args.Folders, ",")
 		q, err := d.searchQuery(ctx, call, args)
 		if err != nil {
 			return nil, err
 		}
-		page, err := d.Mailboxes.Search(mail.WithProgress(ctx, call.Progress), name, q)
+		page, err := d.Mailboxes.Search(mail.WithProgress(ctx, call.Progress), names, q)
 		if err != nil {
 			return nil, err
 		}
-		call.Target = page.Folder
 		ids := d.shown(ctx, call, refsOf(page.Messages)...)
-		r := &MailSearchResult{Outcome: outcome(append(page.Issues, ids.Issues...), len(page.Messages) > 0), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
-			Total: page.Total, Attempted: page.Attempted, Returned: len(page.Messages), Failed: page.Failed, NextCursor: page.NextCursor,
-			HasMore: page.HasMore}
-		r.suggest(call, args, page.Messages)
+		r := &MailSearchResult{Outcome: outcome(append(page.Issues, ids.Issues...), len(page.Messages) > 0), Account: names[0], Folder: page.Folder, UIDValidity: page.UIDValidity,
+			Searched: append([]string{}, page.Searched...), Total: page.Total, Attempted: page.Attempted, Returned: len(page.Messages), Failed: page.Failed,
+			NextCursor: page.NextCursor, HasMore: page.HasMore, leftOut: page.LeftOut, first: names[0], args: args, ids: ids}
+		if all {
+			r.Account = allAccounts
+		}
 		r.Messages = entriesOf(page.Messages)
+		r.suggest(call)
 		return r, nil
 	})
 }
 
 func (d *Deps) searchQuery(ctx context.Context, call *discovery.Call, args *mailSearchArgs) (mailbox.SearchQuery, error) {
-	q := mailbox.SearchQuery{Folder: args.Folder, Query: args.Query, From: args.From, To: args.To, Subject: args.Subject, Text: args.Text,
-		Unread: args.Unread, HasAttachment: args.HasAttachment, Start: args.StartDate.Time, End: args.EndDate.Time, Limit: args.Limit,
+	q := mailbox.SearchQuery{Folders: args.Folders, Words: strings.Join(args.Words, " "), From: args.From, To: args.To, Subject: args.Subject, Text: args.Text,
+		Unread: args.Unread, Attachments: args.Attachments, Invitations: args.Invitations, Since: args.Since.Time, Until: wholeDay(args.Until), Limit: args.Limit,
 		Cursor: args.Cursor, Snippet: args.Snippet, Full: call.Full}
-	if args.Snippet {
-		q.SnippetChars = args.SnippetChars
+	if slices.Equal(q.Folders, []string{everywhere}) {
+		q.Folders, q.Everywhere = nil, true
 	}
 	if args.LastDays > 0 {
-		year, month, day, err := d.today(ctx)
+		today, err := d.today(ctx)
 		if err != nil {
 			return q, err
 		}
-		q.Start = time.Date(year, month, day-args.LastDays, 0, 0, 0, 0, time.UTC)
+		q.Since = today.AddDate(0, 0, -args.LastDays)
 	}
 	bound, err := d.setting(ctx, "search_max_matches")
 	if err == nil {
@@ -122,17 +215,23 @@ func (d *Deps) searchQuery(ctx context.Context, call *discovery.Call, args *mail
 	return q, err
 }
 
-// suggest sets the next action: the next page, else the first message.
-func (r *MailSearchResult) suggest(call *discovery.Call, args *mailSearchArgs, list []mailbox.Summary) {
+// suggest sets the next action: the next page, else the first message, else another search.
+func (r *MailSearchResult) suggest(call *discovery.Call) {
+	following := *r.args
+	if call.Full {
+		following.Account = r.Account
+	}
 	switch {
 	case r.NextCursor != "":
-		following := mailSearchArgs{AccountOption: AccountOption{r.Account}, Folder: r.Folder, Limit: args.Limit, Cursor: r.NextCursor,
-			Snippet: args.Snippet, SnippetChars: args.SnippetChars}
-		r.NextAction = nextLine("Show the next page", call.Again(&following))
-	case len(list) > 0:
-		r.NextAction = next("Read the first of them", "mail", "get", list[0].Ref.String())
+		r.NextAction = nextLine("Show the next page", call.Again(&mailSearchArgs{AccountsOption: following.AccountsOption, Limit: following.Limit,
+			Cursor: r.NextCursor, Snippet: following.Snippet}))
+	case len(r.Messages) > 0:
+		r.NextAction = next("Read the first of them", "mail", "get", r.Messages[0].ID)
+	case len(r.leftOut) > 0 && len(r.args.Folders) == 0 && r.args.Cursor == "":
+		following.Folders = []string{everywhere}
+		r.NextAction = nextLine("Nothing matches: search "+listed(r.leftOut)+" too", call.Again(&following))
 	default:
-		r.NextAction = next("Nothing matches: list the folder", "mail", "list", "--account", r.Account, "--folder", r.Folder)
+		r.NextAction = next("Nothing matches: list the newest messages", "mail", "list", "--account", r.first)
 	}
 }
 

@@ -1,67 +1,82 @@
 package commands_test
 
 import (
+	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
-
-func day(month time.Month, day int) time.Time {
-	return time.Date(2026, month, day, 0, 0, 0, 0, time.UTC)
-}
 
 func TestSearchPassesOnWhatIsAsked(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	b.compact = true
 	b.ok(t, "config set search_max_matches 500")
 	b.ok(t, "config set timezone Europe/Berlin")
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := func(year int, month time.Month, day int) time.Time {
+		return time.Date(year, month, day, 0, 0, 0, 0, berlin)
+	}
 	for line, want := range map[string]mailbox.SearchQuery{
-		"mail search": {Limit: 10},
-		"mail search --folder Archive --query 'a b' --from x --to y --subject z --text w --unread --has-attachment -n 50 --full": {Folder: "Archive", Query: "a b",
-			From: "x", To: "y", Subject: "z", Text: "w", Unread: true, HasAttachment: true, Limit: 50, Full: true},
-		"mail search --start-date 2026-02-01 --end-date 2026-02-01": {Limit: 10, Start: day(2, 1), End: day(2, 1)},
-		"mail search --last-days 1":                                 {Limit: 10, Start: day(3, 9)}, // in Berlin it is the 10th
-		"mail search --last-days 365":                               {Limit: 10, Start: time.Date(2025, 3, 10, 0, 0, 0, 0, time.UTC)},
-		"mail search --snippet":                                     {Limit: 10, Snippet: true, SnippetChars: 200},
-		"mail search --snippet --snippet-chars 50":                  {Limit: 10, Snippet: true, SnippetChars: 50},
-		"mail search --cursor abc --limit 5 --folder Archive":       {Limit: 5, Cursor: "abc", Folder: "Archive"},
+		"mail search": {Limit: 20},
+		"mail search a b --folder Archive,Sent --from x --to y --subject z --text w --unread --attachments --invitations -n 50": {Folders: []string{"Archive", "Sent"},
+			Words: "a b", From: "x", To: "y", Subject: "z", Text: "w", Unread: true, Attachments: true, Invitations: true, Limit: 50},
+		"mail search 'a b' c,d":                                         {Limit: 20, Words: "a b c,d"},
+		"mail search --folder all":                                      {Limit: 20, Everywhere: true},
+		"mail search --folder All --folder 'a\\,b'":                     {Limit: 20, Folders: []string{"All", "a,b"}},
+		"mail search --since 2026-02-01 --until 2026-02-01":             {Limit: 20, Since: local(2026, 2, 1), Until: local(2026, 2, 2)},
+		"mail search --since 2026-02-01T10:30 --until 2026-02-01T11:00": {Limit: 20, Since: local(2026, 2, 1).Add(10*time.Hour + 30*time.Minute), Until: local(2026, 2, 1).Add(11 * time.Hour)},
+		"mail search --last-days 1":                                     {Limit: 20, Since: local(2026, 3, 9)}, // in Berlin it is the 10th
+		"mail search --last-days 365":                                   {Limit: 20, Since: local(2025, 3, 10)},
+		"mail search --snippet 50":                                      {Limit: 20, Snippet: 50},
+		"mail search --cursor abc --limit 5 --folder Archive":           {Limit: 5, Cursor: "abc", Folders: []string{"Archive"}},
 	} {
 		want.MaxMatches = 500
 		b.ok(t, line)
-		if b.searched != want {
+		if got := b.searched; !got.Since.Equal(want.Since) || !got.Until.Equal(want.Until) {
+			t.Errorf("%s: from %v to %v", line, got.Since, got.Until)
+		}
+		b.searched.Since, b.searched.Until, want.Since, want.Until = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+		if !reflect.DeepEqual(b.searched, want) {
 			t.Errorf("%s:\n%+v, want\n%+v", line, b.searched, want)
 		}
 	}
 	b.ok(t, "config set timezone America/New_York")
-	if b.ok(t, "mail search --last-days 1"); !b.searched.Start.Equal(day(3, 8)) {
-		t.Errorf("in New York it is the 9th: %v", b.searched.Start)
+	if b.ok(t, "mail search --last-days 1"); b.searched.Since.Format(time.DateOnly) != "2026-03-08" {
+		t.Errorf("in New York it is the 9th: %v", b.searched.Since)
 	}
 }
 
 func TestSearchRefuses(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	for line, says := range map[string]string{
-		"mail search --cursor abc --query x":                        "--cursor",
-		"mail search --cursor abc --from x":                         "--cursor",
-		"mail search --cursor abc --unread":                         "--cursor",
-		"mail search --cursor abc --has-attachment":                 "--cursor",
-		"mail search --cursor abc --last-days 1":                    "--cursor",
-		"mail search --cursor abc --start-date 2026-02-01":          "--cursor",
-		"mail search --cursor abc --end-date 2026-02-01":            "--cursor",
-		"mail search --last-days 1 --start-date 2026-02-01":         "--last-days",
-		"mail search --last-days 1 --end-date 2026-02-01":           "--last-days",
-		"mail search --start-date 2026-02-02 --end-date 2026-02-01": "--end-date is before",
-		"mail search --start-date 2026-02-30":                       "must be a day",
-		"mail search --start-date 2026-02-03T10:00:00Z":             "must be a day",
-		"mail search --snippet-chars 100":                           "only together with --snippet",
-		"mail search --snippet --snippet-chars 49":                  "between 50 and 500",
-		"mail search --query \"a\\nb\"":                             "must be one line",
-		"mail search --query ''":                                    "must not be empty",
-		"mail search --limit 51":                                    "between 1 and 50",
-		"mail search --last-days 366":                               "between 1 and 365",
+		"mail search --cursor abc x":                        "--cursor",
+		"mail search --cursor abc --from x":                 "--cursor",
+		"mail search --cursor abc --unread":                 "--cursor",
+		"mail search --cursor abc --attachments":            "--cursor",
+		"mail search --cursor abc --invitations":            "--cursor",
+		"mail search --cursor abc --last-days 1":            "--cursor",
+		"mail search --cursor abc --since 2026-02-01":       "--cursor",
+		"mail search --cursor abc --until 2026-02-01":       "--cursor",
+		"mail search --last-days 1 --since 2026-02-01":      "--last-days",
+		"mail search --last-days 1 --until 2026-02-01":      "--last-days",
+		"mail search --since 2026-02-02 --until 2026-02-01": "--until is not after",
+		"mail search --since 2026-02-30":                    "--since",
+		"mail search --folder all,Sent":                     "--folder",
+		"mail search --folder ''":                           "--folder",
+		"mail search --snippet 49":                          "between 50 and 500",
+		"mail search \"a\\nb\"":                             "must be one line",
+		"mail search ''":                                    "must not be empty",
+		"mail search --limit 51":                            "between 1 and 50",
+		"mail search --last-days 366":                       "between 1 and 365",
 	} {
 		b.fails(t, line, discovery.ValidationError, says)
 	}
@@ -70,11 +85,74 @@ func TestSearchRefuses(t *testing.T) {
 	}
 }
 
+// brief is the compact answer to a line.
+func (b *bench) brief(t *testing.T, line string) string {
+	t.Helper()
+	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line})
+	var e struct{ Data json.RawMessage }
+	if err := json.Unmarshal(a.JSON, &e); err != nil || !a.Success() {
+		t.Fatalf("%s: %s", line, a.JSON)
+	}
+	return string(e.Data)
+}
+
+// The compact answer says what was searched, and where nothing was found where else to
+// look.
+func TestSearchInShort(t *testing.T) {
+	for name, tc := range map[string]struct {
+		line, want string
+		page       mailbox.SearchPage
+	}{
+		"found": {"mail search --from x --unread", `{"searched":"all folders but Junk and Trash","total":7,"columns":["id","date","from","subject","marks"],` +
+			`"rows":[["Sent/5","2026-03-10T08:00","Ann <ann@example.org>","one","answered attachments invitation"]],"more":"mail search --from x --cursor c"}`,
+			mailbox.SearchPage{Searched: []string{"INBOX", "Sent"}, LeftOut: []string{"Junk", "Trash"}, Total: 7, NextCursor: "c", Page: mailbox.Page{HasMore: true, Messages: []mailbox.Summary{{
+				Ref: mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "Sent", UIDValidity: 7, UID: 5}, Date: time.Date(2026, 3, 10, 9, 0, 9, 0, time.FixedZone("", 3600)), Subject: "one",
+				From: []mail.Address{{Name: "Ann", Addr: "ann@example.org"}}, Flags: []string{`\Answered`}, HasAttachments: true, Invitation: true}}}}},
+		"nothing": {"mail search a b", `{"searched":"all folders but Junk","total":0,"columns":[],"rows":[],"hint":"Nothing matches. Try fewer or other words (they match as one phrase); --folder all for Junk too."}`,
+			mailbox.SearchPage{Searched: []string{"INBOX", "Sent"}, LeftOut: []string{"Junk"}}},
+		"nothing anywhere": {"mail search --folder all --unread", `{"searched":"all folders","total":0,"columns":[],"rows":[],"hint":"Nothing matches. Try fewer criteria."}`,
+			mailbox.SearchPage{Searched: []string{"INBOX", "Junk"}}},
+		"nothing in a folder": {"mail search --folder Sent --from 'Ann Smith'", `{"searched":"Sent","total":0,"columns":[],"rows":[],"hint":"Nothing matches. Try only the address or only the name; other folders, without --folder."}`,
+			mailbox.SearchPage{Searched: []string{"Sent"}}},
+		"in part": {"mail search x", `{"searched":"All Mail","total":0,"columns":[],"rows":[],"issues":["TIMEOUT: Folder \"A\" was not searched."],"more":"mail search --cursor c"}`,
+			mailbox.SearchPage{Searched: []string{"All Mail"}, NextCursor: "c", Page: mailbox.Page{Issues: []mail.Issue{{Kind: mail.KindTimeout, Message: `Folder "A" was not searched.`}}}}},
+	} {
+		b := newBench(t, nil, work("work", mail.ReadOnly))
+		b.search = tc.page
+		got := b.brief(t, tc.line)
+		if name == "found" {
+			got = strings.Replace(got, `,"untrusted":"from subject"`, "", 1)
+			tc.want = strings.Replace(tc.want, "--from x --cursor", "--cursor", 1)
+		}
+		if got = strings.Replace(got, `,"untrusted":"from subject snippet"`, "", 1); got != tc.want {
+			t.Errorf("%s:\n%s, want\n%s", name, got, tc.want)
+		}
+	}
+}
+
+// With --account all the ids name their account, and the next page is of all.
+func TestSearchInEveryAccount(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly), work("home", mail.ReadOnly))
+	page := mailbox.SearchPage{Searched: []string{"home:INBOX", "work:INBOX"}, Total: 9, NextCursor: "c", Page: mailbox.Page{HasMore: true}}
+	for _, account := range []string{"work", "home"} {
+		page.Messages = append(page.Messages, mailbox.Summary{Ref: mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: 5}, Flags: []string{`\Seen`}})
+	}
+	page.Issues = []mail.Issue{{Kind: mail.KindAuth, Message: "Account third: The login failed."}}
+	b.search = page
+	want := `{"searched":"all folders","total":9,"columns":["id"],"rows":[["work:5"],["home:5"]],"issues":["AUTH_FAILED: Account third: The login failed."],"more":"mail search --account all --cursor c"}`
+	if got := b.brief(t, "mail search x --account all"); got != want || b.account != "home,work" {
+		t.Errorf("%s of %s, want\n%s", got, b.account, want)
+	}
+	if e := b.ok(t, "mail search x --account all --full"); e.Data["account_id"] != "all" || e.Data["folder"] != nil {
+		t.Errorf("%v", e.Data)
+	}
+}
+
 func TestALargeSearchAnswerLosesNoMessage(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	list := summaries(50, 20000, 20000)
 	b.search = mailbox.SearchPage{Page: mailbox.Page{Messages: list, HasMore: true}, Total: 70, Attempted: 50, NextCursor: "c"}
-	e := b.ok(t, "mail search --query x --limit 50 --full")
+	e := b.ok(t, "mail search x --limit 50 --full")
 	if n := len(e.Data["messages"].([]any)); n != 50 || e.Data["truncated"] != true || e.Data["next_cursor"] != "c" || e.Data["returned"] != 50.0 {
 		t.Errorf("%d messages, truncated %v", n, e.Data["truncated"])
 	}

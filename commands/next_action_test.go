@@ -36,7 +36,7 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 		{"folders of the default account", "mail folders --pattern 'a%'", "mail folders --account work --pattern a% --after a", func(s *fakeMailboxes) {
 			s.folders = mailbox.FolderList{Folders: []mailbox.Folder{{Name: "a"}}, Truncated: true}
 		}},
-		{"search of the default account", "mail search", "mail search --account work --folder a --cursor c",
+		{"search of the default account", "mail search", "mail search --account work --cursor c",
 			func(s *fakeMailboxes) {
 				s.search = mailbox.SearchPage{Page: mailbox.Page{Folder: "a", HasMore: true}, NextCursor: "c"}
 			}},
@@ -67,12 +67,16 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 			}},
 		{"watch of an empty folder", "mail watch --account work", "mail watch --after imap:work:INBOX:7:0",
 			func(s *fakeMailboxes) { s.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7}} }},
-		{"search", "mail search --account work --query x --from y --last-days 3 --snippet --snippet-chars 60 -n1 --full --timeout 5",
-			"mail search --account work --folder INBOX --limit 1 --cursor 'c/+= d' --snippet --snippet-chars 60 --full --timeout 5",
+		{"search", "mail search x --account work --folder a --from y --last-days 3 --snippet 60 -n1 --full --timeout 5",
+			"mail search --account work --snippet 60 --limit 1 --cursor 'c/+= d' --full --timeout 5",
 			func(s *fakeMailboxes) {
 				s.search = mailbox.SearchPage{Page: mailbox.Page{Folder: "INBOX", Messages: list, HasMore: true}, NextCursor: "c/+= d"}
 			}},
-		{"search at the end", "mail search --account work --query x", "mail get imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.search = mailbox.SearchPage{Page: mailbox.Page{Messages: list}} }},
+		{"search at the end", "mail search x --account work", "mail get imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.search = mailbox.SearchPage{Page: mailbox.Page{Messages: list}} }},
+		{"search that finds nothing", "mail search x y --account work --unread", "mail search --account work --folder all --unread x y", func(s *fakeMailboxes) {
+			s.search = mailbox.SearchPage{Searched: []string{"INBOX"}, LeftOut: []string{"Junk"}}
+		}},
+		{"search that finds nothing anywhere", "mail search x --folder all", "mail list --account work", func(s *fakeMailboxes) { s.search = mailbox.SearchPage{} }},
 		{"get", "mail get --account work --folder INBOX --uid 3 --headers all --html --attachment-text --attachment-chars 100 --chars 300 --fields message.body_text,next_action",
 			"mail get --chars 300 --from-char 301 --fields message.body_text,next_action imap:work:INBOX:7:3",
 			func(s *fakeMailboxes) {

@@ -68,7 +68,7 @@ func TestHiddenIsAnsweredLikeMissing(t *testing.T) {
 		t.Errorf("audited: %+v", log)
 	}
 	for line, unwanted := range map[string]string{"mail list --full": "hidden", "mail search --subject hidden": `"total":1`, "mail folders --counts": `"messages":3`,
-		"mail thread --folder INBOX --uid 1": "hidden", "mail search --query x --has-attachment": "hidden"} {
+		"mail thread --folder INBOX --uid 1": "hidden", "mail search x --attachments": "hidden"} {
 		if a := h.do(t, line, nil); !a.Success || strings.Contains(strings.Split(string(a.raw), `"_meta"`)[0], unwanted) {
 			t.Errorf("%s: %s", line, a.raw)
 		}

@@ -56,7 +56,7 @@ func BenchmarkServeMemory(b *testing.B) {
 	}
 	for b.Loop() {
 		call("mail list", "mail list --limit 500 --full", "mail folders --counts", "mail list --unread --limit 500",
-			"mail search --subject '#1999' --limit 50 --snippet", "mail thread --folder INBOX --uid 100000",
+			"mail search --subject '#1999' --limit 50 --snippet 200", "mail thread --folder INBOX --uid 100000",
 			"mail list --since 2019-02-01 --until 2019-02-02", "mail list --new", "mail mark-read --folder INBOX --uid 5")
 		var gets []string
 		for i := range 100 {

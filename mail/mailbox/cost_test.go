@@ -145,11 +145,11 @@ func TestWarmCosts(t *testing.T) {
 			return err
 		}},
 		{"search", 2, 6_000, func() error {
-			_, err := b.Search(t.Context(), account, mailbox.SearchQuery{Subject: "meeting"})
+			_, err := b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"INBOX"}, Subject: "meeting", Limit: 10})
 			return err
 		}},
 		{"search with snippets", 2, 30_000, func() error {
-			_, err := b.Search(t.Context(), account, mailbox.SearchQuery{Subject: "meeting", Snippet: true})
+			_, err := b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"INBOX"}, Subject: "meeting", Limit: 10, Snippet: 200})
 			return err
 		}},
 		{"raw", 1, 0, func() error { _, err := b.Raw(t.Context(), id(0), 0); return err }},
@@ -206,7 +206,7 @@ func TestColdCosts(t *testing.T) {
 			return err
 		}},
 		{"search", 5, func(m *mailbox.Client) error {
-			_, err := m.Search(t.Context(), account, mailbox.SearchQuery{Subject: "meeting"})
+			_, err := m.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"INBOX"}, Subject: "meeting"})
 			return err
 		}},
 	} {

@@ -46,6 +46,8 @@ func shownSection(w wanted) *goimap.FetchItemBodySection {
 	}
 	if w.thread {
 		fields = slices.Concat(fields, threadFields)
+	} else if w.copies && !w.full {
+		fields = slices.Concat(fields, []string{"MESSAGE-ID"})
 	}
 	return &goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierHeader, HeaderFields: fields,
 		Partial: &goimap.SectionPartial{Size: shownBytes}}
@@ -63,6 +65,7 @@ type wanted struct {
 	full      bool // every field of a Summary
 	text      bool // the beginning of the text
 	thread    bool // the fields that link conversations
+	copies    bool // what tells a copy from another message
 }
 
 // fetched is one message as fetched by IMAP or POP3.
@@ -86,7 +89,7 @@ func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
 func (w wanted) options() goimap.FetchOptions {
 	// The fields come from the header itself and not from ENVELOPE, so that lists and the
 	// policy read them the same way.
-	opts := goimap.FetchOptions{Flags: true, InternalDate: w.dates, RFC822Size: w.full || w.thread, BodySection: []*goimap.FetchItemBodySection{shownSection(w)}}
+	opts := goimap.FetchOptions{Flags: true, InternalDate: w.dates, RFC822Size: w.full || w.thread || w.copies, BodySection: []*goimap.FetchItemBodySection{shownSection(w)}}
 	if w.header {
 		opts.BodySection[0] = headerSection()
 	}
@@ -241,15 +244,15 @@ func (x *imapBox) walk(s *imap.Session, from source, oldest bool, w wanted, size
 
 // inTime reports whether a message is dated within the bounds of a query. The server's
 // search knows only days. A message without any date is outside all bounds.
-func (g *fetched) inTime(q *ListQuery) bool {
-	if !dated(q) {
+func (g *fetched) inTime(since, until time.Time) bool {
+	if since.IsZero() && until.IsZero() {
 		return true
 	}
 	t, ok := g.date()
 	if !ok {
 		t = g.internal
 	}
-	return !t.IsZero() && !t.Before(q.Since) && (q.Until.IsZero() || t.Before(q.Until))
+	return !t.IsZero() && !t.Before(since) && (until.IsZero() || t.Before(until))
 }
 
 // unreadable is the Issue of a message whose header the server did not give.

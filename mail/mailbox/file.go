@@ -131,6 +131,13 @@ var usualNames = map[string][]string{
 	"drafts": {"drafts", "draft", "draft messages", "entwürfe", "brouillons", "borradores", "rascunhos", "bozze", "concepten", "utkast", "kladder",
 		"luonnokset", "szkice", "kopie robocze", "koncepty", "черновики", "чернетки", "下書き", "草稿", "草稿箱", "임시 보관함"},
 	"archive": {"archive", "archives", "archiv", "archivo", "archivio", "arquivo", "archief", "arkiv", "arkisto", "archiwum", "архив", "архів", "アーカイブ", "存档", "存檔", "보관함"},
+	"junk": {"junk", "junk e-mail", "junk email", "junk mail", "spam", "bulk mail", "spamverdacht", "junk-e-mail", "courrier indésirable", "indésirables",
+		"correo no deseado", "lixo eletrônico", "posta indesiderata", "ongewenste e-mail", "skräppost", "søppelpost", "roskaposti", "wiadomości-śmieci",
+		"нежелательная почта", "спам", "迷惑メール", "垃圾邮件", "垃圾郵件", "스팸"},
+	"trash": {"trash", "deleted", "deleted items", "deleted messages", "bin", "papierkorb", "gelöscht", "gelöschte elemente", "gelöschte objekte",
+		"corbeille", "éléments supprimés", "papelera", "elementos eliminados", "lixeira", "itens excluídos", "cestino", "posta eliminata",
+		"prullenbak", "verwijderde items", "papperskorg", "papirkurv", "roskakori", "kosz", "koš", "корзина", "удаленные", "кошик", "ごみ箱",
+		"已删除邮件", "垃圾桶", "휴지통"},
 }
 
 // folderFor finds the folder of a role: the first that the server marks with it, else the

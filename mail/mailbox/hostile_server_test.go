@@ -141,7 +141,7 @@ func TestLyingServers(t *testing.T) {
 			mailtest.WantKind(t, err, mail.KindRefused)
 		}},
 		{"the greatest UID there is", oneMessage, "", "* ESEARCH (TAG \"%TAG%\") UID ALL 4294967295\r\n", func(t *testing.T, m *mailbox.Client) {
-			p, err := m.Search(t.Context(), account, mailbox.SearchQuery{})
+			p, err := m.Search(t.Context(), []string{account}, mailbox.SearchQuery{})
 			if err != nil || p.Total != 1 || p.Failed != 1 || p.HasMore {
 				t.Errorf("%+v %v", p, err)
 			}
@@ -306,7 +306,7 @@ func TestOneRefusedMessageIsOneIssue(t *testing.T) {
 			if err != nil || !slices.Equal(uidsOf(p), []uint32{7, 5}) || len(p.Issues) != 1 || p.Issues[0].UID != 6 {
 				t.Errorf("%+v %v", p, err)
 			}
-			found, err := m.Search(t.Context(), account, mailbox.SearchQuery{Subject: "m"})
+			found, err := m.Search(t.Context(), []string{account}, mailbox.SearchQuery{Subject: "m"})
 			if err != nil || !slices.Equal(uidsOf(&found.Page), []uint32{7, 5}) || found.Failed != 1 || found.Attempted != 3 || found.Total != 3 || found.Issues[0].UID != 6 {
 				t.Errorf("%+v %v", found, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
 
@@ -45,7 +46,7 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	}
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
 	if q.Snippet != 0 {
-		q.Snippet = within(q.Snippet, defaultSnippet, minSnippet, maxSnippet)
+		q.Snippet = within(q.Snippet, minSnippet, minSnippet, maxSnippet)
 	}
 
 	for _, anchor := range []mail.Ref{q.Before, q.After} {
@@ -376,7 +377,7 @@ func (l *listing) take(got []fetched) (more bool) {
 			}
 			continue
 		}
-		if !g.visible(l.policy) || !g.inTime(&l.q) {
+		if !g.visible(l.policy) || !g.inTime(l.q.Since, l.q.Until) {
 			continue
 		}
 		if len(l.shown) == l.q.Limit {
@@ -416,10 +417,8 @@ func (l *listing) bySearch(s *imap.Session) error {
 	return l.walk(s, source{uids: found}, l.q.OldestFirst, l.want, l.windows(0), l.take)
 }
 
-// criteria selects at least what the query does. A search knows only days, without their
-// zone, so the bounds are a day wider on either side; a message without a readable Date
-// counts by its INTERNALDATE. With from the server leaves out messages that cannot be
-// visible.
+// criteria selects at least what the query does. With from the server leaves out messages
+// that cannot be visible.
 func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 	c := &goimap.SearchCriteria{}
 	if from {
@@ -441,15 +440,22 @@ func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 		set.AddRange(min(low, high), max(low, high))
 		c.UID = append(c.UID, set)
 	}
-	if !l.q.Since.IsZero() {
-		day := l.q.Since.UTC().AddDate(0, 0, -1)
+	mayBeDated(c, l.q.Since, l.q.Until)
+	return c
+}
+
+// mayBeDated adds bounds to a search that every message within the times has. The server
+// knows only days, without their zone, so the bounds are a day wider on either side; a
+// message without a readable Date counts by its INTERNALDATE.
+func mayBeDated(c *goimap.SearchCriteria, since, until time.Time) {
+	if !since.IsZero() {
+		day := since.UTC().AddDate(0, 0, -1)
 		c.Or = append(c.Or, [2]goimap.SearchCriteria{{SentSince: day}, {Since: day}})
 	}
-	if !l.q.Until.IsZero() {
-		day := l.q.Until.UTC().AddDate(0, 0, 2)
+	if !until.IsZero() {
+		day := until.UTC().AddDate(0, 0, 2)
 		c.Or = append(c.Or, [2]goimap.SearchCriteria{{SentBefore: day}, {Before: day}})
 	}
-	return c
 }
 
 // summary is the message as the page shows it.

@@ -109,7 +109,7 @@ func TestANetworkThatBreaksAtAnyMoment(t *testing.T) {
 							})
 						case 1:
 							call("search", func(ctx context.Context) error {
-								_, err := b.Search(ctx, account, mailbox.SearchQuery{Folder: folder, Subject: m.Subject})
+								_, err := b.Search(ctx, []string{account}, mailbox.SearchQuery{Folders: []string{folder}, Subject: m.Subject})
 								return err
 							})
 						case 2:

@@ -34,6 +34,7 @@ type ownFolders struct {
 	talk  []string  // the folders that conversations are in besides INBOX
 	all   bool      // talk is the folder of all messages
 	sent  string    // the folder for sent messages; empty when no folder fits
+	list  []Folder  // all of them
 	asked time.Time // when the server listed the folders
 }
 
@@ -56,7 +57,7 @@ func (o *ownFolders) note(folders []Folder, now time.Time) {
 	sent, all := withRole(folders, "sent"), withRole(folders, "all")
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.names, o.asked, o.all = slices.Concat(sent, withRole(folders, "drafts")), now, len(all) > 0
+	o.names, o.list, o.asked, o.all = slices.Concat(sent, withRole(folders, "drafts")), folders, now, len(all) > 0
 	if o.talk = slices.Concat(sent, withRole(folders, "archive")); o.all {
 		o.talk = all
 	}
@@ -72,6 +73,27 @@ func (o *ownFolders) talking() (folders []string, all bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.talk, o.all
+}
+
+// listFresh is how long a list of the folders counts as complete.
+const listFresh = 30 * time.Second
+
+// allFolders returns the account's folders, as the server listed them a short while ago. The
+// caller may not change them.
+func (x *imapBox) allFolders(s *imap.Session) ([]Folder, error) {
+	o := &x.pool.own
+	o.mu.Lock()
+	list, asked := o.list, o.asked
+	o.mu.Unlock()
+	if !asked.IsZero() && x.m.o.Now().Sub(asked) < listFresh {
+		return list, nil
+	}
+	var fresh FolderList
+	_, err := x.listFolders(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole}, &fresh)
+	if err == nil {
+		o.note(fresh.Folders, x.m.o.Now())
+	}
+	return fresh.Folders, err
 }
 
 // sentFolder is the folder for sent messages, as the server listed it a while ago.

@@ -56,7 +56,7 @@ func TestOwnMessagesAreVisibleInOwnFolders(t *testing.T) {
 						t.Errorf("%s: listed %v, want %v", folder, got, shown)
 					}
 				}
-				if p := b.search(mailbox.SearchQuery{Folder: b.In(folder), Subject: "by", Snippet: true}); p.Total != len(shown) || len(p.Messages) != len(shown) {
+				if p := b.search(mailbox.SearchQuery{Folders: []string{b.In(folder)}, Subject: "by", Snippet: 200}); p.Total != len(shown) || len(p.Messages) != len(shown) {
 					t.Errorf("%s: found %d, %+v", folder, p.Total, p.Messages)
 				}
 				if c := counts(t, b, b.In(folder)); c == nil || int(c.Messages) != len(shown) {

@@ -215,7 +215,7 @@ func Test000_9_AHiddenMessageCannotSpoilTheOthers(t *testing.T) {
 				fmt.Fprintln(&out, m.Ref.UID, m.HasAttachments)
 			}
 		}
-		for _, q := range []mailbox.SearchQuery{{Subject: "good"}, {HasAttachment: true}, {HasAttachment: true, Snippet: true}} {
+		for _, q := range []mailbox.SearchQuery{{Subject: "good"}, {Attachments: true}, {Attachments: true, Snippet: 200}} {
 			p := b.search(q)
 			fmt.Fprintln(&out, p.Total, p.Attempted, p.Failed, p.HasMore, len(p.Issues))
 			for _, m := range p.Messages {

@@ -154,7 +154,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 			switch n := len(page.Messages); {
 			case !g.readable:
 				page.Issues = append(page.Issues, g.unreadable())
-			case !g.inTime(&q):
+			case !g.inTime(q.Since, q.Until):
 			case n == q.Limit:
 				page.HasMore, page.Next = true, page.Messages[n-1].Ref
 				if i := slices.IndexFunc(all, func(m pop3.Message) bool { return m.UIDL == g.ref.UIDL }); i > 0 && x.policy.ShowsAll() {
@@ -167,7 +167,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 			return true
 		})
 		if err == nil && q.Snippet != 0 {
-			err = x.snippets(ctx, s, within(q.Snippet, defaultSnippet, minSnippet, maxSnippet), page.Messages)
+			err = x.snippets(ctx, s, within(q.Snippet, minSnippet, minSnippet, maxSnippet), page.Messages)
 		}
 		return err
 	})

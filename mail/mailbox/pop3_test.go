@@ -172,7 +172,7 @@ func TestPOP3SaysWhatItCannotDo(t *testing.T) {
 	refs := []mail.Ref{ref}
 	for name, do := range map[string]func() error{
 		"search": func() error {
-			_, err := b.Search(t.Context(), account, mailbox.SearchQuery{Query: "x"})
+			_, err := b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Words: "x"})
 			return err
 		},
 		"mark-read": func() error { _, err := b.MarkRead(t.Context(), account, refs); return err },

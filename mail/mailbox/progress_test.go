@@ -53,7 +53,7 @@ func TestLongOperationsReportHowFarTheyAre(t *testing.T) {
 			return err
 		}},
 		{"search", "0 of 0 reading INBOX", func() error {
-			_, err := b.Search(ctx, account, mailbox.SearchQuery{HasAttachment: true})
+			_, err := b.Search(ctx, []string{account}, mailbox.SearchQuery{Attachments: true})
 			return err
 		}},
 		{"thread", "0 of 0 reading INBOX", func() error { _, err := b.Thread(ctx, big, mailbox.ThreadQuery{}); return err }},
@@ -85,7 +85,7 @@ func TestProgressTellsNothingOfHiddenMail(t *testing.T) {
 		for _, run := range []func() error{
 			func() error { _, err := b.List(ctx, account, mailbox.ListQuery{}); return err },
 			func() error {
-				_, err := b.Search(ctx, account, mailbox.SearchQuery{HasAttachment: true})
+				_, err := b.Search(ctx, []string{account}, mailbox.SearchQuery{Attachments: true})
 				return err
 			},
 			func() error { _, err := b.Thread(ctx, b.Ref("INBOX", 1), mailbox.ThreadQuery{}); return err },

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -21,9 +21,8 @@ import (
 
 // The bounds of Search (001 section 4).
 const (
-	defaultSearchLimit = 10
+	defaultSearchLimit = 20
 	maxSearchLimit     = 50
-	defaultSnippet     = 200
 	minSnippet         = 50
 	maxSnippet         = 500
 	maxCriterion       = 256 // characters
@@ -35,245 +34,363 @@ const (
 // fit, in characters of four bytes.
 const MaxCursorChars = cursor.MaxChars
 
-// Search finds messages of one folder and returns the newest of them by UID. The server
-// matches the text; with a policy that hides messages, or with HasAttachment, Search checks
-// every match, so that Total counts only visible ones. More visible matches than
-// MaxMatches, HasAttachment aside, are KindInvalid; so is a cursor that was not given for
-// this account. A cursor whose folder was replaced is KindConflict. Numbers are brought
-// into their bounds.
-func (m *Client) Search(ctx context.Context, account string, q SearchQuery) (*SearchPage, error) {
-	x, err := m.openIMAP(ctx, "mail search", account, "no folders, flags or search", mail.AdvicePOP3Read)
-	if err != nil {
-		return nil, err
-	}
-	f := &finding{imapBox: x, q: q}
-	if err := f.prepare(ctx, m.cursors); err != nil {
-		return nil, err
-	}
-	q = f.q
-	err = withStructure(ctx, func(structure bool) error {
-		f.want.structure = structure
-		return f.run(ctx)
-	})
-	if err != nil {
-		if f.page == nil || len(f.page.Messages) == 0 || !partial(ctx, err) {
-			return nil, err
-		}
-		f.page.HasMore = true
-		f.page.Issues = append(f.page.Issues, x.AsError(err).Issue())
-	}
-	if f.page.HasMore && f.last != 0 {
-		at := cursor.Position{Account: account, Folder: q.Folder, UIDValidity: f.page.UIDValidity, Before: f.last, Query: q.Query, From: q.From,
-			To: q.To, Subject: q.Subject, Text: q.Text, Unread: q.Unread, HasAttachment: q.HasAttachment, Start: q.Start, End: q.End}
-		if f.page.NextCursor, err = m.cursors.Seal(ctx, &at); err != nil {
-			return nil, err
+// Search finds messages in folders of one account or several, at least one. The server
+// matches the text; with a policy that hides messages, and for criteria that no server
+// knows, Search checks the matches itself, so that Total counts only visible ones. Without
+// criteria for the server it checks only as many as the page needs. A folder or one of
+// several accounts that fails is an Issue. When half the time is over, Search answers with
+// what it has, and the cursor continues.
+//
+// More matches than MaxMatches are KindInvalid; so is a cursor that was not given for these
+// accounts and folders. A cursor of which a folder was replaced is KindConflict. Numbers are
+// brought into their bounds.
+func (m *Client) Search(ctx context.Context, accounts []string, q SearchQuery) (*SearchPage, error) {
+	f := &finding{m: m, op: mail.Operation{Op: "mail search", Account: accounts[0]}, accounts: accounts, q: q}
+	boxes := make([]*imapBox, len(accounts))
+	for i, name := range accounts {
+		var err error
+		if boxes[i], err = m.openIMAP(ctx, f.op.Op, name, "no search: its server only hands out whole messages", mail.AdvicePOP3Read); err != nil {
+			if len(accounts) == 1 || errors.Is(err, context.Canceled) {
+				return nil, err
+			}
+			f.failed(name, err)
 		}
 	}
-	return f.page, nil
+	if err := f.prepare(ctx); err != nil {
+		return nil, err
+	}
+	within := ctx
+	if deadline, ok := ctx.Deadline(); ok && len(accounts) > 1 { // one that does not answer costs nothing of the others
+		var cancel context.CancelFunc
+		within, cancel = context.WithDeadline(ctx, deadline.Add(-min(time.Second, time.Until(deadline)/4)))
+		defer cancel()
+	}
+	var all sync.WaitGroup
+	panicked := make([]any, len(boxes))
+	for i, x := range boxes {
+		if x == nil {
+			continue
+		}
+		s := &accountSearch{imapBox: x, q: &f.q, index: i, want: wanted{header: !x.policy.ShowsAll(), dates: true, full: f.q.Full}}
+		s.places(f.at)
+		f.parts = append(f.parts, s)
+		all.Go(func() {
+			defer func() { panicked[i] = recover() }()
+			s.err = s.run(within)
+		})
+	}
+	all.Wait()
+	for _, p := range panicked {
+		if p != nil {
+			panic(p) // where the caller expects it
+		}
+	}
+	return f.answer(ctx)
 }
 
 // finding is one Search in progress.
 type finding struct {
-	*imapBox
-	q      SearchQuery
-	before uint32 // only smaller UIDs are on the page; 0 means all
-	valid  uint32 // the UIDVALIDITY a cursor is for; 0 means any
-	want   wanted
+	m        *Client
+	op       mail.Operation
+	accounts []string
+	q        SearchQuery
+	at       cursor.Position // where the search continues; zero at its beginning
+	parts    []*accountSearch
+	page     SearchPage
+	err      error // the first of those that failed
+}
 
-	page *SearchPage
-	last uint32 // the smallest UID that the page has handled
+// failed notes that one of several accounts cannot be searched.
+func (f *finding) failed(account string, err error) {
+	f.err = cmp.Or(f.err, err)
+	issue := f.op.AsError(err).Issue()
+	if errors.Is(err, mail.ErrNoAccount) {
+		issue.Kind, issue.Message = mail.KindNotFound, "There is no such account."
+	}
+	issue.Message = "Account " + account + ": " + issue.Message
+	f.page.Issues = append(f.page.Issues, issue)
 }
 
 // breaksLine reports a control character, or one that separates lines.
 func breaksLine(r rune) bool { return r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 }
 
 // prepare checks the query, or replaces it by the query of the cursor.
-func (f *finding) prepare(ctx context.Context, cs cursor.Sealer) error {
+func (f *finding) prepare(ctx context.Context) error {
 	q := &f.q
 	q.Limit = within(q.Limit, defaultSearchLimit, 1, maxSearchLimit)
-	q.SnippetChars = within(q.SnippetChars, defaultSnippet, minSnippet, maxSnippet)
+	if q.Snippet != 0 {
+		q.Snippet = within(q.Snippet, minSnippet, minSnippet, maxSnippet)
+	}
 	if q.MaxMatches <= 0 {
 		q.MaxMatches = DefaultMaxMatches
 	}
-	if q.Cursor != "" {
-		if err := f.resume(ctx, cs); err != nil {
+	q.Folders = slices.Clone(q.Folders)
+	for i, name := range q.Folders {
+		if q.Folders[i] = imap.FolderName(name); mail.CheckFolder(name) != nil {
+			_, err := (&access{Operation: f.op}).folderName(name)
 			return err
 		}
 	}
-	for _, text := range []string{q.Query, q.From, q.To, q.Subject, q.Text} {
-		if !utf8.ValidString(text) || strings.ContainsFunc(text, breaksLine) || utf8.RuneCountInString(text) > maxCriterion {
-			return f.Invalid("A criterion holds a control character or more than 256 characters.", mail.AdviceShorterText)
+	if q.Cursor != "" {
+		if err := f.resume(ctx); err != nil {
+			return err
 		}
 	}
-	if !q.Start.IsZero() && !q.End.IsZero() && q.End.Before(q.Start) {
-		return f.Invalid("The search ends before it starts.", mail.AdviceDates)
+	for _, text := range []string{q.Words, q.From, q.To, q.Subject, q.Text} {
+		if !utf8.ValidString(text) || strings.ContainsFunc(text, breaksLine) || utf8.RuneCountInString(text) > maxCriterion {
+			return f.op.Invalid("A criterion holds a control character or more than 256 characters.", mail.AdviceShorterText)
+		}
 	}
-	f.want = wanted{header: !f.policy.ShowsAll(), dates: q.Full, full: q.Full, text: q.Snippet}
-	var err error
-	q.Folder, err = f.folderName(cmp.Or(q.Folder, inbox))
-	return err
+	if !q.Since.IsZero() && !q.Until.IsZero() && !q.Until.After(q.Since) {
+		return f.op.Invalid("The search ends before it starts.", mail.AdviceDates)
+	}
+	return nil
+}
+
+// position is the query as a cursor carries it.
+func (f *finding) position() cursor.Position {
+	q := &f.q
+	return cursor.Position{Accounts: f.accounts, Folders: q.Folders, Everywhere: q.Everywhere, Words: q.Words, From: q.From, To: q.To,
+		Subject: q.Subject, Text: q.Text, Unread: q.Unread, Attachments: q.Attachments, Invitations: q.Invitations, Since: q.Since, Until: q.Until}
 }
 
 // resume takes the criteria of the search that a cursor continues.
-func (f *finding) resume(ctx context.Context, cs cursor.Sealer) error {
+func (f *finding) resume(ctx context.Context) error {
 	q := &f.q
-	if q.Query+q.From+q.To+q.Subject+q.Text != "" || q.Unread || q.HasAttachment || !q.Start.IsZero() || !q.End.IsZero() {
-		return f.Invalid("A cursor carries its criteria; others cannot be given with it.", mail.AdviceCursor)
+	if q.Words+q.From+q.To+q.Subject+q.Text != "" || q.Unread || q.Attachments || q.Invitations || !q.Since.IsZero() || !q.Until.IsZero() {
+		return f.op.Invalid("A cursor carries its criteria; others cannot be given with it.", mail.AdviceCursor)
 	}
-	c, err := cs.Open(ctx, q.Cursor)
+	c, err := f.m.cursors.Open(ctx, q.Cursor)
 	if errors.Is(err, cursor.ErrNoCursor) {
-		return f.Invalid("The cursor is not one that a search gave.", mail.AdviceCursor)
+		return f.op.Invalid("The cursor is not one that a search gave.", mail.AdviceCursor)
 	}
 	if err != nil {
 		return err
 	}
-	if c.Account != f.account.Name || q.Folder != "" && imap.FolderName(q.Folder) != c.Folder {
-		return f.Invalid("The cursor belongs to another account or folder.", mail.AdviceCursor)
+	if !slices.Equal(c.Accounts, f.accounts) || len(q.Folders) > 0 && !slices.Equal(c.Folders, q.Folders) || q.Everywhere && !c.Everywhere {
+		return f.op.Invalid("The cursor belongs to another account or folder.", mail.AdviceCursor)
 	}
-	q.Folder, q.Query, q.From, q.To, q.Subject, q.Text = c.Folder, c.Query, c.From, c.To, c.Subject, c.Text
-	q.Unread, q.HasAttachment, q.Start, q.End = c.Unread, c.HasAttachment, c.Start, c.End
-	f.before, f.valid = c.Before, c.UIDValidity
+	q.Folders, q.Everywhere, q.Words, q.From, q.To, q.Subject, q.Text = c.Folders, c.Everywhere, c.Words, c.From, c.To, c.Subject, c.Text
+	q.Unread, q.Attachments, q.Invitations, q.Since, q.Until = c.Unread, c.Attachments, c.Invitations, c.Since, c.Until
+	f.at = *c
 	return nil
 }
 
-// criteria is the search as the server gets it. The server knows only days, by the Date
-// field, in any zone.
-func (f *finding) criteria() *goimap.SearchCriteria {
+// answer makes the page of what the accounts have.
+func (f *finding) answer(ctx context.Context) (*SearchPage, error) {
+	var folders []*folderSearch
+	searched := 0
+	for _, a := range f.parts {
+		if a.err != nil {
+			if len(f.accounts) == 1 || errors.Is(a.err, context.Canceled) || f.op.AsError(a.err).Kind == mail.KindInvalid || f.op.AsError(a.err).Kind == mail.KindConflict {
+				return nil, a.err
+			}
+			f.failed(a.Account, a.err)
+			continue
+		}
+		searched++
+		f.page.Issues = append(f.page.Issues, a.issues()...)
+		for _, name := range a.leftOut {
+			f.page.LeftOut = append(f.page.LeftOut, f.named(a, name))
+		}
+		for _, s := range a.folders {
+			if s.answered() {
+				folders = append(folders, s)
+				f.page.Searched = append(f.page.Searched, f.named(a, s.name))
+			}
+		}
+	}
+	if searched == 0 {
+		return nil, f.err
+	}
+	if len(folders) == 1 {
+		f.page.Folder, f.page.UIDValidity = folders[0].name, folders[0].valid
+		if folders[0].policy.ShowsAll() {
+			f.page.UIDNext = folders[0].uidNext
+		}
+	}
+	total := 0
+	for _, s := range folders {
+		total += s.total()
+	}
+	if total > f.q.MaxMatches && f.q.selects() {
+		return nil, f.op.Invalid(tooMany(&f.q), mail.AdviceNarrow)
+	}
+	shown := f.choose(folders)
+	f.fill(ctx, shown)
+	for _, a := range f.parts {
+		f.page.HasMore = f.page.HasMore || a.err == nil && slices.ContainsFunc(a.folders, (*folderSearch).hasMore)
+	}
+	if f.page.Total = total; !f.page.HasMore && f.q.Cursor == "" {
+		f.page.Total = f.page.Attempted
+	}
+	if !f.page.HasMore {
+		return &f.page, nil
+	}
+	at := f.position()
+	for _, a := range f.parts {
+		at.Places = append(at.Places, a.reached()...)
+	}
+	var err error
+	f.page.NextCursor, err = f.m.cursors.Seal(ctx, &at)
+	if errors.Is(err, cursor.ErrTooLong) {
+		f.page.Issues = append(f.page.Issues, mail.Issue{Kind: mail.KindLimit, Stage: imap.StageSearch,
+			Message: "The matches stand in too many folders to continue: narrow the search."})
+		err = nil
+	}
+	return &f.page, err
+}
+
+// named is a folder's name, with its account where several are searched.
+func (f *finding) named(a *accountSearch, folder string) string {
+	if len(f.accounts) > 1 {
+		return a.Account + ":" + folder
+	}
+	return folder
+}
+
+// candidate is a message that may be on the page.
+type candidate struct {
+	*fetched               // nil: it vanished
+	folder   *folderSearch //
+	uid      uint32
+	key      time.Time // when the newest was received of those from here on in its folder
+}
+
+// choose takes the messages of the page: time and again the next of the folder that has the
+// newest. So each folder is left at one UID, wherever a message of it was moved there late.
+func (f *finding) choose(folders []*folderSearch) (shown []candidate) {
+	lists := make([][]candidate, len(folders))
+	first := make(map[string]mail.Ref) // of the copies of a message
+	for i, s := range folders {
+		lists[i] = s.candidates()
+		for _, c := range lists[i] {
+			if id := c.identity(); id != "" && first[id] == (mail.Ref{}) {
+				first[id] = c.ref
+			}
+		}
+	}
+	for {
+		best := -1
+		for i, list := range lists {
+			if len(list) > 0 && (best < 0 || list[0].key.After(lists[best][0].key)) {
+				best = i
+			}
+		}
+		if best < 0 {
+			break
+		}
+		c := lists[best][0]
+		id := c.identity()
+		copied := id != "" && first[id] != c.ref
+		if !copied && len(shown) == f.q.Limit {
+			break
+		}
+		lists[best], c.folder.before = lists[best][1:], c.uid
+		if !copied {
+			shown = append(shown, c)
+		}
+	}
+	slices.SortStableFunc(shown, func(a, b candidate) int { return b.received().Compare(a.received()) })
+	return shown
+}
+
+// identity is what copies of a message in one account have in common; empty where it
+// cannot be told.
+func (c *candidate) identity() string {
+	if c.fetched == nil || messageID(c.header) == "" || c.size == 0 {
+		return ""
+	}
+	date, _ := c.date()
+	return fmt.Sprint(c.folder.Account, "\x00", messageID(c.header), "\x00", date.Unix(), c.size)
+}
+
+// received is when the message came, as far as it is known.
+func (c *candidate) received() time.Time {
+	if c.fetched == nil {
+		return c.key
+	}
+	if c.internal.IsZero() {
+		date, _ := c.date()
+		return date
+	}
+	return c.internal
+}
+
+// fill puts messages on the page, with snippets where asked for.
+func (f *finding) fill(ctx context.Context, shown []candidate) {
+	snippets := f.snippets(ctx, shown)
+	f.page.Attempted = len(shown)
+	for _, c := range shown {
+		switch {
+		case c.fetched == nil:
+			f.page.Failed++
+			f.page.Issues = append(f.page.Issues, mail.Issue{Kind: mail.KindNotFound, Stage: imap.StageFetch, UID: c.uid,
+				MessageID: c.folder.refTo(c.folder.name, c.folder.valid, c.uid).String(), Message: "The message was removed in the meantime."})
+		case !c.readable:
+			f.page.Failed++
+			f.page.Issues = append(f.page.Issues, c.unreadable())
+		default:
+			sum := c.summary(f.q.Full)
+			sum.Snippet = snippets[c.ref]
+			f.page.Messages = append(f.page.Messages, sum)
+		}
+	}
+}
+
+// snippets reads the beginning of each message's text as Get reads it, mostly from bytes
+// fetched before. What cannot be read is an Issue.
+func (f *finding) snippets(ctx context.Context, shown []candidate) map[mail.Ref]string {
+	out := map[mail.Ref]string{}
+	if f.q.Snippet == 0 {
+		return out
+	}
+	for _, a := range f.parts {
+		if a.err != nil {
+			continue
+		}
+		if err := a.snippets(ctx, shown, out); err != nil {
+			f.page.Issues = append(f.page.Issues, a.AsError(err).Issue())
+		}
+	}
+	return out
+}
+
+// selects reports whether the query has criteria that the server can search for.
+func (q *SearchQuery) selects() bool {
+	return q.Words+q.From+q.To+q.Subject+q.Text != "" || q.Unread || !q.Since.IsZero() || !q.Until.IsZero()
+}
+
+// criteria is the search as the server gets it. It finds more than the query asks for: see
+// mayBeDated. With certainly it leaves out what is dated near a bound, or so long ago that
+// a server may mean a message without a date.
+func (q *SearchQuery) criteria(certainly bool) *goimap.SearchCriteria {
 	c := &goimap.SearchCriteria{}
-	for _, h := range []struct{ key, value string }{{"From", f.q.From}, {"To", f.q.To}, {"Subject", f.q.Subject}} {
+	for _, h := range []struct{ key, value string }{{"From", q.From}, {"To", q.To}, {"Subject", q.Subject}} {
 		if h.value != "" {
 			c.Header = append(c.Header, goimap.SearchCriteriaHeaderField{Key: h.key, Value: h.value})
 		}
 	}
-	if f.q.Query != "" {
-		c.Text = []string{f.q.Query}
+	if q.Words != "" {
+		c.Or = append(c.Or, [2]goimap.SearchCriteria{headerHolds("Subject", q.Words), {Body: []string{q.Words}}})
 	}
-	if f.q.Text != "" {
-		c.Body = []string{f.q.Text}
+	if q.Text != "" {
+		c.Body = []string{q.Text}
 	}
-	if f.q.Unread {
+	if q.Unread {
 		c.NotFlag = []goimap.Flag{goimap.FlagSeen}
 	}
-	day := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
-	if !f.q.Start.IsZero() {
-		c.SentSince = day(f.q.Start)
+	if !certainly {
+		mayBeDated(c, q.Since, q.Until)
+		return c
 	}
-	if !f.q.End.IsZero() {
-		c.SentBefore = day(f.q.End).AddDate(0, 0, 1)
+	if c.SentSince = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC); !q.Since.IsZero() {
+		c.SentSince = q.Since.UTC().AddDate(0, 0, 2)
+	}
+	if !q.Until.IsZero() {
+		c.SentBefore = q.Until.UTC().AddDate(0, 0, -1)
 	}
 	return c
-}
-
-func (f *finding) run(ctx context.Context) error {
-	return f.lend(ctx, f.q.Folder, func(s *imap.Session) error {
-		f.page, f.last = &SearchPage{Page: Page{Folder: f.q.Folder}}, 0
-		var examine *imap.Examining
-		var search *imap.Searching
-		s.Together(func() {
-			examine = s.Examine(f.q.Folder)
-			search = s.Search(f.criteria())
-		})
-		box, err := examine.Wait()
-		found, searchErr := search.Wait()
-		if err = cmp.Or(err, searchErr); err != nil {
-			return err
-		}
-		if f.valid != 0 && f.valid != box.UIDValidity {
-			return f.madeAnew(mail.AdviceSearchAnew)
-		}
-		f.page.UIDValidity = box.UIDValidity
-		if f.policy.ShowsAll() {
-			f.page.UIDNext = box.UIDNext
-		}
-		if found, err = f.sift(s, box, found); err != nil {
-			return err
-		}
-		f.page.Total = int(imap.CountUIDs(found))
-		if f.before != 0 {
-			found = imap.UIDsBelow(found, f.before)
-		}
-		set, left := imap.SplitUIDs(found, uint32(f.q.Limit), false)
-		if len(set) == 0 {
-			return nil
-		}
-		f.page.HasMore = len(left) > 0
-		s.Renew()
-		got, err := f.fetchAll(s, set, f.want)
-		if err != nil {
-			return err
-		}
-		return f.fill(s, set, got)
-	})
-}
-
-// sift returns the matches that are visible and meet the criteria that the server cannot
-// search for. It checks each match.
-func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) (goimap.UIDSet, error) {
-	if !f.policy.ShowsAll() && len(found) > 0 {
-		if senders := senders(f.policy); imap.CountUIDs(found) > maxScan && senders != nil {
-			narrower := f.criteria()
-			narrower.And(senders)
-			var err error
-			if found, err = s.Search(narrower).Wait(); err != nil || len(found) == 0 {
-				return nil, err
-			}
-		}
-		matches := found
-		found = goimap.UIDSet{}
-		if err := f.eachVisible(s, box, matches, func(g *fetched) { found.AddNum(goimap.UID(g.ref.UID)) }); err != nil {
-			return nil, err
-		}
-	}
-	if imap.CountUIDs(found) > uint64(f.q.MaxMatches) {
-		f.page = nil
-		return nil, f.Invalid(fmt.Sprintf("More than %d messages match.", f.q.MaxMatches), mail.AdviceNarrow)
-	}
-	if !f.q.HasAttachment {
-		return found, nil
-	}
-	var attached goimap.UIDSet
-	err := f.walk(s, source{uids: found}, false, wanted{structure: f.want.structure}, nil, func(got []fetched) bool {
-		for i := range got {
-			if got[i].hasAttachments() {
-				attached.AddNum(goimap.UID(got[i].ref.UID))
-			}
-		}
-		return true
-	})
-	return attached, err
-}
-
-// fill puts messages on the page, newest first, with snippets where asked for.
-func (f *finding) fill(s *imap.Session, set goimap.UIDSet, got []fetched) error {
-	f.page.Attempted = int(imap.CountUIDs(set))
-	have := map[uint32]*fetched{}
-	for i := range got {
-		have[got[i].ref.UID] = &got[i]
-	}
-	var snippets map[mail.Ref]*Message
-	var err error
-	if f.q.Snippet {
-		snippets, err = f.excerpts(s, excerpt{chars: f.q.SnippetChars}, slices.Collect(maps.Values(have)), f.want.structure)
-	}
-	for _, uid := range slices.Backward(imap.Numbers(set)) {
-		f.last = uid
-		switch g := have[uid]; {
-		case g == nil || !g.visible(f.policy) && g.readable:
-			f.page.Failed++
-			f.page.Issues = append(f.page.Issues, mail.Issue{Kind: mail.KindNotFound, Stage: imap.StageFetch, UID: uid,
-				MessageID: f.refTo(f.q.Folder, f.page.UIDValidity, uid).String(), Message: "The message was removed in the meantime."})
-		case !g.readable:
-			f.page.Failed++
-			f.page.Issues = append(f.page.Issues, g.unreadable())
-		default:
-			sum := g.summary(f.q.Full)
-			if m := snippets[g.ref]; m != nil {
-				sum.Snippet = m.Snippet
-			}
-			f.page.Messages = append(f.page.Messages, sum)
-		}
-	}
-	return err
 }
 
 // maxSenders bounds the entries from which a search is made.

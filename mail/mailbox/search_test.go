@@ -18,7 +18,7 @@ import (
 
 func (b *box) search(q mailbox.SearchQuery) *mailbox.SearchPage {
 	b.T.Helper()
-	p, err := b.Search(b.T.Context(), account, q)
+	p, err := b.Search(b.T.Context(), []string{account}, q)
 	if err != nil {
 		b.T.Fatalf("search %+v: %v", q, err)
 	}
@@ -56,19 +56,19 @@ func Test001_4_SearchCriteria(t *testing.T) {
 				q    mailbox.SearchQuery
 				want []string
 			}{
-				"query":         {mailbox.SearchQuery{Query: "NEEDLE"}, []string{"beta needle", "alpha"}},
+				"query":         {mailbox.SearchQuery{Words: "NEEDLE"}, []string{"beta needle", "alpha"}},
 				"text":          {mailbox.SearchQuery{Text: "needle"}, []string{"alpha"}},
 				"subject":       {mailbox.SearchQuery{Subject: "needle"}, []string{"beta needle"}},
 				"from":          {mailbox.SearchQuery{From: "carl"}, []string{"alpha"}},
 				"to":            {mailbox.SearchQuery{To: "ann@", Subject: "delta"}, []string{"delta"}},
-				"both":          {mailbox.SearchQuery{Query: "needle", From: "bob"}, []string{"beta needle"}},
-				"nothing":       {mailbox.SearchQuery{Query: "no such words"}, []string{}},
-				"attachment":    {mailbox.SearchQuery{HasAttachment: true}, []string{"gamma"}},
-				"days":          {mailbox.SearchQuery{Start: day("2026-03-03"), End: day("2026-03-04"), Subject: "a"}, []string{"delta", "gamma", "beta needle"}},
-				"one day":       {mailbox.SearchQuery{Start: day("2026-03-02"), End: day("2026-03-02"), Subject: "a"}, []string{"alpha"}},
-				"quotes":        {mailbox.SearchQuery{Query: `"\ (NOT ALL) {5}`}, []string{}},
+				"both":          {mailbox.SearchQuery{Words: "needle", From: "bob"}, []string{"beta needle"}},
+				"nothing":       {mailbox.SearchQuery{Words: "no such words"}, []string{}},
+				"attachment":    {mailbox.SearchQuery{Attachments: true}, []string{"gamma"}},
+				"days":          {mailbox.SearchQuery{Since: day("2026-03-03"), Until: day("2026-03-05"), Subject: "a"}, []string{"delta", "gamma", "beta needle"}},
+				"one day":       {mailbox.SearchQuery{Since: day("2026-03-02"), Until: day("2026-03-03"), Subject: "a"}, []string{"alpha"}},
+				"quotes":        {mailbox.SearchQuery{Words: `"\ (NOT ALL) {5}`}, []string{}},
 				"limit":         {mailbox.SearchQuery{To: "ann", Limit: 2}, []string{"Grüße", "delta"}},
-				"a day reached": {mailbox.SearchQuery{End: day("2026-03-02"), Subject: "a"}, []string{"alpha"}},
+				"a day reached": {mailbox.SearchQuery{Until: day("2026-03-03"), Subject: "a"}, []string{"alpha"}},
 			} {
 				p := b.search(tc.q)
 				if !slices.Equal(found(p), tc.want) || p.Attempted != len(tc.want) || p.Failed != 0 {
@@ -79,7 +79,7 @@ func Test001_4_SearchCriteria(t *testing.T) {
 				}
 			}
 			if strings.HasPrefix(e.Name, "dovecot") { // the server in memory compares bytes
-				if p := b.search(mailbox.SearchQuery{Subject: "grüsse", Query: "Grü"}); len(p.Messages) != 0 {
+				if p := b.search(mailbox.SearchQuery{Subject: "grüsse", Words: "Grü"}); len(p.Messages) != 0 {
 					t.Errorf("%q", found(p))
 				}
 				if p := b.search(mailbox.SearchQuery{Subject: "GRÜ"}); !slices.Equal(found(p), []string{"Grüße"}) {
@@ -98,7 +98,7 @@ func Test001_4_CursorWalksEveryMatchOnce(t *testing.T) {
 				b.Add("INBOX", letter{Subject: fmt.Sprintf("match %02d", i)}, letter{Subject: "other"})
 			}
 			var all []string
-			q := mailbox.SearchQuery{Subject: "match", Limit: 5}
+			q := mailbox.SearchQuery{Folders: []string{"INBOX"}, Subject: "match", Limit: 5}
 			for pages := 0; ; pages++ {
 				p := b.search(q)
 				if p.Total != 23 || pages > 5 {
@@ -120,7 +120,7 @@ func Test001_4_CursorWalksEveryMatchOnce(t *testing.T) {
 					}
 					continue
 				}
-				q = mailbox.SearchQuery{Cursor: p.NextCursor, Limit: 5, Folder: "inbox"}
+				q = mailbox.SearchQuery{Cursor: p.NextCursor, Limit: 5, Folders: []string{"inbox"}}
 			}
 			if len(all) != 23 || all[0] != "match 22" || all[22] != "match 00" || !slices.IsSortedFunc(all, func(a, b string) int { return strings.Compare(b, a) }) {
 				t.Errorf("%q", all)
@@ -134,15 +134,15 @@ func Test001_4_CursorIsBoundAndAuthenticated(t *testing.T) {
 	b := open(t, e, "bound")
 	b.folder("Box")
 	b.Add("Box", letter{Subject: "a"}, letter{Subject: "a"})
-	c := b.search(mailbox.SearchQuery{Folder: "Box", Subject: "a", Limit: 1}).NextCursor
+	c := b.search(mailbox.SearchQuery{Folders: []string{"Box"}, Subject: "a", Limit: 1}).NextCursor
 	refused := func(q mailbox.SearchQuery) {
 		t.Helper()
-		_, err := b.Search(t.Context(), account, q)
+		_, err := b.Search(t.Context(), []string{account}, q)
 		mailtest.WantKind(t, err, mail.KindInvalid)
 	}
 	refused(mailbox.SearchQuery{Cursor: c, Subject: "a"})
 	refused(mailbox.SearchQuery{Cursor: c, Unread: true})
-	refused(mailbox.SearchQuery{Cursor: c, Folder: "INBOX"})
+	refused(mailbox.SearchQuery{Cursor: c, Folders: []string{"INBOX"}})
 	refused(mailbox.SearchQuery{Cursor: "x"})
 	refused(mailbox.SearchQuery{Cursor: c + "A"})
 	refused(mailbox.SearchQuery{Cursor: strings.Repeat("A", mailbox.MaxCursorChars+1)})
@@ -150,18 +150,18 @@ func Test001_4_CursorIsBoundAndAuthenticated(t *testing.T) {
 		changed := []byte(c)
 		changed[i] ^= 1
 		if string(changed) != c {
-			_, err := b.Search(t.Context(), account, mailbox.SearchQuery{Cursor: string(changed)})
+			_, err := b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Cursor: string(changed)})
 			mailtest.WantKind(t, err, mail.KindInvalid)
 		}
 	}
 	other := open(t, e, "bound") // another process without the key
-	_, err := other.Search(t.Context(), account, mailbox.SearchQuery{Cursor: c})
+	_, err := other.Search(t.Context(), []string{account}, mailbox.SearchQuery{Cursor: c})
 	mailtest.WantKind(t, err, mail.KindInvalid)
 	if err := b.Admin.Delete(b.In("Box")).Wait(); err != nil {
 		t.Fatal(err)
 	}
 	b.folder("Box")
-	_, err = b.Search(t.Context(), account, mailbox.SearchQuery{Cursor: c})
+	_, err = b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Cursor: c})
 	mailtest.WantKind(t, err, mail.KindConflict)
 }
 
@@ -173,16 +173,16 @@ func Test001_4_SearchIsRefusedBeyondItsBounds(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	for _, q := range []mailbox.SearchQuery{
-		{Subject: "a", MaxMatches: 2}, {Query: strings.Repeat("x", 257)}, {From: "a\r\nX"}, {Text: "\xff"},
-		{Start: time.Date(2026, 2, 2, 0, 0, 0, 0, time.UTC), End: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)},
+		{Subject: "a", MaxMatches: 2}, {Words: strings.Repeat("x", 257)}, {From: "a\r\nX"}, {Text: "\xff"},
+		{Since: time.Date(2026, 2, 2, 0, 0, 0, 0, time.UTC), Until: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)},
 	} {
-		_, err := b.Search(t.Context(), account, q)
+		_, err := b.Search(t.Context(), []string{account}, q)
 		mailtest.WantKind(t, err, mail.KindInvalid)
 	}
-	if p := b.search(mailbox.SearchQuery{Query: strings.Repeat("ü", 256)}); p.Total != 0 {
+	if p := b.search(mailbox.SearchQuery{Words: strings.Repeat("ü", 256)}); p.Total != 0 {
 		t.Errorf("%+v", p)
 	}
-	_, err := b.Search(t.Context(), account, mailbox.SearchQuery{Folder: "Nowhere"})
+	_, err := b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"Nowhere"}})
 	mailtest.WantKind(t, err, mail.KindNotFound)
 }
 
@@ -201,7 +201,7 @@ func TestSnippets(t *testing.T) {
 	)
 	b.list(mailbox.ListQuery{})
 	proxy.Reset()
-	p := b.search(mailbox.SearchQuery{Snippet: true, SnippetChars: 60})
+	p := b.search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Snippet: 60})
 	if st := proxy.Stats(); st.Flights != 2 {
 		t.Errorf("%d round trips", st.Flights)
 	}
@@ -216,7 +216,7 @@ func TestSnippets(t *testing.T) {
 	}
 	b.Add("INBOX", letter{Subject: "styled", Extra: "Content-Type: text/html\r\n", Body: style + "<p>after the style</p>"})
 	proxy.Reset()
-	p = b.search(mailbox.SearchQuery{Snippet: true, Subject: "styled"})
+	p = b.search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Snippet: 200, Subject: "styled"})
 	if len(p.Messages) != 1 || p.Messages[0].Snippet != "after the style" || proxy.Stats().Flights > 3 {
 		t.Errorf("%+v in %d round trips", p, proxy.Stats().Flights)
 	}
@@ -235,7 +235,7 @@ func Test000_9_SearchCountsOnlyWhatIsVisible(t *testing.T) {
 				b.Add("INBOX", letter{Subject: fmt.Sprint("match ", i)}, letter{Subject: "match hidden", From: "eve@evil.example", Body: "bob@example.org"})
 			}
 			var all []string
-			q := mailbox.SearchQuery{Subject: "match", Limit: 3, Snippet: true}
+			q := mailbox.SearchQuery{Subject: "match", Limit: 3, Snippet: 200}
 			for range 4 {
 				p := b.search(q)
 				if p.Total != 7 || p.UIDNext != 0 || len(p.Issues) != 0 {
@@ -536,7 +536,7 @@ func TestAStyleSheetAtTheEndHides(t *testing.T) {
 		page := "<html><body><div class=x>HIDDEN WORDS</div><p>shown</p>" + strings.Repeat("<p>filler words</p>", filler<<10/19) + "<style>.x{display:none}</style></body></html>"
 		u := b.Add("INBOX", letter{Subject: fmt.Sprint("page ", filler), Extra: "Content-Type: text/html\r\n", Body: page})
 		m := b.Read("INBOX", u[0], mailbox.GetQuery{BodyChars: 100, HTML: true})
-		p := b.search(mailbox.SearchQuery{Subject: fmt.Sprint("page ", filler), Snippet: true})
+		p := b.search(mailbox.SearchQuery{Subject: fmt.Sprint("page ", filler), Snippet: 200})
 		if strings.Contains(m.BodyText+m.BodyHTML+p.Messages[0].Snippet, "HIDDEN") || !strings.Contains(m.BodyText, "shown") || !strings.Contains(p.Messages[0].Snippet, "shown") {
 			t.Errorf("%d kB: %q %q", filler, m.BodyText, p.Messages[0].Snippet)
 		}

@@ -99,31 +99,47 @@ type Summary struct {
 	InternalDate      time.Time
 }
 
-// SearchQuery selects messages of one folder. All criteria must hold; text is
-// matched by the server, without regard to case, anywhere in the field. With a
-// Cursor every criterion comes from the search it continues, and Folder may only
-// repeat it.
+// SearchQuery selects messages of one folder, several or all. All criteria must hold; text
+// is matched by the server as a phrase, without regard to case, anywhere in the field. With
+// a Cursor every criterion comes from the search it continues, and Folders and Everywhere
+// may only repeat it.
+//
+// Without Folders all are searched but those for junk and deleted messages; where one of
+// them has the role "all", that one is searched alone.
 type SearchQuery struct {
-	Folder                  string // empty means INBOX
-	Query                   string // anywhere in header or text; each criterion 1..256 runes
-	From, To, Subject, Text string // Text: in the body
-	Unread, HasAttachment   bool
-	Start, End              time.Time // days, as the message dates itself: from Start's day to End's day, both included; zero means no bound
-	Limit                   int       // 1..50; 0 means 10
-	Cursor                  string
-	Snippet                 bool
-	SnippetChars            int // 50..500 runes; 0 means 200
-	Full                    bool
-	MaxMatches              int // more matches are refused; 0 means 20,000
+	Folders     []string // none means all
+	Everywhere  bool     // with all, also the folders for junk and deleted messages
+	Words       string   // in subject or text; each criterion 1..256 runes
+	From        string
+	To          string
+	Subject     string
+	Text        string // in the body
+	Unread      bool
+	Attachments bool
+	Invitations bool      // a calendar is among the parts
+	Since       time.Time // only messages dated at or after, as in ListQuery; zero means no bound
+	Until       time.Time // only messages dated before; zero means no bound
+	Limit       int       // 1..50; 0 means 20
+	Cursor      string
+	Snippet     int // runes of the beginning of the text, 50..500; 0 means none
+	Full        bool
+	MaxMatches  int // more matches are refused; 0 means 20,000
 }
 
-// SearchPage is a run of matches, newest first by UID.
+// SearchPage is a run of matches, newest first by the time they were received. Folder and
+// UIDValidity are empty unless one folder was searched.
+//
+// Each folder is gone through by UID, from the newest on, and a page takes from each what
+// is newest. A message that stands in several folders of an account (same Message-ID, date
+// and size) is on a page once, from the first of them: INBOX comes before the others.
 type SearchPage struct {
 	Page
-	Total      int    // matches that the policy shows, whatever the limit
-	Attempted  int    // messages this page tried to read
-	Failed     int    // of these, the ones that could not be read
-	NextCursor string // continues behind this page; empty at the end
+	Searched   []string // the folders that were searched, with the account and a colon before where there are several
+	LeftOut    []string // the folders for junk and deleted messages, where they were not
+	Total      int      // matches that the policy shows, whatever the limit; where there are more than the page has, copies count, and without criteria those beyond the page need not
+	Attempted  int      // messages this page tried to read
+	Failed     int      // of these, the ones that could not be read
+	NextCursor string   // continues behind this page; empty at the end
 }
 
 // GetQuery bounds what Get returns of a message. The zero query means the

@@ -19,29 +19,42 @@ import (
 // MaxChars bounds the text form of a cursor.
 const MaxChars = 8192
 
-// Position is the position of a search. It travels sealed, so that nobody can change it or
-// use it for another account.
+// Position is the position of a search, with its criteria. It travels sealed, so that nobody
+// can change it or use it for another account.
 type Position struct {
-	Account       string    `json:"a"`
-	Folder        string    `json:"f"`
-	UIDValidity   uint32    `json:"v"`
-	Before        uint32    `json:"b"` // the next page is below this UID
-	Query         string    `json:"q,omitempty"`
-	From          string    `json:"fr,omitempty"`
-	To            string    `json:"to,omitempty"`
-	Subject       string    `json:"s,omitempty"`
-	Text          string    `json:"t,omitempty"`
-	Unread        bool      `json:"u,omitempty"`
-	HasAttachment bool      `json:"at,omitempty"`
-	Start         time.Time `json:"st,omitzero"`
-	End           time.Time `json:"en,omitzero"`
+	Accounts    []string  `json:"a"`
+	Folders     []string  `json:"f,omitempty"` // as they were named; none means all
+	Everywhere  bool      `json:"e,omitempty"`
+	Words       string    `json:"w,omitempty"`
+	From        string    `json:"fr,omitempty"`
+	To          string    `json:"to,omitempty"`
+	Subject     string    `json:"s,omitempty"`
+	Text        string    `json:"t,omitempty"`
+	Unread      bool      `json:"u,omitempty"`
+	Attachments bool      `json:"at,omitempty"`
+	Invitations bool      `json:"i,omitempty"`
+	Since       time.Time `json:"st,omitzero"`
+	Until       time.Time `json:"en,omitzero"`
+	Places      []Place   `json:"p,omitempty"`
 }
+
+// Place is how far a search got in one folder. A folder without one has shown no message
+// yet.
+type Place struct {
+	Account     int    `json:"a,omitempty"` // index into Accounts
+	Folder      string `json:"f"`
+	UIDValidity uint32 `json:"v,omitempty"` // 0: the folder was not searched in time, and comes first
+	Before      uint32 `json:"b,omitempty"` // what is left is below this UID
+}
+
+// ErrTooLong is returned for a position whose text form is longer than MaxChars.
+var ErrTooLong = errors.New("the position has too many folders for a cursor")
 
 // ErrNoCursor is returned for a text that was not sealed with this key.
 var ErrNoCursor = errors.New("not a cursor")
 
 // cursorPurpose keeps a cursor apart from other data that the key seals.
-const cursorPurpose = "postern search cursor 1"
+const cursorPurpose = "postern search cursor 2"
 
 // cursorMark begins the text form of a cursor. Without it one in 64 would begin with a
 // dash, and be taken for an option of a command.
@@ -74,7 +87,7 @@ func (c Sealer) aead(ctx context.Context) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// Seal returns the text form of a position.
+// Seal returns the text form of a position, or ErrTooLong.
 func (c Sealer) Seal(ctx context.Context, at *Position) (string, error) {
 	aead, err := c.aead(ctx)
 	if err != nil {
@@ -86,7 +99,11 @@ func (c Sealer) Seal(ctx context.Context, at *Position) (string, error) {
 	if err := e.Encode(at); err != nil {
 		return "", err
 	}
-	return cursorMark + base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain.Bytes(), []byte(cursorPurpose))), nil
+	text := cursorMark + base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain.Bytes(), []byte(cursorPurpose)))
+	if len(text) > MaxChars {
+		return "", ErrTooLong
+	}
+	return text, nil
 }
 
 // Open returns ErrNoCursor for text that was not sealed with the key.

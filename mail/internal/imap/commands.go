@@ -95,7 +95,7 @@ type Searching = Pending[goimap.UIDSet]
 // and its searches declare no charset.
 func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
 	var opts *goimap.SearchOptions
-	if s.hasAlready("ESEARCH") {
+	if s.HasAlready("ESEARCH") {
 		opts = &goimap.SearchOptions{ReturnAll: true}
 	}
 	s.guard.undeclared, s.guard.declared = s.noCharset, false
@@ -133,7 +133,7 @@ type Counting = Pending[uint32]
 // disappears while it runs (RFC 9051 section 7.5.1), so that for a range of UIDs
 // from 1 on the number is a sequence number. For its progress, see Search.
 func (s *Session) Count(criteria *goimap.SearchCriteria) *Counting {
-	extended := s.hasAlready("ESEARCH")
+	extended := s.HasAlready("ESEARCH")
 	var opts *goimap.SearchOptions
 	if extended {
 		opts = &goimap.SearchOptions{ReturnCount: true}

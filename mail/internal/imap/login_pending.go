@@ -184,8 +184,8 @@ func (s *Session) takeCapabilities() {
 	}
 }
 
-// hasAlready is Has without waiting: it may say no because it is not known yet.
-func (s *Session) hasAlready(capability string) bool {
+// HasAlready is Has without waiting: it may say no because it is not known yet.
+func (s *Session) HasAlready(capability string) bool {
 	if !s.settled() {
 		return false
 	}

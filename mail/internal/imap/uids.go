@@ -26,8 +26,7 @@ func CountUIDs(set goimap.UIDSet) (n uint64) {
 
 // SplitUIDs takes n UIDs from one end of a set, without expanding the rest.
 func SplitUIDs(set goimap.UIDSet, n uint32, oldest bool) (taken, left goimap.UIDSet) {
-	set = slices.Clone(set)
-	slices.SortFunc(set, func(a, b goimap.UIDRange) int { return cmp.Compare(a.Start, b.Start) })
+	set = rising(set)
 	for n > 0 && len(set) > 0 {
 		i := len(set) - 1
 		if oldest {
@@ -62,6 +61,51 @@ func UIDsBelow(set goimap.UIDSet, uid uint32) goimap.UIDSet {
 		out.AddRange(r.Start, min(r.Stop, goimap.UID(uid)-1))
 	}
 	return out
+}
+
+// UIDsAbove is the part of a set that is greater than a UID.
+func UIDsAbove(set goimap.UIDSet, uid uint32) goimap.UIDSet {
+	var out goimap.UIDSet
+	for _, r := range set {
+		if r.Stop > goimap.UID(uid) {
+			out.AddRange(max(r.Start, goimap.UID(uid)+1), r.Stop)
+		}
+	}
+	return out
+}
+
+// UIDsWithout is the part of a set that another does not hold.
+func UIDsWithout(set, other goimap.UIDSet) (out goimap.UIDSet) {
+	other = rising(other)
+	for _, r := range rising(set) {
+		for len(other) > 0 && other[0].Stop < r.Start {
+			other = other[1:]
+		}
+		for _, o := range other {
+			if o.Start > r.Stop || r.Start > r.Stop {
+				break
+			}
+			if o.Start > r.Start {
+				out.AddRange(r.Start, o.Start-1)
+			}
+			if o.Stop >= r.Stop {
+				r.Start, r.Stop = 1, 0 // nothing is left of it
+			} else {
+				r.Start = max(r.Start, o.Stop+1)
+			}
+		}
+		if r.Start <= r.Stop {
+			out.AddRange(r.Start, r.Stop)
+		}
+	}
+	return out
+}
+
+// rising is a set with its ranges in order.
+func rising(set goimap.UIDSet) goimap.UIDSet {
+	set = slices.Clone(set)
+	slices.SortFunc(set, func(a, b goimap.UIDRange) int { return cmp.Compare(a.Start, b.Start) })
+	return set
 }
 
 // Numbers returns the UIDs of a set; none if it is invalid or has more than maxCopied.

@@ -151,22 +151,22 @@ func sorted(s string) string {
 func TestHistoryKeepsNoBodyAndNoSecret(t *testing.T) {
 	c := talk(t)
 	for line, want := range map[string]string{
-		"mail list --limit 3":       "mail list --limit 3",
-		"  mail   list  ":           "mail   list",
-		`mail search --query "a b"`: `mail search --query "a b"`,
+		"mail list --limit 3":         "mail list --limit 3",
+		"  mail   list  ":             "mail   list",
+		`mail search --subject "a b"`: `mail search --subject "a b"`,
 		"mail send --to ann@example.com --subject Hi --body 'the secret text'": "mail send --to ann@example.com --subject Hi",
 		"mail send --to ann@example.com --body='the secret text' --subject Hi": "mail send --to ann@example.com --subject Hi",
 		"mail send --to ann@example.com --bdoy 'the secret text' --subject Hi": "mail send --to ann@example.com --subject Hi",
 		"mail send the secret text":                                "mail send",
 		"agent send --from a:b --to c:d --subject x --body secret": "agent send --from a:b --to c:d --subject x",
-		"help mail":                        "help mail",
-		"mail":                             "mail",
-		"correct-horse":                    "",
-		"the secret text":                  "",
-		"mail send --body 'secret":         "",
-		"mail lsit secret":                 "",
-		"mail list \x1b[2J":                "",
-		"mail search --query \u202esecret": "",
+		"help mail":                          "help mail",
+		"mail":                               "mail",
+		"correct-horse":                      "",
+		"the secret text":                    "",
+		"mail send --body 'secret":           "",
+		"mail lsit secret":                   "",
+		"mail list \x1b[2J":                  "",
+		"mail search --subject \u202esecret": "",
 	} {
 		got, ok := c.remembered(line)
 		if ok != (want != "") || got != want {

@@ -1,0 +1,596 @@
+package mailbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/cursor"
+	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/message"
+)
+
+// accountSearch is a Search in one account. It opens and searches every folder in one
+// write, and fetches from each that has matches in another; where matches have to be
+// checked, it goes on in windows.
+type accountSearch struct {
+	*imapBox
+	q     *SearchQuery
+	index int // of the account
+	want  wanted
+	at    []cursor.Place // where the search continues
+
+	folders []*folderSearch
+	leftOut []string // the folders for junk and deleted messages that are not searched
+	until   time.Time
+	late    bool // until passed before every match was checked
+	empty   int  // fetches in a row that brought nothing
+	err     error
+}
+
+// folderSearch is the search of one folder.
+type folderSearch struct {
+	*accountSearch
+	name    string
+	valid   uint32 // its UIDVALIDITY; 0 until it has answered, and then that of the cursor
+	uidNext uint32
+	before  uint32 // only smaller UIDs are left for the pages to come; 0 means all
+	err     error  // it failed
+
+	found  goimap.UIDSet       // the matches
+	doubt  goimap.UIDSet       // of these, the ones that are still to be checked
+	looked map[uint32]*fetched // of these, the newest below before; nil for one that vanished
+}
+
+// places takes the places where the search continues in this account.
+func (a *accountSearch) places(at cursor.Position) {
+	for _, p := range at.Places {
+		if p.Account == a.index {
+			a.at = append(a.at, p)
+		}
+	}
+}
+
+// reached are the places where the next page continues.
+func (a *accountSearch) reached() []cursor.Place {
+	var at []cursor.Place
+	for _, f := range a.folders {
+		switch {
+		case f.valid == 0 && f.err == nil: // not searched in time
+			at = append(at, cursor.Place{Account: a.index, Folder: f.name, Before: f.before})
+		case f.before != 0:
+			at = append(at, cursor.Place{Account: a.index, Folder: f.name, UIDValidity: f.valid, Before: f.before})
+		}
+	}
+	return at
+}
+
+// issues tell what was not searched, or not in time.
+func (a *accountSearch) issues() []mail.Issue {
+	var issues []mail.Issue
+	for _, f := range a.folders {
+		switch {
+		case f.err != nil:
+			issue := a.AsError(a.wrap(context.Background(), f.err)).Issue()
+			issue.Message = fmt.Sprintf("Folder %q was not searched: %s", f.name, issue.Message)
+			issues = append(issues, issue)
+		case f.valid == 0:
+			issues = append(issues, mail.Issue{Kind: mail.KindTimeout, Stage: imap.StageSearch, Retryable: true,
+				Message: fmt.Sprintf("Folder %q was not searched in time: the next page begins with it.", f.name)})
+		}
+	}
+	if a.late {
+		issues = append(issues, mail.Issue{Kind: mail.KindTimeout, Stage: imap.StageFetch, Retryable: true,
+			Message: "There was no time to check every match: the next page goes on."})
+	}
+	return issues
+}
+
+// run searches the account.
+func (a *accountSearch) run(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		a.until = time.Now().Add(time.Until(deadline) / 2)
+	}
+	return withStructure(ctx, func(structure bool) error {
+		a.want.structure = structure
+		return a.search(ctx)
+	})
+}
+
+// search asks every folder, and goes on with those that have answered by half the time, or
+// until the connection broke.
+func (a *accountSearch) search(ctx context.Context) error {
+	half, end := context.WithCancel(ctx)
+	defer end()
+	prefer := ""
+	if len(a.q.Folders) == 1 {
+		prefer = a.q.Folders[0]
+	}
+	asked := false
+	err := a.pool.Lend(half, prefer, func(_ context.Context, s *imap.Session) error {
+		asked = false // from the start: after a dead connection this runs again
+		if err := cmp.Or(a.findOwn(s, prefer), a.scope(s)); err != nil {
+			return err
+		}
+		if !a.until.IsZero() {
+			watch := time.AfterFunc(max(time.Until(a.until), 0), end)
+			defer watch.Stop()
+			if err := a.ask(s); err != nil || !watch.Stop() {
+				return cmp.Or(err, half.Err())
+			}
+		} else if err := a.ask(s); err != nil {
+			return err
+		}
+		asked = true
+		return a.check(s)
+	})
+	if err == nil || asked || ctx.Err() != nil || errors.As(err, new(*mail.Error)) {
+		return a.wrap(ctx, err)
+	}
+	if !slices.ContainsFunc(a.folders, (*folderSearch).answered) {
+		if half.Err() != nil {
+			e := a.Failure(mail.KindTimeout, imap.StageSearch, "The mail server did not search a folder in time.", mail.AdviceMoreTime)
+			e.Retryable, e.Err = true, context.DeadlineExceeded
+			return e
+		}
+		return a.wrap(ctx, err)
+	}
+	return a.lend(ctx, "", a.check)
+}
+
+// scope chooses the folders to search: first those that were not searched in time before,
+// then INBOX, then the others as the server lists them.
+func (a *accountSearch) scope(s *imap.Session) error {
+	a.folders, a.leftOut, a.late, a.empty = nil, nil, false, 0
+	names := a.q.Folders
+	if len(names) == 0 {
+		all, err := a.allFolders(s)
+		if err != nil {
+			return err
+		}
+		junk := slices.Concat(withRole(all, "junk"), withRole(all, "trash"))
+		whole := slices.IndexFunc(all, func(f Folder) bool { return f.Role == "all" && !f.NoSelect() })
+		if whole < 0 {
+			names = []string{inbox}
+		}
+		for i, f := range all {
+			switch {
+			case f.NoSelect():
+			case slices.Contains(junk, f.Name):
+				if !a.q.Everywhere {
+					a.leftOut = append(a.leftOut, f.Name)
+				} else {
+					names = append(names, f.Name)
+				}
+			case whole < 0 && f.Role != "inbox" || whole == i:
+				names = append(names, f.Name)
+			}
+		}
+	}
+	for _, name := range names {
+		f := &folderSearch{accountSearch: a, name: name, looked: map[uint32]*fetched{}}
+		if !slices.ContainsFunc(a.folders, func(o *folderSearch) bool { return o.name == name }) {
+			a.folders = append(a.folders, f)
+		}
+	}
+	a.want.copies = len(a.folders) > 1
+	slices.SortStableFunc(a.folders, func(f, g *folderSearch) int { return f.turn() - g.turn() })
+	return nil
+}
+
+// turn is 0 for a folder that was not searched in time before.
+func (f *folderSearch) turn() int {
+	if slices.ContainsFunc(f.at, func(p cursor.Place) bool { return p.Folder == f.name && p.UIDValidity == 0 }) {
+		return 0
+	}
+	return 1
+}
+
+func (a *accountSearch) dated() bool { return !a.q.Since.IsZero() || !a.q.Until.IsZero() }
+
+func (f *folderSearch) answered() bool { return f.valid != 0 && f.err == nil }
+
+// ask opens and searches all the folders in one write.
+func (a *accountSearch) ask(s *imap.Session) error {
+	type asking struct {
+		examine         *imap.Examining
+		search, certain *imap.Searching
+	}
+	dated := a.dated()
+	asked := make([]asking, len(a.folders))
+	s.Renew()
+	s.Together(func() {
+		for i, f := range a.folders {
+			asked[i] = asking{examine: s.Examine(f.name), search: s.Search(a.q.criteria(false))}
+			if dated && s.HasAlready("ESEARCH") { // else their answers would mix
+				asked[i].certain = s.Search(a.q.criteria(true))
+			}
+		}
+	})
+	a.looking(0, 0, a.folders[0].name)
+	var broken error
+	var refused []error
+	matches := uint64(0)
+	for i, f := range a.folders {
+		box, err := asked[i].examine.Wait()
+		found, searchErr := asked[i].search.Wait()
+		var certain goimap.UIDSet
+		if asked[i].certain != nil {
+			certain, _ = asked[i].certain.Wait()
+		}
+		switch err = cmp.Or(err, searchErr); {
+		case err != nil && refusedByServer(err):
+			f.err = err
+			refused = append(refused, err)
+			continue
+		case err != nil:
+			broken = cmp.Or(broken, err) // the others fail too, and are waited for
+			continue
+		}
+		for _, p := range a.at {
+			if p.Folder == f.name {
+				if f.before = p.Before; p.UIDValidity != 0 && p.UIDValidity != box.UIDValidity {
+					broken = a.madeAnew(mail.AdviceSearchAnew)
+				}
+			}
+		}
+		f.valid, f.uidNext, f.found = box.UIDValidity, box.UIDNext, found
+		switch {
+		case !a.policy.ShowsAll() || a.q.Attachments || a.q.Invitations || dated && asked[i].certain == nil:
+			f.doubt = found
+		case dated:
+			f.doubt = imap.UIDsWithout(found, certain)
+		}
+		matches += imap.CountUIDs(found)
+	}
+	switch {
+	case broken != nil:
+		return broken
+	case len(refused) == len(a.folders):
+		return errors.Join(refused...) // perhaps only their charset
+	case a.policy.ShowsAll() && a.q.selects() && matches > uint64(a.q.MaxMatches):
+		return a.Invalid(tooMany(a.q), mail.AdviceNarrow)
+	}
+	return a.narrow(s)
+}
+
+func tooMany(q *SearchQuery) string { return fmt.Sprintf("More than %d messages match.", q.MaxMatches) }
+
+// narrow searches folders again, where there are too many matches to check each whether
+// the policy shows it, for those that can be visible.
+func (a *accountSearch) narrow(s *imap.Session) error {
+	senders := senders(a.policy)
+	for _, f := range a.folders {
+		if a.policy.ShowsAll() || senders == nil || imap.CountUIDs(f.found) <= maxScan {
+			continue
+		}
+		if _, err := s.Examine(f.name).Wait(); err != nil {
+			return err
+		}
+		narrower := a.q.criteria(false)
+		narrower.And(senders)
+		found, err := s.Search(narrower).Wait()
+		if err != nil {
+			return err
+		}
+		f.found, f.doubt = found, found
+	}
+	return nil
+}
+
+// folderFetch is what is fetched from one folder.
+type folderFetch struct {
+	*folderSearch
+	uids []uint32
+}
+
+// check checks the matches that are in doubt, and fetches the newest that match. Where the
+// policy hides messages, it judges their headers first and fetches the rest of visible ones
+// alone. Without criteria for the server it stops when each folder has enough for a page.
+func (a *accountSearch) check(s *imap.Session) error {
+	for {
+		var visits []folderFetch
+		room := uint32(maxWindow)
+		for _, f := range a.folders {
+			if !f.answered() {
+				continue
+			}
+			v := folderFetch{f, f.window(room)}
+			room -= min(room, uint32(len(v.uids)))
+			for _, uid := range f.newest() {
+				if !slices.Contains(v.uids, uid) {
+					v.uids = append(v.uids, uid)
+				}
+			}
+			if len(v.uids) > 0 {
+				visits = append(visits, v)
+			}
+		}
+		if len(visits) == 0 {
+			return nil
+		}
+		a.looking(0, 0, a.folders[0].name)
+		if err := a.look(s, visits); err != nil {
+			return err
+		}
+		if a.late = !a.until.IsZero() && time.Now().After(a.until) && slices.ContainsFunc(a.folders, (*folderSearch).doubtful); a.late {
+			return nil
+		}
+	}
+}
+
+func (f *folderSearch) doubtful() bool { return f.answered() && !f.enough() && len(f.doubt) > 0 }
+
+// enough reports whether a folder has more than a page needs, and is not to be counted.
+func (f *folderSearch) enough() bool { return !f.q.selects() && f.ahead() > uint64(f.q.Limit) }
+
+// total is how many matches are known.
+func (f *folderSearch) total() int {
+	return int(imap.CountUIDs(f.found) - imap.CountUIDs(f.doubt))
+}
+
+// ahead is how many of them are for this page and those to come, down to the first in doubt.
+func (f *folderSearch) ahead() uint64 { return imap.CountUIDs(f.left()) }
+
+// hasMore reports whether there are matches for another page.
+func (f *folderSearch) hasMore() bool {
+	return f.err == nil && (f.valid == 0 || f.ahead() > 0 || len(f.doubt) > 0)
+}
+
+// window takes the newest matches in doubt, as far as there is room.
+func (f *folderSearch) window(room uint32) (uids []uint32) {
+	if f.enough() || room == 0 {
+		return nil
+	}
+	var set goimap.UIDSet
+	set, f.doubt = imap.SplitUIDs(f.doubt, room, false)
+	return imap.Numbers(set)
+}
+
+// newest are the UIDs of the newest matches that are known to match and were not fetched.
+func (f *folderSearch) newest() (uids []uint32) {
+	set, _ := imap.SplitUIDs(f.left(), uint32(f.q.Limit), false)
+	return slices.DeleteFunc(imap.Numbers(set), func(uid uint32) bool {
+		_, ok := f.looked[uid]
+		return ok
+	})
+}
+
+// left are the matches for this page and those to come, down to the first in doubt.
+func (f *folderSearch) left() goimap.UIDSet {
+	left := f.found
+	if f.before != 0 {
+		left = imap.UIDsBelow(left, f.before)
+	}
+	if newest, _ := imap.SplitUIDs(f.doubt, 1, false); len(newest) > 0 {
+		left = imap.UIDsAbove(left, uint32(newest[0].Start))
+	}
+	return left
+}
+
+// candidates are the newest of them, as far as they were fetched.
+func (f *folderSearch) candidates() (list []candidate) {
+	set, _ := imap.SplitUIDs(f.left(), uint32(f.q.Limit), false)
+	for _, uid := range slices.Backward(imap.Numbers(set)) {
+		g, ok := f.looked[uid]
+		if !ok {
+			break
+		}
+		list = append(list, candidate{fetched: g, folder: f, uid: uid})
+	}
+	var newest time.Time
+	for i := range slices.Backward(list) {
+		if at := list[i].received(); at.After(newest) {
+			newest = at
+		}
+		list[i].key = newest
+	}
+	return list
+}
+
+// look fetches messages, and notes which of them match.
+func (a *accountSearch) look(s *imap.Session, visits []folderFetch) error {
+	structured := a.q.Attachments || a.q.Invitations
+	if !a.policy.ShowsAll() {
+		// The server gives the structure of visible messages alone: a hidden one's may be
+		// unreadable, and must not be noticed.
+		err := a.fetchEach(s, visits, wanted{header: true, dates: true}, func(v folderFetch, got map[uint32]*fetched) {
+			v.keep(func(uid uint32) bool {
+				g := got[uid]
+				return g != nil && g.visible(a.policy) && g.inTime(a.q.Since, a.q.Until)
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for i, v := range visits {
+			if visits[i].uids = v.newest(); structured {
+				visits[i].uids = slices.DeleteFunc(v.uids, func(uid uint32) bool { return !v.found.Contains(goimap.UID(uid)) })
+			}
+		}
+		visits = slices.DeleteFunc(visits, func(v folderFetch) bool { return len(v.uids) == 0 || !v.answered() })
+	}
+	want, n := a.want, 0
+	for _, v := range visits {
+		n += len(v.uids)
+	}
+	want.text = a.q.Snippet > 0 && n <= a.q.Limit
+	checked := structured || a.dated()
+	return a.fetchEach(s, visits, want, func(v folderFetch, got map[uint32]*fetched) {
+		v.keep(func(uid uint32) bool {
+			g := got[uid]
+			matches := g == nil && !checked || g != nil && v.matches(g)
+			if matches {
+				v.looked[uid] = g
+			}
+			return matches
+		})
+		set, _ := imap.SplitUIDs(v.left(), uint32(a.q.Limit), false)
+		maps.DeleteFunc(v.looked, func(uid uint32, _ *fetched) bool { return !set.Contains(goimap.UID(uid)) })
+	})
+}
+
+// keep judges the messages that were fetched, the newest first, and drops the others from
+// those found.
+func (v folderFetch) keep(matches func(uid uint32) bool) {
+	var others goimap.UIDSet
+	slices.Sort(v.uids)
+	for _, uid := range slices.Backward(v.uids) {
+		if !matches(uid) {
+			others.AddNum(goimap.UID(uid))
+		}
+	}
+	v.found = imap.UIDsWithout(v.found, others)
+}
+
+// matches applies the criteria that no server knows. A message whose header cannot be read
+// is shown as one that failed, where no more is asked of it.
+func (f *folderSearch) matches(g *fetched) bool {
+	if !g.readable {
+		return f.policy.ShowsAll() && !f.q.Attachments && !f.q.Invitations
+	}
+	return g.visible(f.policy) && g.inTime(f.q.Since, f.q.Until) && (!f.q.Attachments || g.hasAttachments()) && (!f.q.Invitations || message.HasCalendar(g.root))
+}
+
+// fetchEach fetches from several folders in one write. A folder that fails, or is another
+// one by now, takes no part any more.
+func (a *accountSearch) fetchEach(s *imap.Session, visits []folderFetch, want wanted, take func(v folderFetch, got map[uint32]*fetched)) error {
+	examines, fetches := make([]*imap.Examining, len(visits)), make([]*imap.Fetching, len(visits))
+	box, _ := s.Selected()
+	s.Renew()
+	s.Together(func() {
+		for i, v := range visits {
+			if len(visits) > 1 || box.Name != v.name || box.UIDValidity != v.valid {
+				examines[i] = s.Examine(v.name)
+			}
+			fetches[i] = startWindow(s, imap.UIDs(v.uids...), want)
+		}
+	})
+	var broken error
+	var again []folderFetch
+	nothing := true
+	taken := func(v folderFetch, got []fetched) {
+		byUID := make(map[uint32]*fetched, len(got))
+		for i := range got {
+			byUID[got[i].ref.UID] = &got[i]
+		}
+		nothing = nothing && len(got) == 0
+		take(v, byUID)
+	}
+	for i, v := range visits {
+		var err error
+		opened := box
+		if examines[i] != nil {
+			opened, err = examines[i].Wait()
+		}
+		data, fetchErr := fetches[i].Wait()
+		switch {
+		case refusedByServer(err):
+			v.err = err
+		case err != nil:
+			broken = cmp.Or(broken, err)
+		case opened.UIDValidity != v.valid:
+			v.err = a.madeAnew(mail.AdviceSearchAnew)
+		case refusedByServer(fetchErr):
+			again = append(again, v)
+		case fetchErr != nil:
+			broken = cmp.Or(broken, fetchErr)
+		default:
+			taken(v, a.readWindow(opened, data))
+		}
+	}
+	for _, v := range again {
+		if broken == nil {
+			_, broken = s.Examine(v.name).Wait()
+		}
+		if broken == nil {
+			var got []fetched
+			if got, broken = a.fetchAll(s, imap.UIDs(v.uids...), want); broken == nil {
+				taken(v, got)
+			}
+		}
+	}
+	if a.empty++; !nothing {
+		a.empty = 0
+	}
+	if broken == nil && a.empty == maxEmpty {
+		broken = a.givesNothing()
+	}
+	return broken
+}
+
+// snippets adds the opening of the text of each message on the page that is of this
+// account, from what was fetched or from its folder.
+func (a *accountSearch) snippets(ctx context.Context, shown []candidate, out map[mail.Ref]string) error {
+	var visits []folderFetch
+	for _, f := range a.folders {
+		v := folderFetch{folderSearch: f}
+		for _, c := range shown {
+			if c.folder == f && c.fetched != nil && c.readable {
+				v.uids = append(v.uids, c.uid)
+			}
+		}
+		if len(v.uids) > 0 {
+			visits = append(visits, v)
+		}
+	}
+	if len(visits) == 0 {
+		return nil
+	}
+	return a.lend(ctx, visits[0].name, func(s *imap.Session) error {
+		want, missing := a.want, visits
+		want.text = true
+		missing = slices.DeleteFunc(slices.Clone(visits), func(v folderFetch) bool {
+			_, has := section(v.looked[v.uids[0]].data, goimap.PartSpecifierText, nil, false)
+			return has
+		})
+		if len(missing) > 0 {
+			if err := a.fetchEach(s, missing, want, func(v folderFetch, got map[uint32]*fetched) {
+				for uid, g := range got {
+					v.looked[uid] = g
+				}
+			}); err != nil {
+				return err
+			}
+		}
+		for _, v := range visits {
+			if err := v.excerpt(s, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// excerpt reads the openings out of messages that were fetched, and opens the folder only
+// where something is missing.
+func (v folderFetch) excerpt(s *imap.Session, out map[mail.Ref]string) error {
+	var got []*fetched
+	for _, uid := range v.uids {
+		if g := v.looked[uid]; g != nil {
+			got = append(got, g)
+		}
+	}
+	e := excerpt{chars: v.q.Snippet}
+	if box, _ := s.Selected(); box.Name != v.name && slices.ContainsFunc(got, func(g *fetched) bool {
+		r := e.reading(v.access, g, v.want.structure)
+		r.start(*g)
+		return len(r.missing()) > 0
+	}) {
+		if _, err := s.Examine(v.name).Wait(); err != nil {
+			return err
+		}
+	}
+	texts, err := v.excerpts(s, e, got, v.want.structure)
+	for ref, m := range texts {
+		out[ref] = m.Snippet
+	}
+	return err
+}
