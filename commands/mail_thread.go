@@ -65,7 +65,7 @@ type threadRow struct {
 func mailThread(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail thread",
-		Summary: "Show the whole conversation of a message, our own replies too, with what is new in each",
+		Summary: "Show the whole conversation, our own replies too, with what is new in each",
 		Details: "Oldest first. It looks in the message's folder, in INBOX, Sent and Archive, or in the folder of all mail where there is one. " +
 			"Quoted history is left out; a text that ends with '…' goes on in 'mail get'. It changes nothing.",
 		Effect:   discovery.Read,
@@ -129,7 +129,7 @@ func (r *MailThreadResult) Brief() *mailThreadBrief {
 		}
 	}
 	b := &mailThreadBrief{Subject: plain.Clip(r.Subject, maxShownChars), Table: discovery.TableOf(rows), Rest: r.rest(r.all)}
-	if r.Truncated {
+	if r.Truncated && r.all == nil {
 		b.Hint = "The conversation has more messages than these; 'mail search --subject' finds others."
 	}
 	return b
