@@ -76,8 +76,8 @@ func (g *fetched) links() []string {
 	return ids
 }
 
-// dropCopies leaves each message once: copies in several folders have the same id, date and
-// size.
+// dropCopies leaves each message in one folder: copies in several have the same id, date and
+// size. What stands twice in one folder stays, as a list of it shows it.
 func (t *threading) dropCopies() {
 	slices.SortStableFunc(t.known, func(a, b *fetched) int {
 		return cmp.Or(cmp.Compare(t.rank(a.ref.Folder), t.rank(b.ref.Folder)), strings.Compare(a.ref.Folder, b.ref.Folder), cmp.Compare(a.ref.UID, b.ref.UID))
@@ -91,15 +91,15 @@ func (t *threading) dropCopies() {
 	t.known = slices.DeleteFunc(t.known, func(g *fetched) bool {
 		date, _ := g.date()
 		key := identity{messageID(g.header), date.Unix(), g.size}
-		original, copied := shown[key]
-		switch {
-		case key.id == "":
-		case !copied:
-			shown[key] = g
-		case g == t.first:
+		original := shown[key]
+		if key.id == "" || original == nil || original.ref.Folder == g.ref.Folder {
+			shown[key] = cmp.Or(original, g)
+			return false
+		}
+		if g == t.first {
 			t.first = original
 		}
-		return copied && key.id != ""
+		return true
 	})
 }
 
