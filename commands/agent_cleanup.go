@@ -7,7 +7,7 @@ import (
 )
 
 type agentCleanupArgs struct {
-	DryRun bool `json:"dry-run,omitempty" jsonschema_description:"Say what would be deleted, and delete nothing"`
+	DryRun bool `json:"dry-run,omitempty" acli:"rare" jsonschema_description:"Say what would be deleted, and delete nothing"`
 }
 
 // AgentCleanedUp answers agent cleanup (003, command contract of cleanup). The fields
@@ -34,7 +34,7 @@ type AgentExpiring struct {
 func agentCleanup(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "agent cleanup",
-		Summary:  "Delete messages that are older than 24 hours",
+		Summary:  "Delete messages older than 24 hours",
 		Details:  "'agent send', 'agent read' and 'agent status' delete them too, and nobody sees them, so nobody has to run this.",
 		Effect:   discovery.State,
 		Examples: []string{"agent cleanup --dry-run", "agent cleanup"},

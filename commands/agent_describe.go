@@ -79,7 +79,7 @@ func agentDescribe(others []*discovery.Command) *discovery.Command {
 	var self *discovery.Command
 	self = newCommand(discovery.Spec{
 		Path:     "agent describe",
-		Summary:  "Everything about the agent mailbox in one document: rules, commands, arguments, answers",
+		Summary:  "All about the agent mailbox",
 		Effect:   discovery.Meta,
 		Examples: []string{"agent describe", "agent describe send"},
 	}, func(_ context.Context, call *discovery.Call, args *agentDescribeArgs) (*AgentDescription, error) {

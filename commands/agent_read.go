@@ -12,12 +12,12 @@ import (
 
 type agentReadArgs struct {
 	Agent      string `json:"agent" acli:"form=identity,positional" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
-	All        bool   `json:"all,omitempty" jsonschema_description:"Also messages that were read before"`
-	From       string `json:"from,omitempty" acli:"form=identity" jsonschema:"example=my-repo:reviewer" jsonschema_description:"Only messages of this sender"`
+	All        bool   `json:"all,omitempty" acli:"rare" jsonschema_description:"Also messages that were read before"`
+	From       string `json:"from,omitempty" acli:"form=identity,rare" jsonschema:"example=my-repo:reviewer" jsonschema_description:"Only messages of this sender"`
 	Limit      int    `json:"limit,omitempty" acli:"rare" jsonschema:"minimum=1,maximum=10000,default=20" jsonschema_description:"At most this many messages, oldest first"`
 	Thread     string `json:"thread,omitempty" acli:"form=agent_message,rare" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"The whole thread of this message, read or not; nothing is marked as read"`
 	NoMarkRead bool   `json:"no-mark-read,omitempty" acli:"rare" jsonschema_description:"Leave the messages unread"`
-	Peek       bool   `json:"peek,omitempty" jsonschema_description:"The same as --no-mark-read"`
+	Peek       bool   `json:"peek,omitempty" acli:"rare" jsonschema_description:"The same as --no-mark-read"`
 	Wait       string `json:"wait,omitempty" acli:"form=wait,value=30s" jsonschema:"example=30s" jsonschema_description:"Wait this long for a message if there is none: 500ms, 30s or 4m, at most 290s"`
 
 	wait time.Duration // since Validate
@@ -39,8 +39,8 @@ type AgentInbox []AgentMessage
 func agentRead(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "agent read",
-		Summary: "Read an agent's messages, except those it sent itself, and mark them as read",
-		Details: "Without options it returns unread direct messages and broadcasts, oldest first. They count as read once the answer has been written; " +
+		Summary: "Read yours, and mark them as read",
+		Details: "What an agent sent itself is left out. Without options it returns unread direct messages and broadcasts, oldest first. They count as read once the answer has been written; " +
 			"if it was not, they are unread again after 30 s. An answer ends before it grows too long: read again for the rest. " +
 			"--wait ends with the first message, or with an empty list.",
 		Effect:   discovery.State,

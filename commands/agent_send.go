@@ -10,11 +10,11 @@ import (
 
 type agentSendArgs struct {
 	From    string  `json:"from" acli:"form=identity" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
-	To      string  `json:"to" acli:"value=P:NAME|*" jsonschema:"pattern=^([*]|[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*)$,example=my-repo:reviewer,example=*" form:"must be project:name, both of lower-case letters, digits and dashes, or *" jsonschema_description:"Identity of the recipient, or * for every agent"`
+	To      string  `json:"to" acli:"value=P:NAME" jsonschema:"pattern=^([*]|[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*)$,example=my-repo:reviewer,example=*" form:"must be project:name, both of lower-case letters, digits and dashes, or *" jsonschema_description:"Identity of the recipient, or * for every agent"`
 	Subject string  `json:"subject" acli:"form=text" jsonschema:"maxLength=10000" jsonschema_description:"Subject, in one line"`
-	Body    *string `json:"body,omitempty" acli:"sensitive,form=text,value=TEXT,needed" jsonschema:"maxLength=10000" jsonschema_description:"The text; or use --body-file"`
+	Body    *string `json:"body,omitempty" acli:"sensitive,form=text,value=TEXT" jsonschema:"maxLength=10000" jsonschema_description:"The text; or use --body-file"`
 	Refs    *string `json:"refs,omitempty" acli:"rare" jsonschema:"maxLength=10000,example=[\"notes/plan.md\"]" jsonschema_description:"JSON array of paths of files that the message is about; nobody opens them"`
-	ReplyTo string  `json:"reply-to,omitempty" acli:"form=agent_message" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message that this answers, which makes a thread"`
+	ReplyTo string  `json:"reply-to,omitempty" acli:"form=agent_message,rare" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message that this answers, which makes a thread"`
 
 	BodyFile *string `json:"body-file,omitempty" acli:"path=attachment directory,rare" jsonschema:"minLength=1,maxLength=4096,example=note.md" jsonschema_description:"A text file in UTF-8, in place of --body"`
 
@@ -46,7 +46,7 @@ type AgentSent struct {
 func agentSend(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "agent send",
-		Summary: "Leave a message for another agent, or for all of them",
+		Summary: "Leave a message for an agent, or all",
 		Details: fmt.Sprintf("The recipient need not exist yet. The message lives 24 hours. A body file keeps every byte, up to %d KiB; keep longer text, and text that is to stay, in a file and name it with --refs.", maxAgentBody>>10),
 		Effect:  discovery.State,
 		Examples: []string{

@@ -8,8 +8,8 @@ import (
 )
 
 type agentStatusArgs struct {
-	Agent   string `json:"agent,omitempty" acli:"form=identity" jsonschema:"example=my-repo:main" jsonschema_description:"Only this identity"`
-	Project string `json:"project,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*$,example=my-repo" form:"must be lower-case letters, digits and dashes" jsonschema_description:"Only the identities of this project"`
+	Agent   string `json:"agent,omitempty" acli:"form=identity,rare" jsonschema:"example=my-repo:main" jsonschema_description:"Only this identity"`
+	Project string `json:"project,omitempty" acli:"rare" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*$,example=my-repo" form:"must be lower-case letters, digits and dashes" jsonschema_description:"Only the identities of this project"`
 }
 
 // AgentStatus is what waits for one agent (003, command contract of status).
@@ -27,7 +27,7 @@ type AgentStatusList []AgentStatus
 func agentStatus(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "agent status",
-		Summary:  "Count each agent's unread and unacknowledged messages",
+		Summary:  "Counts of unread and unacknowledged messages",
 		Details:  "It lists every agent that sent a message or was sent one in the last 24 hours. An agent's own messages do not count.",
 		Effect:   discovery.Read,
 		Examples: []string{"agent status", "agent status --project my-repo", "agent status --agent my-repo:main --fields unread"},

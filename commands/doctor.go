@@ -14,7 +14,7 @@ import (
 )
 
 type doctorArgs struct {
-	Account string `json:"account,omitempty" acli:"form=account" jsonschema_description:"Only this account; all of them if left out"`
+	Account string `json:"account,omitempty" acli:"form=account,rare" jsonschema_description:"Only this account; all of them if left out"`
 }
 
 // DoctorResult answers doctor (000 section 7.2a).
@@ -35,7 +35,7 @@ type Check struct {
 func doctor(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "doctor",
-		Summary:  "Check key, vault and servers",
+		Summary:  "Check keys, vault, servers",
 		Details:  "It connects and logs in, and reads or sends no message.",
 		Effect:   discovery.Read,
 		Examples: []string{"doctor", "doctor --timeout 60"},

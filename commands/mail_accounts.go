@@ -31,13 +31,13 @@ type AccountEntry struct {
 const maxAccounts = 50
 
 type mailAccountsArgs struct {
-	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only this account; all of them if left out"`
+	Account string `json:"account,omitempty" acli:"form=name,rare" jsonschema_description:"Only this account; all of them if left out"`
 }
 
 func mailAccounts(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail accounts",
-		Summary:  "List the accounts, and say which is the default",
+		Summary:  "Accounts, and the default one",
 		Effect:   discovery.Read,
 		Examples: []string{"mail accounts"},
 	}, func(ctx context.Context, _ *discovery.Call, args *mailAccountsArgs) (*MailAccountsResult, error) {

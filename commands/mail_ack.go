@@ -21,8 +21,8 @@ type Acked struct {
 func mailAck(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail ack",
-		Summary:  "Mark messages as dealt with, so that 'mail list --new' leaves them out",
-		Details:  "It changes nothing in the mailbox, may be repeated, and takes messages in any order.",
+		Summary:  "Note as dealt with, for 'mail list --new'",
+		Details:  "Messages that were acknowledged are no longer new. It changes nothing in the mailbox, may be repeated, and takes messages in any order.",
 		Effect:   discovery.State,
 		Examples: []string{"mail ack 50 49", "mail ack --folder Sent --uid 3,4,5"},
 	}, func(ctx context.Context, call *discovery.Call, args *messagesArgs) (*MailAckResult, error) {

@@ -13,8 +13,8 @@ import (
 
 type mailAttachmentArgs struct {
 	messageArgs
-	Part     string `json:"part,omitempty" jsonschema:"minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" form:"must be numbers with dots between them, such as 1.2" jsonschema_description:"Part as 'mail get' shows it; the only attachment if left out"`
-	Save     string `json:"save,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" form:"must be the name of a file, without control characters" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
+	Part     string `json:"part,omitempty" acli:"rare" jsonschema:"minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" form:"must be numbers with dots between them, such as 1.2" jsonschema_description:"Part as 'mail get' shows it; the only attachment if left out"`
+	Save     string `json:"save,omitempty" acli:"path=attachment directory,value=FILE" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" form:"must be the name of a file, without control characters" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
 	AsText   bool   `json:"as-text,omitempty" jsonschema_description:"What it says, in place of its content: text, HTML, a message, a calendar or PDF"`
 	Chars    int    `json:"chars,omitempty" acli:"rare,requires=as-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters, with --as-text"`
 	FromChar int    `json:"from-char,omitempty" acli:"rare,requires=as-text" jsonschema:"minimum=1,maximum=2000000" jsonschema_description:"The rest of a long text, from this character on"`
@@ -71,16 +71,16 @@ const readProfile = "read"
 func mailAttachment(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail attachment",
-		Summary: "Get one attachment: its text, its content or a file",
-		Details: "size_bytes is the size of the decoded content. --save writes only new files below the attachment directory, and never over an existing one. " +
+		Summary: "One attachment",
+		Details: "The answer has its content in base64, its text with --as-text, or nothing of it with --save. size_bytes is the size of the decoded content. --save writes only new files below the attachment directory, and never over an existing one. " +
 			"The name that the sender gave is shown as filename, and never used as a file's name by itself.",
 		Effect:   discovery.Read,
-		Examples: []string{"mail attachment --uid 1 --part 2 --as-text", "mail attachment --uid 1", "mail attachment --uid 1 --part 2 --save invoices/march.pdf"},
+		Examples: []string{"mail attachment 22", "mail attachment 22 --part 2 --save plans/floor.png", "mail attachment 33 --as-text"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailAttachmentArgs) (*MailAttachmentResult, error) {
 		call.Bytes = !args.AsText
 		if args.Save != "" && call.Profile == readProfile {
 			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "This server changes nothing, and so writes no file.", Reason: "profile",
-				Hint: "Leave --save out to have the content in the answer.", Examples: []string{"mail attachment --uid 1 --part 2"}}
+				Hint: "Leave --save out to have the content in the answer.", Examples: []string{"mail attachment 22 --part 2"}}
 		}
 		ref, err := d.message(ctx, call, &args.messageArgs)
 		if err != nil {

@@ -35,13 +35,12 @@ const transferTime = 300
 
 func mailCopy(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
-		Path:    "mail copy",
-		Summary: "Copy messages to a folder, of another account too",
-		Details: "Within an account the server copies all of them or none.",
-		Effect:  discovery.Write,
-		Timeout: transferTime,
-		Examples: []string{"mail copy 50 49 --to Archive",
-			"mail copy 50 --to INBOX --to-account work"},
+		Path:     "mail copy",
+		Summary:  "Copy",
+		Details:  "Within an account the server copies all of them or none.",
+		Effect:   discovery.Write,
+		Timeout:  transferTime,
+		Examples: []string{"mail copy 50 49 --to Archive", "mail copy Sent/1 --to INBOX"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailCopyArgs) (*MailCopyResult, error) {
 		to := args.ToAccount
 		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {

@@ -8,7 +8,7 @@ import (
 
 type mailDeleteArgs struct {
 	messagesArgs
-	Confirm bool `json:"confirm,omitempty" jsonschema_description:"Required: confirms that the messages are to be deleted for good"`
+	Confirm bool `json:"confirm,omitempty" acli:"needed" jsonschema_description:"Required: the messages are to be gone for good"`
 }
 
 // Validate checks how the messages are named and that it is meant.
@@ -38,7 +38,7 @@ type Deleted struct {
 func mailDelete(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail delete",
-		Summary:  "Delete messages for good",
+		Summary:  "Delete for good",
 		Details:  "Only the named messages are removed, whatever else is marked as deleted in the folder.",
 		Effect:   discovery.Write,
 		Examples: []string{"mail delete 50 49 --confirm"},

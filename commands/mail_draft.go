@@ -26,13 +26,13 @@ func (r *MailDraftResult) Brief() sendingBrief { return sendingBrief{ID: r.short
 func mailDraft(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail draft",
-		Summary: "Write a message and leave it in the drafts folder, for a person to send",
-		Details: "Nothing leaves, so the outbound list does not matter here and recipients can be left out. Files are taken from the attachment directory only.",
+		Summary: "Leave it in Drafts",
+		Details: "A person can send it from there. Nothing leaves, so the outbound list does not matter here and recipients can be left out.",
 		Effect:  discovery.Write,
 		Timeout: transferTime,
 		Examples: []string{"mail draft --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'",
-			"mail draft --subject Report --body-file report.txt --attach report.pdf",
-			"mail draft --reply-to imap:default:INBOX:1700000000:1 --to ann@example.org --body 'Thank you.'"},
+			"mail draft --reply-to 50 --to ann@example.org --body 'Thank you.'",
+			"mail draft --subject Report --body-file report.txt --attach report.pdf"},
 	}, func(ctx context.Context, call *discovery.Call, args *composeArgs) (*MailDraftResult, error) {
 		name, err := d.composeIn(ctx, call, args)
 		if err != nil {

@@ -90,11 +90,11 @@ type Flagged struct {
 func mailFlags(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail flags",
-		Summary: "Set and remove flags of messages",
+		Summary: "Set, remove flags",
 		Details: "The system flags are seen, answered, flagged and draft; other words are keywords. Messages are deleted with 'mail delete'.",
 		Effect:  discovery.Write,
 		Examples: []string{"mail flags 50 49 --add flagged",
-			"mail flags Sent/5 --add project-x --remove seen"},
+			"mail flags Sent/1 --add project-x --remove seen"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailFlagsArgs) (*MailFlagsResult, error) {
 		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
 			return d.Mailboxes.SetFlags(ctx, account, refs, args.Add, args.Remove)

@@ -11,8 +11,8 @@ import (
 type mailFoldersArgs struct {
 	AccountOption
 	Counts  bool   `json:"counts,omitempty" jsonschema_description:"Also how many messages there are and how many are unread"`
-	Pattern string `json:"pattern,omitempty" acli:"form=folder" jsonschema:"example=Projects/%" jsonschema_description:"Only names that match; * stands for anything, % for one level"`
-	After   string `json:"after,omitempty" acli:"form=folder" jsonschema_description:"Only folders behind this one in the list"`
+	Pattern string `json:"pattern,omitempty" acli:"form=folder,rare" jsonschema:"example=Projects/%" jsonschema_description:"Only names that match; * stands for anything, % for one level"`
+	After   string `json:"after,omitempty" acli:"form=folder,rare" jsonschema_description:"Only folders behind this one in the list"`
 }
 
 // MailFoldersResult answers mail folders (001 section 3).
@@ -40,7 +40,7 @@ type FolderEntry struct {
 func mailFolders(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail folders",
-		Summary:  "List the folders of an account",
+		Summary:  "Folders, INBOX first",
 		Details:  "INBOX and folders with a role come first. Counts leave out what the account's rules hide.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail folders", "mail folders --counts --pattern '*'"},

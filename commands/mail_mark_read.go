@@ -22,10 +22,10 @@ type Marked struct {
 func mailMarkRead(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail mark-read",
-		Summary:  "Mark messages as read: all of them, or none if one is missing",
-		Details:  "It sets the flag \\Seen and nothing else.",
+		Summary:  "Mark as read, all or none",
+		Details:  "Where one is missing, none is marked. It sets the flag \\Seen and nothing else.",
 		Effect:   discovery.Flag,
-		Examples: []string{"mail mark-read 50 49", "mail mark-read Sent/5"},
+		Examples: []string{"mail mark-read 50 49", "mail mark-read Sent/1"},
 	}, func(ctx context.Context, call *discovery.Call, args *messagesArgs) (*MailMarkReadResult, error) {
 		c, result, err := d.batch(ctx, call, args, d.Mailboxes.MarkRead)
 		if err != nil {

@@ -28,11 +28,11 @@ type MailMoveResult struct {
 func mailMove(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail move",
-		Summary:  "Move messages to another folder of their account",
+		Summary:  "Move within the account",
 		Details:  "A message is removed from its folder only when its copy is safe. Its id changes with its folder.",
 		Effect:   discovery.Write,
 		Timeout:  transferTime,
-		Examples: []string{"mail move 50 49 --to Archive", "mail move Sent/5 --to Archive"},
+		Examples: []string{"mail move 50 49 --to Archive", "mail move Sent/1 --to Archive"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailMoveArgs) (*MailMoveResult, error) {
 		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
 			call.Target += " to " + args.To

@@ -10,7 +10,7 @@ import (
 
 type mailRawArgs struct {
 	messageArgs
-	MaxBytes int64 `json:"max-bytes,omitempty" jsonschema:"minimum=1024,maximum=1000000,default=200000" jsonschema_description:"At most this many bytes, from the beginning"`
+	MaxBytes int64 `json:"max-bytes,omitempty" acli:"rare" jsonschema:"minimum=1024,maximum=1000000,default=200000" jsonschema_description:"At most this many bytes, from the beginning"`
 }
 
 // MailRawResult answers mail raw (001 section 6).
@@ -44,10 +44,10 @@ const maxRawBytes = 1_000_000 // of --max-bytes
 func mailRaw(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail raw",
-		Summary:  "Show a message's source, byte for byte, in base64",
-		Details:  "size_bytes is the size of the whole message. Nothing is removed from the source, so it may hold text that a person would not see.",
+		Summary:  "Its source, in base64",
+		Details:  "Every byte as it came. size_bytes is the size of the whole message. Nothing is removed from the source, so it may hold text that a person would not see.",
 		Effect:   discovery.Read,
-		Examples: []string{"mail raw --uid 1", "mail raw --uid 1 --max-bytes 20000"},
+		Examples: []string{"mail raw 50", "mail raw Sent/1 --max-bytes 20000"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailRawArgs) (*MailRawResult, error) {
 		call.Bytes = true
 		ref, err := d.message(ctx, call, &args.messageArgs)

@@ -19,7 +19,7 @@ const everywhere = "all"
 
 type mailSearchArgs struct {
 	AccountsOption
-	Words       []string           `json:"words,omitempty" acli:"positional,form=line" jsonschema:"maxItems=50,minLength=1,maxLength=256" jsonschema_description:"One phrase, in subject or text"`
+	Words       []string           `json:"words,omitempty" acli:"positional,form=line" jsonschema:"maxItems=50,minLength=1,maxLength=256" jsonschema_description:"One phrase"`
 	Folders     []string           `json:"folder,omitempty" acli:"form=folder,value=all|F" jsonschema:"maxItems=50" jsonschema_description:"Only these; all for Junk and Trash too"`
 	From        string             `json:"from,omitempty" acli:"form=line,value=A" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the sender"`
 	To          string             `json:"to,omitempty" acli:"form=line,value=A" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the recipients"`
@@ -28,8 +28,8 @@ type mailSearchArgs struct {
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Unread ones"`
 	Attachments bool               `json:"attachments,omitempty" jsonschema_description:"Ones with an attachment"`
 	Invitations bool               `json:"invitations,omitempty" jsonschema_description:"Ones with a calendar event"`
-	Since       discovery.Datetime `json:"since,omitempty" jsonschema:"example=2026-02-02" jsonschema_description:"From then on; a date alone is the start of the day"`
-	Until       discovery.Datetime `json:"until,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Before then; a date alone includes the day"`
+	Since       discovery.Datetime `json:"since,omitempty" jsonschema:"example=2026-02-02" jsonschema_description:"From then on; a date: from its start"`
+	Until       discovery.Datetime `json:"until,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Before then; a date: to its end"`
 	LastDays    int                `json:"last-days,omitempty" acli:"rare" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Today and this many days before"`
 	Snippet     int                `json:"snippet,omitempty" jsonschema:"minimum=50,maximum=500" jsonschema_description:"Also the opening of each text, in characters"`
 	Limit       int                `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=50,default=20" jsonschema_description:"At most this many"`
@@ -161,12 +161,11 @@ func listed(names []string) string {
 
 func mailSearch(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
-		Path:    "mail search",
-		Summary: "WORDS as a phrase in subject or text; all folders but Junk and Trash",
-		Details: "All criteria must hold. Newest first, as received; copies once.",
-		Effect:  discovery.Read,
-		Examples: []string{"mail search invoice --since 2026-02-01", "mail search --from ann@example.org --unread --snippet 120",
-			"mail search 'spring meeting' --folder Archive,Sent"},
+		Path:     "mail search",
+		Summary:  "WORDS as a phrase in subject or text; all folders but Junk and Trash",
+		Details:  "All criteria must hold. Newest first, as received; copies once.",
+		Effect:   discovery.Read,
+		Examples: []string{"mail search invoice --since 2026-02-01", "mail search 'spring meeting' --folder Archive,Sent"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailSearchArgs) (*MailSearchResult, error) {
 		names, all, err := d.accounts(ctx, call, args.AccountsOption)
 		if err != nil {

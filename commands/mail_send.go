@@ -15,8 +15,8 @@ import (
 
 type mailSendArgs struct {
 	composeArgs
-	Key    string `json:"idempotency-key,omitempty" acli:"rare" jsonschema:"minLength=1,maxLength=128,pattern=^[!-~]*$,example=invoice-2026-0117" form:"must be ASCII letters, digits and signs without spaces" jsonschema_description:"A name of your choice for this one message: the same command with it never sends twice"`
-	DryRun bool   `json:"dry-run,omitempty" jsonschema_description:"Check everything up to the server's greeting and login, and send nothing"`
+	Key    string `json:"idempotency-key,omitempty" acli:"rare" jsonschema:"minLength=1,maxLength=128,pattern=^[!-~]*$,example=invoice-2026-0117" form:"must be ASCII letters, digits and signs without spaces" jsonschema_description:"A name for this message: the same command with it never sends twice"`
+	DryRun bool   `json:"dry-run,omitempty" acli:"rare" jsonschema_description:"Check everything, and send nothing"`
 }
 
 // Validate checks that there is somebody to send to.
@@ -60,16 +60,14 @@ const askSetting = "ask_in_client"
 func mailSend(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail send",
-		Summary: "Send a message, once",
-		Details: "It takes at least one recipient, and the text by --body or --body-file. One recipient outside the outbound list refuses the whole message. Where the account's mode is approve, a person decides first: " +
-			"the client asks, or the message waits in the outbox. If no answer arrived, run the same command with the same --idempotency-key: it does not send twice. " +
-			"Files are taken from the attachment directory only.",
+		Summary: "Send, once",
+		Details: "One recipient outside the outbound list refuses it whole. In mode approve a person decides first. " +
+			"Without an answer, repeat it with the same --idempotency-key.",
 		Effect:  discovery.Send,
 		Timeout: sendTime,
 		Examples: []string{"mail send --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'",
-			"mail send --to '\"Lee\\, Ann\" <ann@example.org>' --cc bob@example.com --subject Report --body-file report.txt --attach report.pdf --idempotency-key report-7",
-			"mail send --reply-to imap:default:INBOX:1700000000:1 --to ann@example.org --body 'Thank you.'",
-			"mail send --to ann@example.org --subject Test --body 'Is this allowed?' --dry-run"},
+			"mail send --reply-to 50 --to ann@example.org --body 'Thank you.'",
+			"mail send --to 'Ann Lee <ann@example.org>' --subject Report --body-file report.txt --attach report.pdf"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailSendArgs) (*MailSendResult, error) {
 		if call.Reply != nil {
 			return d.decided(ctx, call, args.Key != "")

@@ -16,7 +16,7 @@ import (
 type mailThreadArgs struct {
 	messageArgs
 	Chars int `json:"chars,omitempty" jsonschema:"minimum=0,maximum=20000,default=1000" jsonschema_description:"At most this many characters of each message's new text; 0 shows none"`
-	Limit int `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=200,default=200" jsonschema_description:"At most this many, the newest"`
+	Limit int `json:"limit,omitempty" acli:"short=n,rare" jsonschema:"minimum=1,maximum=200,default=200" jsonschema_description:"At most this many, the newest"`
 }
 
 // MailThreadResult answers mail thread (004 section 5). Subject is that of the
@@ -65,11 +65,11 @@ type threadRow struct {
 func mailThread(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail thread",
-		Summary: "Show the whole conversation, our own replies too, with what is new in each",
+		Summary: "Its whole conversation, our own replies too, new text only",
 		Details: "Oldest first. It looks in the message's folder, in INBOX, Sent and Archive, or in the folder of all mail where there is one. " +
 			"Quoted history is left out; a text that ends with '…' goes on in 'mail get'. It changes nothing.",
 		Effect:   discovery.Read,
-		Examples: []string{"mail thread --folder INBOX --uid 1", "mail thread imap:default:INBOX:1700000000:1 --chars 300"},
+		Examples: []string{"mail thread 41", "mail thread Sent/1 --chars 300"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailThreadArgs) (*MailThreadResult, error) {
 		ref, err := d.message(ctx, call, &args.messageArgs)
 		if err != nil {

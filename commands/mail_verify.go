@@ -29,8 +29,8 @@ func serverOf(e mail.Endpoint) Server { return Server{e.Host, e.Port, e.Security
 func mailVerify(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail verify",
-		Summary:  "Connect and log in once, and report the result",
-		Details:  "It asks the server each time and keeps no answer.",
+		Summary:  "Log in once",
+		Details:  "It reports what came of it. It asks the server each time and keeps no answer.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail verify"},
 	}, func(ctx context.Context, call *discovery.Call, args *AccountOption) (*MailVerifyResult, error) {

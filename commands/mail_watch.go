@@ -16,11 +16,11 @@ import (
 type mailWatchArgs struct {
 	AccountsOption
 	Folder  string   `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder to watch; INBOX if left out"`
-	Wait    string   `json:"wait,omitempty" acli:"form=wait" jsonschema:"default=50s" jsonschema_description:"Answer with an empty list after this long: 500ms, 30s or 4m, at most 290s"`
-	From    string   `json:"from,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the sender"`
-	Subject string   `json:"subject,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the subject"`
-	After   []string `json:"after,omitempty" acli:"form=message" jsonschema:"maxItems=50,minLength=1,maxLength=600" jsonschema_description:"Messages behind this one, at once if there are any, in place of those that arrive from now on; 0 is the beginning of INBOX"`
-	Limit   int      `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
+	Wait    string   `json:"wait,omitempty" acli:"form=wait,value=50s" jsonschema:"default=50s" jsonschema_description:"Answer with an empty list after this long: 500ms, 30s or 4m, at most 290s"`
+	From    string   `json:"from,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the sender"`
+	Subject string   `json:"subject,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the subject"`
+	After   []string `json:"after,omitempty" acli:"form=message,rare" jsonschema:"maxItems=50,minLength=1,maxLength=600" jsonschema_description:"Messages behind this one, at once if there are any, in place of those that arrive from now on; 0 is the beginning of INBOX"`
+	Limit   int      `json:"limit,omitempty" acli:"short=n,rare" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
 
 	wait  time.Duration // since Validate
 	after []mail.Ref    // since Validate; UID 0 is the beginning of a folder
@@ -80,12 +80,12 @@ type MailWatchResult struct {
 func mailWatch(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail watch",
-		Summary: "Wait for mail, and list what arrived",
+		Summary: "Wait for mail",
 		Details: "It ends with the first message that matches, or with an empty list after --wait. Run the command in 'more' to go on from there: it misses nothing that came in between. " +
 			"Other commands can run meanwhile. A server without IDLE is asked every 15 s.",
 		Effect:   discovery.Read,
 		Timeout:  300,
-		Examples: []string{"mail watch", "mail watch --from @example.org --wait 4m", "mail watch --folder Sent --wait 30s"},
+		Examples: []string{"mail watch", "mail watch --from @example.org --wait 4m", "mail watch --wait 30s"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailWatchArgs) (*MailWatchResult, error) {
 		folder := folderOf(args.Folder, args.after...)
 		call.Target = folder

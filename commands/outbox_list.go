@@ -45,10 +45,10 @@ const maxListedRecipients = 5
 func outboxList(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "outbox list",
-		Summary:  "List messages that wait to be sent, were sent or may have been sent, newest first",
-		Details:  "An agent sees only its own messages. Long subjects and lists of recipients are cut; 'outbox show' has all.",
+		Summary:  "Messages waiting or sent",
+		Details:  "The newest first: those that wait, were sent or may have been sent. An agent sees only its own messages. Long subjects and lists of recipients are cut; 'outbox show' has all.",
 		Effect:   discovery.Read,
-		Examples: []string{"outbox list", "outbox list --state waiting,unknown", "outbox list --account work --limit 10"},
+		Examples: []string{"outbox list", "outbox list --state waiting,unknown", "outbox list --limit 10"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxListArgs) (*OutboxListResult, error) {
 		call.Account = args.Account
 		q := mail.OutboxQuery{Account: args.Account, Before: args.Before, Limit: args.Limit}

@@ -47,8 +47,8 @@ type AttachmentSent struct {
 func outboxShow(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "outbox show",
-		Summary:  "Show one message of the outbox, with all that would leave",
-		Details:  "The digest stands for exactly what would leave: sender, recipients and every byte. The text of a message that was sent is not kept.",
+		Summary:  "One of these, whole",
+		Details:  "It shows all that would leave. The digest stands for exactly what would leave: sender, recipients and every byte. The text of a message that was sent is not kept.",
 		Effect:   discovery.Read,
 		Examples: []string{"outbox show 0123abcd"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxShowArgs) (*OutboxShowResult, error) {

@@ -12,7 +12,7 @@ import (
 )
 
 type policyExplainArgs struct {
-	Command string `json:"command" acli:"positional,sensitive" jsonschema:"minLength=1,maxLength=9000" jsonschema_description:"A whole command string, quoted"`
+	Command string `json:"command" acli:"positional,sensitive,value='COMMAND'" jsonschema:"minLength=1,maxLength=9000" jsonschema_description:"A whole command string, quoted"`
 }
 
 // PolicyExplainResult answers policy explain. Code, Message and Hint are those
@@ -32,11 +32,11 @@ type PolicyExplainResult struct {
 func policyExplain(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "policy explain",
-		Summary: "Say whether you may run a command now, and if not why, without running it",
+		Summary: "Whether you may run it, and if not why",
 		Details: "It checks the profile, the role, the denied commands, the account's mode and the outbound list. " +
 			"It looks at no message and no server, so a command it allows can still fail.",
 		Effect:   discovery.Read,
-		Examples: []string{"policy explain 'mail delete --folder INBOX --uid 3 --confirm'", "policy explain 'account list'"},
+		Examples: []string{"policy explain 'mail delete 50 --confirm'", "policy explain 'account list'"},
 	}, func(ctx context.Context, call *discovery.Call, args *policyExplainArgs) (*PolicyExplainResult, error) {
 		x, err := d.Explain(ctx, call, args.Command)
 		if err != nil {

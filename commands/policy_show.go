@@ -40,12 +40,12 @@ type AccountPolicy struct {
 func policyShow(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "policy show",
-		Summary: "Show what you may do here, and with which accounts",
-		Details: "For incoming mail it shows only whether there are rules: their entries would tell what is hidden. " +
+		Summary: "What you may do",
+		Details: "It says so for each account. For incoming mail it shows only whether there are rules: their entries would tell what is hidden. " +
 			"It shows the whole outbound list, so that you know whom you may write to. " +
 			"asks_in_client says whether a client that can ask its person does so about a send that needs approval.",
 		Effect:   discovery.Read,
-		Examples: []string{"policy show", "policy show --account work"},
+		Examples: []string{"policy show"},
 	}, func(ctx context.Context, call *discovery.Call, args *policyShowArgs) (*PolicyShowResult, error) {
 		call.Account = args.Account
 		r := &PolicyShowResult{Principal: call.Principal, Admin: call.Admin, Profile: call.Profile, Deny: []string{}, Accounts: []AccountPolicy{}}

@@ -115,7 +115,7 @@ const rootUsage = "<command> [arguments] [options]"
 func newHelp(r *Registry) *Command {
 	return New(Spec{
 		Path:     "help",
-		Summary:  "This page, a group's part of it, or one command with all its options",
+		Summary:  "This page, or one command in full",
 		Effect:   Meta,
 		Examples: []string{"help", "help version"},
 	}, func(ctx context.Context, call *Call, args *HelpArgs) (h HelpResult, err error) {

@@ -171,7 +171,7 @@ type SchemaResult struct {
 func newSchema(r *Registry) *Command {
 	return New(Spec{
 		Path:     "schema",
-		Summary:  "JSON Schemas, with every bound",
+		Summary:  "JSON Schemas",
 		Effect:   Meta,
 		Examples: []string{"schema version", "schema"},
 	}, func(_ context.Context, call *Call, args *SchemaArgs) (SchemaResult, error) {

@@ -77,7 +77,7 @@ func TestHintsOfTheProcessAreForAShell(t *testing.T) {
 	}{
 		{2, "Usage: postern agent send --from P:NAME", []string{"send", "--from", "p:a"}},
 		{2, "Did you mean 'postern agent send'", []string{"sned"}},
-		{2, "Usage: postern agent status [", []string{"status", "--agent", "*"}},
+		{2, "Usage: postern agent status", []string{"status", "--agent", "*"}},
 		{5, "Run 'postern agent read AGENT --all' to", []string{"ack", "p:b", nobody}},
 	} {
 		if failure := d.fails(x.status, x.args...); !strings.Contains(failure, x.hint) {

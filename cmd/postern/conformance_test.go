@@ -29,6 +29,7 @@ func demoHouse(t *testing.T) *testHouse {
 		t.Fatal(err)
 	}
 	h := wired(t)(newProcess(t, "POSTERN_ATTACHMENTS="+t.TempDir()).house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "agent"}, Open: func(context.Context) (*vault.Vault, error) { return v, nil }}))
+	h.vault = v
 	admin := gateway.Principal{Name: "admin", Admin: true}
 	if a := h.Gateway.Do(t.Context(), gateway.Request{Principal: admin, Line: "config set commands_per_minute 100000"}); !strings.Contains(string(a.JSON), `"success":true`) {
 		t.Fatalf("%s", a.JSON)

@@ -128,7 +128,8 @@ func houseOf(t testing.TB, p *process, v testVault) *testHouse {
 // testHouse is a house to run commands in.
 type testHouse struct {
 	*house.House
-	files string // where attachments are saved and sent from
+	files string       // where attachments are saved and sent from
+	vault *vault.Vault // of demoHouse
 }
 
 // wired is a house that is closed when the test ends.

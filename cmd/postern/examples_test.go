@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+// unmade are parts of examples that name what is there only once somebody made it: they
+// may answer NOT_FOUND.
+var unmade = []string{" 0123abcd", "agent ack ", "--body-file", "--attach "}
+
+// TestEveryExampleRuns runs what help shows an agent as examples, of everything and of
+// each command, after a look at the lists: with the sample mailbox as the only account, and
+// with a second account and no default, where the examples have to name one.
+func TestEveryExampleRuns(t *testing.T) {
+	t.Parallel()
+	for _, accounts := range [][]string{{"demo"}, {"demo", "work"}} {
+		h := lookedAt(t, accounts)
+		pages := []string{"help", "help mail", "help outbox", "help policy", "help agent"}
+		for _, c := range h.Registry.Commands() {
+			if c.Effect != discovery.Admin {
+				pages = append(pages, "help "+c.Path)
+			}
+		}
+		ran := map[string]bool{}
+		for _, page := range pages {
+			var e struct{ Data discovery.HelpResult }
+			if err := json.Unmarshal(h.asAgent(t, page).JSON, &e); err != nil || len(e.Data.Examples) == 0 {
+				t.Fatalf("%s: %v, %d examples", page, err, len(e.Data.Examples))
+			}
+			if e.Data.Effect == "write" { // the next commands find what these move away
+				h = lookedAt(t, accounts)
+			}
+			for _, example := range e.Data.Examples {
+				if ran[example] {
+					continue
+				}
+				ran[example] = true
+				a := h.asAgent(t, example)
+				named := slices.ContainsFunc(unmade, func(part string) bool { return strings.Contains(example, part) })
+				if !a.Success() && !(named && a.Code == discovery.NotFound) {
+					t.Errorf("%d accounts: %s: %s", len(accounts), example, a.JSON)
+				}
+			}
+		}
+	}
+}
+
+// lookedAt is a house with these accounts, each with the sample mailbox, whose folders the
+// agent has listed.
+func lookedAt(t *testing.T, accounts []string) *testHouse {
+	t.Helper()
+	h := demoHouse(t)
+	for _, name := range accounts {
+		if name != "demo" {
+			servers := sampleServers(t)
+			account := servers.Account()
+			account.Name = name
+			if err := h.vault.AddAccount(t.Context(), account, servers.Password); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.Gateway.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "admin", Admin: true}, Line: "account edit " + name + " --allow-out off"})
+		for _, folder := range []string{"INBOX", "Sent"} {
+			h.asAgent(t, "mail list --limit 500 --folder "+folder+" --account "+name)
+		}
+	}
+	return h
+}
+
+// asAgent runs a command. One that waits for mail gets some.
+func (h *testHouse) asAgent(t *testing.T, line string) gateway.Answer {
+	t.Helper()
+	agent := gateway.Principal{Name: "agent"}
+	for waits, mail := range map[string]string{
+		"mail watch": "mail copy Sent/1 --to INBOX --account demo",
+		"agent read": "agent send --from my-repo:other --to my-repo:main --subject New",
+	} {
+		if strings.HasPrefix(line, waits) {
+			timer := time.AfterFunc(500*time.Millisecond, func() { h.Gateway.Do(t.Context(), gateway.Request{Principal: agent, Line: mail}) })
+			defer timer.Stop()
+		}
+	}
+	a := h.Gateway.Do(t.Context(), gateway.Request{Principal: agent, Line: line})
+	a.Delivered()
+	return a
+}
