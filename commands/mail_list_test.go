@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
@@ -137,4 +138,11 @@ func TestListOfAllAccounts(t *testing.T) {
 	}
 	b.fails(t, "mail list --account all", "CONNECTION_FAILED", "Away.")
 	b.fails(t, "mail list --account all --before 9", "VALIDATION_ERROR", "does not say whose")
+}
+
+// Where a bound was a UID in other programs, the error names the option that takes an id.
+func TestAnIDInPlaceOfADateIsToldWhereItBelongs(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b.fails(t, "mail list --since 41", discovery.ValidationError, "--after")
+	b.fails(t, "mail list --until 41", discovery.ValidationError, "--before")
 }
