@@ -135,7 +135,7 @@ func Test000_9_NoBatchTakesAHiddenMessageAlong(t *testing.T) {
 					text = fmt.Sprintf("%d of %d, %d done, issues %+v", c.Succeeded, c.Attempted, len(c.Messages), c.Issues)
 					text = strings.ReplaceAll(text, "Reason:filtered", "Reason:") // the audit's, in no answer
 				}
-				for _, written := range []string{"UID:%d ", ":%d}", "UID %d."} {
+				for _, written := range []string{"UID:%d ", ":%d}", ":%d Reason", "UID %d."} {
 					text = strings.ReplaceAll(text, fmt.Sprintf(written, other(hidden)), "N")
 				}
 				return text, b.subjects("INBOX")
