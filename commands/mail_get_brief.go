@@ -76,7 +76,12 @@ func (r *MailGetResult) Brief() mailGetBrief {
 var reports = map[string]bool{"message/delivery-status": true, "message/global-delivery-status": true, "message/rfc822": true, "text/rfc822-headers": true,
 	"message/global": true, "message/global-headers": true}
 
+// brief is the compact form of a message; of a later part of its text, what the first
+// answer did not tell.
 func (e *MessageDetail) brief(own string, ids *idWriter) messageBrief {
+	if e.m.FromChar > 1 && !slices.ContainsFunc(e.Attachments, func(a AttachmentEntry) bool { return a.Text != "" || a.Content != nil }) {
+		return messageBrief{ID: ids.of(e.m.Ref), Text: e.BodyText, HTML: e.BodyHTML}
+	}
 	b := messageBrief{ID: ids.of(e.m.Ref), Date: minute(e.m.Date), From: senders(e.m.From), Subject: plain.Clip(e.Subject, maxShownChars), Marks: marksOf(&e.m.Summary, "attachments", "invitation"),
 		Text: e.BodyText, HTML: e.BodyHTML, HiddenChars: e.HiddenChars, CC: e.CC}
 	if to := e.m.To; len(to) != 1 || !strings.EqualFold(to[0].Addr, own) {

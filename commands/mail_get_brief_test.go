@@ -83,6 +83,11 @@ func TestGetInBrief(t *testing.T) {
 		})
 	}
 	b.message = letterTo("desk@example.org")
+	b.message.FromChar = 2001
+	if got := dataOf(t, b.ok(t, "mail get imap:work:INBOX:7:38 --from-char 2001")); got != `{"messages":[{"id":"38","text":"Booking 77"}],"untrusted":"text"}` {
+		t.Errorf("the rest of a text tells what was told: %s", got)
+	}
+	b.message = letterTo("desk@example.org")
 	e := b.ok(t, "mail get imap:work:INBOX:7:38")
 	if e.size > len(b.message.BodyText)+300 {
 		t.Errorf("%d bytes for a text of %d", e.size, len(b.message.BodyText))

@@ -42,6 +42,12 @@ func Test001_FullAnswersHaveEveryFieldOfTheSpecs(t *testing.T) {
 			func(s *fakeMailboxes) {
 				s.folders = mailbox.FolderList{Folders: []mailbox.Folder{{Name: "INBOX", Delimiter: "/"}}, Issues: specIssues}
 			}},
+		{"mail search --snippet 200", specOutcome + specIssue + specNext + "account_id folder uidvalidity total attempted returned failed next_cursor has_more messages messages.message_id " +
+			"messages.folder messages.uidvalidity messages.uid messages.date messages.from messages.subject messages.flags messages.snippet",
+			func(s *fakeMailboxes) {
+				s.search = mailbox.SearchPage{Page: mailbox.Page{Folder: "INBOX", UIDValidity: 7, Messages: list, HasMore: true, Issues: specIssues}, Searched: []string{"INBOX"},
+					Total: 9, Attempted: 3, Failed: 1, NextCursor: "c"}
+			}},
 		{"mail list --snippet 60", specOutcome + specIssue + specNext + specPage, func(s *fakeMailboxes) {
 			s.page = mailbox.Page{Messages: list, Issues: specIssues, HasMore: true}
 		}},

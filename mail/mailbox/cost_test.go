@@ -224,6 +224,49 @@ func TestColdCosts(t *testing.T) {
 	}
 }
 
+// The same of lists and folders on a server without ESEARCH and LIST-STATUS.
+func TestWarmCostsOfListsOnCourier(t *testing.T) {
+	b, proxy := countedOn(t, "courier", "warm", 0, 0)
+	for i := range 60 {
+		b.Add("INBOX", realistic(i))
+	}
+	for i := range 5 {
+		b.folder(fmt.Sprint("Folder ", i))
+	}
+	b.list(mailbox.ListQuery{})
+	for _, tc := range []struct {
+		name  string
+		trips int
+		run   func() error
+	}{
+		{"list", 1, func() error { _, err := b.List(t.Context(), account, mailbox.ListQuery{}); return err }},
+		{"list with snippets", 1, func() error { _, err := b.List(t.Context(), account, mailbox.ListQuery{Snippet: 120}); return err }},
+		{"next page", 2, func() error {
+			_, err := b.List(t.Context(), account, mailbox.ListQuery{Before: b.Ref("INBOX", 30)})
+			return err
+		}},
+		{"list of the unread", 2, func() error { _, err := b.List(t.Context(), account, mailbox.ListQuery{Unread: true}); return err }},
+		{"list of the oldest unread", 2, func() error {
+			_, err := b.List(t.Context(), account, mailbox.ListQuery{Unread: true, OldestFirst: true})
+			return err
+		}},
+		{"folders", 2, func() error {
+			_, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Counts: true})
+			return err
+		}},
+	} {
+		proxy.Reset()
+		if err := tc.run(); err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		st := proxy.Stats()
+		t.Logf("%-22s %d round trips, %d bytes out, %d bytes in", tc.name, st.Flights, st.ToServer, st.ToClient)
+		if st.Flights > tc.trips || st.Connections != 0 {
+			t.Errorf("%s: %d round trips on %d new connections, want %d", tc.name, st.Flights, st.Connections, tc.trips)
+		}
+	}
+}
+
 // The first command after a start, while the connection ahead of it is being made: one
 // connection, and as many round trips as if the command had made it itself.
 func TestTheFirstCommandUsesWhatIsMadeAhead(t *testing.T) {

@@ -323,7 +323,7 @@ func compact(s *Summary) {
 // from the header.
 func (g *fetched) hasAttachments() bool {
 	if g.root != nil {
-		return slices.ContainsFunc(message.Attachments(g.root), func(p *message.Part) bool { return !p.Incidental() && !p.Calendar() })
+		return slices.ContainsFunc(message.Attachments(g.root), func(p *message.Part) bool { return !p.Incidental() && !message.IsCalendar(p) })
 	}
 	return g.mediaType() == "multipart/mixed"
 }

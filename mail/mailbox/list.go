@@ -162,9 +162,9 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 	// Where the policy hides messages it is fetched for visible ones alone: a hidden one's
 	// structure may be unreadable, and must not be noticed.
 	l.structured = structure
-	// A snippet needs it, too.
+	// A snippet needs it, too; and pages further back are mostly of messages not listed before.
 	l.want.text = l.q.Snippet > 0 && l.policy.ShowsAll()
-	l.want.structure = structure && l.policy.ShowsAll() && (l.q.Full || l.want.text || !l.pool.parts.begun(l.q.Folder))
+	l.want.structure = structure && l.policy.ShowsAll() && (l.q.Full || l.want.text || l.q.BeforeUID != 0 || !l.pool.parts.begun(l.q.Folder))
 	return l.lend(ctx, l.q.Folder, func(s *imap.Session) error {
 		// From the start: after a dead connection this runs again.
 		l.page, l.shown, l.opening, l.next, l.reached = &Page{Folder: l.q.Folder}, nil, nil, 0, 0
@@ -412,6 +412,13 @@ func (l *listing) bySearch(s *imap.Session) error {
 		// The search used an earlier state of the folder.
 		if found, err = s.Search(l.criteria(from || more)).Wait(); err != nil {
 			return err
+		}
+	}
+	first, _ := imap.SplitUIDs(found, uint32(l.q.Limit), l.q.OldestFirst)
+	for _, uid := range imap.Numbers(first) {
+		if _, known := l.pool.parts.known(l.refTo(box.Name, box.UIDValidity, uid)); !known {
+			l.want.structure = l.structured && l.policy.ShowsAll()
+			break
 		}
 	}
 	return l.walk(s, source{uids: found}, l.q.OldestFirst, l.want, l.windows(0), l.take)

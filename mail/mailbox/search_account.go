@@ -30,8 +30,9 @@ type accountSearch struct {
 	folders []*folderSearch
 	leftOut []string // the folders for junk and deleted messages that are not searched
 	until   time.Time
-	late    bool // until passed before every match was checked
-	empty   int  // fetches in a row that brought nothing
+	late    bool  // until passed before every match was checked
+	cut     error // what ended the search after some matches were found; nil if nothing did
+	empty   int   // fetches in a row that brought nothing
 	err     error
 }
 
@@ -86,6 +87,9 @@ func (a *accountSearch) issues() []mail.Issue {
 				Message: fmt.Sprintf("Folder %q was not searched in time: the next page begins with it.", f.name)})
 		}
 	}
+	if a.cut != nil {
+		issues = append(issues, a.AsError(a.cut).Issue())
+	}
 	if a.late {
 		issues = append(issues, mail.Issue{Kind: mail.KindTimeout, Stage: imap.StageFetch, Retryable: true,
 			Message: "There was no time to check every match: the next page goes on."})
@@ -132,7 +136,7 @@ func (a *accountSearch) search(ctx context.Context) error {
 		return a.check(s)
 	})
 	if err == nil || asked || ctx.Err() != nil || errors.As(err, new(*mail.Error)) {
-		return a.wrap(ctx, err)
+		return a.end(ctx, err)
 	}
 	if !slices.ContainsFunc(a.folders, (*folderSearch).answered) {
 		if half.Err() != nil {
@@ -142,13 +146,28 @@ func (a *accountSearch) search(ctx context.Context) error {
 		}
 		return a.wrap(ctx, err)
 	}
-	return a.lend(ctx, "", a.check)
+	return a.end(ctx, a.lend(ctx, "", a.check))
+}
+
+// end keeps what was found before an error, but for one that a search without structures
+// may not meet.
+func (a *accountSearch) end(ctx context.Context, err error) error {
+	err = a.wrap(ctx, err)
+	found := slices.ContainsFunc(a.folders, func(f *folderSearch) bool { return f.answered() && len(f.candidates()) > 0 })
+	if err == nil || !found || !partial(ctx, err) || a.want.structure && unreadable(err) {
+		return err
+	}
+	if kind := a.AsError(err).Kind; kind == mail.KindConflict || kind == mail.KindInvalid {
+		return err
+	}
+	a.cut = err
+	return nil
 }
 
 // scope chooses the folders to search: first those that were not searched in time before,
 // then INBOX, then the others as the server lists them.
 func (a *accountSearch) scope(s *imap.Session) error {
-	a.folders, a.leftOut, a.late, a.empty = nil, nil, false, 0
+	a.folders, a.leftOut, a.late, a.cut, a.empty = nil, nil, false, nil, 0
 	names := a.q.Folders
 	if len(names) == 0 {
 		all, err := a.allFolders(s)
@@ -298,8 +317,9 @@ func (a *accountSearch) check(s *imap.Session) error {
 	for {
 		var visits []folderFetch
 		room := uint32(maxWindow)
-		for _, f := range a.folders {
-			if !f.answered() {
+		doubt := make([]goimap.UIDSet, len(a.folders))
+		for i, f := range a.folders {
+			if doubt[i] = f.doubt; !f.answered() {
 				continue
 			}
 			v := folderFetch{f, f.window(room)}
@@ -318,6 +338,9 @@ func (a *accountSearch) check(s *imap.Session) error {
 		}
 		a.looking(0, 0, a.folders[0].name)
 		if err := a.look(s, visits); err != nil {
+			for i, f := range a.folders {
+				f.doubt = doubt[i] // what was not judged is no match
+			}
 			return err
 		}
 		if a.late = !a.until.IsZero() && time.Now().After(a.until) && slices.ContainsFunc(a.folders, (*folderSearch).doubtful); a.late {
@@ -333,7 +356,7 @@ func (f *folderSearch) enough() bool { return !f.q.selects() && f.ahead() > uint
 
 // total is how many matches are known.
 func (f *folderSearch) total() int {
-	return int(imap.CountUIDs(f.found) - imap.CountUIDs(f.doubt))
+	return int(imap.CountUIDs(imap.UIDsWithout(f.found, f.doubt)))
 }
 
 // ahead is how many of them are for this page and those to come, down to the first in doubt.

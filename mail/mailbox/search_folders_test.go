@@ -476,6 +476,37 @@ func TestSearchAnswersAfterHalfTheTime(t *testing.T) {
 	}
 }
 
+// What was found before the connection broke is the answer, and the cursor goes on; what was
+// not checked by then is no match.
+func TestSearchKeepsWhatItFoundBeforeTheConnectionBroke(t *testing.T) {
+	fetches := 0
+	head := "From: Bob <bob@example.org>\r\nSubject: m\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n"
+	m := clientOf(t, scripted.Serve(t, func(c *scripted.Conn) {
+		c.Greet("IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH LITERAL+")
+		for {
+			tag, command := c.Expect()
+			switch {
+			case strings.HasPrefix(command, "EXAMINE"):
+				c.Send(oneMessage)
+			case strings.Contains(command, "SEARCH"):
+				c.Send(fmt.Sprintf("* ESEARCH (TAG %q) UID ALL 1:700\r\n", tag))
+			case strings.Contains(command, "FETCH"):
+				if fetches++; fetches > 1 {
+					return
+				}
+				for _, uid := range []int{300, 650, 700} {
+					c.Send(fmt.Sprintf("* %d FETCH (UID %d FLAGS () INTERNALDATE \"01-Mar-2026 09:00:00 +0000\" BODY[HEADER.FIELDS (FROM)] %s)\r\n", uid, uid, literal(head)))
+				}
+			}
+			c.Send(tag + " OK done\r\n")
+		}
+	}))
+	p, err := m.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"INBOX"}, Attachments: true, Subject: "m"})
+	if err != nil || !slices.Equal(uidsOf(&p.Page), []uint32{700, 650, 300}) || p.Total != 3 || !p.HasMore || p.NextCursor == "" || len(p.Issues) != 1 || p.Issues[0].Kind != mail.KindConnection {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
 // Where no folder answers in half the time, the error says that more time helps.
 func TestSearchThatFindsNothingInTime(t *testing.T) {
 	m := slowly(t, nil)

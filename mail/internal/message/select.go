@@ -76,19 +76,14 @@ func (p *Part) Incidental() bool {
 	return false
 }
 
-// Calendar reports whether a part is a calendar: an invitation, its change or the answer to
-// one.
-func (p *Part) Calendar() bool {
-	return p.MediaType() == "text/calendar" || p.MediaType() == "application/ics"
-}
-
-// HasCalendar reports whether a calendar is among the parts. A nil root has none.
+// HasCalendar reports whether a calendar is among the parts: an invitation, its change or the
+// answer to one. A nil root has none.
 func HasCalendar(root *Part) bool {
 	if root == nil {
 		return false
 	}
 	found := false
-	walk(root, 0, func(p *Part) { found = found || p.Calendar() })
+	walk(root, 0, func(p *Part) { found = found || IsCalendar(p) })
 	return found
 }
 

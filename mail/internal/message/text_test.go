@@ -186,5 +186,8 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		checkText(t, raw, n)
+		if id := Returned(e.Header, e.Root, e.Raw); strings.ContainsAny(id, "<>\r\n ") {
+			t.Errorf("what came back is %q", id)
+		}
 	})
 }
