@@ -45,21 +45,26 @@ func TestHelpIsValidUnderItsOwnSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.Marshal(result)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`"effect":"write"`, `"minimum":1`, `"maximum":9`} {
-		if !strings.Contains(string(b), want) {
-			t.Errorf("no %s in %s", want, b)
+	for _, full := range []bool{true, false} {
+		b, err := json.Marshal(found.Command.View(result, full))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := compileSchema(t, found.Command.OutputSchema(true)).Validate(value); err != nil {
-		t.Error(err)
+		if !strings.Contains(string(b), `"effect":"write"`) || !strings.Contains(string(b), `"default":5`) {
+			t.Errorf("full %v: %s", full, b)
+		}
+		for _, part := range []string{`"minimum":1`, `"maximum":9`, `"--timeout"`, `"usage":"count [--n 5]"`} {
+			if strings.Contains(string(b), part) != full {
+				t.Errorf("full %v: %s in %s", full, part, b)
+			}
+		}
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := compileSchema(t, found.Command.OutputSchema(full)).Validate(value); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

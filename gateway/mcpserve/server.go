@@ -65,7 +65,7 @@ type Server struct {
 
 	Principal gateway.Principal // the caller over stdio; over HTTP the token tells it
 
-	Name, Version string // of the server, as clients show it
+	Name, Title, Version string // of the server, as clients show it
 
 	// Instructions tell a client's model what the server is for, in at most
 	// MaxInstructions bytes.
@@ -148,7 +148,7 @@ type tool struct {
 
 // library makes the go-sdk server.
 func (s *Server) library() *mcp.Server {
-	l := mcp.NewServer(&mcp.Implementation{Name: s.Name, Version: s.Version}, &mcp.ServerOptions{
+	l := mcp.NewServer(&mcp.Implementation{Name: s.Name, Title: s.Title, Version: s.Version}, &mcp.ServerOptions{
 		Instructions: s.Instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		// The tool is the same for the life of a server, but may be different for
