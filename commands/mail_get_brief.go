@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
@@ -82,7 +81,7 @@ func (e *MessageDetail) brief(own string, ids *idWriter) messageBrief {
 	if e.m.FromChar > 1 && !slices.ContainsFunc(e.Attachments, func(a AttachmentEntry) bool { return a.Text != "" || a.Content != nil }) {
 		return messageBrief{ID: ids.of(e.m.Ref), Text: e.BodyText, HTML: e.BodyHTML}
 	}
-	b := messageBrief{ID: ids.of(e.m.Ref), Date: minute(e.m.Date), From: senders(e.m.From), Subject: plain.Clip(e.Subject, maxShownChars), Marks: marksOf(&e.m.Summary, "attachments", "invitation"),
+	b := messageBrief{ID: ids.of(e.m.Ref), Date: minute(e.m.Date), From: senders(e.m.From), Subject: e.Subject, Marks: marksOf(&e.m.Summary, "attachments", "invitation"),
 		Text: e.BodyText, HTML: e.BodyHTML, HiddenChars: e.HiddenChars, CC: e.CC}
 	if to := e.m.To; len(to) != 1 || !strings.EqualFold(to[0].Addr, own) {
 		b.To = e.To

@@ -65,6 +65,20 @@ func (t *fieldTree) list(prefix string, into []string) []string {
 	return into
 }
 
+// choices are the topmost names, with "…" behind those that have others below them.
+func (t *fieldTree) choices() (names []string) {
+	if t == nil {
+		return nil
+	}
+	for _, n := range t.names {
+		if t.below[n] != nil {
+			n += ".…"
+		}
+		names = append(names, n)
+	}
+	return names
+}
+
 // FieldNames lists every name that --fields takes for this command's full or compact
 // answer, dotted where nested, sorted.
 func (c *Command) FieldNames(full bool) []string {
@@ -109,18 +123,20 @@ func (c *Command) Project(names []string, full bool) (*Projection, error) {
 		}
 	}
 	if len(unknown) > 0 {
-		valid := c.FieldNames(full)
+		valid := a.fields.choices()
 		if len(valid) == 0 {
 			return nil, c.usageFault(ValidationError, "Leave --fields out.", "The answer has no fields to choose from.")
 		}
+		f := &Fault{Code: ValidationError, Message: fmt.Sprintf("The answer has no field '%s'.", strings.Join(unknown, "', '")),
+			Hint: "Valid fields: " + strings.Join(valid, ", ") + "."}
+		example := strings.TrimSuffix(valid[0], ".…")
 		if elsewhere == len(unknown) {
-			return nil, &Fault{Code: ValidationError, Message: fmt.Sprintf("Only the full answer has a field '%s'.", strings.Join(unknown, "', '")),
-				Hint: "Add --full, or choose from: " + strings.Join(valid, ", ") + ".", Examples: []string{c.Examples[0] + " --fields " + valid[0]}}
+			f.Message, f.Hint = fmt.Sprintf("Only the full answer has a field '%s'.", strings.Join(unknown, "', '")), "Add --full, or choose from: "+strings.Join(valid, ", ")+"."
+		} else if meant := slices.DeleteFunc(c.FieldNames(full), func(n string) bool { return leaf(n) != leaf(unknown[0]) }); len(meant) > 0 {
+			f.Hint, example = "Did you mean "+meant[0]+"? "+f.Hint, meant[0]
 		}
-		return nil, &Fault{Code: ValidationError,
-			Message:  fmt.Sprintf("The answer has no field '%s'.", strings.Join(unknown, "', '")),
-			Hint:     "Valid fields: " + strings.Join(valid, ", ") + ".",
-			Examples: []string{c.Examples[0] + " --fields " + valid[0]}}
+		f.Examples = []string{c.Examples[0] + " --fields " + example}
+		return nil, f
 	}
 	for _, name := range kept {
 		if !full && a.fields.has([]string{name}) {

@@ -38,6 +38,10 @@ func TestAMissingFolderIsToldWithThoseThatExist(t *testing.T) {
 			_, err := b.Raw(t.Context(), b.Ref("projects", 1), 10_000)
 			return err
 		},
+		"search": func() error {
+			_, err := b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"projects"}})
+			return err
+		},
 		"mark-read": func() error {
 			_, err := b.MarkRead(t.Context(), account, []mail.Ref{b.Ref("projects", 1)})
 			return err

@@ -136,7 +136,7 @@ func (a *accountSearch) search(ctx context.Context) error {
 		return a.check(s)
 	})
 	if err == nil || asked || ctx.Err() != nil || errors.As(err, new(*mail.Error)) {
-		return a.end(ctx, err)
+		return a.end(ctx, a.inFolder(ctx, prefer, err))
 	}
 	if !slices.ContainsFunc(a.folders, (*folderSearch).answered) {
 		if half.Err() != nil {
@@ -144,7 +144,7 @@ func (a *accountSearch) search(ctx context.Context) error {
 			e.Retryable, e.Err = true, context.DeadlineExceeded
 			return e
 		}
-		return a.wrap(ctx, err)
+		return a.inFolder(ctx, prefer, err)
 	}
 	return a.end(ctx, a.lend(ctx, "", a.check))
 }
