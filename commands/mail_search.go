@@ -26,8 +26,8 @@ type mailSearchArgs struct {
 	Subject     string             `json:"subject,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the subject"`
 	Text        string             `json:"text,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the text"`
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Unread ones"`
-	Attachments bool               `json:"attachments,omitempty" jsonschema_description:"Ones with an attachment"`
-	Invitations bool               `json:"invitations,omitempty" jsonschema_description:"Ones with a calendar event"`
+	Attachments bool               `json:"attachments,omitempty" jsonschema_description:"With an attachment"`
+	Invitations bool               `json:"invitations,omitempty" jsonschema_description:"With a calendar event"`
 	Since       discovery.Datetime `json:"since,omitempty" jsonschema:"example=2026-02-02" jsonschema_description:"From then on; a date: from its start"`
 	Until       discovery.Datetime `json:"until,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Before then; a date: to its end"`
 	LastDays    int                `json:"last-days,omitempty" acli:"rare" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Today and this many days before"`

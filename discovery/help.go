@@ -77,6 +77,7 @@ type commandBrief struct {
 
 type argumentBrief struct {
 	Name        string   `json:"name"`
+	Short       string   `json:"short,omitempty"`
 	Type        Kind     `json:"type"`
 	Required    bool     `json:"required,omitempty"`
 	Default     any      `json:"default,omitempty"`
@@ -104,7 +105,7 @@ func (h HelpResult) Brief() helpBrief {
 	}
 	for _, a := range h.Arguments {
 		if !a.global {
-			b.Arguments = append(b.Arguments, argumentBrief{a.Name, a.Type, a.Required, a.Default, a.Enum, a.Description})
+			b.Arguments = append(b.Arguments, argumentBrief{a.Name, a.Short, a.Type, a.Required, a.Default, a.Enum, a.Description})
 		}
 	}
 	return b

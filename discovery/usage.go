@@ -270,7 +270,7 @@ func (s *scanner) unknownShort(i int, body string) *Fault {
 	case a != nil && !a.Positional:
 		f = c.argumentFault(ValidationError, a, didYouMean([]string{"--" + name}, ""), "'%s' has no option '-%s'.", c.Path, plain.Excerpt(body, 40))
 		f.meant = slices.Replace(slices.Clone(s.tokens), i, i+1, "--"+body)
-	case s.next() != nil:
+	case s.next() != nil && body[0] >= '0' && body[0] <= '9': // a letter is rather a wrong option
 		f.meant = slices.Insert(slices.Clone(s.tokens), i, "--")
 	}
 	return f

@@ -56,7 +56,7 @@ for (const [name, make] of Object.entries(clients)) {
   // Many at once, each with its own answer.
   const paths = Array.from({ length: 100 }, (_, i) => (i % 2 ? 'mail list' : 'mail get'));
   const helps = await Promise.all(paths.map(p => call(`help ${p}`)));
-  helps.forEach((a, i) => assert.equal(a._meta.command, `help ${paths[i]}`));
+  helps.forEach((a, i) => assert.equal(a.data.command, paths[i]));
 
   // One that waits is given up, and the next is answered.
   const giveUp = new AbortController();
@@ -121,7 +121,7 @@ await Promise.all(['legacy', 'modern'].map(async era => {
   const list = await inspect(token, '--protocol-era', era, '--method', 'tools/list', '--strict');
   assert.deepEqual(list.tools.map(t => t.name), ['cli']);
   const help = await inspect(token, '--protocol-era', era, '--method', 'tools/call', '--tool-name', 'cli', '--tool-arg', 'command=help mail list');
-  assert.equal(JSON.parse(help.content[0].text)._meta.command, 'help mail list');
+  assert.equal(JSON.parse(help.content[0].text).data.command, 'mail list');
   console.log(JSON.stringify({ client: `inspector, ${era}` }));
 }));
 for (const [what, bearer] of Object.entries({ 'a wrong token': 'wrong', 'an expired token': expired })) {

@@ -87,10 +87,11 @@ func TestWeReachFullWithNothingExpectedToFail(t *testing.T) {
 
 // notOurs are the cases about what no command an agent sees has: an argument of type
 // number or boolean, a bounded number without an option's name, a secret, a default that is no
-// number or text, a command without options, a text that is bounded and takes line ends. The demo has no extensions.
+// number or text, a command without options, a text that is bounded and takes line ends. Help
+// says no bounds without --full. The demo has no extensions.
 func notOurs(id string) bool {
 	for _, p := range []string{"argument.number.", "argument.boolean.", "discovery.schema.type-number", "discovery.schema.type-boolean", "discovery.default.type-number",
-		"discovery.default.type-boolean", "discovery.default.type-array", "discovery.default.type-datetime", "discovery.schema.empty", "argument.bound.at-positional", "extension.",
+		"discovery.default.type-boolean", "discovery.default.type-enum", "discovery.schema.minimum", "discovery.schema.maximum", "discovery.default.type-array", "discovery.default.type-datetime", "discovery.schema.empty", "argument.bound.at-positional", "extension.",
 		"found.number.", "found.secret.", "found.escape.newline", "found.escape.tab", "found.escape.backslash"} {
 		if strings.HasPrefix(id, p) {
 			return true

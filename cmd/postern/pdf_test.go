@@ -44,7 +44,7 @@ func TestPDFIsReadByAnotherProcess(t *testing.T) {
 		base64.StdEncoding.EncodeToString(smallPDF("Amount due: 42 euros"))+"\r\n--b--\r\n"))
 	v := newVault(t)
 	v.add(t, dovecotAccount(s, "ann"), servertest.Password)
-	out, err := program(t, v.environment(false), "mail", "get", "--folder", "INBOX", "--uid", "1", "--attachment-text", "--fields", "message.attachments").Output()
+	out, err := program(t, v.environment(false), "mail", "get", "--folder", "INBOX", "--uid", "1", "--attachment-text", "--full", "--fields", "message.attachments").Output()
 	if err != nil || !bytes.Contains(out, []byte(`"extracted_text":"Amount due: 42 euros"`)) {
 		t.Errorf("%v\n%s", err, out)
 	}
