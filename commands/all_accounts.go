@@ -48,7 +48,7 @@ func (d *Deps) accounts(ctx context.Context, call *discovery.Call, o AccountsOpt
 			return names, true, nil
 		}
 	}
-	name, err := d.account(ctx, call, AccountOption{o.Account})
+	name, err := d.account(ctx, call, AccountOption(o))
 	return []string{name}, false, err
 }
 

@@ -568,9 +568,9 @@ func (a *accountSearch) snippets(ctx context.Context, shown []candidate, out map
 		return nil
 	}
 	return a.lend(ctx, visits[0].name, func(s *imap.Session) error {
-		want, missing := a.want, visits
+		want := a.want
 		want.text = true
-		missing = slices.DeleteFunc(slices.Clone(visits), func(v folderFetch) bool {
+		missing := slices.DeleteFunc(slices.Clone(visits), func(v folderFetch) bool {
 			_, has := section(v.looked[v.uids[0]].data, goimap.PartSpecifierText, nil, false)
 			return has
 		})
