@@ -3,6 +3,7 @@ package mailbox_test
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -129,11 +130,12 @@ func Test000_9_NoBatchTakesAHiddenMessageAlong(t *testing.T) {
 				c, err := batch(b, b.refs("INBOX", shown, other(hidden)))
 				text := told(nil, err)
 				if c != nil {
+					validity := regexp.MustCompile(`:\d+:`) // that of a mailbox made a second later differs
 					for i := range c.Issues {
 						c.Issues[i].Reason = "" // for the audit alone
+						c.Issues[i].MessageID = validity.ReplaceAllString(c.Issues[i].MessageID, ":V:")
 					}
 					text = fmt.Sprintf("%d of %d, %d done, issues %+v", c.Succeeded, c.Attempted, len(c.Messages), c.Issues)
-					text = strings.ReplaceAll(text, "Reason:filtered", "Reason:") // the audit's, in no answer
 				}
 				for _, written := range []string{"UID:%d ", ":%d}", ":%d Reason", "UID %d."} {
 					text = strings.ReplaceAll(text, fmt.Sprintf(written, other(hidden)), "N")
