@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"sort"
 	"unicode/utf8"
 
@@ -65,7 +66,7 @@ func rowsOf(entries []MessageEntry, ids *idWriter, implied ...string) []messageR
 	rows := make([]messageRow, len(entries))
 	for i := range entries {
 		s := entries[i].summary
-		rows[i] = messageRow{ids.of(s.Ref), minute(s.Date), senders(s.From), plain.Clip(s.Subject, maxShownChars), marksOf(s, implied...), s.Snippet}
+		rows[i] = messageRow{ids.of(s.Ref), minute(cmp.Or(s.Date, s.InternalDate)), senders(s.From), plain.Clip(s.Subject, maxShownChars), marksOf(s, implied...), s.Snippet}
 	}
 	return rows
 }

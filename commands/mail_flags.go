@@ -90,7 +90,7 @@ type Flagged struct {
 func mailFlags(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail flags",
-		Summary: "Set, remove flags",
+		Summary: "flagged, seen, …",
 		Details: "The system flags are seen, answered, flagged and draft; other words are keywords. Messages are deleted with 'mail delete'.",
 		Effect:  discovery.Write,
 		Examples: []string{"mail flags 50 49 --add flagged",

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,6 +89,7 @@ type MailSearchResult struct {
 	Truncated   bool           `json:"truncated,omitempty"`
 
 	leftOut []string // folders for junk and deleted messages that were not searched
+	beyond  int      // matches in these, where nothing else matches; -1 where that is not known
 	first   string   // of the accounts
 	args    *mailSearchArgs
 	ids     *idWriter
@@ -140,15 +142,20 @@ func (r *MailSearchResult) elsewhere() string {
 	if n := strings.Count(r.args.From+r.args.To, " "); n > 0 {
 		ways = append(ways, "only the address or only the name")
 	}
-	if len(r.leftOut) > 0 {
+	nothing := "Nothing matches"
+	if r.beyond == 0 {
+		nothing += ", in " + listed(r.leftOut) + " neither"
+	} else if r.beyond > 0 {
+		ways = []string{fmt.Sprintf("--folder all: in %s %s", listed(r.leftOut), count(r.beyond, "message matches", "messages match"))}
+	} else if len(r.leftOut) > 0 {
 		ways = append(ways, "--folder all for "+listed(r.leftOut)+" too")
 	} else if len(r.args.Folders) > 0 && r.args.Folders[0] != everywhere {
 		ways = append(ways, "other folders, without --folder")
 	}
 	if len(ways) == 0 {
-		return "Nothing matches. Try fewer criteria."
+		return nothing + ". Try fewer criteria."
 	}
-	return "Nothing matches. Try " + strings.Join(ways, "; ") + "."
+	return nothing + ". Try " + strings.Join(ways, "; ") + "."
 }
 
 // listed are names as a sentence has them.
@@ -180,8 +187,15 @@ func mailSearch(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
+		beyond := -1
+		if page.Total == 0 && len(page.Issues) == 0 && !page.HasMore && len(page.LeftOut) > 0 && args.Cursor == "" {
+			q.Folders, q.Everywhere, q.Limit, q.Snippet = nil, true, 1, 0
+			if p, err := d.Mailboxes.Search(ctx, names, q); err == nil {
+				beyond = p.Total
+			}
+		}
 		ids := d.shown(ctx, call, refsOf(page.Messages)...)
-		r := &MailSearchResult{Outcome: outcome(append(page.Issues, ids.Issues...), len(page.Messages) > 0), Account: names[0], Folder: page.Folder, UIDValidity: page.UIDValidity,
+		r := &MailSearchResult{beyond: beyond, Outcome: outcome(append(page.Issues, ids.Issues...), len(page.Messages) > 0), Account: names[0], Folder: page.Folder, UIDValidity: page.UIDValidity,
 			Searched: append([]string{}, page.Searched...), Total: page.Total, Attempted: page.Attempted, Returned: len(page.Messages), Failed: page.Failed,
 			NextCursor: page.NextCursor, HasMore: page.HasMore, leftOut: page.LeftOut, first: names[0], args: args, ids: ids}
 		if all {

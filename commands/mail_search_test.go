@@ -108,7 +108,7 @@ func TestSearchInShort(t *testing.T) {
 			mailbox.SearchPage{Searched: []string{"INBOX", "Sent"}, LeftOut: []string{"Junk", "Trash"}, Total: 7, NextCursor: "c", Page: mailbox.Page{HasMore: true, Messages: []mailbox.Summary{{
 				Ref: mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "Sent", UIDValidity: 7, UID: 5}, Date: time.Date(2026, 3, 10, 9, 0, 9, 0, time.FixedZone("", 3600)), Subject: "one",
 				From: []mail.Address{{Name: "Ann", Addr: "ann@example.org"}}, Flags: []string{`\Answered`}, HasAttachments: true, Invitation: true}}}}},
-		"nothing": {"mail search a b", `{"searched":"all folders but Junk","total":0,"columns":[],"rows":[],"hint":"Nothing matches. Try fewer or other words (they match as one phrase); --folder all for Junk too."}`,
+		"nothing": {"mail search a b", `{"searched":"all folders but Junk","total":0,"columns":[],"rows":[],"hint":"Nothing matches, in Junk neither. Try fewer or other words (they match as one phrase)."}`,
 			mailbox.SearchPage{Searched: []string{"INBOX", "Sent"}, LeftOut: []string{"Junk"}}},
 		"nothing anywhere": {"mail search --folder all --unread", `{"searched":"all folders","total":0,"columns":[],"rows":[],"hint":"Nothing matches. Try fewer criteria."}`,
 			mailbox.SearchPage{Searched: []string{"INBOX", "Junk"}}},

@@ -15,7 +15,7 @@ type OutboxDecided struct {
 func outboxCancel(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "outbox cancel",
-		Summary:  "Take it back before it leaves",
+		Summary:  "Take it back",
 		Details:  "Only waiting or queued messages can be taken back. An agent can take back only its own.",
 		Effect:   discovery.State,
 		Examples: []string{"outbox cancel 0123abcd"},

@@ -65,6 +65,20 @@ func (t *fieldTree) list(prefix string, into []string) []string {
 	return into
 }
 
+// only is the full name of the one field below the topmost that is called name; empty for
+// none and for several.
+func (t *fieldTree) only(name string) (at string) {
+	for _, n := range t.list("", nil) {
+		if leaf(n) == name && strings.Count(n, ".") == 1 {
+			if at != "" {
+				return ""
+			}
+			at = n
+		}
+	}
+	return at
+}
+
 // choices are the topmost names, with "…" behind those that have others below them.
 func (t *fieldTree) choices() (names []string) {
 	if t == nil {
@@ -113,6 +127,9 @@ func (c *Command) Project(names []string, full bool) (*Projection, error) {
 	for _, name := range names {
 		name = strings.TrimSpace(name)
 		path := strings.Split(name, ".")
+		if at := a.fields.only(name); at != "" && !a.fields.has(path) {
+			path = strings.Split(at, ".") // what stands in one place needs no more than its own name
+		}
 		if a.fields.has(path) {
 			root.add(path)
 			continue

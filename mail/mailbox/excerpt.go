@@ -10,14 +10,18 @@ import (
 // excerpt is the part of a message's text that a list or a conversation shows: what is new
 // in it, or its history when nothing is. The zero value is no excerpt.
 type excerpt struct {
-	chars int  // at most so many runes, with "…" at the end where more follows
-	lines bool // as it is written; else on one line
+	chars int    // at most so many runes, with "…" at the end where more follows
+	lines bool   // as it is written; else on one line
+	words string // the line shows the place where these stand, if that was fetched
 }
+
+// maxSearched is how many characters of a text are looked through for the words of a search.
+const maxSearched = 4000
 
 // of makes a message of the excerpt: its Snippet, or with lines its BodyText.
 func (e excerpt) of(text *message.Reading) *Message {
 	if !e.lines {
-		return &Message{Summary: Summary{Snippet: text.Opening(e.chars)}}
+		return &Message{Summary: Summary{Snippet: text.Around(e.words, e.chars)}}
 	}
 	m := &Message{HiddenChars: text.Hidden}
 	whole := text.New()
@@ -32,6 +36,9 @@ func (e excerpt) of(text *message.Reading) *Message {
 // reading begins to read the excerpt of a message.
 func (e excerpt) reading(x *access, g *fetched, structure bool) *reading {
 	r := &reading{access: x, ref: g.ref, q: GetQuery{BodyChars: 4 * e.chars}, excerpt: e}
+	if e.words != "" {
+		r.q.BodyChars = max(r.q.BodyChars, maxSearched)
+	}
 	r.begin(structure)
 	return r
 }

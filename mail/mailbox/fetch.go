@@ -314,7 +314,10 @@ func (g *fetched) summary(full bool) Summary {
 
 // compact removes the fields that only a full list shows.
 func compact(s *Summary) {
-	s.To, s.CC, s.InternetMessageID, s.Size, s.InternalDate = nil, nil, "", 0, time.Time{}
+	s.To, s.CC, s.InternetMessageID, s.Size = nil, nil, "", 0
+	if !s.Date.IsZero() {
+		s.InternalDate = time.Time{}
+	}
 }
 
 // hasAttachments is what lists, searches and single messages mean by it. Images inside the

@@ -601,7 +601,7 @@ func (v folderFetch) excerpt(s *imap.Session, out map[mail.Ref]string) error {
 			got = append(got, g)
 		}
 	}
-	e := excerpt{chars: v.q.Snippet}
+	e := excerpt{chars: v.q.Snippet, words: cmp.Or(v.q.Words, v.q.Text)}
 	if box, _ := s.Selected(); box.Name != v.name && slices.ContainsFunc(got, func(g *fetched) bool {
 		r := e.reading(v.access, g, v.want.structure)
 		r.start(*g)

@@ -53,6 +53,9 @@ func (r *Reading) New() string { return quoted.New(r.lines) }
 // line of at most n runes; it ends with "…" where more follows.
 func (r *Reading) Opening(n int) string { return quoted.Opening(r.lines, n) }
 
+// Around is Opening at the place where words stand: see quoted.Around.
+func (r *Reading) Around(words string, n int) string { return quoted.Around(r.lines, words, n) }
+
 // Text returns the first page of Read and whether there was more.
 func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, truncated bool) {
 	r := Read(root, body, maxRunes)

@@ -1,6 +1,8 @@
 package quoted
 
 import (
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -341,4 +343,20 @@ func Opening(lines []Line, maxRunes int) string {
 		}
 	}
 	return strings.TrimRight(short, " ") + "…"
+}
+
+// Around is Opening from a little before the first place where words stand in it, without
+// regard to case, where that is beyond its end. It begins with "…" then.
+func Around(lines []Line, words string, maxRunes int) string {
+	whole := Opening(lines, math.MaxInt32)
+	at := regexp.MustCompile(`(?i)` + regexp.QuoteMeta(strings.Join(strings.Fields(words), " "))).FindStringIndex(whole)
+	if at == nil || words == "" || utf8.RuneCountInString(whole[:at[1]]) < maxRunes {
+		return Opening(lines, maxRunes)
+	}
+	before := []rune(whole[:at[0]])
+	before = before[len(before)-min(len(before), maxRunes/3):]
+	if i := slices.Index(before, ' '); i >= 0 {
+		before = before[i+1:]
+	}
+	return plain.Clip("…"+string(before)+whole[at[0]:], maxRunes)
 }
