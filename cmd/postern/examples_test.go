@@ -21,6 +21,9 @@ var unmade = []string{" 0123abcd", "agent ack ", "--body-file", "--attach "}
 func TestEveryExampleRuns(t *testing.T) {
 	t.Parallel()
 	for _, accounts := range [][]string{{"demo"}, {"demo", "work"}} {
+		if testing.Short() && len(accounts) == 1 {
+			continue
+		}
 		h := lookedAt(t, accounts)
 		pages := []string{"help", "help mail", "help outbox", "help policy", "help agent"}
 		for _, c := range h.Registry.Commands() {
