@@ -354,9 +354,15 @@ func (f *folderSearch) doubtful() bool { return f.answered() && !f.enough() && l
 // enough reports whether a folder has more than a page needs, and is not to be counted.
 func (f *folderSearch) enough() bool { return !f.q.selects() && f.ahead() > uint64(f.q.Limit) }
 
-// total is how many matches are known.
+// total is how many matches are known. Where the policy hides messages and the folder is not
+// counted, it is no more than a page ahead: how many of a window are visible would tell how
+// many of it are hidden.
 func (f *folderSearch) total() int {
-	return int(imap.CountUIDs(imap.UIDsWithout(f.found, f.doubt)))
+	known := imap.CountUIDs(imap.UIDsWithout(f.found, f.doubt))
+	if ahead, page := f.ahead(), uint64(f.q.Limit)+1; !f.policy.ShowsAll() && !f.q.selects() && ahead > page {
+		known -= ahead - page
+	}
+	return int(known)
 }
 
 // ahead is how many of them are for this page and those to come, down to the first in doubt.

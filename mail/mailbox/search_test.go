@@ -262,6 +262,37 @@ func Test000_9_SearchCountsOnlyWhatIsVisible(t *testing.T) {
 	}
 }
 
+// Where a search does not look at the whole folder, its numbers do not tell how many of the
+// messages that it looked at are hidden.
+func Test000_9_SearchWithoutCriteriaCountsNothingHidden(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	var want []string
+	for hide := range 2 {
+		b := open(t, e, fmt.Sprint("window", hide), allowing("bob@example.org"))
+		var list []letter
+		for i := range 520 {
+			list = append(list, letter{Subject: fmt.Sprint("shown ", i)})
+			if hide > 0 && i%50 == 0 {
+				list = append(list, letter{Subject: "hidden", From: "eve@evil.example"})
+			}
+		}
+		b.Add("INBOX", list...)
+		var got []string
+		for _, q := range []mailbox.SearchQuery{{Limit: 5}, {Limit: 5, Folders: []string{"INBOX"}}} {
+			for range 3 {
+				p := b.search(q)
+				got = append(got, fmt.Sprint(p.Total, p.Attempted, p.HasMore, p.Issues, found(p)))
+				q = mailbox.SearchQuery{Cursor: p.NextCursor, Limit: 5}
+			}
+		}
+		if want == nil {
+			want = got
+		} else if !slices.Equal(got, want) {
+			t.Errorf("with hidden messages\n%q\nwithout\n%q", got, want)
+		}
+	}
+}
+
 // seenStore keeps states in memory.
 type seenStore struct {
 	mu     sync.Mutex
