@@ -16,8 +16,7 @@ const Redacted = "[redacted]"
 // of a misspelled option. Of any other command, the value of an unknown option with the
 // name of a secret is replaced.
 func (c *Command) Redact(tokens []string) []string {
-	sensitive := slices.ContainsFunc(c.args.list, func(a *Argument) bool { return a.Sensitive })
-	if !sensitive {
+	if !c.Sensitive() {
 		return c.redactSecrets(tokens)
 	}
 	s := scanner{command: c}
@@ -64,6 +63,11 @@ func (c *Command) Redact(tokens []string) []string {
 		}
 	}
 	return out
+}
+
+// Sensitive reports whether an argument's value must not be shown or logged.
+func (c *Command) Sensitive() bool {
+	return slices.ContainsFunc(c.args.list, func(a *Argument) bool { return a.Sensitive })
 }
 
 // Account is the account that the tokens name in an argument whose Form says so, whether or

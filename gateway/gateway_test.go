@@ -217,10 +217,11 @@ func TestOutcomes(t *testing.T) {
 		{"do echo -- -h", discovery.ValidationError, "do echo -- [redacted]"},
 		{"help do fail | cat", discovery.CommandNotFound, "help do fail | cat"},
 		{"help 'open do", discovery.ParseError, "help 'open do"},
-		{"do echo --secret 'hunter2 is", discovery.ParseError, "do echo --secret [redacted] [redacted]"},
+		{"do echo --secret 'hunter2 is", discovery.ParseError, "do echo --secret [redacted]"},
+		{"do echo --text x --secret 'hunter2 --text is", discovery.ParseError, "do echo --text x --secret [redacted]"},
 		{"do ecko", discovery.CommandNotFound, "do ecko"},
 		{"do echo surplus", discovery.ValidationError, "do echo [redacted]"},
-		{"do echo --text 'open", discovery.ParseError, "do echo --text 'open"},
+		{"do echo --text 'open", discovery.ParseError, "do echo --text [redacted]"},
 		{"do echo --nope 1", discovery.ValidationError, "do echo --nope [redacted]"},
 		{"do echo --fields nope", discovery.ValidationError, "do echo --fields nope"},
 		{"do panic", discovery.ExecutionError, "do panic"},
@@ -246,7 +247,8 @@ func TestNothingInsideAFailureGetsOut(t *testing.T) {
 	var logged bytes.Buffer
 	log := &auditLog{}
 	g := newGateway(t, gateway.Options{Auditor: log, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
-	for _, line := range []string{"do panic", "do fail", "do echo --secret 'a secret value'", "do echo --secert 'a secret value'", "do echo a secret value", "do echo --secret 'a secret value"} {
+	for _, line := range []string{"do panic", "do fail", "do echo --secret 'a secret value'", "do echo --secert 'a secret value'", "do echo a secret value", "do echo --secret 'a secret value",
+		"do echo --secret \"it is --text a secret value", `do echo --secret it\'s\ --text=a\ secret\ value\`} {
 		a := g.Do(t.Context(), gateway.Request{Line: line})
 		if strings.Contains(string(a.JSON), "secret value") {
 			t.Errorf("%s: %s", line, a.JSON)

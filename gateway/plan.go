@@ -107,10 +107,13 @@ func (g *Gateway) peek(tokens []string) (effect discovery.Effect, o discovery.Ou
 func (x *execution) told() string {
 	line := strings.ToValidUTF8(x.Line, "\ufffd")
 	tokens, f := x.tokens()
-	if f != nil { // it has no tokens; its words are near to them
+	var shown []string
+	if f == nil {
+		shown = x.gateway.shown(tokens)
+	} else { // it has no tokens; its words are near to them
 		tokens = strings.Fields(plain.Clip(line, 4*MaxShownCommand))
+		shown = x.gateway.shownWords(tokens)
 	}
-	shown := x.gateway.shown(tokens)
 	if line == "" || !slices.Equal(tokens, shown) {
 		line = joinTokens(shown)
 	}
@@ -135,6 +138,18 @@ func (g *Gateway) shown(tokens []string) []string {
 		}
 	}
 	return shown
+}
+
+// shownWords is shown for the words of a command string that has no tokens. What is inside
+// quotes cannot be told: of a command with a sensitive argument nothing is shown from the
+// first quote on, since a text can hold what looks like an option.
+func (g *Gateway) shownWords(words []string) []string {
+	i := slices.IndexFunc(words, func(w string) bool { return strings.ContainsAny(w, `'"\`) })
+	found, err := g.o.Registry.Resolve(words, func(*discovery.Command) bool { return true })
+	if i < 0 || err != nil || found.Command == nil || !found.Command.Sensitive() {
+		return g.shown(words)
+	}
+	return append(g.shown(words[:i]), discovery.Redacted)
 }
 
 // wordPattern is what a word of a command looks like that is none here and near to none:
