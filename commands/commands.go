@@ -408,11 +408,27 @@ func (o Outcome) withIssues(summary string) string {
 	return summary + "; " + string(o.Status) + ", with " + count(len(o.Issues), "issue", "issues")
 }
 
+// maxIssues bounds the issues of an answer that are not about one message, such as the
+// folders that a server does not open.
+const maxIssues = 20
+
 // outcome is partial when there are results beside the issues.
 func outcome(issues []mail.Issue, obtained bool) Outcome {
 	o := Outcome{Status: mail.StatusOK, Issues: []Issue{}}
+	general, last := 0, Issue{}
 	for _, i := range issues {
-		o.Issues = append(o.Issues, Issue{Code: codeOf(i.Kind), Stage: i.Stage, Message: i.Message, Retryable: i.Retryable, UID: i.UID, MessageID: i.MessageID})
+		told := Issue{Code: codeOf(i.Kind), Stage: i.Stage, Message: i.Message, Retryable: i.Retryable, UID: i.UID, MessageID: i.MessageID}
+		if i.UID == 0 && i.MessageID == "" {
+			if general++; general > maxIssues {
+				last = told
+				continue
+			}
+		}
+		o.Issues = append(o.Issues, told)
+	}
+	if n := general - maxIssues; n > 0 {
+		last.Message = fmt.Sprintf("Not told: %s, such as: %s", count(n, "further issue", "further issues"), last.Message)
+		o.Issues = append(o.Issues, last)
 	}
 	if len(issues) > 0 {
 		o.Status = mail.StatusFailed
