@@ -109,6 +109,9 @@ func TestAMissingNameIsAnsweredWithNearOnes(t *testing.T) {
 			t.Errorf("%q: %q", name, got)
 		}
 	}
+	if got := Faults(&mail.NoAccount{Name: "all", Known: []string{"home", "work"}}).Message; got != "This command works on one account, not on all." {
+		t.Errorf("all: %q", got)
+	}
 }
 
 func TestALostConnectionSaysWhenToTryAgain(t *testing.T) {

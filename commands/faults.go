@@ -73,7 +73,9 @@ func faultOf(err error, exists func(path string) bool) *discovery.Fault {
 	var account *mail.NoAccount
 	if errors.As(err, &account) {
 		f := &discovery.Fault{Code: discovery.NotFound, Message: "There is no such account.", Hint: "Run 'mail accounts' to list the accounts.", Err: err}
-		if near := nearNames(account.Name, account.Known); near != "" {
+		if account.Name == allAccounts {
+			f.Message = "This command works on one account, not on all."
+		} else if near := nearNames(account.Name, account.Known); near != "" {
 			f.Hint = near + " " + f.Hint
 		}
 		return f

@@ -48,6 +48,7 @@ func TestAccountsNameTheDefault(t *testing.T) {
 		t.Errorf("with a default: %s", got)
 	}
 	b.fails(t, "mail accounts --account nobody", "NOT_FOUND", "no such account")
+	b.fails(t, "mail folders --limit 3", "VALIDATION_ERROR", "have it. Usage: mail folders")
 	b.fails(t, "account add all --email ann@example.org --imap-host imap.example.org --password-from stdin", "VALIDATION_ERROR", "every account")
 	b.compact = false
 	e := b.ok(t, "mail accounts")

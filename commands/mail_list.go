@@ -18,8 +18,8 @@ type mailListArgs struct {
 	Folder      string             `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder to list; INBOX if left out"`
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Unread ones"`
 	New         bool               `json:"new,omitempty" jsonschema_description:"Ones not acknowledged with 'mail ack'"`
-	Since       discovery.Datetime `json:"since,omitempty" form:"must be a date or time such as 2026-02-02 or 2026-02-02T10:00; a message id belongs to --after" jsonschema:"example=2026-02-02" jsonschema_description:"From then on, or from the start of that day"`
-	Until       discovery.Datetime `json:"until,omitempty" form:"must be a date or time such as 2026-02-02 or 2026-02-02T10:00; a message id belongs to --before" jsonschema:"example=2026-02-07" jsonschema_description:"Before then, or to the end of that day"`
+	Since       discovery.Datetime `json:"since,omitempty" jsonschema:"example=2026-02-02" jsonschema_description:"From then on, or from the start of that day"`
+	Until       discovery.Datetime `json:"until,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Before then, or to the end of that day"`
 	Before      []string           `json:"before,omitempty" acli:"form=message" jsonschema:"maxItems=50,minLength=1,maxLength=600" jsonschema_description:"Ones before this; with --account all one of each account"`
 	After       []string           `json:"after,omitempty" acli:"form=message,rare" jsonschema:"maxItems=50,minLength=1,maxLength=600" jsonschema_description:"Ones after this"`
 	Snippet     int                `json:"snippet,omitempty" acli:"value=N" jsonschema:"minimum=50,maximum=500" jsonschema_description:"Also the opening of what is new in each text, so many characters"`

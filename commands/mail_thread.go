@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -119,11 +120,14 @@ func (r *MailThreadResult) Brief() *mailThreadBrief {
 	rows := make([]threadRow, len(r.Messages))
 	for i, e := range r.Messages {
 		var told []string
-		if len(e.Attachments) > 0 { // their column tells it
+		m, attached := e.summary, e.Attachments
+		if m.Invitation { // the mark tells it, and mail get when the event is
+			attached = slices.DeleteFunc(slices.Clone(attached), AttachmentEntry.calendar)
+		}
+		if len(attached) > 0 { // their column tells it
 			told = []string{"attachments"}
 		}
-		m := e.summary
-		rows[i] = threadRow{ID: r.ids.of(m.Ref), Date: minute(m.Date), From: senders(m.From), Marks: marksOf(m, told...), Text: e.BodyText, Attachments: inWords(e.Attachments)}
+		rows[i] = threadRow{ID: r.ids.of(m.Ref), Date: minute(m.Date), From: senders(m.From), Marks: marksOf(m, told...), Text: e.BodyText, Attachments: inWords(attached)}
 		if !repeats(e.Subject, r.Subject) {
 			rows[i].Subject = plain.Clip(e.Subject, maxShownChars)
 		}
@@ -133,6 +137,11 @@ func (r *MailThreadResult) Brief() *mailThreadBrief {
 		b.Hint = "The conversation has more messages than these; 'mail search --subject' finds others."
 	}
 	return b
+}
+
+// calendar reports whether the attachment is a calendar: by its type, or its name.
+func (a AttachmentEntry) calendar() bool {
+	return a.ContentType == "text/calendar" || a.ContentType == "application/ics" || strings.EqualFold(path.Ext(a.Filename), ".ics")
 }
 
 // inWords is attachments as one text: name, type, size and part of each.

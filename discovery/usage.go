@@ -316,7 +316,11 @@ func (r *Registry) elsewhere(c *Command, f *Fault, visible func(*Command) bool) 
 		return near(a) - near(b)
 	})
 	if n := len(have); n > 0 {
-		f.Hint = fmt.Sprintf("'%s' has it. %s", strings.Join(have[:min(3, n)], "' and '"), f.Hint)
+		verb := "have"
+		if n == 1 {
+			verb = "has"
+		}
+		f.Hint = fmt.Sprintf("'%s' %s it. %s", strings.Join(have[:min(3, n)], "' and '"), verb, f.Hint)
 	}
 }
 

@@ -54,6 +54,9 @@ func ParseShortRef(s string) (Ref, error) {
 		}
 		r.Folder, s = folder, s[i+1:]
 	}
+	if strings.ContainsRune(s, ',') {
+		return Ref{}, errors.New("several ids are separated by spaces, and a comma in a folder's name is written %2C")
+	}
 	var ok bool
 	if r.UID, ok = parseNZ(s); !ok {
 		return Ref{}, errors.New("it does not end with a UID, a number from 1 to 4294967295")

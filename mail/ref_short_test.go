@@ -46,6 +46,12 @@ func TestShortRefs(t *testing.T) {
 	}
 }
 
+func TestIdsWithACommaBetween(t *testing.T) {
+	if _, err := ParseShortRef("50,49"); err == nil || !strings.Contains(err.Error(), "separated by spaces") {
+		t.Errorf("50,49: %v", err)
+	}
+}
+
 func FuzzShortRef(f *testing.F) {
 	for _, s := range []string{"50", "work:Sent/5", "Projects/Été/3", "a%20b%2Cc/1", "50/7/1", "inbox/4"} {
 		f.Add(s)

@@ -46,6 +46,22 @@ func uidOf(id string) string {
 	return Visible(uid)
 }
 
+// idOf returns what names a message of an answer: its UID, with its folder unless that is
+// INBOX, and with its account where the answer is about several. It is empty for POP3.
+func idOf(data, m object) string {
+	id := uidOf(m.Str("message_id"))
+	if id == "" {
+		return ""
+	}
+	if folder := text(m.Get("folder")); folder != "" && folder != "INBOX" {
+		id = folder + "/" + id
+	}
+	if parts := strings.SplitN(m.Str("message_id"), ":", 3); data.Str("account_id") == "all" && len(parts) == 3 {
+		id = Visible(parts[1]) + ":" + id
+	}
+	return id
+}
+
 // marks returns the flags of a message for a list, in one character each.
 func marks(m object) string {
 	mark := []byte("N  ")
@@ -70,23 +86,23 @@ func (p *painter) messages(data object) bool {
 	if !ok {
 		return false
 	}
-	uidWidth := 3
+	idWidth := 3
 	for _, m := range list {
 		if m.Str("message_id") == "" {
 			return false
 		}
-		uidWidth = max(uidWidth, len(uidOf(m.Str("message_id"))))
+		idWidth = max(idWidth, runewidth.StringWidth(idOf(data, m)))
 	}
 	if len(list) == 0 {
 		return true
 	}
 	p.line(p.in(styleBold, p.folder(data)))
-	rest := p.Width - 4 - uidWidth - 2 - 16 - 2
+	rest := p.Width - 4 - idWidth - 2 - 16 - 2
 	wide := rest >= 30
 	from := min(28, max(12, rest*2/5))
 	for _, m := range list {
-		id, date := m.Str("message_id"), p.when(m.Str("date"))
-		head := marks(m) + " " + fill(uidOf(id), uidWidth) + "  " + fill(date, 16) + "  "
+		date := p.when(m.Str("date"))
+		head := marks(m) + " " + fill(idOf(data, m), idWidth) + "  " + fill(date, 16) + "  "
 		style := ""
 		if strings.HasPrefix(head, "N") {
 			style = styleBold
@@ -153,7 +169,7 @@ func sender(from string, columns int) string {
 
 // folder returns the folder and the account of an answer.
 func (p *painter) folder(data object) string {
-	return strings.TrimSpace(text(data.Get("account_id")) + ", " + text(data.Get("folder")))
+	return strings.Trim(text(data.Get("account_id"))+", "+text(data.Get("folder")), ", ")
 }
 
 // naming returns the command-line words that name a message of a list.
@@ -194,10 +210,7 @@ func (p *painter) thread(data object) bool {
 		if strings.HasPrefix(marks(m), "N") {
 			style = styleBold
 		}
-		id := uidOf(m.Str("message_id"))
-		if folder := text(m.Get("folder")); folder != "" && folder != "INBOX" {
-			id = folder + "/" + id
-		}
+		id := idOf(data, m)
 		head := indent + marks(m) + " " + fill(id, max(4, runewidth.StringWidth(id))) + "  " + fill(p.when(m.Str("date")), 16) + "  " + text(m.Get("from"))
 		p.line(p.in(style, strings.TrimRight(Cut(head, p.Width), " ")))
 		if s := text(m.Get("subject")); s != "" && s != subject {

@@ -170,6 +170,19 @@ func TestEnvelopesThatSayNothing(t *testing.T) {
 	}
 }
 
+// What a list shows as an id names that message and no other when it is typed.
+func TestAListNamesFolderAndAccount(t *testing.T) {
+	const messages = `"messages":[{"message_id":"imap:work:INBOX:1:5","folder":"INBOX","from":"ann@example.org"},{"message_id":"imap:home:Sent:1:7","folder":"Sent","from":"ann@example.org"}]`
+	for account, want := range map[string][]string{"work": {"work\n", "N   5   ", "N   Sent/7 "}, "all": {"all\n", "N   work:5  ", "N   home:Sent/7 "}} {
+		shown := Look{Width: 80}.Render([]byte(`{"success":true,"data":{"account_id":"`+account+`",`+messages+`}}`), "mail search")
+		for _, w := range want {
+			if !strings.Contains(shown, w) {
+				t.Errorf("%s: %q is not in\n%s", account, w, shown)
+			}
+		}
+	}
+}
+
 // An id is named as a command line holds it, where the caller says how.
 func TestWhatToTypeNext(t *testing.T) {
 	envelope := []byte(`{"success":true,"data":{"folder":"Old mail","messages":[{"message_id":"imap:demo:Old mail:1:5"}]}}`)
