@@ -150,7 +150,7 @@ type Command struct {
 	defined bool   // by Define: there is no result type
 	shape   *Shape // of a defined command's answer; nil for any
 
-	brief int // index of the result's method Brief; -1 without one
+	brief reflect.Type // of the result's method Brief; nil without one
 
 	schemaOnce sync.Once
 	input      []byte // JSON Schema
@@ -189,9 +189,10 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 // compact answer: what a caller gets that does not say --full. The type of its result is
 // tagged as R is, and may hold Tables.
 func New[A, R any](s Spec, run func(context.Context, *Call, *A) (R, error)) *Command {
-	c := &Command{Spec: s, result: reflect.TypeFor[R](), brief: -1}
+	c := &Command{Spec: s, result: reflect.TypeFor[R]()}
+	// By a constant name: the linker keeps every method of every type for any other one.
 	if m, ok := c.result.MethodByName("Brief"); ok {
-		c.brief = m.Index
+		c.brief = m.Type
 	}
 	c.run = func(ctx context.Context, call *Call, args any) (any, error) {
 		return run(ctx, call, args.(*A))
@@ -216,7 +217,7 @@ func (c *Command) check() error {
 		return errors.New("the summary is missing or ends with a full stop")
 	case len(c.Examples) == 0:
 		return errors.New("there is no example")
-	case c.brief >= 0 && (c.result.Method(c.brief).Type.NumIn() != 1 || c.result.Method(c.brief).Type.NumOut() != 1):
+	case c.brief != nil && (c.brief.NumIn() != 1 || c.brief.NumOut() != 1):
 		return errors.New("the result's method Brief does not take nothing and return one value")
 	}
 	for _, a := range c.Aliases {

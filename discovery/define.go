@@ -44,7 +44,7 @@ const safeInteger = json.Number("9007199254740991")
 // d must not change any more. A mistake in it is kept, like one in what New is given,
 // and says which part of d is wrong.
 func Define(s Spec, d Definition, run func(ctx context.Context, call *Call, args json.RawMessage) (json.RawMessage, error)) *Command {
-	c := &Command{Spec: s, shape: d.Output, defined: true, brief: -1}
+	c := &Command{Spec: s, shape: d.Output, defined: true}
 	c.run = func(ctx context.Context, call *Call, args any) (any, error) {
 		given, err := json.Marshal(args)
 		if err != nil {

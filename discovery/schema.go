@@ -47,13 +47,13 @@ func (c *Command) generate() {
 				out, a.untrusted = c.shape.schema(), []string{Everything}
 			} else {
 				t := c.result
-				if i == 0 && c.brief >= 0 {
-					t = t.Method(c.brief).Type.Out(0)
+				if i == 0 && c.brief != nil {
+					t = c.brief.Out(0)
 				}
 				out, a.untrusted = reflectSchema(t), untrustedFields(t, "", 0)
 			}
 			a.fields, a.array = fieldsOf(out), out.Type == "array"
-			if a.labelled = i == 0 && c.brief >= 0 && len(a.untrusted) > 0; a.labelled {
+			if a.labelled = i == 0 && c.brief != nil && len(a.untrusted) > 0; a.labelled {
 				out.Properties.Set("untrusted", &jsonschema.Schema{Type: "string", Description: "Fields and columns whose content a stranger may have written"})
 			}
 			a.schema = mustMarshal(out)
@@ -83,10 +83,10 @@ func (c *Command) OutputSchema(full bool) JSONSchema { return c.answer(full).sch
 
 // View is what a caller is shown of a result: all of it, or its compact form.
 func (c *Command) View(result any, full bool) any {
-	if full || c.brief < 0 {
+	if full || c.brief == nil {
 		return result
 	}
-	return reflect.ValueOf(result).Method(c.brief).Call(nil)[0].Interface()
+	return reflect.ValueOf(result).MethodByName("Brief").Call(nil)[0].Interface()
 }
 
 // Untrusted lists the dotted names of the fields that are in an answer and whose content
