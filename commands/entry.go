@@ -65,8 +65,8 @@ func entriesOf(list []mailbox.Summary) []MessageEntry {
 func rowsOf(entries []MessageEntry, ids *idWriter, implied ...string) []messageRow {
 	rows := make([]messageRow, len(entries))
 	for i := range entries {
-		s := entries[i].summary
-		rows[i] = messageRow{ids.of(s.Ref), minute(cmp.Or(s.Date, s.InternalDate)), senders(s.From), plain.Clip(s.Subject, maxShownChars), marksOf(s, implied...), s.Snippet}
+		e, s := &entries[i], entries[i].summary
+		rows[i] = messageRow{ids.of(s.Ref), minute(cmp.Or(s.Date, s.InternalDate)), sendersWithin(s.From, e.From), plain.Clip(e.Subject, maxShownChars), marksOf(s, implied...), e.Snippet}
 	}
 	return rows
 }
@@ -81,6 +81,11 @@ func senders(list []mail.Address) string {
 		return people(shown) + ", …"
 	}
 	return people(shown)
+}
+
+// sendersWithin is senders as far as the text of the full answer was cut for its size.
+func sendersWithin(list []mail.Address, full string) string {
+	return plain.Clip(senders(list), utf8.RuneCountInString(full))
 }
 
 func entryOf(s *mailbox.Summary) MessageEntry {

@@ -81,7 +81,7 @@ func (e *MessageDetail) brief(own string, ids *idWriter) messageBrief {
 	if e.m.FromChar > 1 && !slices.ContainsFunc(e.Attachments, func(a AttachmentEntry) bool { return a.Text != "" || a.Content != nil }) {
 		return messageBrief{ID: ids.of(e.m.Ref), Text: e.BodyText, HTML: e.BodyHTML}
 	}
-	b := messageBrief{ID: ids.of(e.m.Ref), Date: minute(e.m.Date), From: senders(e.m.From), Subject: e.Subject, Marks: marksOf(&e.m.Summary, "attachments", "invitation"),
+	b := messageBrief{ID: ids.of(e.m.Ref), Date: minute(e.m.Date), From: sendersWithin(e.m.From, e.From), Subject: e.Subject, Marks: marksOf(&e.m.Summary, "attachments", "invitation"),
 		Text: e.BodyText, HTML: e.BodyHTML, HiddenChars: e.HiddenChars, CC: e.CC}
 	if to := e.m.To; len(to) != 1 || !strings.EqualFold(to[0].Addr, own) {
 		b.To = e.To

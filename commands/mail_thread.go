@@ -127,7 +127,7 @@ func (r *MailThreadResult) Brief() *mailThreadBrief {
 		if len(attached) > 0 { // their column tells it
 			told = []string{"attachments"}
 		}
-		rows[i] = threadRow{ID: r.ids.of(m.Ref), Date: minute(m.Date), From: senders(m.From), Marks: marksOf(m, told...), Text: e.BodyText, Attachments: inWords(attached)}
+		rows[i] = threadRow{ID: r.ids.of(m.Ref), Date: minute(m.Date), From: sendersWithin(m.From, e.From), Marks: marksOf(m, told...), Text: e.BodyText, Attachments: inWords(attached)}
 		if !repeats(e.Subject, r.Subject) {
 			rows[i].Subject = plain.Clip(e.Subject, maxShownChars)
 		}
