@@ -52,7 +52,6 @@ type MailGetResult struct {
 
 	hint string
 	own  string // the account's own address
-	ids  *idWriter
 }
 
 // MessageDetail is one message. Headers leave out what has a field of its own. With POP3
@@ -187,7 +186,9 @@ func (d *Deps) got(ctx context.Context, call *discovery.Call, args *mailGetArgs,
 		}
 		r.Messages = append(r.Messages, e)
 	}
+	ids := r.ids
 	r.Outcome = outcome(issues, true)
+	r.ids = ids
 }
 
 // goOn names the command that goes on in the text of the one message.

@@ -87,6 +87,10 @@ func TestGetInBrief(t *testing.T) {
 	if got := dataOf(t, b.ok(t, "mail get imap:work:INBOX:7:38 --from-char 2001")); got != `{"messages":[{"id":"38","text":"Booking 77"}],"untrusted":"text"}` {
 		t.Errorf("the rest of a text tells what was told: %s", got)
 	}
+	b.message.Issues = []mail.Issue{{Kind: mail.KindNotFound, Message: "Gone."}}
+	if got := dataOf(t, b.ok(t, "mail get imap:work:INBOX:7:38 --from-char 2001")); !strings.Contains(got, `"issues":["NOT_FOUND: Gone. (38)"]`) {
+		t.Errorf("an issue names its message otherwise than the answer: %s", got)
+	}
 	b.message = letterTo("desk@example.org")
 	e := b.ok(t, "mail get imap:work:INBOX:7:38")
 	if e.size > len(b.message.BodyText)+300 {
@@ -112,7 +116,7 @@ func TestGetOfSeveral(t *testing.T) {
 	if want := "[2 long mail get --chars 800 --from-char 401 2 1 short <nil>]"; fmt.Sprint(got) != want || e.Data["more"] != nil {
 		t.Errorf("got %v, want %s", got, want)
 	}
-	if got := fmt.Sprint(e.Data["issues"]); got != "[NOT_FOUND: There is no such message. (imap:work:INBOX:7:9)]" {
+	if got := fmt.Sprint(e.Data["issues"]); got != "[NOT_FOUND: There is no such message. (9)]" {
 		t.Errorf("issues %s", got)
 	}
 	if last := b.lastEntry(t); last.Reason != "filtered" || last.Target != "imap:work:INBOX:7:2,9,imap:work:Sent:8:1" {

@@ -92,7 +92,6 @@ type MailSearchResult struct {
 	beyond  int      // matches in these, where nothing else matches; -1 where that is not known
 	first   string   // of the accounts
 	args    *mailSearchArgs
-	ids     *idWriter
 }
 
 // mailSearchBrief is the compact answer of mail search.
@@ -197,7 +196,8 @@ func mailSearch(d *Deps) *discovery.Command {
 		ids := d.shown(ctx, call, refsOf(page.Messages)...)
 		r := &MailSearchResult{beyond: beyond, Outcome: outcome(append(page.Issues, ids.Issues...), len(page.Messages) > 0), Account: names[0], Folder: page.Folder, UIDValidity: page.UIDValidity,
 			Searched: append([]string{}, page.Searched...), Total: page.Total, Attempted: page.Attempted, Returned: len(page.Messages), Failed: page.Failed,
-			NextCursor: page.NextCursor, HasMore: page.HasMore, leftOut: page.LeftOut, first: names[0], args: args, ids: ids}
+			NextCursor: page.NextCursor, HasMore: page.HasMore, leftOut: page.LeftOut, first: names[0], args: args}
+		r.ids = ids
 		if all {
 			r.Account = allAccounts
 		}

@@ -31,7 +31,6 @@ type MailThreadResult struct {
 	Messages    []ThreadEntry `json:"messages"`
 	Truncated   bool          `json:"truncated,omitempty"`
 
-	ids *idWriter
 	all *NextAction // shows more of it; nil where it cannot
 }
 
@@ -86,7 +85,8 @@ func mailThread(d *Deps) *discovery.Command {
 		}
 		ids := d.shown(ctx, call, refsOf(list)...)
 		r := &MailThreadResult{Outcome: outcome(append(t.Issues, ids.Issues...), len(t.Messages) > 0), Account: ref.Account, Folder: t.Folder, UIDValidity: t.UIDValidity,
-			Subject: t.Subject, Messages: []ThreadEntry{}, Truncated: t.Truncated, ids: ids}
+			Subject: t.Subject, Messages: []ThreadEntry{}, Truncated: t.Truncated}
+		r.ids = ids
 		if t.Truncated && args.Limit < maxThread {
 			following := *args
 			following.Limit = maxThread
