@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
@@ -108,8 +109,8 @@ func (a *accountSearch) run(ctx context.Context) error {
 	})
 }
 
-// search asks every folder, and goes on with those that have answered by half the time, or
-// until the connection broke.
+// search asks every folder, and goes on with those that have answered by half the time, else
+// with the first that answers, or until the connection broke.
 func (a *accountSearch) search(ctx context.Context) error {
 	half, end := context.WithCancel(ctx)
 	defer end()
@@ -123,15 +124,24 @@ func (a *accountSearch) search(ctx context.Context) error {
 		if err := cmp.Or(a.findOwn(s, prefer), a.scope(s)); err != nil {
 			return err
 		}
+		var answered, overdue atomic.Bool
 		if !a.until.IsZero() {
-			watch := time.AfterFunc(max(time.Until(a.until), 0), end)
+			watch := time.AfterFunc(max(time.Until(a.until), 0), func() {
+				if overdue.Store(true); answered.Load() {
+					end()
+				}
+			})
 			defer watch.Stop()
-			if err := a.ask(s); err != nil || !watch.Stop() {
-				return cmp.Or(err, half.Err())
+		}
+		err := a.ask(s, func() {
+			if answered.Store(true); overdue.Load() {
+				end()
 			}
-		} else if err := a.ask(s); err != nil {
+		})
+		if err = cmp.Or(err, half.Err()); err != nil {
 			return err
 		}
+		answered.Store(false) // every folder has answered: nothing is to end any more
 		asked = true
 		return a.check(s)
 	})
@@ -139,11 +149,6 @@ func (a *accountSearch) search(ctx context.Context) error {
 		return a.end(ctx, a.inFolder(ctx, prefer, err))
 	}
 	if !slices.ContainsFunc(a.folders, (*folderSearch).answered) {
-		if half.Err() != nil {
-			e := a.Failure(mail.KindTimeout, imap.StageSearch, "The mail server did not search a folder in time.", mail.AdviceMoreTime)
-			e.Retryable, e.Err = true, context.DeadlineExceeded
-			return e
-		}
 		return a.inFolder(ctx, prefer, err)
 	}
 	return a.end(ctx, a.lend(ctx, "", a.check))
@@ -216,8 +221,9 @@ func (a *accountSearch) dated() bool { return !a.q.Since.IsZero() || !a.q.Until.
 
 func (f *folderSearch) answered() bool { return f.valid != 0 && f.err == nil }
 
-// ask opens and searches all the folders in one write.
-func (a *accountSearch) ask(s *imap.Session) error {
+// ask opens and searches all the folders in one write. It calls answered when one has
+// answered and others have not.
+func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 	type asking struct {
 		examine         *imap.Examining
 		search, certain *imap.Searching
@@ -268,6 +274,9 @@ func (a *accountSearch) ask(s *imap.Session) error {
 			f.doubt = imap.UIDsWithout(found, certain)
 		}
 		matches += imap.CountUIDs(found)
+		if i < len(a.folders)-1 {
+			answered()
+		}
 	}
 	switch {
 	case broken != nil:
