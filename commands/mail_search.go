@@ -91,6 +91,7 @@ type MailSearchResult struct {
 	leftOut []string // folders for junk and deleted messages that were not searched
 	beyond  int      // matches in these, where nothing else matches; -1 where that is not known
 	first   string   // of the accounts
+	when    map[mail.Ref]string
 	args    *mailSearchArgs
 }
 
@@ -98,8 +99,15 @@ type MailSearchResult struct {
 type mailSearchBrief struct {
 	Searched string `json:"searched"`
 	Total    int    `json:"total"`
-	discovery.Table[messageRow]
+	discovery.Table[searchRow]
 	Rest
+}
+
+// searchRow is a message that was found. When is set with --invitations: when the event
+// begins, and its state where that is not a plain request.
+type searchRow struct {
+	messageRow
+	When string `json:"when"`
 }
 
 // Brief is the answer without --full.
@@ -110,7 +118,11 @@ func (r *MailSearchResult) Brief() mailSearchBrief {
 			implied = append(implied, mark)
 		}
 	}
-	b := mailSearchBrief{r.scope(), r.Total, discovery.TableOf(rowsOf(r.Messages, r.ids, implied...)), r.rest(nil)}
+	rows := []searchRow{}
+	for i, row := range rowsOf(r.Messages, r.ids, implied...) {
+		rows = append(rows, searchRow{row, r.when[r.Messages[i].summary.Ref]})
+	}
+	b := mailSearchBrief{r.scope(), r.Total, discovery.TableOf(rows), r.rest(nil)}
 	switch {
 	case r.NextCursor != "":
 		b.Rest = r.rest(r.NextAction)
@@ -201,10 +213,42 @@ func mailSearch(d *Deps) *discovery.Command {
 		if all {
 			r.Account = allAccounts
 		}
+		if args.Invitations && !call.Full {
+			r.when = d.when(ctx, page.Messages)
+		}
 		r.Messages = entriesOf(page.Messages)
 		r.suggest(call)
 		return r, nil
 	})
+}
+
+// when is when the event of each invitation begins. One that cannot be read has none.
+func (d *Deps) when(ctx context.Context, list []mailbox.Summary) map[mail.Ref]string {
+	accounts := map[string][]mail.Ref{}
+	for i := range list {
+		accounts[list[i].Ref.Account] = append(accounts[list[i].Ref.Account], list[i].Ref)
+	}
+	when := map[mail.Ref]string{}
+	for account, refs := range accounts {
+		for some := range slices.Chunk(refs, 20) { // as many as one GetEach takes
+			got, err := d.Mailboxes.GetEach(ctx, account, some, mailbox.GetQuery{Headers: mailbox.HeadersNone})
+			if err != nil {
+				continue
+			}
+			for _, m := range got.Messages {
+				for _, a := range m.Attachments {
+					for _, e := range a.Events {
+						if when[m.Ref] == "" && e.State == "requested" {
+							when[m.Ref] = eventMinute(e.Start, e.AllDay)
+						} else if when[m.Ref] == "" {
+							when[m.Ref] = strings.TrimSpace(eventMinute(e.Start, e.AllDay) + " " + e.State)
+						}
+					}
+				}
+			}
+		}
+	}
+	return when
 }
 
 func (d *Deps) searchQuery(ctx context.Context, call *discovery.Call, args *mailSearchArgs) (mailbox.SearchQuery, error) {
