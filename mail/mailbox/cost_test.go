@@ -88,7 +88,7 @@ func TestWarmCosts(t *testing.T) {
 		bytes int64 // from the server; 0 means any
 		run   func() error
 	}{
-		{"list", 1, 16_000, func() error { _, err := b.List(t.Context(), account, mailbox.ListQuery{}); return err }},
+		{"list", 1, 14_000, func() error { _, err := b.List(t.Context(), account, mailbox.ListQuery{}); return err }},
 		{"list of 10", 1, 3_500, func() error {
 			_, err := b.List(t.Context(), account, mailbox.ListQuery{Limit: 10})
 			return err

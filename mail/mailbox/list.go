@@ -76,7 +76,7 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 
 // listing starts the listing of a folder, whose name has been checked.
 func (x *imapBox) listing(q ListQuery, seen *seeing) *listing {
-	return &listing{imapBox: x, q: q, seen: seen, want: wanted{header: !x.policy.ShowsAll(), dates: true, full: q.Full}}
+	return &listing{imapBox: x, q: q, seen: seen, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || dated(&q), full: q.Full}}
 }
 
 // do makes the page, also from the messages found before the server failed.
