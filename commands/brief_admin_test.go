@@ -42,7 +42,7 @@ func TestCompactAnswersOfTheAdministrator(t *testing.T) {
 		{"config set sends_per_hour 7", `{"name":"sends_per_hour","value":"7"}`},
 		{"config get sends_per_hour", `{"name":"sends_per_hour","value":"7"}`},
 		{"config list --fields name,value,default", `["sends_per_hour","7","`},
-		{"policy show", `"accounts":{"columns":["account","mode","may","hides","recipients"],"rows":[["pop","approve","read change send-when-approved","senders","nobody"],["work","approve","read change send-when-approved","","nobody"]]}}`},
+		{"policy show", `"accounts":{"columns":["account","mode","may","hides","recipients"],"rows":[["pop","approve","read change send-when-approved destroy","senders","nobody"],["work","approve","read change send-when-approved destroy","","nobody"]]}}`},
 		{"doctor --account work", `{"status":"ok","columns":["check","result","detail"],"rows":[["vault","ok","The key opens it, and its policy is signed."],`},
 		{"audit list --limit 1", `"columns":["seq","time","principal","account","command"`},
 		{"audit list --limit 1", `,"more":"audit list --limit 1 --before-seq `},

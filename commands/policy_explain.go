@@ -117,8 +117,12 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 			p = nil
 		}
 	}
-	if !p.MayChange() {
-		return Faults(mail.Operation{Op: c.Path, Account: a.Name}.ReadOnly(&a)), nil
+	op := mail.Operation{Op: c.Path, Account: a.Name}
+	if _, ok := args.(*mailDeleteArgs); ok && (!p.MayDestroy() || p.DestroyNeedsApproval()) {
+		return Faults(op.NoDestroy(&a, p)), nil
+	}
+	if !p.MayFile() {
+		return Faults(op.ReadOnly(&a)), nil
 	}
 	return nil, nil
 }
@@ -139,8 +143,8 @@ func sendRefusal(err error) *discovery.Fault {
 	f := &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("%s.", capital(err.Error())), Reason: refused.Reason,
 		Hint: "'policy show' lists the recipients you may write to."}
 	switch refused.Reason {
-	case mail.ReasonReadOnly:
-		f.Hint = "The administrator allows sending with 'account edit NAME --mode RW'."
+	case mail.ReasonReadOnly, mail.ReasonDraft:
+		f.Hint = "The administrator allows sending with 'account edit NAME --mode approve' or '--mode RW'."
 		if refused.Fixed {
 			f.Hint = "An account of the environment has no server to send with: the administrator adds one that has with 'account add'."
 		}

@@ -32,6 +32,8 @@ type AccountPolicy struct {
 	MayChange     bool      `json:"may_change"`
 	MaySend       bool      `json:"may_send"`
 	NeedsApproval bool      `json:"sends_need_approval,omitempty"`
+	MayDestroy    bool      `json:"may_destroy"`
+	DestroyAsks   bool      `json:"destroying_needs_approval,omitempty"`
 	InboundList   bool      `json:"inbound_list"`
 	SubjectFilter bool      `json:"subject_filter"`
 	Outbound      ListShown `json:"outbound_list"`
@@ -84,7 +86,7 @@ type policyBrief struct {
 	Accounts          discovery.Table[policyRow] `json:"accounts"`
 }
 
-// policyRow is an account. May has the words read, change and send; Hides says which rules may
+// policyRow is an account. May has the words read, change, send and destroy; Hides says which rules may
 // hide messages; Recipients are those that may be written to, everybody where it is empty.
 type policyRow struct {
 	Account    string    `json:"account"`
@@ -100,7 +102,8 @@ func (r *PolicyShowResult) Brief() policyBrief {
 	var rows []policyRow
 	for _, a := range r.Accounts {
 		row := policyRow{Account: a.ID, Mode: a.Mode, May: "read", Hides: strings.TrimSpace(words(a.InboundList, "senders") + words(a.SubjectFilter, "subjects"))}
-		row.May += words(a.MayChange, "change") + words(a.MaySend && !a.NeedsApproval, "send") + words(a.MaySend && a.NeedsApproval, "send-when-approved")
+		row.May += words(a.MayChange, "change") + words(a.MaySend && !a.NeedsApproval, "send") + words(a.MaySend && a.NeedsApproval, "send-when-approved") +
+			words(a.MayDestroy && !a.DestroyAsks, "destroy") + words(a.MayDestroy && a.DestroyAsks, "destroy-when-approved")
 		if a.MaySend && a.Outbound.Enabled {
 			row.Recipients = a.Outbound.brief()
 		}
@@ -120,6 +123,8 @@ func words(applies bool, word string) string {
 
 func policyOf(a *mail.Account) AccountPolicy {
 	p, _ := mail.CompilePolicy(a) // a policy that cannot be made is nil and allows nothing
-	return AccountPolicy{ID: a.Name, Mode: a.Mode, MayChange: p.MayChange(), MaySend: p.MayChange() && !a.SMTP.IsZero(), NeedsApproval: p.NeedsApproval(),
+	send := p.MaySend() && !a.SMTP.IsZero()
+	return AccountPolicy{ID: a.Name, Mode: a.Mode, MayChange: p.MayFile(), MaySend: send, NeedsApproval: send && p.NeedsApproval(),
+		MayDestroy: p.MayDestroy(), DestroyAsks: p.MayDestroy() && p.DestroyNeedsApproval(),
 		InboundList: a.AllowIn.Enabled, SubjectFilter: a.SubjectPattern != "", Outbound: shownList(a.AllowOut)}
 }

@@ -3,6 +3,7 @@ package commands_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ func TestPolicyShowTellsNothingOfWhatIsHidden(t *testing.T) {
 	hiding.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"ann@example.org"}}
 	hiding.SubjectPattern = "canary"
 	hiding.AllowOut.Entries = []string{"@example.com"}
+	hiding.Destroy = mail.DestroyOn
 	reading := work("reading", mail.ReadOnly)
 	reading.AllowOut.Enabled = false
 	b := newBench(t, nil, hiding, reading)
@@ -38,9 +40,9 @@ func TestPolicyShowTellsNothingOfWhatIsHidden(t *testing.T) {
 		t.Errorf("%v", e.Data)
 	}
 	for i, want := range []map[string]any{
-		{"account_id": "hiding", "mode": "approve", "may_change": true, "may_send": true, "sends_need_approval": true, "inbound_list": true, "subject_filter": true,
+		{"account_id": "hiding", "mode": "approve", "may_change": true, "may_send": true, "sends_need_approval": true, "may_destroy": true, "destroying_needs_approval": true, "inbound_list": true, "subject_filter": true,
 			"outbound_list": map[string]any{"enabled": true, "entries": []any{"@example.com"}}},
-		{"account_id": "reading", "mode": "RO", "may_change": false, "may_send": false, "inbound_list": false, "subject_filter": false,
+		{"account_id": "reading", "mode": "RO", "may_change": false, "may_send": false, "may_destroy": false, "inbound_list": false, "subject_filter": false,
 			"outbound_list": map[string]any{"enabled": false, "entries": []any{}}},
 	} {
 		if got := e.Data["accounts"].([]any)[i]; fmt.Sprint(got) != fmt.Sprint(want) {
@@ -54,8 +56,10 @@ func TestPolicyShowTellsNothingOfWhatIsHidden(t *testing.T) {
 }
 
 func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
-	b := newBench(t, nil, work("ro", mail.ReadOnly), work("rw", mail.ReadWrite), work("ask", mail.Approve))
-	b.ok(t, "config set deny 'mail delete'")
+	files, off := work("files", mail.Draft), work("off", mail.ReadWrite)
+	files.Destroy, off.Destroy = mail.DestroyOn, mail.DestroyOff
+	b := newBench(t, nil, work("ro", mail.ReadOnly), work("rw", mail.ReadWrite), work("ask", mail.Approve), files, off)
+	b.ok(t, "config set deny 'mail raw'")
 	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1)}}
 	agent(b)
 	for _, test := range []struct{ line, code, reason, account string }{
@@ -75,7 +79,13 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 		{"mail move imap:ro:INBOX:7:1 --to x", "PERMISSION_DENIED", "ro_mode", "ro"},
 		{"mail list", "VALIDATION_ERROR", "account", ""},
 		{"mail list --account nobody", "NOT_FOUND", "account", ""},
-		{"mail delete --account rw --uid 1 --confirm", "PERMISSION_DENIED", "deny", ""},
+		{"mail raw --account rw --uid 1", "PERMISSION_DENIED", "deny", ""},
+		{"mail delete --account rw --uid 1 --confirm", "", "", "rw"},
+		{"mail delete --account ro --uid 1 --confirm", "PERMISSION_DENIED", "ro_mode", "ro"},
+		{"mail delete --account off --uid 1 --confirm", "PERMISSION_DENIED", "destroy", "off"},
+		{"mail delete --account files --uid 1 --confirm", "PERMISSION_DENIED", "destroy", "files"},
+		{"mail move imap:files:INBOX:7:1 --to x", "", "", "files"},
+		{"mail send --account files --to ann@example.org --subject x --body y", "PERMISSION_DENIED", "draft_mode", "files"},
 		{"account list", "PERMISSION_DENIED", "role", ""},
 		{"mail lst", "COMMAND_NOT_FOUND", "usage", ""},
 		{"mail list --limit 9999", "VALIDATION_ERROR", "usage", ""},
@@ -96,7 +106,7 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 			t.Errorf("%s: it was run", test.line)
 		}
 		// What it says is what happens, but for an account's mode, which Mailboxes judges.
-		if a := b.do(t, strings.ReplaceAll(test.line, `\"`, `"`)); test.reason != "ro_mode" && test.line != "mail copy imap:rw:INBOX:7:1 --to x --to-account nobody" &&
+		if a := b.do(t, strings.ReplaceAll(test.line, `\"`, `"`)); !slices.Contains([]string{"ro_mode", "draft_mode", "destroy"}, test.reason) && test.line != "mail copy imap:rw:INBOX:7:1 --to x --to-account nobody" &&
 			test.line != "mail list --account nobody" && a.Error.Code != test.code {
 			t.Errorf("%s: explained as %q, and ends with %q %s", test.line, test.code, a.Error.Code, a.Error.Message)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,12 +51,33 @@ const (
 // Mode is what an account may be used for beyond reading.
 type Mode string
 
-// ReadOnly refuses every change and every send; ReadWrite allows what the
-// lists allow; Approve lets a send wait in the outbox for a person.
+// The modes are a ladder: each allows what the one before allows. ReadOnly refuses every
+// change and every send; Draft allows flags, filing and drafts; Approve also sends, each
+// message after a person's word; ReadWrite sends what the lists allow.
 const (
 	ReadOnly  Mode = "RO"
-	ReadWrite Mode = "RW"
+	Draft     Mode = "draft"
 	Approve   Mode = "approve"
+	ReadWrite Mode = "RW"
+)
+
+var ladder = []Mode{ReadOnly, Draft, Approve, ReadWrite}
+
+// allows reports whether m stands at step or above it. A mode that does not exist allows
+// nothing.
+func (m Mode) allows(step Mode) bool {
+	return slices.Index(ladder, m) >= slices.Index(ladder, step)
+}
+
+// Destroy is the right to delete messages for good.
+type Destroy string
+
+// DestroyUnset is that of an account made before the right existed: ReadWrite and Approve
+// delete, and nobody is asked.
+const (
+	DestroyUnset Destroy = ""
+	DestroyOn    Destroy = "on"
+	DestroyOff   Destroy = "off"
 )
 
 // Endpoint is one server of an account. The zero Endpoint means there is none.
@@ -175,6 +197,7 @@ type Account struct {
 	OAuth          OAuth     `json:"oauth,omitzero"`   // AuthOAuth2 only
 	SentCopy       SentCopy  `json:"sent_copy,omitempty"`
 	Mode           Mode      `json:"mode"`
+	Destroy        Destroy   `json:"destroy,omitempty"`
 	AllowIn        AllowList `json:"allow_in"`
 	AllowOut       AllowList `json:"allow_out"`
 	SubjectPattern string    `json:"subject_pattern,omitempty"` // RE2; empty means none
@@ -234,10 +257,13 @@ func (a *Account) Validate() error {
 	if err := a.validateAuth(); err != nil {
 		return err
 	}
-	switch a.Mode {
-	case ReadOnly, ReadWrite, Approve:
+	if !slices.Contains(ladder, a.Mode) {
+		return errors.New("mode must be RO, draft, approve or RW")
+	}
+	switch a.Destroy {
+	case DestroyUnset, DestroyOn, DestroyOff:
 	default:
-		return errors.New("mode must be RO, RW or approve")
+		return errors.New("destroy must be on or off")
 	}
 	if a.SubjectPattern != "" {
 		if _, err := regexp.Compile(a.SubjectPattern); err != nil {

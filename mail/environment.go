@@ -68,8 +68,9 @@ var _ Directory = (*Environment)(nil)
 //   - _SECURE true, the default, is TLS from the first byte. false is STARTTLS,
 //     which must succeed before anything else is said; only to this machine
 //     (localhost or a literal loopback address) it means no TLS at all.
-//   - MAIL_IMAP_WRITE_ENABLED=true makes every account ReadWrite, else they are
-//     ReadOnly. There is no submission server, so nothing can be sent.
+//   - MAIL_IMAP_WRITE_ENABLED=true makes every account ReadWrite with the right to
+//     delete for good, else they are ReadOnly without it. There is no submission
+//     server, so nothing can be sent.
 //   - The three timeouts are in milliseconds, 1 to 3,600,000.
 //
 // The error is an *Error of KindConfig that names the variable to mend and never
@@ -132,13 +133,13 @@ func environmentNames(set map[string]string) ([]string, error) {
 
 // environmentCommon reads the settings that hold for all accounts.
 func environmentCommon(set map[string]string) (Account, error) {
-	a := Account{Protocol: IMAP, Auth: AuthPassword, Mode: ReadOnly, AllowOut: AllowList{Enabled: true}, FromEnvironment: true}
+	a := Account{Protocol: IMAP, Auth: AuthPassword, Mode: ReadOnly, Destroy: DestroyOff, AllowOut: AllowList{Enabled: true}, FromEnvironment: true}
 	write, err := environmentBool(set, writeVariable, false)
 	if err != nil {
 		return a, err
 	}
 	if write {
-		a.Mode = ReadWrite
+		a.Mode, a.Destroy = ReadWrite, DestroyOn
 	}
 	for variable, field := range map[string]*time.Duration{
 		connectVariable: &a.Timeouts.Connect, greetingVariable: &a.Timeouts.Greeting, socketVariable: &a.Timeouts.Socket,

@@ -17,7 +17,7 @@ func one(more ...string) []string {
 
 func TestEnvironmentAccounts(t *testing.T) {
 	tls := Account{Name: "default", Email: "ann@example.org", Protocol: IMAP, IMAP: Endpoint{"imap.example.org", 993, TLS}, Username: "ann@example.org",
-		Auth: AuthPassword, Mode: ReadOnly, AllowOut: AllowList{Enabled: true}, FromEnvironment: true}
+		Auth: AuthPassword, Mode: ReadOnly, Destroy: DestroyOff, AllowOut: AllowList{Enabled: true}, FromEnvironment: true}
 	with := func(change func(*Account)) Account {
 		a := tls
 		change(&a)
@@ -34,8 +34,8 @@ func TestEnvironmentAccounts(t *testing.T) {
 		"unknown ones":      {one("MAIL_IMAP_DEFAULT_COLOUR=red", "MAIL_IMAP_X=y"), []Account{tls}},
 		"empty ones":        {one("MAIL_IMAP_DEFAULT_PORT=", "MAIL_IMAP_OTHER_HOST=", "MAIL_IMAP_WRITE_ENABLED="), []Account{tls}},
 		"the last counts":   {one("MAIL_IMAP_DEFAULT_PORT=1", "MAIL_IMAP_DEFAULT_PORT=994"), []Account{with(func(a *Account) { a.IMAP.Port = 994 })}},
-		"writing":           {one("MAIL_IMAP_WRITE_ENABLED=true"), []Account{with(func(a *Account) { a.Mode = ReadWrite })}},
-		"Writing":           {one("MAIL_IMAP_WRITE_ENABLED=True"), []Account{with(func(a *Account) { a.Mode = ReadWrite })}},
+		"writing":           {one("MAIL_IMAP_WRITE_ENABLED=true"), []Account{with(func(a *Account) { a.Mode, a.Destroy = ReadWrite, DestroyOn })}},
+		"Writing":           {one("MAIL_IMAP_WRITE_ENABLED=True"), []Account{with(func(a *Account) { a.Mode, a.Destroy = ReadWrite, DestroyOn })}},
 		"no writing":        {one("MAIL_IMAP_WRITE_ENABLED=false"), []Account{tls}},
 		"secure":            {one("MAIL_IMAP_DEFAULT_SECURE=TRUE"), []Account{tls}},
 		"not from the start": {one("MAIL_IMAP_DEFAULT_SECURE=false"),

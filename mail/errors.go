@@ -113,6 +113,20 @@ func (o Operation) ReadOnly(a *Account) *Error {
 	return e
 }
 
+// NoDestroy refuses to delete for good in an account whose policy p does not allow it, or
+// not without a person.
+func (o Operation) NoDestroy(a *Account, p *Policy) *Error {
+	if !p.MayFile() {
+		return o.ReadOnly(a)
+	}
+	e := o.Failure(KindReadOnly, "", "The account does not allow deleting for good.", AdviceAllowDestroy)
+	if p.MayDestroy() {
+		e.Message, e.Advice = "Deleting for good needs a person's approval in this account.", AdviceTrashInstead
+	}
+	e.Reason = ReasonDestroy
+	return e
+}
+
 // Explain says what a failure of a connection means. server begins the sentence, such
 // as "The mail server". Advice stays as it was where the kind alone gives none.
 func (e *Error) Explain(w *wire.Error, server string) {

@@ -21,6 +21,7 @@ import (
 // use. A nil or zero *Policy shows nothing and sends nothing.
 type Policy struct {
 	mode    Mode
+	destroy Destroy
 	in, out *entrySet // nil: no address passes
 	own     string    // the account's address, normalised; empty where it has none
 	subject *regexp.Regexp
@@ -33,7 +34,7 @@ func CompilePolicy(a *Account) (*Policy, error) {
 	if a == nil {
 		return nil, errors.New("there is no account to make a policy from")
 	}
-	p := &Policy{mode: a.Mode, fixed: a.FromEnvironment}
+	p := &Policy{mode: a.Mode, destroy: a.Destroy, fixed: a.FromEnvironment}
 	var err error
 	if p.in, err = compileList(a.AllowIn); err != nil {
 		return nil, fmt.Errorf("inbound allow-list: %w", err)
@@ -143,18 +144,41 @@ func (p *Policy) Own() string {
 // The reasons why CheckSend refuses.
 const (
 	ReasonReadOnly  = "ro_mode"       // the account only reads
+	ReasonDraft     = "draft_mode"    // the account sends nothing
 	ReasonAllowList = "whitelist_out" // a recipient is outside the outbound list
 	ReasonAddress   = "address"       // a recipient is not a plain address, or there is no recipient
 )
 
-// MayChange reports whether mailboxes of the account may be changed: flags set,
-// messages copied, moved or deleted.
-func (p *Policy) MayChange() bool { return p != nil && (p.mode == ReadWrite || p.mode == Approve) }
+// ReasonDestroy is the audit's reason for a deletion that the account does not allow.
+const ReasonDestroy = "destroy"
+
+// MayFile reports whether mailboxes of the account may be changed: flags set, messages
+// copied, moved or put into the trash, drafts made.
+func (p *Policy) MayFile() bool { return p != nil && p.mode.allows(Draft) }
+
+// MaySend reports whether the account's mode allows sending. Where to is CheckSend's to say.
+func (p *Policy) MaySend() bool { return p != nil && p.mode.allows(Approve) }
+
+// MayDestroy reports whether messages may be deleted for good, by a person's word where
+// DestroyNeedsApproval.
+func (p *Policy) MayDestroy() bool {
+	return p.MayFile() && (p.destroy == DestroyOn || p.before())
+}
+
+// DestroyNeedsApproval reports whether a deletion that MayDestroy permits waits for a
+// person. Only this function decides that.
+func (p *Policy) DestroyNeedsApproval() bool {
+	return p == nil || p.mode != ReadWrite && !p.before()
+}
+
+// before reports whether the account was made before the right to delete existed, and keeps
+// what it could do.
+func (p *Policy) before() bool { return p.destroy == DestroyUnset && p.mode.allows(Approve) }
 
 // SendRefused says why a whole send is refused.
 type SendRefused struct {
 	Reason     string   // one of the Reason constants
-	Recipients []string // the refused ones, as they were given; none for ReasonReadOnly
+	Recipients []string // the refused ones, as they were given; none for ReasonReadOnly and ReasonDraft
 	Fixed      bool     // the account comes from the environment, which gives it nothing to send with
 }
 
@@ -162,6 +186,8 @@ func (e *SendRefused) Error() string {
 	switch e.Reason {
 	case ReasonReadOnly:
 		return "nothing is sent: the account is read-only"
+	case ReasonDraft:
+		return "nothing is sent: the account's mode allows drafts, and no sending"
 	case ReasonAllowList:
 		return fmt.Sprintf("nothing is sent: recipients outside the outbound allow-list: %d", len(e.Recipients))
 	}
@@ -176,8 +202,11 @@ func (e *SendRefused) Error() string {
 // brackets or white space. One that is not allowed refuses them all. The error
 // is a *SendRefused. Whether a permitted send waits for a person is NeedsApproval.
 func (p *Policy) CheckSend(recipients []string) error {
-	if p == nil || p.out == nil || !p.MayChange() {
+	switch {
+	case p == nil || p.out == nil || !p.MayFile():
 		return &SendRefused{Reason: ReasonReadOnly, Fixed: p != nil && p.fixed}
+	case !p.MaySend():
+		return &SendRefused{Reason: ReasonDraft}
 	}
 	var bad, outside []string
 	for _, r := range recipients {
@@ -200,7 +229,7 @@ func (p *Policy) CheckSend(recipients []string) error {
 
 // NeedsApproval reports whether a send that CheckSend permits waits for a person. Only this
 // function decides that.
-func (p *Policy) NeedsApproval() bool { return p == nil || p.mode == Approve }
+func (p *Policy) NeedsApproval() bool { return p == nil || p.mode != ReadWrite }
 
 // entrySet is a compiled allow-list.
 type entrySet struct {
@@ -240,6 +269,8 @@ func (s *entrySet) reaches(addr string) bool {
 	local := norm.NFKC.String(addr[:at])
 	return s.entries[addr[at:]] && !strings.ContainsAny(local, `%!@:|"\`) && !strings.ContainsAny(local[:1], "-/~.")
 }
+
+var leadsElsewhere = regexp.MustCompile(`(?i)[%!@:|"\\=#]|\A(?:[-/~.]|imcea[a-z0-9]*-|srs[01][-+])`)
 
 // ValidateEntry returns the one form in which an allow-list entry is kept and
 // compared: "*" for everybody, "@domain" for that domain without its

@@ -193,6 +193,7 @@ func TestCheckSend(t *testing.T) {
 		"allowed, waits":         {Approve, list, []string{"x@corp.com"}, "", nil},
 		"read-only":              {ReadOnly, list, []string{"x@corp.com"}, ReasonReadOnly, nil},
 		"read-only, list off":    {ReadOnly, AllowList{}, []string{"x@corp.com"}, ReasonReadOnly, nil},
+		"drafts only":            {Draft, list, []string{"x@corp.com"}, ReasonDraft, nil},
 		"mode unknown":           {"rw", AllowList{}, []string{"x@corp.com"}, ReasonReadOnly, nil},
 		"one outside blocks all": {ReadWrite, list, []string{"x@corp.com", "b@evil.org", "ann@example.org", "c@sub.corp.com"}, ReasonAllowList, []string{"b@evil.org", "c@sub.corp.com"}},
 		"approve, empty list":    {Approve, AllowList{Enabled: true}, []string{"x@corp.com"}, ReasonAllowList, []string{"x@corp.com"}},
@@ -272,14 +273,54 @@ func TestValidateEntryPolicyForm(t *testing.T) {
 	}
 }
 
-func TestNeedsApproval(t *testing.T) {
-	for mode, want := range map[Mode]bool{ReadOnly: false, ReadWrite: false, Approve: true} {
-		p, err := CompilePolicy(&Account{Name: "work", Mode: mode})
-		if err != nil || p.NeedsApproval() != want {
-			t.Errorf("mode %s: %v, %v", mode, p.NeedsApproval(), err)
+// The modes are a ladder, and the right to delete stands beside it.
+func TestModesAllowEachMoreThanTheOneBefore(t *testing.T) {
+	for _, tt := range []struct {
+		mode    Mode
+		destroy Destroy
+		may     string // file, send and destroy, each with ? where a person is asked
+	}{
+		{ReadOnly, DestroyUnset, ""}, {ReadOnly, DestroyOff, ""}, {ReadOnly, DestroyOn, ""},
+		{Draft, DestroyUnset, "file"}, {Draft, DestroyOff, "file"}, {Draft, DestroyOn, "file destroy?"},
+		{Approve, DestroyUnset, "file send? destroy"}, {Approve, DestroyOff, "file send?"}, {Approve, DestroyOn, "file send? destroy?"},
+		{ReadWrite, DestroyUnset, "file send destroy"}, {ReadWrite, DestroyOff, "file send"}, {ReadWrite, DestroyOn, "file send destroy"},
+		{"", DestroyOn, ""}, {"rw", DestroyOn, ""}, {"Draft", DestroyOn, ""}, {"rw", DestroyUnset, ""},
+	} {
+		p := compiledPolicy(t, Account{Mode: tt.mode, Destroy: tt.destroy})
+		var may []string
+		say := func(allowed, asks bool, what string) {
+			if allowed && asks {
+				what += "?"
+			}
+			if allowed {
+				may = append(may, what)
+			}
+		}
+		say(p.MayFile(), false, "file")
+		say(p.MaySend(), p.NeedsApproval(), "send")
+		say(p.MayDestroy(), p.DestroyNeedsApproval(), "destroy")
+		if got := strings.Join(may, " "); got != tt.may {
+			t.Errorf("mode %q, destroy %q: %q, want %q", tt.mode, tt.destroy, got, tt.may)
+		}
+		if err := p.CheckSend([]string{"ann@example.org"}); (err == nil) != p.MaySend() {
+			t.Errorf("mode %q: %v", tt.mode, err)
 		}
 	}
-	if !(*Policy)(nil).NeedsApproval() {
-		t.Error("what has no policy needs no approval")
+	var none *Policy
+	if none.MayFile() || none.MaySend() || none.MayDestroy() || !none.NeedsApproval() || !none.DestroyNeedsApproval() {
+		t.Error("what has no policy may do something, or is not asked about")
+	}
+}
+
+func TestAnAccountHasAModeAndARightThatExist(t *testing.T) {
+	a := Account{Name: "work", Protocol: IMAP, IMAP: Endpoint{Host: "imap.example.org", Port: 993, Security: TLS}, Username: "ann", Auth: AuthPassword}
+	for _, tt := range []struct {
+		mode    Mode
+		destroy Destroy
+		ok      bool
+	}{{ReadOnly, "", true}, {Draft, "on", true}, {Approve, "off", true}, {ReadWrite, "on", true}, {"", "", false}, {"reply", "", false}, {Draft, "yes", false}} {
+		if a.Mode, a.Destroy = tt.mode, tt.destroy; (a.Validate() == nil) != tt.ok {
+			t.Errorf("mode %q, destroy %q: %v", tt.mode, tt.destroy, a.Validate())
+		}
 	}
 }

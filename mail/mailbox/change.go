@@ -38,7 +38,7 @@ func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref)
 // openToChange opens an account whose mailbox may be changed.
 func (m *Client) openToChange(ctx context.Context, op, account string) (*imapBox, error) {
 	x, err := m.openIMAP(ctx, op, account, "no flags and no folders", mail.AdvicePOP3Read)
-	if err == nil && !x.policy.MayChange() {
+	if err == nil && !x.policy.MayFile() {
 		err = x.ReadOnly(&x.account)
 	}
 	return x, err

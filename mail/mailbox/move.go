@@ -354,6 +354,9 @@ func (m *Client) Delete(ctx context.Context, account string, refs []mail.Ref) (*
 	if err != nil {
 		return nil, err
 	}
+	if !b.policy.MayDestroy() || b.policy.DestroyNeedsApproval() {
+		return nil, b.NoDestroy(&b.account, b.policy.Policy)
+	}
 	return b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
 		if !s.UIDPlus() {
 			return b.Failure(mail.KindUnsupported, "", "The server can delete no single message: it has no UIDPLUS.", mail.AdviceTrash)

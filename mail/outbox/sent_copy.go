@@ -143,7 +143,7 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 		return nil, err
 	}
 	switch {
-	case !s.policy.MayChange():
+	case !s.policy.MayFile():
 		return nil, s.ReadOnly(&s.account)
 	case b.o.Mailboxes == nil || s.account.Protocol != mail.IMAP:
 		return nil, s.Unsupported("The account has no folder to put a draft into: it is not read with IMAP.", mail.AdviceSendNow)
