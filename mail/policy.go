@@ -259,15 +259,14 @@ func (s *entrySet) matches(addr string) bool {
 
 // reaches is matches for a recipient. A server that takes the domain for its own may
 // read a route to elsewhere, a program or a file in the local part (RFC 5321
-// appendix C, and what servers did before): such an address is on the list only by
-// itself.
+// appendix C, and what servers did before; the sender rewriting scheme, bounce address
+// tags and Exchange's encapsulated addresses): such an address is on the list only by itself.
 func (s *entrySet) reaches(addr string) bool {
 	if s.all || s.entries[addr] {
 		return true
 	}
 	at := strings.LastIndexByte(addr, '@')
-	local := norm.NFKC.String(addr[:at])
-	return s.entries[addr[at:]] && !strings.ContainsAny(local, `%!@:|"\`) && !strings.ContainsAny(local[:1], "-/~.")
+	return s.entries[addr[at:]] && !leadsElsewhere.MatchString(norm.NFKC.String(addr[:at]))
 }
 
 var leadsElsewhere = regexp.MustCompile(`(?i)[%!@:|"\\=#]|\A(?:[-/~.]|imcea[a-z0-9]*-|srs[01][-+])`)

@@ -255,14 +255,17 @@ func FuzzVisibleNeedsAnAllowedDomain(f *testing.F) {
 // somewhere else. Such a recipient is allowed by itself or not at all.
 func TestRoutesAreNotTheDomainTheyEndIn(t *testing.T) {
 	routes := []string{"victim%evil.example@corp.com", "evil.example!victim@corp.com", "|cat@corp.com", "/etc/passwd@corp.com", "-x@corp.com", "~root@corp.com",
-		"victim\uff05evil.example@corp.com", "victim\uff20evil.example@corp.com"}
-	p := compiledPolicy(t, Account{Mode: ReadWrite, AllowOut: AllowList{Enabled: true, Entries: []string{"@corp.com", "a%b@corp.com"}}})
+		"victim\uff05evil.example@corp.com", "victim\uff20evil.example@corp.com",
+		"IMCEASMTP-victim+40evil+2Eexample@corp.com", "imceaex-_o=corp@corp.com", "\uff29MCEASMTP-victim+40evil.example@corp.com",
+		"SRS0=HHH=TT=evil.example=victim@corp.com", "SRS1+HHH+x+y@corp.com", "srs0-hhh-tt-evil.example-victim@corp.com",
+		"evil=evil.example@corp.com", "evil#evil.example@corp.com", "evil\uff1devil.example@corp.com", "prvs=1234abcdef=victim@corp.com"}
+	p := compiledPolicy(t, Account{Mode: ReadWrite, AllowOut: AllowList{Enabled: true, Entries: []string{"@corp.com", "a%b@corp.com", "list-return=ann@corp.com"}}})
 	for _, r := range routes {
 		if p.CheckSend([]string{r}) == nil {
 			t.Errorf("%s passes", r)
 		}
 	}
-	for _, r := range []string{"a%b@corp.com", "ann@corp.com", "ann+tag@corp.com", "ann_lee-x@corp.com", "o'neil@corp.com", "j\u00f6rg@corp.com"} {
+	for _, r := range []string{"a%b@corp.com", "ann@corp.com", "ann+tag@corp.com", "ann_lee-x@corp.com", "o'neil@corp.com", "j\u00f6rg@corp.com", "List-Return=Ann@corp.com", "imceasmtp@corp.com", "srs0@corp.com"} {
 		if err := p.CheckSend([]string{r}); err != nil {
 			t.Errorf("%s: %v", r, err)
 		}
