@@ -94,7 +94,7 @@ func TestAMissingNameIsAnsweredWithNearOnes(t *testing.T) {
 	known := []string{"INBOX", "Sent", "Archive", "Archive/2025/Invoices", "Projects/Été", "My list", "Spam.Old"}
 	for missing, want := range map[string]string{
 		"sent": "Did you mean Sent? ", "Inbx": "Did you mean INBOX? ", "invoices": "Did you mean Archive/2025/Invoices? ", "Invoice": "Did you mean Archive/2025/Invoices? ",
-		"archive.2025.invoices": "Did you mean Archive/2025/Invoices? ", "été": "Did you mean 'Projects/Été'? ", "my-list": "Did you mean 'My list'? ", "INBOX/Sent": "Did you mean Sent? ",
+		"archive.2025.invoices": "Did you mean Archive/2025/Invoices? ", "Projects/Ete": "Did you mean 'Projects/Été'? ", "été": "Did you mean 'Projects/Été'? ", "my-list": "Did you mean 'My list'? ", "INBOX/Sent": "Did you mean Sent? ",
 		"old": "Did you mean Spam.Old? ", "Arch": "Did you mean Archive or Archive/2025/Invoices? ", "nothing like it": "", "": "", "/": "",
 	} {
 		o := mail.Operation{Op: "mail list", Account: "work"}

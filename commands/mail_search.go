@@ -20,20 +20,20 @@ const everywhere = "all"
 
 type mailSearchArgs struct {
 	AccountsOption
-	Words       []string           `json:"words,omitempty" acli:"positional,form=line" jsonschema:"maxItems=50,minLength=1,maxLength=256" jsonschema_description:"One phrase"`
+	Words       []string           `json:"words,omitempty" acli:"positional,form=line,also=query|q|keyword|keywords|term|search" jsonschema:"maxItems=50,minLength=1,maxLength=256" jsonschema_description:"One phrase"`
 	Folders     []string           `json:"folder,omitempty" acli:"form=folder,value=all|F" jsonschema:"maxItems=50" jsonschema_description:"Only these; all for Junk and Trash too"`
-	From        string             `json:"from,omitempty" acli:"form=line,value=A" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the sender"`
-	To          string             `json:"to,omitempty" acli:"form=line,value=A" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the recipients"`
+	From        string             `json:"from,omitempty" acli:"form=line,value=A,also=sender" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the sender"`
+	To          string             `json:"to,omitempty" acli:"form=line,value=A,also=recipient" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the recipients"`
 	Subject     string             `json:"subject,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the subject"`
 	Text        string             `json:"text,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the text"`
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Unread ones"`
 	Attachments bool               `json:"attachments,omitempty" jsonschema_description:"With an attachment"`
 	Invitations bool               `json:"invitations,omitempty" jsonschema_description:"With a calendar event"`
-	Since       discovery.Datetime `json:"since,omitempty" jsonschema:"example=2026-02-02" jsonschema_description:"From then on; a date: from its start"`
-	Until       discovery.Datetime `json:"until,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Before then; a date: to its end"`
+	Since       discovery.Datetime `json:"since,omitempty" acli:"also=start-date|start|after|from-date|date-from" jsonschema:"example=2026-02-02" jsonschema_description:"From then on; a date: from its start"`
+	Until       discovery.Datetime `json:"until,omitempty" acli:"also=end-date|end|before|to-date|date-to" jsonschema:"example=2026-02-07" jsonschema_description:"Before then; a date: to its end"`
 	LastDays    int                `json:"last-days,omitempty" acli:"rare" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Today and this many days before"`
 	Snippet     int                `json:"snippet,omitempty" jsonschema:"minimum=50,maximum=500" jsonschema_description:"Also the opening of each text, in characters"`
-	Limit       int                `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=50,default=20" jsonschema_description:"At most this many"`
+	Limit       int                `json:"limit,omitempty" acli:"short=n,also=max-results|count|page-size" jsonschema:"minimum=1,maximum=50,default=20" jsonschema_description:"At most this many"`
 	Cursor      string             `json:"cursor,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"Goes on, in place of criteria"`
 }
 

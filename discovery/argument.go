@@ -92,8 +92,9 @@ type Argument struct {
 	Positional  bool
 	Sensitive   bool
 	Path        bool
-	Directory   string // that a Path is below, as errors name it; empty means "directory for files"
-	Requires    string // name of the option it belongs to; it is refused without that one
+	Directory   string   // that a Path is below, as errors name it; empty means "directory for files"
+	Requires    string   // name of the option it belongs to; it is refused without that one
+	Also        []string // other names that people try; only errors know them
 
 	// How help tells it. Value stands for a value in the command's usage: F in
 	// "--folder F". The usage leaves out what is Rare; what is Global means the same in
@@ -291,6 +292,8 @@ func newArgument(f reflect.StructField, name string, p *jsonschema.Schema, forms
 			boolean = true
 		case "requires":
 			a.Requires = val
+		case "also":
+			a.Also = strings.Split(val, "|")
 		case "value":
 			a.Value = val
 		case "needed":

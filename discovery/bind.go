@@ -25,22 +25,19 @@ func (c *Command) Bind(tokens []string, loc *time.Location) (*Bound, error) {
 	if loc == nil {
 		loc = time.UTC
 	}
-	b, f := c.bind(tokens, loc)
-	if f != nil {
-		return nil, c.correct(f, loc)
-	}
-	return b, nil
-}
-
-func (c *Command) bind(tokens []string, loc *time.Location) (*Bound, *Fault) {
 	s := newScanner(c, tokens)
-	if f := s.scan(); f != nil {
+	f := s.scan()
+	switch {
+	case f != nil:
 		return nil, f
-	}
-	if s.help {
+	case s.help:
 		return &Bound{Help: true}, nil
 	}
-	return c.fill(s.given, tokens, loc)
+	b, f := c.fill(s.given, loc)
+	if f != nil {
+		return nil, f
+	}
+	return b, nil
 }
 
 // Outlook is what is known of a command's tokens before they are bound, without running any
@@ -72,7 +69,7 @@ func (c *Command) Peek(tokens []string) Outlook {
 	return o
 }
 
-func (c *Command) fill(given map[*Argument][]string, tokens []string, loc *time.Location) (*Bound, *Fault) {
+func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound, *Fault) {
 	args := reflect.New(c.args.typ)
 	b := &Bound{Args: args.Interface()}
 	common := reflect.ValueOf(&b.Common)
@@ -110,10 +107,6 @@ func (c *Command) fill(given map[*Argument][]string, tokens []string, loc *time.
 					f.Hint = c.idsGoWith(t) + f.Hint
 				}
 				if m := a.meant(t); m != "" && m != t {
-					f.meant = a.replaced(tokens, t, m)
-					if a.numeric() {
-						continue // a bound is a guess
-					}
 					f.Hint = didYouMean([]string{m}, "") + " " + f.Hint
 				}
 			}
@@ -157,13 +150,12 @@ type scanner struct {
 	given   map[*Argument][]string
 	placed  int // positionals so far
 	help    bool
-	phrase  int // index of the last token that is the whole value of a string; -1 for none
 
 	tolerant bool // what is wrong is passed over
 }
 
 func newScanner(c *Command, tokens []string) *scanner {
-	return &scanner{command: c, tokens: tokens, given: map[*Argument][]string{}, phrase: -1}
+	return &scanner{command: c, tokens: tokens, given: map[*Argument][]string{}}
 }
 
 func (s *scanner) scan() *Fault {
@@ -232,13 +224,10 @@ func (s *scanner) next() *Argument {
 func (s *scanner) positional(i int) *Fault {
 	a := s.next()
 	if a == nil {
-		return s.surplus(i)
+		return s.command.surplus()
 	}
 	s.placed++
 	s.given[a] = append(s.given[a], s.tokens[i])
-	if a.Kind == KindString {
-		s.phrase = i
-	}
 	return nil
 }
 
@@ -246,7 +235,7 @@ func (s *scanner) long(i int) (int, *Fault) {
 	name, value, attached := strings.Cut(s.tokens[i][2:], "=")
 	a := s.command.args.byName[name]
 	if a == nil || a.Positional {
-		return 0, s.unknown(i, name, value, attached)
+		return 0, s.command.unknown(name)
 	}
 	return s.option(i, a, value, attached)
 }
@@ -255,7 +244,7 @@ func (s *scanner) short(i int) (int, *Fault) {
 	body := s.tokens[i][1:]
 	a := s.command.args.byShort[body[:1]]
 	if a == nil {
-		return 0, s.unknownShort(i, body)
+		return 0, s.command.unknownShort(body)
 	}
 	value := body[1:]
 	return s.option(i, a, strings.TrimPrefix(value, "="), value != "")
@@ -280,9 +269,6 @@ func (s *scanner) option(i int, a *Argument, value string, attached bool) (used 
 				"--%s needs a value, and what follows it is an option.", a.Name)
 		default:
 			value, used = rest[0], 1
-			if a.Kind == KindString {
-				s.phrase = i + 1
-			}
 		}
 	}
 	if a.Kind == KindArray {

@@ -175,6 +175,7 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 //	path         a relative path of a file below one directory; path=NAME says which in errors
 //	requires=x   refused unless option x is given too
 //	form=NAME    strings of this form, one of Spec.Forms
+//	also=x|y     other names that people try, which errors answer with this one
 //	value=F      what stands for a value in the usage: --folder F
 //	needed       required unless another argument stands for it
 //	rare         not in the usage; the command's own help has it

@@ -75,8 +75,7 @@ type Fault struct {
 
 	Err error // cause, for logs; nil when there is none
 
-	meant  []string // the arguments as they were likely meant; nil for no idea
-	option string   // an option that the command lacks and nothing is near to
+	option string // an option that the command lacks and nothing is near to
 }
 
 // Error returns the message. The cause is left out on purpose.

@@ -25,7 +25,7 @@ func Nearest(word string, names []string, n int) []string {
 		if len(name) > 256 {
 			continue
 		}
-		d := editDistance(word, folded)
+		d := editDistance([]rune(word), []rune(folded))
 		if len(word) >= 2 && strings.HasPrefix(folded, word) {
 			d = 0
 		}
@@ -42,9 +42,9 @@ func Nearest(word string, names []string, n int) []string {
 }
 
 // editDistance is the optimal string alignment distance: insertions, deletions,
-// substitutions and swaps of neighbours, over bytes. It is
+// substitutions and swaps of neighbours. It is
 // ours because it is a dozen lines and no dependency carries less.
-func editDistance(a, b string) int {
+func editDistance(a, b []rune) int {
 	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
 	before, last, row := rows[0], rows[1], rows[2]
 	for j := range last {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/postern-mail/postern/internal/plain"
 )
@@ -158,16 +157,13 @@ func (r *Registry) notFound(about string, tokens []string, visible func(*Command
 		words = 2
 	}
 	wanted := strings.Join(tokens[:words], " ")
-	near, used := Nearest(wanted, paths, 3), words // of the tokens stand for the path
+	near := Nearest(wanted, paths, 3)
 	if len(near) == 0 {
 		near = r.byLastWord(tokens[:words], paths)
-		for len(near) > 0 && used > 1 && len(Nearest(tokens[used-1], strings.Fields(near[0]), 1)) == 0 {
-			used--
-		}
 	}
 	group := r.groups[tokens[0]] && r.groupVisible(tokens[0], visible)
 	if len(near) == 0 && !group {
-		near, used = Nearest(tokens[0], paths, 3), 1
+		near = Nearest(tokens[0], paths, 3)
 	}
 	shown := tokens[0]
 	if r.groups[tokens[0]] {
@@ -181,10 +177,7 @@ func (r *Registry) notFound(about string, tokens []string, visible func(*Command
 	case len(near) > 0 && about != "":
 		f.Hint, f.Examples = didYouMean(near, "'")+" "+f.Hint, []string{about + near[0]}
 	case len(near) > 0:
-		c := r.byPath[near[0]]
-		f.Hint, f.Examples = didYouMean(near, "'")+" "+f.Hint, c.Examples[:1]
-		f.meant = tokens[used:]
-		f = c.correct(f, time.UTC)
+		f.Hint, f.Examples = didYouMean(near, "'")+" "+f.Hint, r.byPath[near[0]].Examples[:1]
 	}
 	return f
 }

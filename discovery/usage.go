@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -122,12 +121,6 @@ func (a *Argument) meant(text string) string {
 	case a.Sensitive:
 	case kind == KindEnum:
 		return strings.Join(Nearest(text, a.Enum, 1), "")
-	case a.numeric() && integerPattern.MatchString(text) && a.Minimum != "" && a.Maximum != "":
-		n, _ := strconv.ParseFloat(text, 64)
-		if low, err := a.Minimum.Float64(); err == nil && n < low {
-			return a.Minimum.String()
-		}
-		return a.Maximum.String()
 	case kind == KindDatetime:
 		for _, layout := range []string{"2006-1-2", "2006/1/2", "2006-1-2 15:04", "2006-1-2 15:04:05", "02.01.2006"} {
 			if t, err := time.Parse(layout, text); err == nil && len(layout) <= len("02.01.2006") {
@@ -155,42 +148,6 @@ func (c *Command) idsGoWith(id string) string {
 	return fmt.Sprintf("An id such as %s goes with %s. ", id, strings.Join(options, " or "))
 }
 
-// replaced returns the tokens with another value for an argument; nil where the old one
-// stands in no token of its own.
-func (a *Argument) replaced(tokens []string, old, value string) []string {
-	for i, t := range tokens {
-		head, attached := strings.CutSuffix(t, "="+old)
-		switch {
-		case attached && head == "--"+a.Name:
-			return slices.Replace(slices.Clone(tokens), i, i+1, head+"="+value)
-		case t == old && (a.Positional || i > 0 && (tokens[i-1] == "--"+a.Name || a.Short != "" && tokens[i-1] == "-"+a.Short)):
-			return slices.Replace(slices.Clone(tokens), i, i+1, value)
-		}
-	}
-	return nil
-}
-
-// maxCorrected is how long the example is at most that is made of a caller's own tokens.
-const maxCorrected = 300
-
-// correct tries what a fault says that was likely meant, and gives it as the example
-// where it binds. Nothing sensitive is repeated.
-func (c *Command) correct(f *Fault, loc *time.Location) *Fault {
-	for tries, meant := 0, f.meant; meant != nil && tries < 3; tries++ {
-		bound, other := c.bind(meant, loc)
-		if other != nil {
-			meant = other.meant
-			continue
-		}
-		line := JoinCommand(append(strings.Fields(c.Path), meant...))
-		if !bound.Help && len(line) <= maxCorrected && slices.Equal(c.Redact(meant), meant) {
-			f.Examples = []string{line}
-		}
-		break
-	}
-	return f
-}
-
 func didYouMean(names []string, quote string) string {
 	if len(names) == 0 {
 		return ""
@@ -198,17 +155,13 @@ func didYouMean(names []string, quote string) string {
 	return fmt.Sprintf("Did you mean %s%s%s?", quote, strings.Join(names, quote+" or "+quote), quote)
 }
 
-// unknown is the fault of an option that the command does not have, at i.
-func (s *scanner) unknown(i int, name, value string, attached bool) *Fault {
-	c := s.command
-	with := func(tokens ...string) []string { return slices.Replace(slices.Clone(s.tokens), i, i+1, tokens...) }
+// unknown is the fault of an option that the command does not have.
+func (c *Command) unknown(name string) *Fault {
 	shown := "--" + plain.Excerpt(name, 40)
-	if a := c.args.byName[name]; a != nil { // a positional
-		f := c.argumentFault(ValidationError, a, "Give it without a name.", "'%s' has no option '%s'.", c.Path, shown)
-		if f.meant = with(value); !attached {
-			f.meant = with()
-		}
-		return f
+	also := slices.IndexFunc(c.args.list, func(a *Argument) bool { return a.Name == name || slices.Contains(a.Also, name) })
+	if also >= 0 && c.args.list[also].Positional {
+		a := c.args.list[also]
+		return c.argumentFault(ValidationError, a, "Give it without a name.", "'%s' has no option '%s'.", c.Path, shown)
 	}
 	var names []string
 	for _, a := range c.args.list {
@@ -217,25 +170,19 @@ func (s *scanner) unknown(i int, name, value string, attached bool) *Fault {
 		}
 	}
 	near := Nearest(name, names, 3)
-	if len(near) == 0 {
+	if also >= 0 {
+		near = []string{c.args.list[also].Name}
+	} else if len(near) == 0 {
 		near = sharing(name, names)
 	}
-	options := make([]string, len(near))
-	for k := range near {
-		options[k] = "--" + near[k]
-	}
 	var a *Argument
-	if len(near) > 0 {
-		a = c.args.byName[near[0]]
+	options := make([]string, len(near))
+	for i := range near {
+		a, options[i] = c.args.byName[near[0]], "--"+near[i]
 	}
 	f := c.argumentFault(ValidationError, a, didYouMean(options, ""), "'%s' has no option '%s'.", c.Path, shown)
-	switch {
-	case a == nil:
+	if a == nil {
 		f.option = name
-	case attached:
-		f.meant = with(options[0] + "=" + value)
-	default:
-		f.meant = with(options[0])
 	}
 	return f
 }
@@ -262,23 +209,16 @@ func sharing(name string, names []string) []string {
 }
 
 // unknownShort is the same of a short form.
-func (s *scanner) unknownShort(i int, body string) *Fault {
-	c := s.command
-	f := c.argumentFault(ValidationError, nil, "Attach a value that starts with a dash, as in --name=-value; behind -- nothing is an option.", "'%s' has no option '-%s'.", c.Path, plain.Excerpt(body, 2))
+func (c *Command) unknownShort(body string) *Fault {
 	name, _, _ := strings.Cut(body, "=")
-	switch a := c.args.byName[name]; {
-	case a != nil && !a.Positional:
-		f = c.argumentFault(ValidationError, a, didYouMean([]string{"--" + name}, ""), "'%s' has no option '-%s'.", c.Path, plain.Excerpt(body, 40))
-		f.meant = slices.Replace(slices.Clone(s.tokens), i, i+1, "--"+body)
-	case s.next() != nil && body[0] >= '0' && body[0] <= '9': // a letter is rather a wrong option
-		f.meant = slices.Insert(slices.Clone(s.tokens), i, "--")
+	if a := c.args.byName[name]; a != nil && !a.Positional {
+		return c.argumentFault(ValidationError, a, didYouMean([]string{"--" + name}, ""), "'%s' has no option '-%s'.", c.Path, plain.Excerpt(body, 40))
 	}
-	return f
+	return c.argumentFault(ValidationError, nil, "Attach a value that starts with a dash, as in --name=-value; behind -- nothing is an option.", "'%s' has no option '-%s'.", c.Path, plain.Excerpt(body, 2))
 }
 
-// surplus is the fault of a value too many at i: most likely a phrase without quotes.
-func (s *scanner) surplus(i int) *Fault {
-	c := s.command
+// surplus is the fault of a value too many: most likely a phrase without quotes.
+func (c *Command) surplus() *Fault {
 	takes := "only options"
 	switch n := len(c.args.positionals); {
 	case n == 1:
@@ -286,15 +226,7 @@ func (s *scanner) surplus(i int) *Fault {
 	case n > 1:
 		takes = fmt.Sprintf("%d values besides its options", n)
 	}
-	f := c.argumentFault(ValidationError, nil, "Quote a value that holds spaces, and give options by name.", "There is one value too many: '%s' takes %s.", c.Path, takes)
-	if s.phrase == i-1 && i > 0 {
-		end := i
-		for end < len(s.tokens) && !strings.HasPrefix(s.tokens[end], "-") {
-			end++
-		}
-		f.meant = slices.Replace(slices.Clone(s.tokens), i-1, end, strings.Join(s.tokens[i-1:end], " "))
-	}
-	return f
+	return c.argumentFault(ValidationError, nil, "Quote a value that holds spaces, and give options by name.", "There is one value too many: '%s' takes %s.", c.Path, takes)
 }
 
 // elsewhere completes the fault of an unknown option that other commands have.

@@ -49,7 +49,7 @@ func Example() {
 	}
 	// Output:
 	// {"success":true,"data":{"text":"Hello Ann. Hello Ann. "}}
-	// {"success":false,"error":{"code":"VALIDATION_ERROR","message":"--times must be between 1 and 3.","hint":"Usage: greet NAME [--times 1]","examples":["greet Ann --times 3"]}}
+	// {"success":false,"error":{"code":"VALIDATION_ERROR","message":"--times must be between 1 and 3.","hint":"Usage: greet NAME [--times 1]","examples":["greet Ann"]}}
 }
 
 // Served over standard input and output. A program that does so for a client sets
