@@ -18,6 +18,7 @@ import (
 	"syscall"
 	_ "time/tzdata" // a zone in the settings must mean the same on a machine that knows none
 
+	"github.com/postern-mail/postern/cmd/postern/internal/hardening"
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/cmd/postern/internal/prompt"
 	"github.com/postern-mail/postern/cmd/postern/internal/setup"
@@ -34,7 +35,8 @@ import (
 type process struct {
 	args    []string // without the program's name
 	getenv  func(string) string
-	environ []string // all of it, NAME=value
+	environ []string // NAME=value, without secrets: children get parts of it
+	secrets []string // NAME=value, what the environment had of keys and passwords
 	stdin   *os.File
 	stdout  io.Writer
 	stderr  io.Writer
@@ -72,7 +74,7 @@ func main() { start(systemProcess()) }
 
 // systemProcess is the process as the operating system started it.
 func systemProcess() *process {
-	p := &process{args: os.Args[1:], getenv: os.Getenv, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+	p := &process{args: os.Args[1:], getenv: hardening.Getenv, environ: os.Environ(), secrets: hardening.Secrets(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		finder: &autoconfig.Finder{}, ring: &login.SystemKeyring{}}
 	p.self, _ = os.Executable()
 	p.log = slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))

@@ -35,7 +35,6 @@ func (p *process) serve(ctx context.Context, args []string) error {
 		if web.addr != "" {
 			return misused("--http does not go with --profile transport: its one client is the process that started it.", "Leave one of them out.")
 		}
-		house.HideMemory()
 		t, err := p.system().NewTransport(ctx, carries, *readOnly)
 		if err != nil {
 			return err

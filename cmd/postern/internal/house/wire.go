@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/postern-mail/postern/commands"
@@ -79,7 +80,8 @@ func (h *House) Caller(ctx context.Context, token string) (mcpserve.Caller, erro
 // System is the part of the process that a house needs.
 type System struct {
 	Getenv   func(string) string
-	Environ  []string  // NAME=value
+	Environ  []string  // NAME=value, without secrets
+	Secrets  []string  // NAME=value, what the environment had of keys and passwords
 	Stderr   io.Writer // is told what is wrong with extensions
 	Log      *slog.Logger
 	Self     string // the program's own file; empty when it is not to be started again
@@ -114,7 +116,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	h := &House{Principal: plan.Principal, store: newStore(plan.Open)}
 	h.store.asks = s.Getenv(vault.AdminKeyVar+"_COMMAND") != "" || s.Getenv(vault.AgentKeyVar+"_COMMAND") != ""
 	if plan.Environment {
-		h.store.environment, h.store.environmentErr = mail.EnvironmentAccounts(s.Environ)
+		h.store.environment, h.store.environmentErr = mail.EnvironmentAccounts(slices.Concat(s.Environ, s.Secrets))
 	}
 	if (h.store.environment.Len() > 0 || h.store.environmentErr != nil) && s.keyless() {
 		h.store.passing()
