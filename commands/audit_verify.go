@@ -2,23 +2,30 @@ package commands
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/postern-mail/postern/discovery"
 )
 
 // AuditVerifyResult answers audit verify.
 type AuditVerifyResult struct {
-	OK      bool   `json:"ok"`
-	Entries uint64 `json:"entries"`
-	First   uint64 `json:"first_seq"`
-	Last    uint64 `json:"last_seq"`
-	Problem string `json:"problem,omitempty"`
+	OK       bool   `json:"ok"`
+	Entries  uint64 `json:"entries"`
+	First    uint64 `json:"first_seq"`
+	Last     uint64 `json:"last_seq"`
+	Bad      uint64 `json:"bad_seq,omitempty"` // the first altered entry that was found
+	Problem  string `json:"problem,omitempty"`
+	Signed   uint64 `json:"signed_seq,omitempty"` // the last entry that the administrator signed
+	SignedAt string `json:"signed_at,omitempty" jsonschema:"format=date-time"`
 }
 
 func auditVerify(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
-		Path:     "audit verify",
-		Summary:  "Check that no entry was changed, removed or reordered",
+		Path:    "audit verify",
+		Summary: "Check that no entry was changed, removed or reordered",
+		Details: "Each administrator's command signs the log up to itself. What a process with the agent's key altered before the last of them is found; " +
+			"behind it such a process can make entries that fit, and the answer says from which entry and time on.",
 		Effect:   discovery.Admin,
 		Examples: []string{"audit verify"},
 	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (AuditVerifyResult, error) {
@@ -26,14 +33,21 @@ func auditVerify(d *Deps) *discovery.Command {
 		if err != nil {
 			return AuditVerifyResult{}, err
 		}
-		return AuditVerifyResult{v.OK, uint64(v.Entries), v.First, v.Last, v.Problem}, nil
+		r := AuditVerifyResult{OK: v.OK, Entries: uint64(v.Entries), First: v.First, Last: v.Last, Bad: v.Bad, Problem: v.Problem, Signed: v.Signed}
+		if v.Signed > 0 {
+			r.SignedAt = v.SignedAt.Format(time.RFC3339)
+		}
+		return r, nil
 	})
 }
 
 // Summary implements discovery.Summarizer.
 func (r AuditVerifyResult) Summary() string {
-	if r.OK {
-		return "The chain is whole"
+	switch {
+	case !r.OK:
+		return fmt.Sprintf("The chain is broken at entry %d: %s", r.Bad, r.Problem)
+	case r.Signed == 0:
+		return "The chain is whole, and was never signed before: a process with the agent's key could have rewritten any entry"
 	}
-	return "The chain is broken"
+	return fmt.Sprintf("The chain is whole. A process with the agent's key could have rewritten entries after number %d of %s, and none before", r.Signed, r.SignedAt)
 }

@@ -18,7 +18,8 @@ import (
 // The audit log is a chain: the hash of an entry covers the hash of the one before it,
 // its own number, and its bytes. The chain record holds both ends: the first number with
 // the hash before it, and the last number with its hash. Purging moves the first end
-// forward, so that the rest still verifies.
+// forward, so that the rest still verifies. A head covers what was there at an
+// administrator's command, see audit_head.go.
 
 // Bounds of an entry's texts, in runes; longer ones are cut.
 const (
@@ -37,7 +38,8 @@ var chainKey = []byte("chain")
 
 // AuditRecord is an entry with its number in the log; numbers grow by one.
 type AuditRecord struct {
-	Seq uint64 `json:"seq"`
+	Seq    uint64 `json:"seq,omitzero"`
+	Signed bool   `json:"signed,omitempty"` // the administrator signed the log up to it
 	gateway.AuditEntry
 }
 
@@ -86,11 +88,11 @@ func parseLink(b []byte) (link, error) {
 	return link{before: b[:hashSize], hash: b[hashSize : 2*hashSize], entry: b[2*hashSize:]}, nil
 }
 
-func (l link) decode(seq uint64) (AuditRecord, error) {
-	r := AuditRecord{Seq: seq}
-	if err := json.Unmarshal(l.entry, &r.AuditEntry); err != nil {
+func (l link) decode(seq uint64) (r AuditRecord, err error) {
+	if err := json.Unmarshal(l.entry, &r); err != nil {
 		return AuditRecord{}, fmt.Errorf("%w: audit entry %d is unreadable", ErrDamaged, seq)
 	}
+	r.Seq = seq
 	return r, nil
 }
 
@@ -108,13 +110,10 @@ func (v *Vault) Record(ctx context.Context, e gateway.AuditEntry) error {
 	if err := v.Ready(ctx); err != nil {
 		return err
 	}
-	entry, err := json.Marshal(v.bounded(e))
-	if err != nil {
-		return fmt.Errorf("audit entry: %w", err)
-	}
+	e = v.bounded(e)
 	low := v.holds.low()
 	return v.writeTogether(ctx, func(t *transaction, j *job) error {
-		if err := v.append(t, entry); err != nil {
+		if err := v.append(t, e); err != nil {
 			return err
 		}
 		for key, h := range low {
@@ -129,11 +128,16 @@ func (v *Vault) Record(ctx context.Context, e gateway.AuditEntry) error {
 	})
 }
 
-// append puts an entry at the end of the log.
-func (v *Vault) append(t *transaction, entry []byte) error {
+// append puts an entry at the end of the log, and signs it if it is the administrator's.
+func (v *Vault) append(t *transaction, e gateway.AuditEntry) error {
 	c, err := t.chain()
 	if err != nil {
 		return err
+	}
+	signed, last := v.mayAttest(t, c)
+	entry, err := json.Marshal(AuditRecord{Signed: signed != nil, AuditEntry: e})
+	if err != nil {
+		return fmt.Errorf("audit entry: %w", err)
 	}
 	seq, before := c.last+1, c.lastHash
 	if there, err := t.Get(bucketAudit, uint64Bytes(seq)); err != nil {
@@ -150,7 +154,10 @@ func (v *Vault) append(t *transaction, entry []byte) error {
 	if err := v.purge(t, &c); err != nil {
 		return err
 	}
-	return t.putChain(c)
+	if err := t.putChain(c); err != nil || signed == nil {
+		return err
+	}
+	return v.attest(t, c, signed, last, e.Time)
 }
 
 func (v *Vault) bounded(e gateway.AuditEntry) gateway.AuditEntry {
@@ -177,8 +184,7 @@ func (v *Vault) purge(t *transaction, c *chain) error {
 	if err != nil || p.configErr != nil {
 		return nil // without a trusted policy the retention is not known
 	}
-	now := v.now()
-	cutoff, ahead := now.AddDate(0, 0, -p.config.AuditRetentionDays), now.Add(clockMistrust)
+	cutoff, ahead := v.retention(p)
 	if v.oldest.seq == c.first && !v.oldest.time.Before(cutoff) && v.oldest.time.Before(ahead) {
 		return nil
 	}
@@ -271,12 +277,19 @@ type AuditReport struct {
 	Entries     int
 	First, Last uint64 // first and last number of the log; Last < First when it is empty
 	OK          bool
-	Bad         uint64 // number of the first altered entry; 0 when OK
+	Bad         uint64 // number of the first altered entry that was found; 0 when OK
 	Problem     string // the fault of that entry; empty when OK
+
+	// Signed is the last entry that the administrator signed, and SignedAt its time; both are
+	// zero where there is none. What was altered up to it since then is found. A process with
+	// the agent's key could have rewritten the entries behind it.
+	Signed   uint64
+	SignedAt time.Time
 }
 
 // VerifyAudit checks the whole chain and finds an entry that was changed,
-// removed, inserted or moved, at either end too. A broken chain is a report, not
+// removed, inserted or moved, at either end too; without any key anywhere, with the agent's
+// key up to the entry that was signed last. A broken chain is a report, not
 // an error. Other processes may append meanwhile: the log is read in short
 // transactions, up to the entry that was last at the beginning.
 func (v *Vault) VerifyAudit(ctx context.Context) (AuditReport, error) {
@@ -306,6 +319,26 @@ type auditWalk struct {
 	before  []byte // hash of the one before
 }
 
+// begin notes where the log ends, and checks the head.
+func (w *auditWalk) begin(t *transaction, c chain) (bad, err error) {
+	w.started, w.report.Last = true, c.last
+	p, err := w.v.policy(t)
+	if errors.Is(err, ErrUntrustedPolicy) || err == nil && p.configErr != nil {
+		p, err = &policy{config: Config{AuditRetentionDays: 1}}, nil // what it says of the log is not known
+	}
+	if err != nil {
+		return nil, err
+	}
+	h, at, bad := w.v.sound(t, c, p)
+	if h != nil {
+		w.report.Signed, w.report.SignedAt = h.Seq, h.Time
+	}
+	if bad != nil {
+		w.next = at
+	}
+	return bad, nil
+}
+
 // step verifies a batch. It returns whether the walk is over, or the fault of the
 // current entry.
 func (w *auditWalk) step(t *transaction) (done bool, bad, err error) {
@@ -317,7 +350,9 @@ func (w *auditWalk) step(t *transaction) (done bool, bad, err error) {
 		return false, nil, err
 	}
 	if !w.started {
-		w.started, w.report.Last = true, c.last
+		if bad, err := w.begin(t, c); bad != nil || err != nil {
+			return false, bad, err
+		}
 	}
 	from := kv.Range{From: uint64Bytes(w.next)}
 	if w.next < c.first {
@@ -377,8 +412,12 @@ func (w *auditWalk) entry(record kv.Record) error {
 	if !bytes.Equal(l.hash, w.v.linkHash(w.next, l.before, l.entry)) {
 		return errors.New("its text does not fit its hash")
 	}
-	if _, err := l.decode(w.next); err != nil {
+	r, err := l.decode(w.next)
+	switch {
+	case err != nil:
 		return errors.New("it is unreadable")
+	case r.Signed && r.Seq > w.report.Signed && r.Seq <= w.report.Last:
+		return errors.New("it was signed, and the signature was removed or an older one put in place")
 	}
 	w.report.Entries++
 	w.before = l.hash

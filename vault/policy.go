@@ -27,7 +27,7 @@ const (
 )
 
 // signedBuckets are the buckets that the manifest covers, in this order.
-var signedBuckets = []string{bucketAccounts, bucketSecrets, bucketSettings, bucketGrants}
+var signedBuckets = []string{bucketAccounts, bucketSecrets, bucketSettings, bucketGrants, bucketHeads}
 
 // policy is the whole verified policy of one generation. It does not change
 // once other goroutines can see it.
@@ -147,8 +147,8 @@ func (p *policy) hash(id []byte) []byte {
 	writeSized(h, []byte("postern policy"), uint64Bytes(formatVersion), id, uint64Bytes(p.generation))
 	for _, bucket := range signedBuckets {
 		records := p.records[bucket]
-		if bucket == bucketGrants && len(records) == 0 {
-			continue // older vaults were signed without this bucket
+		if (bucket == bucketGrants || bucket == bucketHeads) && len(records) == 0 {
+			continue // older vaults were signed without these buckets
 		}
 		writeSized(h, []byte(bucket), uint64Bytes(uint64(len(records))))
 		for _, name := range slices.Sorted(maps.Keys(records)) {
@@ -176,29 +176,44 @@ func (v *Vault) change(ctx context.Context, fn func(*policyChange) error) error 
 		return ErrAdminRequired
 	}
 	return v.update(ctx, func(t *transaction) error {
-		// First that it did not go back, then the records themselves: the cache does
-		// not read them.
-		if _, err := v.policy(t); err != nil {
-			return err
-		}
-		current, err := v.verifyPolicy(t)
-		if err != nil {
-			return err
-		}
-		next := &policy{generation: current.generation + 1, records: map[string]map[string][]byte{}}
-		for bucket, records := range current.records {
-			next.records[bucket] = maps.Clone(records)
-		}
-		if err := fn(&policyChange{v: v, t: t, p: next}); err != nil {
-			return err
-		}
-		private, err := openSeed(v.signing, t.header.signer)
-		if err != nil {
-			return err
-		}
-		defer clear(private)
-		return t.put(bucketPolicy, manifestKey, signManifest(private, v.id, next))
+		return v.resign(t, func(c *policyChange) error {
+			if h, err := v.head(t); err == nil && h != nil {
+				if noted := c.p.noted(); noted != nil && noted.Seq > h.Seq {
+					return fn(c) // an older one was put in place, which audit verify tells
+				}
+				if err := c.noteHead(h); err != nil {
+					return err
+				}
+			}
+			return fn(c)
+		})
 	})
+}
+
+// resign is change within a transaction.
+func (v *Vault) resign(t *transaction, fn func(*policyChange) error) error {
+	// First that it did not go back, then the records themselves: the cache does
+	// not read them.
+	if _, err := v.policy(t); err != nil {
+		return err
+	}
+	current, err := v.verifyPolicy(t)
+	if err != nil {
+		return err
+	}
+	next := &policy{generation: current.generation + 1, records: map[string]map[string][]byte{}}
+	for bucket, records := range current.records {
+		next.records[bucket] = maps.Clone(records)
+	}
+	if err := fn(&policyChange{v: v, t: t, p: next}); err != nil {
+		return err
+	}
+	private, err := openSeed(v.signing, t.header.signer)
+	if err != nil {
+		return err
+	}
+	defer clear(private)
+	return t.put(bucketPolicy, manifestKey, signManifest(private, v.id, next))
 }
 
 func signManifest(private ed25519.PrivateKey, id []byte, p *policy) []byte {
