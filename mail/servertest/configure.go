@@ -16,7 +16,7 @@ type settings struct {
 	Dir, Token, Listen, Password   string
 	Internal, InternalGroup, Login string
 	MailUID, MailGID               int
-	Submission, ACL                bool
+	Submission, ACL, Others        bool
 	Capability, Location           string
 	Mechanisms                     string
 	Special                        []string
@@ -30,6 +30,7 @@ func (s *DovecotServer) configure(config Config, token string) error {
 		Dir: s.dir, Token: token, Listen: "127.0.0.1", Password: Password,
 		Submission: config.Submission,
 		ACL:        config.ACL,
+		Others:     config.Others,
 		Mechanisms: "plain login xoauth2 oauthbearer",
 		Capability: capability(config),
 		UserChars:  userChars(),
@@ -65,6 +66,11 @@ func (s *DovecotServer) configure(config Config, token string) error {
 	if err := errors.Join(os.Chmod(s.Home, 0o755), s.give(s.Home)); err != nil {
 		return err
 	}
+	if config.Others {
+		if err := s.publish("", "board", "Sent"); err != nil {
+			return err
+		}
+	}
 	if err := writeOAuth(s.dir, config.Introspection); err != nil {
 		return err
 	}
@@ -88,6 +94,21 @@ func (s *DovecotServer) configure(config Config, token string) error {
 		}
 	}
 	return nil
+}
+
+// publish makes folders that every user may change, in the public namespace.
+func (s *DovecotServer) publish(folders ...string) error {
+	public := filepath.Join(s.dir, "public")
+	var all error
+	for _, folder := range folders {
+		dir := public
+		if folder != "" {
+			dir = filepath.Join(public, "."+folder)
+		}
+		acl := filepath.Join(dir, "dovecot-acl")
+		all = errors.Join(all, os.MkdirAll(dir, 0o700), os.WriteFile(acl, []byte("anyone lrwstipekx\n"), 0o600), s.give(acl), s.give(dir))
+	}
+	return all
 }
 
 // userChars returns the bytes a user name may have: Dovecot's own choice, and

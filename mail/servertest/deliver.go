@@ -29,10 +29,23 @@ func (s *DovecotServer) Deliver(t testing.TB, user, folder string, raw ...[]byte
 // needs Config.ACL, and holds for sessions that open the folder afterwards.
 func (s *DovecotServer) Rights(t testing.TB, user, folder, rights string) {
 	t.Helper()
+	s.access(t, user, folder, "owner "+rights+"\n")
+}
+
+// Share gives every user these rights to a folder of a user, which then is
+// shared/USER/FOLDER. It needs Config.Others, and the owner keeps every right.
+func (s *DovecotServer) Share(t testing.TB, user, folder, rights string) {
+	t.Helper()
+	s.access(t, user, folder, "owner lrwstipekxa\nanyone "+rights+"\n")
+}
+
+// access writes who may do what with a folder.
+func (s *DovecotServer) access(t testing.TB, user, folder, acl string) {
+	t.Helper()
 	dir, err := s.maildirs().folder(user, folder)
 	Check(t, err)
 	path := filepath.Join(dir, "dovecot-acl")
-	Check(t, os.WriteFile(path, []byte("owner "+rights+"\n"), 0o600))
+	Check(t, os.WriteFile(path, []byte(acl), 0o600))
 	Check(t, s.give(path))
 }
 

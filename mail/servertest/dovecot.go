@@ -44,6 +44,10 @@ type Config struct {
 	All bool
 	// ACL makes the server enforce the Rights of folders.
 	ACL bool
+	// Others adds the namespaces of RFC 2342 besides a user's own, with ACL: Public/, with the
+	// folders board and Sent (\Sent) that every user may change, and shared/NAME/, with what
+	// other users Share.
+	Others bool
 	// Mechanisms are the ways to log in that the server offers; nil means PLAIN,
 	// LOGIN, XOAUTH2 and OAUTHBEARER.
 	Mechanisms []string

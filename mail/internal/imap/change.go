@@ -67,7 +67,7 @@ func (s *Session) takes(folder string) error {
 	}
 	for _, c := range s.Capabilities() {
 		outbox, sends := strings.CutPrefix(c, "XCOURIEROUTBOX=")
-		if !sends {
+		if !sends || s.cfg.Outbox != nil && s.cfg.Outbox(folder) {
 			continue
 		}
 		encoded := strings.Contains(outbox, "&") && strings.ContainsFunc(folder, func(r rune) bool { return r >= 0x80 || r == '&' })
@@ -94,7 +94,7 @@ func (s *Session) Copy(set goimap.UIDSet, folder string) *Copying {
 	if err := s.takes(folder); err != nil {
 		return unsent[Copied](StageCopy, err)
 	}
-	cmd := s.client.Copy(set, FolderName(folder))
+	cmd := s.client.Copy(set, s.named(folder))
 	return &Copying{func() (Copied, error) {
 		data, err := cmd.Wait()
 		if err != nil {
@@ -116,7 +116,7 @@ func (s *Session) Move(set goimap.UIDSet, folder string) *Copying {
 	if !s.CanMove() || !s.client.Caps().Has(goimap.CapMove) {
 		return unsent[Copied](StageMove, errors.New("server does not offer MOVE"))
 	}
-	cmd := s.client.Move(set, FolderName(folder))
+	cmd := s.client.Move(set, s.named(folder))
 	return &Copying{func() (Copied, error) {
 		data, err := cmd.Wait()
 		if err != nil {
@@ -184,7 +184,7 @@ func (s *Session) Append(folder string, flags []goimap.Flag, date time.Time, raw
 			return 0, 0, impossible(StageAppend, errors.New("the flag is not valid"))
 		}
 	}
-	cmd := s.client.Append(FolderName(folder), int64(len(raw)), &goimap.AppendOptions{Flags: flags, Time: date})
+	cmd := s.client.Append(s.named(folder), int64(len(raw)), &goimap.AppendOptions{Flags: flags, Time: date})
 	_, werr := cmd.Write(raw)
 	if cerr := cmd.Close(); werr == nil {
 		werr = cerr

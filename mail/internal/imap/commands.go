@@ -63,7 +63,7 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 	}
 	s.opens++
 	mine := s.opens
-	cmd := s.client.Select(name, &goimap.SelectOptions{ReadOnly: readOnly})
+	cmd := s.client.Select(s.named(name), &goimap.SelectOptions{ReadOnly: readOnly})
 	return &Examining{func() (Folder, error) {
 		data, err := cmd.Wait()
 		if err != nil {
@@ -204,7 +204,7 @@ func (s *Session) Status(name string, opts *goimap.StatusOptions) *Stating {
 	if err := wire.CheckFolder(name); err != nil {
 		return unsent[*goimap.StatusData](StageStatus, err)
 	}
-	cmd := s.client.Status(name, opts)
+	cmd := s.client.Status(s.named(name), opts)
 	return &Stating{func() (*goimap.StatusData, error) {
 		data, err := cmd.Wait()
 		return data, s.fail(StageStatus, err)

@@ -34,6 +34,10 @@ type Config struct {
 	wire.Target
 	Socket time.Duration // silence in the middle of an answer; 0 means DefaultSocket
 	Limits Limits
+	// Hides reports whether a folder is hidden: in place of it the server is asked for one
+	// that does not exist. Outbox reports whether messages may be put into a folder that the
+	// server sends from. A nil function means none.
+	Hides, Outbox func(folder string) bool
 }
 
 func (c Config) withDefaults() Config {

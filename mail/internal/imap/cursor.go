@@ -212,14 +212,29 @@ func shift(s string) bool {
 	if err != nil || len(b) == 0 || len(b)%2 == 1 || strings.ContainsAny(s, "\r\n") {
 		return false
 	}
-	units := make([]uint16, len(b)/2)
-	for i := range units {
-		units[i] = uint16(b[2*i])<<8 | uint16(b[2*i+1])
-	}
-	for _, r := range utf16.Decode(units) {
+	for _, r := range unshift(b) {
 		if r == utf8.RuneError || r >= ' ' && r <= '~' {
 			return false
 		}
 	}
 	return true
+}
+
+func unshift(b []byte) []rune {
+	units := make([]uint16, len(b)/2)
+	for i := range units {
+		units[i] = uint16(b[2*i])<<8 | uint16(b[2*i+1])
+	}
+	return utf16.Decode(units)
+}
+
+// decoded is a name that mailbox read as a person reads it.
+func decoded(name string) string {
+	return encoded.ReplaceAllStringFunc(name, func(run string) string {
+		b, _ := utf7.DecodeString(strings.Trim(run, "&-"))
+		if len(b) == 0 {
+			return "&"
+		}
+		return string(unshift(b))
+	})
 }

@@ -26,9 +26,10 @@ type mender struct {
 	opened    func() uint32           // EXAMINE and SELECT that were answered; nil means none
 	idle      func(line string) bool  // whether a line is of an IDLE, which the library does not know of; nil means no
 
-	told    atomic.Pointer[[]string] // the last requested list of capabilities
-	skipped atomic.Int64             // folders left out
-	fetches atomic.Int64             // FETCH responses passed on whole
+	told    atomic.Pointer[[]string]   // the last requested list of capabilities
+	spaces  atomic.Pointer[Namespaces] // the last that could be read
+	skipped atomic.Int64               // folders left out
+	fetches atomic.Int64               // FETCH responses passed on whole
 
 	line  []byte
 	out   []byte // bytes that the library has not read yet
@@ -140,6 +141,10 @@ func (m *mender) mended(line string) string {
 		caps := capabilities(args)
 		m.told.Store(&caps)
 		return "* CAPABILITY " + libraryCaps(caps) + "\r\n"
+	case "NAMESPACE":
+		if n, ok := readNamespaces(args); ok {
+			m.spaces.Store(&n)
+		}
 	case "FLAGS":
 		c := cursor{b: args}
 		if flags, ok := c.flags(); ok {

@@ -3,6 +3,7 @@ package imap
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"mime"
@@ -44,7 +45,10 @@ type Session struct {
 	refused   error         // the login's
 	idles     int           // how often it has been in IDLE
 	query     chan struct{} // closed when a CAPABILITY has been answered; nil when none was sent
-	noCharset bool          // a SEARCH leaves without its CHARSET; as the lend that has it wants
+	spaces    *Pending[Namespaces]
+	absent    string // what makes the name of a hidden folder that of one that does not exist
+	revealed  bool   // hidden folders go by their own names, until the use ends
+	noCharset bool   // a SEARCH leaves without its CHARSET; as the lend that has it wants
 
 	mu    sync.Mutex
 	cond  *sync.Cond
@@ -80,7 +84,7 @@ func connect(ctx context.Context, cfg Config, answer func(error)) (*Session, err
 	g := newGuard(raw, &cfg)
 	g.putTLS(conn)
 	d := &dialog{guard: g, br: bufio.NewReader(g)}
-	s := &Session{guard: g, cfg: &cfg}
+	s := &Session{guard: g, cfg: &cfg, absent: "-" + rand.Text()}
 	s.cond = sync.NewCond(&s.mu)
 
 	g.begin(ctx, cfg.Greeting, idleBudget)
@@ -211,10 +215,27 @@ func dialError(ctx context.Context, stage string, err error) *wire.Error {
 func (s *Session) Use(ctx context.Context, fn func(ctx context.Context, s *Session) error) error {
 	s.guard.begin(ctx, s.cfg.Socket, s.cfg.Limits.budget())
 	defer s.guard.finish()
+	defer func() {
+		if s.revealed { // no later use may find a hidden folder open
+			s.revealed, s.folder = false, Folder{}
+		}
+	}()
 	if s.settled() {
 		s.askCapabilities()
 	}
 	return fn(ctx, s)
+}
+
+// Reveal gives hidden folders back to the use in progress, for what no agent sees.
+func (s *Session) Reveal() { s.revealed = true }
+
+// named is the name that a folder has for the server, or that of no folder.
+func (s *Session) named(folder string) string {
+	folder = FolderName(folder)
+	if s.cfg.Hides != nil && !s.revealed && s.cfg.Hides(folder) {
+		folder += s.absent
+	}
+	return folder
 }
 
 // Renew gives the use in progress a fresh budget of bytes and answers, for work that is done
@@ -316,7 +337,9 @@ func (s *Session) fail(stage string, err error) error {
 	}
 	var refused *goimap.Error
 	if errors.As(err, &refused) {
-		return refusal(stage, refused)
+		named := *refused
+		named.Text = strings.ReplaceAll(refused.Text, s.absent, "")
+		return refusal(stage, &named)
 	}
 	e := &wire.Error{Stage: stage, OutOfStep: true}
 	if cause = s.guard.reason(); cause == nil || errors.Is(cause, errGaveUp) {
