@@ -106,7 +106,7 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 		} else {
 			opening = s.Examine(b.folder)
 		}
-		fetch = startWindow(s, imap.UIDs(b.uids...), w)
+		fetch = s.Fetch(imap.UIDs(b.uids...), w.options())
 	})
 	box, err := opening.Wait()
 	data, fetchErr := fetch.Wait()

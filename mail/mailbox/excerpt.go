@@ -44,8 +44,8 @@ func (e excerpt) reading(x *access, g *fetched, structure bool) *reading {
 }
 
 // excerpts reads the excerpt of each message that the policy shows, out of messages that
-// were fetched with wanted.text; what is missing it fetches from the folder that is open,
-// for all of them at once. A message that cannot be read has none.
+// were fetched with wanted.text; what is missing it fetches for all of them at once. A
+// message that cannot be read has none.
 func (x *imapBox) excerpts(s *imap.Session, e excerpt, got []*fetched, structure bool) (map[mail.Ref]*Message, error) {
 	var members []*reading
 	for _, g := range got {

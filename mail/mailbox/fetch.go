@@ -82,10 +82,6 @@ type fetched struct {
 	data     *imapclient.FetchMessageBuffer
 }
 
-func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
-	return s.Fetch(set, w.options())
-}
-
 func (w wanted) options() goimap.FetchOptions {
 	// The fields come from the header itself and not from ENVELOPE, so that lists and the
 	// policy read them the same way.
@@ -109,9 +105,9 @@ const maxAlone = 100
 // fetchAll fetches messages when the server may refuse some of them. A refused FETCH fails
 // as a whole: fetchAll then asks which messages exist, and fetches the missing ones one by
 // one. A message that is refused again is not readable.
-func (x *imapBox) fetchAll(s *imap.Session, set goimap.NumSet, w wanted) ([]fetched, error) {
+func (x *imapBox) fetchAll(s *imap.Session, set goimap.NumSet, opts goimap.FetchOptions) ([]fetched, error) {
 	box, _ := s.Selected()
-	data, err := startWindow(s, set, w).Wait()
+	data, err := s.Fetch(set, opts).Wait()
 	if !refusedByServer(err) {
 		return x.readWindow(box, data), err
 	}
@@ -126,7 +122,7 @@ func (x *imapBox) fetchAll(s *imap.Session, set goimap.NumSet, w wanted) ([]fetc
 			continue
 		}
 		s.Renew()
-		one, err := startWindow(s, imap.UIDs(uint32(d.UID)), w).Wait()
+		one, err := s.Fetch(imap.UIDs(uint32(d.UID)), opts).Wait()
 		switch {
 		case refusedByServer(err):
 			out = append(out, fetched{ref: x.refTo(box.Name, box.UIDValidity, uint32(d.UID))})
@@ -219,7 +215,7 @@ func (x *imapBox) walk(s *imap.Session, from source, oldest bool, w wanted, size
 	for set := from.next(uint32(size()), oldest); set != nil; set = from.next(uint32(size()), oldest) {
 		s.Renew()
 		x.looking(uint64(looked), 0, box.Name)
-		got, err := x.fetchAll(s, set, w)
+		got, err := x.fetchAll(s, set, w.options())
 		if err != nil {
 			return err
 		}

@@ -151,13 +151,13 @@ func (p *accountPool) readTogether(g *gathering, one *reading, structure bool) e
 	})
 }
 
-// visit opens a folder and fetches from it, in one round trip. The folder is current, and a
-// UID names the message it named when box was told: if the folder is already open, visit
+// fetchNow opens a folder and fetches from it, in one round trip. The folder is current, and
+// a UID names the message it named when box was told: if the folder is already open, it
 // asks the server in the same write whether that still holds, and opens the folder again
 // only if not. Opening it each time would work too, but costs servers more the larger the
 // folder is; sending a NOOP first would not, since Dovecot answers the commands sent with
 // it from the session's earlier state.
-func visit(s *imap.Session, folder string, start func() *imap.Fetching) (box imap.Folder, data []*imapclient.FetchMessageBuffer, openErr, fetchErr error) {
+func fetchNow(s *imap.Session, folder string, start func() *imap.Fetching) (box imap.Folder, data []*imapclient.FetchMessageBuffer, openErr, fetchErr error) {
 	if box, ok := s.Unchanged(folder, false); ok {
 		data, current, err := s.Still(start)
 		if current || err != nil && !refusedByServer(err) {
@@ -176,134 +176,78 @@ func visit(s *imap.Session, folder string, start func() *imap.Fetching) (box ima
 	return box, data, openErr, fetchErr
 }
 
-// visiting is a visit to one folder, for some of the readings.
-type visiting struct {
-	folder   string
-	members  []*reading
-	requests requestSet
-
-	box      imap.Folder
-	data     []*imapclient.FetchMessageBuffer
-	err      error // of opening the folder
-	fetchErr error
-}
-
-// visits sorts readings by folder, in the order of the first of each.
-type visits []*visiting
-
-func (v *visits) add(r *reading, opts goimap.FetchOptions) {
-	i := slices.IndexFunc(*v, func(o *visiting) bool { return o.folder == r.ref.Folder })
-	if i < 0 {
-		i = len(*v)
-		*v = append(*v, &visiting{folder: r.ref.Folder})
-	}
-	(*v)[i].members = append((*v)[i].members, r)
-	(*v)[i].requests.add(r.ref.UID, opts)
-}
-
-// start begins the visits to several folders in one write, each behind the opening of its
-// folder, and waits for them. The error is one that ends them all.
-func (v visits) start(s *imap.Session) error {
-	opening, fetch := make([]*imap.Examining, len(v)), make([]*imap.Fetching, len(v))
-	s.Together(func() {
-		for i, o := range v {
-			opening[i] = s.Examine(o.folder)
-			fetch[i] = o.requests.start(s)
-		}
-	})
-	var lost error
-	for i, o := range v {
-		o.box, o.err = opening[i].Wait()
-		o.data, o.fetchErr = fetch[i].Wait()
-		for _, err := range []error{o.err, o.fetchErr} {
-			if err != nil && !refusedByServer(err) {
-				lost = cmp.Or(lost, err)
-			}
-		}
-	}
-	return lost
-}
-
 // readAll reads messages of one or more folders. The fetched data counts only if the
 // UIDVALIDITY turns out to be right. The error is that of readings that are not finished.
 func readAll(s *imap.Session, members []*reading) error {
-	var v visits
+	var all visits
 	for _, r := range members {
-		v.add(r, r.options())
+		all.to(r.ref.Folder, 0).fetch(r.ref.UID, r.options())
 	}
-	if len(v) == 1 {
-		o := v[0]
-		if o.box, o.data, o.err, o.fetchErr = visit(s, o.folder, func() *imap.Fetching { return o.requests.start(s) }); o.err != nil {
-			return o.err
+	if len(all) == 1 {
+		v := all[0]
+		if v.box, v.data, v.err, v.refused = fetchNow(s, v.folder, func() *imap.Fetching { return s.FetchEach(v.requests) }); v.err != nil {
+			return v.err
 		}
-	} else if err := v.start(s); err != nil {
+	} else if err := all.start(s, nil); err != nil {
 		return err
 	}
 	var readable []*reading
 	var refused error
-	for _, o := range v {
-		for _, r := range o.members {
-			ref := r.ref
-			ref.UIDValidity = o.box.UIDValidity
-			switch d := dataOf(o.data, r.ref.UID); {
-			case o.err != nil:
-				r.finish(nil, o.err)
-			case r.ref.UIDValidity != 0 && r.ref.UIDValidity != o.box.UIDValidity:
-				r.finish(nil, r.madeAnew(mail.AdviceListAgain))
-			case o.fetchErr != nil:
-				refused = o.fetchErr
-			case d == nil || len(d.BodySection) == 0:
-				r.finish(nil, r.noMessage(""))
-			default:
-				r.start(readFetched(ref, d))
-				readable = append(readable, r)
-			}
+	for _, r := range members {
+		v, ref := all.to(r.ref.Folder, 0), r.ref
+		ref.UIDValidity = v.box.UIDValidity
+		switch d := dataOf(v.data, ref.UID); {
+		case v.err != nil:
+			r.finish(nil, v.err)
+		case r.ref.UIDValidity != 0 && r.ref != ref:
+			r.finish(nil, r.madeAnew(mail.AdviceListAgain))
+		case v.refused != nil:
+			refused = v.refused
+		case d == nil || len(d.BodySection) == 0:
+			r.finish(nil, r.noMessage(""))
+		default:
+			r.start(readFetched(ref, d))
+			readable = append(readable, r)
 		}
 	}
 	return cmp.Or(readRest(s, readable), refused)
 }
 
-// readRest fetches the missing sections, for all the messages at once. Their folder is the
-// one that is open, or they are of several.
+// readRest fetches the missing sections, for all the messages at once.
 func readRest(s *imap.Session, members []*reading) error {
 	for range maxRounds {
-		var v visits
+		var all visits
 		for _, r := range members {
 			if r.finished {
 				continue
 			}
 			if sections := r.missing(); len(sections) > 0 {
-				v.add(r, goimap.FetchOptions{BodySection: sections})
+				all.to(r.ref.Folder, r.g.ref.UIDValidity).fetch(r.ref.UID, goimap.FetchOptions{BodySection: sections})
 			} else {
 				r.finish(r.compose(), nil)
 			}
 		}
-		if len(v) == 0 {
+		if len(all) == 0 {
 			return nil
 		}
-		s.Renew()
-		if box, open := s.Selected(); len(v) == 1 && open && box.Name == v[0].folder {
-			v[0].box = box
-			v[0].data, v[0].fetchErr = v[0].requests.start(s).Wait()
-			if v[0].fetchErr != nil && !refusedByServer(v[0].fetchErr) {
-				return v[0].fetchErr
-			}
-		} else if err := v.start(s); err != nil {
+		if err := all.start(s, nil); err != nil {
 			return err
 		}
-		for _, o := range v {
-			for _, r := range o.members {
-				switch d := dataOf(o.data, r.ref.UID); {
-				case o.err == nil && o.box.UIDValidity != r.g.ref.UIDValidity:
-					r.finish(nil, r.madeAnew(mail.AdviceListAgain))
-				case o.err != nil || o.fetchErr != nil:
-					r.issues = append(r.issues, r.issue("The server refused a part of the message; what it gave before is shown."))
-					r.finish(r.compose(), nil)
-				case d != nil:
-					r.accept(d)
-				default:
-					r.finish(nil, r.noMessage("")) // it vanished in between
-				}
+		for _, r := range members {
+			if r.finished {
+				continue
+			}
+			v := all.to(r.ref.Folder, 0)
+			switch d := dataOf(v.data, r.ref.UID); {
+			case v.err == errReplaced:
+				r.finish(nil, r.madeAnew(mail.AdviceListAgain))
+			case v.err != nil || v.refused != nil:
+				r.issues = append(r.issues, r.issue("The server refused a part of the message; what it gave before is shown."))
+				r.finish(r.compose(), nil)
+			case d != nil:
+				r.accept(d)
+			default:
+				r.finish(nil, r.noMessage("")) // it vanished in between
 			}
 		}
 	}
@@ -322,33 +266,4 @@ func dataOf(data []*imapclient.FetchMessageBuffer, uid uint32) *imapclient.Fetch
 		}
 	}
 	return nil
-}
-
-// requestSet collects the requests of several readings. Messages with the same request
-// share a FETCH, and two readings of one message share a request.
-type requestSet struct{ list []imap.FetchRequest }
-
-func (q *requestSet) add(uid uint32, opts goimap.FetchOptions) {
-	if slices.ContainsFunc(q.list, func(r imap.FetchRequest) bool { return r.UIDs.Contains(goimap.UID(uid)) }) {
-		return
-	}
-	for i, r := range q.list {
-		if sameOptions(r.Options, opts) {
-			q.list[i].UIDs.AddNum(goimap.UID(uid))
-			return
-		}
-	}
-	q.list = append(q.list, imap.FetchRequest{UIDs: imap.UIDs(uid), Options: opts})
-}
-
-func (q *requestSet) start(s *imap.Session) *imap.Fetching { return s.FetchEach(q.list) }
-
-func sameOptions(a, b goimap.FetchOptions) bool {
-	return a.Flags == b.Flags && a.InternalDate == b.InternalDate && a.RFC822Size == b.RFC822Size &&
-		(a.BodyStructure == nil) == (b.BodyStructure == nil) && slices.EqualFunc(a.BodySection, b.BodySection, sameSection)
-}
-
-func sameSection(a, b *goimap.FetchItemBodySection) bool {
-	return a.Specifier == b.Specifier && slices.Equal(a.Part, b.Part) && slices.Equal(a.HeaderFields, b.HeaderFields) &&
-		(a.Partial == nil) == (b.Partial == nil) && (a.Partial == nil || *a.Partial == *b.Partial)
 }

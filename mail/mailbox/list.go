@@ -197,23 +197,12 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 // fetched with it. Where the policy hides messages, those it shows are fetched once more:
 // nothing of the others' texts is asked for.
 func (l *listing) snippets(s *imap.Session) (err error) {
-	got := l.shown
-	if !l.want.text && len(got) > 0 {
-		var uids []uint32
-		for _, g := range got {
-			uids = append(uids, g.ref.UID)
-		}
-		s.Renew()
-		again, err := l.fetchAll(s, imap.UIDs(uids...), wanted{header: true, structure: l.structured, text: true})
-		if err != nil {
+	if !l.want.text {
+		if err := l.fetchAgain(s, l.shown, wanted{header: true, structure: l.structured, text: true, dates: l.want.dates, full: l.q.Full}); err != nil {
 			return err
 		}
-		got = nil
-		for i := range again {
-			got = append(got, &again[i])
-		}
 	}
-	l.opening, err = l.excerpts(s, excerpt{chars: l.q.Snippet}, got, l.structured)
+	l.opening, err = l.excerpts(s, excerpt{chars: l.q.Snippet}, l.shown, l.structured)
 	return err
 }
 
@@ -323,12 +312,12 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 		set.AddRange(low, 0) // to the newest there is
 	}
 	again := false
-	box, data, err, fetchErr := visit(s, l.q.Folder, func() *imap.Fetching {
+	box, data, err, fetchErr := fetchNow(s, l.q.Folder, func() *imap.Fetching {
 		if again { // messages came or went: ask for what new ones are made of at once
 			l.want.structure = l.structured && l.policy.ShowsAll()
 		}
 		again = true
-		return startWindow(s, set, l.want)
+		return s.Fetch(set, l.want.options())
 	})
 	if err != nil {
 		return err

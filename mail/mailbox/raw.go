@@ -64,7 +64,7 @@ func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions, s
 	if !x.policy.ShowsAll() {
 		opts.BodySection = append(opts.BodySection, headerSection())
 	}
-	box, data, err, fetchErr := visit(s, ref.Folder, func() *imap.Fetching { return s.Fetch(imap.UIDs(ref.UID), opts) })
+	box, data, err, fetchErr := fetchNow(s, ref.Folder, func() *imap.Fetching { return s.Fetch(imap.UIDs(ref.UID), opts) })
 	if err != nil {
 		return nil, err
 	}

@@ -222,63 +222,46 @@ func (f *folderSearch) answered() bool { return f.valid != 0 && f.err == nil }
 // ask opens and searches all the folders in one write. It calls answered when one has
 // answered and others have not.
 func (a *accountSearch) ask(s *imap.Session, answered func()) error {
-	type asking struct {
-		examine         *imap.Examining
-		search, certain *imap.Searching
-	}
-	dated := a.dated()
-	asked := make([]asking, len(a.folders))
-	s.Renew()
-	s.Together(func() {
-		for i, f := range a.folders {
-			asked[i] = asking{examine: s.Examine(f.name), search: s.Search(a.q.criteria(false))}
-			if dated && s.HasAlready("ESEARCH") { // else their answers would mix
-				asked[i].certain = s.Search(a.q.criteria(true))
-			}
+	var all visits
+	certain := a.dated() && s.HasAlready("ESEARCH") // the other servers would have to open each folder again
+	for _, f := range a.folders {
+		v := all.to(f.name, 0)
+		if v.criteria = append(v.criteria, a.q.criteria(false)); certain {
+			v.criteria = append(v.criteria, a.q.criteria(true))
 		}
-	})
+	}
 	a.looking(0, 0, a.folders[0].name)
-	var broken error
+	var anew error
 	var refused []error
 	matches := uint64(0)
-	for i, f := range a.folders {
-		box, err := asked[i].examine.Wait()
-		found, searchErr := asked[i].search.Wait()
-		var certain goimap.UIDSet
-		if asked[i].certain != nil {
-			certain, _ = asked[i].certain.Wait()
-		}
-		switch err = cmp.Or(err, searchErr); {
-		case err != nil && refusedByServer(err):
-			f.err = err
-			refused = append(refused, err)
-			continue
-		case err != nil:
-			broken = cmp.Or(broken, err) // the others fail too, and are waited for
-			continue
+	broken := all.start(s, func(i int, v *visit) {
+		f := a.folders[i]
+		if f.err = cmp.Or(v.err, v.errs[0]); f.err != nil {
+			refused = append(refused, f.err)
+			return
 		}
 		for _, p := range a.at {
 			if p.Folder == f.name {
-				if f.before = p.Before; p.UIDValidity != 0 && p.UIDValidity != box.UIDValidity {
-					broken = a.madeAnew(mail.AdviceSearchAnew)
+				if f.before = p.Before; p.UIDValidity != 0 && p.UIDValidity != v.box.UIDValidity {
+					anew = a.madeAnew(mail.AdviceSearchAnew)
 				}
 			}
 		}
-		f.valid, f.uidNext, f.found = box.UIDValidity, box.UIDNext, found
+		f.valid, f.uidNext, f.found = v.box.UIDValidity, v.box.UIDNext, v.found[0]
 		switch {
-		case !a.policy.ShowsAll() || a.q.Attachments || a.q.Invitations || dated && asked[i].certain == nil:
-			f.doubt = found
-		case dated:
-			f.doubt = imap.UIDsWithout(found, certain)
+		case !a.policy.ShowsAll() || a.q.Attachments || a.q.Invitations || a.dated() && !certain:
+			f.doubt = f.found
+		case a.dated():
+			f.doubt = imap.UIDsWithout(f.found, v.found[1])
 		}
-		matches += imap.CountUIDs(found)
+		matches += imap.CountUIDs(f.found)
 		if i < len(a.folders)-1 {
 			answered()
 		}
-	}
+	})
 	switch {
-	case broken != nil:
-		return broken
+	case broken != nil || anew != nil:
+		return cmp.Or(broken, anew)
 	case len(refused) == len(a.folders):
 		return errors.Join(refused...) // perhaps only their charset
 	case a.policy.ShowsAll() && a.q.selects() && matches > uint64(a.q.MaxMatches):

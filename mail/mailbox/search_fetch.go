@@ -85,136 +85,56 @@ func (f *folderSearch) matches(g *fetched) bool {
 
 // fetchEach fetches from several folders in one write. A folder that fails, or is another
 // one by now, takes no part any more.
-func (a *accountSearch) fetchEach(s *imap.Session, visits []folderFetch, want wanted, take func(v folderFetch, got map[uint32]*fetched)) error {
-	examines, fetches := make([]*imap.Examining, len(visits)), make([]*imap.Fetching, len(visits))
-	box, _ := s.Selected()
-	s.Renew()
-	s.Together(func() {
-		for i, v := range visits {
-			if len(visits) > 1 || box.Name != v.name || box.UIDValidity != v.valid {
-				examines[i] = s.Examine(v.name)
-			}
-			fetches[i] = startWindow(s, imap.UIDs(v.uids...), want)
-		}
-	})
-	var broken error
-	var again []folderFetch
-	nothing := true
-	taken := func(v folderFetch, got []fetched) {
+func (a *accountSearch) fetchEach(s *imap.Session, folders []folderFetch, want wanted, take func(v folderFetch, got map[uint32]*fetched)) error {
+	var all visits
+	for _, f := range folders {
+		all.to(f.name, f.valid).requests = []imap.FetchRequest{{UIDs: imap.UIDs(f.uids...), Options: want.options()}}
+	}
+	a.empty++
+	err := a.fetchFrom(s, all, mail.AdviceSearchAnew, func(i int, _ *visit, got []fetched) {
 		byUID := make(map[uint32]*fetched, len(got))
 		for i := range got {
-			byUID[got[i].ref.UID] = &got[i]
+			byUID[got[i].ref.UID], a.empty = &got[i], 0
 		}
-		nothing = nothing && len(got) == 0
-		take(v, byUID)
+		take(folders[i], byUID)
+	})
+	for i, v := range all {
+		folders[i].err = cmp.Or(folders[i].err, v.err)
 	}
-	for i, v := range visits {
-		var err error
-		opened := box
-		if examines[i] != nil {
-			opened, err = examines[i].Wait()
-		}
-		data, fetchErr := fetches[i].Wait()
-		switch {
-		case refusedByServer(err):
-			v.err = err
-		case err != nil:
-			broken = cmp.Or(broken, err)
-		case opened.UIDValidity != v.valid:
-			v.err = a.madeAnew(mail.AdviceSearchAnew)
-		case refusedByServer(fetchErr):
-			again = append(again, v)
-		case fetchErr != nil:
-			broken = cmp.Or(broken, fetchErr)
-		default:
-			taken(v, a.readWindow(opened, data))
-		}
+	if err == nil && a.empty == maxEmpty {
+		err = a.givesNothing()
 	}
-	for _, v := range again {
-		if broken == nil {
-			_, broken = s.Examine(v.name).Wait()
-		}
-		if broken == nil {
-			var got []fetched
-			if got, broken = a.fetchAll(s, imap.UIDs(v.uids...), want); broken == nil {
-				taken(v, got)
-			}
-		}
-	}
-	if a.empty++; !nothing {
-		a.empty = 0
-	}
-	if broken == nil && a.empty == maxEmpty {
-		broken = a.givesNothing()
-	}
-	return broken
+	return err
 }
 
 // snippets adds the opening of the text of each message on the page that is of this
 // account, from what was fetched or from its folder.
 func (a *accountSearch) snippets(ctx context.Context, shown []candidate, out map[mail.Ref]string) error {
-	var visits []folderFetch
-	for _, f := range a.folders {
-		v := folderFetch{folderSearch: f}
-		for _, c := range shown {
-			if c.folder == f && c.fetched != nil && c.readable {
-				v.uids = append(v.uids, c.uid)
-			}
+	var all, missing []*fetched
+	for _, c := range shown {
+		if c.folder.accountSearch != a || c.fetched == nil || !c.readable {
+			continue
 		}
-		if len(v.uids) > 0 {
-			visits = append(visits, v)
+		all = append(all, c.fetched)
+		if _, has := section(c.data, goimap.PartSpecifierText, nil, false); !has {
+			missing = append(missing, c.fetched)
 		}
 	}
-	if len(visits) == 0 {
+	if len(all) == 0 {
 		return nil
 	}
-	return a.lend(ctx, visits[0].name, func(s *imap.Session) error {
+	return a.lend(ctx, all[0].ref.Folder, func(s *imap.Session) error {
 		want := a.want
 		want.text = true
-		missing := slices.DeleteFunc(slices.Clone(visits), func(v folderFetch) bool {
-			_, has := section(v.looked[v.uids[0]].data, goimap.PartSpecifierText, nil, false)
-			return has
-		})
 		if len(missing) > 0 {
-			if err := a.fetchEach(s, missing, want, func(v folderFetch, got map[uint32]*fetched) {
-				for uid, g := range got {
-					v.looked[uid] = g
-				}
-			}); err != nil {
+			if err := a.fetchAgain(s, missing, want); err != nil {
 				return err
 			}
 		}
-		for _, v := range visits {
-			if err := v.excerpt(s, out); err != nil {
-				return err
-			}
+		texts, err := a.excerpts(s, excerpt{chars: a.q.Snippet, words: cmp.Or(a.q.Words, a.q.Text)}, all, want.structure)
+		for ref, m := range texts {
+			out[ref] = m.Snippet
 		}
-		return nil
+		return err
 	})
-}
-
-// excerpt reads the openings out of messages that were fetched, and opens the folder only
-// where something is missing.
-func (v folderFetch) excerpt(s *imap.Session, out map[mail.Ref]string) error {
-	var got []*fetched
-	for _, uid := range v.uids {
-		if g := v.looked[uid]; g != nil {
-			got = append(got, g)
-		}
-	}
-	e := excerpt{chars: v.q.Snippet, words: cmp.Or(v.q.Words, v.q.Text)}
-	if box, _ := s.Selected(); box.Name != v.name && slices.ContainsFunc(got, func(g *fetched) bool {
-		r := e.reading(v.access, g, v.want.structure)
-		r.start(*g)
-		return len(r.missing()) > 0
-	}) {
-		if _, err := s.Examine(v.name).Wait(); err != nil {
-			return err
-		}
-	}
-	texts, err := v.excerpts(s, e, got, v.want.structure)
-	for ref, m := range texts {
-		out[ref] = m.Snippet
-	}
-	return err
 }

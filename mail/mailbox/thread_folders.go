@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapclient"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
@@ -115,7 +113,7 @@ func (c *conversing) begin(ref mail.Ref) error {
 	}
 	var listing *imap.Listing
 	w := c.wanted(1)
-	box, data, err, fetchErr := visit(c.s, ref.Folder, func() *imap.Fetching {
+	box, data, err, fetchErr := fetchNow(c.s, ref.Folder, func() *imap.Fetching {
 		if !known && listing == nil {
 			var opts *goimap.ListOptions
 			if extended {
@@ -123,7 +121,7 @@ func (c *conversing) begin(ref mail.Ref) error {
 			}
 			listing = c.s.List("*", opts)
 		}
-		return startWindow(c.s, imap.UIDs(ref.UID), w)
+		return c.s.Fetch(imap.UIDs(ref.UID), w.options())
 	})
 	if listing != nil {
 		list, listErr := listing.Wait()
@@ -187,15 +185,6 @@ func (c *conversing) wanted(n uint64) wanted {
 	return w
 }
 
-// same refuses a folder that was replaced since it was opened first.
-func (c *conversing) same(box imap.Folder) error {
-	if before := c.opened[box.Name]; before != 0 && before != box.UIDValidity {
-		return c.madeAnew(mail.AdviceListAgain)
-	}
-	c.opened[box.Name] = box.UIDValidity
-	return nil
-}
-
 // candidates fetches the messages that were not looked at before, the newest first, and with
 // them the answers, where they are few.
 func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
@@ -229,21 +218,27 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 	head := w
 	head.structure, head.text = false, false
 	for ; ; rest = nil {
-		requests := map[string][]imap.FetchRequest{}
-		for folder, from := range sources {
-			if set, ok := from.next(maxWindow, false).(goimap.UIDSet); ok {
-				requests[folder] = append(requests[folder], imap.FetchRequest{UIDs: set, Options: w.options()})
+		var all visits
+		for _, folder := range c.folders { // the last stays open
+			if from := sources[folder]; from != nil {
+				if set, ok := from.next(maxWindow, false).(goimap.UIDSet); ok {
+					v := all.to(folder, c.opened[folder])
+					v.requests = append(v.requests, imap.FetchRequest{UIDs: set, Options: w.options()})
+				}
+			}
+			if set := rest[folder]; len(set) > 0 && others <= maxAnswers {
+				v := all.to(folder, c.opened[folder])
+				v.requests = append(v.requests, imap.FetchRequest{UIDs: set, Options: head.options()})
 			}
 		}
-		for folder, set := range rest {
-			if others <= maxAnswers {
-				requests[folder] = append(requests[folder], imap.FetchRequest{UIDs: set, Options: head.options()})
-			}
-		}
-		if len(requests) == 0 {
+		if len(all) == 0 {
 			return nil
 		}
-		got, err := c.fetch(requests, w)
+		var got []fetched
+		err := c.box.fetchFrom(c.s, all, mail.AdviceListAgain, func(_ int, _ *visit, some []fetched) { got = append(got, some...) })
+		for _, v := range all {
+			err = cmp.Or(err, v.err)
+		}
 		if err != nil {
 			return err
 		}
@@ -264,88 +259,18 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 	}
 }
 
-// fetch fetches messages of several folders in one write. What a server refuses is fetched
-// again, message by message where it has to be.
-func (c *conversing) fetch(requests map[string][]imap.FetchRequest, w wanted) ([]fetched, error) {
-	var out []fetched
-	var refused []string
-	err := c.each(slices.Collect(maps.Keys(requests)), func(folder string) *imap.Fetching { return c.s.FetchEach(requests[folder]) },
-		func(box imap.Folder, data []*imapclient.FetchMessageBuffer, err error) {
-			if err != nil {
-				refused = append(refused, box.Name)
-			} else {
-				out = append(out, c.box.readWindow(box, data)...)
-			}
-		})
-	for _, folder := range refused {
-		box, openErr := c.s.Examine(folder).Wait()
-		if err = cmp.Or(err, openErr); err == nil {
-			err = c.same(box)
-		}
-		for _, r := range requests[folder] {
-			if err == nil {
-				var got []fetched
-				got, err = c.box.fetchAll(c.s, r.UIDs, w)
-				out = append(out, got...)
-			}
-		}
-	}
-	return out, err
-}
-
-// each opens folders one after the other and fetches from each, all in one write. take gets
-// what came, or the error with which the server refused.
-func (c *conversing) each(folders []string, start func(folder string) *imap.Fetching, take func(imap.Folder, []*imapclient.FetchMessageBuffer, error)) error {
-	slices.SortFunc(folders, func(a, b string) int { return cmp.Compare(slices.Index(c.folders, a), slices.Index(c.folders, b)) })
-	opening, fetch := make([]*imap.Examining, len(folders)), make([]*imap.Fetching, len(folders))
-	c.s.Renew()
-	c.s.Together(func() {
-		for i, folder := range folders {
-			opening[i], fetch[i] = c.s.Examine(folder), start(folder)
-		}
-	})
-	var broken error
-	for i := range folders {
-		box, err := opening[i].Wait()
-		data, fetchErr := fetch[i].Wait()
-		if err == nil {
-			err = c.same(box)
-		}
-		if err == nil && !refusedByServer(fetchErr) {
-			err = fetchErr
-		}
-		if broken = cmp.Or(broken, err); broken == nil {
-			take(box, data, fetchErr)
-		}
-	}
-	return broken
-}
-
 // read fetches the texts and the structures of the messages that are shown, as far as they
 // are not here.
 func (c *conversing) read() error {
 	w := c.wanted(0)
 	w.structure, w.text = c.structure, c.q.Chars > 0
-	shown, requests := map[mail.Ref]*fetched{}, map[string][]imap.FetchRequest{}
-	for _, g := range c.shown() {
-		if shown[g.ref] = g; !c.whole[g.ref] && (w.structure || w.text) {
-			r := requests[g.ref.Folder]
-			if r == nil {
-				r = []imap.FetchRequest{{Options: w.options()}}
-			}
-			r[0].UIDs.AddNum(goimap.UID(g.ref.UID))
-			requests[g.ref.Folder] = r
-		}
-	}
-	if len(requests) > 0 {
-		got, err := c.fetch(requests, w)
-		if err != nil {
+	missing := slices.DeleteFunc(c.shown(), func(g *fetched) bool { return c.whole[g.ref] || !w.structure && !w.text })
+	if len(missing) > 0 {
+		if err := c.box.fetchAgain(c.s, missing, w); err != nil {
 			return err
 		}
-		for _, g := range got {
-			if old := shown[g.ref]; old != nil && g.readable {
-				*old, c.whole[g.ref] = g, true
-			}
+		for _, g := range missing {
+			c.whole[g.ref] = true
 		}
 	}
 	if c.q.Chars == 0 {

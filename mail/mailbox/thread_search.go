@@ -32,57 +32,35 @@ const (
 
 // search returns the UIDs that match in each folder and, unless since is zero, those of all
 // answers that came from then on. A folder that cannot be opened is left out from then on.
-func (c *conversing) search(criteria *goimap.SearchCriteria, since time.Time) (found, answers map[string]goimap.UIDSet, broken error) {
-	type searching struct {
-		opening *imap.Examining // nil where the folder is open
-		search  *imap.Searching
+func (c *conversing) search(criteria *goimap.SearchCriteria, since time.Time) (found, answers map[string]goimap.UIDSet, refused error) {
+	var all visits
+	for _, folder := range c.folders {
+		v := all.to(folder, 0)
+		if v.criteria = append(v.criteria, criteria); !since.IsZero() {
+			v.criteria = append(v.criteria, answersAfter(since))
+		}
 	}
-	open := func(folder string, criteria *goimap.SearchCriteria) searching {
-		return searching{c.s.Examine(folder), c.s.Search(criteria)}
-	}
-	tagged := c.s.Has("ESEARCH")
-	first, second := make([]searching, len(c.folders)), make([]searching, len(c.folders))
-	c.s.Renew()
-	c.s.Together(func() {
-		for i, folder := range c.folders {
-			first[i] = open(folder, criteria)
-			switch {
-			case since.IsZero():
-			case tagged:
-				second[i].search = c.s.Search(answersAfter(since))
-			default:
-				second[i] = open(folder, answersAfter(since)) // answers without tags need an EXAMINE between them
+	found, answers = map[string]goimap.UIDSet{}, map[string]goimap.UIDSet{}
+	err := all.start(c.s, func(_ int, v *visit) {
+		if len(v.errs) > 1 && v.errs[1] == nil {
+			answers[v.folder] = v.found[1]
+		}
+		switch before := c.opened[v.folder]; {
+		case v.err != nil && v.folder != c.first.ref.Folder:
+			c.folders = slices.DeleteFunc(c.folders, func(f string) bool { return f == v.folder })
+			c.issues = append(c.issues, mail.Issue{Kind: mail.KindRefused, Stage: imap.StageExamine, Retryable: true,
+				Message: fmt.Sprintf("Folder %q was left out: the server did not open it.", v.folder)})
+		case v.err != nil || v.errs[0] != nil:
+			refused = cmp.Or(refused, v.err, v.errs[0])
+		case len(v.found[0]) > 0 && before != 0 && before != v.box.UIDValidity: // Courier gives an empty folder a new one each time
+			refused = cmp.Or(refused, error(c.madeAnew(mail.AdviceListAgain)))
+		default:
+			if found[v.folder] = v.found[0]; len(v.found[0])+len(answers[v.folder]) > 0 {
+				c.opened[v.folder] = v.box.UIDValidity
 			}
 		}
 	})
-	found, answers = map[string]goimap.UIDSet{}, map[string]goimap.UIDSet{}
-	for i, folder := range slices.Clone(c.folders) {
-		box, err := first[i].opening.Wait()
-		uids, searchErr := first[i].search.Wait()
-		if second[i].opening != nil {
-			_, _ = second[i].opening.Wait() // as the first
-		}
-		if second[i].search != nil {
-			if set, err := second[i].search.Wait(); err == nil {
-				answers[folder] = set
-			} else if !refusedByServer(err) {
-				searchErr = cmp.Or(searchErr, err)
-			}
-		}
-		switch {
-		case refusedByServer(err) && folder != c.first.ref.Folder:
-			c.folders = slices.DeleteFunc(c.folders, func(f string) bool { return f == folder })
-			c.issues = append(c.issues, mail.Issue{Kind: mail.KindRefused, Stage: imap.StageExamine, Retryable: true,
-				Message: fmt.Sprintf("Folder %q was left out: the server did not open it.", folder)})
-		case err != nil || searchErr != nil:
-			broken = cmp.Or(broken, err, searchErr)
-		default:
-			if found[folder] = uids; len(uids) > 0 { // Courier gives an empty folder a new UIDVALIDITY each time
-				broken = cmp.Or(broken, c.same(box))
-			}
-		}
-	}
-	return found, answers, broken
+	return found, answers, cmp.Or(err, refused)
 }
 
 // answersAfter matches messages that came from a day on and name another message.
