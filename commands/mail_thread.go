@@ -124,6 +124,9 @@ func (r *MailThreadResult) Brief() *mailThreadBrief {
 		if m.Invitation { // the mark tells it, and mail get when the event is
 			attached = slices.DeleteFunc(slices.Clone(attached), AttachmentEntry.calendar)
 		}
+		if slices.ContainsFunc(attached, func(a AttachmentEntry) bool { return strings.HasSuffix(a.ContentType, "delivery-status") }) { // the text of a bounce tells it
+			attached = slices.DeleteFunc(slices.Clone(attached), func(a AttachmentEntry) bool { return reports[a.ContentType] })
+		}
 		if len(attached) > 0 { // their column tells it
 			told = []string{"attachments"}
 		}

@@ -50,6 +50,22 @@ func TestAConversationIsATableOfNewTexts(t *testing.T) {
 	}
 }
 
+// The parts of a bounce that repeat its text are not told; what else is attached to it is.
+func TestABounceInAConversationHasNoReports(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b.compact = true
+	b.thread = conversation()
+	first := &b.thread.Messages[0]
+	first.Invitation = false
+	first.Attachments = []mailbox.Attachment{{PartID: "2", ContentType: "message/delivery-status", Size: 371}, {PartID: "3", ContentType: "message/rfc822", Size: 900},
+		{PartID: "4", Filename: "log.txt", ContentType: "text/plain", Size: 30}}
+	b.page = mailbox.Page{Folder: "INBOX", UIDValidity: 7, Messages: summaries(1, 20, 0)}
+	b.ok(t, "mail list")
+	if got, _ := json.Marshal(b.ok(t, "mail thread 1").Data); !strings.Contains(string(got), `"log.txt text/plain 30 B (part 4)"`) || strings.Contains(string(got), "message/") {
+		t.Errorf("%s", got)
+	}
+}
+
 // A cut says so, and how to go on.
 func TestACutConversationSaysSo(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))

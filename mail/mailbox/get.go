@@ -1,7 +1,6 @@
 package mailbox
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -153,8 +152,12 @@ func (x *imapBox) get(ctx context.Context, all []*reading) error {
 	return x.findReturned(ctx, named)
 }
 
-// findReturned finds in the folder for sent mail the messages that bounces are about. They
-// stay unknown where that fails.
+// maxReturned is how many messages of one Message-ID are looked at.
+const maxReturned = 5
+
+// findReturned finds in the folder for sent mail the messages that bounces are about, of
+// several with one Message-ID the newest that the policy shows. They stay unknown where that
+// fails.
 func (x *imapBox) findReturned(ctx context.Context, all []*reading) error {
 	var bounces []*reading
 	for _, r := range all {
@@ -170,35 +173,35 @@ func (x *imapBox) findReturned(ctx context.Context, all []*reading) error {
 		if err != nil || sent == "" {
 			return err
 		}
-		var examine *imap.Examining
-		searches := make([]*imap.Searching, len(bounces))
-		s.Together(func() {
-			examine = s.Examine(sent)
-			for i, r := range bounces {
-				criteria := headerHolds("Message-ID", "<"+r.returned+">")
-				searches[i] = s.Search(&criteria)
-			}
-		})
-		box, err := examine.Wait()
-		places := make([]mail.Ref, len(bounces))
-		for i, search := range searches {
-			found, searchErr := search.Wait()
-			if err = cmp.Or(err, searchErr); err == nil && len(found) > 0 {
-				places[i] = x.refTo(box.Name, box.UIDValidity, uint32(found[0].Start))
-			}
+		search := visit{folder: sent}
+		for _, r := range bounces {
+			criteria := headerHolds("Message-ID", "<"+r.returned+">")
+			search.criteria = append(search.criteria, &criteria)
 		}
-		for i, place := range places {
-			if err != nil || place == (mail.Ref{}) {
-				continue
-			}
-			if !x.policy.ShowsAll() {
-				if _, err := x.one(s, place, goimap.FetchOptions{}); err != nil {
-					continue
+		if err = (visits{&search}).start(s, nil); err != nil || search.err != nil {
+			return err
+		}
+		look := visit{folder: sent, valid: search.box.UIDValidity}
+		for i, r := range bounces {
+			newest, _ := imap.SplitUIDs(search.found[i], maxReturned, false)
+			for _, uid := range imap.Numbers(newest) {
+				if look.fetch(uid, wanted{header: true}.options()); x.policy.ShowsAll() {
+					r.message.Returned = x.refTo(search.box.Name, look.valid, uid)
 				}
 			}
-			bounces[i].message.Returned = place
 		}
-		return err
+		if x.policy.ShowsAll() || len(look.requests) == 0 {
+			return nil
+		}
+		return x.fetchFrom(s, visits{&look}, mail.AdviceListAgain, func(_ int, _ *visit, got []fetched) {
+			for _, g := range got {
+				for i, r := range bounces {
+					if g.visible(x.policy) && search.found[i].Contains(goimap.UID(g.ref.UID)) {
+						r.message.Returned = g.ref
+					}
+				}
+			}
+		})
 	})
 	if ctx.Err() != nil {
 		return err

@@ -256,6 +256,14 @@ func TestABounceNamesWhatCameBack(t *testing.T) {
 			if m, err := b.Get(t.Context(), bounce, mailbox.GetQuery{}); err != nil || m.Returned != (mail.Ref{}) {
 				t.Errorf("%+v, %v", m, err)
 			}
+			// Of several with one Message-ID it is the newest that the policy shows.
+			again := letter{Subject: "a letter", Extra: "Message-ID: <letter-1@example.org>\r\n", From: "bounce@example.org"}
+			forged := again
+			forged.From = "eve@evil.example"
+			mine := b.Add("Sent", again, forged)[0]
+			if m, err := b.Get(t.Context(), bounce, mailbox.GetQuery{}); err != nil || m.Returned.UID != mine {
+				t.Errorf("%+v, %v", m, err)
+			}
 		})
 	}
 }
