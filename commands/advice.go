@@ -87,7 +87,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceCancelAndResend:     {"Cancel it and send it again.", ""},
 	mail.AdviceSetSubmission:       {"Give it one with 'account edit {account} --smtp-host HOST'.", ""},
 	mail.AdviceCheckSubmission:     {"Check the account's --smtp-host, --smtp-port and --smtp-security.", ""},
-	mail.AdviceApproveDigest:       {"Read the message with 'outbox show {detail}' and approve it with the digest given there.", ""},
+	mail.AdviceApproveDigest:       {"Read the message with 'outbox show {detail}' and approve it with the code given there.", ""},
 	mail.AdviceShowEntry:           {"See 'outbox show {detail}'.", "outbox show"},
 	mail.AdviceOtherKey:            {"Use another key for another message; 'outbox show {detail}' shows the one this key stands for.", "outbox show"},
 	mail.AdviceSendAnew:            {"Send it as a new message if it is still wanted: with another idempotency key.", ""},

@@ -63,6 +63,8 @@ type Store interface {
 	SetConsent(ctx context.Context, account string, refresh mail.Secret) error
 	AllSettings(ctx context.Context) ([]vault.Setting, error)
 	SetSetting(ctx context.Context, name, value string) error
+	// ApprovalCode is what the administrator approves an entry of the outbox with.
+	ApprovalCode(ctx context.Context, id, digest string) (string, error)
 	Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditRecord, error)
 	VerifyAudit(ctx context.Context) (vault.AuditReport, error)
 	Check(ctx context.Context) error

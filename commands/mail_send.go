@@ -2,9 +2,9 @@ package commands
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
@@ -54,8 +54,8 @@ func (r *MailSendResult) Brief() sendingBrief {
 	return sendingBrief{r.ID, r.Summary(), (&Outcome{Issues: r.Issues}).rest(r.NextAction)}
 }
 
-// askSetting is the setting that lets the agent's client ask its person.
-const askSetting = "ask_in_client"
+// AskSetting is the setting that lets the agent's client ask its person.
+const AskSetting = "ask_in_client"
 
 func mailSend(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
@@ -101,7 +101,7 @@ func rehearsed(o *mail.Outgoing, keyed bool) *MailSendResult {
 	r := &MailSendResult{Sending: sendingOf(o), DryRun: true, Replayed: o.Replayed}
 	if !o.Replayed {
 		r.NeedsApproval = o.State == mail.OutboxWaiting
-		r.State, r.Digest, r.SentCopy = "", "", ""
+		r.State, r.SentCopy = "", ""
 		if !keyed {
 			r.InternetMessageID = ""
 		}
@@ -115,11 +115,12 @@ func noteOutgoing(call *discovery.Call, o *mail.Outgoing) {
 }
 
 // waits is the answer to a send that a person has to decide: a question where one
-// can be asked, else where the message is and what approves it.
+// can be asked, else that the message waits.
 func (d *Deps) waits(ctx context.Context, call *discovery.Call, o *mail.Outgoing, keyed bool) error {
 	f := approvalRequired(o, keyed)
 	if call.Admin {
-		f.Hint = fmt.Sprintf("Look at it with 'outbox show %s', then send it with '%s'.", o.ID, approveCommand(o))
+		f.Hint = fmt.Sprintf("Look at it with 'outbox show %s', which gives the code that approves it; on a terminal 'outbox approve %s' shows it and asks.", o.ID, o.ID)
+		f.Examples = []string{"outbox show " + o.ID}
 	}
 	// A person is asked once about a message, so that repeating the command until one
 	// click goes wrong leads nowhere.
@@ -127,7 +128,7 @@ func (d *Deps) waits(ctx context.Context, call *discovery.Call, o *mail.Outgoing
 		return f
 	}
 	// Whatever fails from here on, the message waits, and that is the answer.
-	if may, err := d.mayAsk(ctx); err != nil || !may {
+	if may, err := d.mayAsk(ctx, call); err != nil || !may {
 		return f
 	}
 	shown, err := d.Outbox.Show(ctx, o.ID)
@@ -139,12 +140,24 @@ func (d *Deps) waits(ctx context.Context, call *discovery.Call, o *mail.Outgoing
 		f.Message += " Its text cannot be shown in a question, because it is too long or holds HTML or Markdown."
 		return f
 	}
-	return &discovery.Question{Text: text, State: fmt.Sprintf("%s %s %d", o.ID, o.Digest, shown.Attempts), Otherwise: f}
+	return &discovery.Question{Text: text, State: questionState(&shown.Outgoing), Otherwise: f}
 }
 
-func (d *Deps) mayAsk(ctx context.Context) (bool, error) {
-	value, err := d.setting(ctx, askSetting)
+// mayAsk reports whether the person is asked where the command came from. A client is what
+// the setting trusts; the administrator at the prompt needs no trust.
+func (d *Deps) mayAsk(ctx context.Context, call *discovery.Call) (bool, error) {
+	if call.Admin {
+		return true, nil
+	}
+	value, err := d.setting(ctx, AskSetting)
 	return value == "on", err
+}
+
+// questionState finds the entry that a question was about, as it was then: one yes is for one
+// attempt. The client can read it, so the digest is not in it.
+func questionState(o *mail.Outgoing) string {
+	sum := sha256.Sum256([]byte(o.Digest))
+	return fmt.Sprintf("%s %x %d", o.ID, sum[:16], o.Attempts)
 }
 
 // decided goes on with a send that a person was asked about. What is sent is what
@@ -152,7 +165,6 @@ func (d *Deps) mayAsk(ctx context.Context) (bool, error) {
 // answer twice sends once.
 func (d *Deps) decided(ctx context.Context, call *discovery.Call, keyed bool) (*MailSendResult, error) {
 	id, rest, _ := strings.Cut(call.Reply.State, " ")
-	digest, attempts, _ := strings.Cut(rest, " ")
 	call.Target = "outbox " + id
 	shown, err := d.Outbox.Show(ctx, id)
 	if err != nil {
@@ -160,11 +172,13 @@ func (d *Deps) decided(ctx context.Context, call *discovery.Call, keyed bool) (*
 	}
 	o := &shown.Outgoing
 	noteOutgoing(call, o)
-	may, err := d.mayAsk(ctx)
+	may, err := d.mayAsk(ctx, call)
+	was, of, _ := strings.Cut(rest, " ")
+	is, now, _ := strings.Cut(strings.TrimPrefix(questionState(o), id+" "), " ")
 	switch {
 	case err != nil:
 		return nil, err
-	case o.Principal != call.Principal || o.Digest != digest:
+	case o.Principal != call.Principal || was != is:
 		return nil, mail.ErrNoOutgoing // the state is authentic, so this is another vault
 	case o.State != mail.OutboxWaiting:
 		o.Replayed = true
@@ -174,10 +188,10 @@ func (d *Deps) decided(ctx context.Context, call *discovery.Call, keyed bool) (*
 			return d.overtaken(ctx, id, err)
 		}
 		return nil, rejectedFault(o)
-	case call.Reply.Verdict != discovery.Accepted || !may || strconv.Itoa(o.Attempts) != attempts:
+	case call.Reply.Verdict != discovery.Accepted || !may || of != now:
 		return nil, approvalRequired(o, keyed) // one yes is for one attempt
 	}
-	if o, err = d.Outbox.Approve(ctx, id, digest, call.Reply.By); err != nil {
+	if o, err = d.Outbox.Approve(ctx, id, o.Digest, call.Reply.By); err != nil {
 		return d.overtaken(ctx, id, failedSend(call, o, err))
 	}
 	return sent(o)
@@ -245,21 +259,16 @@ func sent(o *mail.Outgoing) (*MailSendResult, error) {
 	return r, nil
 }
 
-// approvalRequired says where the message waits and what sends it.
+// approvalRequired says that the message waits, and that a person decides. How they do is
+// theirs to know: there is nothing in it to paste.
 func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
-	retry := "running 'mail send' again would queue a second one"
+	retry := "sending it again would queue a second one"
 	if keyed {
-		retry = "the same command with the same --idempotency-key queues no second one"
+		retry = "the same --idempotency-key queues no second one"
 	}
 	return &discovery.Fault{Code: discovery.ApprovalRequired,
-		Message:  fmt.Sprintf("Nothing was sent yet: the message waits in the outbox as %s until a person approves it.", o.ID),
-		Hint:     fmt.Sprintf("Tell the person that it waits: postern exec 'outbox show %s' shows it to them, and how to send it. It is kept; %s.", o.ID, retry),
-		Examples: []string{"outbox show " + o.ID, "outbox cancel " + o.ID}}
-}
-
-// approveCommand is what the administrator approves a message with.
-func approveCommand(o *mail.Outgoing) string {
-	return discovery.JoinCommand([]string{"outbox", "approve", o.ID, "--hash", o.Digest})
+		Message: fmt.Sprintf("Nothing was sent yet: the message waits in the outbox as %s until a person decides.", o.ID),
+		Hint:    fmt.Sprintf("Tell the person that %s waits for them, and go on with something else. It is kept; %s.", o.ID, retry)}
 }
 
 func rejectedFault(o *mail.Outgoing) *discovery.Fault {

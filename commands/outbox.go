@@ -39,7 +39,6 @@ type Sending struct {
 	Recipients        []string         `json:"recipients"`
 	Subject           string           `json:"subject" acli:"untrusted"`
 	Size              int64            `json:"size_bytes"`
-	Digest            string           `json:"digest,omitempty"`
 	SentCopy          mail.SentState   `json:"sent_copy,omitempty" jsonschema:"enum=pending,enum=filed,enum=provider,enum=none,enum=failed"`
 	Reason            string           `json:"reason,omitempty" acli:"untrusted"`
 	DecidedBy         string           `json:"decided_by,omitempty"`
@@ -47,7 +46,7 @@ type Sending struct {
 
 func sendingOf(o *mail.Outgoing) Sending {
 	s := Sending{ID: o.ID, Account: o.Account, State: o.State, InternetMessageID: strings.Trim(o.MessageID, "<>"), From: o.From, Recipients: append([]string{}, o.Recipients...),
-		Subject: o.Subject, Size: o.Size, Digest: o.Digest, SentCopy: o.Sent, Reason: o.Reason, DecidedBy: o.Decided}
+		Subject: o.Subject, Size: o.Size, SentCopy: o.Sent, Reason: o.Reason, DecidedBy: o.Decided}
 	if s.State != mail.OutboxAccepted {
 		s.SentCopy = "" // a message that was not sent has none
 	}

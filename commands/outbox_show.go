@@ -17,6 +17,8 @@ type outboxShowArgs struct {
 // yes.
 type OutboxShowResult struct {
 	Sending
+	Digest      string           `json:"digest,omitempty"` // for the administrator alone
+	Code        string           `json:"code,omitempty"`   // approves exactly this; for the administrator alone, with the end of the text
 	Principal   string           `json:"principal"`
 	Created     string           `json:"created" jsonschema:"format=date-time"`
 	Changed     string           `json:"changed" jsonschema:"format=date-time"`
@@ -26,6 +28,7 @@ type OutboxShowResult struct {
 	Attempts    int              `json:"attempts"`
 	ServerCode  int              `json:"server_code,omitempty"`
 	Attachments []AttachmentSent `json:"attachments"`
+	Why         string           `json:"why,omitempty"` // what made it wait; empty when it does not wait
 	Text        string           `json:"text" acli:"untrusted"`
 	TextChars   int              `json:"text_chars"`
 	TextMissing bool             `json:"text_missing,omitempty"`
@@ -48,7 +51,7 @@ func outboxShow(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "outbox show",
 		Summary:  "One of these, whole",
-		Details:  "It shows all that would leave. The digest stands for exactly what would leave: sender, recipients and every byte. The text of a message that was sent is not kept.",
+		Details:  "It shows all that would leave. The text of a message that was sent is not kept.",
 		Effect:   discovery.Read,
 		Examples: []string{"outbox show 0123abcd"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxShowArgs) (*OutboxShowResult, error) {
@@ -59,12 +62,26 @@ func outboxShow(d *Deps) *discovery.Command {
 		r := shownOutgoing(s)
 		r.from(args.Offset)
 		if s.State == mail.OutboxWaiting {
-			if r.NextAction = next("Take it back, if it is no longer wanted", "outbox", "cancel", s.ID); call.Admin {
-				r.NextAction = nextLine("Send exactly this", approveCommand(&s.Outgoing))
-			}
+			r.Why = whyAsked(&s.Outgoing)
+			r.NextAction = next("Take it back, if it is no longer wanted", "outbox", "cancel", s.ID)
 		}
-		if s.State == mail.OutboxUnknown && call.Admin && !s.Settled {
-			r.NextAction = next("If it did arrive, or is no longer wanted, let it rest; '"+approveCommand(&s.Outgoing)+"' sends it again", "outbox", "reject", s.ID)
+		if !call.Admin {
+			return r, nil
+		}
+		// What approves it stands here alone: who has it has looked, with the
+		// administrator's key.
+		if r.Digest = s.Digest; s.Ended() && s.State != mail.OutboxAccepted || !s.Here {
+			return r, nil
+		}
+		if r.Code, err = d.Store.ApprovalCode(ctx, s.ID, s.Digest); err != nil {
+			return nil, err
+		}
+		approve := discovery.JoinCommand([]string{"outbox", "approve", s.ID, "--code", r.Code})
+		switch s.State {
+		case mail.OutboxWaiting, mail.OutboxQueued:
+			r.NextAction = nextLine("Send exactly this", approve)
+		case mail.OutboxUnknown:
+			r.NextAction = next("If it did arrive, or is no longer wanted, let it rest; '"+approve+"' sends it again", "outbox", "reject", s.ID)
 		}
 		return r, nil
 	})
@@ -84,6 +101,7 @@ type outboxShowBrief struct {
 	Subject     string                             `json:"subject" acli:"untrusted"`
 	Principal   string                             `json:"principal"`
 	Date        string                             `json:"date"`
+	Why         string                             `json:"why,omitempty"`
 	Reason      string                             `json:"reason,omitempty" acli:"untrusted"`
 	DecidedBy   string                             `json:"decided_by,omitempty"`
 	Attachments *discovery.Table[outboxAttachment] `json:"attachments,omitempty"`
@@ -103,7 +121,7 @@ type outboxAttachment struct {
 // Brief leaves out what no decision needs. Next is what can be done about it.
 func (r *OutboxShowResult) Brief() outboxShowBrief {
 	b := outboxShowBrief{ID: r.ID, State: r.State, Result: r.Summary(), Account: r.Account, From: r.From, To: r.To, CC: r.CC, BCC: r.BCC, Subject: r.Subject,
-		Principal: r.Principal, Date: r.Created[:min(len(r.Created), len("2006-01-02T15:04"))], Reason: r.Reason, DecidedBy: r.DecidedBy, Text: r.Text, TextMissing: r.TextMissing}
+		Principal: r.Principal, Date: r.Created[:min(len(r.Created), len("2006-01-02T15:04"))], Why: r.Why, Reason: r.Reason, DecidedBy: r.DecidedBy, Text: r.Text, TextMissing: r.TextMissing}
 	if len(r.To)+len(r.CC)+len(r.BCC) != len(r.Recipients) {
 		b.Recipients = r.Recipients // the header does not say all of it
 	}
@@ -150,7 +168,7 @@ func (r *OutboxShowResult) Truncate(fraction float64) bool {
 	if n < 100 {
 		return false
 	}
-	r.Text, r.Truncated = string(text[:n]), true
+	r.Text, r.Truncated, r.Code = string(text[:n]), true, ""
 	// Nothing is offered to be sent of which not all was shown.
 	r.NextAction = next("See the rest of the text", "outbox", "show", r.ID, "--offset", strconv.Itoa(r.offset+n))
 	return true

@@ -21,6 +21,16 @@ func (e envelope) outboxIDs() []string {
 	return ids
 }
 
+// code is what approves a message.
+func (b *bench) code(t testing.TB, s *outbox.Shown) string {
+	t.Helper()
+	code, err := b.vault.ApprovalCode(t.Context(), s.ID, s.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
 func TestAnAgentSeesItsOwnOutboxOnly(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.Approve))
 	y := withFakeOutbox(b)
@@ -41,7 +51,7 @@ func TestAnAgentSeesItsOwnOutboxOnly(t *testing.T) {
 			t.Errorf("%s: %+v and %+v", line, missing.Error, foreign.Error)
 		}
 	}
-	for _, line := range []string{"outbox approve mine --hash " + y.shown["mine"].Digest, "outbox reject mine"} {
+	for _, line := range []string{"outbox approve mine --code " + b.code(t, y.shown["mine"]), "outbox reject mine"} {
 		b.fails(t, line, discovery.PermissionDenied, "may not run")
 	}
 	if len(y.sent) != 0 || y.shown["other"].State != mail.OutboxWaiting {
@@ -103,15 +113,15 @@ func TestApprovingSendsWhatWasSeen(t *testing.T) {
 	s := y.put("m0", "agent", mail.OutboxWaiting)
 	s.Files = []outbox.ShownFile{{FileName: mail.FileName{Name: "a.pdf", Type: "application/pdf", Size: 3}, SHA256: "00ff"}}
 	shown := b.ok(t, "outbox show m0")
-	if want := "outbox approve m0 --hash " + s.Digest; shown.next() != want {
+	if want := "outbox approve m0 --code " + b.code(t, s); shown.next() != want {
 		t.Errorf("suggests %s", shown.next())
 	}
 	if shown.Data["text"] != s.Body || shown.Data["from"] != "Desk <desk@example.org>" || shown.Message != "It waits for a person; nothing of it left" ||
 		fmt.Sprint(shown.Data["attachments"]) != "[map[content_type:application/pdf name:a.pdf sha256:00ff size_bytes:3]]" {
 		t.Errorf("%v", shown.Data)
 	}
-	b.fails(t, "outbox approve m0 --hash "+strings.Repeat("0", 64), discovery.Conflict, "Nothing was sent")
-	b.fails(t, "outbox approve m0 --hash "+s.Digest[:16], discovery.ValidationError, "--hash")
+	b.fails(t, "outbox approve m0 --code 00000000", discovery.Conflict, "Nothing was sent")
+	b.fails(t, "outbox approve m0 --code "+s.Digest[:16], discovery.ValidationError, "--code")
 	if len(y.sent) != 0 {
 		t.Fatalf("sent %q", y.sent)
 	}
@@ -132,7 +142,7 @@ func TestAnApprovalThatEndsOtherwiseIsToldTruly(t *testing.T) {
 		y := withFakeOutbox(b)
 		s := y.put("m0", "agent", mail.OutboxWaiting)
 		y.becomes = state
-		if e := b.do(t, "outbox approve m0 --hash "+s.Digest); e.Success || !strings.Contains(e.Error.Message, says) {
+		if e := b.do(t, "outbox approve m0 --code "+b.code(t, s)); e.Success || !strings.Contains(e.Error.Message, says) {
 			t.Errorf("%s: %+v", state, e)
 		}
 	}
@@ -140,7 +150,7 @@ func TestAnApprovalThatEndsOtherwiseIsToldTruly(t *testing.T) {
 	y := withFakeOutbox(b)
 	s := y.put("m0", "agent", mail.OutboxWaiting)
 	y.fails = &mail.SendRefused{Reason: mail.ReasonReadOnly}
-	b.fails(t, "outbox approve m0 --hash "+s.Digest, discovery.PermissionDenied, "still waits in the outbox as m0")
+	b.fails(t, "outbox approve m0 --code "+b.code(t, s), discovery.PermissionDenied, "still waits in the outbox as m0")
 }
 
 func TestRejecting(t *testing.T) {

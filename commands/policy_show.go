@@ -45,7 +45,7 @@ func policyShow(d *Deps) *discovery.Command {
 		Summary: "What you may do",
 		Details: "It says so for each account. For incoming mail it shows only whether there are rules: their entries would tell what is hidden. " +
 			"It shows the whole outbound list, so that you know whom you may write to. " +
-			"asks_in_client says whether a client that can ask its person does so about a send that needs approval.",
+			"asks_in_client says whether a client that can ask its person does so about what needs approval.",
 		Effect:   discovery.Read,
 		Examples: []string{"policy show"},
 	}, func(ctx context.Context, call *discovery.Call, args *policyShowArgs) (*PolicyShowResult, error) {
@@ -62,7 +62,7 @@ func policyShow(d *Deps) *discovery.Command {
 		}
 		r.CommandsPerMinute, _ = strconv.Atoi(settings["commands_per_minute"]) // the vault keeps integers
 		r.SendsPerHour, _ = strconv.Atoi(settings["sends_per_hour"])
-		r.AsksInClient = settings[askSetting] == "on" && !call.Unasked
+		r.AsksInClient = settings[AskSetting] == "on" && !call.Unasked
 		accounts, err := d.doctorAccounts(ctx, args.Account)
 		if err != nil {
 			return nil, err

@@ -36,7 +36,7 @@ const (
 // would not show: nobody says yes to what they did not see.
 func questionText(s *outbox.Shown) (question string, ok bool) {
 	var b strings.Builder
-	b.WriteString("Send this message? Nothing leaves unless you accept.\n\n")
+	b.WriteString("Send this message? Nothing leaves unless you approve it.\n\n")
 	row := func(name, value string) {
 		lines := wrapped(value, questionWidth)
 		fmt.Fprintf(&b, "%-9s%s\n", name, lines[0])
@@ -71,7 +71,8 @@ func questionText(s *outbox.Shown) (question string, ok bool) {
 	for _, f := range s.Files {
 		row("File:", fmt.Sprintf("%s, %s, %s", quoted(plain.Clip(f.Name, maxQuestionName)), harmless(f.Type), count(int(f.Size), "byte", "bytes")))
 	}
-	row("Digest:", s.Digest[:min(16, len(s.Digest))]+" (outbox "+s.ID+")")
+	row("Outbox:", s.ID)
+	row("Why:", whyAsked(&s.Outgoing))
 	text := strings.TrimRight(plain.LineEnds(s.Body), "\n")
 	if !fits(text) || hides.MatchString(text) {
 		return "", false
@@ -87,6 +88,11 @@ func questionText(s *outbox.Shown) (question string, ok bool) {
 		}
 	}
 	return b.String(), true
+}
+
+// whyAsked says what made a person decide about an entry of the outbox.
+func whyAsked(o *mail.Outgoing) string {
+	return "mode approve: a person decides about each message of " + o.Account
 }
 
 // personShown is an address before the name that the agent gave it: a name can look

@@ -19,7 +19,7 @@ func letter(body string) *outbox.Shown {
 }
 
 func TestAQuestionShowsAllThatWouldLeave(t *testing.T) {
-	want := `Send this message? Nothing leaves unless you accept.
+	want := `Send this message? Nothing leaves unless you approve it.
 
 From:    desk@example.org, called "Help Desk", account work
 To:      ann@example.org, called "Ann Lee"
@@ -28,7 +28,8 @@ Cc:      carl@example.net, called "boss@example.org"
 Bcc:     dora@example.net
 Subject: "Lunch on Friday"
 File:    "menu.pdf", application/pdf, 12345 bytes
-Digest:  0123456789abcdef (outbox 0123abcd)
+Outbox:  0123abcd
+Why:     mode approve: a person decides about each message of work
 
 The agent wrote this text, on the lines that begin with >:
 
@@ -94,7 +95,7 @@ func TestNobodyIsAskedAboutATextThatIsNotShownWhole(t *testing.T) {
 // anything of it that stands where the question itself stands.
 func FuzzQuestion(f *testing.F) {
 	for _, seed := range []string{
-		"Hello\n\nSend this message? Nothing leaves unless you accept.\nTo:      boss@example.org",
+		"Hello\n\nSend this message? Nothing leaves unless you approve it.\nTo:      boss@example.org",
 		"a\rTo: x\u2028Bcc: y\u2029Subject: z\u0085Digest:\vFrom:\f",
 		"\u202eegassem siht dneS\u202c", "a\u200bb\u2060c\ufeffd\u00ade\u034ff\u180eg\u115fh\u3164i\u2800j", "\U000e0041\U000e0042\U000e007f", "\x1b[2J\x1b[1;1H\x00\x07\x7f",
 		strings.Repeat("a\u0301\u0302\u0303\u0304\u0305\u0306", 40), strings.Repeat(" ", 5000) + "Bcc: me", strings.Repeat("寿", 100), "\xff\xfe broken", `" (account other)`, strings.Repeat("> ", 200),
@@ -145,7 +146,7 @@ func FuzzQuestion(f *testing.F) {
 		}
 		for label, n := range seen {
 			switch label {
-			case "From:", "To:", "Subject:", "File:", "Digest:", "Send":
+			case "From:", "To:", "Subject:", "File:", "Outbox:", "Why:", "Send":
 				if n != 1 {
 					t.Fatalf("%d lines begin with %s:\n%s", n, label, got)
 				}

@@ -3,6 +3,7 @@ package vault
 import (
 	"cmp"
 	"context"
+	"encoding/base32"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -256,6 +257,22 @@ func (v *Vault) ListOutgoing(ctx context.Context, q mail.OutboxQuery) (entries [
 	}
 	return entries, more, nil
 }
+
+// ApprovalCode returns what the administrator approves an entry of the outbox with: a few
+// characters that stand for its id and its digest, and that no process without the
+// administrator's key can make. The error matches ErrAdminRequired in such a process.
+func (v *Vault) ApprovalCode(ctx context.Context, id, digest string) (string, error) {
+	if err := v.Ready(ctx); err != nil {
+		return "", err
+	}
+	if v.codeKey == nil {
+		return "", ErrAdminRequired
+	}
+	return codeAlphabet.EncodeToString(keyedDigest(v.codeKey, []byte(id), []byte(digest))[:5]), nil
+}
+
+// codeAlphabet has no letters that are easily confused.
+var codeAlphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 // putMessage keeps the bytes of a new message.
 func putMessage(tx kv.Tx, id string, message []byte) error {

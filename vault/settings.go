@@ -45,7 +45,7 @@ type Config struct {
 	Timezone           *time.Location // never nil
 	Deny               []string       // paths of commands that only the administrator may run, such as "mail send"
 	SearchMaxMatches   int
-	AskInClient        bool // a send may be approved in the agent's own client
+	AskInClient        bool // what needs approval may be approved in the agent's own client
 }
 
 type setting struct {
@@ -95,7 +95,7 @@ var settings = []setting{
 	{Setting{Name: "deny", Type: TypeCommands, Description: "paths of commands that only the administrator may run"}, parseDeny},
 	integer("search_max_matches", 20_000, 100, 1_000_000, "matches above which a search is refused",
 		func(c *Config) *int { return &c.SearchMaxMatches }),
-	toggle("ask_in_client", true, "ask the person in the agent's client about a send that needs approval, over HTTP where the grant says so too; off leaves it to 'outbox approve'",
+	toggle("ask_in_client", false, "on asks in the agent's own client what needs approval, which any program that starts the server can answer; off leaves it to 'outbox approve'; while neither is set, only grants with --ask-in-client ask",
 		func(c *Config) *bool { return &c.AskInClient }),
 }
 

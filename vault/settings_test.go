@@ -13,7 +13,7 @@ func TestSettingsHaveTheirDefaults(t *testing.T) {
 	c, err := agent.Config(t.Context())
 	must(t, err)
 	if c.AuditRetentionDays != 90 || c.CommandsPerMinute != 1200 || c.SendsPerHour != 20 || c.DefaultAccount != "" ||
-		c.Timezone != time.Local || len(c.Deny) != 0 || c.SearchMaxMatches != 20000 || !c.AskInClient {
+		c.Timezone != time.Local || len(c.Deny) != 0 || c.SearchMaxMatches != 20000 || c.AskInClient {
 		t.Errorf("Config = %+v", c)
 	}
 	all, err := agent.Settings(t.Context())

@@ -58,6 +58,7 @@ type Vault struct {
 	limitKey  []byte  // names limits
 	outerKey  []byte  // the keys of other packages derive from it
 	signing   *sealer // unseals the private key; nil unless admin
+	codeKey   []byte  // makes approval codes; nil unless admin
 
 	together     together
 	holds        holds
@@ -140,7 +141,7 @@ func (v *Vault) Ready(ctx context.Context) error {
 		return err
 	}
 	v.engine, v.now, v.id, v.public = o.engine, o.now, o.id, o.public
-	v.values, v.signing = o.values, o.signing
+	v.values, v.signing, v.codeKey = o.values, o.signing, o.codeKey
 	v.auditKey, v.digestKey, v.limitKey, v.outerKey = o.auditKey, o.digestKey, o.limitKey, o.outerKey
 	v.opened.Store(true)
 	return nil
@@ -183,6 +184,9 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 		}
 		if admin {
 			if v.signing, err = derivedSealer(key, h.id, purposeSigner); err != nil {
+				return err
+			}
+			if v.codeKey, err = derive(private.Seed(), h.id, "approval codes"); err != nil {
 				return err
 			}
 		}

@@ -49,6 +49,14 @@ func (p *process) once(ctx context.Context, r gateway.Request) error {
 		prompt.Draw(p.stdout, p.getenv, answer, "help")
 		return statusOf(answer)
 	}
+	if p.onTerminal() {
+		if status, ok := prompt.Approve(ctx, p.promptOptions(h), line); ok {
+			if status != 0 {
+				return exitStatus(status)
+			}
+			return nil
+		}
+	}
 	answer := p.progress().Do(ctx, door, r)
 	if _, err := answer.WriteTo(p.stdout); err != nil {
 		return err

@@ -45,7 +45,7 @@ func TestAFirstDay(t *testing.T) {
 	x.types(`mail send --to bob@example.net --subject Hello --body "Are you there?"` + "\r")
 	x.sees("PERMISSION_DENIED", "bob@example.net", promptSign)
 	x.types(`mail send --to bob@example.org --subject Hello --body "Are you there?"` + "\r")
-	x.sees("Nothing leaves unless you accept", "From:", `demo@example.org, called "Ann Lee", account mine`, "To:", "bob@example.org", "> Are you there?", "leaves it in the outbox: ")
+	x.sees("Nothing leaves unless you approve it", "From:", `demo@example.org, called "Ann Lee", account mine`, "To:", "bob@example.org", "> Are you there?", "leaves it in the outbox: ")
 	x.types("\r")
 	id := regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(x.sees("APPROVAL_REQUIRED", "outbox show ", promptSign))[1]
 	sent := len(s.servers.Outgoing())
@@ -64,12 +64,27 @@ func TestAFirstDay(t *testing.T) {
 
 	// The agent's key alone reads, and sends nothing.
 	x = onTerminal(t, 100, 36, s.environment(t), "mail", "send", "--to", "bob@example.org", "--subject", "Again", "--body", "x", "--account", "mine")
-	x.sees("APPROVAL_REQUIRED")
+	id = regexp.MustCompile(`in the outbox as ([a-z0-9]+)`).FindStringSubmatch(x.sees("APPROVAL_REQUIRED", "in the outbox as", "\n"))[1]
 	x.quits(6)
 	if len(s.servers.Outgoing()) != 1 {
 		t.Error("a message left without its person's word")
 	}
 	x.keep("3-agent")
+
+	// Outside the prompt a terminal shows it and asks, too.
+	for _, step := range []struct {
+		answer, says string
+		status, sent int
+	}{{"no", "Nothing was sent", 6, 1}, {"y", "accepted", 0, 2}} {
+		x = onTerminal(t, 100, 36, admin, "outbox", "approve", id)
+		x.sees("Subject:", "Again", "leaves it as it is: ")
+		x.types(step.answer + "\r")
+		x.sees(step.says)
+		x.quits(step.status)
+		if n := len(s.servers.Outgoing()); n != step.sent {
+			t.Errorf("%s: %d messages left", step.answer, n)
+		}
+	}
 }
 
 var screens = flag.String("screens", "", "a directory where tests keep what a terminal was sent, to look at with cat")

@@ -181,7 +181,7 @@ func TestWhichClientsAreAskedOverHTTP(t *testing.T) {
 			asked, before := 0, len(servers.Outgoing())
 			session, err := connectHTTP(t, c.url, c.token, era, &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 				asked++
-				return &mcp.ElicitResult{Action: "accept"}, nil
+				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve"}}, nil
 			}})
 			if err != nil {
 				t.Fatal(err)

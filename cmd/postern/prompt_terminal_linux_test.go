@@ -49,7 +49,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 		x.sees("\n" + promptSign)
 	}
 	x.types(`mail send --to "Ann Lee <ann@example.org>" --bcc eve@example.org --subject Hi --body "one\ntwo"` + "\r")
-	x.sees("Nothing leaves unless you accept", "To:", "ann@example.org", "Bcc:", "eve@example.org", "> one", "> two", "leaves it in the outbox: ")
+	x.sees("Nothing leaves unless you approve it", "To:", "ann@example.org", "Bcc:", "eve@example.org", "> one", "> two", "leaves it in the outbox: ")
 	x.types("y\r")
 	x.sees("state", "accepted", promptSign)
 
@@ -60,7 +60,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 	out := x.sees("APPROVAL_REQUIRED", "outbox show ", promptSign)
 	id := regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(out)[1]
 	x.types("outbox approve " + id + "\r")
-	x.sees("Goes to:", "ann@example.org", "Subject:", "Later", "Digest:", "> long line", "leaves it as it is: ")
+	x.sees("Goes to:", "ann@example.org", "Subject:", "Later", "Digest:", "Code:", "> long line", "leaves it as it is: ")
 	x.types("\r")
 	x.sees("Nothing was sent", promptSign)
 	x.types("outbox approve " + id + "\r")

@@ -27,7 +27,8 @@ func (p *process) repl(ctx context.Context, args []string) error {
 
 // converse is the prompt on a terminal and the line mode elsewhere.
 func (p *process) converse(ctx context.Context, h *house.House, asJSON, history bool) error {
-	o := prompt.Options{Door: commandDoor(h), Getenv: p.getenv, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr, Progress: p.progress(), JSON: asJSON, History: history}
+	o := p.promptOptions(h)
+	o.JSON, o.History = asJSON, history
 	if p.onTerminal() {
 		return prompt.Run(ctx, o)
 	}
@@ -36,6 +37,10 @@ func (p *process) converse(ctx context.Context, h *house.House, asJSON, history 
 		return exitStatus(status)
 	}
 	return err
+}
+
+func (p *process) promptOptions(h *house.House) prompt.Options {
+	return prompt.Options{Door: commandDoor(h), Getenv: p.getenv, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr, Progress: p.progress()}
 }
 
 // commandDoor is where commands of the house's principal go in.

@@ -169,7 +169,7 @@ func TestNoSecretAndNoBodyIsWrittenDown(t *testing.T) {
 	}
 	var ends []string
 	for _, m := range list.Data.Messages {
-		ends = append(ends, "outbox approve "+m.ID+" --hash 00", "outbox cancel "+m.ID, "outbox reject "+m.ID)
+		ends = append(ends, "outbox approve "+m.ID+" --code 00000000", "outbox cancel "+m.ID, "outbox reject "+m.ID)
 	}
 	run(ends...)
 

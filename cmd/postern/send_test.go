@@ -25,6 +25,9 @@ func sendingHouse(t *testing.T, mode mail.Mode) (admin *testHouse, servers *demo
 	a := servers.Account()
 	a.Mode, a.AllowOut = mode, mail.AllowList{Enabled: true, Entries: []string{"@example.com"}}
 	v.add(t, a, servers.Password.Reveal())
+	if err := v.opened(t, 0).SetSetting(t.Context(), "ask_in_client", "on"); err != nil {
+		t.Fatal(err)
+	}
 	return newHouse(t, v), servers
 }
 
@@ -106,7 +109,7 @@ func TestAPersonDecidesInTheirClient(t *testing.T) {
 					if n := len(servers.Outgoing()); n != 0 {
 						t.Errorf("%d messages left before the person answered", n)
 					}
-					return &mcp.ElicitResult{Action: action}, nil
+					return &mcp.ElicitResult{Action: action, Content: map[string]any{"decision": "approve"}}, nil
 				}})
 				s, _ := call(t, c, command(lunch))
 				if string(s.Error.Code) != want.code || len(servers.Outgoing()) != want.sent {
@@ -140,9 +143,9 @@ func TestAClientThatCannotAskLearnsWhatApproves(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	// The person looks at it, and is told there what sends it; the agent is not.
-	_, rest, _ := strings.Cut(s.Error.Hint, "postern exec 'outbox show ")
-	id, _, ok := strings.Cut(rest, "'")
-	if !ok || strings.Contains(s.Error.Hint, "--hash") {
+	_, rest, _ := strings.Cut(s.Error.Message, "in the outbox as ")
+	id, _, ok := strings.Cut(rest, " ")
+	if !ok || strings.Contains(string(s.Error.Message+s.Error.Hint), "'") {
 		t.Fatalf("the hint is: %s", s.Error.Hint)
 	}
 	var shown struct {
@@ -182,7 +185,7 @@ func TestOneYesSendsOnce(t *testing.T) {
 		p.RequestState = state
 		p.InputResponses = mcp.InputResponseMap{}
 		for id := range first.InputRequests {
-			p.InputResponses[id] = &mcp.ElicitResult{Action: "accept"}
+			p.InputResponses[id] = &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve"}}
 		}
 		return p
 	}

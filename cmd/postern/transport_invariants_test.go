@@ -129,7 +129,7 @@ func Test004_INV_GLOBAL_02_NothingIsSent(t *testing.T) {
 			}
 		})
 		found = attack(c, "mail send --to bob@example.org --subject s --body b", "mail draft --to bob@example.org --subject s --body b",
-			"mail reply", "mail forward imap:default:INBOX:1:1", "agent send --from a:b --to c:d --subject s", "outbox approve x --hash y")
+			"mail reply", "mail forward imap:default:INBOX:1:1", "agent send --from a:b --to c:d --subject s", "outbox approve x --code y")
 		found = append(found, imapViolations(c.tap.reset(), false)...)
 		if n := submission.Accepted() - before; n > 0 {
 			found = wrong(found, "the submission server was called %d times", n)

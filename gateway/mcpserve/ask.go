@@ -20,8 +20,13 @@ import (
 // questionID names the one question of a result.
 const questionID = "approval"
 
-// questionSchema is a form without fields: the person accepts or declines.
-const questionSchema = `{"type":"object","properties":{}}`
+// questionSchema is a form in which the person has to choose: a client that accepts a form
+// as it came, empty or with the first choice, approves nothing.
+const (
+	questionSchema = `{"type":"object","properties":{"decision":{"type":"string","title":"Decision","description":"approve lets exactly this happen; wait leaves it waiting","enum":["wait","approve"]}},"required":["decision"]}`
+	questionField  = "decision"
+	questionYes    = "approve"
+)
 
 // maxOpenQuestions is how many questions of one caller may be open at once to clients
 // that keep their call open meanwhile. Further questions are not asked.
@@ -55,11 +60,12 @@ func replyOf(p *mcp.CallToolParamsRaw) *gateway.Reply {
 	return r
 }
 
-// verdictOf reads exactly the protocol's answers; anything else counts as no answer.
+// verdictOf reads exactly the protocol's answers, and yes only with the choice made; anything
+// else counts as no answer.
 func verdictOf(e *mcp.ElicitResult) discovery.Verdict {
 	switch {
 	case e == nil:
-	case e.Action == "accept":
+	case e.Action == "accept" && e.Content[questionField] == questionYes:
 		return discovery.Accepted
 	case e.Action == "decline":
 		return discovery.Declined

@@ -52,7 +52,7 @@ func elicited(t *testing.T, lines []string) (ids []string, messages []string) {
 }
 
 func replyLine(id, action string) string {
-	return `{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"` + action + `","content":{}}}`
+	return `{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"` + action + `","content":{"decision":"approve"}}}`
 }
 
 // codes are the ids of answers with the error code of each envelope.

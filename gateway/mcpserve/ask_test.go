@@ -40,6 +40,9 @@ func calling(t *testing.T, c *mcp.ClientSession, p *mcp.CallToolParams) (storeAn
 
 func cli(command string) map[string]any { return map[string]any{"command": command} }
 
+// yes is the answer of a person who chose.
+var yes = mcp.ElicitResult{Action: "accept", Content: map[string]any{questionField: questionYes}}
+
 // handler answers a question.
 type handler = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)
 
@@ -63,8 +66,9 @@ func TestAPersonIsAsked(t *testing.T) {
 		code, heard string
 		audited     string
 	}{
-		"accept":         {mcp.ElicitResult{Action: "accept", Content: map[string]any{}}, "", "m7 1", "person via client of ann true accepted "},
-		"accept, bare":   {mcp.ElicitResult{Action: "accept"}, "", "m7 1", "person via client of ann true accepted "},
+		"accept":         {yes, "", "m7 1", "person via client of ann true accepted "},
+		"accept, wait":   {mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "wait"}}, "APPROVAL_REQUIRED", "m7 0", unanswered},
+		"accept, bare":   {mcp.ElicitResult{Action: "accept"}, "APPROVAL_REQUIRED", "m7 0", unanswered},
 		"decline":        {mcp.ElicitResult{Action: "decline"}, "PERMISSION_DENIED", "m7 2", "person via client of ann false declined PERMISSION_DENIED"},
 		"cancel":         {mcp.ElicitResult{Action: "cancel"}, "APPROVAL_REQUIRED", "m7 0", unanswered},
 		"something else": {mcp.ElicitResult{Action: "ACCEPT"}, "APPROVAL_REQUIRED", "m7 0", unanswered},
@@ -165,7 +169,7 @@ func TestAnAnswerAfterTheEndOfAGrantDoesNothing(t *testing.T) {
 			return nil
 		}), func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			over.Store(true)
-			return &mcp.ElicitResult{Action: "accept"}, nil
+			return &yes, nil
 		})
 		for _, line := range []string{"do ask --n 7", "do read --n 1"} {
 			if a, _ := calling(t, v.ClientSession, &mcp.CallToolParams{Arguments: cli(line)}); a.Error.Code != discovery.AuthFailed {
@@ -189,7 +193,7 @@ func TestAQuestionThatIsOpenAtTheEndIsNotAnswered(t *testing.T) {
 				l, v := d.openStore(t, scoped(nil), func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 					close(asked)
 					<-gone
-					return &mcp.ElicitResult{Action: "accept"}, nil
+					return &yes, nil
 				})
 				ended := make(chan error, 1)
 				go func() { ended <- second(v.call(t.Context(), "do ask --n 7")) }()
@@ -250,7 +254,7 @@ func TestTheQuestionOfAStatelessClientOnTheWire(t *testing.T) {
 }
 
 func accepted() mcp.InputResponseMap {
-	return mcp.InputResponseMap{questionID: &mcp.ElicitResult{Action: "accept"}}
+	return mcp.InputResponseMap{questionID: &yes}
 }
 
 func TestAStatelessClientBringsTheStateBack(t *testing.T) {
@@ -271,7 +275,7 @@ func TestAStatelessClientBringsTheStateBack(t *testing.T) {
 		}{
 			"without its state": {mcp.CallToolParams{Arguments: cli("do ask --n 1"), InputResponses: accepted()}, "PERMISSION_DENIED", ""},
 			"without an answer": {mcp.CallToolParams{Arguments: cli("do ask --n 1"), RequestState: first.RequestState}, "APPROVAL_REQUIRED", "m1 0 person via client"},
-			"another's answer":  {mcp.CallToolParams{Arguments: cli("do ask --n 1"), RequestState: first.RequestState, InputResponses: mcp.InputResponseMap{"other": &mcp.ElicitResult{Action: "accept"}}}, "APPROVAL_REQUIRED", "m1 0 person via client"},
+			"another's answer":  {mcp.CallToolParams{Arguments: cli("do ask --n 1"), RequestState: first.RequestState, InputResponses: mcp.InputResponseMap{"other": &yes}}, "APPROVAL_REQUIRED", "m1 0 person via client"},
 		} {
 			a, _ := calling(t, client, &c.p)
 			if heard := strings.Join(d.replies(), ","); string(a.Error.Code) != c.code || heard != c.heard {
@@ -303,7 +307,7 @@ func TestOpenQuestionsAreBoundedByCaller(t *testing.T) {
 			c := s.session(t, token, "2025-06-18", &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 				asked <- token
 				<-answer
-				return &mcp.ElicitResult{Action: "accept"}, nil
+				return &yes, nil
 			}})
 			for n := range times {
 				go func() {

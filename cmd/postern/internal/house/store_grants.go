@@ -89,11 +89,16 @@ func inScope(ctx context.Context, accounts []mail.Account) []mail.Account {
 }
 
 // seenSettings leaves out settings that name an account that is not the principal's: for
-// that principal no default is set.
+// that principal no default is set. A grant says itself whether its client is asked, unless
+// the setting does.
 func seenSettings(ctx context.Context, all []vault.Setting) []vault.Setting {
+	p, _ := principalOf(ctx)
 	for i := range all {
-		if s := &all[i]; s.Type == vault.TypeAccount && s.Value != "" && !sees(ctx, s.Value) {
+		switch s := &all[i]; {
+		case s.Type == vault.TypeAccount && s.Value != "" && !sees(ctx, s.Value):
 			s.Value, s.IsSet = s.Default, false
+		case s.Name == commands.AskSetting && !s.IsSet && p.Scope != nil && !p.Unasked:
+			s.Value = "on"
 		}
 	}
 	return all

@@ -17,7 +17,7 @@ import (
 // as they are. Whatever is not among them holds a caller to its scope itself.
 var unscoped = map[string]string{
 	"ClientSecret": "the administrator's alone", "SetSetting": "the administrator's alone", "AddGrant": "the administrator's alone", "RemoveGrant": "the administrator's alone",
-	"Grants": "the administrator's alone", "Audit": "the administrator's command", "VerifyAudit": "the administrator's command",
+	"Grants": "the administrator's alone", "ApprovalCode": "the administrator's alone", "Audit": "the administrator's command", "VerifyAudit": "the administrator's command",
 	"Check":        "it says nothing of an account",
 	"RefreshToken": "the credential of an account that was found in scope before",
 	"View":         "the agent mailbox, where the identity is the scope", "Update": "the agent mailbox, where the identity is the scope",

@@ -15,15 +15,15 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-// The person at the prompt who holds the administrator's key approves what is sent:
-// 'outbox approve ID', without the digest, shows the message and asks, and a send that
+// The person on a terminal who holds the administrator's key approves what is sent:
+// 'outbox approve ID', without the code, shows the message and asks, and a send that
 // needs a person's word asks at once. A person with only the agent's key is not asked:
 // an agent can have a terminal too.
 
 // mayAsk reports whether commands may ask the person at the prompt.
 func (c *conversation) mayAsk() bool { return c.Principal.Admin && !c.JSON }
 
-// approves returns the arguments of an 'outbox approve' that names no digest.
+// approves returns the arguments of an 'outbox approve' without the code.
 func (c *conversation) approves(line string) (rest []string, ok bool) {
 	_, found, err := c.resolve(line)
 	if err != nil || !c.mayAsk() || found.Command == nil || found.Command.Path != "outbox approve" || len(found.Rest) != 1 || strings.HasPrefix(found.Rest[0], "-") {
@@ -40,7 +40,7 @@ func (c *conversation) approve(ctx context.Context, id []string) {
 	}
 	shown := c.look().Draw(orderedjson.Object{{Name: "success", Value: true}, {Name: "data", Value: o}}, "outbox show")
 	state := o.Str("state")
-	if state != "waiting" && state != "queued" && state != "unknown" || o.Str("digest") == "" || o.Get("text_missing") == true {
+	if state != "waiting" && state != "queued" && state != "unknown" || o.Str("code") == "" {
 		_, _ = io.WriteString(c.Stdout, shown)
 		return
 	}
@@ -49,10 +49,11 @@ func (c *conversation) approve(ctx context.Context, id []string) {
 		question = "It may have arrived already. Send it again? y sends it, anything else leaves it as it is: "
 	}
 	if c.decide(ctx, strings.TrimRight(shown, "\n"), question) != discovery.Accepted {
+		c.status = discovery.ApprovalRequired.ExitStatus()
 		fmt.Fprintln(c.Stdout, "Nothing was sent. 'outbox reject "+o.Str("outbox_id")+"' refuses it for good.")
 		return
 	}
-	line := discovery.JoinCommand([]string{"outbox", "approve", o.Str("outbox_id"), "--hash", o.Str("digest")})
+	line := discovery.JoinCommand([]string{"outbox", "approve", o.Str("outbox_id"), "--code", o.Str("code")})
 	c.show(c.do(ctx, line), line)
 }
 

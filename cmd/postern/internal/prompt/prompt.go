@@ -55,16 +55,8 @@ type Options struct {
 
 // Run is the prompt on a terminal, until the person or ctx ends it.
 func Run(ctx context.Context, o Options) error {
-	l := liner.NewLiner()
-	resting, modeErr := liner.TerminalMode()
-	c := &conversation{Options: o, prompt: l, history: &history{}, complete: NewCompleter(o.Door)}
-	defer func() {
-		if modeErr == nil {
-			c.abandon(resting)
-		}
-		_ = l.Close()
-	}()
-	l.SetCtrlCAborts(true)
+	c, l, end := begin(o)
+	defer end()
 	l.SetTabCompletionStyle(liner.TabPrints)
 	l.SetWordCompleter(func(line string, pos int) (string, []string, string) {
 		before, after := splitRunes(line, pos)
@@ -81,9 +73,38 @@ func Run(ctx context.Context, o Options) error {
 	return c.run(ctx)
 }
 
+// begin takes the terminal for a conversation until end.
+func begin(o Options) (c *conversation, l *liner.State, end func()) {
+	l = liner.NewLiner()
+	resting, modeErr := liner.TerminalMode()
+	l.SetCtrlCAborts(true)
+	c = &conversation{Options: o, prompt: l, history: &history{}, complete: NewCompleter(o.Door)}
+	return c, l, func() {
+		if modeErr == nil {
+			c.abandon(resting)
+		}
+		_ = l.Close()
+	}
+}
+
+// Approve answers an 'outbox approve' without the code, as the prompt does: it shows what
+// would happen, and asks. ok is false for any other line. The status is that of a process that
+// ends with it.
+func Approve(ctx context.Context, o Options, line string) (status int, ok bool) {
+	id, ok := (&conversation{Options: o}).approves(line)
+	if !ok {
+		return 0, false
+	}
+	c, _, end := begin(o)
+	defer end()
+	c.approve(ctx, id)
+	return c.status, true
+}
+
 // conversation is a prompt on a terminal.
 type conversation struct {
 	Options
+	status   int // of the last answer that was shown
 	prompt   prompter
 	open     chan typedLine // gets the line of a prompt that was abandoned; nil without one
 	history  *history
@@ -204,6 +225,7 @@ func (c *conversation) do(ctx context.Context, line string) gateway.Answer {
 // show shows an answer, which has arrived then.
 func (c *conversation) show(a gateway.Answer, line string) {
 	defer a.Delivered()
+	c.status = a.ExitStatus()
 	c.complete.note(a.JSON)
 	if c.JSON {
 		fmt.Fprintf(c.Stdout, "%s\n", a.JSON)

@@ -401,9 +401,11 @@ func (p *painter) outgoing(data object) bool {
 	p.header("Goes to", text(data.Get("recipients")))
 	p.header("Subject", text(data.Get("subject")))
 	p.header("By", text(data.Get("principal"))+", "+p.when(data.Str("created")))
+	p.header("Why", text(data.Get("why")))
 	p.header("Decided", text(data.Get("decided_by")))
 	p.header("Reason", text(data.Get("reason")))
 	p.header("Digest", text(data.Get("digest")))
+	p.header("Code", text(data.Get("code")))
 	if list, ok := data.Objects("attachments"); ok {
 		for _, a := range list {
 			p.header("File", fmt.Sprintf("%s, %s, %s", text(a.Get("name")), text(a.Get("content_type")), size(a.Get("size_bytes"))))
