@@ -2,10 +2,10 @@ package gateway
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/postern-mail/postern/discovery"
 )
 
 // AuditEntry is the record of one command, executed or refused (002 section
@@ -40,46 +40,81 @@ type Limiter interface {
 	Take(ctx context.Context, key string, limit int, window time.Duration) (retryAfter time.Duration, err error)
 }
 
-// runTime is how long a run of refused calls is counted before its entry is written while
-// it goes on.
-const runTime = time.Minute
-
-// limitedRuns keeps calls beyond a principal's rate from filling the log: the first of a run
-// has an entry at once, and those that follow have one together, when the run is over or
-// has gone on for runTime; only its count is lost where the process ends before. Its zero value is ready; it is safe for concurrent use.
-type limitedRuns struct {
-	mu   sync.Mutex
-	runs map[string]*AuditEntry // by principal: what stands for the calls since the last entry, nil for none
+// Bounded is what an Auditor can be besides: one in which each principal has a share. It is
+// asked before a command, since one that was executed has its entry.
+type Bounded interface {
+	// LogFull returns how long the principal has to wait until it may cause more entries, 0
+	// for not at all, and how many bytes of entries it may cause in an hour. It is quick.
+	LogFull(principal string) (wait time.Duration, share int)
 }
 
-// entries returns what is to be written now that e has happened.
-func (r *limitedRuns) entries(e AuditEntry) []AuditEntry {
+// runTime is how long refused calls are counted before an entry is written for them.
+const runTime = time.Minute
+
+// refusedRuns keeps refused calls from filling the log. Of those of one principal that are
+// refused for one reason at one command, the first has an entry at once, and those that follow
+// have one together, once a minute, which is that of the first of them with a count. It is safe
+// for concurrent use.
+type refusedRuns struct {
+	mu     sync.Mutex
+	record func(AuditEntry)
+	runs   map[runKey]*AuditEntry // the entry for the calls since the last one; nil for no call
+}
+
+type runKey struct{ principal, code, reason, path string }
+
+// counted reports whether e is counted, and needs no entry of its own.
+func (r *refusedRuns) counted(e AuditEntry) bool {
+	if e.Allowed {
+		return false
+	}
+	key := runKey{e.Principal, e.Code, e.Reason, e.Parsed}
+	if e.Reason == reasonRate || e.Reason == reasonLog { // whatever the commands are
+		key.path = ""
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	run, goes := r.runs[e.Principal]
+	run, goes := r.runs[key]
 	switch {
-	case e.Code != string(discovery.RateLimited) || e.Reason != reasonRate:
-		delete(r.runs, e.Principal)
-		if run != nil {
-			return []AuditEntry{*run, e}
-		}
 	case !goes:
 		if r.runs == nil {
-			r.runs = map[string]*AuditEntry{}
+			r.runs = map[runKey]*AuditEntry{}
 		}
-		r.runs[e.Principal] = nil
+		r.runs[key] = nil
+		time.AfterFunc(runTime, func() { r.write(key) })
 	case run == nil:
 		e.Count = 1
-		r.runs[e.Principal] = &e
-		return nil
+		r.runs[key] = &e
 	default:
 		run.Count++
 		run.Duration = e.Time.Add(e.Duration).Sub(run.Time)
-		if run.Duration < runTime {
-			return nil
-		}
-		r.runs[e.Principal] = nil
-		return []AuditEntry{*run}
 	}
-	return []AuditEntry{e}
+	return goes
+}
+
+// write writes the entry of a run, which is over where nothing was counted for a minute.
+func (r *refusedRuns) write(key runKey) {
+	r.mu.Lock()
+	run := r.runs[key]
+	if run == nil {
+		delete(r.runs, key)
+	} else {
+		r.runs[key] = nil
+		time.AfterFunc(runTime, func() { r.write(key) })
+	}
+	r.mu.Unlock()
+	if run != nil {
+		r.record(*run)
+	}
+}
+
+// Close writes the entries for calls that were counted and have none yet. They are lost where
+// the process ends without it.
+func (g *Gateway) Close() {
+	g.runs.mu.Lock()
+	keys := slices.Collect(maps.Keys(g.runs.runs))
+	g.runs.mu.Unlock()
+	for _, key := range keys {
+		g.runs.write(key)
+	}
 }

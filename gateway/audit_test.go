@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,4 +102,89 @@ func TestTheReadProfileHasWhatItNamesBesides(t *testing.T) {
 	if gateway.ReadProfile("note it").Allows(command("other", discovery.State)) || gateway.ReadProfile().Allows(command("note it", discovery.State)) {
 		t.Error("a command that is not named")
 	}
+}
+
+// TestRefusedCallsHaveFewEntries: of calls that a rule refuses for one reason the first has an
+// entry at once and the others one a minute, also where other calls come in between; another
+// reason, another command and another principal have their own.
+func TestRefusedCallsHaveFewEntries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &auditLog{}
+		g := newGateway(t, gateway.Options{Auditor: log, Settings: gateway.FixedSettings{Deny: []string{"do echo"}}})
+		a, b := gateway.Principal{Name: "a"}, gateway.Principal{Name: "b"}
+		for range 50 {
+			do(t, g, a, "do echo")
+			do(t, g, a, "version")
+			time.Sleep(time.Second)
+		}
+		do(t, g, a, "do admin")
+		do(t, g, b, "do echo")
+		refused := func(principal string) (list []string) {
+			for _, e := range log.shown(principal) {
+				if e != " 0" {
+					list = append(list, e)
+				}
+			}
+			return list
+		}
+		if got := refused("a"); !slices.Equal(got, []string{"PERMISSION_DENIED 0", "PERMISSION_DENIED 0"}) {
+			t.Errorf("after 50 s: %q", got)
+		}
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if got := refused("a"); !slices.Equal(got, []string{"PERMISSION_DENIED 0", "PERMISSION_DENIED 0", "PERMISSION_DENIED 49"}) {
+			t.Errorf("after a minute: %q", got)
+		}
+		if e := log.last(t); e.Command != "do echo" || e.Allowed || e.Reason != "deny" || e.Duration < 45*time.Second {
+			t.Errorf("the entry of the others is %+v", e)
+		}
+		if got := refused("b"); len(got) != 1 {
+			t.Errorf("b: %q", got)
+		}
+		do(t, g, b, "do echo")
+		g.Close()
+		if got := refused("b"); !slices.Equal(got, []string{"PERMISSION_DENIED 0", "PERMISSION_DENIED 1"}) {
+			t.Errorf("at the end of the process: %q", got)
+		}
+	})
+}
+
+// boundedLog gives each principal room for some entries.
+type boundedLog struct {
+	auditLog
+	room int
+}
+
+func (l *boundedLog) LogFull(principal string) (time.Duration, int) {
+	if n := len(l.shown(principal)); n >= l.room {
+		return 90 * time.Second, 1 << 20
+	}
+	return 0, 1 << 20
+}
+
+// TestAPrincipalThatFillsTheLogIsRefused: one entry says so, nothing runs for it any more, and
+// others go on.
+func TestAPrincipalThatFillsTheLogIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &boundedLog{room: 3}
+		g := newGateway(t, gateway.Options{Auditor: log})
+		var last envelope
+		for range 20 {
+			last = do(t, g, gateway.Principal{Name: "a"}, "do echo")
+		}
+		if last.Success || last.Error.Code != discovery.RateLimited || !strings.Contains(last.Error.Message, "audit log, 1 MiB") || !strings.Contains(last.Error.Hint, "Wait 90 s") {
+			t.Errorf("the answer is %+v", last.Error)
+		}
+		if got := log.shown("a"); !slices.Equal(got, []string{" 0", " 0", " 0", "RATE_LIMITED 0"}) {
+			t.Errorf("a: %q", got)
+		}
+		if e := log.last(t); e.Reason != "log" || e.Allowed {
+			t.Errorf("its entry is %+v", e)
+		}
+		for _, p := range []gateway.Principal{{Name: "b"}, {Name: "a", Admin: true}} {
+			if e := do(t, g, p, "do echo"); !e.Success {
+				t.Errorf("%+v is refused: %+v", p, e.Error)
+			}
+		}
+	})
 }

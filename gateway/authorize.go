@@ -115,18 +115,32 @@ func matchesAny(path string, entries []string) bool {
 	return false
 }
 
-// reasonRate is why a call beyond the rate was refused.
-const reasonRate = "rate"
+// Why a call beyond a rate was refused: that of commands, or of bytes in the log.
+const reasonRate, reasonLog = "rate", "log"
 
-// takeRate charges one command to the principal.
+// CommandsKey begins the key under which the commands of a principal are limited; its name
+// follows.
+const CommandsKey = "commands:"
+
+// takeRate charges one command to the principal, and refuses it also where the principal has
+// filled its share of the log. The administrator can be told to stop in other ways.
 func (g *Gateway) takeRate(ctx context.Context, p Principal, s *Settings) (*discovery.Fault, error) {
 	limit := s.CommandsPerMinute
 	if limit <= 0 {
 		limit = DefaultCommandsPerMinute
 	}
-	wait, err := g.o.Limiter.Take(ctx, "commands:"+p.Name, limit, time.Minute)
-	if err != nil || wait <= 0 {
+	wait, err := g.o.Limiter.Take(ctx, CommandsKey+p.Name, limit, time.Minute)
+	if err != nil {
 		return nil, err
+	}
+	if log, ok := g.o.Auditor.(Bounded); ok && wait <= 0 && !p.Admin {
+		if wait, share := log.LogFull(p.Name); wait > 0 {
+			return &discovery.Fault{Code: discovery.RateLimited, Message: fmt.Sprintf("Your commands of this hour have filled your share of the audit log, %d MiB.", share>>20),
+				Hint: fmt.Sprintf("Wait %d s before the next one. A command that names few messages and recipients takes less of it.", (wait+time.Second-1)/time.Second), Reason: reasonLog}, nil
+		}
+	}
+	if wait <= 0 {
+		return nil, nil
 	}
 	return &discovery.Fault{Code: discovery.RateLimited, Message: fmt.Sprintf("More than %d commands within a minute.", limit),
 		Hint: fmt.Sprintf("Wait %d s before the next one.", (wait+time.Second-1)/time.Second), Reason: reasonRate}, nil

@@ -267,12 +267,17 @@ func (x *execution) audit(ctx context.Context, f *discovery.Fault, command strin
 	if x.settingsErr != nil || x.plan.command == nil || x.plan.command.Effect == discovery.Meta {
 		limit = brief
 	}
+	if x.gateway.runs.counted(e) {
+		return nil
+	}
+	return x.gateway.record(ctx, e, limit)
+}
+
+func (g *Gateway) record(ctx context.Context, e AuditEntry, limit time.Duration) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	for _, e := range x.gateway.runs.entries(e) {
-		if x.gateway.panics(func() { err = errors.Join(err, x.gateway.o.Auditor.Record(ctx, e)) }) {
-			return errPanic
-		}
+	if g.panics(func() { err = g.o.Auditor.Record(ctx, e) }) {
+		return errPanic
 	}
 	return err
 }

@@ -41,10 +41,10 @@ type Options struct {
 type Gateway struct {
 	o        Options  // with its defaults
 	stateKey [32]byte // authenticates the states of questions
-	runs     limitedRuns
+	runs     refusedRuns
 }
 
-// New makes a Gateway.
+// New makes a Gateway. Its Close is for the end of the process.
 func New(o Options) (*Gateway, error) {
 	switch {
 	case o.Registry == nil:
@@ -69,7 +69,13 @@ func New(o Options) (*Gateway, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Gateway{o: o, stateKey: newStateKey()}, nil
+	g := &Gateway{o: o, stateKey: newStateKey()}
+	g.runs.record = func(e AuditEntry) {
+		if err := g.record(context.Background(), e, auditTime); err != nil {
+			o.Logger.Error("audit entry not written", "error_type", fmt.Sprintf("%T", err))
+		}
+	}
+	return g, nil
 }
 
 // Do executes one command. It always answers; it stops the command when ctx ends or

@@ -113,7 +113,11 @@ func (v *Vault) Record(ctx context.Context, e gateway.AuditEntry) error {
 	e = v.bounded(e)
 	low := v.holds.low()
 	return v.writeTogether(ctx, func(t *transaction, j *job) error {
-		if err := v.append(t, e); err != nil {
+		size, err := v.append(t, e)
+		if err != nil {
+			return err
+		}
+		if err := v.chargeLog(t, j, e.Principal, size); err != nil {
 			return err
 		}
 		for key, h := range low {
@@ -128,36 +132,77 @@ func (v *Vault) Record(ctx context.Context, e gateway.AuditEntry) error {
 	})
 }
 
-// append puts an entry at the end of the log, and signs it if it is the administrator's.
-func (v *Vault) append(t *transaction, e gateway.AuditEntry) error {
+// logShare is how many bytes of entries a principal may cause in an hour, and as many at once
+// after silence: about 18,000 ordinary ones.
+const logShare = 8 << 20
+
+var _ gateway.Bounded = (*Vault)(nil)
+
+// LogFull implements gateway.Bounded. It knows what the principal has caused, in any process,
+// from this process's last transaction that recorded or charged a command of the principal.
+func (v *Vault) LogFull(principal string) (wait time.Duration, share int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return max(0, time.Duration(v.logDue[principal]-v.now().UnixNano())-time.Hour), logShare
+}
+
+func (v *Vault) logName(principal string) []byte { return v.limitName("audit:" + principal) }
+
+// noteLog is called with the state of a principal's share.
+func (v *Vault) noteLog(principal string, p pace) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.logDue == nil {
+		v.logDue = map[string]int64{}
+	}
+	v.logDue[principal] = p.due
+}
+
+// chargeLog charges the bytes of an entry to a principal's share, also beyond it.
+func (v *Vault) chargeLog(t *transaction, j *job, principal string, size int) error {
+	name, now := v.logName(principal), v.now().UnixNano()
+	p := parsePace(t.limit(name))
+	p.due = max(min(p.due, now+int64(time.Hour)), now) + int64(size)*spacing(logShare, time.Hour)
+	j.after = append(j.after, func(err error) {
+		if err == nil {
+			v.noteLog(principal, p)
+		}
+	})
+	return t.put(bucketLimits, name, p.state())
+}
+
+// append puts an entry at the end of the log, and signs it if it is the administrator's. It
+// returns how many bytes that takes, about.
+func (v *Vault) append(t *transaction, e gateway.AuditEntry) (size int, err error) {
 	c, err := t.chain()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	signed, last := v.mayAttest(t, c)
 	entry, err := json.Marshal(AuditRecord{Signed: signed != nil, AuditEntry: e})
 	if err != nil {
-		return fmt.Errorf("audit entry: %w", err)
+		return 0, fmt.Errorf("audit entry: %w", err)
 	}
 	seq, before := c.last+1, c.lastHash
 	if there, err := t.Get(bucketAudit, uint64Bytes(seq)); err != nil {
-		return err
+		return 0, err
 	} else if there != nil {
 		// The ends of the log were lost or replaced. The entries there are evidence.
-		return fmt.Errorf("%w: the audit log goes on after its end at %d", ErrDamaged, c.last)
+		return 0, fmt.Errorf("%w: the audit log goes on after its end at %d", ErrDamaged, c.last)
 	}
 	hash := v.linkHash(seq, before, entry)
 	if err := t.put(bucketAudit, uint64Bytes(seq), bytes.Join([][]byte{before, hash, entry}, nil)); err != nil {
-		return err
+		return 0, err
 	}
 	c.last, c.lastHash = seq, hash
 	if err := v.purge(t, &c); err != nil {
-		return err
+		return 0, err
 	}
+	size = len(entry) + 4*hashSize
 	if err := t.putChain(c); err != nil || signed == nil {
-		return err
+		return size, err
 	}
-	return v.attest(t, c, signed, last, e.Time)
+	return size, v.attest(t, c, signed, last, e.Time)
 }
 
 func (v *Vault) bounded(e gateway.AuditEntry) gateway.AuditEntry {

@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/vault/kv"
 )
 
@@ -47,6 +49,9 @@ func (v *Vault) Take(ctx context.Context, key string, limit int, window time.Dur
 	err := v.writeTogether(ctx, func(t *transaction, j *job) error {
 		var state []byte
 		now := v.now().UnixNano()
+		if principal, ok := strings.CutPrefix(key, gateway.CommandsKey); ok { // a process that begins knows nothing of it
+			v.noteLog(principal, parsePace(t.limit(v.logName(principal))))
+		}
 		if limit <= exactLimit {
 			state, retry = takeExact(t.limit(name), limit, window, now)
 		} else {

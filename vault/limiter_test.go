@@ -2,10 +2,13 @@ package vault
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/postern-mail/postern/gateway"
 )
 
 func take(t *testing.T, v *Vault, key string, limit int, window time.Duration) time.Duration {
@@ -144,5 +147,50 @@ func TestExpiredLimitsAreForgotten(t *testing.T) {
 	})
 	if left >= 90 {
 		t.Errorf("%d limits are kept, of which 60 expired", left)
+	}
+}
+
+// TestTheLogHasAShareForEachPrincipal: what a principal causes in any process counts, and a
+// process that begins knows of it once it has charged a command.
+func TestTheLogHasAShareForEachPrincipal(t *testing.T) {
+	at := clock{epoch}
+	admin, agent := newVault(t, &Options{Now: at.now})
+	long := strings.Repeat("someone@example.org, ", 390)
+	full := func(v *Vault, principal string) bool {
+		wait, share := v.LogFull(principal)
+		if wait > time.Hour || share != logShare {
+			t.Fatalf("LogFull = %v, %d", wait, share)
+		}
+		return wait > 0
+	}
+	n := 0
+	for ; n < 2000 && !full(agent, "agent"); n++ {
+		must(t, agent.writeTogether(t.Context(), func(tx *transaction, j *job) error {
+			for range 20 { // in one transaction, or this test would mostly sync the disk
+				size, err := agent.append(tx, gateway.AuditEntry{Time: epoch, Principal: "agent", Command: "mail send", Target: long})
+				if err == nil {
+					err = agent.chargeLog(tx, j, "agent", size)
+				}
+				must(t, err)
+			}
+			return nil
+		}))
+	}
+	if n *= 20; n < 900 || n > 1100 {
+		t.Errorf("it was full after %d entries", n)
+	}
+	if full(agent, "person") || full(admin, "agent") {
+		t.Error("another principal is refused, or a process knows what it has not seen")
+	}
+	if take(t, admin, "commands:agent", 1200, time.Minute) != 0 || !full(admin, "agent") {
+		t.Error("another process does not know of it after it charged a command")
+	}
+	must(t, admin.Record(t.Context(), gateway.AuditEntry{Time: epoch, Principal: "agent", Command: "refused", Code: "RATE_LIMITED"}))
+	at.at = epoch.Add(10 * time.Minute)
+	if full(agent, "agent") || full(admin, "agent") {
+		t.Error("there is no room after ten minutes")
+	}
+	if r := verify(t, admin); !r.OK || r.Entries != n+1 {
+		t.Errorf("VerifyAudit = %+v", r)
 	}
 }

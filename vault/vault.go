@@ -71,6 +71,8 @@ type Vault struct {
 	mu      sync.Mutex
 	cached  *policy    // the newest verified policy
 	current kv.Version // the last state in which cached was in force
+
+	logDue map[string]int64 // by principal: the instant that stands for its entries, see LogFull
 }
 
 // Open opens the vault at path, and never creates or changes it. With the admin

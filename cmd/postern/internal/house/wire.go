@@ -49,6 +49,7 @@ type House struct {
 // Close ends what the house has open. It waits for a temporary vault that is just being
 // made, and removes it.
 func (h *House) Close() {
+	h.Gateway.Close()
 	_ = h.mailboxes.Close()
 	_ = h.logins()
 	h.store.Close()
