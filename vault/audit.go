@@ -286,7 +286,7 @@ func (v *Vault) Audit(ctx context.Context, q AuditQuery) ([]AuditRecord, error) 
 			if err != nil {
 				return err
 			}
-			r, err := v.openLink(record)
+			r, err := t.openLink(record)
 			if err != nil {
 				return err
 			}
@@ -302,8 +302,8 @@ func (v *Vault) Audit(ctx context.Context, q AuditQuery) ([]AuditRecord, error) 
 	return records, err
 }
 
-func (v *Vault) openLink(record kv.Record) (AuditRecord, error) {
-	plain, err := v.values.open(bucketAudit, record.Key, record.Value)
+func (t *transaction) openLink(record kv.Record) (AuditRecord, error) {
+	plain, err := t.values.open(bucketAudit, record.Key, record.Value)
 	if err != nil {
 		return AuditRecord{}, err
 	}
@@ -428,7 +428,7 @@ func (w *auditWalk) step(t *transaction) (done bool, bad, err error) {
 		if i == len(list) {
 			return false, errors.New("it is missing"), nil
 		}
-		if bad := w.entry(list[i]); bad != nil {
+		if bad := w.entry(t, list[i]); bad != nil {
 			return false, bad, nil
 		}
 	}
@@ -436,14 +436,14 @@ func (w *auditWalk) step(t *transaction) (done bool, bad, err error) {
 }
 
 // entry verifies the current entry and moves on.
-func (w *auditWalk) entry(record kv.Record) error {
+func (w *auditWalk) entry(t *transaction, record kv.Record) error {
 	switch order := bytes.Compare(record.Key, uint64Bytes(w.next)); {
 	case order < 0:
 		return errors.New("an entry comes before it")
 	case order > 0:
 		return errors.New("it is missing")
 	}
-	plain, err := w.v.values.open(bucketAudit, record.Key, record.Value)
+	plain, err := t.values.open(bucketAudit, record.Key, record.Value)
 	if err != nil {
 		return errors.New("it does not open: it was changed or comes from another place")
 	}

@@ -165,7 +165,7 @@ func (v *Vault) attest(t *transaction, c chain, p *policy, last *head, at time.T
 	if err != nil {
 		return err
 	}
-	private, err := openSeed(v.signing, t.header.signer)
+	private, err := openSeed(t.signing, t.header.signer)
 	if err != nil {
 		return err
 	}

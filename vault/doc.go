@@ -28,12 +28,18 @@
 // every transaction. Check reads all of it, pages and records alike; other damage is
 // an error when a transaction reads it.
 //
+// Rekey replaces either key or both, and the data key with them, by writing a new file in
+// which nothing is left that a former key opens.
+//
 // # What is not promised
 //
 // A person who can write the file can replace it with an older copy: that is signed,
 // sealed and chained correctly, only old. A running process notices a policy that went
 // backwards, a new one cannot. A process with the agent key has the data key: it can
 // write a false audit log and false state, read every account's secret, and destroy the
-// file. A reader of the file without keys still sees the number of records, their lengths
+// file. An older copy of the file opens with the keys that it had then, and the key that
+// signs policy stays the same when the vault is rekeyed: a person who has a former admin
+// key, a copy from its time and the present agent key can sign. A reader of the file
+// without keys still sees the number of records, their lengths
 // and their names.
 package vault

@@ -16,6 +16,7 @@ var (
 	ErrNoKey           = errors.New("no vault key is set")
 	ErrBadKey          = errors.New("not a vault key")
 	ErrWrongKey        = errors.New("the key does not open the vault")
+	ErrRekeyed         = errors.New("the vault was given new keys, and this process has the former one")
 	ErrAdminRequired   = errors.New("this requires POSTERN_ADMIN_KEY (admin privilege)")
 	ErrUntrustedPolicy = errors.New("the policy in the vault is not what the admin signed")
 	ErrPolicyPin       = errors.New("the vault's policy key is not the pinned one")

@@ -19,10 +19,15 @@ var fullFixtureTime = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 const fullFixtureToken = "postern_tc2dutoxb3bg27yi45yynqsyq3b74anistw2ugroahhl5ou7oxga"
 
 func TestFullFixtureKeepsEverything(t *testing.T) {
-	path := fixtureFile(t, "format1-full.db")
+	keepsFullFixture(t, fixtureFile(t, "format1-full.db"), fixtureKeys())
+}
+
+// keepsFullFixture checks that the file has all of the fixture.
+func keepsFullFixture(t *testing.T, path string, k Keys) {
+	t.Helper()
 	o := &Options{Now: func() time.Time { return fullFixtureTime.Add(time.Second) }}
 	ctx := t.Context()
-	admin, v := mustOpen(t, path, fixtureKeys(), o), mustOpen(t, path, Keys{Agent: fixtureKeys().Agent}, o)
+	admin, v := mustOpen(t, path, k, o), mustOpen(t, path, Keys{Agent: k.Agent}, o)
 	must(t, v.Check(ctx))
 
 	accounts, err := v.Accounts(ctx)
@@ -69,7 +74,7 @@ func TestFullFixtureKeepsEverything(t *testing.T) {
 		t.Errorf("the audit log: %+v", r)
 	}
 	// The sends were charged an hour before fullFixtureTime, the earliest time in the file.
-	early := mustOpen(t, path, fixtureKeys(), &Options{Now: func() time.Time { return fullFixtureTime.Add(-30 * time.Minute) }})
+	early := mustOpen(t, path, k, &Options{Now: func() time.Time { return fullFixtureTime.Add(-30 * time.Minute) }})
 	for range 4 {
 		if wait, err := early.Take(ctx, "sends:agent", 7, time.Hour); err != nil || wait != 0 {
 			t.Errorf("a send more: %v, %v", wait, err)

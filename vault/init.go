@@ -29,21 +29,8 @@ type InitResult struct {
 //
 // Errors match ErrNoKey, ErrBadKey, or for an existing vault those of Open.
 func Init(ctx context.Context, path string, k Keys) (InitResult, error) {
-	for _, need := range []struct {
-		name string
-		key  mail.Secret
-	}{{AdminKeyVar, k.Admin}, {AgentKeyVar, k.Agent}} {
-		if need.key.IsZero() {
-			return InitResult{}, fmt.Errorf("%w: making a vault needs %s and %s, and %s is missing", ErrNoKey, AdminKeyVar, AgentKeyVar, need.name)
-		}
-		key, err := decodeKey(need.key, need.name)
-		if err != nil {
-			return InitResult{}, err
-		}
-		clear(key)
-	}
-	if k.Admin.Reveal() == k.Agent.Reveal() {
-		return InitResult{}, fmt.Errorf("%w: %s and %s are the same key, which would make every agent an admin", ErrBadKey, AdminKeyVar, AgentKeyVar)
+	if err := k.both("making a vault"); err != nil {
+		return InitResult{}, err
 	}
 	r, err := verifyExisting(ctx, path, k)
 	if !errors.Is(err, ErrNoVault) {
@@ -57,6 +44,27 @@ func Init(ctx context.Context, path string, k Keys) (InitResult, error) {
 	r, err = verifyExisting(ctx, path, k)
 	r.Created = created && err == nil
 	return r, err
+}
+
+// both checks that both keys are there and differ. what is said to need them.
+func (k Keys) both(what string) error {
+	for _, need := range []struct {
+		name string
+		key  mail.Secret
+	}{{AdminKeyVar, k.Admin}, {AgentKeyVar, k.Agent}} {
+		if need.key.IsZero() {
+			return fmt.Errorf("%w: %s needs %s and %s, and %s is missing", ErrNoKey, what, AdminKeyVar, AgentKeyVar, need.name)
+		}
+		key, err := decodeKey(need.key, need.name)
+		if err != nil {
+			return err
+		}
+		clear(key)
+	}
+	if k.Admin.Reveal() == k.Agent.Reveal() {
+		return fmt.Errorf("%w: %s and %s are the same key, which would make every agent an admin", ErrBadKey, AdminKeyVar, AgentKeyVar)
+	}
+	return nil
 }
 
 func verifyExisting(ctx context.Context, path string, k Keys) (InitResult, error) {
@@ -82,7 +90,20 @@ func writeNew(t kv.Tx, k Keys) error {
 	private := ed25519.NewKeyFromSeed(seed)
 	defer clear(private)
 
-	put := func(name string, value []byte) error { return t.Put(bucketHeaders, []byte(name), value) }
+	if err := writeHeader(func(name string, value []byte) error { return t.Put(bucketHeaders, []byte(name), value) }, k, id, data, seed, nil); err != nil {
+		return err
+	}
+	values, err := derivedSealer(data, id, purposeValues)
+	if err != nil {
+		return err
+	}
+	tx := &transaction{Tx: t, dataKeys: &dataKeys{values: values}}
+	return tx.put(bucketPolicy, manifestKey, signManifest(private, id, &policy{generation: 1}))
+}
+
+// writeHeader writes the header of a vault: the data key and the seed of the private key
+// sealed under its two keys, and the root sealed under the data key; nil where they are one.
+func writeHeader(put func(name string, value []byte) error, k Keys, id, data, seed, root []byte) error {
 	seal := func(k mail.Secret, purpose, name string, plain []byte) error {
 		key, err := decodeKey(k, name)
 		if err != nil {
@@ -95,19 +116,24 @@ func writeNew(t kv.Tx, k Keys) error {
 		}
 		return put(name, s.seal(bucketHeaders, []byte(name), plain))
 	}
-	values, err := derivedSealer(data, id, purposeValues)
-	if err != nil {
-		return err
+	format := uint32(formatVersion)
+	if root != nil {
+		format = rekeyedFormat
+		values, err := derivedSealer(data, id, purposeValues)
+		if err != nil {
+			return err
+		}
+		if err := put(keyRoot, values.seal(bucketHeaders, []byte(keyRoot), root)); err != nil {
+			return err
+		}
 	}
-	tx := &transaction{Tx: t, values: values}
 	return errors.Join(
-		put("format", binary.BigEndian.AppendUint32(nil, formatVersion)),
+		put("format", binary.BigEndian.AppendUint32(nil, format)),
 		put("id", id),
-		put("public", private.Public().(ed25519.PublicKey)),
+		put("public", ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey)),
 		seal(k.Admin, purposeSlot+slotAdmin, slotAdmin, data),
 		seal(k.Agent, purposeSlot+slotAgent, slotAgent, data),
 		seal(k.Admin, purposeSigner, keySigner, seed),
-		tx.put(bucketPolicy, manifestKey, signManifest(private, id, &policy{generation: 1})),
 	)
 }
 

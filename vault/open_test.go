@@ -234,7 +234,7 @@ func TestOpeningAMissingVaultMakesNoLock(t *testing.T) {
 func TestFutureFormatNamesBothVersions(t *testing.T) {
 	path, k := newVaultFile(t)
 	newerFormat(t, path, nil, nil)
-	if _, err := Open(t.Context(), path, k, nil); err == nil || !strings.Contains(err.Error(), "format 7") || !strings.Contains(err.Error(), "up to 1") {
+	if _, err := Open(t.Context(), path, k, nil); err == nil || !strings.Contains(err.Error(), "format 7") || !strings.Contains(err.Error(), "up to 2") {
 		t.Fatalf("Open = %v, want both versions in it", err)
 	}
 }

@@ -82,7 +82,7 @@ func (v *Vault) verifyPolicy(t *transaction) (*policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	manifest, err := v.values.open(bucketPolicy, manifestKey, sealed)
+	manifest, err := t.values.open(bucketPolicy, manifestKey, sealed)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUntrustedPolicy, err)
 	}
@@ -208,7 +208,7 @@ func (v *Vault) resign(t *transaction, fn func(*policyChange) error) error {
 	if err := fn(&policyChange{v: v, t: t, p: next}); err != nil {
 		return err
 	}
-	private, err := openSeed(v.signing, t.header.signer)
+	private, err := openSeed(t.signing, t.header.signer)
 	if err != nil {
 		return err
 	}

@@ -183,11 +183,12 @@ func TestMovedValuesDoNotOpen(t *testing.T) {
 		}
 	}
 	// Even another vault with the same data key differs by its id.
-	s := &sealer{aead: v.values.aead, id: bytes.Repeat([]byte{1}, idSize)}
+	values := v.keys.Load().values
+	s := &sealer{aead: values.aead, id: bytes.Repeat([]byte{1}, idSize)}
 	if _, err := s.open(statePrefix+"a", []byte("one"), raw); err == nil {
 		t.Error("it opens in another vault")
 	}
-	if bytes.Equal(v.values.seal("b", []byte("k"), []byte("v")), v.values.seal("b", []byte("k"), []byte("v"))) {
+	if bytes.Equal(values.seal("b", []byte("k"), []byte("v")), values.seal("b", []byte("k"), []byte("v"))) {
 		t.Error("one value sealed twice gives the same bytes")
 	}
 }

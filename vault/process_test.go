@@ -154,7 +154,7 @@ func commands(t testing.TB, v *Vault) map[string]bool {
 			if err != nil {
 				return err
 			}
-			r, err := v.openLink(record)
+			r, err := tx.openLink(record)
 			if err != nil {
 				return err
 			}

@@ -20,6 +20,10 @@ import (
 // for data of another.
 const formatVersion = 1
 
+// rekeyedFormat is the format in the header of a vault that was rekeyed; a version that
+// does not know it would derive other names and digests. Values are those of formatVersion.
+const rekeyedFormat = 2
+
 const idSize = 16
 
 // sealer seals values for their place in one vault. It is safe for concurrent

@@ -18,7 +18,7 @@ type stateEngine struct {
 }
 
 func (e stateEngine) Transact(ctx context.Context, write bool, fn func(kv.Tx) error) (kv.Version, error) {
-	return e.Engine.Transact(ctx, write, func(t kv.Tx) error { return fn(state{&transaction{Tx: t, values: e.v.values}}) })
+	return e.Engine.Transact(ctx, write, func(t kv.Tx) error { return fn(state{&transaction{Tx: t, dataKeys: e.v.keys.Load()}}) })
 }
 
 func TestStateIsAnEngine(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -52,13 +53,15 @@ type Vault struct {
 	id     []byte
 	public ed25519.PublicKey
 
-	values    *sealer // seals every value
-	auditKey  []byte  // chains the audit log
-	digestKey []byte  // digests secrets for the manifest
-	limitKey  []byte  // names limits
-	outerKey  []byte  // the keys of other packages derive from it
-	signing   *sealer // unseals the private key; nil unless admin
-	codeKey   []byte  // makes approval codes; nil unless admin
+	keys atomic.Pointer[dataKeys]
+
+	// These stay when the vault is rekeyed: names and digests that they made must be
+	// found again, and what they protect is sealed besides.
+	auditKey  []byte // chains the audit log
+	digestKey []byte // digests secrets for the manifest
+	limitKey  []byte // names limits
+	outerKey  []byte // the keys of other packages derive from it
+	codeKey   []byte // makes approval codes; nil unless admin
 
 	together     together
 	holds        holds
@@ -73,6 +76,13 @@ type Vault struct {
 	current kv.Version // the last state in which cached was in force
 
 	logDue map[string]int64 // by principal: the instant that stands for its entries, see LogFull
+}
+
+// dataKeys are the keys that end with the data key.
+type dataKeys struct {
+	values  *sealer // seals every value
+	signing *sealer // unseals the private key; nil unless admin
+	slot    []byte  // the agent's slot, another one after each Rekey
 }
 
 // Open opens the vault at path, and never creates or changes it. With the admin
@@ -119,7 +129,8 @@ func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) 
 
 // Lazy returns a vault that source opens. source is called at the vault's first use, and
 // again after an error, which the vault's method then returns: so it finds a vault that
-// is made meanwhile. Admin, Path, Fingerprint and Now open nothing; see Ready.
+// is made meanwhile. It is called once more when the vault was rekeyed meanwhile, and has
+// to find the new key. Admin, Path, Fingerprint and Now open nothing; see Ready.
 func Lazy(source func(context.Context) (*Vault, error)) *Vault {
 	return &Vault{source: source, opening: make(chan struct{}, 1), now: time.Now}
 }
@@ -143,9 +154,40 @@ func (v *Vault) Ready(ctx context.Context) error {
 		return err
 	}
 	v.engine, v.now, v.id, v.public = o.engine, o.now, o.id, o.public
-	v.values, v.signing, v.codeKey = o.values, o.signing, o.codeKey
-	v.auditKey, v.digestKey, v.limitKey, v.outerKey = o.auditKey, o.digestKey, o.limitKey, o.outerKey
+	v.keys.Store(o.keys.Load())
+	v.auditKey, v.digestKey, v.limitKey, v.outerKey, v.codeKey = o.auditKey, o.digestKey, o.limitKey, o.outerKey, o.codeKey
 	v.opened.Store(true)
+	return nil
+}
+
+// reopen gets the keys of a vault that was rekeyed since it had the stale ones.
+func (v *Vault) reopen(ctx context.Context, stale *dataKeys) error {
+	if v.source == nil {
+		return ErrRekeyed
+	}
+	select {
+	case v.opening <- struct{}{}:
+		defer func() { <-v.opening }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if v.keys.Load() != stale {
+		return nil
+	}
+	o, err := v.source(ctx)
+	if errors.Is(err, ErrWrongKey) {
+		return fmt.Errorf("%w: %w", ErrRekeyed, err)
+	}
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(o.id, v.id) {
+		return errOtherVault
+	}
+	if !bytes.Equal(o.public, v.public) {
+		return errOtherPolicyKey
+	}
+	v.keys.Store(o.keys.Load())
 	return nil
 }
 
@@ -173,6 +215,7 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 		return err
 	}
 	defer clear(data)
+	keys := &dataKeys{slot: h.slots[slotAgent]}
 	if slot == slotAdmin {
 		private, err := h.openSigner(key)
 		if err != nil {
@@ -182,10 +225,10 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 		// The public key is not sealed, so an agent could replace it. The admin
 		// compares it with the private key.
 		if !bytes.Equal(private.Public().(ed25519.PublicKey), h.public) {
-			return fmt.Errorf("%w: the policy key was replaced", ErrUntrustedPolicy)
+			return errOtherPolicyKey
 		}
 		if admin {
-			if v.signing, err = derivedSealer(key, h.id, purposeSigner); err != nil {
+			if keys.signing, err = derivedSealer(key, h.id, purposeSigner); err != nil {
 				return err
 			}
 			if v.codeKey, err = derive(private.Seed(), h.id, "approval codes"); err != nil {
@@ -193,11 +236,17 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 			}
 		}
 	}
-	if v.values, err = derivedSealer(data, h.id, purposeValues); err != nil {
+	if keys.values, err = derivedSealer(data, h.id, purposeValues); err != nil {
 		return err
 	}
+	root, err := h.openRoot(data, keys.values)
+	if err != nil {
+		return err
+	}
+	defer clear(root)
+	v.keys.Store(keys)
 	for purpose, k := range map[string]*[]byte{"audit chain": &v.auditKey, "secret digests": &v.digestKey, "limit names": &v.limitKey, "other packages": &v.outerKey} {
-		if *k, err = derive(data, h.id, purpose); err != nil {
+		if *k, err = derive(root, h.id, purpose); err != nil {
 			return err
 		}
 	}
@@ -205,7 +254,7 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 }
 
 // Admin reports whether the vault was opened as the admin.
-func (v *Vault) Admin() bool { return v.opened.Load() && v.signing != nil }
+func (v *Vault) Admin() bool { return v.opened.Load() && v.keys.Load().signing != nil }
 
 // Path returns the path of the vault, symbolic links resolved; empty before it is open.
 func (v *Vault) Path() string {
@@ -254,6 +303,7 @@ const (
 	slotAdmin = "admin"
 	slotAgent = "agent"
 	keySigner = "signer"
+	keyRoot   = "root"
 
 	purposeSlot   = "slot "
 	purposeSigner = "signer"
@@ -268,6 +318,7 @@ type header struct {
 	public ed25519.PublicKey
 	slots  map[string][]byte // the data key, sealed
 	signer []byte            // seed of the private key, sealed under the admin key
+	root   []byte            // the first data key, sealed under the present one; nil while they are one
 }
 
 func readHeader(t kv.Tx) (header, error) {
@@ -284,9 +335,11 @@ func readHeader(t kv.Tx) (header, error) {
 		return header{}, fmt.Errorf("%w: it has no format number", ErrDamaged)
 	}
 	switch n := binary.BigEndian.Uint32(format); {
-	case n > formatVersion:
-		return header{}, fmt.Errorf("%w: it has format %d, this version reads up to %d", ErrFutureFormat, n, formatVersion)
-	case n != formatVersion:
+	case n > rekeyedFormat:
+		return header{}, fmt.Errorf("%w: it has format %d, this version reads up to %d", ErrFutureFormat, n, rekeyedFormat)
+	case n == rekeyedFormat && len(fields[keyRoot]) == 0:
+		return header{}, fmt.Errorf("%w: its header is incomplete", ErrDamaged)
+	case n != formatVersion && n != rekeyedFormat:
 		return header{}, fmt.Errorf("%w: there is no format %d", ErrDamaged, n)
 	}
 	h := header{
@@ -294,6 +347,7 @@ func readHeader(t kv.Tx) (header, error) {
 		public: fields["public"],
 		slots:  map[string][]byte{slotAdmin: fields[slotAdmin], slotAgent: fields[slotAgent]},
 		signer: fields[keySigner],
+		root:   fields[keyRoot],
 	}
 	if len(h.id) != idSize || len(h.public) != ed25519.PublicKeySize || len(h.slots[slotAdmin]) == 0 ||
 		len(h.slots[slotAgent]) == 0 || len(h.signer) == 0 {
@@ -314,6 +368,15 @@ func (h header) openSlot(slot string, key []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w as its %s", ErrWrongKey, slot)
 	}
 	return data, nil
+}
+
+// openRoot returns the secret from which the keys derive that stay when the vault is
+// rekeyed. The caller clears it.
+func (h header) openRoot(data []byte, values *sealer) ([]byte, error) {
+	if h.root == nil {
+		return bytes.Clone(data), nil
+	}
+	return values.open(bucketHeaders, []byte(keyRoot), h.root)
 }
 
 // openSigner returns the private key, which the caller clears.
@@ -340,7 +403,7 @@ func openSeed(s *sealer, sealed []byte) (ed25519.PrivateKey, error) {
 // transaction is a transaction of the engine in which values are sealed.
 type transaction struct {
 	kv.Tx
-	values *sealer
+	*dataKeys
 	header header
 }
 
@@ -356,6 +419,28 @@ func (v *Vault) transact(ctx context.Context, write bool, fn func(*transaction) 
 	if err := v.Ready(ctx); err != nil {
 		return err
 	}
+	for {
+		keys := v.keys.Load()
+		err := v.transactWith(ctx, keys, write, fn)
+		if !errors.Is(err, errStaleKeys) {
+			return err
+		}
+		if err := v.reopen(ctx, keys); err != nil {
+			return err
+		}
+	}
+}
+
+// errStaleKeys says that the vault was rekeyed since it was opened, before the
+// transaction did anything.
+var errStaleKeys = errors.New("the keys are stale")
+
+var (
+	errOtherVault     = fmt.Errorf("%w: another vault has taken its place", ErrDamaged)
+	errOtherPolicyKey = fmt.Errorf("%w: the policy key was replaced", ErrUntrustedPolicy)
+)
+
+func (v *Vault) transactWith(ctx context.Context, keys *dataKeys, write bool, fn func(*transaction) error) error {
 	v.transactions.Add(1)
 	var p *policy
 	version, err := v.engine.Transact(ctx, write, func(t kv.Tx) error {
@@ -366,12 +451,15 @@ func (v *Vault) transact(ctx context.Context, write bool, fn func(*transaction) 
 		// The path can lead to another file by now, and the policy key must still be
 		// the one this process began with.
 		if !bytes.Equal(h.id, v.id) {
-			return fmt.Errorf("%w: another vault has taken its place", ErrDamaged)
+			return errOtherVault
 		}
 		if !bytes.Equal(h.public, v.public) {
-			return fmt.Errorf("%w: the policy key was replaced", ErrUntrustedPolicy)
+			return errOtherPolicyKey
 		}
-		if err := fn(&transaction{Tx: t, values: v.values, header: h}); err != nil {
+		if !bytes.Equal(h.slots[slotAgent], keys.slot) {
+			return errStaleKeys
+		}
+		if err := fn(&transaction{Tx: t, dataKeys: keys, header: h}); err != nil {
 			return err
 		}
 		p, err = v.stillInForce(t)

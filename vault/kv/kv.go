@@ -31,6 +31,12 @@ type Engine interface {
 	// that after a write; it is valid only without an error.
 	Transact(ctx context.Context, write bool, fn func(Tx) error) (Version, error)
 
+	// Replace lends fn all present records to read, and a function that puts new ones.
+	// When fn returns nil, the new records take the place of all others at once, and no
+	// trace of those stays; otherwise nothing changes. All others wait meanwhile. The rules
+	// for fn are those of Transact.
+	Replace(ctx context.Context, fn func(old Tx, put func(bucket string, key, value []byte) error) error) (Version, error)
+
 	// Version names the present state, without a transaction and without waiting for one.
 	// Two equal versions mean that no write was completed in between.
 	Version(ctx context.Context) (Version, error)

@@ -18,7 +18,7 @@ import (
 // another process has it; at first there are no records.
 func Run(t *testing.T, empty func(t *testing.T) (open func() kv.Engine)) {
 	for name, test := range map[string]func(*testing.T, func() kv.Engine){
-		"order": order, "whole or nothing": wholeOrNothing, "turns": turns, "versions": versions, "locks": locks, "changes": changes,
+		"order": order, "whole or nothing": wholeOrNothing, "turns": turns, "versions": versions, "locks": locks, "changes": changes, "replace": replace,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, empty(t)) })
 	}
@@ -285,4 +285,68 @@ func changes(t *testing.T, open func() kv.Engine) {
 	if err := wait(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that has ended: %v", err)
 	}
+}
+
+func replace(t *testing.T, open func() kv.Engine) {
+	a, b := open(), open()
+	put(t, b, "b", "a")
+	copied := func(e kv.Engine, failure error) (kv.Version, error) {
+		return e.Replace(t.Context(), func(old kv.Tx, put func(string, []byte, []byte) error) error {
+			names, err := old.Buckets()
+			for _, name := range names {
+				for r, err := range kv.Each(old, name, kv.Range{}) {
+					if err := errors.Join(err, put(name, r.Key, r.Value)); err != nil {
+						return err
+					}
+				}
+			}
+			return errors.Join(err, failure)
+		})
+	}
+	before, err := b.Version(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	failure := errors.New("no")
+	if _, err := copied(a, failure); !errors.Is(err, failure) {
+		t.Errorf("a failure gives %v", err)
+	}
+	if now, err := b.Version(t.Context()); err != nil || now != before {
+		t.Errorf("after a failure the version is %v, not %v: %v", now, before, err)
+	}
+	// Writers take turns with it, and nothing that they wrote is lost.
+	var wg sync.WaitGroup
+	const writers, each = 3, 15
+	for range writers {
+		e := open()
+		wg.Go(func() {
+			for range each {
+				if _, err := e.Transact(t.Context(), true, func(tx kv.Tx) error {
+					n, err := tx.Get("b", []byte("n"))
+					return errors.Join(err, tx.Put("b", []byte("n"), append(n, 'x')))
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 5 {
+		if _, err := copied(a, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
+	after, err := copied(a, nil)
+	if now, failed := a.Version(t.Context()); err != nil || failed != nil || now != after || now == before {
+		t.Errorf("replaced at %v, now %v: %v, %v", after, now, err, failed)
+	}
+	do(t, b, false, func(tx kv.Tx) error {
+		list, err := keys(tx, "b", kv.Range{To: []byte("n")})
+		n, failed := tx.Get("b", []byte("n"))
+		if !slices.Equal(list, []string{"a"}) || len(n) != writers*each {
+			t.Errorf("%q and %d of %d turns are left", list, len(n), writers*each)
+		}
+		return errors.Join(err, failed)
+	})
+	put(t, a, "b", "c")
 }

@@ -1,0 +1,119 @@
+package vault
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/postern-mail/postern/vault/bolt"
+	"github.com/postern-mail/postern/vault/kv"
+)
+
+// Rekey gives the vault at path new keys and a new data key. now are its present keys,
+// next the new ones; a zero key of next leaves the present one. Every record is sealed
+// again in a new file, which takes the place of the old one all at once: at any moment
+// exactly the present or the new keys open it, and nothing that a former key opens is left
+// in it. Others wait meanwhile, and open it again then (see Lazy); a Vault made by Open
+// gives ErrRekeyed.
+//
+// The policy keeps its signing key, and names and digests keep theirs, so that pins,
+// grants, limits and the audit chain hold.
+//
+// Errors match ErrNoKey, ErrBadKey, or those of Open for the keys of now.
+func Rekey(ctx context.Context, path string, now, next Keys) error {
+	keepsAgent := next.Agent.IsZero()
+	if keepsAgent {
+		next.Agent = now.Agent
+	}
+	if next.Admin.IsZero() {
+		next.Admin = now.Admin
+	}
+	if err := next.both("rekeying a vault"); err != nil {
+		return err
+	}
+	engine, err := bolt.At(path)
+	if err != nil {
+		return err
+	}
+	if _, err = engine.Replace(ctx, func(old kv.Tx, put func(bucket string, key, value []byte) error) error {
+		return rekey(old, put, now, next, keepsAgent)
+	}); err != nil {
+		return fmt.Errorf("vault %s: %w", path, err)
+	}
+	return nil
+}
+
+func rekey(old kv.Tx, put func(bucket string, key, value []byte) error, now, next Keys, keepsAgent bool) error {
+	h, err := readHeader(old)
+	if err != nil {
+		return err
+	}
+	admin, err := decodeKey(now.Admin, AdminKeyVar)
+	if err != nil {
+		return err
+	}
+	defer clear(admin)
+	data, err := h.openSlot(slotAdmin, admin)
+	if err != nil {
+		return err
+	}
+	defer clear(data)
+	private, err := h.openSigner(admin)
+	if err != nil {
+		return err
+	}
+	defer clear(private)
+	if !bytes.Equal(private.Public().(ed25519.PublicKey), h.public) {
+		return errOtherPolicyKey
+	}
+	if keepsAgent { // a key that opens nothing now must not open the vault afterwards
+		agent, err := decodeKey(now.Agent, AgentKeyVar)
+		if err != nil {
+			return err
+		}
+		defer clear(agent)
+		same, err := h.openSlot(slotAgent, agent)
+		if err != nil {
+			return err
+		}
+		clear(same)
+	}
+	from, err := derivedSealer(data, h.id, purposeValues)
+	if err != nil {
+		return err
+	}
+	root, err := h.openRoot(data, from)
+	if err != nil {
+		return err
+	}
+	defer clear(root)
+	fresh := make([]byte, keySize)
+	_, _ = rand.Read(fresh) // it never fails
+	defer clear(fresh)
+	to, err := derivedSealer(fresh, h.id, purposeValues)
+	if err != nil {
+		return err
+	}
+	if err := writeHeader(func(name string, value []byte) error { return put(bucketHeaders, []byte(name), value) }, next, h.id, fresh, private.Seed(), root); err != nil {
+		return err
+	}
+	names, err := old.Buckets()
+	if err != nil {
+		return err
+	}
+	for _, bucket := range names {
+		if bucket == bucketHeaders {
+			continue
+		}
+		t := &transaction{Tx: old, dataKeys: &dataKeys{values: from}}
+		if err := t.each(bucket, func(key, value []byte) error {
+			defer clear(value)
+			return put(bucket, key, to.seal(bucket, key, value))
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
