@@ -48,8 +48,8 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceVerify:              {"Check that the server can be reached; 'mail verify' shows what works.", "mail verify"},
 	mail.AdviceWatchAnew:           {"Watch it again without --after, and list it to see its messages.", ""},
 	mail.AdviceAllowChanges:        {"The administrator allows changes with 'account edit {account} --mode draft'.", ""},
-	mail.AdviceAllowDestroy:        {"Put it into the trash with 'mail move'; the administrator allows deleting for good with 'account edit {account} --destroy on'.", "mail move"},
-	mail.AdviceTrashInstead:        {"Put it into the trash with 'mail move'.", "mail move"},
+	mail.AdviceAllowDestroy:        {"'mail trash' puts it into the trash; the administrator allows deleting for good with 'account edit {account} --destroy on'.", "mail trash"},
+	mail.AdviceTrashInstead:        {"'mail trash' puts it into the trash.", "mail trash"},
 	mail.AdviceAllowByVariable:     {"The account comes from the environment: its mailbox can be changed where Postern is started with MAIL_IMAP_WRITE_ENABLED=true.", ""},
 	mail.AdviceCheckSetup:          {"Run 'doctor' to see what is wrong.", "doctor"},
 	mail.AdviceEditAccount:         {"Change it with 'account edit'.", ""},
@@ -93,6 +93,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceSendAnew:            {"Send it as a new message if it is still wanted: with another idempotency key.", ""},
 	mail.AdviceSendWithoutReply:    {"Send it as a new message.", ""},
 	mail.AdviceMakeDrafts:          {"Create a folder named Drafts in a mail program.", ""},
+	mail.AdviceMakeTrash:           {"Make one in a mail program; 'mail move' puts them into another folder.", "mail move"},
 	mail.AdviceSendNow:             {"Send the message with 'mail send'.", "mail send"},
 	mail.AdviceKeyForm:             {"Use something like order-1234-reminder, or a UUID.", ""},
 	mail.AdviceNoKey:               {"Send without a key.", ""},
@@ -119,7 +120,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceSeveralCommands:     {"Name them in several commands.", ""},
 	mail.AdviceFolderByFolder:      {"Use one command for each folder.", ""},
 	mail.AdviceFlags:               {"Name flags such as seen, flagged or project-x with --add or --remove.", ""},
-	mail.AdviceTrash:               {"Move the message to the trash where the server offers MOVE, or delete it in a mail program.", ""},
+	mail.AdviceTrash:               {"'mail trash' puts the message into the trash where the server offers MOVE; a mail program deletes it.", "mail trash"},
 	mail.AdviceDelete:              {"Use 'mail delete' with --confirm.", "mail delete"},
 }
 

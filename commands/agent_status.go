@@ -27,7 +27,7 @@ type AgentStatusList []AgentStatus
 func agentStatus(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "agent status",
-		Summary:  "Counts of unread and unacknowledged messages",
+		Summary:  "Counts of unread and unacknowledged",
 		Details:  "It lists every agent that sent a message or was sent one in the last 24 hours. An agent's own messages do not count.",
 		Effect:   discovery.Read,
 		Examples: []string{"agent status", "agent status --project my-repo", "agent status --agent my-repo:main --fields unread"},

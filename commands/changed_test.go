@@ -11,7 +11,7 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-var batches = map[string]string{"ack": "", "mark-read": "", "flags": ` --add '\Flagged'`, "copy": " --to Archive", "move": " --to Archive", "delete": " --confirm"}
+var batches = map[string]string{"ack": "", "mark-read": "", "flags": ` --add '\Flagged'`, "copy": " --to Archive", "move": " --to Archive", "trash": "", "delete": " --confirm"}
 
 func TestMessagesOfABatchAreNamedInTwoWays(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
@@ -97,6 +97,10 @@ func TestChangesAreToldFieldByField(t *testing.T) {
 	first, second := e.Data["messages"].([]any)[0].(map[string]any), e.Data["messages"].([]any)[1].(map[string]any)
 	if first["new_message_id"] != there.String() || second["new_message_id"] != nil || first["message_id"] != ref(3).String() {
 		t.Errorf("copy: %v %v", first, second)
+	}
+	if e = b.ok(t, "mail trash --account work --uid 3,4"); e.Data["source_folder"] != "INBOX" || e.Data["destination_folder"] != "Trash" ||
+		!strings.Contains(fmt.Sprint(e.Data["next_action"]), "--folder Trash") {
+		t.Errorf("trash: %v", e.Data)
 	}
 	if b.ok(t, "mail copy --account work --uid 3 --to Archive"); b.toAccount != "work" {
 		t.Errorf("copy within: to %q", b.toAccount)

@@ -33,6 +33,7 @@ type Mailboxes interface {
 	SetFlags(ctx context.Context, account string, refs []mail.Ref, add, remove []string) (*mailbox.Changed, error)
 	Copy(ctx context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*mailbox.Changed, error)
 	Move(ctx context.Context, account string, refs []mail.Ref, toFolder string) (*mailbox.Changed, error)
+	Trash(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
 	Delete(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
 }
 
@@ -220,6 +221,7 @@ func All(d *Deps) []*discovery.Command {
 		mailFlags(d),
 		mailCopy(d),
 		mailMove(d),
+		mailTrash(d),
 		mailDelete(d),
 		outboxList(d),
 		outboxShow(d),

@@ -178,6 +178,12 @@ func (s *fakeMailboxes) Move(_ context.Context, account string, refs []mail.Ref,
 	return s.change("move", account, refs)
 }
 
+func (s *fakeMailboxes) Trash(_ context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
+	c, err := s.change("trash", account, refs)
+	c.To = "Trash"
+	return c, err
+}
+
 func (s *fakeMailboxes) Delete(_ context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
 	return s.change("delete", account, refs)
 }

@@ -18,7 +18,7 @@ func (a *mailDeleteArgs) Validate() error {
 	}
 	if !a.Confirm {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "--confirm is missing: deleted messages cannot be brought back.",
-			Hint: "Add --confirm to delete them for good, or use 'mail move' to put them into the trash."}
+			Hint: "Add --confirm to delete them for good, or use 'mail trash' to put them into the trash."}
 	}
 	return nil
 }

@@ -23,13 +23,14 @@ type MailMoveResult struct {
 	Steps
 
 	moved [][2]string
+	trash string // the folder that mail trash chose
 }
 
 func mailMove(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail move",
-		Summary:  "Move within the account",
-		Details:  "A message is removed from its folder only when its copy is safe. Its id changes with its folder.",
+		Summary:  "Move",
+		Details:  "It stays in the account. A message is removed from its folder only when its copy is safe. Its id changes with its folder.",
 		Effect:   discovery.Write,
 		Timeout:  transferTime,
 		Examples: []string{"mail move 50 49 --to Archive", "mail move Sent/1 --to Archive"},
@@ -41,21 +42,43 @@ func mailMove(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailMoveResult{result.Outcome, c.Account, c.Folder, args.To, placed(c), Steps{c.Attempted, c.Succeeded}, result.moved}
-		if len(r.Messages) > 0 {
-			r.NextAction = next("See them at their new place", "mail", "list", "--account", c.Account, "--folder", args.To)
+		return movedResult(c, result, args.To), nil
+	})
+}
+
+func movedResult(c *mailbox.Changed, b batchResult, to string) *MailMoveResult {
+	r := &MailMoveResult{b.Outcome, c.Account, c.Folder, to, placed(c), Steps{c.Attempted, c.Succeeded}, b.moved, c.To}
+	if len(r.Messages) > 0 {
+		r.NextAction = next("See them at their new place", "mail", "list", "--account", c.Account, "--folder", to)
+	}
+	return r
+}
+
+func mailTrash(d *Deps) *discovery.Command {
+	return newCommand(discovery.Spec{
+		Path:     "mail trash",
+		Summary:  "Put into the trash",
+		Details:  "It moves them to the account's folder for the trash; 'mail move' takes them out again. Their ids change.",
+		Effect:   discovery.Write,
+		Timeout:  transferTime,
+		Examples: []string{"mail trash 50 49"},
+	}, func(ctx context.Context, call *discovery.Call, args *messagesArgs) (*MailMoveResult, error) {
+		c, result, err := d.batch(ctx, call, args, d.Mailboxes.Trash)
+		if err != nil {
+			return nil, err
 		}
-		return r, nil
+		return movedResult(c, result, c.To), nil
 	})
 }
 
 type mailMoveBrief struct {
 	Moved [][2]string `json:"moved" jsonschema_description:"For each message its id before, and its id at the new place where the server told it"`
+	To    string      `json:"to,omitempty" jsonschema_description:"The folder that is the trash"`
 	Rest
 }
 
 // Brief is the ids of the messages, before and at the new place.
-func (r *MailMoveResult) Brief() mailMoveBrief { return mailMoveBrief{r.moved, r.rest(nil)} }
+func (r *MailMoveResult) Brief() mailMoveBrief { return mailMoveBrief{r.moved, r.trash, r.rest(nil)} }
 
 // Summary implements discovery.Summarizer.
 func (r *MailMoveResult) Summary() string { return done("Moved #", len(r.Messages), r.Issues) }

@@ -50,7 +50,7 @@ type AttachmentSent struct {
 func outboxShow(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "outbox show",
-		Summary:  "One of these, whole",
+		Summary:  "One, whole",
 		Details:  "It shows all that would leave. The text of a message that was sent is not kept.",
 		Effect:   discovery.Read,
 		Examples: []string{"outbox show 0123abcd"},

@@ -32,7 +32,7 @@ type PolicyExplainResult struct {
 func policyExplain(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "policy explain",
-		Summary: "Whether you may run it, and if not why",
+		Summary: "May you run it? If not, why",
 		Details: "It checks the profile, the role, the denied commands, the account's mode and the outbound list. " +
 			"It looks at no message and no server, so a command it allows can still fail.",
 		Effect:   discovery.Read,

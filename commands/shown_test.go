@@ -13,7 +13,7 @@ import (
 
 // everyShortID are commands that take a message id, with % in its place.
 var everyShortID = []string{"mail get %", "mail thread %", "mail raw %", "mail attachment %", "mail ack %", "mail mark-read %", `mail flags % --add '\Flagged'`,
-	"mail copy % --to Archive", "mail move % --to Archive", "mail delete % --confirm", "mail list --before %", "mail list --after %"}
+	"mail copy % --to Archive", "mail move % --to Archive", "mail trash %", "mail delete % --confirm", "mail list --before %", "mail list --after %"}
 
 // TestEveryCommandTakesShortIDs runs each command before the folder was listed, and after.
 func TestEveryCommandTakesShortIDs(t *testing.T) {

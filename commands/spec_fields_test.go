@@ -101,6 +101,7 @@ func Test001_SchemasHaveEveryFieldOfTheSpecs(t *testing.T) {
 		"mail flags":  outcome + "account_id messages.message_id messages.flags requested_add_flags requested_remove_flags messages.applied_add_flags messages.applied_remove_flags",
 		"mail copy":   outcome + "source_account_id destination_account_id source_folder destination_folder messages.message_id messages.new_message_id steps_attempted steps_succeeded",
 		"mail move":   outcome + "account_id source_folder destination_folder messages.message_id messages.new_message_id steps_attempted steps_succeeded",
+		"mail trash":  outcome + "account_id source_folder destination_folder messages.message_id messages.new_message_id steps_attempted steps_succeeded",
 		"mail delete": outcome + "account_id folder messages.message_id steps_attempted steps_succeeded",
 		"mail ack":    outcome + "account_id folder messages.message_id",
 		"mail thread": outcome + specNext + "account_id messages.message_id messages.parent_message_id",

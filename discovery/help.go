@@ -116,7 +116,7 @@ const rootUsage = "<command> [arguments] [options]"
 func newHelp(r *Registry) *Command {
 	return New(Spec{
 		Path:     "help",
-		Summary:  "This page, or one command in full",
+		Summary:  "This page, or one command",
 		Effect:   Meta,
 		Examples: []string{"help", "help version"},
 	}, func(ctx context.Context, call *Call, args *HelpArgs) (h HelpResult, err error) {
@@ -254,7 +254,7 @@ type VersionArgs struct{}
 func newVersion(r *Registry) *Command {
 	return New(Spec{
 		Path:     "version",
-		Summary:  "Protocol and program version",
+		Summary:  "Versions",
 		Effect:   Meta,
 		Examples: []string{"version"},
 	}, func(_ context.Context, call *Call, _ *VersionArgs) (VersionResult, error) {

@@ -80,6 +80,7 @@ const (
 	AdviceSendAnew            Advice = "send_anew"             // send it as a new message, with another key
 	AdviceSendWithoutReply    Advice = "send_without_reply"    // send it as a new message
 	AdviceMakeDrafts          Advice = "make_drafts"           // make a folder for drafts
+	AdviceMakeTrash           Advice = "make_trash"            // make a folder for the trash, or choose another folder
 	AdviceSendNow             Advice = "send_now"              // send the message instead of drafting it
 	AdviceKeyForm             Advice = "key_form"              // what an idempotency key looks like
 	AdviceNoKey               Advice = "no_key"                // send without a key

@@ -36,7 +36,7 @@ func TestHiddenIsAnsweredLikeMissing(t *testing.T) {
 		"mail thread --folder INBOX --uid UID", "mail ack --folder INBOX --uid UID", "mail ack --folder INBOX --uid UID,1", "mail mark-read --folder INBOX --uid UID",
 		"mail mark-read --folder INBOX --uid UID,1", "mail flags --folder INBOX --uid UID --add x", "mail flags --folder INBOX --uid UID,3 --add x",
 		"mail copy --folder INBOX --uid UID --to Sent", "mail copy --folder INBOX --uid UID,3 --to Sent", "mail move --folder INBOX --uid UID --to Sent",
-		"mail delete --folder INBOX --uid UID --confirm",
+		"mail trash --folder INBOX --uid UID", "mail delete --folder INBOX --uid UID --confirm",
 	} {
 		answers := map[string]string{}
 		for _, uid := range []string{hidden, missing} {

@@ -85,7 +85,7 @@ func TestShortIDsOnRealServers(t *testing.T) {
 				fill("new")
 			}
 			lines := []string{"mail get %", "mail thread %", "mail raw %", "mail attachment %", "mail ack %", "mail mark-read %", `mail flags % --add '\Flagged'`,
-				"mail copy % --to INBOX", "mail move % --to INBOX", "mail delete % --confirm", "mail draft --to ann@example.org --body x --reply-to %",
+				"mail copy % --to INBOX", "mail move % --to INBOX", "mail trash %", "mail delete % --confirm", "mail draft --to ann@example.org --body x --reply-to %",
 				list + " --before %", list + " --after %"}
 			refused := func(h *testHouse) {
 				t.Helper()

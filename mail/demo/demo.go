@@ -125,6 +125,7 @@ func (s *Servers) Account() mail.Account {
 		Username: s.Username,
 		Auth:     mail.AuthPassword,
 		Mode:     mail.ReadWrite,
+		Destroy:  mail.DestroyOn,
 		AllowOut: mail.AllowList{Enabled: true},
 		CAPEM:    append([]byte(nil), s.CAPEM...),
 	}

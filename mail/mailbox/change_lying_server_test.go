@@ -109,6 +109,7 @@ func wantIssue(t *testing.T, c *mailbox.Changed, uid uint32, stage string, words
 func TestChangesOnAHostileServer(t *testing.T) {
 	move := func(k *keeper) (*mailbox.Changed, error) { return k.Move(t.Context(), account, kept(5), "Done") }
 	del := func(k *keeper) (*mailbox.Changed, error) { return k.Delete(t.Context(), account, kept(5)) }
+	trash := func(k *keeper) (*mailbox.Changed, error) { return k.Trash(t.Context(), account, kept(5)) }
 	both := func(k *keeper) (*mailbox.Changed, error) {
 		_, err := move(k)
 		_, other := del(k)
@@ -129,6 +130,7 @@ func TestChangesOnAHostileServer(t *testing.T) {
 	}{
 		"COPY refused":                  {"UIDPLUS", map[string][][2]string{"UID COPY": answer("", "NO [OVERQUOTA] full")}, move, mail.KindRefused, nil, 0, []string{"UID STORE", "UID EXPUNGE"}},
 		"COPY without COPYUID":          {"UIDPLUS", nil, move, "", nil, 1, []string{"UID STORE", "UID EXPUNGE"}},
+		"trash without COPYUID":         {"UIDPLUS", map[string][][2]string{"LIST": answer("* LIST () \".\" Trash\r\n", "")}, trash, "", nil, 1, []string{"UID STORE", "UID EXPUNGE"}},
 		"COPYUID of another message":    {"UIDPLUS", map[string][][2]string{"UID COPY": answer("", "OK [COPYUID 9 77 1] done")}, move, "", nil, 1, []string{"UID STORE"}},
 		"STORE refused":                 {"UIDPLUS", map[string][][2]string{"UID COPY": answer("", "OK [COPYUID 9 5 1] done"), "UID STORE": answer("", "NO no")}, move, "", []uint32{5}, 1, []string{"UID EXPUNGE"}},
 		"wrong tag":                     {"MOVE", map[string][][2]string{"UID MOVE": answer("Z9 OK done\r\n", "OK done")}, move, mail.KindConnection, nil, 0, nil},

@@ -286,6 +286,8 @@ func TestNothingIsExpungedWithoutUIDPlus(t *testing.T) {
 	b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b", Flags: []imap.Flag{imap.FlagDeleted}})
 	_, err := b.Move(t.Context(), account, b.refs("INBOX", 1), b.In("Done"))
 	mailtest.WantKind(t, err, mail.KindUnsupported)
+	_, err = b.Trash(t.Context(), account, b.refs("INBOX", 1))
+	mailtest.WantKind(t, err, mail.KindUnsupported)
 	_, err = b.Delete(t.Context(), account, b.refs("INBOX", 1))
 	mailtest.WantKind(t, err, mail.KindUnsupported)
 	b.want("INBOX", "a", `b \deleted`)
@@ -307,6 +309,7 @@ var changes = map[string]func(b *box, refs []mail.Ref) error{
 		_, err := b.Move(b.T.Context(), account, r, b.In("Sent"))
 		return err
 	},
+	"trash":  func(b *box, r []mail.Ref) error { _, err := b.Trash(b.T.Context(), account, r); return err },
 	"delete": func(b *box, r []mail.Ref) error { _, err := b.Delete(b.T.Context(), account, r); return err },
 }
 

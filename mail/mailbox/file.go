@@ -149,10 +149,15 @@ func (x *imapBox) folderFor(s *imap.Session, role string) (string, error) {
 		return "", err
 	}
 	x.pool.own.note(list.Folders, x.m.o.Now())
-	if names := withRole(list.Folders, role); len(names) > 0 {
-		return names[0], nil
+	return firstWithRole(list.Folders, role), nil
+}
+
+// firstWithRole is the first folder of withRole, or empty.
+func firstWithRole(folders []Folder, role string) string {
+	if names := withRole(folders, role); len(names) > 0 {
+		return names[0]
 	}
-	return "", nil
+	return ""
 }
 
 // withRole returns the folders that the server marks with a role, else the first one with a

@@ -169,7 +169,7 @@ func (x *imapBox) findReturned(ctx context.Context, all []*reading) error {
 		return nil
 	}
 	err := x.lend(ctx, "", func(s *imap.Session) error {
-		sent, err := x.sentFolder(s)
+		sent, err := x.knownFor(s, "sent")
 		if err != nil || sent == "" {
 			return err
 		}

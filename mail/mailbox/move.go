@@ -179,21 +179,45 @@ func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFo
 		return nil, b.Invalid("The messages are in that folder already.", mail.AdviceOtherFolder)
 	}
 	return b.runFound(ctx, imap.MoveMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
-		switch {
-		case s.CanMove():
-			b.out.Attempted = len(uids)
-			b.sent = true
-			c, err := s.Move(imap.UIDs(uids...), toFolder).Wait()
-			if err != nil {
-				return b.notMoved(ctx, s, l, uids, b.noFolder(err, toFolder))
-			}
-			b.arrived(l, uids, c, account, toFolder)
-			return nil
-		case s.UIDPlus():
-			return b.copyAndExpunge(ctx, s, l, uids, toFolder)
-		}
-		return b.Failure(mail.KindUnsupported, "", "The server can move no single message: it has neither MOVE nor UIDPLUS.", mail.AdviceCopyAndRemove)
+		return b.move(ctx, s, l, uids, toFolder)
 	})
+}
+
+// Trash moves messages as Move does, to the account's trash, which is in the answer. A
+// message that is there already is refused.
+func (m *Client) Trash(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
+	b, err := m.begin(ctx, "mail trash", account, refs)
+	if err != nil {
+		return nil, err
+	}
+	return b.runFound(ctx, imap.MoveMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
+		switch b.out.To, err = b.knownFor(s, "trash"); {
+		case err != nil:
+			return err
+		case b.out.To == "":
+			return b.Failure(mail.KindNotFound, imap.StageList, "The account has no folder for the trash.", mail.AdviceMakeTrash)
+		case b.out.To == b.folder:
+			return b.Invalid("The messages are in the trash already.", mail.AdviceDelete)
+		}
+		return b.move(ctx, s, l, uids, b.out.To)
+	})
+}
+
+func (b *batch) move(ctx context.Context, s *imap.Session, l *located, uids []uint32, toFolder string) error {
+	switch {
+	case s.CanMove():
+		b.out.Attempted = len(uids)
+		b.sent = true
+		c, err := s.Move(imap.UIDs(uids...), toFolder).Wait()
+		if err != nil {
+			return b.notMoved(ctx, s, l, uids, b.noFolder(err, toFolder))
+		}
+		b.arrived(l, uids, c, b.account.Name, toFolder)
+		return nil
+	case s.UIDPlus():
+		return b.copyAndExpunge(ctx, s, l, uids, toFolder)
+	}
+	return b.Failure(mail.KindUnsupported, "", "The server can move no single message: it has neither MOVE nor UIDPLUS.", mail.AdviceCopyAndRemove)
 }
 
 // notMoved reports the state of messages whose MOVE was refused: a server may have moved

@@ -33,7 +33,6 @@ type ownFolders struct {
 	names []string
 	talk  []string  // the folders that conversations are in besides INBOX
 	all   bool      // talk is the folder of all messages
-	sent  string    // the folder for sent messages; empty when no folder fits
 	list  []Folder  // all of them
 	asked time.Time // when the server listed the folders
 }
@@ -62,9 +61,6 @@ func (o *ownFolders) note(folders []Folder, now time.Time) {
 		o.talk = all
 	}
 	o.talk = o.talk[:min(len(o.talk), maxTalking)]
-	if o.sent = ""; len(sent) > 0 {
-		o.sent = sent[0]
-	}
 }
 
 // talking returns the folders that conversations are in, besides INBOX: the one of all
@@ -96,14 +92,14 @@ func (x *imapBox) allFolders(s *imap.Session) ([]Folder, error) {
 	return fresh.Folders, err
 }
 
-// sentFolder is the folder for sent messages, as the server listed it a while ago.
-func (x *imapBox) sentFolder(s *imap.Session) (string, error) {
+// knownFor is folderFor, by the folders that the server listed a while ago.
+func (x *imapBox) knownFor(s *imap.Session, role string) (string, error) {
 	if o := &x.pool.own; o.known(x.m.o.Now()) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		return o.sent, nil
+		return firstWithRole(o.list, role), nil
 	}
-	return x.folderFor(s, "sent")
+	return x.folderFor(s, role)
 }
 
 func (o *ownFolders) known(now time.Time) bool {

@@ -255,6 +255,7 @@ type ThreadMessage struct {
 // not remove is in both.
 type Changed struct {
 	Account, Folder string // of the messages, where they were
+	To              string // the folder that Trash moved them to
 	Messages        []ChangedMessage
 	Attempted       int // steps on the server: one STORE, COPY, MOVE, EXPUNGE or APPEND for a message
 	Succeeded       int
