@@ -13,7 +13,7 @@ import (
 // part, where else to look, and the command that goes on. All of it is left out where
 // there is nothing to say.
 type Rest struct {
-	Issues []string `json:"issues,omitempty"`
+	Issues []string `json:"issues,omitempty" acli:"untrusted"` // they name folders
 	Hint   string   `json:"hint,omitempty"`
 	More   string   `json:"more,omitempty"`
 }

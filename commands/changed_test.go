@@ -171,7 +171,7 @@ func TestCompactAnswersOfChanges(t *testing.T) {
 		"move":      `{"moved":[["43","Archive/3"],["44",""]],`,
 		"copy":      `{"copied":[["43","Archive/3"],["44",""]],`,
 	} {
-		want += `"issues":["NOT_FOUND: There is no such message. (9)"]}`
+		want += `"issues":["NOT_FOUND: There is no such message. (9)"],"untrusted":"issues"}`
 		if got := b.data(t, "mail "+verb+" --uid 43,44,9"+batches[verb]); got != want {
 			t.Errorf("%s: %s\nwant %s", verb, got, want)
 		}

@@ -169,9 +169,9 @@ func Info(d *Deps, version string) discovery.Info {
 			"audit":     "List the commands that were run, and check the audit log",
 			"vault":     "Check the vault file for damage",
 		},
-		Usage: "<command> [arguments] [options]. ID: as lists show it, 50 in INBOX, Sent/5 in Sent. T: 2026-02-01 or 2026-02-01T10:00. WORDS: a phrase, in any case. " +
+		Usage: "<command> [arguments] [options]. ID: as lists show it, 50 in INBOX, Sent/5 in Sent. T: 2026-02-01 or 2026-02-01T10:00. Times shown are UTC. " +
 			"Everywhere: --account A, --fields F,G (or columns), --full, --timeout S. 'help <command>' has the rest",
-		Recipes: []string{"mail list --unread --limit 20", "mail get 50 49", "mail search invoice --since 2026-02-01"},
+		Recipes: []string{"mail list --unread --limit 20", "mail search invoice --since 2026-02-01"},
 		Here:    d.here,
 	}
 }

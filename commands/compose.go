@@ -19,14 +19,14 @@ import (
 // composeArgs are what a message is written from, to be sent or kept as a draft.
 type composeArgs struct {
 	AccountOption
-	To       []string `json:"to,omitempty" acli:"form=line,value=A,needed" jsonschema:"maxItems=100,minLength=1,maxLength=998,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"Recipients, with or without a name; a comma in a name needs a backslash"`
+	To       []string `json:"to,omitempty" acli:"form=line,value=A" jsonschema:"maxItems=100,minLength=1,maxLength=998,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"Recipients, with or without a name; a comma in a name needs a backslash"`
 	CC       []string `json:"cc,omitempty" acli:"form=line,rare" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Recipients of a copy"`
 	BCC      []string `json:"bcc,omitempty" acli:"form=line,rare" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Recipients of a hidden copy"`
 	Subject  string   `json:"subject,omitempty" acli:"form=line" jsonschema:"maxLength=998" jsonschema_description:"If left out, that of the --reply-to message"`
 	Body     *string  `json:"body,omitempty" acli:"sensitive,value=TEXT,needed" jsonschema:"maxLength=10000" jsonschema_description:"The text; or use --body-file"`
 	BodyFile string   `json:"body-file,omitempty" acli:"form=line,path=attachment directory,rare" jsonschema:"minLength=1,maxLength=200,example=letter.txt" jsonschema_description:"A text file in UTF-8 below the attachment directory"`
 	Attach   []string `json:"attach,omitempty" acli:"form=line,path=attachment directory,value=F" jsonschema:"maxItems=20,minLength=1,maxLength=200,example=invoices/march.pdf" jsonschema_description:"Files below the attachment directory"`
-	ReplyTo  string   `json:"reply-to,omitempty" acli:"value=ID" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Id of the message that this answers"`
+	ReplyTo  string   `json:"reply-to,omitempty" acli:"value=ID" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Id of the message that this answers; recipients are named all the same"`
 
 	// What was typed, since Validate.
 	to, cc, bcc []mail.Address

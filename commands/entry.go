@@ -3,6 +3,7 @@ package commands
 import (
 	"cmp"
 	"sort"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/internal/plain"
@@ -38,6 +39,7 @@ type messageRow struct {
 	ID      string `json:"id"`
 	Date    string `json:"date"`
 	From    string `json:"from" acli:"untrusted"`
+	To      string `json:"to" acli:"untrusted"` // in place of From, of a message that the account itself wrote
 	Subject string `json:"subject" acli:"untrusted"`
 	Marks   string `json:"marks"`
 	Snippet string `json:"snippet" acli:"untrusted"`
@@ -66,12 +68,15 @@ func rowsOf(entries []MessageEntry, ids *idWriter, implied ...string) []messageR
 	rows := make([]messageRow, len(entries))
 	for i := range entries {
 		e, s := &entries[i], entries[i].summary
-		rows[i] = messageRow{ids.of(s.Ref), minute(cmp.Or(s.Date, s.InternalDate)), sendersWithin(s.From, e.From), plain.Clip(e.Subject, maxShownChars), marksOf(s, implied...), e.Snippet}
+		rows[i] = messageRow{ID: ids.of(s.Ref), Date: minute(cmp.Or(s.Date, s.InternalDate)), From: sendersWithin(s.From, e.From), Subject: plain.Clip(e.Subject, maxShownChars), Marks: marksOf(s, implied...), Snippet: e.Snippet}
+		if own := ids.own[s.Ref.Account]; len(s.From) == 1 && len(s.To) > 0 && strings.EqualFold(s.From[0].Addr, own) {
+			rows[i].From, rows[i].To = "", sendersWithin(s.To, e.To)
+		}
 	}
 	return rows
 }
 
-// senders are addresses with their names cut. No address is: it says who wrote.
+// senders are addresses with their names cut. No address is: it says who it is.
 func senders(list []mail.Address) string {
 	shown := make([]mail.Address, min(len(list), maxShownSenders))
 	for i := range shown {

@@ -88,6 +88,7 @@ func (s *fakeMailboxes) Search(_ context.Context, accounts []string, q mailbox.S
 	s.called("search", strings.Join(accounts, ","))
 	s.searched = q
 	p := s.search
+	p.Unread, p.Attachments, p.Invitations = q.Unread, q.Attachments, q.Invitations
 	return &p, nil
 }
 

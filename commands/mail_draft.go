@@ -31,8 +31,7 @@ func mailDraft(d *Deps) *discovery.Command {
 		Effect:  discovery.Write,
 		Timeout: transferTime,
 		Examples: []string{"mail draft --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'",
-			"mail draft --reply-to 50 --to ann@example.org --body 'Thank you.'",
-			"mail draft --subject Report --body-file report.txt --attach report.pdf"},
+			"mail draft --reply-to 50 --to ann@example.org --body 'Thank you.'"},
 	}, func(ctx context.Context, call *discovery.Call, args *composeArgs) (*MailDraftResult, error) {
 		name, err := d.composeIn(ctx, call, args)
 		if err != nil {

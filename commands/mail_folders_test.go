@@ -16,9 +16,9 @@ func TestFoldersAreATable(t *testing.T) {
 		{Name: "Only", Attributes: []string{`\Noselect`}}, {Name: "a b"}}}
 	for line, want := range map[string]string{
 		"mail folders --counts": "map[columns:[name role messages unread] issues:[EXECUTION_ERROR: Not counted.] more:mail folders --counts --after 'a b' " +
-			"rows:[[INBOX inbox 5 2] [Empty  0 0] [Only noselect <nil> <nil>] [a b  <nil> <nil>]] untrusted:name]",
+			"rows:[[INBOX inbox 5 2] [Empty  0 0] [Only noselect <nil> <nil>] [a b  <nil> <nil>]] untrusted:name issues]",
 		"mail folders --account work --fields name,more --pattern '%'": "map[columns:[name] issues:[EXECUTION_ERROR: Not counted.] more:mail folders --account work --pattern % --after 'a b' --fields name,more " +
-			"rows:[[INBOX] [Empty] [Only] [a b]] untrusted:name]",
+			"rows:[[INBOX] [Empty] [Only] [a b]] untrusted:name issues]",
 	} {
 		if got := fmt.Sprint(b.ok(t, line).Data); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", line, got, want)
@@ -78,7 +78,7 @@ func TestVerifyIsShort(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	b.verified.Issues = []mail.Issue{{Kind: mail.KindAuth, Stage: "auth", Message: "The server refused the login."}}
-	want := "map[account:work hint:See what works and what does not with 'doctor --account work'. issues:[AUTH_FAILED: The server refused the login.] ok:false]"
+	want := "map[account:work hint:'doctor' shows what works and what does not. issues:[AUTH_FAILED: The server refused the login.] ok:false untrusted:issues]"
 	if got := fmt.Sprint(b.ok(t, "mail verify").Data); got != want {
 		t.Errorf("%s", got)
 	}

@@ -101,7 +101,7 @@ type EventEntry struct {
 	Method    string `json:"method,omitempty" acli:"untrusted"`
 	State     string `json:"state,omitempty"`
 	Summary   string `json:"summary,omitempty" acli:"untrusted"`
-	Location  string `json:"location,omitempty" acli:"untrusted"`
+	Location  string `json:"location" acli:"untrusted"`
 	Organizer string `json:"organizer,omitempty" acli:"untrusted"`
 	Start     string `json:"start,omitempty"`
 	End       string `json:"end,omitempty"`

@@ -29,21 +29,10 @@ type messageBrief struct {
 	Text        string                            `json:"text,omitempty" acli:"untrusted"`
 	HTML        string                            `json:"html,omitempty" acli:"untrusted"`
 	HiddenChars int                               `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
-	Events      []eventBrief                      `json:"events,omitempty"`
+	Events      []EventEntry                      `json:"events,omitempty"`
 	Attachments *discovery.Table[attachmentBrief] `json:"attachments,omitempty"`
 	Returned    string                            `json:"returned,omitempty" jsonschema_description:"Of a bounce, the sent message that came back"`
 	More        string                            `json:"more,omitempty" jsonschema_description:"Of several messages, the command that goes on in this one's text"`
-}
-
-// eventBrief is an event; a day in place of a time lasts all day.
-type eventBrief struct {
-	State     string `json:"state,omitempty" jsonschema_description:"Such as requested, cancelled, accepted, declined"`
-	Start     string `json:"start,omitempty"`
-	End       string `json:"end,omitempty"`
-	Summary   string `json:"summary,omitempty" acli:"untrusted"`
-	Location  string `json:"location,omitempty" acli:"untrusted"`
-	Organizer string `json:"organizer,omitempty" acli:"untrusted"`
-	Recurring bool   `json:"recurring,omitempty"`
 }
 
 // attachmentBrief is a row of the attachments.
@@ -117,7 +106,7 @@ func (e *MessageDetail) brief(own string, ids *idWriter) messageBrief {
 // text and as a file.
 func (b *messageBrief) addEvents(m *mailbox.Message, events []mailbox.CalendarEvent) {
 	for _, v := range events[:min(maxEvents, len(events))] {
-		e := eventBrief{State: v.State, Start: eventMinute(v.Start, v.AllDay), End: eventMinute(v.End, v.AllDay), Location: v.Location, Recurring: v.Recurring}
+		e := EventEntry{State: v.State, Start: eventMinute(v.Start, v.AllDay), End: eventMinute(v.End, v.AllDay), Location: v.Location, Recurring: v.Recurring}
 		if v.Summary != m.Subject {
 			e.Summary = v.Summary
 		}

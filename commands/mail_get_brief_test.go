@@ -124,6 +124,9 @@ func TestGetOfSeveral(t *testing.T) {
 	}
 	b.compact = false
 	e = b.ok(t, "mail get --uid 2,1 --chars 800")
+	if got := fmt.Sprint(e.Meta.Untrusted); !strings.Contains(got, "messages.body_text") || strings.Contains(got, "message.") {
+		t.Errorf("untrusted: %s", got)
+	}
 	if list := e.Data["messages"].([]any); len(list) != 2 || e.Data["message"] != nil || list[0].(map[string]any)["next_char"] != 401. {
 		t.Errorf("%v", e.Data)
 	}

@@ -114,7 +114,7 @@ func TestEventsOfACalendarPart(t *testing.T) {
 	if first["start"] != "2026-03-10T09:00:00Z" || first["end"] != "2026-03-10T10:00:00Z" || first["method"] != "REQUEST" {
 		t.Errorf("%v", first)
 	}
-	if second["start"] != "2026-03-10" || second["end"] != nil || second["all_day"] != true || second["recurring"] != true || len(third) != 0 {
+	if second["start"] != "2026-03-10" || second["end"] != nil || second["all_day"] != true || second["recurring"] != true || len(third) != 1 || third["location"] != "" {
 		t.Errorf("%v %v", second, third)
 	}
 }

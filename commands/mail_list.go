@@ -17,7 +17,7 @@ type mailListArgs struct {
 	AccountsOption
 	Folder      string             `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder to list; INBOX if left out"`
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Unread ones"`
-	New         bool               `json:"new,omitempty" jsonschema_description:"Ones not acknowledged with 'mail ack'"`
+	New         bool               `json:"new,omitempty" acli:"with=mail ack" jsonschema_description:"Ones not acknowledged with 'mail ack'"`
 	Since       discovery.Datetime `json:"since,omitempty" acli:"also=start-date|start|from-date|date-from" jsonschema:"example=2026-02-02" jsonschema_description:"From then on, or from the start of that day"`
 	Until       discovery.Datetime `json:"until,omitempty" acli:"also=end-date|end|to-date|date-to" jsonschema:"example=2026-02-07" jsonschema_description:"Before then, or to the end of that day"`
 	Before      []string           `json:"before,omitempty" acli:"form=message" jsonschema:"maxItems=50,minLength=1,maxLength=600" jsonschema_description:"Ones before this; with --account all one of each account"`

@@ -61,9 +61,9 @@ func TestListIsATable(t *testing.T) {
 	for line, want := range map[string]string{
 		"mail list --limit 2 --snippet 60": `{"folder":"INBOX","now":"2026-03-09T23:30Z","columns":["id","date","from","subject","marks","snippet"],"rows":[` +
 			`["9","2026-03-09T23:30","Ann Lee <ann@example.org>","All of it","unread answered flagged draft attachments invitation","How it begins…"],["7","","Ann Lee <ann@example.org>","","",""]],` +
-			`"issues":["EXECUTION_ERROR: It could not be read. (5)"],"more":"mail list --before 5 --snippet 60 --limit 2","untrusted":"from subject snippet"}`,
+			`"issues":["EXECUTION_ERROR: It could not be read. (5)"],"more":"mail list --before 5 --snippet 60 --limit 2","untrusted":"from subject snippet issues"}`,
 		"mail list --unread --fields id,marks": `{"columns":["id","marks"],"rows":[["9","answered flagged draft attachments invitation"],["7",""]],` +
-			`"issues":["EXECUTION_ERROR: It could not be read. (5)"],"more":"mail list --unread --before 5 --fields id,marks"}`,
+			`"issues":["EXECUTION_ERROR: It could not be read. (5)"],"more":"mail list --unread --before 5 --fields id,marks","untrusted":"issues"}`,
 	} {
 		if got := b.data(t, line); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", line, got, want)
@@ -75,6 +75,18 @@ func TestListIsATable(t *testing.T) {
 	b.page = mailbox.Page{}
 	if got := b.data(t, "mail list --folder Sent"); !strings.HasPrefix(got, `{"folder":"Sent","now":"2026-03-09T23:30Z","columns":[],"rows":[],"hint":"Nothing here`) || strings.Contains(got, "more") {
 		t.Errorf("%s", got)
+	}
+}
+
+// A message that the account itself wrote shows whom it went to.
+func TestListShowsWhomOurMessagesWentTo(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	own, ann := []mail.Address{{Name: "Me", Addr: "Desk@example.org"}}, []mail.Address{{Name: "Ann", Addr: "ann@example.org"}, {Addr: "bob@example.org"}}
+	b.page = mailbox.Page{Messages: []mailbox.Summary{{Ref: ref(9), From: own, To: ann, Flags: []string{`\Seen`}}, {Ref: ref(8), From: ann[:1], To: own, Flags: []string{`\Seen`}},
+		{Ref: ref(7), From: own, Flags: []string{`\Seen`}}}}
+	want := `"columns":["id","from","to"],"rows":[["9","","Ann <ann@example.org>, bob@example.org"],["8","Ann <ann@example.org>",""],["7","Me <Desk@example.org>",""]],"untrusted":"from to"}`
+	if got := b.data(t, "mail list --folder Sent"); !strings.HasSuffix(got, want) {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 }
 

@@ -21,7 +21,7 @@ const everywhere = "all"
 type mailSearchArgs struct {
 	AccountsOption
 	Words       []string           `json:"words,omitempty" acli:"positional,form=line,also=query|q|keyword|keywords|term|search" jsonschema:"maxItems=50,minLength=1,maxLength=256" jsonschema_description:"One phrase"`
-	Folders     []string           `json:"folder,omitempty" acli:"form=folder,value=all|F" jsonschema:"maxItems=50" jsonschema_description:"Only these; all for Junk and Trash too"`
+	Folders     []string           `json:"folder,omitempty" acli:"form=folder,value=all|F" jsonschema:"maxItems=50" jsonschema_description:"These; all for Junk and Trash too"`
 	From        string             `json:"from,omitempty" acli:"form=line,value=A,also=sender" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the sender"`
 	To          string             `json:"to,omitempty" acli:"form=line,value=A,also=recipient" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the recipients"`
 	Subject     string             `json:"subject,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the subject"`
@@ -34,7 +34,7 @@ type mailSearchArgs struct {
 	LastDays    int                `json:"last-days,omitempty" acli:"rare" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Today and this many days before"`
 	Snippet     int                `json:"snippet,omitempty" jsonschema:"minimum=50,maximum=500" jsonschema_description:"Also the opening of each text, in characters"`
 	Limit       int                `json:"limit,omitempty" acli:"short=n,also=max-results|count|page-size" jsonschema:"minimum=1,maximum=50,default=20" jsonschema_description:"At most this many"`
-	Cursor      string             `json:"cursor,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"Goes on, in place of criteria"`
+	Cursor      string             `json:"cursor,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"Goes on, without criteria"`
 }
 
 // Validate checks what one option alone cannot (001 section 4).
@@ -91,13 +91,14 @@ type MailSearchResult struct {
 	leftOut []string // folders for junk and deleted messages that were not searched
 	beyond  int      // matches in these, where nothing else matches; -1 where that is not known
 	first   string   // of the accounts
+	implied []string // marks that the criteria imply
 	when    map[mail.Ref]string
 	args    *mailSearchArgs
 }
 
 // mailSearchBrief is the compact answer of mail search.
 type mailSearchBrief struct {
-	Searched string `json:"searched"`
+	Searched string `json:"searched" acli:"untrusted"`
 	Total    int    `json:"total"`
 	discovery.Table[searchRow]
 	Rest
@@ -112,14 +113,8 @@ type searchRow struct {
 
 // Brief is the answer without --full.
 func (r *MailSearchResult) Brief() mailSearchBrief {
-	var implied []string
-	for mark, is := range map[string]bool{"unread": r.args.Unread, "attachments": r.args.Attachments, "invitation": r.args.Invitations} {
-		if is {
-			implied = append(implied, mark)
-		}
-	}
 	rows := []searchRow{}
-	for i, row := range rowsOf(r.Messages, r.ids, implied...) {
+	for i, row := range rowsOf(r.Messages, r.ids, r.implied...) {
 		rows = append(rows, searchRow{row, r.when[r.Messages[i].summary.Ref]})
 	}
 	b := mailSearchBrief{r.scope(), r.Total, discovery.TableOf(rows), r.rest(nil)}
@@ -180,7 +175,7 @@ func listed(names []string) string {
 func mailSearch(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail search",
-		Summary:  "WORDS as a phrase in subject or text; all folders but Junk and Trash",
+		Summary:  "WORDS: phrase, any case, in subject or text; all folders but Junk and Trash",
 		Details:  "All criteria must hold. Newest first, as received; copies once.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail search invoice --since 2026-02-01", "mail search 'spring meeting' --folder Archive,Sent"},
@@ -213,7 +208,12 @@ func mailSearch(d *Deps) *discovery.Command {
 		if all {
 			r.Account = allAccounts
 		}
-		if args.Invitations && !call.Full {
+		for mark, is := range map[string]bool{"unread": page.Unread, "attachments": page.Attachments, "invitation": page.Invitations} {
+			if is {
+				r.implied = append(r.implied, mark)
+			}
+		}
+		if page.Invitations && !call.Full {
 			r.when = d.when(ctx, page.Messages)
 		}
 		r.Messages = entriesOf(page.Messages)

@@ -64,10 +64,10 @@ func mailSend(d *Deps) *discovery.Command {
 		Details: "One recipient outside the outbound list refuses it whole. In mode approve a person decides first. " +
 			"Without an answer, repeat it with the same --idempotency-key.",
 		Effect:  discovery.Send,
+		Needed:  []string{"to"},
 		Timeout: sendTime,
 		Examples: []string{"mail send --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'",
-			"mail send --reply-to 50 --to ann@example.org --body 'Thank you.'",
-			"mail send --to 'Ann Lee <ann@example.org>' --subject Report --body-file report.txt --attach report.pdf"},
+			"mail send --reply-to 50 --to 'Ann Lee <ann@example.org>' --body 'Thank you.'"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailSendArgs) (*MailSendResult, error) {
 		if call.Reply != nil {
 			return d.decided(ctx, call, args.Key != "")

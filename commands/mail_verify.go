@@ -78,8 +78,8 @@ type verifyBrief struct {
 // Brief is the answer without --full.
 func (r *MailVerifyResult) Brief() verifyBrief {
 	b := verifyBrief{Account: r.Account, OK: r.OK, Rest: r.rest(nil)}
-	if a := r.NextAction; a != nil && !r.OK {
-		b.Hint = a.Instruction + " with '" + a.Arguments.Command + "'."
+	if r.NextAction != nil && !r.OK {
+		b.Hint = "'doctor' shows what works and what does not."
 	}
 	return b
 }

@@ -34,7 +34,7 @@ type OutboxEntry struct {
 	Account    string           `json:"account_id"`
 	State      mail.OutboxState `json:"state" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected"`
 	Created    string           `json:"created" jsonschema:"format=date-time"`
-	Recipients []string         `json:"recipients"`
+	Recipients []string         `json:"recipients" acli:"untrusted"`
 	More       int              `json:"more_recipients,omitempty"`
 	Subject    string           `json:"subject" acli:"untrusted"`
 	Principal  string           `json:"principal,omitempty"`
@@ -110,7 +110,7 @@ type outboxRow struct {
 	Date      string           `json:"date"`
 	State     mail.OutboxState `json:"state"`
 	Account   string           `json:"account"`
-	To        string           `json:"to"`
+	To        string           `json:"to" acli:"untrusted"`
 	Subject   string           `json:"subject" acli:"untrusted"`
 	Principal string           `json:"principal"`
 }

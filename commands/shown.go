@@ -97,6 +97,7 @@ func sameUIDs(a, b vault.ShownFolder) bool {
 type idWriter struct {
 	account bool              // short ids name their account
 	short   map[string]uint32 // UIDVALIDITY of the folders that have short ids, by shownKey
+	own     map[string]string // the address of each account
 	Issues  []mail.Issue      // tell of folders whose ids from before are void
 }
 
@@ -118,10 +119,13 @@ type showing struct {
 // accounts, and returns what writes their ids. A command whose answer has ids or UIDs
 // calls it once, for full answers too. Nothing fails because of it.
 func (d *Deps) shown(ctx context.Context, call *discovery.Call, refs ...mail.Ref) *idWriter {
-	w := &idWriter{short: map[string]uint32{}}
+	w := &idWriter{short: map[string]uint32{}, own: map[string]string{}}
 	accounts, err := d.Store.Accounts(ctx)
 	if err != nil {
 		return w
+	}
+	for _, a := range accounts {
+		w.own[a.Name] = a.Email
 	}
 	now := d.now().UTC().Truncate(time.Second)
 	var list []showing
@@ -312,11 +316,11 @@ func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account str
 	}
 	switch now := d.now(); {
 	case !known || f.Mailbox != mailboxOf(&a) || bare && sole != r.Account:
-		return staleID(r, fmt.Sprintf("Which message %s is cannot be told: its folder was not listed here yet.", r.Short(!bare)))
+		return staleID(r, bare, fmt.Sprintf("Which message %s is cannot be told: its folder was not listed here yet.", r.Short(!bare)))
 	case bare && recent(soleChanged, now):
-		return staleID(r, fmt.Sprintf("Until %sZ an id without an account could be one of another account, which was the only one before.", minute(soleChanged.Add(shownMistrust))))
+		return staleID(r, bare, fmt.Sprintf("Until %sZ an id without an account could be one of another account, which was the only one before.", minute(soleChanged.Add(shownMistrust))))
 	case recent(f.Changed, now) && t.uids[shownKey(*r)] != f:
-		refusal := staleID(r, fmt.Sprintf("Since %sZ the folder of %s is another one than before, and ids shown earlier are void. Short ids of it are not taken until %sZ.",
+		refusal := staleID(r, bare, fmt.Sprintf("Since %sZ the folder of %s is another one than before, and ids shown earlier are void. Short ids of it are not taken until %sZ.",
 			minute(f.Changed), r.Short(!bare), minute(f.Changed.Add(shownMistrust))))
 		refusal.Hint += " Where it shows UIDs alone, name the message with --folder and --uid."
 		return refusal
@@ -325,9 +329,16 @@ func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account str
 	return nil
 }
 
-// staleID refuses a short id.
-func staleID(r *mail.Ref, message string) *discovery.Fault {
-	list := next("", "mail", "list", "--account", r.Account, "--folder", r.Folder).Arguments.Command
+// staleID refuses a short id; a bare one needs no account.
+func staleID(r *mail.Ref, bare bool, message string) *discovery.Fault {
+	tokens := []string{"mail", "list"}
+	if !bare {
+		tokens = append(tokens, "--account", r.Account)
+	}
+	if r.Folder != "INBOX" {
+		tokens = append(tokens, "--folder", r.Folder)
+	}
+	list := next("", tokens...).Arguments.Command
 	return &discovery.Fault{Code: discovery.Conflict, Message: message, Hint: fmt.Sprintf("Run '%s' and copy the id it shows.", list), Examples: []string{list}}
 }
 

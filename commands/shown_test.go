@@ -20,7 +20,7 @@ func TestEveryCommandTakesShortIDs(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadWrite))
 	b.fakeMailboxes.message.Summary = summaries(1, 20, 0)[0]
 	for _, line := range everyShortID {
-		b.fails(t, strings.Replace(line, "%", "3", 1), discovery.Conflict, "'mail list --account work --folder INBOX'")
+		b.fails(t, strings.Replace(line, "%", "3", 1), discovery.Conflict, "Run 'mail list' and")
 	}
 	if len(b.calls) > 0 {
 		t.Errorf("a server was asked: %q", b.calls)

@@ -95,6 +95,7 @@ type Argument struct {
 	Directory   string   // that a Path is below, as errors name it; empty means "directory for files"
 	Requires    string   // name of the option it belongs to; it is refused without that one
 	Also        []string // other names that people try; only errors know them
+	With        string   // path of a command without which the option is of no use, and does not exist
 
 	// How help tells it. Value stands for a value in the command's usage: F in
 	// "--folder F". The usage leaves out what is Rare; what is Global means the same in
@@ -225,6 +226,19 @@ func (s *argumentSet) add(t reflect.Type, schema *jsonschema.Schema, spec Spec, 
 	return nil
 }
 
+// drop takes optional arguments away.
+func (s *argumentSet) drop(gone func(*Argument) bool) {
+	s.list = slices.DeleteFunc(s.list, func(a *Argument) bool {
+		if !gone(a) {
+			return false
+		}
+		delete(s.byName, a.Name)
+		delete(s.byShort, a.Short)
+		s.schema.Properties.Delete(a.Name)
+		return true
+	})
+}
+
 func (s *argumentSet) insert(a *Argument) error {
 	if !namePattern.MatchString(a.Name) || a.Name == "help" {
 		return errors.New("the name is not allowed")
@@ -292,6 +306,8 @@ func newArgument(f reflect.StructField, name string, p *jsonschema.Schema, forms
 			boolean = true
 		case "requires":
 			a.Requires = val
+		case "with":
+			a.With = val
 		case "also":
 			a.Also = strings.Split(val, "|")
 		case "value":

@@ -45,6 +45,8 @@ type Spec struct {
 	Examples []string // at least one; each binds
 	Timeout  int      // seconds that it may take unless the caller says otherwise; 0 means as any other
 
+	Needed []string // options that its usage shows as required, besides those tagged so
+
 	HostPaths bool // arguments that are paths may be any of this machine
 
 	Forms map[string]Form // that acli:"form=NAME" names
@@ -176,6 +178,7 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 //	requires=x   refused unless option x is given too
 //	form=NAME    strings of this form, one of Spec.Forms
 //	also=x|y     other names that people try, which errors answer with this one
+//	with=PATH    there is no such option where there is no such command
 //	value=F      what stands for a value in the usage: --folder F
 //	needed       required unless another argument stands for it
 //	rare         not in the usage; the command's own help has it
@@ -199,6 +202,9 @@ func New[A, R any](s Spec, run func(context.Context, *Call, *A) (R, error)) *Com
 		return run(ctx, call, args.(*A))
 	}
 	if c.args, c.err = newArgumentSet(reflect.TypeFor[A](), s); c.err == nil {
+		for _, name := range s.Needed {
+			c.args.byName[name].Needed = true
+		}
 		c.err = c.check()
 	}
 	return c

@@ -367,6 +367,31 @@ func TestRegistryRefusesMistakes(t *testing.T) {
 	}
 }
 
+// An option that is of use only with another command goes where that is not.
+func TestAnOptionGoesWithItsCommand(t *testing.T) {
+	type args struct {
+		New bool `json:"new,omitempty" acli:"short=w,with=ack" jsonschema_description:"New ones"`
+	}
+	run := func(context.Context, *discovery.Call, *args) (Result, error) { return Result{}, nil }
+	command := func(path string) *discovery.Command {
+		return discovery.New(discovery.Spec{Path: path, Summary: "X", Effect: discovery.Read, Examples: []string{path}}, run)
+	}
+	for _, ack := range []bool{true, false} {
+		list, others := command("list"), []*discovery.Command{}
+		if ack {
+			others = append(others, command("ack"))
+		}
+		if _, err := discovery.NewRegistry(discovery.Info{}, append(others, list)...); err != nil {
+			t.Fatal(err)
+		}
+		_, long := list.Bind([]string{"--new"}, nil)
+		_, short := list.Bind([]string{"-w"}, nil)
+		if told := strings.Contains(list.Usage()+string(list.InputSchema()), "new"); told != ack || (long == nil) != ack || (short == nil) != ack {
+			t.Errorf("with the command %v: told %v, %v, %v", ack, told, long, short)
+		}
+	}
+}
+
 func everything(*discovery.Command) bool { return true }
 
 func TestResolveSuggests(t *testing.T) {

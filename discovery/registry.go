@@ -52,6 +52,11 @@ func NewRegistry(info Info, commands ...*Command) (*Registry, error) {
 			r.byPath[path] = c
 		}
 	}
+	for _, c := range r.commands {
+		if c.err == nil {
+			c.args.drop(func(a *Argument) bool { return a.With != "" && r.byPath[a.With] == nil })
+		}
+	}
 	for path := range r.byPath {
 		for i, char := range path {
 			if char == ' ' {

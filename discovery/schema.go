@@ -96,7 +96,10 @@ func (c *Command) Untrusted(data []byte, full bool) []string {
 	var there []string
 	for _, name := range c.answer(full).untrusted {
 		// In a string the quotes would have backslashes before them.
-		if name == Everything || bytes.Contains(data, []byte(`"`+leaf(name)+`"`)) {
+		is := func(part, behind string) bool { return bytes.Contains(data, []byte(`"`+part+`"`+behind)) }
+		above := strings.Split(name, ".")
+		above = above[:len(above)-1]
+		if name == Everything || is(leaf(name), "") && !slices.ContainsFunc(above, func(part string) bool { return !is(part, ":") }) {
 			there = append(there, name)
 		}
 	}

@@ -178,6 +178,7 @@ func (f *finding) resume(ctx context.Context) error {
 
 // answer makes the page of what the accounts have.
 func (f *finding) answer(ctx context.Context) (*SearchPage, error) {
+	f.page.Unread, f.page.Attachments, f.page.Invitations = f.q.Unread, f.q.Attachments, f.q.Invitations
 	var folders []*folderSearch
 	searched := 0
 	for _, a := range f.parts {

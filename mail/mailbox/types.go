@@ -140,6 +140,8 @@ type SearchPage struct {
 	Attempted  int      // messages this page tried to read
 	Failed     int      // of these, the ones that could not be read
 	NextCursor string   // continues behind this page; empty at the end
+
+	Unread, Attachments, Invitations bool // what it asked for; of a page behind a cursor, what the cursor carries
 }
 
 // GetQuery bounds what Get returns of a message. The zero query means the
