@@ -21,6 +21,7 @@ var views = map[string]func(p *painter, data object) bool{
 	"mail watch":     (*painter).messages,
 	"mail thread":    (*painter).thread,
 	"mail get":       (*painter).message,
+	"mail folders":   (*painter).folders,
 	"account list":   (*painter).accounts,
 	"outbox show":    (*painter).outgoing,
 	"outbox approve": (*painter).outgoing,
@@ -125,6 +126,25 @@ func (p *painter) messages(data object) bool {
 	}
 	p.line(p.in(styleDim, "N unread, * flagged, @ attachments. Read one: mail get "+p.naming(data, list[0])))
 	return true
+}
+
+// folders draws what a person asks about folders, one in a row.
+func (p *painter) folders(data object) bool {
+	list, ok := data.Objects("folders")
+	var rows []object
+	for _, f := range list {
+		var row object
+		for _, m := range f {
+			if slices.Contains([]string{"name", "role", "no_select", "messages", "unread"}, m.Name) {
+				row = append(row, m)
+			}
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) > 0 {
+		p.table(rows, "")
+	}
+	return ok && !slices.ContainsFunc(rows, func(r object) bool { return len(r) == 0 })
 }
 
 // accounts draws what tells accounts apart, one in a row; 'account show' has the rest.
@@ -340,6 +360,7 @@ func (p *painter) files(m object, id string) {
 		return
 	}
 	p.line(p.in(styleBold, "Attachments"))
+	var told []string // the same invitation comes as a form of the text and as a file
 	for _, a := range list {
 		name := text(a.Get("filename"))
 		if name == "" {
@@ -355,7 +376,10 @@ func (p *painter) files(m object, id string) {
 		}
 		if events, ok := a.Objects("events"); ok {
 			for _, e := range events {
-				p.object(e, "    ")
+				if form := fmt.Sprint(e); !slices.Contains(told, form) {
+					told = append(told, form)
+					p.object(e, "    ")
+				}
 			}
 		}
 	}

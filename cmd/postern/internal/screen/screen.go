@@ -15,6 +15,7 @@
 package screen
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -156,7 +157,7 @@ func (p *painter) after(o object, data any, shown bool) {
 	if n, ok := fields.Get("next_action").(object); ok {
 		if a, ok := n.Get("arguments").(object); ok && a.Str("command") != "" {
 			p.line(p.in(styleDim, strings.Replace(text(n.Get("instruction")), ": ", "; ", 1)+":"))
-			p.line("  ", text(a.Get("command")))
+			p.line("  ", shortIDs(text(a.Get("command"))))
 		}
 	}
 	if meta, ok := o.Get("_meta").(object); ok {
@@ -167,6 +168,14 @@ func (p *painter) after(o object, data any, shown bool) {
 			p.wrapped("", styleRed, text(a))
 		}
 	}
+}
+
+// longID is a long message id of a folder whose name needs no escapes in a short one.
+var longID = regexp.MustCompile(`imap:([A-Za-z0-9_][A-Za-z0-9_-]*):([\pL\pN._/-]+):[0-9]+:([0-9]+)`)
+
+// shortIDs writes the message ids of a command as a person types them.
+func shortIDs(command string) string {
+	return strings.ReplaceAll(longID.ReplaceAllString(command, "$1:$2/$3"), ":INBOX/", ":")
 }
 
 func (p *painter) data(data any) {

@@ -195,6 +195,43 @@ func TestWhatToTypeNext(t *testing.T) {
 	}
 }
 
+// A proposed command has ids as a person types them, where the folder's name allows it.
+func TestProposedCommandsHaveShortIDs(t *testing.T) {
+	for id, want := range map[string]string{"imap:demo:INBOX:7:50": "demo:50", "imap:my-mail:Projects/Été:7:3": "my-mail:Projects/Été/3", "imap:demo:50/7:7:3": "demo:50/7/3",
+		"'imap:demo:a b:7:3'": "'imap:demo:a b:7:3'", "imap:-x:Sent:7:3": "imap:-x:Sent:7:3", "pop3:demo:x7": "pop3:demo:x7", "imap:demo:a%20b:7:3": "imap:demo:a%20b:7:3"} {
+		envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"next_action": map[string]any{"instruction": "Read it", "arguments": map[string]any{"command": "mail get " + id}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (Look{Width: 80}).Render(envelope, "mail search"); !strings.HasSuffix(got, "Read it:\n  mail get "+want+"\n") {
+			t.Errorf("%s: %q", id, got)
+		}
+	}
+}
+
+// Folders are a table in the narrow window of a terminal that says nothing of its size.
+func TestFoldersAreATable(t *testing.T) {
+	envelope := []byte(`{"success":true,"data":{"account_id":"demo","folders":[{"name":"INBOX","delimiter":"/","role":"inbox","messages":50,"unread":18,"uid_next":51,"uidvalidity":1790000000},` +
+		`{"name":"Projects/Renovation","delimiter":"/","messages":3,"unread":0,"uid_next":4,"uidvalidity":1790000001}]}}`)
+	want := "name                 role   messages  unread\nINBOX                inbox  50        18\nProjects/Renovation         3         0\n"
+	if got := (Look{Width: 80}).Render(envelope, "mail folders"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if got := (Look{Width: 80}).Render([]byte(`{"success":true,"data":{"folders":[{"delimiter":"/"}]}}`), "mail folders"); !strings.Contains(got, "delimiter") {
+		t.Errorf("with one field: %s", got)
+	}
+}
+
+// An invitation that comes as a form of the text and as a file tells its event once.
+func TestAnEventIsToldOnce(t *testing.T) {
+	const event = `"events":[{"state":"requested","summary":"Visit","location":"Hall"}]`
+	envelope := []byte(`{"success":true,"data":{"message":{"message_id":"imap:demo:INBOX:1:34","body_text":"x","attachments":[{"content_type":"text/calendar","part_id":"1.2","size_bytes":7,` + event +
+		`},{"filename":"invite.ics","content_type":"application/ics","part_id":"2","size_bytes":7,` + event + `}]}}}`)
+	if got := (Look{Width: 80}).Render(envelope, "mail get"); strings.Count(got, "Hall") != 1 || !strings.Contains(got, "invite.ics") {
+		t.Errorf("%s", got)
+	}
+}
+
 // A window that is narrower than any is drawn for like the narrowest.
 func TestTheNarrowestWindow(t *testing.T) {
 	for path, envelope := range renderedEnvelopes(t, "some text of a few words") {
