@@ -61,7 +61,7 @@ func (d *Deps) outgoing(ctx context.Context, call *discovery.Call, id string) (*
 	if err != nil {
 		return nil, err
 	}
-	if !call.Admin && s.Principal != call.Principal {
+	if !call.Admin && !mail.Owns(call.Principal, s.Principal) {
 		return nil, mail.ErrNoOutgoing
 	}
 	noteOutgoing(call, &s.Outgoing)

@@ -51,60 +51,82 @@ type Bounded interface {
 // runTime is how long refused calls are counted before an entry is written for them.
 const runTime = time.Minute
 
+// runWhole is how many refused calls of a run have entries of their own, which say what each
+// was; of those beyond a rate, which say nothing, it is one.
+const runWhole = 3
+
 // refusedRuns keeps refused calls from filling the log. Of those of one principal that are
-// refused for one reason at one command, the first has an entry at once, and those that follow
-// have one together, once a minute, which is that of the first of them with a count. It is safe
-// for concurrent use.
+// refused for one reason at one command and account, the first few have an entry at once, and
+// those that follow have one together, once a minute, which is that of the first of them with
+// a count. It is safe for concurrent use.
 type refusedRuns struct {
 	mu     sync.Mutex
 	record func(AuditEntry)
-	runs   map[runKey]*AuditEntry // the entry for the calls since the last one; nil for no call
+	runs   map[runKey]*refusedRun
 }
 
-type runKey struct{ principal, code, reason, path string }
+type runKey struct{ principal, code, reason, path, account string }
+
+type refusedRun struct {
+	whole   int
+	counted *AuditEntry // for the calls since the last entry; nil for no call
+}
+
+// maxRuns bounds the runs at one time: a caller may name accounts that do not exist. A call
+// beyond them has its own entry.
+const maxRuns = 1000
 
 // counted reports whether e is counted, and needs no entry of its own.
 func (r *refusedRuns) counted(e AuditEntry) bool {
 	if e.Allowed {
 		return false
 	}
-	key := runKey{e.Principal, e.Code, e.Reason, e.Parsed}
+	key, whole := runKey{e.Principal, e.Code, e.Reason, e.Parsed, e.Account}, runWhole
 	if e.Reason == reasonRate || e.Reason == reasonLog { // whatever the commands are
-		key.path = ""
+		key.path, key.account, whole = "", "", 1
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	run, goes := r.runs[key]
-	switch {
-	case !goes:
-		if r.runs == nil {
-			r.runs = map[runKey]*AuditEntry{}
+	run := r.runs[key]
+	if run == nil {
+		if len(r.runs) >= maxRuns {
+			return false
 		}
-		r.runs[key] = nil
+		if r.runs == nil {
+			r.runs = map[runKey]*refusedRun{}
+		}
+		run = &refusedRun{}
+		r.runs[key] = run
 		time.AfterFunc(runTime, func() { r.write(key) })
-	case run == nil:
-		e.Count = 1
-		r.runs[key] = &e
-	default:
-		run.Count++
-		run.Duration = e.Time.Add(e.Duration).Sub(run.Time)
 	}
-	return goes
+	switch {
+	case run.whole < whole:
+		run.whole++
+		return false
+	case run.counted == nil:
+		e.Count = 1
+		run.counted = &e
+	default:
+		run.counted.Count++
+		run.counted.Duration = e.Time.Add(e.Duration).Sub(run.counted.Time)
+	}
+	return true
 }
 
 // write writes the entry of a run, which is over where nothing was counted for a minute.
 func (r *refusedRuns) write(key runKey) {
 	r.mu.Lock()
-	run := r.runs[key]
-	if run == nil {
-		delete(r.runs, key)
-	} else {
-		r.runs[key] = nil
-		time.AfterFunc(runTime, func() { r.write(key) })
+	var e *AuditEntry
+	if run := r.runs[key]; run != nil {
+		if e, run.counted = run.counted, nil; e == nil {
+			delete(r.runs, key)
+		} else {
+			time.AfterFunc(runTime, func() { r.write(key) })
+		}
 	}
 	r.mu.Unlock()
-	if run != nil {
-		r.record(*run)
+	if e != nil {
+		r.record(*e)
 	}
 }
 

@@ -35,6 +35,20 @@ const (
 	SentFailed   SentState = "failed"   // it could not be put there
 )
 
+// The principals of one machine that have no grant: what an agent's client runs, and the person
+// at the prompt or a terminal who has no administrator's key. Each has its own limits. They
+// had one name, AgentPrincipal, before there were two.
+const (
+	AgentPrincipal  = "agent"
+	PersonPrincipal = "person"
+)
+
+// Owns reports whether a message that owner sent is principal's to see and to take back: its
+// own, and the person's also those of the agent.
+func Owns(principal, owner string) bool {
+	return principal == owner || principal == PersonPrincipal && owner == AgentPrincipal
+}
+
 // Outgoing is a message in the outbox, without its bytes.
 type Outgoing struct {
 	ID        string      `json:"id"` // of the outbox; short, sorts by age
@@ -98,8 +112,7 @@ type FileName struct {
 type OutboxQuery struct {
 	Account string        // empty means all
 	States  []OutboxState // none means all
-	// Principal is the principal that sent the message; empty means any. For an agent it is
-	// the agent's own.
+	// Principal is the one whose messages are wanted, see Owns; empty means those of all.
 	Principal string
 	Before    string               // only entries older than this id; empty means no bound
 	Only      func(*Outgoing) bool // a further condition; nil means none
@@ -109,7 +122,7 @@ type OutboxQuery struct {
 // Matches reports whether the query selects an entry. It is for implementations of
 // OutboxStore and does not look at Limit.
 func (q *OutboxQuery) Matches(o *Outgoing) bool {
-	return (q.Account == "" || o.Account == q.Account) && (q.Principal == "" || o.Principal == q.Principal) &&
+	return (q.Account == "" || o.Account == q.Account) && (q.Principal == "" || Owns(q.Principal, o.Principal)) &&
 		(len(q.States) == 0 || slices.Contains(q.States, o.State)) && (q.Before == "" || o.ID < q.Before) &&
 		(q.Only == nil || q.Only(o))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/vault"
 )
@@ -35,7 +36,7 @@ func (p *process) demo(ctx context.Context, args []string) error {
 	open := func(context.Context) (*vault.Vault, error) { return v, nil }
 	principal := gateway.Principal{Name: "admin", Admin: true}
 	if *asServer {
-		principal = gateway.Principal{Name: "agent"}
+		principal = gateway.Principal{Name: mail.AgentPrincipal}
 	}
 	h, err := p.house(house.Plan{Profile: gateway.FullProfile(), Principal: principal, Open: open, Extensions: house.WhereNamed})
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/cmd/postern/internal/prompt"
@@ -63,3 +64,9 @@ func (p *process) progress() *prompt.Progress {
 }
 
 func (p *process) onTerminal() bool { return terminal.Is(p.stdin) && terminal.Is(p.stdout) }
+
+// attended reports whether any of the process's streams is a terminal, which a person has
+// also when a command is part of a pipe.
+func (p *process) attended() bool {
+	return slices.ContainsFunc([]any{p.stdin, p.stdout, p.stderr}, terminal.Is)
+}

@@ -11,7 +11,7 @@ import (
 
 // system is what a house needs of this process.
 func (p *process) system() *house.System {
-	return &house.System{Getenv: p.getenv, Environ: p.environ, Secrets: p.secrets, Stderr: p.stderr, Log: p.log, Self: p.self, Version: version(), Identity: p.agentIdentity(), Keyring: p.ring, Tell: p.progress().Tell}
+	return &house.System{Getenv: p.getenv, Environ: p.environ, Secrets: p.secrets, Stderr: p.stderr, Log: p.log, Self: p.self, Person: p.attended(), Version: version(), Identity: p.agentIdentity(), Keyring: p.ring, Tell: p.progress().Tell}
 }
 
 // house builds the house of a plan. Where the plan reads no secrets of its own, they
@@ -40,5 +40,5 @@ func (p *process) asOwner(profile gateway.Profile, stdin *bufio.Reader) (*house.
 
 // asAgent wires for a verb that is an agent whatever keys are set.
 func (p *process) asAgent(profile gateway.Profile) (*house.House, error) {
-	return p.house(house.Plan{Profile: profile, Principal: gateway.Principal{Name: "agent"}, Environment: true, Open: p.system().Opener(true), Extensions: house.BesideVault})
+	return p.house(house.Plan{Profile: profile, Principal: gateway.Principal{Name: mail.AgentPrincipal}, Environment: true, Open: p.system().Opener(true), Extensions: house.BesideVault})
 }

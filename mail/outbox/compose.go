@@ -157,6 +157,9 @@ func (b *Outbox) names(ctx context.Context, s *sender, principal, key, request s
 	if len(secret) < 32 {
 		return "", "", errors.New("the key of the outbox is shorter than 32 bytes")
 	}
+	if principal == mail.PersonPrincipal {
+		principal = mail.AgentPrincipal // as when it was one: a key that was used then must not send again
+	}
 	mac := func(parts ...string) []byte {
 		h := hmac.New(sha256.New, secret)
 		for _, p := range parts {

@@ -94,13 +94,13 @@ func (b *Outbox) List(ctx context.Context, q mail.OutboxQuery) (entries []mail.O
 
 // Cancel takes a message back that has not left yet: one that waits, or one that is
 // queued, also while an attempt to send it is under way, which then stops before
-// the message leaves. principal is the caller, and must be the one that sent the message;
+// the message leaves. principal is the caller, to whom the message must belong, see mail.Owns;
 // empty means the administrator, who may cancel any. Another principal's message is
 // ErrNoOutgoing.
 func (b *Outbox) Cancel(ctx context.Context, id, principal string) (*mail.Outgoing, error) {
 	const op = "outbox cancel"
 	return b.end(ctx, op, id, func(e *mail.Outgoing) error {
-		if principal != "" && e.Principal != principal {
+		if principal != "" && !mail.Owns(principal, e.Principal) {
 			return mail.ErrNoOutgoing
 		}
 		switch e.State {

@@ -32,12 +32,16 @@ func (s *System) hasKey(variable string) bool {
 	return s.Getenv(variable) != "" || s.Getenv(variable+"_FILE") != "" || s.Getenv(variable+"_COMMAND") != ""
 }
 
-// Principal is the administrator where the environment has the key, else an agent.
+// Principal is the administrator where the environment has the key, else the person at a
+// terminal, else an agent. The person may do what an agent may, with limits of their own.
 func (s *System) Principal() gateway.Principal {
-	if s.hasKey(vault.AdminKeyVar) {
+	switch {
+	case s.hasKey(vault.AdminKeyVar):
 		return gateway.Principal{Name: "admin", Admin: true}
+	case s.Person:
+		return gateway.Principal{Name: mail.PersonPrincipal}
 	}
-	return gateway.Principal{Name: "agent"}
+	return gateway.Principal{Name: mail.AgentPrincipal}
 }
 
 // Keyring is the system's store of secrets; *login.SystemKeyring implements it.

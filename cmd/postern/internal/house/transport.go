@@ -70,7 +70,7 @@ func (s *System) Connect(ctx context.Context, h *House, t *Transport) {
 
 // WireTransport builds the house of the profile. Nothing is dialled yet.
 func (s *System) WireTransport(t *Transport) (*House, error) {
-	h := &House{Principal: gateway.Principal{Name: "agent"}, store: t.Store.store, logins: t.Forget}
+	h := &House{Principal: gateway.Principal{Name: mail.AgentPrincipal}, store: t.Store.store, logins: t.Forget}
 	options := mailbox.Options{Directory: t.Store, Credentials: t.Credentials, OneConnection: t.OneConnection, Logger: s.Log}
 	if t.Store.vaulted {
 		options.Seen, options.CursorKey = t.Store, t.Store.cursorKey

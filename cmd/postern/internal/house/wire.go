@@ -86,6 +86,7 @@ type System struct {
 	Stderr   io.Writer // is told what is wrong with extensions
 	Log      *slog.Logger
 	Self     string // the program's own file; empty when it is not to be started again
+	Person   bool   // a terminal is there, and so probably a person
 	Version  string
 	Identity string // the process's identity in the agent mailbox; empty means any
 	Keyring  Keyring
