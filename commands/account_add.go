@@ -35,7 +35,7 @@ func accountAdd(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "account add",
 		Summary: "Add an account",
-		Details: "It starts read-only, with nobody on its outbound list.",
+		Details: "It starts read-only and without the right to delete for good, with nobody on its outbound list, or everybody in mode approve.",
 		Effect:  discovery.Admin,
 		Examples: []string{"account add work --email ann@example.org --imap-host imap.example.org --password-from stdin",
 			"account add work --email ann@example.org --imap-host imap.example.org --smtp-host smtp.example.org --mode RW --password-from file:/run/secrets/mail",
@@ -49,6 +49,9 @@ func accountAdd(d *Deps) *discovery.Command {
 		args.preset(&a)
 		if err := args.apply(&a, d); err != nil {
 			return nil, err
+		}
+		if a.Mode == mail.Approve {
+			a.AllowOut.Entries = []string{"*"}
 		}
 		sealed, kept, err := args.secrets(ctx, d, a.Auth)
 		if err != nil {

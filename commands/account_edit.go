@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
@@ -43,6 +44,7 @@ func accountEdit(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "account edit",
 		Summary:  "Change an account; options that are left out change nothing",
+		Details:  "But an account made before the right to delete for good existed loses it unless --destroy on keeps it.",
 		Effect:   discovery.Admin,
 		Examples: []string{"account edit work --mode RW", "account edit work --allow-in on"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountEditArgs) (*AccountEditResult, error) {
@@ -86,6 +88,9 @@ func accountEdit(d *Deps) *discovery.Command {
 		r := &AccountEditResult{Account: detailOfAccount(&after)}
 		if before.Auth == mail.AuthKeyring && after.Auth != mail.AuthKeyring {
 			r.LeftInKeyring = d.forgetInKeyring(ctx, args.Name)
+		}
+		if everybody := slices.Contains(after.AllowOut.Entries, "*"); before.Mode == mail.Approve && after.Mode == mail.ReadWrite && everybody {
+			r.NextAction = next("Mail now goes to everybody unasked: bound to whom", "allow", "out", "remove", "*", "--account", args.Name)
 		}
 		if after.Auth == mail.AuthOAuth2 && !reflect.DeepEqual(before.OAuth, after.OAuth) {
 			r.NextAction = next("Ask the owner for consent again: it shows an address to open and waits", "account", "authorize", args.Name)

@@ -41,6 +41,7 @@ type accountRow struct {
 	Email    string    `json:"email"`
 	Server   string    `json:"server"`
 	Mode     mail.Mode `json:"mode"`
+	Destroy  string    `json:"destroy"`
 	AllowIn  string    `json:"allow_in"`
 	AllowOut string    `json:"allow_out"`
 }
@@ -50,7 +51,7 @@ func (r *AccountListResult) Brief() accountListBrief {
 	var rows []accountRow
 	for i := range r.Accounts {
 		b := r.Accounts[i].brief("", nil)
-		rows = append(rows, accountRow{b.Name, b.Email, b.IMAP + b.POP3, b.Mode, plain.Clip(b.AllowIn, maxShownChars), plain.Clip(b.AllowOut, maxShownChars)})
+		rows = append(rows, accountRow{b.Name, b.Email, b.IMAP + b.POP3, b.Mode, b.Destroy, plain.Clip(b.AllowIn, maxShownChars), plain.Clip(b.AllowOut, maxShownChars)})
 	}
 	return accountListBrief{discovery.TableOf(rows)}
 }

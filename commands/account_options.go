@@ -28,7 +28,8 @@ type accountOptions struct {
 	Username       string        `json:"username,omitempty" jsonschema:"minLength=1,maxLength=320" jsonschema_description:"Login name; the address if left out"`
 	DisplayName    *string       `json:"display-name,omitempty" jsonschema:"maxLength=200" jsonschema_description:"The person's name, for the From field of sent messages; an empty one removes it"`
 	SentCopy       mail.SentCopy `json:"sent-copy,omitempty" jsonschema:"enum=auto,enum=always,enum=never" jsonschema_description:"Whether a copy of each sent message is put into the Sent folder; auto leaves it to providers that do so themselves"`
-	Mode           mail.Mode     `json:"mode,omitempty" jsonschema:"enum=RO,enum=RW,enum=approve" jsonschema_description:"RO reads only, RW also changes and sends, approve lets a person release each send; RO if left out"`
+	Mode           mail.Mode     `json:"mode,omitempty" jsonschema:"enum=RO,enum=draft,enum=approve,enum=RW" jsonschema_description:"RO only reads, draft also flags, files and drafts, approve also sends, each message after a person's word, RW sends unasked"`
+	Destroy        mail.Destroy  `json:"destroy,omitempty" jsonschema:"enum=on,enum=off" jsonschema_description:"Whether messages may be deleted for good, in modes before RW after a person's word; without it there is the trash"`
 	SubjectPattern *string       `json:"subject-pattern,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"RE2 pattern; only messages whose subject matches are visible, an empty one removes it"`
 	ProcessBacklog *bool         `json:"process-backlog,omitempty" jsonschema_description:"Whether messages that are in a folder when Postern first looks at it count as new"`
 	CAFile         *string       `json:"ca-file,omitempty" jsonschema:"maxLength=4096" jsonschema_description:"File of certificates to trust for this account instead of the system's, an empty one removes them"`
@@ -47,6 +48,7 @@ func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 	setIf(&a.Username, o.Username)
 	setIf(&a.SentCopy, o.SentCopy)
 	setIf(&a.Mode, o.Mode)
+	a.Destroy = cmp.Or(o.Destroy, a.Destroy, mail.DestroyOff)
 	if err := o.applyAuth(a, d); err != nil {
 		return err
 	}
@@ -132,6 +134,7 @@ type AccountDetail struct {
 	Helper         []string      `json:"helper,omitempty"`
 	OAuth          mail.OAuth    `json:"oauth,omitzero"`
 	Mode           mail.Mode     `json:"mode"`
+	Destroy        string        `json:"destroy" jsonschema:"enum=on,enum=off,enum=before" jsonschema_description:"The right to delete for good; before: the account is older than it, and deletes unasked in the modes approve and RW"`
 	AllowIn        ListShown     `json:"allow_in"`
 	AllowOut       ListShown     `json:"allow_out"`
 	SubjectPattern string        `json:"subject_pattern,omitempty"`
@@ -140,7 +143,8 @@ type AccountDetail struct {
 }
 
 // accountBrief is an account without what is usual: a password in the vault, the address as
-// login name, copies of sent messages by the provider's ways, no list that is on.
+// login name, copies of sent messages by the provider's ways, no right to delete for good, no
+// list that is on.
 type accountBrief struct {
 	Name           string        `json:"name"`
 	Email          string        `json:"email,omitempty"`
@@ -154,6 +158,7 @@ type accountBrief struct {
 	Helper         []string      `json:"helper,omitempty"`
 	OAuth          mail.OAuth    `json:"oauth,omitzero"`
 	Mode           mail.Mode     `json:"mode"`
+	Destroy        string        `json:"destroy,omitempty"`
 	AllowIn        string        `json:"allow_in,omitempty"`
 	AllowOut       string        `json:"allow_out,omitempty"`
 	SubjectPattern string        `json:"subject_pattern,omitempty"`
@@ -165,13 +170,16 @@ type accountBrief struct {
 
 func (a *AccountDetail) brief(leftInKeyring string, more *NextAction) accountBrief {
 	b := accountBrief{Name: a.Name, Email: a.Email, IMAP: briefEndpoint(a.IMAP), POP3: briefEndpoint(a.POP3), SMTP: briefEndpoint(a.SMTP), Username: a.Username,
-		DisplayName: a.DisplayName, SentCopy: a.SentCopy, Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, AllowIn: a.AllowIn.brief(), AllowOut: a.AllowOut.brief(),
+		DisplayName: a.DisplayName, SentCopy: a.SentCopy, Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: a.Destroy, AllowIn: a.AllowIn.brief(), AllowOut: a.AllowOut.brief(),
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: a.CustomCA, LeftInKeyring: leftInKeyring, Rest: (&Outcome{}).rest(more)}
 	if b.Username == b.Email {
 		b.Username = ""
 	}
 	if b.SentCopy == mail.SentAuto {
 		b.SentCopy = ""
+	}
+	if b.Destroy == string(mail.DestroyOff) {
+		b.Destroy = ""
 	}
 	if b.Auth == mail.AuthPassword {
 		b.Auth = ""
@@ -214,7 +222,7 @@ type ListShown struct {
 func detailOfAccount(a *mail.Account) AccountDetail {
 	return AccountDetail{Name: a.Name, Email: a.Email, Protocol: a.Protocol, IMAP: a.IMAP, POP3: a.POP3, SMTP: a.SMTP,
 		Username: a.Username, DisplayName: a.DisplayName, SentCopy: cmp.Or(a.SentCopy, mail.SentAuto),
-		Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut),
+		Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: cmp.Or(string(a.Destroy), "before"), AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut),
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: len(a.CAPEM) > 0}
 }
 

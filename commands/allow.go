@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -109,6 +110,8 @@ func (r *AllowResult) Brief() allowBrief {
 	switch {
 	case r.Enabled && len(r.Entries) == 0:
 		b.Hint = "The list is on and empty: it lets nothing pass."
+	case r.Enabled && len(r.Entries) > 1 && slices.Contains(r.Entries, "*"):
+		b.Hint = "The entry * lets everybody pass: remove it if the others are to count."
 	case r.NextAction != nil:
 		b.Hint = "The list is off: " + r.NextAction.Arguments.Command + " turns it on."
 	}

@@ -29,12 +29,12 @@ func TestCompactAnswersOfTheAdministrator(t *testing.T) {
 	b := newBench(t, &fakeMailboxes{}, work("work", mail.ReadWrite), pop)
 	b.deps.Outbox = &fakeOutbox{}
 	for _, test := range []struct{ line, want string }{
-		{"account list", `{"columns":["name","email","server","mode","allow_in","allow_out"],"rows":[` +
-			`["pop","pop@example.org","pop.example.org:995 tls","approve","@example.org ann@example.com","nobody"],` +
-			`["work","desk@example.org","imap.example.org:993 tls","RW","","nobody"]]}`},
-		{"account show work", `{"name":"work","email":"desk@example.org","imap":"imap.example.org:993 tls","smtp":"smtp.example.org:465 tls","username":"desk","mode":"RW","allow_out":"nobody"}`},
+		{"account list", `{"columns":["name","email","server","mode","destroy","allow_in","allow_out"],"rows":[` +
+			`["pop","pop@example.org","pop.example.org:995 tls","approve","before","@example.org ann@example.com","nobody"],` +
+			`["work","desk@example.org","imap.example.org:993 tls","RW","before","","nobody"]]}`},
+		{"account show work", `{"name":"work","email":"desk@example.org","imap":"imap.example.org:993 tls","smtp":"smtp.example.org:465 tls","username":"desk","mode":"RW","destroy":"before","allow_out":"nobody"}`},
 		{"account edit work --mode approve --username desk@example.org", `{"name":"work","email":"desk@example.org","imap":"imap.example.org:993 tls","smtp":"smtp.example.org:465 tls","mode":"approve","allow_out":"nobody"}`},
-		{"account show pop", `{"name":"pop","email":"pop@example.org","pop3":"pop.example.org:995 tls","smtp":"smtp.example.org:465 tls","username":"desk","mode":"approve","allow_in":"@example.org ann@example.com","allow_out":"nobody"}`},
+		{"account show pop", `{"name":"pop","email":"pop@example.org","pop3":"pop.example.org:995 tls","smtp":"smtp.example.org:465 tls","username":"desk","mode":"approve","destroy":"before","allow_in":"@example.org ann@example.com","allow_out":"nobody"}`},
 		{"allow in add ann@example.org --account work", `{"account":"work","on":false,"entries":["ann@example.org"],"added":["ann@example.org"],"hint":"The list is off: account edit work --allow-in on turns it on."}`},
 		{"account list --fields name,allow_in", `{"columns":["name","allow_in"],"rows":[["pop","@example.org ann@example.com"],["work","off, with 1 entry"]]}`},
 		{"allow in remove ann@example.org --account work", `{"account":"work","on":false,"entries":[],"removed":["ann@example.org"]}`},
@@ -42,7 +42,7 @@ func TestCompactAnswersOfTheAdministrator(t *testing.T) {
 		{"config set sends_per_hour 7", `{"name":"sends_per_hour","value":"7"}`},
 		{"config get sends_per_hour", `{"name":"sends_per_hour","value":"7"}`},
 		{"config list --fields name,value,default", `["sends_per_hour","7","`},
-		{"policy show", `"accounts":{"columns":["account","mode","may","hides","recipients"],"rows":[["pop","approve","read change send-when-approved destroy","senders","nobody"],["work","approve","read change send-when-approved destroy","","nobody"]]}}`},
+		{"policy show", `"accounts":{"columns":["account","mode","may","hides","recipients"],"rows":[["pop","approve","read change send-when-approved destroy","senders","nobody"],["work","approve","read change send-when-approved","","nobody"]]}}`},
 		{"doctor --account work", `{"status":"ok","columns":["check","result","detail"],"rows":[["vault","ok","The key opens it, and its policy is signed."],`},
 		{"audit list --limit 1", `"columns":["seq","time","principal","account","command"`},
 		{"audit list --limit 1", `,"more":"audit list --limit 1 --before-seq `},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,6 +56,9 @@ func doctor(d *Deps) *discovery.Command {
 				Hint: "The administrator adds one with 'account add'."})
 		}
 		r.Status = overall(r.Checks)
+		if check, ok := rightsBefore(accounts); ok {
+			r.Checks = append(r.Checks, check)
+		}
 		if d.Checks != nil && args.Account == "" {
 			more := d.Checks(ctx)
 			if r.Status == mail.StatusOK && slices.ContainsFunc(more, func(c Check) bool { return !c.OK }) {
@@ -72,6 +76,22 @@ func (d *Deps) doctorAccounts(ctx context.Context, only string) ([]mail.Account,
 	}
 	a, err := d.Store.Account(ctx, only)
 	return []mail.Account{a}, err
+}
+
+// rightsBefore tells which accounts still delete for good unasked, since they were made
+// before the right existed. It is nothing that fails.
+func rightsBefore(accounts []mail.Account) (Check, bool) {
+	var names []string
+	for _, a := range accounts {
+		if p, err := mail.CompilePolicy(&a); err == nil && a.Destroy == mail.DestroyUnset && p.MayDestroy() {
+			names = append(names, a.Name)
+		}
+	}
+	if len(names) == 0 {
+		return Check{}, false
+	}
+	return Check{Name: "rights", OK: true, Detail: "Older than the right to delete for good, and may do so unasked: " + strings.Join(names, ", ") + ".",
+		Hint: fmt.Sprintf("The administrator settles it with 'account edit %s --destroy off' (or on).", names[0])}, true
 }
 
 // checkServers looks at every server at once, and gives up on those that do not

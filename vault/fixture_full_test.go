@@ -38,6 +38,13 @@ func keepsFullFixture(t *testing.T, path string, k Keys) {
 	if want := []mail.Account{oauthAccount("cloud"), home, account("work")}; !reflect.DeepEqual(accounts, want) {
 		t.Errorf("accounts: %+v", accounts)
 	}
+	// The accounts are older than the right to delete for good, and keep what they could do.
+	for _, a := range accounts {
+		p, err := mail.CompilePolicy(&a)
+		if files := a.Mode != mail.ReadOnly; err != nil || a.Destroy != mail.DestroyUnset || p.MayFile() != files || p.MayDestroy() != files || files && p.DestroyNeedsApproval() {
+			t.Errorf("account %s in mode %s: destroy %q, may destroy %v", a.Name, a.Mode, a.Destroy, p.MayDestroy())
+		}
+	}
 	if s, err := v.Secret(ctx, "work"); err != nil || s.Reveal() != "secret of work" {
 		t.Errorf("the secret of work: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -270,6 +271,9 @@ func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) e
 	var lines [][]string
 	if a.Auth == mail.AuthOAuth2 {
 		lines = append(lines, []string{"account", "authorize", a.Name})
+	}
+	if len(s.AllowOut) > 0 && slices.Contains(a.AllowOut.Entries, "*") { // as mode approve begins
+		lines = append(lines, []string{"allow", "out", "remove", "--account=" + a.Name, "--", "*"})
 	}
 	if len(s.AllowOut) > 0 {
 		lines = append(lines, append([]string{"allow", "out", "add", "--account=" + a.Name, "--"}, s.AllowOut...))

@@ -97,11 +97,17 @@ func shellWord(s string) string {
 // where a rule allows changes.
 func profileFor(accounts []mail.Account) string {
 	for _, a := range accounts {
-		if a.Mode != mail.ReadOnly {
+		if rights(&a).MayFile() {
 			return "full"
 		}
 	}
 	return "read-only"
+}
+
+// rights is the account's policy; one that cannot be made allows nothing.
+func rights(a *mail.Account) *mail.Policy {
+	p, _ := mail.CompilePolicy(a)
+	return p
 }
 
 // accountInWords says what an account may be used for.
@@ -117,8 +123,13 @@ func accountInWords(a *mail.Account) string {
 	}
 	fmt.Fprintf(&b, "  Agents see      %s.\n", visible)
 	changes := "nothing: they cannot flag, move or delete anything"
-	if a.Mode == mail.ReadWrite || a.Mode == mail.Approve {
-		changes = "flags and folders of what they see, and may delete it"
+	switch p := rights(a); {
+	case p.MayDestroy() && p.DestroyNeedsApproval():
+		changes = "flags and folders of what they see, and may delete it for good after you approved that"
+	case p.MayDestroy():
+		changes = "flags and folders of what they see, and may delete it for good"
+	case p.MayFile():
+		changes = "flags and folders of what they see, and may put it into the trash"
 	}
 	fmt.Fprintf(&b, "  They change     %s.\n", changes)
 	fmt.Fprintf(&b, "  They write to   %s.\n", recipients(a))
@@ -129,9 +140,12 @@ func accountInWords(a *mail.Account) string {
 }
 
 func recipients(a *mail.Account) string {
+	p := rights(a)
 	switch {
-	case a.Mode == mail.ReadOnly:
+	case !p.MayFile():
 		return "nobody: the account is read-only"
+	case !p.MaySend():
+		return "nobody: they write drafts, and you send them"
 	case a.SMTP.IsZero():
 		return "nobody: the account has no server to send with"
 	case a.AllowOut.Enabled && len(a.AllowOut.Entries) == 0:
@@ -141,7 +155,7 @@ func recipients(a *mail.Account) string {
 	if a.AllowOut.Enabled {
 		whom = listed(a.AllowOut.Entries)
 	}
-	if a.Mode == mail.Approve {
+	if p.NeedsApproval() {
 		whom += ", each message after you approved it"
 	}
 	return whom

@@ -89,7 +89,7 @@ type AdministratorOptions struct {
 }
 
 // Commands are the paths of the commands that an Administrator must have.
-var Commands = []string{"account add", "account authorize", "account edit", "account remove", "allow in add", "allow out add", "doctor"}
+var Commands = []string{"account add", "account authorize", "account edit", "account remove", "allow in add", "allow out add", "allow out remove", "doctor"}
 
 // Run makes what the options say, without questions, and prints the result.
 func Run(ctx context.Context, system *System, o Options) error {

@@ -14,19 +14,22 @@ func (w *wizard) askRules(ctx context.Context) error {
 	d := &w.draft
 	choices := []choice{{"read", "Read, and nothing else"}}
 	if d.protocol == mail.IMAP {
-		choices = append(choices, choice{"change", "Read, flag, move and delete; send nothing"})
+		choices = append(choices, choice{"change", "Read, flag, file, put into the trash, write drafts; send nothing"})
 	}
 	if !d.smtp.IsZero() {
 		choices = append(choices, choice{"approve", "All that, and send what you have approved, message by message"}, choice{"send", "All that, and send to whom you allow"})
 	}
-	may, err := w.ask.Choose(ctx, "What may agents do with this account?", "You can change it later with 'account edit'.", choices)
+	may, err := w.ask.Choose(ctx, "What may agents do with this account?", "You can change it later with 'account edit', which also allows deleting for good.", choices)
 	if err != nil {
 		return err
 	}
-	d.mode = map[string]mail.Mode{"read": mail.ReadOnly, "change": mail.ReadWrite, "approve": mail.Approve, "send": mail.ReadWrite}[may]
+	d.mode = map[string]mail.Mode{"read": mail.ReadOnly, "change": mail.Draft, "approve": mail.Approve, "send": mail.ReadWrite}[may]
 	if may == "approve" || may == "send" {
-		list, err := w.ask.Text(ctx, textQuestion{Title: "To whom may they write?", Optional: true, Check: entries,
-			Help: "Addresses and @domains, separated by commas; * is everybody. Empty: nobody yet."})
+		help := "Addresses and @domains, separated by commas; * is everybody. Empty: nobody yet."
+		if may == "approve" {
+			help = "Addresses and @domains, separated by commas. Empty: everybody, since you see each message first."
+		}
+		list, err := w.ask.Text(ctx, textQuestion{Title: "To whom may they write?", Optional: true, Check: entries, Help: help})
 		if err != nil {
 			return err
 		}

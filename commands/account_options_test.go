@@ -1,0 +1,60 @@
+package commands_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// A new account may not delete for good, and one in mode approve may write to everybody.
+func TestWhatANewAccountMayDo(t *testing.T) {
+	b := newBench(t, &fakeMailboxes{})
+	b.deps.ReadSecret = func(context.Context, string) (mail.Secret, error) { return mail.NewSecret([]byte("secret")), nil }
+	const add = "account add new --email ann@example.org --imap-host imap.example.org --password-from stdin "
+	for options, want := range map[string]string{
+		"":                            `"mode":"RO","allow_out":"nobody"`,
+		"--mode draft":                `"mode":"draft","allow_out":"nobody"`,
+		"--mode draft --destroy on":   `"mode":"draft","destroy":"on","allow_out":"nobody"`,
+		"--mode approve":              `"mode":"approve","allow_out":"*"`,
+		"--mode RW --destroy on":      `"mode":"RW","destroy":"on","allow_out":"nobody"`,
+		"--mode approve --destroy on": `"mode":"approve","destroy":"on","allow_out":"*"`,
+	} {
+		if got := b.data(t, add+options); !strings.Contains(got, want) {
+			t.Errorf("%q: %s, want %s", options, got, want)
+		}
+		b.ok(t, "account remove new")
+	}
+	b.ok(t, add+"--mode approve")
+	if got := b.data(t, "account edit new --mode RW"); !strings.Contains(got, `"more":"allow out remove * --account new"`) {
+		t.Errorf("mail goes to everybody unasked, and nothing says so: %s", got)
+	}
+	if got := b.data(t, "allow out add @example.org --account new"); !strings.Contains(got, "lets everybody pass") {
+		t.Errorf("an entry beside *: %s", got)
+	}
+}
+
+// An account made before the right to delete existed keeps it until it is edited.
+func TestDoctorTellsOfRightsFromBefore(t *testing.T) {
+	read := work("read", mail.ReadOnly)
+	b := newBench(t, &fakeMailboxes{}, work("old", mail.Approve), work("work", mail.ReadWrite), read)
+	b.deps.Outbox = &fakeOutbox{}
+	const line = `["rights","ok","Older than the right to delete for good, and may do so unasked: `
+	if got := b.data(t, "doctor"); !strings.Contains(got, line+`old, work.","The administrator settles it with 'account edit old --destroy off' (or on)."]`) {
+		t.Errorf("doctor: %s", got)
+	}
+	if got := b.data(t, "account edit old --destroy on"); !strings.Contains(got, `"destroy":"on"`) {
+		t.Errorf("%s", got)
+	}
+	if got := b.data(t, "doctor"); !strings.Contains(got, line+`work.",`) {
+		t.Errorf("doctor: %s", got)
+	}
+	b.ok(t, "account edit work --display-name Ann")
+	if got := b.data(t, "doctor"); strings.Contains(got, "rights") {
+		t.Errorf("doctor: %s", got)
+	}
+	if got := b.data(t, "policy show"); !strings.Contains(got, `["old","approve","read change send-when-approved destroy-when-approved"`) || !strings.Contains(got, `["work","RW","read change send",`) {
+		t.Errorf("policy show: %s", got)
+	}
+}
