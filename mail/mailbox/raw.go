@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -35,18 +36,9 @@ func (m *Client) Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*RawMes
 	return b.raw(ctx, ref, int64(within(int(maxBytes), defaultRawBytes, minRawBytes, maxRawBytes)))
 }
 
-func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessage, error) {
-	ref, err := x.named(ref)
-	if err != nil {
-		return nil, err
-	}
-	var out *RawMessage
-	err = x.lend(ctx, ref.Folder, func(s *imap.Session) error {
-		source := &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: limit}}
-		g, err := x.one(s, ref, goimap.FetchOptions{RFC822Size: true}, source)
-		if err != nil {
-			return err
-		}
+func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (out *RawMessage, err error) {
+	source := &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: limit}}
+	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, BodySection: []*goimap.FetchItemBodySection{source}}, func(_ *imap.Session, g *fetched) error {
 		raw, ok := section(g.data, goimap.PartSpecifierNone, nil, false)
 		if !ok {
 			return x.noMessage("")
@@ -58,11 +50,25 @@ func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessa
 	return out, err
 }
 
+// readOne lends a session with one message that the policy shows, whose folder is open.
+func (x *imapBox) readOne(ctx context.Context, ref mail.Ref, opts goimap.FetchOptions, fn func(s *imap.Session, g *fetched) error) error {
+	ref, err := x.named(ref)
+	if err != nil {
+		return err
+	}
+	return x.lend(ctx, ref.Folder, func(s *imap.Session) error {
+		g, err := x.one(s, ref, opts)
+		if err != nil {
+			return err
+		}
+		return fn(s, g)
+	})
+}
+
 // one fetches data of one message that the policy shows, in one round trip.
-func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions, sections ...*goimap.FetchItemBodySection) (*fetched, error) {
-	opts.BodySection = append(opts.BodySection, sections...)
-	if !x.policy.ShowsAll() {
-		opts.BodySection = append(opts.BodySection, headerSection())
+func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions) (*fetched, error) {
+	if head := headerSection(); !x.policy.ShowsAll() && !slices.ContainsFunc(opts.BodySection, func(o *goimap.FetchItemBodySection) bool { return sameSection(o, head) }) {
+		opts.BodySection = append(opts.BodySection, head)
 	}
 	box, data, err, fetchErr := fetchNow(s, ref.Folder, func() *imap.Fetching { return s.Fetch(imap.UIDs(ref.UID), opts) })
 	if err != nil {
@@ -192,34 +198,25 @@ func (x *access) textOf(ctx context.Context, a *AttachmentContent, chars int) (t
 	return plain.Text(text), cut, err
 }
 
-func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error) {
-	ref, err := x.named(ref)
-	if err != nil {
-		return nil, err
-	}
-	var out *AttachmentContent
+func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (out *AttachmentContent, err error) {
 	err = withStructure(ctx, func(structure bool) error {
-		return x.lend(ctx, ref.Folder, func(s *imap.Session) (err error) {
-			out, err = x.readAttachment(s, ref, part, structure)
+		opts := goimap.FetchOptions{RFC822Size: true}
+		if structure {
+			opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
+		}
+		return x.readOne(ctx, ref, opts, func(s *imap.Session, g *fetched) (err error) {
+			out, err = x.readAttachment(s, g, part)
 			return err
 		})
 	})
 	return out, err
 }
 
-func (x *imapBox) readAttachment(s *imap.Session, ref mail.Ref, part string, structure bool) (*AttachmentContent, error) {
-	opts := goimap.FetchOptions{RFC822Size: true}
-	if structure {
-		opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
-	}
-	g, err := x.one(s, ref, opts)
-	if err != nil {
-		return nil, err
-	}
+func (x *imapBox) readAttachment(s *imap.Session, g *fetched, part string) (*AttachmentContent, error) {
 	root := g.root
 	var entity *message.Entity
 	if g.data.BodyStructure == nil {
-		raw, err := x.chunks(s, ref.UID, nil, g.size)
+		raw, err := x.chunks(s, g.ref.UID, nil, g.size)
 		if err != nil {
 			return nil, err
 		}
@@ -233,7 +230,7 @@ func (x *imapBox) readAttachment(s *imap.Session, ref mail.Ref, part string, str
 	var raw []byte
 	if entity != nil {
 		raw = entity.Raw(p)
-	} else if raw, err = x.chunks(s, ref.UID, partNumbers(p.ID), p.Size); err != nil {
+	} else if raw, err = x.chunks(s, g.ref.UID, partNumbers(p.ID), p.Size); err != nil {
 		return nil, err
 	}
 	return attachmentOf(g.ref, p, raw), nil
@@ -287,18 +284,7 @@ func (m *Client) Header(ctx context.Context, op string, ref mail.Ref) (rfc5322.H
 }
 
 func (x *imapBox) header(ctx context.Context, ref mail.Ref) (h rfc5322.Header, err error) {
-	if ref, err = x.named(ref); err != nil {
-		return h, err
-	}
-	err = x.lend(ctx, ref.Folder, func(s *imap.Session) error {
-		var sections []*goimap.FetchItemBodySection
-		if x.policy.ShowsAll() {
-			sections = append(sections, headerSection()) // else it is fetched for the policy
-		}
-		g, err := x.one(s, ref, goimap.FetchOptions{RFC822Size: true}, sections...)
-		if err != nil {
-			return err
-		}
+	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, BodySection: []*goimap.FetchItemBodySection{headerSection()}}, func(_ *imap.Session, g *fetched) error {
 		if !g.readable {
 			return x.noMessage("")
 		}

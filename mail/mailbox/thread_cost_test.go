@@ -29,7 +29,9 @@ func TestThreadRoundTrips(t *testing.T) {
 			}
 			root := b.Ref("Archive", b.Add("Archive", talk(1, "Plan", "a@x"))[0])
 			middle := b.Ref("Sent", b.Add("Sent", talk(2, "Re: Plan", "b@x", "a@x"))[0])
-			leaf := b.Ref("INBOX", b.Add("INBOX", talk(3, "Re: Plan", "c@x", "a@x", "b@x"))[0])
+			agreed := talk(3, "Re: Plan", "c@x", "a@x", "b@x")
+			agreed.Body = "Agreed."
+			leaf := b.Ref("INBOX", b.Add("INBOX", agreed)[0])
 			asked := b.Ref("INBOX", b.Add("INBOX", talk(4, "Lunch", "l1@x"))[0])
 			answered := b.Ref("Sent", b.Add("Sent", talk(5, "AW: Lunch", "l2@x"))[0])
 			alone := b.Ref("INBOX", b.Add("INBOX", talk(6, "Alone", "n@x"))[0])
@@ -52,6 +54,16 @@ func TestThreadRoundTrips(t *testing.T) {
 				if st.Flights > tc.trips || st.Connections > 0 || st.ToClient > 8000 {
 					t.Errorf("from %s: %d round trips, %d connections, %d bytes", tc.name, st.Flights, st.Connections, st.ToClient)
 				}
+			}
+			// With an inbound list, headers come first: the texts of what is shown come with the
+			// search that finds no more.
+			a, _ := b.Dir.Account(t.Context(), account)
+			a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@example.org"}}
+			b.Dir.Set(a)
+			proxy.Reset()
+			th := b.threadFrom(root, mailbox.ThreadQuery{Chars: 1000})
+			if st := proxy.Stats(); st.Flights > 4 || st.Connections > 0 || len(th.Messages) != 3 || th.Messages[2].Text != "Agreed." {
+				t.Errorf("with an inbound list: %d round trips, %d connections, %+v", st.Flights, st.Connections, th)
 			}
 		})
 	}

@@ -107,26 +107,20 @@ func (c *conversing) run(ref mail.Ref) error {
 // begin fetches the message asked for, and lists the folders where they are not known.
 func (c *conversing) begin(ref mail.Ref) error {
 	own := &c.box.pool.own
-	known, extended := own.known(c.m.o.Now()), false
-	if !known {
-		extended = c.s.Has("LIST-EXTENDED") && c.s.Has("SPECIAL-USE")
-	}
 	var listing *imap.Listing
-	w := c.wanted(1)
-	box, data, err, fetchErr := fetchNow(c.s, ref.Folder, func() *imap.Fetching {
-		if !known && listing == nil {
-			var opts *goimap.ListOptions
-			if extended {
-				opts = &goimap.ListOptions{ReturnSpecialUse: true}
-			}
-			listing = c.s.List("*", opts)
+	if !own.known(c.m.o.Now()) {
+		var opts *goimap.ListOptions
+		if c.s.Has("LIST-EXTENDED") && c.s.Has("SPECIAL-USE") {
+			opts = &goimap.ListOptions{ReturnSpecialUse: true}
 		}
-		return c.s.Fetch(imap.UIDs(ref.UID), w.options())
-	})
+		c.s.Ahead(func() { listing = c.s.List("*", opts) })
+	}
+	w := c.wanted(1)
+	g, err := c.box.one(c.s, ref, w.options())
 	if listing != nil {
 		list, listErr := listing.Wait()
 		if listErr != nil && !refusedByServer(listErr) {
-			return listErr
+			return cmp.Or(err, listErr)
 		}
 		var folders []Folder
 		for _, d := range list {
@@ -136,27 +130,15 @@ func (c *conversing) begin(ref mail.Ref) error {
 		}
 		own.note(folders, c.m.o.Now())
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case ref.UIDValidity != 0 && ref.UIDValidity != box.UIDValidity:
-		return c.madeAnew(mail.AdviceListAgain)
-	case refusedByServer(fetchErr) && !c.policy.ShowsAll():
-		return c.noMessage("filtered") // the policy could not judge it
-	case fetchErr != nil:
-		return fetchErr
 	}
-	got := c.box.readWindow(box, data)
-	i := slices.IndexFunc(got, func(g fetched) bool { return g.ref.UID == ref.UID && g.readable })
-	if i < 0 {
+	if !g.readable {
 		return c.noMessage("")
 	}
-	if !got[i].visible(c.policy) {
-		return c.noMessage("filtered")
-	}
-	c.opened[box.Name] = box.UIDValidity
-	c.first, c.known = &got[i], []*fetched{&got[i]}
-	c.look(ref.Folder)[ref.UID], c.whole[got[i].ref] = true, w.structure || w.text
+	c.first, c.known = g, []*fetched{g}
+	c.opened[ref.Folder] = g.ref.UIDValidity
+	c.look(ref.Folder)[ref.UID], c.whole[g.ref] = true, w.structure || w.text
 	talking, all := own.talking()
 	c.folders = slices.Clone(talking)
 	for _, folder := range []string{ref.Folder, inbox} {
@@ -259,13 +241,17 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 	}
 }
 
+// missing are the messages to show whose texts and structures are not here.
+func (c *conversing) missing() ([]*fetched, wanted) {
+	w := c.wanted(0)
+	w.structure, w.text = c.structure, c.q.Chars > 0
+	return slices.DeleteFunc(c.shown(), func(g *fetched) bool { return c.whole[g.ref] || !w.structure && !w.text }), w
+}
+
 // read fetches the texts and the structures of the messages that are shown, as far as they
 // are not here.
 func (c *conversing) read() error {
-	w := c.wanted(0)
-	w.structure, w.text = c.structure, c.q.Chars > 0
-	missing := slices.DeleteFunc(c.shown(), func(g *fetched) bool { return c.whole[g.ref] || !w.structure && !w.text })
-	if len(missing) > 0 {
+	if missing, w := c.missing(); len(missing) > 0 {
 		if err := c.box.fetchAgain(c.s, missing, w); err != nil {
 			return err
 		}

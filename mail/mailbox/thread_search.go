@@ -31,13 +31,20 @@ const (
 )
 
 // search returns the UIDs that match in each folder and, unless since is zero, those of all
-// answers that came from then on. A folder that cannot be opened is left out from then on.
+// answers that came from then on. With it come the texts that are missing of the messages
+// found until now. A folder that cannot be opened is left out from then on.
 func (c *conversing) search(criteria *goimap.SearchCriteria, since time.Time) (found, answers map[string]goimap.UIDSet, refused error) {
 	var all visits
 	for _, folder := range c.folders {
 		v := all.to(folder, 0)
 		if v.criteria = append(v.criteria, criteria); !since.IsZero() {
 			v.criteria = append(v.criteria, answersAfter(since))
+		}
+	}
+	missing, w := c.missing()
+	for _, g := range missing {
+		if slices.Contains(c.folders, g.ref.Folder) {
+			all.to(g.ref.Folder, 0).fetch(g.ref.UID, w.options())
 		}
 	}
 	found, answers = map[string]goimap.UIDSet{}, map[string]goimap.UIDSet{}
@@ -52,11 +59,14 @@ func (c *conversing) search(criteria *goimap.SearchCriteria, since time.Time) (f
 				Message: fmt.Sprintf("Folder %q was left out: the server did not open it.", v.folder)})
 		case v.err != nil || v.errs[0] != nil:
 			refused = cmp.Or(refused, v.err, v.errs[0])
-		case len(v.found[0]) > 0 && before != 0 && before != v.box.UIDValidity: // Courier gives an empty folder a new one each time
+		case len(v.found[0])+len(v.data) > 0 && before != 0 && before != v.box.UIDValidity: // Courier gives an empty folder a new one each time
 			refused = cmp.Or(refused, error(c.madeAnew(mail.AdviceListAgain)))
 		default:
 			if found[v.folder] = v.found[0]; len(v.found[0])+len(answers[v.folder]) > 0 {
 				c.opened[v.folder] = v.box.UIDValidity
+			}
+			for _, g := range replace(missing, c.box.readWindow(v.box, v.data)) {
+				c.whole[g.ref] = v.refused == nil
 			}
 		}
 	})

@@ -177,16 +177,24 @@ func (x *imapBox) fetchAgain(s *imap.Session, messages []*fetched, w wanted) err
 		all.to(g.ref.Folder, g.ref.UIDValidity).fetch(g.ref.UID, w.options())
 	}
 	err := x.fetchFrom(s, all, mail.AdviceListAgain, func(_ int, v *visit, got []fetched) {
-		for _, old := range messages {
-			for _, g := range got {
-				if g.ref == old.ref && g.readable {
-					*old = g
-				}
-			}
-		}
+		replace(messages, got)
 	})
 	for _, v := range all {
 		err = cmp.Or(err, v.err)
 	}
 	return err
+}
+
+// replace puts what was fetched of messages in place of what is there, and returns those of
+// which something came.
+func replace(messages []*fetched, got []fetched) (replaced []*fetched) {
+	for _, old := range messages {
+		for _, g := range got {
+			if g.ref == old.ref && g.readable {
+				*old = g
+				replaced = append(replaced, old)
+			}
+		}
+	}
+	return replaced
 }

@@ -246,6 +246,9 @@ func (s *Session) Renew() { s.guard.renew(s.cfg.Limits.budget()) }
 // for inside start.
 func (s *Session) Together(start func()) { s.guard.together(start) }
 
+// Ahead runs start, whose commands leave with the next command that is sent.
+func (s *Session) Ahead(start func()) { s.guard.cork(start) }
+
 // Capabilities returns the server's capabilities after the login, upper case and sorted;
 // none when the login was refused. The caller may not change it. Where the login has not
 // been answered yet it is completed first, which costs the round trip that holding it
