@@ -162,27 +162,18 @@ func readFetched(ref mail.Ref, d *imapclient.FetchMessageBuffer) fetched {
 	return g
 }
 
-// source is the messages to walk: a set of UIDs without those in but, or a range of
-// sequence numbers.
+// source is the messages to walk: a set of UIDs, or a range of sequence numbers.
 type source struct {
 	uids      goimap.UIDSet // none: by number
-	but       map[uint32]bool
-	low, high uint32 // from 1; high 0 means none
+	low, high uint32        // from 1; high 0 means none
 }
 
 // next takes n messages from one end; nil means that no messages are left.
 func (c *source) next(n uint32, oldest bool) goimap.NumSet {
-	for len(c.uids) > 0 {
-		var window, set goimap.UIDSet
+	if len(c.uids) > 0 {
+		var window goimap.UIDSet
 		window, c.uids = imap.SplitUIDs(c.uids, n, oldest)
-		for _, uid := range imap.Numbers(window) {
-			if !c.but[uid] {
-				set.AddNum(goimap.UID(uid))
-			}
-		}
-		if len(set) > 0 {
-			return set
-		}
+		return window
 	}
 	if c.high == 0 || c.low > c.high {
 		return nil

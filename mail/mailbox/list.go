@@ -382,17 +382,12 @@ func (l *listing) take(got []fetched) (more bool) {
 func (l *listing) bySearch(s *imap.Session) error {
 	known, _ := s.Selected()
 	from := known.Name == l.q.Folder && l.searchable(uint64(known.Exists))
-	var examine *imap.Examining
-	var search *imap.Searching
-	s.Together(func() {
-		examine = s.Examine(l.q.Folder)
-		search = s.Search(l.criteria(from))
-	})
-	box, err := examine.Wait()
-	found, searchErr := search.Wait()
-	if err = cmp.Or(err, searchErr); err != nil {
+	v := visit{folder: l.q.Folder, criteria: []*goimap.SearchCriteria{l.criteria(from)}}
+	err := (visits{&v}).start(s, nil)
+	if err = cmp.Or(err, v.err, v.errs[0]); err != nil {
 		return err
 	}
+	box, found := v.box, v.found[0]
 	anew := !l.seen.known(l.imapBox, box)
 	if err := l.begin(s, box); err != nil {
 		return err

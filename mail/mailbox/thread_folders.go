@@ -25,7 +25,7 @@ func (x *imapBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thr
 	var c *conversing
 	err = withStructure(ctx, func(structure bool) error {
 		return x.lend(ctx, ref.Folder, func(s *imap.Session) error {
-			c = &conversing{box: x, s: s, structure: structure, opened: map[string]uint32{}, looked: map[string]map[uint32]bool{}, whole: map[mail.Ref]bool{}}
+			c = &conversing{box: x, s: s, structure: structure, opened: map[string]uint32{}, looked: map[string]goimap.UIDSet{}, whole: map[mail.Ref]bool{}}
 			c.threading = x.threading(q, c.rank)
 			return c.run(ref)
 		})
@@ -49,10 +49,10 @@ type conversing struct {
 	s         *imap.Session
 	structure bool
 
-	folders []string                   // to look in; the last stays open, for what comes after
-	opened  map[string]uint32          // UIDVALIDITY of the folders that were opened
-	looked  map[string]map[uint32]bool // the messages of each folder that were looked at
-	whole   map[mail.Ref]bool          // the messages that were fetched with their texts
+	folders []string                 // to look in; the last stays open, for what comes after
+	opened  map[string]uint32        // UIDVALIDITY of the folders that were opened
+	looked  map[string]goimap.UIDSet // the messages of each folder that were looked at
+	whole   map[mail.Ref]bool        // the messages that were fetched with their texts
 }
 
 // rank prefers what is in the folder of all messages; else the account's own copy of what it
@@ -138,7 +138,7 @@ func (c *conversing) begin(ref mail.Ref) error {
 	}
 	c.first, c.known = g, []*fetched{g}
 	c.opened[ref.Folder] = g.ref.UIDValidity
-	c.look(ref.Folder)[ref.UID], c.whole[g.ref] = true, w.structure || w.text
+	c.looked[ref.Folder], c.whole[g.ref] = imap.UIDs(ref.UID), w.structure || w.text
 	talking, all := own.talking()
 	c.folders = slices.Clone(talking)
 	for _, folder := range []string{ref.Folder, inbox} {
@@ -147,14 +147,6 @@ func (c *conversing) begin(ref mail.Ref) error {
 		}
 	}
 	return nil
-}
-
-// look returns the messages of a folder that were looked at.
-func (c *conversing) look(folder string) map[uint32]bool {
-	if c.looked[folder] == nil {
-		c.looked[folder] = map[uint32]bool{}
-	}
-	return c.looked[folder]
 }
 
 // wanted is what is fetched of n candidates. Where the policy hides messages, it judges
@@ -170,47 +162,33 @@ func (c *conversing) wanted(n uint64) wanted {
 // candidates fetches the messages that were not looked at before, the newest first, and with
 // them the answers, where they are few.
 func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
-	sources, n, others := map[string]*source{}, uint64(0), uint64(0)
+	left, rest, n, others := map[string]goimap.UIDSet{}, map[string]goimap.UIDSet{}, uint64(0), uint64(0)
 	for folder, uids := range found {
-		sources[folder] = &source{uids: uids, but: c.look(folder)}
-		n += imap.CountUIDs(uids)
-		for uid := range c.look(folder) {
-			if uids.Contains(goimap.UID(uid)) {
-				n--
-			}
-		}
+		left[folder] = imap.UIDsWithout(uids, c.looked[folder])
+		rest[folder] = imap.UIDsWithout(imap.UIDsWithout(answers[folder], uids), c.looked[folder])
+		n, others = n+imap.CountUIDs(left[folder]), others+imap.CountUIDs(rest[folder])
 	}
 	if n == 0 {
 		return nil
-	}
-	rest := map[string]goimap.UIDSet{}
-	for folder, uids := range answers {
-		if imap.CountUIDs(uids) > maxThread+maxAnswers {
-			uids, others = nil, maxAnswers+1
-		}
-		for _, uid := range imap.Numbers(uids) {
-			if !found[folder].Contains(goimap.UID(uid)) && !c.look(folder)[uid] {
-				set := rest[folder]
-				set.AddNum(goimap.UID(uid))
-				rest[folder], others = set, others+1
-			}
-		}
 	}
 	w := c.wanted(n)
 	head := w
 	head.structure, head.text = false, false
 	for ; ; rest = nil {
 		var all visits
-		for _, folder := range c.folders { // the last stays open
-			if from := sources[folder]; from != nil {
-				if set, ok := from.next(maxWindow, false).(goimap.UIDSet); ok {
-					v := all.to(folder, c.opened[folder])
-					v.requests = append(v.requests, imap.FetchRequest{UIDs: set, Options: w.options()})
-				}
+		ask := func(folder string, set goimap.UIDSet, w wanted) {
+			if len(set) > 0 {
+				v, looked := all.to(folder, c.opened[folder]), c.looked[folder]
+				v.requests = append(v.requests, imap.FetchRequest{UIDs: set, Options: w.options()})
+				looked.AddSet(set)
+				c.looked[folder] = looked
 			}
-			if set := rest[folder]; len(set) > 0 && others <= maxAnswers {
-				v := all.to(folder, c.opened[folder])
-				v.requests = append(v.requests, imap.FetchRequest{UIDs: set, Options: head.options()})
+		}
+		for _, folder := range c.folders { // the last stays open
+			var set goimap.UIDSet
+			set, left[folder] = imap.SplitUIDs(left[folder], maxWindow, false)
+			if ask(folder, set, w); others <= maxAnswers {
+				ask(folder, rest[folder], head)
 			}
 		}
 		if len(all) == 0 {
@@ -226,7 +204,7 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 		}
 		for i := range got {
 			g := &got[i]
-			switch c.look(g.ref.Folder)[g.ref.UID] = true; {
+			switch {
 			case !g.readable || !g.visible(c.policy):
 			case len(c.known) >= maxCandidates:
 				c.cut = true // only for visible messages: hidden ones do not count

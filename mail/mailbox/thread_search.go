@@ -85,13 +85,8 @@ func answersAfter(day time.Time) *goimap.SearchCriteria {
 func (c *conversing) allAnswers(answers map[string]goimap.UIDSet, since time.Time) bool {
 	for _, folder := range c.folders {
 		named, ok := answers[folder]
-		if !ok || imap.CountUIDs(named) > maxThread+maxAnswers {
+		if !ok || len(imap.UIDsWithout(named, c.looked[folder])) > 0 {
 			return false
-		}
-		for _, uid := range imap.Numbers(named) {
-			if !c.look(folder)[uid] {
-				return false
-			}
 		}
 	}
 	return !slices.ContainsFunc(c.known, func(g *fetched) bool {
