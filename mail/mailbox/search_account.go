@@ -46,6 +46,7 @@ type folderSearch struct {
 
 	found  goimap.UIDSet       // the matches
 	doubt  goimap.UIDSet       // of these, the ones that are still to be checked
+	wants  []uint32            // of these, the ones to fetch now
 	looked map[uint32]*fetched // of these, the newest below before; nil for one that vanished
 }
 
@@ -299,29 +300,29 @@ func (a *accountSearch) narrow(s *imap.Session) error {
 // alone. Without criteria for the server it stops when each folder has enough for a page.
 func (a *accountSearch) check(s *imap.Session) error {
 	for {
-		var visits []folderFetch
+		var folders []*folderSearch
 		room := uint32(maxWindow)
 		doubt := make([]goimap.UIDSet, len(a.folders))
 		for i, f := range a.folders {
 			if doubt[i] = f.doubt; !f.answered() {
 				continue
 			}
-			v := folderFetch{f, f.window(room)}
-			room -= min(room, uint32(len(v.uids)))
+			f.wants = f.window(room)
+			room -= min(room, uint32(len(f.wants)))
 			for _, uid := range f.newest() {
-				if !slices.Contains(v.uids, uid) {
-					v.uids = append(v.uids, uid)
+				if !slices.Contains(f.wants, uid) {
+					f.wants = append(f.wants, uid)
 				}
 			}
-			if len(v.uids) > 0 {
-				visits = append(visits, v)
+			if len(f.wants) > 0 {
+				folders = append(folders, f)
 			}
 		}
-		if len(visits) == 0 {
+		if len(folders) == 0 {
 			return nil
 		}
 		a.looking(0, 0, a.folders[0].name)
-		if err := a.look(s, visits); err != nil {
+		if err := a.look(s, folders); err != nil {
 			for i, f := range a.folders {
 				f.doubt = doubt[i] // what was not judged is no match
 			}

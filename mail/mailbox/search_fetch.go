@@ -13,20 +13,14 @@ import (
 	"github.com/postern-mail/postern/mail/internal/message"
 )
 
-// folderFetch is what is fetched from one folder.
-type folderFetch struct {
-	*folderSearch
-	uids []uint32
-}
-
-// look fetches messages, and notes which of them match.
-func (a *accountSearch) look(s *imap.Session, visits []folderFetch) error {
+// look fetches the messages that folders want, and notes which of them match.
+func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 	structured := a.q.Attachments || a.q.Invitations
 	if !a.policy.ShowsAll() {
 		// The server gives the structure of visible messages alone: a hidden one's may be
 		// unreadable, and must not be noticed.
-		err := a.fetchEach(s, visits, wanted{header: true, dates: true}, func(v folderFetch, got map[uint32]*fetched) {
-			v.keep(func(uid uint32) bool {
+		err := a.fetchEach(s, folders, wanted{header: true, dates: true}, func(f *folderSearch, got map[uint32]*fetched) {
+			f.keep(func(uid uint32) bool {
 				g := got[uid]
 				return g != nil && g.visible(a.policy) && g.inTime(a.q.Since, a.q.Until)
 			})
@@ -34,44 +28,44 @@ func (a *accountSearch) look(s *imap.Session, visits []folderFetch) error {
 		if err != nil {
 			return err
 		}
-		for i, v := range visits {
-			if visits[i].uids = v.newest(); structured {
-				visits[i].uids = slices.DeleteFunc(v.uids, func(uid uint32) bool { return !v.found.Contains(goimap.UID(uid)) })
+		for _, f := range folders {
+			if structured {
+				f.wants = slices.DeleteFunc(f.wants, func(uid uint32) bool { return !f.found.Contains(goimap.UID(uid)) })
+			} else {
+				f.wants = f.newest()
 			}
 		}
-		visits = slices.DeleteFunc(visits, func(v folderFetch) bool { return len(v.uids) == 0 || !v.answered() })
+		folders = slices.DeleteFunc(folders, func(f *folderSearch) bool { return len(f.wants) == 0 || !f.answered() })
 	}
 	want, n := a.want, 0
-	for _, v := range visits {
-		n += len(v.uids)
+	for _, f := range folders {
+		n += len(f.wants)
 	}
 	want.text = a.q.Snippet > 0 && n <= a.q.Limit
 	checked := structured || a.dated()
-	return a.fetchEach(s, visits, want, func(v folderFetch, got map[uint32]*fetched) {
-		v.keep(func(uid uint32) bool {
+	return a.fetchEach(s, folders, want, func(f *folderSearch, got map[uint32]*fetched) {
+		f.keep(func(uid uint32) bool {
 			g := got[uid]
-			matches := g == nil && !checked || g != nil && v.matches(g)
+			matches := g == nil && !checked || g != nil && f.matches(g)
 			if matches {
-				v.looked[uid] = g
+				f.looked[uid] = g
 			}
 			return matches
 		})
-		set, _ := imap.SplitUIDs(v.left(), uint32(a.q.Limit), false)
-		maps.DeleteFunc(v.looked, func(uid uint32, _ *fetched) bool { return !set.Contains(goimap.UID(uid)) })
+		set, _ := imap.SplitUIDs(f.left(), uint32(a.q.Limit), false)
+		maps.DeleteFunc(f.looked, func(uid uint32, _ *fetched) bool { return !set.Contains(goimap.UID(uid)) })
 	})
 }
 
-// keep judges the messages that were fetched, the newest first, and drops the others from
-// those found.
-func (v folderFetch) keep(matches func(uid uint32) bool) {
+// keep judges the messages that were fetched, and drops the others from those found.
+func (f *folderSearch) keep(matches func(uid uint32) bool) {
 	var others goimap.UIDSet
-	slices.Sort(v.uids)
-	for _, uid := range slices.Backward(v.uids) {
+	for _, uid := range f.wants {
 		if !matches(uid) {
 			others.AddNum(goimap.UID(uid))
 		}
 	}
-	v.found = imap.UIDsWithout(v.found, others)
+	f.found = imap.UIDsWithout(f.found, others)
 }
 
 // matches applies the criteria that no server knows. A message whose header cannot be read
@@ -85,10 +79,10 @@ func (f *folderSearch) matches(g *fetched) bool {
 
 // fetchEach fetches from several folders in one write. A folder that fails, or is another
 // one by now, takes no part any more.
-func (a *accountSearch) fetchEach(s *imap.Session, folders []folderFetch, want wanted, take func(v folderFetch, got map[uint32]*fetched)) error {
+func (a *accountSearch) fetchEach(s *imap.Session, folders []*folderSearch, want wanted, take func(f *folderSearch, got map[uint32]*fetched)) error {
 	var all visits
 	for _, f := range folders {
-		all.to(f.name, f.valid).requests = []imap.FetchRequest{{UIDs: imap.UIDs(f.uids...), Options: want.options()}}
+		all.to(f.name, f.valid).requests = []imap.FetchRequest{{UIDs: imap.UIDs(f.wants...), Options: want.options()}}
 	}
 	a.empty++
 	err := a.fetchFrom(s, all, mail.AdviceSearchAnew, func(i int, _ *visit, got []fetched) {
