@@ -60,7 +60,7 @@ func agentSend(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		call.Target = fmt.Sprintf("as %s to %s", args.From, args.To)
-		m := agentmail.Message{Sender: args.From, Recipient: args.To, Subject: args.Subject, Refs: args.refs, ReplyTo: args.ReplyTo}
+		m := agentmail.Message{Sender: args.From, Recipient: args.To, Subject: args.Subject, Refs: args.refs, ReplyTo: args.ReplyTo, Principal: call.Principal}
 		switch {
 		case args.Body != nil:
 			m.Body = *args.Body

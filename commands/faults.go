@@ -47,6 +47,13 @@ var rules = []rule{
 	{is: context.DeadlineExceeded, code: discovery.Timeout, message: "It took too long.", hint: "Allow more time with --timeout SECONDS (at most 300)."},
 }
 
+// shareHints say what makes room in a principal's share.
+var shareHints = map[string]string{
+	vault.ShareOutbox:  "Those that wait or could not be sent count. See them with 'outbox list'; 'outbox cancel' takes back what waits, and the administrator approves or rejects the rest.",
+	vault.ShareMailbox: "Messages end after 24 hours. Keep long texts in files, and name those with --refs.",
+	vault.ShareFiles:   "The files that were saved and are still there count. A person removes those that are not needed; to read one, 'mail attachment' with --as-text saves nothing.",
+}
+
 // Faults is FaultsWhere every command exists.
 func Faults(err error) *discovery.Fault { return faultOf(err, func(string) bool { return true }) }
 
@@ -64,6 +71,10 @@ func faultOf(err error, exists func(path string) bool) *discovery.Fault {
 	}
 	if f := sendRefusal(err); f != nil {
 		return f
+	}
+	if share := (*vault.ShareFull)(nil); errors.As(err, &share) {
+		return &discovery.Fault{Code: discovery.StoreError, Hint: shareHints[share.Of], Err: err,
+			Message: fmt.Sprintf("The share of '%s' in the %s is full: %d, or %d MiB together. Nothing was done; others go on.", share.Principal, share.Of, share.Count, share.Bytes>>20)}
 	}
 	var limited *outbox.Limited
 	if errors.As(err, &limited) {

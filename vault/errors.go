@@ -2,7 +2,9 @@ package vault
 
 import (
 	"errors"
+	"fmt"
 
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/kv"
 )
 
@@ -26,3 +28,28 @@ var (
 	ErrInvalid         = errors.New("invalid value")
 	ErrBusy            = kv.ErrBusy
 )
+
+// ShareFull says that a principal has filled its share of something, and that nothing more is
+// kept for it. Others have shares of their own.
+type ShareFull struct {
+	Of        string // what it is a share of: ShareOutbox, ShareMailbox or ShareFiles
+	Principal string
+	Count     int   // what it may keep: messages or files
+	Bytes     int64 // and their length together
+}
+
+// What has shares.
+const (
+	ShareOutbox  = "outbox"
+	ShareMailbox = "agent mailbox"
+	ShareFiles   = "saved attachments"
+)
+
+func (e *ShareFull) Error() string {
+	return fmt.Sprintf("the share of %s in the %s is full: %d, or %d MiB", e.Principal, e.Of, e.Count, e.Bytes>>20)
+}
+
+// Is makes a full share of the outbox match mail.ErrOutboxFull.
+func (e *ShareFull) Is(target error) bool {
+	return e.Of == ShareOutbox && target == mail.ErrOutboxFull
+}

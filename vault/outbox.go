@@ -62,7 +62,7 @@ func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 		if err := forgetOutgoing(tx, v.now()); err != nil {
 			return err
 		}
-		if err := roomFor(tx, len(message), maxOutboxMessages, maxOutboxBytes); err != nil {
+		if err := roomFor(tx, o.Principal, len(message), maxOutboxMessages, maxOutboxBytes); err != nil {
 			return err
 		}
 		if err := putMessage(tx, o.ID, message); err != nil {
@@ -83,15 +83,18 @@ func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 	return kept, added, nil
 }
 
-// The bounds of the outbox's messages that are not sent.
+// The bounds of the outbox's messages that are not sent. One principal may have a part
+// of them.
 const (
 	maxOutboxMessages = 1000
 	maxOutboxBytes    = 512 << 20
+	outboxShare       = 4
 )
 
-// roomFor makes room for one more message, by removing ended ones first; the error
-// matches mail.ErrOutboxFull if the outbox is full.
-func roomFor(tx kv.Tx, size, most int, mostBytes uint64) error {
+// roomFor makes room for one more message of a principal, by removing ended ones first; the
+// error matches mail.ErrOutboxFull if the outbox is full, and is a *ShareFull if the
+// principal's share of it is.
+func roomFor(tx kv.Tx, principal string, size, most int, mostBytes uint64) error {
 	count, bytes := 1, uint64(size)
 	var ids []string
 	var sizes []uint64
@@ -105,6 +108,17 @@ func roomFor(tx kv.Tx, size, most int, mostBytes uint64) error {
 		}
 		ids, sizes = append(ids, string(r.Key)), append(sizes, n)
 		count, bytes = count+1, bytes+n
+	}
+	if share := (&ShareFull{ShareOutbox, principal, most / outboxShare, int64(mostBytes / outboxShare)}); count > share.Count || bytes > uint64(share.Bytes) {
+		n, sum := 1, uint64(size)
+		for i, id := range ids {
+			if o, err := indexed(tx, id); err == nil && o.Principal == principal && !o.Ended() {
+				n, sum = n+1, sum+sizes[i]
+			}
+		}
+		if n > share.Count || sum > uint64(share.Bytes) {
+			return share
+		}
 	}
 	for i, id := range ids {
 		if count <= most && bytes <= mostBytes {

@@ -15,6 +15,7 @@
 //	                 agent h seq            the claim that last held it, while it is unread: a hold
 //	                 everyone d seq         a broadcast
 //	agents.agents    agent                  an agentRecord
+//	                 principal              the same, with what the principal has in the mailbox
 //
 // An agent reads a broadcast like a direct message: the first look at it puts it among the
 // agent's unread messages, with an empty mark. agentRecord.Synced is its last one.

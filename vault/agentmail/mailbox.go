@@ -68,9 +68,10 @@ type Message struct {
 	Recipient string    `json:"recipient"` // an identity, or Everyone
 	Subject   string    `json:"subject"`
 	Body      string    `json:"body"`
-	Refs      string    `json:"refs,omitempty"`     // JSON array of strings, or empty
-	ReplyTo   string    `json:"reply_to,omitempty"` // UUID in lower case, or empty
-	Created   time.Time `json:"-"`                  // in whole microseconds
+	Refs      string    `json:"refs,omitempty"`      // JSON array of strings, or empty
+	ReplyTo   string    `json:"reply_to,omitempty"`  // UUID in lower case, or empty
+	Principal string    `json:"principal,omitempty"` // the principal that sent it, for its share; empty counts for nobody
+	Created   time.Time `json:"-"`                   // in whole microseconds
 
 	// ReadAt and AckedAt are zero until then. For a broadcast they are those of the reading
 	// agent.
@@ -86,9 +87,17 @@ func (m *Message) concerns(agent string) bool {
 	return m.Sender == agent || m.Recipient == agent || m.Broadcast()
 }
 
+// What a principal may have in the mailbox at a time, whatever identities it sends as. An
+// identity is a name that anybody can take; a principal is not.
+const (
+	shareMessages = 10_000
+	shareBytes    = 64 << 20
+)
+
 // Send keeps a message and returns it with its ID and its creation time, which the
 // caller cannot set. A message to an unknown agent waits for it like any other. The
-// error matches vault.ErrInvalid for an invalid sender, recipient or ReplyTo.
+// error matches vault.ErrInvalid for an invalid sender, recipient or ReplyTo, and is a
+// *vault.ShareFull where the principal's share is full.
 func (b *Mailbox) Send(ctx context.Context, m Message) (Message, error) {
 	switch {
 	case !vault.ValidAgentIdentity(m.Sender):
@@ -100,10 +109,16 @@ func (b *Mailbox) Send(ctx context.Context, m Message) (Message, error) {
 	}
 	m.ReplyTo = strings.ToLower(m.ReplyTo)
 	m.ReadAt, m.AckedAt = time.Time{}, time.Time{}
-	err := b.update(ctx, func(r *room) {
+	send := func(r *room) {
 		m.ID, m.Created = newID(), r.now
 		r.add(&m)
-	})
+	}
+	err := b.update(ctx, send)
+	if full := (*vault.ShareFull)(nil); errors.As(err, &full) {
+		if err = b.purge(ctx, new(Cleanup)); err == nil { // expired messages may fill it
+			err = b.update(ctx, send)
+		}
+	}
 	return m, err
 }
 

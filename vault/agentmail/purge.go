@@ -73,6 +73,7 @@ func (r *room) remove(m *Message, at place, left *int) (whole bool) {
 		leave(agentKey(key[len(marks):]), 0)
 	}
 	*left--
+	r.charge(m, -1)
 	leave(r.key(m.Sender), 1)
 	if m.Recipient != m.Sender { // a box of everyone's, too
 		r.drop(bucketBoxes, boxKey(r.key(m.Recipient), boxAll, at.seq))

@@ -78,6 +78,10 @@ type agentRecord struct {
 	Name    string `json:"name,omitempty"`
 	Traffic int    `json:"traffic,omitempty"` // existing messages that it sent or got directly
 	Synced  uint64 `json:"synced,omitempty"`  // the last broadcast it looked at
+
+	// Of a principal's record, which is of no agent: its share of the mailbox.
+	Kept      int `json:"kept,omitempty"`
+	KeptBytes int `json:"kept_bytes,omitempty"`
 }
 
 // agent is an agentRecord with its stored form.
@@ -228,7 +232,7 @@ func (r *room) save() {
 // forgotten reports whether an agent's record can be deleted. Synced matters only
 // while a broadcast exists that the agent has looked at.
 func (r *room) forgotten(a *agent) bool {
-	if a.Name == Everyone || a.Traffic > 0 {
+	if a.Name == Everyone || a.Traffic > 0 || a.Kept > 0 {
 		return false
 	}
 	for shared := range r.box(r.key(Everyone), boxAll, 0) {
@@ -239,8 +243,25 @@ func (r *room) forgotten(a *agent) bool {
 	return true
 }
 
+// charge counts a message that comes, n = 1, or goes, n = -1, to its principal's share.
+func (r *room) charge(m *Message, n int) {
+	if m.Principal == "" {
+		return
+	}
+	a := r.agent(r.key("principal " + m.Principal)) // no identity has a space
+	a.Kept += n
+	a.KeptBytes += n * (len(m.Subject) + len(m.Body) + len(m.Refs) + recordSize)
+	if n > 0 && (a.Kept > shareMessages || a.KeptBytes > shareBytes) {
+		r.fail(&vault.ShareFull{Of: vault.ShareMailbox, Principal: m.Principal, Count: shareMessages, Bytes: shareBytes})
+	}
+}
+
+// recordSize is about what a message takes beside its texts, in bytes.
+const recordSize = 1000
+
 // add keeps a new message and returns its number.
 func (r *room) add(m *Message) (seq uint64) {
+	r.charge(m, 1)
 	everyone, all := r.named(Everyone)
 	from, sender := r.named(m.Sender)
 	all.Synced++

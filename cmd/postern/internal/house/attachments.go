@@ -23,7 +23,10 @@ import (
 // reached by any name, not through symbolic links either. It is safe for
 // concurrent use.
 type attachments struct {
-	locate func(context.Context) (string, error) // where it is
+	locate  func(context.Context) (string, error) // where it is
+	records *store                                // of what was saved, for the shares; nil: there are none
+	files   int                                   // of a principal's share
+	bytes   int64
 
 	mu   sync.Mutex
 	root *os.Root
@@ -94,8 +97,13 @@ func (a *attachments) Save(ctx context.Context, name string, content []byte) (st
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
+	release, err := a.claim(ctx, root, name, int64(len(content)))
+	if err != nil {
+		return "", err
+	}
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
+		release()
 		return "", err
 	}
 	_, err = f.Write(content)
@@ -106,6 +114,7 @@ func (a *attachments) Save(ctx context.Context, name string, content []byte) (st
 		err = ctx.Err()
 	}
 	if err != nil {
+		release()
 		return "", errors.Join(err, root.Remove(name))
 	}
 	if own {

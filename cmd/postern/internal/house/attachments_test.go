@@ -10,8 +10,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 )
@@ -174,5 +176,58 @@ func TestWhatIsReadFromTheAttachmentDirectory(t *testing.T) {
 	cancel()
 	if _, err := a.Read(ctx, "a", 100); err == nil {
 		t.Error("an ended context reads on")
+	}
+}
+
+// TestNobodyFillsTheDirectoryForOthers: what a principal saved counts to its share as long as it
+// is there, and nothing else in the directory does.
+func TestNobodyFillsTheDirectoryForOthers(t *testing.T) {
+	now := time.Now()
+	v, remove, err := vault.Temporary(t.Context(), &vault.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = remove() })
+	dir := t.TempDir()
+	a := newAttachments(t, dir)
+	a.records, a.files, a.bytes = newStore(func(context.Context) (*vault.Vault, error) { return v, nil }), 3, 100
+	if err := os.WriteFile(filepath.Join(dir, "holiday.mov"), make([]byte, 5000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	as := func(principal string) context.Context {
+		return onBehalfOf(t.Context(), gateway.Principal{Name: principal})
+	}
+	save := func(principal, name string, size int) error {
+		_, err := a.Save(as(principal), name, make([]byte, size))
+		return err
+	}
+	full := func(err error) bool {
+		var full *vault.ShareFull
+		return errors.As(err, &full) && full.Principal == "agent" && full.Count == 3 && full.Bytes == 100
+	}
+	if err := errors.Join(save("agent", "a", 50), save("agent", "b", 50)); err != nil {
+		t.Fatal(err)
+	}
+	if err := save("agent", "c", 1); !full(err) {
+		t.Errorf("more bytes than its share: %v", err)
+	}
+	if err := save("agent", "holiday.mov", 1); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over a file: %v", err)
+	}
+	if err := save("person", "c", 50); err != nil {
+		t.Errorf("another: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := save("agent", "d", 1); !full(err) {
+		t.Errorf("a file that is gone may be one that is being saved: %v", err)
+	}
+	now = now.Add(2 * savingTime)
+	if err := errors.Join(save("agent", "d", 1), save("agent", "e", 1)); err != nil {
+		t.Errorf("in the place of a file that is gone: %v", err)
+	}
+	if err := save("agent", "f", 1); !full(err) {
+		t.Errorf("more files than its share: %v", err)
 	}
 }

@@ -141,7 +141,8 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	deps.Keyring, deps.Tokenize = keyring, gateway.Tokenize
 	deps.Authorize = plan.Authorize
 	deps.Tell = s.Tell
-	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return s.attachmentDir(ctx, h.store) }}
+	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return s.attachmentDir(ctx, h.store) },
+		records: h.store, files: shareFiles, bytes: shareFileBytes}
 	deps.Attachments = h.saved
 	deps.Outbox = outbox.New(outbox.Options{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
 		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: s.Log})

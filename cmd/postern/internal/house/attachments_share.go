@@ -1,0 +1,78 @@
+package house
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"os"
+	"time"
+
+	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/kv"
+)
+
+// What a principal may have saved at a time. The directory may hold anything besides, so what
+// was saved is written down in the vault, and counts as long as the file is there.
+const (
+	shareFiles     = 2000
+	shareFileBytes = 1 << 30
+)
+
+const savedBucket = "attachments.saved" // by principal and digest of the name: a savedFile
+
+type savedFile struct {
+	Name string    `json:"name"`
+	Size int64     `json:"size"`
+	Time time.Time `json:"time"` // of the moment before it was saved
+}
+
+// savingTime is how long a file that is about to be saved counts without being there.
+const savingTime = time.Minute
+
+func savedKey(principal, name string) []byte {
+	sum := sha256.Sum256([]byte(name))
+	return append([]byte("principal "+principal+"\x00"), sum[:16]...)
+}
+
+// claim counts a file that is about to be saved to its principal's share; the error is a
+// *vault.ShareFull where that is full. release takes it back.
+func (a *attachments) claim(ctx context.Context, root *os.Root, name string, size int64) (release func(), err error) {
+	p, ok := principalOf(ctx)
+	if _, err := root.Lstat(name); err == nil || !ok || a.records == nil { // what is there is not written over
+		return func() {}, nil
+	}
+	now := a.records.Now()
+	key := savedKey(p.Name, name)
+	err = a.records.Update(ctx, func(tx kv.Tx) error {
+		count, sum := 1, size
+		for r, err := range kv.Each(tx, savedBucket, kv.Prefix(key[:len(key)-16])) {
+			var f savedFile
+			if err == nil {
+				err = json.Unmarshal(r.Value, &f)
+			}
+			if err != nil {
+				return err
+			}
+			if info, err := root.Lstat(f.Name); err == nil {
+				f.Size = info.Size()
+			} else if now.Sub(f.Time) >= savingTime {
+				if err := tx.Delete(savedBucket, r.Key); err != nil {
+					return err
+				}
+				continue
+			}
+			count, sum = count+1, sum+f.Size
+		}
+		if count > a.files || sum > a.bytes {
+			return &vault.ShareFull{Of: vault.ShareFiles, Principal: p.Name, Count: a.files, Bytes: a.bytes}
+		}
+		record, err := json.Marshal(savedFile{name, size, now})
+		if err != nil {
+			return err
+		}
+		return tx.Put(savedBucket, key, record)
+	})
+	return func() {
+		_ = a.records.Update(context.WithoutCancel(ctx), func(tx kv.Tx) error { return tx.Delete(savedBucket, key) }) // else it counts for savingTime
+	}, err
+}
