@@ -3,7 +3,9 @@ package commands
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -49,6 +51,31 @@ func (d *Deps) batch(ctx context.Context, call *discovery.Call, a *messagesArgs,
 		r.changed, r.moved = append(r.changed, pair[0]), append(r.moved, pair)
 	}
 	return c, r, nil
+}
+
+// change is batch for what changes a mailbox: the messages count towards those that the
+// caller may change within an hour.
+func (d *Deps) change(ctx context.Context, call *discovery.Call, a *messagesArgs,
+	do func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)) (*mailbox.Changed, batchResult, error) {
+	return d.batch(ctx, call, a, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
+		if err := d.charge(ctx, call, len(refs)); err != nil {
+			return nil, err
+		}
+		return do(ctx, account, refs)
+	})
+}
+
+// charge counts n messages that the caller is about to change, or refuses them all.
+func (d *Deps) charge(ctx context.Context, call *discovery.Call, n int) error {
+	if d.TakeChanges == nil {
+		return nil
+	}
+	wait, err := d.TakeChanges(ctx, call.Principal, n)
+	if err != nil || wait == 0 {
+		return err
+	}
+	return &discovery.Fault{Code: discovery.RateLimited, Message: "More messages were to be changed within an hour than the administrator allows. None was changed.",
+		Hint: fmt.Sprintf("Wait %d s, or name fewer messages; 'policy show' tells how many may be changed within an hour.", int64((wait+time.Second-1)/time.Second)), Reason: "rate"}
 }
 
 // withheld tells the audit entry that a rule kept something of what was asked for back.

@@ -1,10 +1,12 @@
 package commands_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -102,6 +104,9 @@ func TestChangesAreToldFieldByField(t *testing.T) {
 		!strings.Contains(fmt.Sprint(e.Data["next_action"]), "--folder Trash") {
 		t.Errorf("trash: %v", e.Data)
 	}
+	if got := b.data(t, "mail trash --account work --uid 3"); !strings.Contains(got, `{"moved":[["work:3","other:Archive/1"]`) || !strings.HasSuffix(got, `,"to":"Trash"}`) {
+		t.Errorf("trash in short: %s", got)
+	}
 	if b.ok(t, "mail copy --account work --uid 3 --to Archive"); b.toAccount != "work" {
 		t.Errorf("copy within: to %q", b.toAccount)
 	}
@@ -196,5 +201,30 @@ func TestDeleteHasToBeMeant(t *testing.T) {
 	b.ok(t, "mail delete --uid 1 --confirm")
 	if !slices.Equal(b.calls, []string{"delete"}) {
 		t.Errorf("%q", b.calls)
+	}
+}
+
+// What changes a mailbox counts by its messages; an acknowledgement changes none.
+func TestChangedMessagesAreCounted(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadWrite))
+	left := 6
+	b.deps.TakeChanges = func(_ context.Context, principal string, n int) (time.Duration, error) {
+		if principal != "admin" || n > left {
+			return 90 * time.Second, nil
+		}
+		left -= n
+		return 0, nil
+	}
+	for verb, rest := range batches {
+		left = 3
+		line := "mail " + verb + " --uid 3,4" + rest
+		if b.ok(t, line); verb == "ack" && left != 3 || verb != "ack" && left != 1 {
+			t.Errorf("%s: %d are left of 3", line, left)
+		}
+		if calls := len(b.calls); verb != "ack" {
+			if e := b.fails(t, line, discovery.RateLimited, "Wait 90 s"); !strings.Contains(e.Error.Message, "None was changed") || left != 1 || len(b.calls) != calls {
+				t.Errorf("%s: %+v, %d are left", line, e.Error, left)
+			}
+		}
 	}
 }

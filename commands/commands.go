@@ -89,6 +89,10 @@ type Deps struct {
 	Mailboxes Mailboxes
 	Outbox    Outbox
 
+	// TakeChanges counts n messages that a principal is about to change, or returns how long it
+	// must wait before it may; nil means that nothing bounds them.
+	TakeChanges func(ctx context.Context, principal string, n int) (wait time.Duration, err error)
+
 	// Keyring is where passwords of accounts are kept that the vault does not keep.
 	Keyring Keyring
 

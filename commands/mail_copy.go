@@ -43,7 +43,7 @@ func mailCopy(d *Deps) *discovery.Command {
 		Examples: []string{"mail copy 50 49 --to Archive", "mail copy Sent/1 --to INBOX"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailCopyArgs) (*MailCopyResult, error) {
 		to := args.ToAccount
-		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
+		c, result, err := d.change(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
 			to = cmp.Or(to, account)
 			call.Target += fmt.Sprintf(" to %s of %s", args.To, to)
 			return d.Mailboxes.Copy(ctx, account, refs, to, args.To)

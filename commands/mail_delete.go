@@ -43,7 +43,7 @@ func mailDelete(d *Deps) *discovery.Command {
 		Effect:   discovery.Write,
 		Examples: []string{"mail delete 50 49 --confirm"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailDeleteArgs) (*MailDeleteResult, error) {
-		c, result, err := d.batch(ctx, call, &args.messagesArgs, d.Mailboxes.Delete)
+		c, result, err := d.change(ctx, call, &args.messagesArgs, d.Mailboxes.Delete)
 		if err != nil {
 			return nil, err
 		}

@@ -41,6 +41,9 @@ func mailDraft(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
+		if err := d.charge(ctx, call, 1); err != nil {
+			return nil, err
+		}
 		saved, err := d.Outbox.SaveDraft(ctx, name, m)
 		if err != nil {
 			return nil, err

@@ -27,7 +27,7 @@ func mailMarkRead(d *Deps) *discovery.Command {
 		Effect:   discovery.Flag,
 		Examples: []string{"mail mark-read 50 49", "mail mark-read Sent/1"},
 	}, func(ctx context.Context, call *discovery.Call, args *messagesArgs) (*MailMarkReadResult, error) {
-		c, result, err := d.batch(ctx, call, args, d.Mailboxes.MarkRead)
+		c, result, err := d.change(ctx, call, args, d.Mailboxes.MarkRead)
 		if err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ func mailMove(d *Deps) *discovery.Command {
 		Timeout:  transferTime,
 		Examples: []string{"mail move 50 49 --to Archive", "mail move Sent/1 --to Archive"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailMoveArgs) (*MailMoveResult, error) {
-		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
+		c, result, err := d.change(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
 			call.Target += " to " + args.To
 			return d.Mailboxes.Move(ctx, account, refs, args.To)
 		})
@@ -63,7 +63,7 @@ func mailTrash(d *Deps) *discovery.Command {
 		Timeout:  transferTime,
 		Examples: []string{"mail trash 50 49"},
 	}, func(ctx context.Context, call *discovery.Call, args *messagesArgs) (*MailMoveResult, error) {
-		c, result, err := d.batch(ctx, call, args, d.Mailboxes.Trash)
+		c, result, err := d.change(ctx, call, args, d.Mailboxes.Trash)
 		if err != nil {
 			return nil, err
 		}

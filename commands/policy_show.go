@@ -21,6 +21,7 @@ type PolicyShowResult struct {
 	Deny              []string        `json:"deny"`
 	CommandsPerMinute int             `json:"commands_per_minute"`
 	SendsPerHour      int             `json:"sends_per_hour"`
+	ChangesPerHour    int             `json:"changes_per_hour"`
 	AsksInClient      bool            `json:"asks_in_client"`
 	Accounts          []AccountPolicy `json:"accounts"`
 }
@@ -62,6 +63,7 @@ func policyShow(d *Deps) *discovery.Command {
 		}
 		r.CommandsPerMinute, _ = strconv.Atoi(settings["commands_per_minute"]) // the vault keeps integers
 		r.SendsPerHour, _ = strconv.Atoi(settings["sends_per_hour"])
+		r.ChangesPerHour, _ = strconv.Atoi(settings["changes_per_hour"])
 		r.AsksInClient = settings[AskSetting] == "on" && !call.Unasked
 		accounts, err := d.doctorAccounts(ctx, args.Account)
 		if err != nil {
@@ -82,6 +84,7 @@ type policyBrief struct {
 	Deny              []string                   `json:"deny,omitempty"`
 	CommandsPerMinute int                        `json:"commands_per_minute"`
 	SendsPerHour      int                        `json:"sends_per_hour"`
+	ChangesPerHour    int                        `json:"changes_per_hour"`
 	AsksInClient      bool                       `json:"asks_in_client,omitempty"`
 	Accounts          discovery.Table[policyRow] `json:"accounts"`
 }
@@ -98,7 +101,7 @@ type policyRow struct {
 
 // Brief is one row for each account.
 func (r *PolicyShowResult) Brief() policyBrief {
-	b := policyBrief{r.Principal, r.Admin, r.Profile, r.Deny, r.CommandsPerMinute, r.SendsPerHour, r.AsksInClient, discovery.Table[policyRow]{}}
+	b := policyBrief{r.Principal, r.Admin, r.Profile, r.Deny, r.CommandsPerMinute, r.SendsPerHour, r.ChangesPerHour, r.AsksInClient, discovery.Table[policyRow]{}}
 	var rows []policyRow
 	for _, a := range r.Accounts {
 		row := policyRow{Account: a.ID, Mode: a.Mode, May: "read", Hides: strings.TrimSpace(words(a.InboundList, "senders") + words(a.SubjectFilter, "subjects"))}

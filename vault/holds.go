@@ -138,15 +138,15 @@ func (s *holds) of(key string, limit int, window time.Duration) *held {
 	return h
 }
 
-// take uses one held event.
-func (h *held) take(now int64) bool {
+// take uses n held events.
+func (h *held) take(n, now int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.count == 0 || now < h.since || now >= h.until {
+	if h.count < n || now < h.since || now >= h.until {
 		return false
 	}
-	h.count--
-	h.used++
+	h.count -= n
+	h.used += n
 	h.since = now
 	return true
 }

@@ -34,14 +34,20 @@ const (
 // A process that has charged events above exactLimit before holds some more, which cost
 // no transaction.
 func (v *Vault) Take(ctx context.Context, key string, limit int, window time.Duration) (time.Duration, error) {
-	if limit <= 0 || window <= 0 {
+	return v.TakeSeveral(ctx, key, 1, limit, window)
+}
+
+// TakeSeveral is Take for n events at once, all of them or none. More than the limit are
+// never allowed.
+func (v *Vault) TakeSeveral(ctx context.Context, key string, n, limit int, window time.Duration) (time.Duration, error) {
+	if limit <= 0 || window <= 0 || n > limit {
 		return max(window, time.Second), nil
 	}
 	if err := v.Ready(ctx); err != nil {
 		return 0, err
 	}
 	h := v.holds.of(key, limit, window)
-	if limit > exactLimit && h.take(v.now().UnixNano()) {
+	if limit > exactLimit && h.take(int64(n), v.now().UnixNano()) {
 		return 0, nil
 	}
 	name := v.limitName(key)
@@ -53,10 +59,10 @@ func (v *Vault) Take(ctx context.Context, key string, limit int, window time.Dur
 			v.noteLog(principal, parsePace(t.limit(v.logName(principal))))
 		}
 		if limit <= exactLimit {
-			state, retry = takeExact(t.limit(name), limit, window, now)
+			state, retry = takeExact(t.limit(name), n, limit, window, now)
 		} else {
 			var kept func(error)
-			if state, retry, kept = h.charge(t.limit(name), 1, now); kept != nil {
+			if state, retry, kept = h.charge(t.limit(name), int64(n), now); kept != nil {
 				j.after = append(j.after, kept)
 			}
 		}
@@ -84,7 +90,7 @@ func (v *Vault) Foresee(ctx context.Context, key string, limit int, window time.
 	err = v.view(ctx, func(t *transaction) error {
 		state, now := t.limit(v.limitName(key)), v.now().UnixNano()
 		if limit <= exactLimit {
-			_, retry = takeExact(state, limit, window, now)
+			_, retry = takeExact(state, 1, limit, window, now)
 			return nil
 		}
 		p := parsePace(state)
@@ -109,7 +115,7 @@ func (t *transaction) limit(name []byte) []byte {
 // A state is its kind, the instant from which it can be forgotten, and more numbers, all
 // instants in nanoseconds since 1970.
 
-func takeExact(state []byte, limit int, window time.Duration, now int64) ([]byte, time.Duration) {
+func takeExact(state []byte, n, limit int, window time.Duration, now int64) ([]byte, time.Duration) {
 	var events []int64
 	setBack := false
 	for _, at := range numbers(state, limitExact) {
@@ -121,11 +127,11 @@ func takeExact(state []byte, limit int, window time.Duration, now int64) ([]byte
 		}
 	}
 	slices.Sort(events)
-	if len(events) < limit {
-		return limitState(limitExact, now+int64(window), append(events, now)), 0
+	if len(events)+n <= limit {
+		return limitState(limitExact, now+int64(window), append(events, slices.Repeat([]int64{now}, n)...)), 0
 	}
 	// The limit may have been lowered: the surplus events must end first.
-	retry := time.Duration(events[len(events)-limit] + int64(window) - now)
+	retry := time.Duration(events[len(events)+n-1-limit] + int64(window) - now)
 	if setBack {
 		return limitState(limitExact, now+int64(window), events), retry
 	}

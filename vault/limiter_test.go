@@ -42,6 +42,30 @@ func TestASmallLimitHoldsInEveryWindow(t *testing.T) {
 	}
 }
 
+func TestSeveralEventsPassTogetherOrNotAtAll(t *testing.T) {
+	for _, limit := range []int{10, 1000} {
+		at := clock{epoch}
+		_, v := newVault(t, &Options{Now: at.now})
+		several := func(n int) time.Duration {
+			t.Helper()
+			wait, err := v.TakeSeveral(t.Context(), "k", n, limit, time.Hour)
+			must(t, err)
+			return wait
+		}
+		if several(limit+1) != time.Hour || several(limit*6/10) != 0 {
+			t.Errorf("limit %d: a part of it does not pass, or more than it does", limit)
+		}
+		wait := several(limit / 2)
+		if wait <= 0 || several(limit*4/10) != 0 {
+			t.Errorf("limit %d: the refused events were counted, or were not refused: wait %v", limit, wait)
+		}
+		at.at = at.at.Add(time.Hour)
+		if wait := several(limit / 2); wait != 0 {
+			t.Errorf("limit %d: an hour later: wait %v", limit, wait)
+		}
+	}
+}
+
 func TestALargeLimitAllowsABurstAndThenItsPace(t *testing.T) {
 	at := clock{epoch}
 	_, v := newVault(t, &Options{Now: at.now})

@@ -41,6 +41,7 @@ type Config struct {
 	AuditRetentionDays int
 	CommandsPerMinute  int
 	SendsPerHour       int // 0 allows none
+	ChangesPerHour     int // messages; 0 allows none
 	DefaultAccount     string
 	Timezone           *time.Location // never nil
 	Deny               []string       // paths of commands that only the administrator may run, such as "mail send"
@@ -90,6 +91,8 @@ var settings = []setting{
 		func(c *Config) *int { return &c.CommandsPerMinute }),
 	integer("sends_per_hour", 20, 0, 10_000, "messages one principal may send per hour; 0 allows none",
 		func(c *Config) *int { return &c.SendsPerHour }),
+	integer("changes_per_hour", 1000, 0, 1_000_000, "messages one principal may flag, copy, move, trash, delete or draft per hour; 0 allows none",
+		func(c *Config) *int { return &c.ChangesPerHour }),
 	{Setting{Name: "default_account", Type: TypeAccount, Description: "account used when a command names none"}, parseAccount},
 	{Setting{Name: "timezone", Type: TypeTimezone, Default: "local", Description: "zone of dates given without one"}, parseTimezone},
 	{Setting{Name: "deny", Type: TypeCommands, Description: "paths of commands that only the administrator may run"}, parseDeny},

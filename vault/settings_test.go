@@ -12,12 +12,12 @@ func TestSettingsHaveTheirDefaults(t *testing.T) {
 	_, agent := newVault(t, nil)
 	c, err := agent.Config(t.Context())
 	must(t, err)
-	if c.AuditRetentionDays != 90 || c.CommandsPerMinute != 1200 || c.SendsPerHour != 20 || c.DefaultAccount != "" ||
+	if c.AuditRetentionDays != 90 || c.CommandsPerMinute != 1200 || c.SendsPerHour != 20 || c.ChangesPerHour != 1000 || c.DefaultAccount != "" ||
 		c.Timezone != time.Local || len(c.Deny) != 0 || c.SearchMaxMatches != 20000 || c.AskInClient {
 		t.Errorf("Config = %+v", c)
 	}
 	all, err := agent.Settings(t.Context())
-	if err != nil || len(all) != 8 {
+	if err != nil || len(all) != 9 {
 		t.Fatalf("Settings = %v, %v", all, err)
 	}
 	for _, s := range all {
@@ -39,7 +39,7 @@ func TestSetSetting(t *testing.T) {
 		{"audit_retention_days", "0", "!"}, {"audit_retention_days", "3651", "!"}, {"audit_retention_days", "", "!"},
 		{"audit_retention_days", "1.5", "!"}, {"audit_retention_days", "0x10", "!"}, {"audit_retention_days", "99999999999999999999", "!"},
 		{"commands_per_minute", "1", "1"}, {"commands_per_minute", "100000", "100000"}, {"commands_per_minute", "0", "!"}, {"commands_per_minute", "100001", "!"},
-		{"sends_per_hour", "0", "0"}, {"sends_per_hour", "10000", "10000"}, {"sends_per_hour", "-1", "!"}, {"sends_per_hour", "10001", "!"},
+		{"changes_per_hour", "0", "0"}, {"changes_per_hour", "1000001", "!"}, {"sends_per_hour", "0", "0"}, {"sends_per_hour", "10000", "10000"}, {"sends_per_hour", "-1", "!"}, {"sends_per_hour", "10001", "!"},
 		{"default_account", "work", "work"}, {"default_account", "", ""}, {"default_account", "a b", "!"}, {"default_account", "work\nx", "!"},
 		{"timezone", "Europe/Berlin", "Europe/Berlin"}, {"timezone", "LOCAL", "local"}, {"timezone", "UTC", "UTC"},
 		{"timezone", "", "!"}, {"timezone", "Mars/Olympus", "!"}, {"timezone", "../etc/passwd", "!"},

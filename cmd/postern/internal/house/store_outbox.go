@@ -73,3 +73,12 @@ func (s *store) takeSend(ctx context.Context, principal string, charge bool) (ti
 	}
 	return s.Vault.Take(ctx, "sends:"+principal, c.SendsPerHour, time.Hour)
 }
+
+// takeChanges charges n messages that a principal changes.
+func (s *store) takeChanges(ctx context.Context, principal string, n int) (time.Duration, error) {
+	c, err := s.Config(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return s.TakeSeveral(ctx, "changes:"+principal, n, c.ChangesPerHour, time.Hour)
+}

@@ -137,7 +137,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 		options.PDFText = &pdftext.Runner{Command: []string{s.Self, PDFVerb}}
 	}
 	h.mailboxes = mailbox.New(options)
-	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, ReadFile: ReadSmallFile, ReadSecret: plan.ReadSecret}
+	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, TakeChanges: h.store.takeChanges, ReadFile: ReadSmallFile, ReadSecret: plan.ReadSecret}
 	deps.Keyring, deps.Tokenize = keyring, gateway.Tokenize
 	deps.Authorize = plan.Authorize
 	deps.Tell = s.Tell
