@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,15 +51,23 @@ type shownMemory struct {
 	to map[string]*shownTo
 }
 
-// shownTo is what this process showed to one principal, as the store has it too.
+// shownTo is what this process showed to one principal, by shownKey.
 type shownTo struct {
-	mu sync.Mutex // held while the store is asked, too
-	vault.Shown
-
-	// uids are the folders whose messages were shown in full answers, such as those of a
-	// person's screen: what is typed then is a UID of the folder as it is now.
-	uids map[string]vault.ShownFolder
+	mu      sync.Mutex // held while the store is asked, too
+	folders map[string]shownFolder
 }
+
+// shownFolder is what the store has too, but for UIDs: that it was shown in a full answer,
+// such as that of a person's screen, where what is typed then is a UID of the folder as it
+// is now.
+type shownFolder struct {
+	vault.ShownFolder
+	uids bool
+}
+
+// onlyAccount stands among the folders for the only account, which ids need not name: another
+// one is noticed as another folder of the same name is. Its Mailbox is the account's name.
+const onlyAccount = ""
 
 // shownTo is what a principal was shown. The caller locks it.
 func (d *Deps) shownTo(principal string) *shownTo {
@@ -67,7 +76,7 @@ func (d *Deps) shownTo(principal string) *shownTo {
 	defer m.mu.Unlock()
 	t := m.to[principal]
 	if t == nil {
-		t = &shownTo{Shown: vault.Shown{Folders: map[string]vault.ShownFolder{}}, uids: map[string]vault.ShownFolder{}}
+		t = &shownTo{folders: map[string]shownFolder{}}
 		if m.to == nil {
 			m.to = map[string]*shownTo{}
 		}
@@ -109,12 +118,6 @@ func (w *idWriter) of(r mail.Ref) string {
 	return r.String()
 }
 
-// showing is a folder about to be shown.
-type showing struct {
-	key, account, folder string
-	vault.ShownFolder
-}
-
 // shown notes that the caller is about to be shown these messages, of any folders and
 // accounts, and returns what writes their ids. A command whose answer has ids or UIDs
 // calls it once, for full answers too. Nothing fails because of it.
@@ -128,104 +131,81 @@ func (d *Deps) shown(ctx context.Context, call *discovery.Call, refs ...mail.Ref
 		w.own[a.Name] = a.Email
 	}
 	now := d.now().UTC().Truncate(time.Second)
-	var list []showing
+	shown := map[string]vault.ShownFolder{}
 	for _, r := range refs {
 		i := slices.IndexFunc(accounts, func(a mail.Account) bool { return a.Name == r.Account })
-		if r.Protocol != mail.IMAP || r.UIDValidity == 0 || i < 0 {
-			continue
-		}
-		s := showing{shownKey(r), r.Account, r.Folder, vault.ShownFolder{Mailbox: mailboxOf(&accounts[i]), UIDValidity: r.UIDValidity, Time: now}}
-		if !slices.Contains(list, s) {
-			list = append(list, s)
+		if r.Protocol == mail.IMAP && r.UIDValidity != 0 && i >= 0 {
+			shown[shownKey(r)] = vault.ShownFolder{Mailbox: mailboxOf(&accounts[i]), UIDValidity: r.UIDValidity, Time: now}
 		}
 	}
-	if len(list) == 0 {
+	if len(shown) == 0 {
 		return w
 	}
-	sole := ""
-	if len(accounts) == 1 {
-		sole = accounts[0].Name
+	if w.account = len(accounts) != 1; !w.account {
+		shown[onlyAccount] = vault.ShownFolder{Mailbox: accounts[0].Name, Time: now}
 	}
 	t := d.shownTo(call.Principal)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.knows(list, sole, now) {
-		if err := d.Store.UpdateShown(ctx, call.Principal, func(record *vault.Shown) bool { return t.note(record, list, sole, now) }); err != nil {
-			for _, s := range list { // the store may know it, or not
-				delete(t.Folders, s.key)
-			}
-			t.Sole = ""
-			return w
+	if !t.knows(shown, now) {
+		if err := d.Store.UpdateShown(ctx, call.Principal, func(record *vault.Shown) bool { return t.note(record, shown, now) }); err != nil {
+			return w // what is in memory from before is refused by the server, or by the store's record
 		}
 	}
-	w.account = sole == "" || recent(t.SoleChanged, now)
-	for _, s := range list {
-		f, ok := t.Folders[s.key]
+	for _, key := range slices.Sorted(maps.Keys(shown)) {
+		f, ok := t.folders[key]
+		changed := ok && recent(f.Changed, now)
 		if ok && call.Full {
-			t.uids[s.key] = f
+			f.uids = true
+			t.folders[key] = f
 		}
-		switch {
-		case !ok:
-		case recent(f.Changed, now):
+		switch account, folder, _ := strings.Cut(key, ":"); {
+		case key == onlyAccount:
+			w.account = !ok || changed
+		case changed:
 			w.Issues = append(w.Issues, mail.Issue{Kind: mail.KindConflict, Stage: "examine",
-				Message: fmt.Sprintf("Since %sZ the folder %s of %s is another one than before: ids shown earlier are void.", minute(f.Changed), s.folder, s.account)})
-		default:
-			w.short[s.key] = s.UIDValidity
+				Message: fmt.Sprintf("Since %sZ the folder %s of %s is another one than before: ids shown earlier are void.", minute(f.Changed), folder, account)})
+		case ok:
+			w.short[key] = f.UIDValidity
 		}
 	}
 	return w
 }
 
-// knows reports whether this process has shown all of it before, not long ago. sole is the
-// account that ids need not name; empty where they have to.
-func (t *shownTo) knows(list []showing, sole string, now time.Time) bool {
-	for _, s := range list {
-		if f, ok := t.Folders[s.key]; !ok || !sameUIDs(f, s.ShownFolder) || now.Sub(f.Time) >= shownRenewed {
+// knows reports whether this process has shown all of it before, not long ago.
+func (t *shownTo) knows(shown map[string]vault.ShownFolder, now time.Time) bool {
+	for key, s := range shown {
+		if f, ok := t.folders[key]; !ok || !sameUIDs(f.ShownFolder, s) || now.Sub(f.Time) >= shownRenewed {
 			return false
 		}
 	}
-	return sole == "" || sole == t.Sole
+	return true
 }
 
 // note puts what is about to be shown into the record of the store and into memory. It
 // reports whether it changed the record.
-func (t *shownTo) note(record *vault.Shown, list []showing, sole string, now time.Time) (changed bool) {
-	for _, s := range list {
-		changed = t.put(record, s, now) || changed
+func (t *shownTo) note(record *vault.Shown, shown map[string]vault.ShownFolder, now time.Time) (changed bool) {
+	for key, s := range shown {
+		changed = t.put(record, key, s, now) || changed
 	}
-	if sole != "" && (record.Sole != sole || t.Sole != sole && t.Sole != "") {
-		if record.Sole != "" || t.Sole != "" {
-			record.SoleChanged = now
+	maps.DeleteFunc(t.folders, func(key string, _ shownFolder) bool { return record.Folders[key] == vault.ShownFolder{} })
+	for key := range shown {
+		if f, ok := record.Folders[key]; ok && t.folders[key].ShownFolder != f {
+			t.folders[key] = shownFolder{ShownFolder: f}
 		}
-		record.Sole, changed = sole, true
-	}
-	for key := range t.Folders {
-		if _, kept := record.Folders[key]; !kept {
-			delete(t.Folders, key)
-			delete(t.uids, key)
-		}
-	}
-	for _, s := range list {
-		if f, ok := record.Folders[s.key]; ok {
-			t.Folders[s.key] = f
-		}
-	}
-	if sole != "" {
-		t.Sole, t.SoleChanged = record.Sole, record.SoleChanged
 	}
 	return changed
 }
 
-// put writes a folder that is shown into a record, unless that is full, and reports whether
-// it did.
-func (t *shownTo) put(record *vault.Shown, s showing, now time.Time) bool {
-	old, known := record.Folders[s.key]
-	own, shown := t.Folders[s.key]
+// put writes what is shown into a record, unless that is full, and reports whether it did.
+func (t *shownTo) put(record *vault.Shown, key string, s vault.ShownFolder, now time.Time) bool {
+	old, known := record.Folders[key]
+	own, shown := t.folders[key]
 	if s.Changed = old.Changed; own.Changed.After(s.Changed) {
 		s.Changed = own.Changed
 	}
 	switch {
-	case known && !sameUIDs(old, s.ShownFolder), shown && !sameUIDs(own, s.ShownFolder):
+	case known && !sameUIDs(old, s), shown && !sameUIDs(own.ShownFolder, s):
 		s.Changed = now
 	case known && now.Sub(old.Time) < shownRenewed:
 		return false
@@ -239,7 +219,7 @@ func (t *shownTo) put(record *vault.Shown, s showing, now time.Time) bool {
 	if record.Folders == nil {
 		record.Folders = map[string]vault.ShownFolder{}
 	}
-	record.Folders[s.key] = s.ShownFolder
+	record.Folders[key] = s
 	return true
 }
 
@@ -300,26 +280,27 @@ func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account str
 	t := d.shownTo(call.Principal)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f, known := t.Folders[shownKey(*r)]
-	sole, soleChanged := t.Sole, t.SoleChanged
-	if !known || bare && sole == "" { // another process may have shown it
+	key := shownKey(*r)
+	f, known := t.folders[key]
+	sole, soleKnown := t.folders[onlyAccount]
+	if !known || bare && !soleKnown { // another process may have shown it
 		s, err := d.Store.Shown(ctx, call.Principal)
 		if err != nil {
 			return err
 		}
 		if !known {
-			f, known = s.Folders[shownKey(*r)]
+			f.ShownFolder, known = s.Folders[key]
 		}
-		if sole == "" {
-			sole, soleChanged = s.Sole, s.SoleChanged
+		if !soleKnown {
+			sole.ShownFolder = s.Folders[onlyAccount]
 		}
 	}
 	switch now := d.now(); {
-	case !known || f.Mailbox != mailboxOf(&a) || bare && sole != r.Account:
+	case !known || f.Mailbox != mailboxOf(&a) || bare && sole.Mailbox != r.Account:
 		return staleID(r, bare, fmt.Sprintf("Which message %s is cannot be told: its folder was not listed here yet.", r.Short(!bare)))
-	case bare && recent(soleChanged, now):
-		return staleID(r, bare, fmt.Sprintf("Until %sZ an id without an account could be one of another account, which was the only one before.", minute(soleChanged.Add(shownMistrust))))
-	case recent(f.Changed, now) && t.uids[shownKey(*r)] != f:
+	case bare && recent(sole.Changed, now):
+		return staleID(r, bare, fmt.Sprintf("Until %sZ an id without an account could be one of another account, which was the only one before.", minute(sole.Changed.Add(shownMistrust))))
+	case recent(f.Changed, now) && !f.uids:
 		refusal := staleID(r, bare, fmt.Sprintf("Since %sZ the folder of %s is another one than before, and ids shown earlier are void. Short ids of it are not taken until %sZ.",
 			minute(f.Changed), r.Short(!bare), minute(f.Changed.Add(shownMistrust))))
 		refusal.Hint += " Where it shows UIDs alone, name the message with --folder and --uid."

@@ -433,24 +433,25 @@ func TestTheRecordIsBounded(t *testing.T) {
 		return mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: fmt.Sprintf("f%d", n), UIDValidity: 1, UID: 5}
 	}
 	var all []mail.Ref
-	for n := range maxShownFolders + 1 {
+	for n := range maxShownFolders - 1 { // the only account has a place, too
 		all = append(all, folder(n))
 	}
 	ids := p.deps.shown(t.Context(), call, all...)
-	if got := ids.of(all[maxShownFolders-1]); got != fmt.Sprintf("f%d/5", maxShownFolders-1) {
+	if got := ids.of(all[maxShownFolders-2]); got != fmt.Sprintf("f%d/5", maxShownFolders-2) {
 		t.Errorf("the last that fits is %q", got)
 	}
-	if last := all[maxShownFolders]; ids.of(last) != last.String() {
-		t.Errorf("one too many is %q", ids.of(last))
+	last := folder(maxShownFolders)
+	if id := p.deps.shown(t.Context(), call, last).of(last); id != last.String() {
+		t.Errorf("one too many is %q", id)
 	}
 	w.now = w.now.Add(shownRenewed + shownMistrust)
-	if last := all[maxShownFolders]; p.deps.shown(t.Context(), call, last).of(last) != last.Short(false) {
+	if p.deps.shown(t.Context(), call, last).of(last) != last.Short(false) {
 		t.Error("there is no room for a new folder, though the others were not shown for days")
 	}
 	record, err := p.store.Shown(t.Context(), "agent")
 	w.must(err)
-	if len(record.Folders) != maxShownFolders || len(p.deps.shownTo("agent").Folders) > maxShownFolders {
-		t.Errorf("%d folders are kept, and %d in memory", len(record.Folders), len(p.deps.shownTo("agent").Folders))
+	if len(record.Folders) != maxShownFolders || len(p.deps.shownTo("agent").folders) > maxShownFolders {
+		t.Errorf("%d folders are kept, and %d in memory", len(record.Folders), len(p.deps.shownTo("agent").folders))
 	}
 }
 

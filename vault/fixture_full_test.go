@@ -93,7 +93,7 @@ func keepsFullFixture(t *testing.T, path string, k Keys) {
 	if s, err := v.Shown(ctx, "agent"); err != nil || s.Folders != nil { // from before there were short ids
 		t.Errorf("what was shown: %+v, %v", s, err)
 	}
-	must(t, v.UpdateShown(ctx, "agent", func(s *Shown) bool { s.Sole = "work"; return true }))
+	must(t, v.UpdateShown(ctx, "agent", func(s *Shown) bool { s.Folders = map[string]ShownFolder{"work:INBOX": {UIDValidity: 7}}; return true }))
 	mustAdd(t, admin, "more")
 	must(t, admin.Check(ctx))
 }

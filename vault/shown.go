@@ -18,10 +18,9 @@ const shownBucket = "shown"
 // folder was last shown to it. The zero Shown is that of a principal that was shown
 // nothing.
 type Shown struct {
-	Folders map[string]ShownFolder `json:"folders,omitempty"` // by account, a colon and the folder's name
+	Folders map[string]ShownFolder `json:"folders,omitempty"` // by account, a colon and the folder's name; by nothing, the account that ids without one are of, as a Mailbox
 
-	// Sole is the account that ids without an account were last shown of, and
-	// SoleChanged when it took the place of another; zero if it never did.
+	// Where that account was before it stood among the folders; empty in what is read.
 	Sole        string    `json:"sole,omitempty"`
 	SoleChanged time.Time `json:"sole_changed,omitzero"`
 }
@@ -79,6 +78,12 @@ func readShown(tx kv.Tx, principal string) (s Shown, err error) {
 	}
 	if err := json.Unmarshal(record, &s); err != nil {
 		return s, fmt.Errorf("%w: what was shown to a principal: %w", ErrDamaged, err)
+	}
+	if s.Sole != "" { // a record from before
+		if s.Folders == nil {
+			s.Folders = map[string]ShownFolder{}
+		}
+		s.Folders[""], s.Sole, s.SoleChanged = ShownFolder{Mailbox: s.Sole, Changed: s.SoleChanged}, "", time.Time{}
 	}
 	return s, nil
 }
