@@ -7,7 +7,16 @@ import (
 	"time"
 )
 
-// OutboxState is what is known of an outgoing message.
+// OutboxKind is what happens when an entry of the outbox is approved.
+type OutboxKind string
+
+// The kinds.
+const (
+	OutboxSend   OutboxKind = ""       // the message is sent
+	OutboxDelete OutboxKind = "delete" // messages of the mailbox are deleted for good
+)
+
+// OutboxState is what is known of an entry of the outbox.
 type OutboxState string
 
 // The states. Whether a message in unknown arrived cannot be told: its last
@@ -21,7 +30,16 @@ const (
 	OutboxRefused   OutboxState = "refused"   // the server did not take it for anybody
 	OutboxCancelled OutboxState = "cancelled" // taken back before it left
 	OutboxRejected  OutboxState = "rejected"  // a person refused it; nothing left
+
+	// Of deletions alone, which are waiting, unknown, refused, cancelled and rejected, too.
+	OutboxDone    OutboxState = "done"    // none of the messages is left
+	OutboxPartly  OutboxState = "partly"  // some are left
+	OutboxExpired OutboxState = "expired" // nobody decided within DeletionWaits; see Outgoing.Expired
 )
+
+// DeletionWaits is how long a deletion waits for a person. What it shows may be long out of
+// date by then.
+const DeletionWaits = 30 * 24 * time.Hour
 
 // SentState is the state of the copy in the account's Sent folder.
 type SentState string
@@ -49,9 +67,11 @@ func Owns(principal, owner string) bool {
 	return principal == owner || principal == PersonPrincipal && owner == AgentPrincipal
 }
 
-// Outgoing is a message in the outbox, without its bytes.
+// Outgoing is an entry of the outbox: a message to send, without its bytes, or messages to
+// delete.
 type Outgoing struct {
 	ID        string      `json:"id"` // of the outbox; short, sorts by age
+	Kind      OutboxKind  `json:"kind,omitempty"`
 	Account   string      `json:"account"`
 	Principal string      `json:"principal"` // who asked
 	State     OutboxState `json:"state"`
@@ -78,6 +98,9 @@ type Outgoing struct {
 	Digest      string     `json:"digest"`
 	Attachments []FileName `json:"attachments,omitempty"`
 	SMTPUTF8    bool       `json:"smtputf8,omitempty"`
+	// Deletes are the messages to delete, all of Folder. Digest covers them as they were shown.
+	Folder  string     `json:"folder,omitempty"`
+	Deletes []Deletion `json:"deletes,omitempty"`
 	// Request is the digest of the request, so that one idempotency key cannot stand for two
 	// messages. Key is a digest of that key; empty without.
 	Request string `json:"request"`
@@ -100,6 +123,28 @@ type Outgoing struct {
 	// call that sent it. It is not stored.
 	Unmarked *Issue `json:"-"`
 }
+
+// Deletion is a message to delete, as the policy showed it when that was asked for.
+type Deletion struct {
+	ID      string    `json:"id"` // its Ref, with UIDVALIDITY
+	Date    time.Time `json:"date,omitzero"` // when it arrived, where it says no date
+	From    []Address `json:"from,omitempty"`
+	Subject string    `json:"subject,omitempty"`
+
+	Outcome DeletionOutcome `json:"outcome,omitempty"`
+	Reason  string          `json:"reason,omitempty"` // one sentence on what is not deleted
+}
+
+// DeletionOutcome is what became of a message to delete; empty while nothing was tried.
+type DeletionOutcome string
+
+// The outcomes.
+const (
+	DeletionDone    DeletionOutcome = "deleted"
+	DeletionGone    DeletionOutcome = "gone"    // it was not there any more
+	DeletionKept    DeletionOutcome = "kept"    // it is still there
+	DeletionUnknown DeletionOutcome = "unknown" // no answer came
+)
 
 // FileName is an attachment in a list.
 type FileName struct {
@@ -147,12 +192,18 @@ const (
 // person has closed it.
 func (o *Outgoing) Ended() bool {
 	switch o.State {
-	case OutboxAccepted, OutboxRefused, OutboxCancelled, OutboxRejected:
+	case OutboxAccepted, OutboxRefused, OutboxCancelled, OutboxRejected, OutboxDone, OutboxPartly, OutboxExpired:
 		return true
 	case OutboxUnknown:
 		return o.Settled
 	}
 	return false
+}
+
+// Expired reports whether the entry is a deletion about which nobody decided in time: nothing
+// writes that down, so it still says waiting.
+func (o *Outgoing) Expired(now time.Time) bool {
+	return o.Kind == OutboxDelete && o.State == OutboxWaiting && now.Sub(o.Created) > DeletionWaits
 }
 
 // OutboxStore keeps the outbox. Implementations are safe for concurrent use, also

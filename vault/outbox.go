@@ -386,7 +386,7 @@ func forgetOutgoing(tx kv.Tx, now time.Time) error {
 				return nil, err
 			case now.Sub(o.Created) <= keep:
 				return old, nil
-			case o.Ended() && now.Sub(o.Changed) > keep:
+			case (o.Ended() || o.Expired(now)) && now.Sub(o.Changed) > keep:
 				old = append(old, o)
 			}
 		}

@@ -157,6 +157,20 @@ func (b *batch) present(l *located) ([]uint32, error) {
 	return uids, nil
 }
 
+// missing names the messages of a batch that do not exist. then says what that meant for the
+// others.
+func (b *batch) missing(l *located, then string) error {
+	var missing []string
+	for _, u := range b.uids {
+		if l.found[u] == nil {
+			missing = append(missing, fmt.Sprint(u))
+		}
+	}
+	e := b.noMessage(l.reason())
+	e.Message = fmt.Sprintf("There are no such messages: UID %s. %s", strings.Join(missing, ", "), then)
+	return e
+}
+
 func (b *batch) issue(l *located, uid uint32, e *mail.Error) mail.Issue {
 	i := e.Issue()
 	i.UID, i.MessageID = uid, b.ref(l, uid).String()
@@ -267,15 +281,7 @@ func (b *batch) flag(ctx context.Context, grant imap.Grant, all bool, steps ...s
 			return err
 		}
 		if all && len(b.uids) > 1 && len(l.found) < len(b.uids) {
-			var missing []string
-			for _, u := range b.uids {
-				if l.found[u] == nil {
-					missing = append(missing, fmt.Sprint(u))
-				}
-			}
-			e := b.noMessage(l.reason())
-			e.Message = fmt.Sprintf("There are no such messages: UID %s. None was marked.", strings.Join(missing, ", "))
-			return e
+			return b.missing(l, "None was marked.")
 		}
 		uids, err := b.present(l)
 		if err != nil {

@@ -372,13 +372,25 @@ func look(s *imap.Session, uids []uint32) ([]*imapclient.FetchMessageBuffer, err
 }
 
 // Delete removes messages for good (001 section 10). Only the named ones are expunged; if
-// the server cannot do that, Delete fails and removes no message.
+// the server cannot do that, Delete fails and removes no message. With an error no message was
+// removed; a message whose Issue is neither KindNotFound nor KindRefused may have been. Where
+// the policy wants a person's word it fails.
 func (m *Client) Delete(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
+	return m.destroy(ctx, account, refs, false)
+}
+
+// DeleteApproved is Delete after a person has said so about these messages. Only the outbox,
+// which asks, calls it.
+func (m *Client) DeleteApproved(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
+	return m.destroy(ctx, account, refs, true)
+}
+
+func (m *Client) destroy(ctx context.Context, account string, refs []mail.Ref, approved bool) (*Changed, error) {
 	b, err := m.begin(ctx, "mail delete", account, refs)
 	if err != nil {
 		return nil, err
 	}
-	if !b.policy.MayDestroy() || b.policy.DestroyNeedsApproval() {
+	if !b.policy.MayDestroy() || b.policy.DestroyNeedsApproval() && !approved {
 		return nil, b.NoDestroy(&b.account, b.policy.Policy)
 	}
 	return b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
@@ -394,4 +406,32 @@ func (m *Client) Delete(ctx context.Context, account string, refs []mail.Ref) (*
 		}
 		return nil
 	})
+}
+
+// ToDelete returns messages that somebody wants to delete for good, with whole references, as
+// the policy shows them. If one of them does not exist, it is an error that names it.
+func (m *Client) ToDelete(ctx context.Context, account string, refs []mail.Ref) ([]Summary, error) {
+	b, err := m.begin(ctx, "mail delete", account, refs)
+	if err != nil {
+		return nil, err
+	}
+	if !b.policy.MayDestroy() {
+		return nil, b.NoDestroy(&b.account, b.policy.Policy)
+	}
+	var shown []Summary
+	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
+		l, err := b.locate(s, false, wanted{dates: true})
+		if err != nil {
+			return err
+		}
+		if len(l.found) < len(b.uids) {
+			return b.missing(l, "Nothing was deleted.")
+		}
+		shown = nil
+		for _, u := range b.uids {
+			shown = append(shown, l.found[u].summary(false))
+		}
+		return nil
+	})
+	return shown, err
 }

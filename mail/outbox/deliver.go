@@ -51,7 +51,7 @@ func (b *Outbox) deliver(ctx context.Context, op string, e mail.Outgoing, a atte
 		// must not delay the record.
 		defer func() { _ = session.Close() }()
 	}
-	kept, err := b.record(ctx, &e, a, out)
+	kept, err := b.record(ctx, e.ID, func(e *mail.Outgoing) (bool, error) { return conclude(e, a, out, e.Sent, b.now()) })
 	switch {
 	case errors.Is(err, errNotHeld):
 		return b.late(ctx, op, e.ID)
@@ -194,13 +194,11 @@ func (b *Outbox) permitted(ctx context.Context, op string, e *mail.Outgoing) (*s
 }
 
 // record makes an outcome durable, without the caller's context.
-func (b *Outbox) record(ctx context.Context, e *mail.Outgoing, a attempt, out outcome) (kept mail.Outgoing, err error) {
+func (b *Outbox) record(ctx context.Context, id string, conclude func(*mail.Outgoing) (drop bool, err error)) (kept mail.Outgoing, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	for range recordTries {
-		kept, err = b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *mail.Outgoing) (bool, error) {
-			return conclude(e, a, out, e.Sent, b.now())
-		})
+		kept, err = b.o.Store.ChangeOutgoing(ctx, id, conclude)
 		if err == nil || errors.Is(err, errNotHeld) || errors.Is(err, mail.ErrNoOutgoing) || ctx.Err() != nil {
 			break
 		}
@@ -243,12 +241,18 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 	}
 	switch e.State {
 	case mail.OutboxWaiting, mail.OutboxQueued, mail.OutboxUnknown:
+		if e.Kind == mail.OutboxDelete && !e.Settled {
+			return b.approveDeletion(ctx, o, e, by)
+		}
 	case mail.OutboxAccepted:
 		if outstanding(e.Sent) {
 			return b.fileAgain(ctx, op, e), nil
 		}
 		return &e, o.Conflict("The message was sent already.", mail.AdviceShowEntry).About(e.ID)
 	default:
+		return &e, notSent(o, &e)
+	}
+	if e.Kind == mail.OutboxDelete {
 		return &e, notSent(o, &e)
 	}
 	// Before the entry is claimed: a message that cannot be sent does not count as an attempt.

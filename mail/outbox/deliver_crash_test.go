@@ -76,7 +76,7 @@ func (s mortalStore) ChangeOutgoing(ctx context.Context, id string, change func(
 		case err != nil:
 		case o.State == mail.OutboxUnknown && before.State != mail.OutboxUnknown:
 			moment = "gate"
-		case o.State == mail.OutboxAccepted && before.State != mail.OutboxAccepted:
+		case o.State != before.State && (o.State == mail.OutboxAccepted || o.State == mail.OutboxDone):
 			moment = "outcome"
 		case o.Sent == mail.SentFiled:
 			moment = "filed"
@@ -145,13 +145,16 @@ type crash struct {
 	a      mail.Account
 }
 
-func newCrash(t *testing.T, e mailtest.Endpoint, user string, mode mail.Mode) *crash {
+func newCrash(t *testing.T, e mailtest.Endpoint, user string, mode mail.Mode, change ...func(*mail.Account)) *crash {
 	t.Helper()
 	c := &crash{t: t, server: newSubmissionServer(t)}
 	c.path, c.key = newVaultFile(t)
 	b := mailtest.Open(t, e, user)
 	o := officeOn(t, openVault(t, c.path, c.key), c.server, func(a *mail.Account) {
 		a.IMAP, a.Username, a.SentCopy, a.Mode = b.Dir.Known[account].IMAP, user, mail.SentAuto, mode
+		for _, do := range change {
+			do(a)
+		}
 		c.a = *a
 	})
 	o.dir.Password = servertest.Password

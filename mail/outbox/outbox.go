@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -89,7 +90,24 @@ func (b *Outbox) List(ctx context.Context, q mail.OutboxQuery) (entries []mail.O
 	if q.Limit == 0 {
 		q.Limit = mail.DefaultOutboxLimit
 	}
-	return b.o.Store.ListOutgoing(ctx, q)
+	now, states, only := b.now(), q.States, q.Only
+	q.States = nil
+	q.Only = func(e *mail.Outgoing) bool {
+		return (len(states) == 0 || slices.Contains(states, present(*e, now).State)) && (only == nil || only(e))
+	}
+	entries, more, err = b.o.Store.ListOutgoing(ctx, q)
+	for i := range entries {
+		entries[i] = present(entries[i], now)
+	}
+	return entries, more, err
+}
+
+// present is an entry with the state that it has by now.
+func present(e mail.Outgoing, now time.Time) mail.Outgoing {
+	if e.Expired(now) {
+		e.State = mail.OutboxExpired
+	}
+	return e
 }
 
 // Cancel takes a message back that has not left yet: one that waits, or one that is
@@ -129,7 +147,7 @@ func (b *Outbox) Reject(ctx context.Context, id, by, reason string) (*mail.Outgo
 	const op = "outbox reject"
 	return b.end(ctx, op, id, func(e *mail.Outgoing) error {
 		switch {
-		case e.State == mail.OutboxWaiting:
+		case e.State == mail.OutboxWaiting && !e.Expired(b.now()):
 		case e.State == mail.OutboxRejected, e.Settled:
 			return errAlready
 		case e.State == mail.OutboxUnknown && busy(e, b.now()):
@@ -176,6 +194,9 @@ func tooLate(op string, e *mail.Outgoing) *mail.Error {
 	is := "is " + string(e.State)
 	if e.State == mail.OutboxUnknown {
 		is = "may have left already"
+	}
+	if e.Kind == mail.OutboxDelete {
+		return mail.Operation{Op: op, Account: e.Account}.Conflict("The deletion is "+string(e.State)+" and cannot be taken back.", mail.AdviceShowEntry).About(e.ID)
 	}
 	return mail.Operation{Op: op, Account: e.Account}.Conflict("The message "+is+" and cannot be taken back.", mail.AdviceShowEntry).About(e.ID)
 }

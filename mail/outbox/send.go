@@ -233,13 +233,24 @@ func (b *Outbox) latest(o mail.Operation, e mail.Outgoing) (*mail.Outgoing, erro
 }
 
 func underWay(o mail.Operation, e *mail.Outgoing) error {
-	err := o.Conflict("Another command may be sending the message at this moment, until "+e.Until.Format("15:04:05")+" UTC at the latest.", mail.AdviceShowEntry).About(e.ID)
+	doing := "sending the message"
+	if e.Kind == mail.OutboxDelete {
+		doing = "deleting the messages"
+	}
+	err := o.Conflict("Another command may be "+doing+" at this moment, until "+e.Until.Format("15:04:05")+" UTC at the latest.", mail.AdviceShowEntry).About(e.ID)
 	err.Retryable = true
 	return err
 }
 
 // notSent says why an entry is not sent.
 func notSent(o mail.Operation, e *mail.Outgoing) error {
+	if e.Kind == mail.OutboxDelete {
+		is := string(e.State)
+		if e.Settled {
+			is = "closed"
+		}
+		return o.Conflict("The deletion is "+is+"; nothing more is deleted.", mail.AdviceShowEntry).About(e.ID)
+	}
 	switch e.State {
 	case mail.OutboxUnknown:
 		return o.Conflict("It is not known whether the message left, and a person decided to leave it; it is not sent again.", mail.AdviceSendAnew)

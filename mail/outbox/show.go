@@ -38,7 +38,11 @@ func (b *Outbox) Show(ctx context.Context, id string) (*Shown, error) {
 	if err != nil {
 		return nil, wrapStore(ctx, op, err)
 	}
-	shown := &Shown{Outgoing: e}
+	shown := &Shown{Outgoing: present(e, b.now())}
+	if e.Kind == mail.OutboxDelete {
+		shown.Here = true
+		return shown, unchanged(op, &e)
+	}
 	raw, err := b.bytes(ctx, op, &e)
 	if errors.Is(err, mail.ErrNoOutgoing) {
 		return shown, nil

@@ -29,6 +29,10 @@ import (
 //	unknown         Reject, no attempt under way              unknown, settled
 //	accepted        the copy is tried (again): L              accepted
 //
+// A deletion has the same life without the wire: deletion.go claims it and opens the gate in one
+// change, and its outcome is done, partly, refused, unknown, or what it was before where nothing
+// was tried.
+//
 // What holds:
 //
 //  1. Bytes of a message leave only behind the gate, and the gate opens only for

@@ -45,7 +45,8 @@ func (s *store) OutgoingMessage(ctx context.Context, id string) ([]byte, error) 
 }
 
 func (s *store) ListOutgoing(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error) {
-	q.Only = func(o *mail.Outgoing) bool { return ownOutgoing(ctx, o) }
+	only := q.Only
+	q.Only = func(o *mail.Outgoing) bool { return ownOutgoing(ctx, o) && (only == nil || only(o)) }
 	return s.Vault.ListOutgoing(ctx, q)
 }
 

@@ -1,0 +1,198 @@
+package outbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+)
+
+// HoldDeletion puts the deletion of messages of one folder into the outbox, where it waits for
+// a person as a send does: for an account whose policy says DestroyNeedsApproval. Nothing is
+// deleted. A message that does not exist is an error, and nothing waits then. Where the same
+// deletion of the same principal waits already, that entry is returned, with Replayed.
+func (b *Outbox) HoldDeletion(ctx context.Context, account string, refs []mail.Ref, principal string) (*mail.Outgoing, error) {
+	const op = "mail delete"
+	shown, err := b.o.Mailboxes.ToDelete(ctx, account, refs)
+	if err != nil {
+		return nil, err
+	}
+	now := b.now()
+	e := mail.Outgoing{ID: newOutgoingID(now), Kind: mail.OutboxDelete, Account: account, Principal: principal, State: mail.OutboxWaiting,
+		Created: now, Changed: now, Folder: shown[0].Ref.Folder, Sent: mail.SentNone}
+	for _, m := range shown {
+		date := m.Date
+		if date.IsZero() {
+			date = m.InternalDate
+		}
+		d := mail.Deletion{ID: m.Ref.String(), Date: date.UTC().Round(0), Subject: shortLine(m.Subject, maxReason)}
+		for _, a := range m.From[:min(len(m.From), maxSenders)] {
+			d.From = append(d.From, mail.Address{Name: shortLine(a.Name, maxReason), Addr: shortLine(a.Addr, 2*maxReason)})
+		}
+		e.Deletes = append(e.Deletes, d)
+	}
+	e.Digest = deletionDigest(&e)
+	waiting, _, err := b.List(ctx, mail.OutboxQuery{Account: account, Principal: principal, States: []mail.OutboxState{mail.OutboxWaiting}, Limit: 1,
+		Only: func(o *mail.Outgoing) bool { return o.Digest == e.Digest }})
+	if err != nil {
+		return nil, wrapStore(ctx, op, err)
+	}
+	if len(waiting) > 0 {
+		waiting[0].Replayed = true
+		return &waiting[0], nil
+	}
+	kept, _, err := b.o.Store.AddOutgoing(ctx, e, nil)
+	if err != nil {
+		return nil, wrapStore(ctx, op, err)
+	}
+	b.log(ctx, "deletion waits for a person", &kept)
+	return &kept, nil
+}
+
+// maxSenders bounds the senders that are kept of a message to delete.
+const maxSenders = 3
+
+// deletionDigest covers everything of a deletion that a person is shown, and the references by
+// which it is done.
+func deletionDigest(e *mail.Outgoing) string {
+	deletes := slices.Clone(e.Deletes)
+	for i := range deletes {
+		deletes[i].Outcome, deletes[i].Reason = "", ""
+	}
+	record, _ := json.Marshal([]any{"delete", e.Account, e.Folder, deletes}) // strings and times: it never fails
+	sum := sha256.Sum256(record)
+	return hex.EncodeToString(sum[:])
+}
+
+// unchanged reports whether a deletion is what its digest names.
+func unchanged(op string, e *mail.Outgoing) error {
+	if deletionDigest(e) == e.Digest {
+		return nil
+	}
+	return mail.Operation{Op: op, Account: e.Account}.Conflict("The deletion was changed after it was put into the outbox; nothing is deleted.", mail.AdviceCancelAndResend)
+}
+
+// approveDeletion deletes the messages of an entry that waits, or what is left of them where the
+// outcome of an attempt before is unknown: their ids never name other messages, so nothing is
+// deleted twice. A folder that was replaced since fails it for good.
+func (b *Outbox) approveDeletion(ctx context.Context, o mail.Operation, e mail.Outgoing, by string) (*mail.Outgoing, error) {
+	if e = present(e, b.now()); e.State == mail.OutboxExpired {
+		return &e, notSent(o, &e)
+	}
+	if err := unchanged(o.Op, &e); err != nil {
+		return &e, err
+	}
+	var refs []mail.Ref
+	for _, d := range e.Deletes {
+		ref, err := mail.ParseRef(d.ID)
+		if err != nil {
+			return &e, err
+		}
+		refs = append(refs, ref)
+	}
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	var a attempt
+	now := b.now()
+	until := b.lease(ctx, now)
+	// From here on the entry says that the messages may be gone, whatever ends this process.
+	_, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *mail.Outgoing) (_ bool, err error) {
+		if a, err = claim(e, newName(), now, until); err == nil {
+			err = pass(e, a, now)
+			e.Decided = by
+		}
+		return false, err
+	})
+	switch {
+	case errors.Is(err, errBusy), errors.Is(err, errNotHeld), errors.Is(err, errOver):
+		return b.late(ctx, o.Op, e.ID)
+	case err != nil:
+		return nil, wrapStore(ctx, o.Op, err)
+	}
+	changed, failed := b.o.Mailboxes.DeleteApproved(ctx, e.Account, refs)
+	kept, err := b.record(ctx, e.ID, func(e *mail.Outgoing) (bool, error) { return false, concludeDeletion(e, a, changed, failed, b.now()) })
+	switch {
+	case errors.Is(err, errNotHeld):
+		return b.late(ctx, o.Op, e.ID)
+	case err != nil:
+		b.o.Logger.LogAttrs(ctx, slog.LevelError, "outcome of a deletion could not be recorded", slog.String("id", e.ID), slog.String("account", e.Account))
+		e.State, e.Decided, e.Reason = mail.OutboxUnknown, by, "What was deleted could not be recorded in the outbox."
+		return &e, nil
+	}
+	b.log(ctx, "deletion tried", &kept)
+	if kept.State == mail.OutboxDone {
+		failed = nil // none of them was there any more
+	}
+	return &kept, failed
+}
+
+// concludeDeletion records what became of the messages.
+func concludeDeletion(e *mail.Outgoing, a attempt, changed *mailbox.Changed, failed error, now time.Time) error {
+	if e.Attempt != a.id || e.Ended() {
+		return errNotHeld
+	}
+	release(e, now)
+	e.Reason, e.Temporary = "", false
+	e.Deletes = slices.Clone(e.Deletes)
+	of := func(id string) *mail.Deletion {
+		i := slices.IndexFunc(e.Deletes, func(d mail.Deletion) bool { return d.ID == id })
+		if i < 0 {
+			return &mail.Deletion{}
+		}
+		return &e.Deletes[i]
+	}
+	var known *mail.Error
+	switch {
+	case failed == nil:
+		for _, m := range changed.Messages {
+			of(m.Ref.String()).Outcome = mail.DeletionDone
+		}
+		for _, i := range changed.Issues {
+			d := of(i.MessageID)
+			switch d.Reason = shortLine(i.Message, maxReason); i.Kind {
+			case mail.KindNotFound:
+				d.Outcome = mail.DeletionGone
+			case mail.KindRefused:
+				d.Outcome = mail.DeletionKept
+			default:
+				d.Outcome = mail.DeletionUnknown
+			}
+		}
+	case errors.As(failed, &known) && known.Kind == mail.KindNotFound && known.Advice == mail.AdviceList:
+		for i := range e.Deletes { // none of them is there
+			e.Deletes[i].Outcome, e.Deletes[i].Reason = mail.DeletionGone, shortLine(known.Message, maxReason)
+		}
+	default:
+		// Nothing was tried, so the entry is what it was, unless it can never be done.
+		e.State, e.Reason = a.from, reasonOf(failed)
+		if a.from == mail.OutboxWaiting {
+			e.Decided = ""
+			if errors.As(failed, &known) && known.Kind == mail.KindConflict {
+				e.State = mail.OutboxRefused
+			}
+		}
+		return nil
+	}
+	count := map[mail.DeletionOutcome]int{}
+	for _, d := range e.Deletes {
+		count[d.Outcome]++
+	}
+	switch {
+	case count[mail.DeletionUnknown] > 0 || count[""] > 0:
+		e.State = mail.OutboxUnknown
+	case count[mail.DeletionKept] == 0:
+		e.State = mail.OutboxDone
+	case count[mail.DeletionKept] == len(e.Deletes) && a.from == mail.OutboxWaiting:
+		e.State = mail.OutboxRefused
+	default:
+		e.State = mail.OutboxPartly
+	}
+	return nil
+}
