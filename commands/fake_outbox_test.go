@@ -67,6 +67,21 @@ func (y *fakeOutbox) Send(_ context.Context, account string, r outbox.Request) (
 	return &o, y.fails
 }
 
+func (y *fakeOutbox) HoldDeletion(_ context.Context, account string, refs []mail.Ref, principal string) (*mail.Outgoing, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.fails != nil {
+		return nil, y.fails
+	}
+	s := y.put(fmt.Sprintf("d%d", len(y.order)), principal, mail.OutboxWaiting)
+	s.Kind, s.Account, s.Folder, s.Subject, s.Recipients, s.Body, s.MessageID = mail.OutboxDelete, account, refs[0].Folder, "", nil, "", ""
+	for i, r := range refs {
+		s.Deletes = append(s.Deletes, mail.Deletion{ID: r.String(), Date: at, From: []mail.Address{{Name: "Ann", Addr: "ann@example.org"}}, Subject: fmt.Sprint("Letter ", i)})
+	}
+	o := s.Outgoing
+	return &o, nil
+}
+
 func (y *fakeOutbox) SaveDraft(_ context.Context, account string, d outbox.Draft) (*outbox.SavedDraft, error) {
 	y.draft = d
 	if y.fails != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailDeleteArgs struct {
@@ -39,11 +41,32 @@ func mailDelete(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail delete",
 		Summary:  "Delete for good",
-		Details:  "Only the named messages are removed, whatever else is marked as deleted in the folder.",
+		Details:  "Only the named messages are removed, whatever else is marked as deleted in the folder. In mode approve a person decides first.",
 		Effect:   discovery.Write,
 		Examples: []string{"mail delete 50 49 --confirm"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailDeleteArgs) (*MailDeleteResult, error) {
-		c, result, err := d.change(ctx, call, &args.messagesArgs, d.Mailboxes.Delete)
+		if call.Reply != nil {
+			o, err := d.decided(ctx, call, true)
+			if err != nil {
+				return nil, err
+			}
+			return d.deleted(ctx, call, o)
+		}
+		c, result, err := d.change(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
+			a, err := d.Store.Account(ctx, account)
+			if err != nil {
+				return nil, err
+			}
+			if p, err := mail.CompilePolicy(&a); err != nil || !p.MayDestroy() || !p.DestroyNeedsApproval() {
+				return d.Mailboxes.Delete(ctx, account, refs)
+			}
+			o, err := d.Outbox.HoldDeletion(ctx, account, refs, call.Principal)
+			if err != nil {
+				return nil, err
+			}
+			noteOutgoing(call, o)
+			return nil, d.waits(ctx, call, o, true)
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -70,7 +70,11 @@ func mailSend(d *Deps) *discovery.Command {
 			"mail send --reply-to 50 --to 'Ann Lee <ann@example.org>' --body 'Thank you.'"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailSendArgs) (*MailSendResult, error) {
 		if call.Reply != nil {
-			return d.decided(ctx, call, args.Key != "")
+			o, err := d.decided(ctx, call, args.Key != "")
+			if err != nil {
+				return nil, err
+			}
+			return sent(o)
 		}
 		name, err := d.composeIn(ctx, call, &args.composeArgs)
 		if err != nil {
@@ -111,7 +115,12 @@ func rehearsed(o *mail.Outgoing, keyed bool) *MailSendResult {
 
 // noteOutgoing notes for the audit entry which message it is about.
 func noteOutgoing(call *discovery.Call, o *mail.Outgoing) {
-	call.Account, call.Target = o.Account, "outbox "+o.ID+" "+recipientsTarget(o.Recipients)
+	call.Account, call.Target = o.Account, "outbox "+o.ID+" "
+	if o.Kind == mail.OutboxDelete {
+		call.Target += deletionTitle(o)
+	} else {
+		call.Target += recipientsTarget(o.Recipients)
+	}
 }
 
 // waits is the answer to a send that a person has to decide: a question where one
@@ -137,7 +146,7 @@ func (d *Deps) waits(ctx context.Context, call *discovery.Call, o *mail.Outgoing
 	}
 	text, ok := questionText(shown)
 	if !ok {
-		f.Message += " Its text cannot be shown in a question, because it is too long or holds HTML or Markdown."
+		f.Message += " It cannot be shown in a question, because it is too long or holds HTML or Markdown."
 		return f
 	}
 	return &discovery.Question{Text: text, State: questionState(&shown.Outgoing), Otherwise: f}
@@ -160,10 +169,10 @@ func questionState(o *mail.Outgoing) string {
 	return fmt.Sprintf("%s %x %d", o.ID, sum[:16], o.Attempts)
 }
 
-// decided goes on with a send that a person was asked about. What is sent is what
-// they were shown: the message with that digest. It never writes a new message, so the same
-// answer twice sends once.
-func (d *Deps) decided(ctx context.Context, call *discovery.Call, keyed bool) (*MailSendResult, error) {
+// decided goes on with what a person was asked about, and returns the entry with the outcome.
+// What happens is what they were shown: the entry with that digest. It never makes a new entry,
+// so the same answer twice does it once.
+func (d *Deps) decided(ctx context.Context, call *discovery.Call, keyed bool) (*mail.Outgoing, error) {
 	id, rest, _ := strings.Cut(call.Reply.State, " ")
 	call.Target = "outbox " + id
 	shown, err := d.Outbox.Show(ctx, id)
@@ -182,24 +191,24 @@ func (d *Deps) decided(ctx context.Context, call *discovery.Call, keyed bool) (*
 		return nil, mail.ErrNoOutgoing // the state is authentic, so this is another vault
 	case o.State != mail.OutboxWaiting:
 		o.Replayed = true
-		return sent(o)
+		return o, nil
 	case call.Reply.Verdict == discovery.Declined:
 		if o, err = d.Outbox.Reject(ctx, id, call.Reply.By, "declined when asked"); err != nil {
 			return d.overtaken(ctx, id, err)
 		}
-		return nil, rejectedFault(o)
+		return o, nil
 	case call.Reply.Verdict != discovery.Accepted || !may || of != now:
 		return nil, approvalRequired(o, keyed) // one yes is for one attempt
 	}
 	if o, err = d.Outbox.Approve(ctx, id, o.Digest, call.Reply.By); err != nil {
 		return d.overtaken(ctx, id, failedSend(call, o, err))
 	}
-	return sent(o)
+	return o, nil
 }
 
 // overtaken answers for a message that somebody else decided or sent at the same moment,
 // with its state.
-func (d *Deps) overtaken(ctx context.Context, id string, err error) (*MailSendResult, error) {
+func (d *Deps) overtaken(ctx context.Context, id string, err error) (*mail.Outgoing, error) {
 	var m *mail.Error
 	if !errors.As(err, &m) || m.Kind != mail.KindConflict {
 		return nil, err
@@ -209,7 +218,7 @@ func (d *Deps) overtaken(ctx context.Context, id string, err error) (*MailSendRe
 		return nil, err
 	}
 	shown.Replayed = true
-	return sent(&shown.Outgoing)
+	return &shown.Outgoing, nil
 }
 
 // failedSend adds to a failure to send the state of the message, if there is one.
@@ -227,13 +236,17 @@ func failedSend(call *discovery.Call, o *mail.Outgoing, err error) error {
 	if f.Code == discovery.Conflict {
 		return &f // somebody else has it, and may be sending it
 	}
-	switch o.State {
-	case mail.OutboxWaiting:
+	switch {
+	case o.Kind == mail.OutboxDelete && !o.Ended():
+		f.Message += fmt.Sprintf(" Nothing was deleted; it is still in the outbox as %s.", o.ID)
+	case o.Kind == mail.OutboxDelete:
+		f.Message += fmt.Sprintf(" Nothing was deleted; the outbox shows it as %s.", o.ID)
+	case o.State == mail.OutboxWaiting:
 		f.Message += fmt.Sprintf(" The message was not sent; it still waits in the outbox as %s.", o.ID)
-	case mail.OutboxQueued:
+	case o.State == mail.OutboxQueued:
 		f.Message += fmt.Sprintf(" The message was not sent; it is kept in the outbox as %s.", o.ID)
 		f.Hint = strings.TrimSuffix(f.Hint, ".") + "; the same command with the same --idempotency-key goes on with it."
-	case mail.OutboxRefused:
+	case o.State == mail.OutboxRefused:
 		f.Message += fmt.Sprintf(" The message was not sent; the outbox shows it as %s.", o.ID)
 	}
 	f.Examples = append(f.Examples, "outbox show "+o.ID)
@@ -262,6 +275,11 @@ func sent(o *mail.Outgoing) (*MailSendResult, error) {
 // approvalRequired says that the message waits, and that a person decides. How they do is
 // theirs to know: there is nothing in it to paste.
 func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
+	if o.Kind == mail.OutboxDelete {
+		return &discovery.Fault{Code: discovery.ApprovalRequired,
+			Message: fmt.Sprintf("Nothing was deleted yet: the deletion waits in the outbox as %s until a person decides.", o.ID),
+			Hint:    fmt.Sprintf("Tell the person that %s waits for them, and go on with something else. It is kept for %d days; asking for the same again queues no second one.", o.ID, int(mail.DeletionWaits.Hours()/24))}
+	}
 	retry := "sending it again would queue a second one"
 	if keyed {
 		retry = "the same --idempotency-key queues no second one"
@@ -272,6 +290,10 @@ func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
 }
 
 func rejectedFault(o *mail.Outgoing) *discovery.Fault {
+	if o.Kind == mail.OutboxDelete {
+		return &discovery.Fault{Code: discovery.PermissionDenied, Reason: "declined",
+			Message: fmt.Sprintf("A person decided against the deletion %s. Nothing was deleted.", o.ID), Hint: "Do not ask for it again unless the person wants it."}
+	}
 	return &discovery.Fault{Code: discovery.PermissionDenied, Reason: "declined",
 		Message: fmt.Sprintf("A person decided against the message %s. It was not sent and will not be.", o.ID),
 		Hint:    "Do not send it again unless the person asks for it."}

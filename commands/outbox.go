@@ -16,6 +16,7 @@ type Outbox interface {
 	// Verify connects to the account's submission server, logs in and sends nothing.
 	Verify(ctx context.Context, account string) (*mail.Verification, error)
 	Send(ctx context.Context, account string, r outbox.Request) (*mail.Outgoing, error)
+	HoldDeletion(ctx context.Context, account string, refs []mail.Ref, principal string) (*mail.Outgoing, error)
 	SaveDraft(ctx context.Context, account string, d outbox.Draft) (*outbox.SavedDraft, error)
 	List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error)
 	Show(ctx context.Context, id string) (*outbox.Shown, error)
@@ -29,11 +30,12 @@ type OutboxOption struct {
 	ID string `json:"id" acli:"form=outbox,positional" jsonschema_description:"outbox_id as 'outbox list' or 'mail send' gave it"`
 }
 
-// Sending is an outgoing message and what is known of it.
+// Sending is an entry of the outbox and what is known of it.
 type Sending struct {
 	ID                string           `json:"outbox_id,omitempty"`
+	Kind              mail.OutboxKind  `json:"kind,omitempty" jsonschema:"enum=delete"` // empty for a message to send
 	Account           string           `json:"account_id"`
-	State             mail.OutboxState `json:"state,omitempty" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected"`
+	State             mail.OutboxState `json:"state,omitempty" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected,enum=done,enum=partly,enum=expired"`
 	InternetMessageID string           `json:"internet_message_id,omitempty"`
 	From              string           `json:"from"`
 	Recipients        []string         `json:"recipients"`
@@ -45,7 +47,7 @@ type Sending struct {
 }
 
 func sendingOf(o *mail.Outgoing) Sending {
-	s := Sending{ID: o.ID, Account: o.Account, State: o.State, InternetMessageID: strings.Trim(o.MessageID, "<>"), From: o.From, Recipients: append([]string{}, o.Recipients...),
+	s := Sending{ID: o.ID, Kind: o.Kind, Account: o.Account, State: o.State, InternetMessageID: strings.Trim(o.MessageID, "<>"), From: o.From, Recipients: append([]string{}, o.Recipients...),
 		Subject: o.Subject, Size: o.Size, SentCopy: o.Sent, Reason: o.Reason, DecidedBy: o.Decided}
 	if s.State != mail.OutboxAccepted {
 		s.SentCopy = "" // a message that was not sent has none
@@ -77,6 +79,9 @@ func utc(t time.Time) string {
 
 // shownOutgoing is all of a message, its text included.
 func shownOutgoing(s *outbox.Shown) *OutboxShowResult {
+	if s.Kind == mail.OutboxDelete {
+		return shownDeletion(&s.Outgoing)
+	}
 	r := &OutboxShowResult{Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: utc(s.Created), Changed: utc(s.Changed),
 		To: written(s.To), CC: written(s.CC), BCC: written(s.BCC), Attempts: s.Attempts, ServerCode: s.Code,
 		Attachments: []AttachmentSent{}, Text: plain.LineEnds(s.Body), TextMissing: !s.Here}

@@ -10,14 +10,14 @@ import (
 
 type outboxApproveArgs struct {
 	OutboxOption
-	Code string `json:"code" jsonschema:"pattern=^[0-9a-z]{8}$" form:"must be the code that 'outbox show' gives the administrator, 8 letters and digits" jsonschema_description:"Code that 'outbox show' gives the administrator, so that only what was shown is sent"`
+	Code string `json:"code" jsonschema:"pattern=^[0-9a-z]{8}$" form:"must be the code that 'outbox show' gives the administrator, 8 letters and digits" jsonschema_description:"Code that 'outbox show' gives the administrator, so that only what was shown happens"`
 }
 
 func outboxApprove(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "outbox approve",
-		Summary: "Send a message that waits, and show exactly what was sent",
-		Details: "The code stands for the message as it was shown; with any other nothing is sent. On a terminal leave it out: the message is shown, and you are asked. " +
+		Summary: "Send a message that waits, or delete those that a deletion names, and show what was done",
+		Details: "The code stands for what was shown; with any other nothing happens. On a terminal leave it out: everything is shown, and you are asked. " +
 			"It also sends a message that a crash left queued. It sends a message whose outcome is unknown a second time, so the recipients may get it twice.",
 		Effect:   discovery.Admin,
 		Timeout:  sendTime,
@@ -32,12 +32,20 @@ func outboxApprove(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		if subtle.ConstantTimeCompare([]byte(code), []byte(args.Code)) == 0 {
-			return nil, &discovery.Fault{Code: discovery.Conflict, Message: "The code is not that of this message. Nothing was sent.",
+			return nil, &discovery.Fault{Code: discovery.Conflict, Message: "The code is not that of this entry. Nothing was done.",
 				Hint: "Look at it with 'outbox show', and approve it with the code that is shown.", Examples: []string{"outbox show " + args.ID}}
 		}
 		o, err := d.Outbox.Approve(mail.WithProgress(ctx, call.Progress), args.ID, s.Digest, call.Principal)
 		if err != nil {
 			return nil, failedSend(call, o, err)
+		}
+		if s.Kind == mail.OutboxDelete {
+			if f := notDeleted(o); f != nil {
+				return nil, f
+			}
+			r := shownDeletion(o)
+			d.noteDeletes(ctx, call, r)
+			return r, nil
 		}
 		done, err := sent(o)
 		if err != nil {

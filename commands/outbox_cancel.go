@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
 )
 
 // OutboxDecided answers the commands that decide about a message without sending
@@ -40,5 +41,8 @@ func (r *OutboxDecided) Brief() sendingBrief { return sendingBrief{ID: r.ID, Res
 
 // Summary implements discovery.Summarizer.
 func (r *OutboxDecided) Summary() string {
+	if r.Kind == mail.OutboxDelete {
+		return "The deletion is " + string(r.State) + "; nothing more is deleted"
+	}
 	return "The message is " + string(r.State) + " and will not be sent"
 }

@@ -13,7 +13,7 @@ import (
 
 type outboxListArgs struct {
 	Account string   `json:"account,omitempty" acli:"form=account,rare" jsonschema_description:"Only messages of this account; all of them if left out"`
-	States  []string `json:"state,omitempty" acli:"value=waiting" jsonschema:"maxItems=7,enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected" jsonschema_description:"Only messages in one of these states"`
+	States  []string `json:"state,omitempty" acli:"value=waiting" jsonschema:"maxItems=10,enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected,enum=done,enum=partly,enum=expired" jsonschema_description:"Only messages in one of these states"`
 	Limit   int      `json:"limit,omitempty" acli:"short=n,rare" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
 	Before  string   `json:"before,omitempty" acli:"form=outbox,rare" jsonschema_description:"Only messages older than the one with this outbox_id"`
 }
@@ -31,8 +31,9 @@ type OutboxListResult struct {
 // OutboxEntry is a message in the list of the outbox.
 type OutboxEntry struct {
 	ID         string           `json:"outbox_id"`
+	Kind       mail.OutboxKind  `json:"kind,omitempty" jsonschema:"enum=delete"` // empty for a message to send
 	Account    string           `json:"account_id"`
-	State      mail.OutboxState `json:"state" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected"`
+	State      mail.OutboxState `json:"state" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected,enum=done,enum=partly,enum=expired"`
 	Created    string           `json:"created" jsonschema:"format=date-time"`
 	Recipients []string         `json:"recipients" acli:"untrusted"`
 	More       int              `json:"more_recipients,omitempty"`
@@ -46,7 +47,7 @@ func outboxList(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "outbox list",
 		Summary:  "Messages waiting or sent",
-		Details:  "The newest first: those that wait, were sent or may have been sent. An agent sees only its own messages. Long subjects and lists of recipients are cut; 'outbox show' has all.",
+		Details:  "The newest first: those that wait, were sent or may have been sent, and deletions for good that a person decides about. An agent sees only its own messages. Long subjects and lists of recipients are cut; 'outbox show' has all.",
 		Effect:   discovery.Read,
 		Examples: []string{"outbox list", "outbox list --state waiting,unknown", "outbox list --limit 10"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxListArgs) (*OutboxListResult, error) {
@@ -84,8 +85,11 @@ func outboxList(d *Deps) *discovery.Command {
 
 func listedOutgoing(o *mail.Outgoing, whose bool) OutboxEntry {
 	n := min(len(o.Recipients), maxListedRecipients)
-	e := OutboxEntry{ID: o.ID, Account: o.Account, State: o.State, Created: utc(o.Created), Recipients: append([]string{}, o.Recipients[:n]...),
+	e := OutboxEntry{ID: o.ID, Kind: o.Kind, Account: o.Account, State: o.State, Created: utc(o.Created), Recipients: append([]string{}, o.Recipients[:n]...),
 		More: len(o.Recipients) - n, Subject: plain.Clip(o.Subject, maxShownChars)}
+	if o.Kind == mail.OutboxDelete {
+		e.Subject = plain.Clip(deletionTitle(o), maxShownChars)
+	}
 	if whose {
 		e.Principal = o.Principal
 	}
@@ -108,6 +112,7 @@ type outboxListBrief struct {
 type outboxRow struct {
 	ID        string           `json:"id"`
 	Date      string           `json:"date"`
+	Kind      mail.OutboxKind  `json:"kind"`
 	State     mail.OutboxState `json:"state"`
 	Account   string           `json:"account"`
 	To        string           `json:"to" acli:"untrusted"`
@@ -120,7 +125,7 @@ func (r *OutboxListResult) Brief() outboxListBrief {
 	several := slices.ContainsFunc(r.Messages, func(m OutboxEntry) bool { return m.Account != r.Messages[0].Account })
 	var rows []outboxRow
 	for _, m := range r.Messages {
-		row := outboxRow{m.ID, m.Created[:min(len(m.Created), len("2006-01-02T15:04"))], m.State, "", strings.Join(m.Recipients, ", "), m.Subject, m.Principal}
+		row := outboxRow{m.ID, m.Created[:min(len(m.Created), len("2006-01-02T15:04"))], m.Kind, m.State, "", strings.Join(m.Recipients, ", "), m.Subject, m.Principal}
 		if several {
 			row.Account = m.Account
 		}

@@ -29,6 +29,8 @@ type OutboxShowResult struct {
 	ServerCode  int              `json:"server_code,omitempty"`
 	Attachments []AttachmentSent `json:"attachments"`
 	Why         string           `json:"why,omitempty"` // what made it wait; empty when it does not wait
+	Folder      string           `json:"folder,omitempty"`
+	Deletes     []ToDelete       `json:"deletes,omitempty"`
 	Text        string           `json:"text" acli:"untrusted"`
 	TextChars   int              `json:"text_chars"`
 	TextMissing bool             `json:"text_missing,omitempty"`
@@ -51,7 +53,7 @@ func outboxShow(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "outbox show",
 		Summary:  "One, whole",
-		Details:  "It shows all that would leave. The text of a message that was sent is not kept.",
+		Details:  "It shows all that would leave, or which messages would be deleted. The text of a message that was sent is not kept.",
 		Effect:   discovery.Read,
 		Examples: []string{"outbox show 0123abcd"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxShowArgs) (*OutboxShowResult, error) {
@@ -61,6 +63,7 @@ func outboxShow(d *Deps) *discovery.Command {
 		}
 		r := shownOutgoing(s)
 		r.from(args.Offset)
+		d.noteDeletes(ctx, call, r)
 		if s.State == mail.OutboxWaiting {
 			r.Why = whyAsked(&s.Outgoing)
 			r.NextAction = next("Take it back, if it is no longer wanted", "outbox", "cancel", s.ID)
@@ -77,10 +80,14 @@ func outboxShow(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		approve := discovery.JoinCommand([]string{"outbox", "approve", s.ID, "--code", r.Code})
-		switch s.State {
-		case mail.OutboxWaiting, mail.OutboxQueued:
+		switch {
+		case s.Kind == mail.OutboxDelete && s.State == mail.OutboxWaiting:
+			r.NextAction = nextLine("Delete exactly these for good", approve)
+		case s.Kind == mail.OutboxDelete:
+			r.NextAction = nextLine("Delete what is left of these for good", approve)
+		case s.State == mail.OutboxWaiting, s.State == mail.OutboxQueued:
 			r.NextAction = nextLine("Send exactly this", approve)
-		case mail.OutboxUnknown:
+		case s.State == mail.OutboxUnknown:
 			r.NextAction = next("If it did arrive, or is no longer wanted, let it rest; '"+approve+"' sends it again", "outbox", "reject", s.ID)
 		}
 		return r, nil
@@ -93,19 +100,21 @@ type outboxShowBrief struct {
 	State       mail.OutboxState                   `json:"state"`
 	Result      string                             `json:"result"`
 	Account     string                             `json:"account"`
-	From        string                             `json:"from"`
+	Folder      string                             `json:"folder,omitempty"`
+	Deletes     *discovery.Table[deletionRow]      `json:"deletes,omitempty"`
+	From        string                             `json:"from,omitempty"`
 	To          []string                           `json:"to,omitempty" acli:"untrusted"`
 	CC          []string                           `json:"cc,omitempty" acli:"untrusted"`
 	BCC         []string                           `json:"bcc,omitempty" acli:"untrusted"`
 	Recipients  []string                           `json:"recipients,omitempty"`
-	Subject     string                             `json:"subject" acli:"untrusted"`
+	Subject     string                             `json:"subject,omitempty" acli:"untrusted"`
 	Principal   string                             `json:"principal"`
 	Date        string                             `json:"date"`
 	Why         string                             `json:"why,omitempty"`
 	Reason      string                             `json:"reason,omitempty" acli:"untrusted"`
 	DecidedBy   string                             `json:"decided_by,omitempty"`
 	Attachments *discovery.Table[outboxAttachment] `json:"attachments,omitempty"`
-	Text        string                             `json:"text" acli:"untrusted"`
+	Text        string                             `json:"text,omitempty" acli:"untrusted"`
 	TextMissing bool                               `json:"text_missing,omitempty"`
 	Next        string                             `json:"next,omitempty"`
 	Rest
@@ -125,6 +134,7 @@ func (r *OutboxShowResult) Brief() outboxShowBrief {
 	if len(r.To)+len(r.CC)+len(r.BCC) != len(r.Recipients) {
 		b.Recipients = r.Recipients // the header does not say all of it
 	}
+	b.Folder, b.Deletes = r.Folder, r.deletionRows()
 	var files []outboxAttachment
 	for _, a := range r.Attachments {
 		files = append(files, outboxAttachment{a.Name, a.Type, a.Size})
@@ -145,6 +155,9 @@ func (r *OutboxShowResult) Brief() outboxShowBrief {
 
 // Summary implements discovery.Summarizer.
 func (r *OutboxShowResult) Summary() string {
+	if r.Kind == mail.OutboxDelete {
+		return r.deletionSummary()
+	}
 	switch r.State {
 	case mail.OutboxWaiting:
 		return "It waits for a person; nothing of it left"

@@ -120,7 +120,7 @@ func TestApprovingSendsWhatWasSeen(t *testing.T) {
 		fmt.Sprint(shown.Data["attachments"]) != "[map[content_type:application/pdf name:a.pdf sha256:00ff size_bytes:3]]" {
 		t.Errorf("%v", shown.Data)
 	}
-	b.fails(t, "outbox approve m0 --code 00000000", discovery.Conflict, "Nothing was sent")
+	b.fails(t, "outbox approve m0 --code 00000000", discovery.Conflict, "Nothing was done")
 	b.fails(t, "outbox approve m0 --code "+s.Digest[:16], discovery.ValidationError, "--code")
 	if len(y.sent) != 0 {
 		t.Fatalf("sent %q", y.sent)

@@ -64,7 +64,7 @@ func policyExplain(d *Deps) *discovery.Command {
 }
 
 // accountRefusal judges a command by the account it would work on; nil where that
-// allows it. It fills in the account and whether a send would have to wait.
+// allows it. It fills in the account and whether it would wait for a person.
 func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args any, r *PolicyExplainResult) (*discovery.Fault, error) {
 	on, ok := args.(onAccount)
 	if !ok {
@@ -118,8 +118,11 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 		}
 	}
 	op := mail.Operation{Op: c.Path, Account: a.Name}
-	if _, ok := args.(*mailDeleteArgs); ok && (!p.MayDestroy() || p.DestroyNeedsApproval()) {
-		return Faults(op.NoDestroy(&a, p)), nil
+	if _, ok := args.(*mailDeleteArgs); ok {
+		if !p.MayDestroy() {
+			return Faults(op.NoDestroy(&a, p)), nil
+		}
+		r.NeedsApproval = p.DestroyNeedsApproval()
 	}
 	if !p.MayFile() {
 		return Faults(op.ReadOnly(&a)), nil

@@ -35,15 +35,12 @@ const (
 // text is longer than a question shows, or holds what a client that renders Markdown
 // would not show: nobody says yes to what they did not see.
 func questionText(s *outbox.Shown) (question string, ok bool) {
+	if s.Kind == mail.OutboxDelete {
+		return deletionQuestion(&s.Outgoing)
+	}
 	var b strings.Builder
 	b.WriteString("Send this message? Nothing leaves unless you approve it.\n\n")
-	row := func(name, value string) {
-		lines := wrapped(value, questionWidth)
-		fmt.Fprintf(&b, "%-9s%s\n", name, lines[0])
-		for _, l := range lines[1:] {
-			fmt.Fprintf(&b, "        > %s\n", l)
-		}
-	}
+	row := func(name, value string) { questionRow(&b, name, value) }
 	from := mail.Address{Addr: s.From}
 	if s.HeaderFrom.Addr == s.From {
 		from.Name = s.HeaderFrom.Name
@@ -90,8 +87,20 @@ func questionText(s *outbox.Shown) (question string, ok bool) {
 	return b.String(), true
 }
 
+// questionRow writes one field of a question.
+func questionRow(b *strings.Builder, name, value string) {
+	lines := wrapped(value, questionWidth)
+	fmt.Fprintf(b, "%-9s%s\n", name, lines[0])
+	for _, l := range lines[1:] {
+		fmt.Fprintf(b, "        > %s\n", l)
+	}
+}
+
 // whyAsked says what made a person decide about an entry of the outbox.
 func whyAsked(o *mail.Outgoing) string {
+	if o.Kind == mail.OutboxDelete {
+		return "a person decides about each deletion for good in " + o.Account
+	}
 	return "mode approve: a person decides about each message of " + o.Account
 }
 

@@ -126,7 +126,7 @@ type Outgoing struct {
 
 // Deletion is a message to delete, as the policy showed it when that was asked for.
 type Deletion struct {
-	ID      string    `json:"id"` // its Ref, with UIDVALIDITY
+	ID      string    `json:"id"`            // its Ref, with UIDVALIDITY
 	Date    time.Time `json:"date,omitzero"` // when it arrived, where it says no date
 	From    []Address `json:"from,omitempty"`
 	Subject string    `json:"subject,omitempty"`

@@ -75,7 +75,7 @@ func TestAFirstDay(t *testing.T) {
 	for _, step := range []struct {
 		answer, says string
 		status, sent int
-	}{{"no", "Nothing was sent", 6, 1}, {"y", "accepted", 0, 2}} {
+	}{{"no", "Nothing was done", 6, 1}, {"y", "accepted", 0, 2}} {
 		x = onTerminal(t, 100, 36, admin, "outbox", "approve", id)
 		x.sees("Subject:", "Again", "leaves it as it is: ")
 		x.types(step.answer + "\r")

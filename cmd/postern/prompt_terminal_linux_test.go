@@ -62,11 +62,25 @@ func TestASittingAtThePrompt(t *testing.T) {
 	x.types("outbox approve " + id + "\r")
 	x.sees("Goes to:", "ann@example.org", "Subject:", "Later", "Digest:", "Code:", "> long line", "leaves it as it is: ")
 	x.types("\r")
-	x.sees("Nothing was sent", promptSign)
+	x.sees("Nothing was done", promptSign)
 	x.types("outbox approve " + id + "\r")
 	x.sees("leaves it as it is: ")
 	x.types("yes\r")
 	x.sees("accepted", "It was sent", promptSign)
+
+	// So are messages that are to be deleted for good.
+	x.types("account edit demo --destroy on\r")
+	x.sees("\n" + promptSign)
+	x.types("mail delete 50 --confirm\r")
+	x.sees("Delete these messages for good?", "Help desk", "About this mailbox", "leaves it in the outbox: ")
+	x.types("\r")
+	id = regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(x.sees("APPROVAL_REQUIRED", "outbox show ", promptSign))[1]
+	x.types("outbox approve " + id + "\r")
+	x.sees("To be deleted for good:", "About this mailbox", "leaves them as they are: ")
+	x.types("n\r")
+	x.sees("Nothing was done", promptSign)
+	x.types("outbox reject " + id + "\r")
+	x.sees("rejected", promptSign)
 
 	// A window of another size is used from the next answer on.
 	x.resize(40, 12)

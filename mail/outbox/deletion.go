@@ -117,7 +117,10 @@ func (b *Outbox) approveDeletion(ctx context.Context, o mail.Operation, e mail.O
 		return nil, wrapStore(ctx, o.Op, err)
 	}
 	changed, failed := b.o.Mailboxes.DeleteApproved(ctx, e.Account, refs)
-	kept, err := b.record(ctx, e.ID, func(e *mail.Outgoing) (bool, error) { return false, concludeDeletion(e, a, changed, failed, b.now()) })
+	kept, err := b.record(ctx, e.ID, func(e *mail.Outgoing) (bool, error) {
+		err := concludeDeletion(e, a, changed, failed, b.now())
+		return err == nil && e.Ended(), err
+	})
 	switch {
 	case errors.Is(err, errNotHeld):
 		return b.late(ctx, o.Op, e.ID)

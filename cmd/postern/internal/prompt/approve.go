@@ -16,8 +16,8 @@ import (
 )
 
 // The person on a terminal who holds the administrator's key approves what is sent:
-// 'outbox approve ID', without the code, shows the message and asks, and a send that
-// needs a person's word asks at once. A person with only the agent's key is not asked:
+// 'outbox approve ID', without the code, shows the message and asks, and a send or a deletion
+// that needs a person's word asks at once. A person with only the agent's key is not asked:
 // an agent can have a terminal too.
 
 // mayAsk reports whether commands may ask the person at the prompt.
@@ -45,12 +45,14 @@ func (c *conversation) approve(ctx context.Context, id []string) {
 		return
 	}
 	question := "Send exactly this? y sends it, anything else leaves it as it is: "
-	if state == "unknown" {
+	if o.Str("kind") == "delete" {
+		question = "Delete exactly these for good? y deletes them, anything else leaves them as they are: "
+	} else if state == "unknown" {
 		question = "It may have arrived already. Send it again? y sends it, anything else leaves it as it is: "
 	}
 	if c.decide(ctx, strings.TrimRight(shown, "\n"), question) != discovery.Accepted {
 		c.status = discovery.ApprovalRequired.ExitStatus()
-		fmt.Fprintln(c.Stdout, "Nothing was sent. 'outbox reject "+o.Str("outbox_id")+"' refuses it for good.")
+		fmt.Fprintln(c.Stdout, "Nothing was done. 'outbox reject "+o.Str("outbox_id")+"' refuses it for good.")
 		return
 	}
 	line := discovery.JoinCommand([]string{"outbox", "approve", o.Str("outbox_id"), "--code", o.Str("code")})
@@ -106,7 +108,7 @@ func (c *conversation) ask(ctx context.Context, q string) discovery.Verdict {
 			lines = append(lines, strings.TrimRight(mark+part, " "))
 		}
 	}
-	return c.decide(ctx, strings.TrimRight(strings.Join(lines, "\n"), "\n"), "y sends it, n refuses it, Enter leaves it in the outbox: ")
+	return c.decide(ctx, strings.TrimRight(strings.Join(lines, "\n"), "\n"), "y approves it, n refuses it, Enter leaves it in the outbox: ")
 }
 
 // decide shows lines, a page at a time, and asks when the last of them was shown.

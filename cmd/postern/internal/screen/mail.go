@@ -435,7 +435,20 @@ func (p *painter) outgoing(data object) bool {
 			p.header("File", fmt.Sprintf("%s, %s, %s", text(a.Get("name")), text(a.Get("content_type")), size(a.Get("size_bytes"))))
 		}
 	}
+	p.header("Folder", text(data.Get("folder")))
 	p.line("")
+	if list, ok := data.Objects("deletes"); ok {
+		p.line("To be deleted for good:")
+		for _, m := range list {
+			parts := []string{fill(idOf(data, m), 6), fill(p.when(m.Str("date")), 16), text(m.Get("from")), text(m.Get("subject"))}
+			p.wrapped("> ", "", strings.Join(parts, "  "))
+			if outcome := text(m.Get("outcome")); outcome != "" {
+				p.wrapped("  ", styleDim, strings.TrimSpace(outcome+" "+text(m.Get("reason"))))
+			}
+		}
+		p.line("")
+		return true
+	}
 	switch {
 	case data.Get("text_missing") == true:
 		p.line(p.in(styleDim, "The text is not kept any more."))

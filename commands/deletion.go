@@ -1,0 +1,174 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/mail"
+)
+
+// Deletions for good about which a person decides stand in the outbox beside messages to send,
+// and are shown, approved and refused by the same commands.
+
+// ToDelete is a message that a deletion names, as it was shown when that was asked for.
+type ToDelete struct {
+	ID      string               `json:"message_id"`
+	Date    string               `json:"date,omitempty" jsonschema:"format=date-time"`
+	From    []string             `json:"from,omitempty" acli:"untrusted"`
+	Subject string               `json:"subject" acli:"untrusted"`
+	Outcome mail.DeletionOutcome `json:"outcome,omitempty" jsonschema:"enum=deleted,enum=gone,enum=kept,enum=unknown"`
+	Reason  string               `json:"reason,omitempty"`
+
+	short string // the id for a compact answer
+}
+
+// deletionRow is the same in a compact answer.
+type deletionRow struct {
+	ID      string               `json:"id"`
+	Date    string               `json:"date"`
+	From    string               `json:"from" acli:"untrusted"`
+	Subject string               `json:"subject" acli:"untrusted"`
+	Outcome mail.DeletionOutcome `json:"outcome"`
+	Reason  string               `json:"reason"`
+}
+
+// deletionTitle names a deletion in one line.
+func deletionTitle(o *mail.Outgoing) string {
+	return fmt.Sprintf("delete %s of %s", count(len(o.Deletes), "message", "messages"), o.Folder)
+}
+
+// shownDeletion is all of a deletion.
+func shownDeletion(o *mail.Outgoing) *OutboxShowResult {
+	r := &OutboxShowResult{Sending: sendingOf(o), Principal: o.Principal, Created: utc(o.Created), Changed: utc(o.Changed), To: []string{}, CC: []string{}, BCC: []string{},
+		Attempts: o.Attempts, Attachments: []AttachmentSent{}, Folder: o.Folder}
+	for _, m := range o.Deletes {
+		r.Deletes = append(r.Deletes, ToDelete{ID: m.ID, Date: utc(m.Date), From: written(m.From), Subject: m.Subject, Outcome: m.Outcome, Reason: m.Reason, short: m.ID})
+	}
+	return r
+}
+
+// noteDeletes gives the messages of a deletion the ids of a compact answer.
+func (d *Deps) noteDeletes(ctx context.Context, call *discovery.Call, r *OutboxShowResult) {
+	var refs []mail.Ref
+	for _, m := range r.Deletes {
+		if ref, err := mail.ParseRef(m.ID); err == nil {
+			refs = append(refs, ref)
+		}
+	}
+	if len(refs) != len(r.Deletes) || len(refs) == 0 {
+		return
+	}
+	ids := d.shown(ctx, call, refs...)
+	for i, ref := range refs {
+		r.Deletes[i].short = ids.of(ref)
+	}
+}
+
+func (r *OutboxShowResult) deletionRows() *discovery.Table[deletionRow] {
+	if len(r.Deletes) == 0 {
+		return nil
+	}
+	var rows []deletionRow
+	for _, m := range r.Deletes {
+		rows = append(rows, deletionRow{m.short, m.Date[:min(len(m.Date), len("2006-01-02T15:04"))], strings.Join(m.From, ", "), m.Subject, m.Outcome, m.Reason})
+	}
+	t := discovery.TableOf(rows)
+	return &t
+}
+
+func (r *OutboxShowResult) deletionSummary() string {
+	switch r.State {
+	case mail.OutboxWaiting:
+		return "It waits for a person; nothing was deleted"
+	case mail.OutboxDone:
+		return "None of the messages is there any more"
+	case mail.OutboxPartly:
+		return "Some of the messages were deleted, and some are still there"
+	case mail.OutboxUnknown:
+		return "It is not known which of the messages were deleted"
+	}
+	return "Nothing was deleted"
+}
+
+// deleted is the answer of mail delete about a deletion that a person was asked about.
+func (d *Deps) deleted(ctx context.Context, call *discovery.Call, o *mail.Outgoing) (*MailDeleteResult, error) {
+	if f := notDeleted(o); f != nil {
+		return nil, f
+	}
+	r := &MailDeleteResult{batchResult{Account: o.Account, Folder: o.Folder, changed: []string{}}, []Deleted{}, Steps{}}
+	shown := shownDeletion(o)
+	d.noteDeletes(ctx, call, shown)
+	var issues []mail.Issue
+	for i, m := range o.Deletes {
+		if m.Outcome == mail.DeletionDone {
+			r.Messages, r.changed = append(r.Messages, Deleted{m.ID}), append(r.changed, shown.Deletes[i].short)
+			continue
+		}
+		kind := mail.KindRefused
+		if m.Outcome == mail.DeletionGone {
+			kind = mail.KindNotFound
+		}
+		issues = append(issues, mail.Issue{Kind: kind, Stage: "expunge", MessageID: m.ID, Message: m.Reason})
+	}
+	r.Outcome = outcome(issues, len(r.Messages) > 0)
+	r.Steps = Steps{Attempted: len(o.Deletes), Succeeded: len(r.Messages)}
+	return r, nil
+}
+
+// notDeleted is the fault of a deletion that did not come to its end, or nil.
+func notDeleted(o *mail.Outgoing) *discovery.Fault {
+	f := &discovery.Fault{Code: discovery.ExecutionError, Examples: []string{"outbox show " + o.ID}}
+	reason := ""
+	if i := slices.IndexFunc(o.Deletes, func(m mail.Deletion) bool { return m.Outcome == mail.DeletionKept }); o.Reason == "" && i >= 0 {
+		reason = " " + o.Deletes[i].Reason
+	} else if o.Reason != "" {
+		reason = " " + plain.Clip(capital(o.Reason), 500)
+	}
+	switch o.State {
+	case mail.OutboxDone, mail.OutboxPartly:
+		return nil
+	case mail.OutboxWaiting:
+		return approvalRequired(o, true)
+	case mail.OutboxRejected:
+		return rejectedFault(o)
+	case mail.OutboxUnknown:
+		f.Message = fmt.Sprintf("It is not known which messages of the deletion %s were deleted.%s", o.ID, reason)
+		f.Hint = "Look into the folder. A person can approve it again, which deletes what is left of them."
+	case mail.OutboxCancelled, mail.OutboxExpired:
+		f.Code, f.Message = discovery.Conflict, fmt.Sprintf("The deletion %s is %s. Nothing was deleted.", o.ID, o.State)
+		f.Hint = "Ask for it again if it is still wanted."
+	default:
+		f.Message, f.Hint = fmt.Sprintf("The deletion %s failed: nothing was deleted.%s", o.ID, reason), "List the folder again, and ask anew if it is still wanted."
+	}
+	return f
+}
+
+// deletionQuestion is questionText for a deletion.
+func deletionQuestion(o *mail.Outgoing) (question string, ok bool) {
+	var b strings.Builder
+	b.WriteString("Delete these messages for good? They cannot be brought back.\nNothing is deleted unless you approve it.\n\n")
+	questionRow(&b, "Account:", o.Account)
+	questionRow(&b, "Folder:", quoted(o.Folder))
+	questionRow(&b, "Count:", count(len(o.Deletes), "message", "messages"))
+	questionRow(&b, "Outbox:", o.ID)
+	questionRow(&b, "Why:", whyAsked(o))
+	b.WriteString("\nWhat their senders wrote stands on the lines that begin with >:\n\n")
+	for _, m := range o.Deletes {
+		var from []string
+		for _, a := range m.From {
+			from = append(from, personShown(a))
+		}
+		date := "no date"
+		if !m.Date.IsZero() {
+			date = minute(m.Date) + "Z"
+		}
+		for _, l := range wrapped(date+"  "+strings.Join(from, ", ")+"  "+quoted(m.Subject), questionWidth) {
+			b.WriteString("> " + l + "\n")
+		}
+	}
+	return b.String(), fits(b.String())
+}
