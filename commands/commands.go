@@ -111,6 +111,9 @@ type Deps struct {
 	// Authorize asks an account's owner for consent; nil means mail.Authorize.
 	Authorize func(ctx context.Context, a *mail.Account, clientSecret mail.Secret, o login.AuthorizeOptions) (refresh mail.Secret, err error)
 
+	// Rekey gives the vault new keys and puts them where the former ones came from.
+	Rekey func(ctx context.Context, r Rekeying) ([]NewKey, error)
+
 	// Exists reports whether a path names a command or a group, so that a list of
 	// denied commands cannot hold a misspelt one.
 	Exists func(path string) bool
@@ -253,6 +256,7 @@ func All(d *Deps) []*discovery.Command {
 		auditList(d),
 		auditVerify(d),
 		vaultCheck(d),
+		vaultRekey(d),
 		grantAdd(d),
 		grantList(d),
 		grantRemove(d),

@@ -256,6 +256,14 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 // Admin reports whether the vault was opened as the admin.
 func (v *Vault) Admin() bool { return v.opened.Load() && v.keys.Load().signing != nil }
 
+// Lock is kv.Engine.Lock.
+func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error) {
+	if err := v.Ready(ctx); err != nil {
+		return nil, err
+	}
+	return v.engine.Lock(ctx, name)
+}
+
 // Path returns the path of the vault, symbolic links resolved; empty before it is open.
 func (v *Vault) Path() string {
 	if !v.opened.Load() {

@@ -50,6 +50,7 @@ type process struct {
 	ring   setup.Keyring
 
 	shown *prompt.Progress // see progress
+	own   house.OwnKeys
 }
 
 const usageText = `postern: a door between a person's mail and the agents that work for them

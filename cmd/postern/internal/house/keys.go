@@ -64,11 +64,45 @@ func (k unasked) Secret(ctx context.Context, name string) (mail.Secret, error) {
 // Keys returns the keys of the environment, or where that has none the agent's
 // key from beside the vault.
 func (s *System) Keys(ctx context.Context, path string) (vault.Keys, error) {
-	keys, err := vault.KeysFrom(ctx, s.Getenv, unasked{s.Keyring})
+	keys, err := s.keysFrom(ctx, unasked{s.Keyring})
 	if err == nil && keys.Admin.IsZero() && keys.Agent.IsZero() {
 		keys.Agent, err = s.keyIn(ctx, AgentKeyFile(path))
 	}
 	return keys, err
+}
+
+// keysFrom returns the keys of the environment.
+func (s *System) keysFrom(ctx context.Context, keyring Keyring) (vault.Keys, error) {
+	if !s.successors {
+		return vault.KeysFrom(ctx, s.Getenv, keyring)
+	}
+	return vault.KeysFrom(ctx, func(name string) string {
+		value := s.Getenv(name)
+		if value != "" && (name == vault.AdminKeyVar+"_FILE" || name == vault.AgentKeyVar+"_FILE") {
+			value = s.keyFile(value)
+		}
+		return value
+	}, successorRing{keyring})
+}
+
+// keyFile is the key file to read in the place of another.
+func (s *System) keyFile(file string) string {
+	if s.successors {
+		if next := successorOf(file); isFile(next) {
+			return next
+		}
+	}
+	return file
+}
+
+func isFile(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// asks reports whether reading the keys runs a program that may ask a person.
+func (s *System) asks() bool {
+	return s.Getenv(vault.AdminKeyVar+"_COMMAND") != "" || s.Getenv(vault.AgentKeyVar+"_COMMAND") != ""
 }
 
 // keyIn reads a key file that init made. It is zero for a missing file.
@@ -76,12 +110,14 @@ func (s *System) keyIn(ctx context.Context, file string) (mail.Secret, error) {
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 		return mail.Secret{}, nil
 	}
-	keys, err := vault.KeysFrom(ctx, func(name string) string {
+	only := *s
+	only.Getenv = func(name string) string {
 		if name == vault.AgentKeyVar+"_FILE" {
 			return file
 		}
 		return ""
-	}, unasked{s.Keyring})
+	}
+	keys, err := only.keysFrom(ctx, unasked{s.Keyring})
 	if err != nil {
 		err = fmt.Errorf("the key file %s: %w", file, err)
 	}
@@ -90,8 +126,24 @@ func (s *System) keyIn(ctx context.Context, file string) (mail.Secret, error) {
 
 // FindKeys returns the keys that there are already: those of the environment, else
 // those of the files that init makes.
-func (s *System) FindKeys(ctx context.Context, path string) (vault.Keys, error) {
-	keys, err := vault.KeysFrom(ctx, s.Getenv, s.Keyring)
+func (s *System) FindKeys(ctx context.Context, path string) (keys vault.Keys, err error) {
+	from := *s
+	for range 2 {
+		if keys, err = from.findKeys(ctx, path); err != nil {
+			return keys, err
+		}
+		_, wrongAdmin := vault.Open(ctx, path, vault.Keys{Admin: keys.Admin}, nil)
+		_, wrongAgent := vault.Open(ctx, path, vault.Keys{Agent: keys.Agent}, nil)
+		if s.asks() || !errors.Is(wrongAdmin, vault.ErrWrongKey) && !errors.Is(wrongAgent, vault.ErrWrongKey) {
+			break
+		}
+		from.successors = true
+	}
+	return keys, nil
+}
+
+func (s *System) findKeys(ctx context.Context, path string) (vault.Keys, error) {
+	keys, err := s.keysFrom(ctx, s.Keyring)
 	if err != nil {
 		return keys, err
 	}

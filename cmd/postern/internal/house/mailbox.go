@@ -48,25 +48,27 @@ var errPassing = &discovery.Fault{Code: discovery.ConfigError, Message: "There i
 // with none it uses those beside the file. POSTERN_POLICY_PIN speaks of the vault with
 // the accounts, and is not asked for here.
 func (s *System) OpenMailbox(ctx context.Context, path string) (*vault.Vault, error) {
-	keys, err := vault.KeysFrom(ctx, s.Getenv, s.Keyring)
+	return s.open(ctx, path, nil, func(from *System) (vault.Keys, error) { return from.mailboxKeys(ctx, path) })
+}
+
+// mailboxKeys returns the keys of the vault at path, which it makes where it is missing.
+func (s *System) mailboxKeys(ctx context.Context, path string) (vault.Keys, error) {
+	keys, err := s.keysFrom(ctx, s.Keyring)
 	if err != nil {
-		return nil, err
+		return keys, err
 	}
 	_, err = os.Stat(path)
-	missing := errors.Is(err, fs.ErrNotExist)
-	if missing {
+	if errors.Is(err, fs.ErrNotExist) {
 		if optional(ctx) {
-			return nil, fmt.Errorf("%w at %s", vault.ErrNoVault, path) // describe makes nothing
+			return keys, fmt.Errorf("%w at %s", vault.ErrNoVault, path) // describe makes nothing
 		}
-		if keys, err = s.makeMailbox(ctx, path, keys); err != nil {
-			return nil, err
-		}
-	} else if keys.Admin.IsZero() && keys.Agent.IsZero() {
-		if keys.Agent, err = s.keyIn(ctx, path+MailboxKey); err != nil {
-			return nil, err
-		}
+		return s.makeMailbox(ctx, path, keys)
 	}
-	return vault.Open(ctx, path, keys, nil)
+	if keys.Admin.IsZero() && keys.Agent.IsZero() {
+		keys.Agent, err = s.keyIn(ctx, path+MailboxKey)
+		return keys, err
+	}
+	return keys, nil
 }
 
 // makeMailbox makes a vault with the keys there are, and with random ones beside it

@@ -91,6 +91,9 @@ type System struct {
 	Identity string // the process's identity in the agent mailbox; empty means any
 	Keyring  Keyring
 	Tell     func(text string) // says something to the person while a command runs
+	Own      *OwnKeys          // what the process's houses share of vault rekey; nil keeps nothing
+
+	successors bool // keys that are about to replace others are read in their place, see open
 }
 
 // Plan says what differs between the verbs.
@@ -116,7 +119,7 @@ type Plan struct {
 // Wire builds the house. Nothing is opened or dialled yet.
 func (s *System) Wire(plan Plan) (*House, error) {
 	h := &House{Principal: plan.Principal, store: newStore(plan.Open)}
-	h.store.asks = s.Getenv(vault.AdminKeyVar+"_COMMAND") != "" || s.Getenv(vault.AgentKeyVar+"_COMMAND") != ""
+	h.store.asks = s.asks()
 	if plan.Environment {
 		h.store.environment, h.store.environmentErr = mail.EnvironmentAccounts(slices.Concat(s.Environ, s.Secrets))
 	}
@@ -141,6 +144,9 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	deps.Keyring, deps.Tokenize = keyring, gateway.Tokenize
 	deps.Authorize = plan.Authorize
 	deps.Tell = s.Tell
+	deps.Rekey = func(ctx context.Context, r commands.Rekeying) ([]commands.NewKey, error) {
+		return s.rekey(ctx, h.store, r)
+	}
 	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return s.attachmentDir(ctx, h.store) },
 		records: h.store, files: shareFiles, bytes: shareFileBytes}
 	deps.Attachments = h.saved
@@ -204,11 +210,8 @@ func (s *System) Opener(asAgent bool) func(context.Context) (*vault.Vault, error
 		if err != nil {
 			return nil, err
 		}
-		keys, err := s.Keys(ctx, path)
-		if err != nil {
-			return nil, err
-		}
-		return vault.Open(ctx, path, keys, &vault.Options{PolicyPin: s.Getenv("POSTERN_POLICY_PIN"), AsAgent: asAgent})
+		return s.open(ctx, path, &vault.Options{PolicyPin: s.Getenv("POSTERN_POLICY_PIN"), AsAgent: asAgent},
+			func(from *System) (vault.Keys, error) { return from.Keys(ctx, path) })
 	}
 }
 
