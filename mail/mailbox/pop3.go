@@ -64,7 +64,6 @@ const popThreadBytes = 16 << 20
 // if the policy hides any, since the policy cannot judge it. size says how many to ask for
 // next; nil means popGroup.
 func (x *popBox) heads(ctx context.Context, s *pop3.Session, all []pop3.Message, size func() int, take func(g *fetched) (more bool)) error {
-	ask := x.beginnings(s, 0)
 	for len(all) > 0 {
 		n := min(popGroup, len(all))
 		if size != nil {
@@ -72,16 +71,11 @@ func (x *popBox) heads(ctx context.Context, s *pop3.Session, all []pop3.Message,
 		}
 		group := all[:n]
 		all = all[n:]
-		numbers := make([]int, n)
 		heads := make([]fetched, n)
 		for i, m := range group {
-			numbers[i], heads[i] = m.Number, fetched{ref: x.ref(m.UIDL)}
+			heads[i].ref = x.ref(m.UIDL)
 		}
-		err := ask(ctx, numbers, headerBytes, func(number int, raw []byte, err error) {
-			if i := slices.Index(numbers, number); err == nil {
-				heads[i] = x.fetched(raw, group[i])
-			}
-		})
+		err := x.beginnings(ctx, s, group, 0, headerBytes, func(i int, raw []byte) { heads[i] = x.fetched(raw, group[i]) })
 		if err != nil {
 			return err
 		}
@@ -135,10 +129,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		if err != nil {
 			return err
 		}
-		all := slices.Clone(bounded)
-		if q.New {
-			all = slices.DeleteFunc(all, func(m pop3.Message) bool { return !names.state.IsNewName(m.UIDL) })
-		}
+		all := slices.DeleteFunc(slices.Clone(bounded), func(m pop3.Message) bool { return q.New && !names.state.IsNewName(m.UIDL) })
 		if !q.OldestFirst {
 			slices.Reverse(all)
 		}
@@ -187,27 +178,36 @@ const popOpening = 400
 
 // snippets fills in the opening of each message.
 func (x *popBox) snippets(ctx context.Context, s *pop3.Session, chars int, list []Summary) error {
-	numbers := make([]int, len(list))
+	messages := make([]pop3.Message, len(list))
 	for i := range list {
-		numbers[i] = x.session.list[x.session.places[list[i].Ref.UIDL]].Number
+		messages[i] = x.session.list[x.session.places[list[i].Ref.UIDL]]
 	}
-	return x.beginnings(s, popOpening)(ctx, numbers, headerBytes, func(number int, raw []byte, err error) {
-		if i := slices.Index(numbers, number); err == nil {
-			g := x.fetched(raw, pop3.Message{UIDL: list[i].Ref.UIDL})
-			list[i].Snippet = x.excerptOf(excerpt{chars: chars}, &g, raw).Snippet
-		}
+	return x.beginnings(ctx, s, messages, popOpening, headerBytes, func(i int, raw []byte) {
+		g := x.fetched(raw, messages[i])
+		list[i].Snippet = x.excerptOf(excerpt{chars: chars}, &g, raw).Snippet
 	})
 }
 
-// beginnings is what asks for the beginnings of messages: the header and so many lines of
-// the text, or the whole where the server cannot.
-func (x *popBox) beginnings(s *pop3.Session, lines int) func(ctx context.Context, numbers []int, keep int, got func(int, []byte, error)) error {
-	if s.Has("TOP") || len(s.Capabilities()) == 0 {
-		return func(ctx context.Context, numbers []int, keep int, got func(int, []byte, error)) error {
-			return s.Top(ctx, numbers, lines, keep, got)
+// allLines in place of a number of lines means the whole message.
+const allLines = -1
+
+// beginnings reads the header and so many lines of the text of messages, or the whole where
+// the server cannot; of each at most keep bytes. got is not called for a message that the
+// server refuses.
+func (x *popBox) beginnings(ctx context.Context, s *pop3.Session, messages []pop3.Message, lines, keep int, got func(i int, raw []byte)) error {
+	numbers := make([]int, len(messages))
+	for i, m := range messages {
+		numbers[i] = m.Number
+	}
+	take := func(number int, raw []byte, err error) {
+		if err == nil {
+			got(slices.Index(numbers, number), raw)
 		}
 	}
-	return s.Retrieve
+	if lines != allLines && (s.Has("TOP") || len(s.Capabilities()) == 0) {
+		return s.Top(ctx, numbers, lines, keep, take)
+	}
+	return s.Retrieve(ctx, numbers, keep, take)
 }
 
 // between returns the messages between the query's Before and After, oldest first.
@@ -404,33 +404,28 @@ func (x *popBox) texts(ctx context.Context, s *pop3.Session, t *threading) error
 	if t.q.Chars == 0 {
 		return nil
 	}
-	var short, long []int
-	shown := map[int]*fetched{}
-	for _, g := range t.shown() {
-		m := x.session.list[x.session.places[g.ref.UIDL]]
-		if shown[m.Number] = g; m.Size <= maxPartBytes {
-			short = append(short, m.Number)
-		} else if s.Has("TOP") {
-			long = append(long, m.Number)
-		}
-	}
-	take := func(whole bool) func(number int, raw []byte, err error) {
-		return func(number int, raw []byte, err error) {
-			if err != nil {
-				return // it is shown without its text
+	read := func(lines int, fits func(pop3.Message) bool) error {
+		var messages []pop3.Message
+		shown := slices.DeleteFunc(t.shown(), func(g *fetched) bool {
+			m := x.session.list[x.session.places[g.ref.UIDL]]
+			if fits(m) {
+				messages = append(messages, m)
 			}
-			r := excerpt{chars: t.q.Chars, lines: true}.reading(x.access, shown[number], false)
+			return !fits(m)
+		})
+		return x.beginnings(ctx, s, messages, lines, maxPartBytes, func(i int, raw []byte) {
+			r := excerpt{chars: t.q.Chars, lines: true}.reading(x.access, shown[i], false)
 			r.take(message.Parse(raw), true)
-			if r.message = r.compose(); !whole {
+			if r.message = r.compose(); lines != allLines {
 				r.root, r.message.BodyTruncated = nil, true
 			}
-			t.texts[shown[number].ref] = r
-		}
+			t.texts[shown[i].ref] = r
+		})
 	}
-	if err := s.Retrieve(ctx, short, maxPartBytes, take(true)); err != nil {
+	if err := read(allLines, func(m pop3.Message) bool { return m.Size <= maxPartBytes }); err != nil {
 		return err
 	}
-	return s.Top(ctx, long, popLines, maxPartBytes, take(false))
+	return read(popLines, func(m pop3.Message) bool { return m.Size > maxPartBytes && s.Has("TOP") })
 }
 
 // folders lists INBOX, the only folder. Without UIDs and flags the only count is that of

@@ -86,9 +86,7 @@ func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 			}
 		}
 		if !x.policy.ShowsAll() {
-			if err := x.heads(ctx, s, there, nil, func(g *fetched) bool { shown[g.ref.UIDL] = true; return true }); err != nil {
-				return err
-			}
+			err = x.heads(ctx, s, there, nil, func(g *fetched) bool { shown[g.ref.UIDL] = true; return true })
 		}
 		for _, r := range refs {
 			switch {
@@ -107,8 +105,8 @@ func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 			}
 		}
 		switch {
-		case len(acked) > 0:
-			return nil
+		case err != nil || len(acked) > 0:
+			return err
 		case len(there) > 0:
 			return x.noMessage("filtered")
 		}
