@@ -10,5 +10,6 @@
 // openIMAP. The parts that both share (policy, summaries, text, conversations, new
 // messages) are written once, on access and on the values that a wire fills in: fetched
 // (one message, with its id), reading (its text, or an excerpt of it) and threading (a
-// conversation, whose messages may be in any folder). imapBox.walk goes through a folder.
+// conversation, whose messages may be in any folder). imapBox.walk goes through a folder;
+// visits search several folders and fetch from them in one write.
 package mailbox

@@ -66,9 +66,10 @@ func (x *imapBox) excerpts(s *imap.Session, e excerpt, got []*fetched, structure
 }
 
 // excerptOf reads the excerpt of a message that is here as a whole, or of its beginning.
-func (x *access) excerptOf(e excerpt, g *fetched, raw []byte) *Message {
+func (x *access) excerptOf(e excerpt, g *fetched, raw []byte) *reading {
 	r := e.reading(x, g, false)
 	r.g = *g
 	r.take(message.Parse(raw), true)
-	return r.compose()
+	r.message = r.compose()
+	return r
 }

@@ -184,7 +184,7 @@ func (x *popBox) snippets(ctx context.Context, s *pop3.Session, chars int, list 
 	}
 	return x.beginnings(ctx, s, messages, popOpening, headerBytes, func(i int, raw []byte) {
 		g := x.fetched(raw, messages[i])
-		list[i].Snippet = x.excerptOf(excerpt{chars: chars}, &g, raw).Snippet
+		list[i].Snippet = x.excerptOf(excerpt{chars: chars}, &g, raw).message.Snippet
 	})
 }
 
@@ -414,9 +414,8 @@ func (x *popBox) texts(ctx context.Context, s *pop3.Session, t *threading) error
 			return !fits(m)
 		})
 		return x.beginnings(ctx, s, messages, lines, maxPartBytes, func(i int, raw []byte) {
-			r := excerpt{chars: t.q.Chars, lines: true}.reading(x.access, shown[i], false)
-			r.take(message.Parse(raw), true)
-			if r.message = r.compose(); lines != allLines {
+			r := x.excerptOf(excerpt{chars: t.q.Chars, lines: true}, shown[i], raw)
+			if lines != allLines {
 				r.root, r.message.BodyTruncated = nil, true
 			}
 			t.texts[shown[i].ref] = r

@@ -209,18 +209,17 @@ func (t *threading) thread() *Thread {
 	shown := t.shown()
 	out := &Thread{Subject: t.subject(), Truncated: t.cut || len(shown) < len(t.group), Issues: t.issues}
 	for _, g := range shown {
-		have := map[string][]byte{}
+		var m ThreadMessage
 		r := t.texts[g.ref]
-		if r != nil && r.message != nil {
-			g.root, have = r.root, r.have
+		if r == nil || r.message == nil {
+			r = &reading{}
+		} else {
+			g.root, m.Text, m.TextTruncated = r.root, r.message.BodyText, r.message.BodyTruncated
 		}
-		m := ThreadMessage{Summary: g.summary(t.q.Full)}
-		if r != nil && r.message != nil {
-			m.Text, m.TextTruncated = r.message.BodyText, r.message.BodyTruncated
-		}
+		m.Summary = g.summary(t.q.Full)
 		for _, p := range message.Attachments(g.root) {
 			if !p.Incidental() {
-				m.Attachments = append(m.Attachments, Attachment{PartID: p.ID, Filename: p.Filename, ContentType: plain.Line(p.MediaType()), Size: decodedSize(p, have[p.ID])})
+				m.Attachments = append(m.Attachments, Attachment{PartID: p.ID, Filename: p.Filename, ContentType: plain.Line(p.MediaType()), Size: decodedSize(p, r.have[p.ID])})
 			}
 		}
 		if p := t.parents[g.ref]; slices.ContainsFunc(shown, func(o *fetched) bool { return o.ref == p }) {
