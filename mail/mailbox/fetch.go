@@ -36,12 +36,18 @@ var (
 // mimeFields say how the text is encoded, for snippets.
 var mimeFields = []string{"MIME-VERSION", "CONTENT-TRANSFER-ENCODING"}
 
-func shownSection(w wanted) *goimap.FetchItemBodySection {
-	fields := shownFields
-	if w.full {
+// head is the section of the header that is fetched.
+func (w wanted) head() *goimap.FetchItemBodySection {
+	fields, size := shownFields, int64(shownBytes)
+	switch {
+	case w.header:
+		return headerSection()
+	case w.read:
+		fields, size = readFields, headerBytes
+	case w.full:
 		fields = fullFields
 	}
-	if w.text {
+	if w.text && !w.read {
 		fields = slices.Concat(fields, mimeFields)
 	}
 	if w.thread {
@@ -49,8 +55,7 @@ func shownSection(w wanted) *goimap.FetchItemBodySection {
 	} else if w.copies && !w.full {
 		fields = slices.Concat(fields, []string{"MESSAGE-ID"})
 	}
-	return &goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierHeader, HeaderFields: fields,
-		Partial: &goimap.SectionPartial{Size: shownBytes}}
+	return &goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierHeader, HeaderFields: fields, Partial: &goimap.SectionPartial{Size: size}}
 }
 
 func headerSection() *goimap.FetchItemBodySection {
@@ -66,6 +71,7 @@ type wanted struct {
 	text      bool // the beginning of the text
 	thread    bool // the fields that link conversations
 	copies    bool // what tells a copy from another message
+	read      bool // the fields that Get shows
 }
 
 // fetched is one message as fetched by IMAP or POP3.
@@ -85,10 +91,7 @@ type fetched struct {
 func (w wanted) options() goimap.FetchOptions {
 	// The fields come from the header itself and not from ENVELOPE, so that lists and the
 	// policy read them the same way.
-	opts := goimap.FetchOptions{Flags: true, InternalDate: w.dates, RFC822Size: w.full || w.thread || w.copies, BodySection: []*goimap.FetchItemBodySection{shownSection(w)}}
-	if w.header {
-		opts.BodySection[0] = headerSection()
-	}
+	opts := goimap.FetchOptions{Flags: true, InternalDate: w.dates, RFC822Size: w.full || w.thread || w.copies, BodySection: []*goimap.FetchItemBodySection{w.head()}}
 	if w.text {
 		opts.BodySection = append(opts.BodySection,
 			&goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: textBytes}})

@@ -69,20 +69,11 @@ func (r *reading) failed() mail.Issue {
 // options selects the data of the first fetch. Where the policy hides messages, it judges
 // the same bytes of the header as in a list.
 func (r *reading) options() goimap.FetchOptions {
-	opts := goimap.FetchOptions{Flags: true, InternalDate: true, RFC822Size: true}
-	if r.policy.ShowsAll() && r.q.Headers != HeadersAll && r.structure {
-		opts.BodySection = []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierHeader, HeaderFields: readFields,
-			Partial: &goimap.SectionPartial{Size: headerBytes}}}
-	} else {
-		opts.BodySection = []*goimap.FetchItemBodySection{headerSection()}
-	}
+	fields := r.policy.ShowsAll() && r.q.Headers != HeadersAll && r.structure
+	opts := wanted{header: !fields, read: true, structure: r.structure, text: r.structure, dates: true, full: true}.options()
 	if !r.structure {
 		opts.BodySection = append(opts.BodySection, prefixSection())
-		return opts
 	}
-	opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
-	opts.BodySection = append(opts.BodySection,
-		&goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: textBytes}})
 	return opts
 }
 
