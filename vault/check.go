@@ -45,7 +45,7 @@ func (v *Vault) Check(ctx context.Context) error {
 
 func knownBucket(name string) bool {
 	switch name {
-	case bucketPolicy, bucketAccounts, bucketSecrets, bucketSettings, bucketGrants, bucketHeads, bucketAudit, bucketChain, bucketLimits:
+	case bucketPolicy, bucketAccounts, bucketSecrets, bucketSettings, bucketGrants, bucketHeads, bucketResumed, bucketAudit, bucketChain, bucketLimits:
 		return true
 	}
 	return strings.HasPrefix(name, statePrefix)

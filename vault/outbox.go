@@ -208,9 +208,11 @@ func (v *Vault) OutgoingByKey(ctx context.Context, account, key string) (o mail.
 }
 
 // ChangeOutgoing implements mail.OutboxStore. The entry's id, account and key do
-// not change.
+// not change. An entry that becomes unknown and keeps its attempt is about to leave: while
+// everything is stopped that is refused, and no stop comes in between.
 func (v *Vault) ChangeOutgoing(ctx context.Context, id string, change func(*mail.Outgoing) (drop bool, err error)) (o mail.Outgoing, err error) {
-	err = v.Update(ctx, func(tx kv.Tx) error {
+	err = v.update(ctx, func(t *transaction) error {
+		tx := state{t}
 		before, err := readOutgoing(tx, id)
 		if err != nil {
 			return err
@@ -221,6 +223,13 @@ func (v *Vault) ChangeOutgoing(ctx context.Context, id string, change func(*mail
 			return err
 		}
 		after.ID, after.Account, after.Key = before.ID, before.Account, before.Key
+		if after.State == mail.OutboxUnknown && after.Attempt != "" && after.Attempt == before.Attempt {
+			if p, err := v.policy(t); err != nil {
+				return err
+			} else if p.stopped != nil {
+				return p.stopped
+			}
+		}
 		if drop {
 			if err := dropMessage(tx, id); err != nil {
 				return err

@@ -9,13 +9,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/kv"
 )
 
 // Policy is the data that only the admin may change: every account with its lists, modes,
-// servers and helper, every account's secret, every setting and every grant. One signed
-// manifest covers all of it, so that an agent, who can seal records, can neither change
+// servers and helper, every account's secret, every setting, every grant and the end of
+// the last stop. One signed manifest covers all of it, so that an agent, who can seal records, can neither change
 // nor drop nor mix any. Data that an agent may change, such as a token that a provider
 // rotates, is state and is kept elsewhere (see Tx).
 
@@ -27,12 +29,14 @@ const (
 )
 
 // signedBuckets are the buckets that the manifest covers, in this order.
-var signedBuckets = []string{bucketAccounts, bucketSecrets, bucketSettings, bucketGrants, bucketHeads}
+var signedBuckets = []string{bucketAccounts, bucketSecrets, bucketSettings, bucketGrants, bucketHeads, bucketResumed}
 
 // policy is the whole verified policy of one generation. It does not change
 // once other goroutines can see it.
 type policy struct {
 	sealed     []byte // the manifest as in the file, to recognize it
+	stop       []byte // the last stop as in the file, nil for none; see stop.go
+	stopped    *mail.Stopped
 	generation uint64
 	digest     []byte // the signed digest
 	// By bucket and name: JSON of mail.Account and of grantRecord, settings as they were
@@ -44,26 +48,38 @@ type policy struct {
 	grantErr  error
 }
 
+// same reports whether the policy is that of a manifest and a stop as in the file.
+func (p *policy) same(sealed, stop []byte) bool {
+	return p != nil && bytes.Equal(p.sealed, sealed) && bytes.Equal(p.stop, stop)
+}
+
 // policy returns the verified policy of the transaction. It is verified once per
 // generation; each time it is checked that the file still has that generation. The
 // file's other records do not matter then, since the caller gets the verified ones.
 func (v *Vault) policy(t *transaction) (*policy, error) {
-	sealed, err := t.Get(bucketPolicy, manifestKey)
+	sealed, stop, err := policyOf(t)
 	if err != nil {
 		return nil, err
 	}
 	v.mu.Lock()
 	cached := v.cached
 	v.mu.Unlock()
-	if cached != nil && bytes.Equal(cached.sealed, sealed) {
+	var p *policy
+	switch {
+	case cached.same(sealed, stop):
 		return cached, nil
-	}
-	p, err := v.verifyPolicy(t)
-	if err != nil {
-		return nil, err
+	case cached != nil && bytes.Equal(cached.sealed, sealed): // there is another stop
+		other := *cached
+		p = &other
+	default:
+		if p, err = v.verifyPolicy(t); err != nil {
+			return nil, err
+		}
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	p.stop = stop
+	p.judgeStop(t, v.cached)
 	if c := v.cached; c != nil {
 		// An older file was put in place, and perhaps written to since.
 		if p.generation < c.generation {
@@ -147,7 +163,7 @@ func (p *policy) hash(id []byte) []byte {
 	writeSized(h, []byte("postern policy"), uint64Bytes(formatVersion), id, uint64Bytes(p.generation))
 	for _, bucket := range signedBuckets {
 		records := p.records[bucket]
-		if (bucket == bucketGrants || bucket == bucketHeads) && len(records) == 0 {
+		if (bucket == bucketGrants || bucket == bucketHeads || bucket == bucketResumed) && len(records) == 0 {
 			continue // older vaults were signed without these buckets
 		}
 		writeSized(h, []byte(bucket), uint64Bytes(uint64(len(records))))
@@ -242,13 +258,21 @@ func (c *policyChange) drop(bucket, name string) error {
 // stillInForce returns the policy that was verified last, if the transaction has the
 // same, and nil otherwise.
 func (v *Vault) stillInForce(t kv.Tx) (*policy, error) {
-	sealed, err := t.Get(bucketPolicy, manifestKey)
+	sealed, stop, err := policyOf(t)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if err != nil || v.cached == nil || !bytes.Equal(sealed, v.cached.sealed) {
+	if err != nil || !v.cached.same(sealed, stop) {
 		return nil, err
 	}
 	return v.cached, nil
+}
+
+// policyOf returns the manifest and the last stop as in the file.
+func policyOf(t kv.Tx) (sealed, stop []byte, err error) {
+	if sealed, err = t.Get(bucketPolicy, manifestKey); err == nil {
+		stop, err = t.Get(bucketPolicy, stopKey)
+	}
+	return sealed, stop, err
 }
 
 // inForce notes that a policy was in force in a state.
@@ -263,7 +287,15 @@ func (v *Vault) inForce(p *policy, state kv.Version) {
 // readPolicyOnce returns the present policy. It needs no transaction where nothing was
 // written since this process last saw that its policy is in force; each of its own
 // transactions checks that.
-func (v *Vault) readPolicyOnce(ctx context.Context) (*policy, error) {
+func (v *Vault) readPolicyOnce(ctx context.Context) (_ *policy, err error) {
+	began := time.Now()
+	defer func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if err == nil && began.After(v.looked) {
+			v.looked = began
+		}
+	}()
 	v.mu.Lock()
 	p, seen := v.cached, v.current
 	v.mu.Unlock()
@@ -272,7 +304,7 @@ func (v *Vault) readPolicyOnce(ctx context.Context) (*policy, error) {
 			return p, nil
 		}
 	}
-	err := v.view(ctx, func(t *transaction) (err error) {
+	err = v.view(ctx, func(t *transaction) (err error) {
 		p, err = v.policy(t)
 		return err
 	})

@@ -184,11 +184,18 @@ func parseConfig(set map[string][]byte) (Config, error) {
 
 // Config returns every setting, read and verified at one moment.
 func (v *Vault) Config(ctx context.Context) (Config, error) {
+	c, _, err := v.ConfigAndStop(ctx)
+	return c, err
+}
+
+// ConfigAndStop is Config with the stop in force at the same moment, nil for none.
+func (v *Vault) ConfigAndStop(ctx context.Context) (Config, *mail.Stopped, error) {
 	p, err := v.readPolicyOnce(ctx)
 	if err != nil {
-		return Config{}, err
+		return Config{}, nil, err
 	}
-	return p.copyConfig()
+	c, err := p.copyConfig()
+	return c, p.stopped, err
 }
 
 func (p *policy) copyConfig() (Config, error) {

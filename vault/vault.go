@@ -74,6 +74,7 @@ type Vault struct {
 	mu      sync.Mutex
 	cached  *policy    // the newest verified policy
 	current kv.Version // the last state in which cached was in force
+	looked  time.Time  // when readPolicyOnce last began to find that cached is in force
 
 	logDue map[string]int64 // by principal: the instant that stands for its entries, see LogFull
 }
@@ -301,6 +302,7 @@ const (
 	bucketSecrets  = "secrets"
 	bucketSettings = "settings"
 	bucketGrants   = "grants"
+	bucketResumed  = "resumed"
 	bucketAudit    = "audit"
 	bucketChain    = "audit.chain"
 	bucketLimits   = "limits"

@@ -1,0 +1,167 @@
+package vault
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+func mustStop(t *testing.T, v *Vault) *mail.Stopped {
+	t.Helper()
+	s, again, err := v.Stop(t.Context(), "agent")
+	if err != nil || again {
+		t.Fatalf("Stop = %v, again %v, %v", s, again, err)
+	}
+	return s
+}
+
+// wantStopped checks what a process that has read the policy and a fresh one see.
+func wantStopped(t *testing.T, want bool, vaults ...*Vault) {
+	t.Helper()
+	for i, v := range vaults {
+		s, err := v.Stopped(t.Context(), 0)
+		if err != nil || (s != nil) != want {
+			t.Errorf("vault %d: stopped by %v, %v; want stopped %v", i, s, err, want)
+		}
+	}
+}
+
+func TestAnyKeyStopsAndTheAdminResumes(t *testing.T) {
+	t.Parallel()
+	path, k := newVaultFile(t)
+	admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+	wantStopped(t, false, admin, agent)
+	first := mustStop(t, agent)
+	fresh := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+	wantStopped(t, true, admin, agent, fresh)
+	if s, again, err := admin.Stop(t.Context(), "admin"); err != nil || !again || *s != *first {
+		t.Errorf("a second stop = %v, %v, %v; want the first, %v", s, again, err, first)
+	}
+	wantErr(t, second(agent.Resume(t.Context())), ErrAdminRequired, "an agent resumes")
+	wantStopped(t, true, admin, agent, fresh)
+	for _, want := range []*mail.Stopped{first, nil} {
+		if s, err := admin.Resume(t.Context()); err != nil || (s == nil) != (want == nil) || s != nil && *s != *want {
+			t.Errorf("Resume = %v, %v; want %v", s, err, want)
+		}
+	}
+	wantStopped(t, false, admin, agent, fresh, mustOpen(t, path, Keys{Agent: k.Agent}, nil))
+	mustStop(t, admin)
+	wantStopped(t, true, admin, agent, fresh)
+	must(t, admin.SetSetting(t.Context(), "timezone", "UTC"))
+	wantStopped(t, true, admin, agent, mustOpen(t, path, Keys{Agent: k.Agent}, nil))
+	must(t, admin.Check(t.Context()))
+}
+
+// TestAnAgentCannotMakeAResume tries what a process with the agent's key can write.
+func TestAnAgentCannotMakeAResume(t *testing.T) {
+	t.Parallel()
+	for name, forgery := range map[string]struct {
+		do    func(t *testing.T, agent *Vault, old []byte)
+		fresh error // what a process sees that has not seen the stop; nil for a stop
+	}{
+		"a resume of its own": {func(t *testing.T, agent *Vault, _ []byte) {
+			forge(t, agent, func(tx *transaction) error {
+				s, err := tx.readStop()
+				return errors.Join(err, tx.put(bucketResumed, []byte(resumedKey), []byte(`{"id":"`+s.ID+`","since":"2026-01-01T00:00:00Z"}`)))
+			})
+		}, ErrUntrustedPolicy},
+		"a resume signed with its own key": {func(t *testing.T, agent *Vault, _ []byte) {
+			_, private, err := ed25519.GenerateKey(nil)
+			must(t, err)
+			forge(t, agent, func(tx *transaction) error {
+				p, err := agent.policy(tx)
+				if err != nil {
+					return err
+				}
+				s, err := tx.readStop()
+				if err != nil {
+					return err
+				}
+				own := &policy{generation: p.generation + 1, records: maps.Clone(p.records)}
+				record := []byte(`{"id":"` + s.ID + `","since":"2026-01-01T00:00:00Z"}`)
+				own.records[bucketResumed] = map[string][]byte{resumedKey: record}
+				return errors.Join(tx.put(bucketResumed, []byte(resumedKey), record), tx.put(bucketPolicy, manifestKey, signManifest(private, agent.id, own)))
+			})
+		}, ErrUntrustedPolicy},
+		"the resume of the stop before": {func(t *testing.T, agent *Vault, old []byte) {
+			forge(t, agent, func(tx *transaction) error { return tx.put(bucketResumed, []byte(resumedKey), old) })
+		}, nil},
+		"no resume at all": {func(t *testing.T, agent *Vault, _ []byte) { gone(bucketResumed, resumedKey)(t, nil, agent) }, ErrUntrustedPolicy},
+		"a stop that is no record": {func(t *testing.T, agent *Vault, _ []byte) {
+			sealed(bucketPolicy, string(stopKey), "no record")(t, nil, agent)
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, k := newVaultFile(t)
+			admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+			mustStop(t, agent)
+			must(t, second(admin.Resume(t.Context())))
+			var old []byte
+			forge(t, agent, func(tx *transaction) (err error) {
+				old, err = tx.get(bucketResumed, []byte(resumedKey))
+				return err
+			})
+			mustStop(t, agent)
+			running := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+			wantStopped(t, true, admin, running)
+			forgery.do(t, agent, old)
+			if s, err := running.Stopped(t.Context(), 0); err == nil && s == nil {
+				t.Error("a running process goes on")
+			}
+			fresh := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+			if forgery.fresh != nil {
+				wantErr(t, second(fresh.Stopped(t.Context(), 0)), forgery.fresh, "a new process")
+				return
+			}
+			wantStopped(t, true, fresh)
+			must(t, second(admin.Resume(t.Context())))
+			wantStopped(t, false, admin, running, fresh)
+		})
+	}
+}
+
+// TestADeletedStopHoldsWhereItWasSeen shows what is left where the file itself is put back:
+// a process that saw the stop holds to it until the administrator has resumed.
+func TestADeletedStopHoldsWhereItWasSeen(t *testing.T) {
+	t.Parallel()
+	path, k := newVaultFile(t)
+	admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+	mustStop(t, agent)
+	running := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+	wantStopped(t, true, running)
+	gone(bucketPolicy, string(stopKey))(t, nil, agent)
+	wantStopped(t, true, running)
+	must(t, admin.SetSetting(t.Context(), "timezone", "UTC"))
+	wantStopped(t, true, running)
+	if _, again, err := running.Stop(t.Context(), "agent"); err != nil || !again {
+		t.Errorf("Stop = again %v, %v", again, err)
+	}
+	wantStopped(t, true, running, admin, mustOpen(t, path, Keys{Agent: k.Agent}, nil))
+	must(t, second(admin.Resume(t.Context())))
+	wantStopped(t, false, running, admin)
+}
+
+// TestNothingLeavesThroughAStop: the record that a message is about to leave and the stop
+// are one order.
+func TestNothingLeavesThroughAStop(t *testing.T) {
+	t.Parallel()
+	admin, agent := newVault(t, nil)
+	o := mustAddOutgoing(t, agent, outgoing(1, func(o *mail.Outgoing) { o.Attempt, o.Until = "a", time.Now().Add(time.Hour) }), []byte("m"))
+	leave := func(o *mail.Outgoing) (bool, error) { o.State = mail.OutboxUnknown; return false, nil }
+	mustStop(t, agent)
+	_, err := agent.ChangeOutgoing(t.Context(), o.ID, leave)
+	var stopped *mail.Stopped
+	if !errors.As(err, &stopped) {
+		t.Errorf("it leaves: %v", err)
+	}
+	if now, err := agent.Outgoing(t.Context(), o.ID); err != nil || now.State != mail.OutboxQueued {
+		t.Errorf("it is %s, %v", now.State, err)
+	}
+	// What comes after the wire is recorded all the same.
+	must(t, second(agent.ChangeOutgoing(t.Context(), o.ID, func(o *mail.Outgoing) (bool, error) { o.Attempt = ""; o.State = mail.OutboxUnknown; return false, nil })))
+	must(t, second(admin.Resume(t.Context())))
+}
