@@ -29,6 +29,7 @@ const (
 	KindLimit       Kind = "limit"       // the server sent more than is allowed
 	KindReadOnly    Kind = "read_only"   // the account's mode does not allow the change
 	KindInvalid     Kind = "invalid"     // the request makes no sense
+	KindStopped     Kind = "stopped"     // everything is stopped; the Error matches *Stopped
 )
 
 // Error is a failure of an operation on an account. Message says in one sentence what
@@ -156,6 +157,8 @@ func (e *Error) Explain(w *wire.Error, server string) {
 		say(KindLimit, AdviceLess, " sent more than is allowed")
 	case wire.KindRefused:
 		say(KindRefused, AdviceAskOperator, " refused the command")
+	case wire.KindStopped:
+		say(KindStopped, "", " was not asked: everything is stopped")
 	case wire.KindClosed:
 		say(e.Kind, "", " closed the connection")
 	default:

@@ -58,8 +58,12 @@ func Explain(err error, a *mail.Account) error {
 // Target is one of the account's servers in the form that the wires take.
 func Target(e mail.Endpoint, d mail.Directory, c Credentials, a *mail.Account) (wire.Target, error) {
 	roots, err := a.Roots()
-	return wire.Target{Host: e.Host, Port: e.Port, Security: e.Security, RootCAs: roots,
-		Login: loginOf(d, c, a), Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting}, err
+	t := wire.Target{Host: e.Host, Port: e.Port, Security: e.Security, RootCAs: roots,
+		Login: loginOf(d, c, a), Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting}
+	if s, ok := d.(mail.Stopper); ok {
+		t.MayBegin = s.MayBegin
+	}
+	return t, err
 }
 
 // loginOf is how the account logs in at any of its servers. Nil Credentials mean

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
@@ -118,7 +119,8 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 	if err != nil {
 		return stays(err)
 	}
-	session, err := b.dial(ctx, s.Operation, &s.account)
+	sending, begun := unstoppable(ctx)
+	session, err := b.dial(sending, s.Operation, &s.account)
 	if err != nil {
 		var known *mail.Error
 		passing := errors.As(err, &known) && known.Retryable
@@ -126,8 +128,9 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 	}
 	tell := mail.Progress(ctx)
 	sent := func(bytes int) { tell(float64(bytes), float64(len(message)), "bytes sent") }
-	receipt, err := session.Send(ctx, smtp.Envelope{From: e.From, Recipients: e.Recipients, SMTPUTF8: e.SMTPUTF8, Sent: sent, BeforeData: func() error {
+	receipt, err := session.Send(sending, smtp.Envelope{From: e.From, Recipients: e.Recipients, SMTPUTF8: e.SMTPUTF8, Sent: sent, BeforeData: func() error {
 		_, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *mail.Outgoing) (bool, error) { return false, pass(e, a, b.now()) })
+		begun.Store(err == nil)
 		return err
 	}}, message)
 	if err == nil {
@@ -147,11 +150,30 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 	return session, out, f.err
 }
 
+// unstoppable returns a context that ends with ctx, which has a deadline; but once begun is
+// set not when everything is stopped: a message that is leaving leaves whole, so that its
+// outcome is known.
+func unstoppable(ctx context.Context) (sending context.Context, begun *atomic.Bool) {
+	begun = new(atomic.Bool)
+	deadline, _ := ctx.Deadline()
+	sending, end := context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	context.AfterFunc(ctx, func() {
+		var stopped *mail.Stopped
+		if !begun.Load() || !errors.As(context.Cause(ctx), &stopped) {
+			end()
+		}
+	})
+	return sending, begun
+}
+
 // reasonOf is the reason that an entry keeps for a failure: the message of our own errors.
 func reasonOf(err error) string {
 	var known *mail.Error
 	var refused *mail.SendRefused
+	var stopped *mail.Stopped
 	switch {
+	case errors.As(err, &stopped):
+		return "Everything was stopped before the message left."
 	case errors.As(err, &known):
 		return shortLine(known.Message, 1000)
 	case errors.As(err, &refused):

@@ -95,7 +95,12 @@ func failed(ctx context.Context, o mail.Operation, err error) *failure {
 	}
 	f := &failure{unknown: sending.Outcome != smtp.NotSent}
 	var w *wire.Error
-	if !errors.As(err, &w) {
+	var stopped *mail.Stopped
+	switch {
+	case !f.unknown && (errors.As(err, &stopped) || errors.As(context.Cause(ctx), &stopped)):
+		f.err = stopped
+		return f
+	case !errors.As(err, &w):
 		f.err = sending.Err // what stopped it at the gate
 		return f
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // budget bounds one operation.
@@ -24,7 +26,8 @@ var idleBudget = budget{bytes: 256 << 10, answers: 10_000}
 // cause it keeps. It ignores the library's own deadlines: they do not follow the caller's
 // context.
 type guard struct {
-	raw net.Conn // closing it ends everything at once, also in the middle of TLS
+	raw    net.Conn // closing it ends everything at once, also in the middle of TLS
+	target *wire.Target
 
 	mu       sync.Mutex
 	conn     net.Conn // raw, or TLS over it
@@ -56,7 +59,7 @@ type guard struct {
 }
 
 func newGuard(conn net.Conn, cfg *Config) *guard {
-	g := &guard{raw: conn, conn: conn, silence: cfg.Socket, budget: idleBudget}
+	g := &guard{raw: conn, target: &cfg.Target, conn: conn, silence: cfg.Socket, budget: idleBudget}
 	g.scan = scanner{limits: cfg.Limits, tagged: g.filter.answered, bye: g.setBye, warned: func() { g.warnings.Add(1) }}
 	g.grant(NoChange)
 	return g
@@ -310,7 +313,14 @@ func (g *guard) sendHeld() error {
 	if g.held = nil; len(out) == 0 {
 		return nil
 	}
-	defer clear(out) // a login may be in it
+	defer clear(out)            // a login may be in it
+	if string(out) != endIdle { // the end of an IDLE begins nothing
+		// The operation's context ends the connection; the answer does not wait for the network.
+		if err := g.target.Begin(context.Background(), bytes.Contains(out, []byte(" EXPUNGE "))); err != nil {
+			g.end(err)
+			return g.reason()
+		}
+	}
 	return g.send(out)
 }
 

@@ -280,6 +280,8 @@ func (s *Session) Check(ctx context.Context) error {
 	})
 }
 
+const quit = "QUIT"
+
 // Close says QUIT and closes the connection. No message was marked for deletion, so QUIT
 // deletes none (RFC 1939 section 6).
 func (s *Session) Close() error {
@@ -287,7 +289,7 @@ func (s *Session) Close() error {
 		return nil
 	}
 	s.conn.within(maxReply, time.Now().Add(2*time.Second))
-	err := s.write("QUIT")
+	err := s.write(quit)
 	if err == nil {
 		_, err = s.reply("quit")
 	}
@@ -334,7 +336,13 @@ func (s *Session) command(stage, line string) (text string, err error) {
 }
 
 func (s *Session) write(lines ...string) error {
-	err := s.conn.Send([]byte(strings.Join(lines, "\r\n")+"\r\n"), s.conn.silence)
+	var err error
+	if lines[0] != quit {
+		err = s.cfg.Begin(s.ctx, false)
+	}
+	if err == nil {
+		err = s.conn.Send([]byte(strings.Join(lines, "\r\n")+"\r\n"), s.conn.silence)
+	}
 	if err != nil {
 		err = s.conn.End(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -114,7 +113,7 @@ func (s *Session) envelope(e *Envelope, size int, eight bool) error {
 		if !s.conn.quiet() {
 			return notSent(failure(StageMail, s.conn.End(errEarly)))
 		}
-		if err := s.conn.write([]byte(strings.Join(lines, "\r\n")+"\r\n"), blockTime); err != nil {
+		if err := s.write(lines...); err != nil {
 			return notSent(failure(StageMail, err))
 		}
 	}

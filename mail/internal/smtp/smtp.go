@@ -36,7 +36,11 @@ type Session struct {
 	offer map[string]string // the server's extensions: keywords in upper case, and their parameters
 	begun bool              // a transaction is open that was not carried out
 	stop  func()
+
+	target *wire.Target
 }
+
+const quit = "QUIT"
 
 // Dial connects, upgrades where configured and logs in, a second time on a new
 // connection where the first login is refused and Login.Refused says that it is
@@ -56,7 +60,7 @@ func dial(ctx context.Context, target wire.Target) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{conn: newConn(c)}
+	s := &Session{conn: newConn(c), target: &target}
 	s.stop = s.conn.Until(ctx)
 	if err := s.open(ctx, target); err != nil {
 		s.stop()
@@ -110,7 +114,7 @@ func (s *Session) command(stage, line string, within time.Duration) (reply, *wir
 	if !s.conn.quiet() {
 		return reply{}, failure(stage, s.conn.End(errEarly))
 	}
-	if err := s.conn.write([]byte(line+"\r\n"), blockTime); err != nil {
+	if err := s.write(line); err != nil {
 		return reply{}, failure(stage, err)
 	}
 	r, err := s.conn.reply(within)
@@ -118,6 +122,16 @@ func (s *Session) command(stage, line string, within time.Duration) (reply, *wir
 		return reply{}, failure(stage, err)
 	}
 	return r, nil
+}
+
+// write sends lines at once, unless the target says that nothing may begin.
+func (s *Session) write(lines ...string) error {
+	if lines[0] != quit {
+		if err := s.target.Begin(context.Background(), false); err != nil {
+			return s.conn.End(err)
+		}
+	}
+	return s.conn.write([]byte(strings.Join(lines, "\r\n")+"\r\n"), blockTime)
 }
 
 // hello asks for the server's extensions. HELO does not help: a server without EHLO has no
@@ -183,7 +197,7 @@ func (s *Session) Close() error {
 	var failed error
 	if err := s.conn.Cause(); err != nil {
 		failed = failure("quit", err)
-	} else if _, err := s.command("quit", "QUIT", goodbye); err != nil {
+	} else if _, err := s.command("quit", quit, goodbye); err != nil {
 		failed = err
 	}
 	s.stop()

@@ -47,6 +47,11 @@ type Target struct {
 	Gate       *Gate          // limits the open connections; nil means no limit
 	Login      Login
 
+	// MayBegin is asked before a connection and before each command that is not a goodbye;
+	// its error, which is never a Cause, ends the connection. With now its answer is not even
+	// a moment old. nil allows everything.
+	MayBegin func(ctx context.Context, now bool) error
+
 	Connect  time.Duration // TCP, and each handshake of TLS; 0 means DefaultConnect
 	Greeting time.Duration // the server's first words; 0 means DefaultGreeting
 }
@@ -80,6 +85,21 @@ func (t *Target) check() error {
 	return t.Login.Check()
 }
 
+// Begin asks MayBegin. The kind of its error is KindStopped.
+func (t *Target) Begin(ctx context.Context, now bool) error {
+	if t.MayBegin == nil {
+		return nil
+	}
+	if err := t.MayBegin(ctx, now); err != nil {
+		return &stopped{err}
+	}
+	return nil
+}
+
+type stopped struct{ error }
+
+func (s *stopped) Unwrap() error { return s.error }
+
 // Connect reaches the server, with TLS on where the target says so from the first
 // byte: version 1.2 or newer, and always verified. Both the context and the target's
 // time bound it. The error is an *Error.
@@ -91,6 +111,11 @@ func Connect(ctx context.Context, t Target) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Connect)
 	defer cancel()
 	leave, err := t.Gate.enter(ctx)
+	if err == nil {
+		if err = t.Begin(ctx, false); err != nil {
+			leave()
+		}
+	}
 	if err != nil {
 		return nil, unreached(ctx, StageConnect, err)
 	}
