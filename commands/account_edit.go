@@ -46,6 +46,7 @@ func accountEdit(d *Deps) *discovery.Command {
 		Summary:  "Change an account; options that are left out change nothing",
 		Details:  "But an account made before the right to delete for good existed loses it unless --destroy on keeps it.",
 		Effect:   discovery.Admin,
+		Standing: true,
 		Examples: []string{"account edit work --mode RW", "account edit work --allow-in on"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountEditArgs) (*AccountEditResult, error) {
 		call.Account = args.Name

@@ -18,6 +18,7 @@ func accountList(d *Deps) *discovery.Command {
 		Path:     "account list",
 		Summary:  "List the accounts with everything but their secrets",
 		Effect:   discovery.Admin,
+		Standing: true,
 		Examples: []string{"account list", "account list --fields name,mode"},
 	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (*AccountListResult, error) {
 		accounts, err := d.Store.Accounts(ctx)

@@ -18,6 +18,7 @@ func accountRemove(d *Deps) *discovery.Command {
 		Path:     "account remove",
 		Summary:  "Forget an account and its password; the mailbox itself stays as it is",
 		Effect:   discovery.Admin,
+		Standing: true,
 		Examples: []string{"account remove work"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountNameArgs) (AccountRemoveResult, error) {
 		call.Account = args.Name

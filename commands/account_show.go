@@ -16,6 +16,7 @@ func accountShow(d *Deps) *discovery.Command {
 		Path:     "account show",
 		Summary:  "Show one account with everything but its secrets",
 		Effect:   discovery.Admin,
+		Standing: true,
 		Examples: []string{"account show work"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountNameArgs) (AccountShowResult, error) {
 		call.Account = args.Name

@@ -39,7 +39,7 @@ type AgentInbox []AgentMessage
 func agentRead(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "agent read",
-		Summary: "Read yours, and mark them as read",
+		Summary: "Read yours, mark them read",
 		Details: "What an agent sent itself is left out. Without options it returns unread direct messages and broadcasts, oldest first. They count as read once the answer has been written; " +
 			"if it was not, they are unread again after 30 s. An answer ends before it grows too long: read again for the rest. " +
 			"--wait ends with the first message, or with an empty list.",

@@ -46,7 +46,7 @@ type AgentSent struct {
 func agentSend(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "agent send",
-		Summary: "Leave a message for an agent, or all",
+		Summary: "Write to an agent, or all",
 		Details: fmt.Sprintf("The recipient need not exist yet. The message lives 24 hours. A body file keeps every byte, up to %d KiB; keep longer text, and text that is to stay, in a file and name it with --refs.", maxAgentBody>>10),
 		Effect:  discovery.State,
 		Examples: []string{

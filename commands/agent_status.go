@@ -30,6 +30,7 @@ func agentStatus(d *Deps) *discovery.Command {
 		Summary:  "Counts of unread and unacknowledged",
 		Details:  "It lists every agent that sent a message or was sent one in the last 24 hours. An agent's own messages do not count.",
 		Effect:   discovery.Read,
+		Standing: true,
 		Examples: []string{"agent status", "agent status --project my-repo", "agent status --agent my-repo:main --fields unread"},
 	}, func(ctx context.Context, _ *discovery.Call, args *agentStatusArgs) (AgentStatusList, error) {
 		found, err := d.AgentMail.Status(ctx, args.Agent, args.Project)

@@ -28,7 +28,7 @@ func (d direction) of(a *mail.Account) *mail.AllowList {
 // 7.2).
 func (d direction) spec(verb, summary, details string, examples ...string) discovery.Spec {
 	s := discovery.Spec{Path: fmt.Sprintf("allow %s %s", d, verb), Aliases: []string{fmt.Sprintf("whitelist %s %s", d, verb)},
-		Summary: summary, Details: details, Effect: discovery.Admin}
+		Summary: summary, Details: details, Effect: discovery.Admin, Standing: true}
 	for _, e := range examples {
 		s.Examples = append(s.Examples, fmt.Sprintf(e, d))
 	}

@@ -27,6 +27,7 @@ func auditVerify(d *Deps) *discovery.Command {
 		Details: "Each administrator's command signs the log up to itself. What a process with the agent's key altered before the last of them is found; " +
 			"behind it such a process can make entries that fit, and the answer says from which entry and time on.",
 		Effect:   discovery.Admin,
+		Standing: true,
 		Examples: []string{"audit verify"},
 	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (AuditVerifyResult, error) {
 		v, err := d.Store.VerifyAudit(ctx)

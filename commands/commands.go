@@ -69,6 +69,9 @@ type Store interface {
 	Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditRecord, error)
 	VerifyAudit(ctx context.Context) (vault.AuditReport, error)
 	Check(ctx context.Context) error
+	Stop(ctx context.Context, by string) (stopped *mail.Stopped, again bool, err error)
+	Resume(ctx context.Context) (*mail.Stopped, error)
+	Stopped(ctx context.Context, age time.Duration) (*mail.Stopped, error)
 	ShownStore
 	Grants
 }
@@ -237,6 +240,8 @@ func All(d *Deps) []*discovery.Command {
 		outboxReject(d),
 		policyShow(d),
 		policyExplain(d),
+		stop(d),
+		resume(d),
 		doctor(d),
 		accountAdd(d),
 		accountEdit(d),

@@ -11,6 +11,7 @@ func configGet(d *Deps) *discovery.Command {
 		Path:     "config get",
 		Summary:  "Show one setting",
 		Effect:   discovery.Admin,
+		Standing: true,
 		Examples: []string{"config get audit_retention_days"},
 	}, func(ctx context.Context, _ *discovery.Call, args *settingNameArgs) (SettingShown, error) {
 		return d.shownSetting(ctx, args.Name)

@@ -16,6 +16,7 @@ func configList(d *Deps) *discovery.Command {
 		Path:     "config list",
 		Summary:  "List the settings",
 		Effect:   discovery.Admin,
+		Standing: true,
 		Examples: []string{"config list"},
 	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (ConfigListResult, error) {
 		all, err := d.Store.AllSettings(ctx)

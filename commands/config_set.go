@@ -17,6 +17,7 @@ func configSet(d *Deps) *discovery.Command {
 		Path:     "config set",
 		Summary:  "Change one setting",
 		Effect:   discovery.Admin,
+		Standing: true,
 		Examples: []string{"config set audit_retention_days 30", "config set timezone Europe/Berlin"},
 	}, func(ctx context.Context, call *discovery.Call, args *configSetArgs) (SettingShown, error) {
 		call.Target = args.Name

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
 )
 
 type doctorArgs struct {
@@ -36,9 +37,10 @@ type Check struct {
 func doctor(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "doctor",
-		Summary:  "Check keys, vault, servers",
+		Summary:  "Check the set-up",
 		Details:  "It connects and logs in, and reads or sends no message.",
 		Effect:   discovery.Read,
+		Standing: true,
 		Examples: []string{"doctor", "doctor --timeout 60"},
 	}, func(ctx context.Context, call *discovery.Call, args *doctorArgs) (DoctorResult, error) {
 		call.Account = args.Account
@@ -50,7 +52,16 @@ func doctor(d *Deps) *discovery.Command {
 		if err != nil {
 			return DoctorResult{}, err
 		}
-		r.Checks = append(r.Checks, d.checkServers(ctx, call, accounts)...)
+		stopped, err := d.Store.Stopped(ctx, vault.StopTime)
+		switch {
+		case err != nil:
+			return DoctorResult{}, err
+		case stopped != nil:
+			f := Faults(stopped)
+			r.Checks = append(r.Checks, Check{Name: "stop", Detail: f.Message + " No server is asked.", Code: f.Code, Hint: f.Hint})
+		default:
+			r.Checks = append(r.Checks, d.checkServers(ctx, call, accounts)...)
+		}
 		if len(accounts) == 0 {
 			r.Checks = append(r.Checks, Check{Name: "accounts", Detail: "There is no account yet.", Code: discovery.ConfigError,
 				Hint: "The administrator adds one with 'account add'."})

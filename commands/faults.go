@@ -93,6 +93,11 @@ func faultOf(err error, exists func(path string) bool) *discovery.Fault {
 		}
 		return f
 	}
+	var stopped *mail.Stopped
+	if errors.As(err, &stopped) {
+		return &discovery.Fault{Code: discovery.PermissionDenied, Message: capital(stopped.Error()) + ". Nothing that reads, changes or sends mail begins, in any session.",
+			Hint: "The person who administers this mailbox can go on with 'resume'; until then leave it.", Reason: "stopped", Err: err}
+	}
 	var m *mail.Error
 	if errors.As(err, &m) {
 		return &discovery.Fault{Code: codeOf(m.Kind), Message: m.Message, Hint: hint(m, exists), Reason: m.Reason, Err: err}
@@ -147,7 +152,7 @@ func codeOf(k mail.Kind) discovery.Code {
 		return discovery.Timeout
 	case mail.KindConfig:
 		return discovery.ConfigError
-	case mail.KindReadOnly:
+	case mail.KindReadOnly, mail.KindStopped:
 		return discovery.PermissionDenied
 	case mail.KindInvalid:
 		return discovery.ValidationError

@@ -19,6 +19,7 @@ func grantList(d *Deps) *discovery.Command {
 		Summary:  "List the grants with everything but their tokens",
 		Details:  "One that has expired opens nothing, and stays in the list until it is removed.",
 		Effect:   discovery.Admin,
+		Standing: true,
 		Examples: []string{"grant list", "grant list --fields name,expires"},
 	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (*GrantListResult, error) {
 		grants, err := d.Store.Grants(ctx)

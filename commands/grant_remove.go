@@ -17,6 +17,7 @@ func grantRemove(d *Deps) *discovery.Command {
 		Summary:  "End a grant: its token opens nothing from now on",
 		Details:  "It takes effect with the next command that the token is used for, in every process and every open session.",
 		Effect:   discovery.Admin,
+		Standing: true,
 		Examples: []string{"grant remove laptop"},
 	}, func(ctx context.Context, call *discovery.Call, args *grantNameArgs) (GrantRemoveResult, error) {
 		call.Target = "grant " + args.Name

@@ -39,6 +39,7 @@ func mailAccounts(d *Deps) *discovery.Command {
 		Path:     "mail accounts",
 		Summary:  "Accounts, and the default one",
 		Effect:   discovery.Read,
+		Standing: true,
 		Examples: []string{"mail accounts"},
 	}, func(ctx context.Context, _ *discovery.Call, args *mailAccountsArgs) (*MailAccountsResult, error) {
 		accounts, err := d.Store.Accounts(ctx)

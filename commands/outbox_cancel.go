@@ -19,6 +19,7 @@ func outboxCancel(d *Deps) *discovery.Command {
 		Summary:  "Take it back",
 		Details:  "Only waiting or queued messages can be taken back. An agent can take back only its own.",
 		Effect:   discovery.State,
+		Standing: true,
 		Examples: []string{"outbox cancel 0123abcd"},
 	}, func(ctx context.Context, call *discovery.Call, args *OutboxOption) (*OutboxDecided, error) {
 		if _, err := d.outgoing(ctx, call, args.ID); err != nil {

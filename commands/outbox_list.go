@@ -49,6 +49,7 @@ func outboxList(d *Deps) *discovery.Command {
 		Summary:  "Messages waiting or sent",
 		Details:  "The newest first: those that wait, were sent or may have been sent, and deletions for good that a person decides about. An agent sees only its own messages. Long subjects and lists of recipients are cut; 'outbox show' has all.",
 		Effect:   discovery.Read,
+		Standing: true,
 		Examples: []string{"outbox list", "outbox list --state waiting,unknown", "outbox list --limit 10"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxListArgs) (*OutboxListResult, error) {
 		call.Account = args.Account

@@ -16,6 +16,7 @@ func outboxReject(d *Deps) *discovery.Command {
 		Path:     "outbox reject",
 		Summary:  "Decide against a message that waits, or leave one alone whose outcome is unknown",
 		Effect:   discovery.Admin,
+		Standing: true,
 		Examples: []string{"outbox reject 0123abcd", "outbox reject 0123abcd --reason 'Not to a customer'"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxRejectArgs) (*OutboxDecided, error) {
 		if _, err := d.outgoing(ctx, call, args.ID); err != nil {

@@ -55,6 +55,7 @@ func outboxShow(d *Deps) *discovery.Command {
 		Summary:  "One, whole",
 		Details:  "It shows all that would leave, or which messages would be deleted. The text of a message that was sent is not kept.",
 		Effect:   discovery.Read,
+		Standing: true,
 		Examples: []string{"outbox show 0123abcd"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxShowArgs) (*OutboxShowResult, error) {
 		s, err := d.outgoing(ctx, call, args.ID)

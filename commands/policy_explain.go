@@ -36,6 +36,7 @@ func policyExplain(d *Deps) *discovery.Command {
 		Details: "It checks the profile, the role, the denied commands, the account's mode and the outbound list. " +
 			"It looks at no message and no server, so a command it allows can still fail.",
 		Effect:   discovery.Read,
+		Standing: true,
 		Examples: []string{"policy explain 'mail delete 50 --confirm'", "policy explain 'account list'"},
 	}, func(ctx context.Context, call *discovery.Call, args *policyExplainArgs) (*PolicyExplainResult, error) {
 		x, err := d.Explain(ctx, call, args.Command)

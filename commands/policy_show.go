@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
 )
 
 type policyShowArgs struct {
@@ -18,6 +19,7 @@ type PolicyShowResult struct {
 	Principal         string          `json:"principal"`
 	Admin             bool            `json:"admin"`
 	Profile           string          `json:"profile"`
+	Stopped           string          `json:"stopped,omitempty"` // since when and by whom everything is; empty where it is not
 	Deny              []string        `json:"deny"`
 	CommandsPerMinute int             `json:"commands_per_minute"`
 	SendsPerHour      int             `json:"sends_per_hour"`
@@ -48,6 +50,7 @@ func policyShow(d *Deps) *discovery.Command {
 			"It shows the whole outbound list, so that you know whom you may write to. " +
 			"asks_in_client says whether a client that can ask its person does so about what needs approval.",
 		Effect:   discovery.Read,
+		Standing: true,
 		Examples: []string{"policy show"},
 	}, func(ctx context.Context, call *discovery.Call, args *policyShowArgs) (*PolicyShowResult, error) {
 		call.Account = args.Account
@@ -65,6 +68,13 @@ func policyShow(d *Deps) *discovery.Command {
 		r.SendsPerHour, _ = strconv.Atoi(settings["sends_per_hour"])
 		r.ChangesPerHour, _ = strconv.Atoi(settings["changes_per_hour"])
 		r.AsksInClient = settings[AskSetting] == "on" && !call.Unasked
+		stopped, err := d.Store.Stopped(ctx, vault.StopTime)
+		if err != nil {
+			return nil, err
+		}
+		if stopped != nil {
+			r.Stopped = capital(stopped.Error())
+		}
 		accounts, err := d.doctorAccounts(ctx, args.Account)
 		if err != nil {
 			return nil, err
@@ -81,6 +91,7 @@ type policyBrief struct {
 	Principal         string                     `json:"principal"`
 	Admin             bool                       `json:"admin,omitempty"`
 	Profile           string                     `json:"profile"`
+	Stopped           string                     `json:"stopped,omitempty"`
 	Deny              []string                   `json:"deny,omitempty"`
 	CommandsPerMinute int                        `json:"commands_per_minute"`
 	SendsPerHour      int                        `json:"sends_per_hour"`
@@ -101,7 +112,7 @@ type policyRow struct {
 
 // Brief is one row for each account.
 func (r *PolicyShowResult) Brief() policyBrief {
-	b := policyBrief{r.Principal, r.Admin, r.Profile, r.Deny, r.CommandsPerMinute, r.SendsPerHour, r.ChangesPerHour, r.AsksInClient, discovery.Table[policyRow]{}}
+	b := policyBrief{r.Principal, r.Admin, r.Profile, r.Stopped, r.Deny, r.CommandsPerMinute, r.SendsPerHour, r.ChangesPerHour, r.AsksInClient, discovery.Table[policyRow]{}}
 	var rows []policyRow
 	for _, a := range r.Accounts {
 		row := policyRow{Account: a.ID, Mode: a.Mode, May: "read", Hides: strings.TrimSpace(words(a.InboundList, "senders") + words(a.SubjectFilter, "subjects"))}

@@ -21,6 +21,7 @@ func vaultCheck(d *Deps) *discovery.Command {
 		Summary:  "Read the whole vault and look for damage",
 		Details:  "It reads every page and every record, which takes as long as the vault is big; nothing is written meanwhile. 'audit verify' walks the audit log.",
 		Effect:   discovery.Admin,
+		Standing: true,
 		Examples: []string{"vault check"},
 	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (VaultCheckResult, error) {
 		err := d.Store.Check(ctx)

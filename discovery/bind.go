@@ -46,6 +46,7 @@ type Outlook struct {
 	Timeout time.Duration // what --timeout says, or the command's own where that is missing or wrong
 	Help    bool          // --help stands where an option stands
 	Full    bool          // --full stands where an option stands
+	Urgent  bool          // as the command's Spec says
 	Wrong   bool          // an option is unknown or incomplete, a value is one too many or missing
 }
 
@@ -53,7 +54,7 @@ type Outlook struct {
 // --timeout is read.
 func (c *Command) Peek(tokens []string) Outlook {
 	s := newScanner(c, tokens)
-	o := Outlook{Wrong: s.scan() != nil}
+	o := Outlook{Wrong: s.scan() != nil, Urgent: c.Urgent}
 	o.Help, o.Full = s.help && !o.Wrong, s.given[c.args.byName["full"]] != nil
 	for _, a := range c.args.list {
 		o.Wrong = o.Wrong || a.Required && s.given[a] == nil && !o.Help

@@ -47,6 +47,10 @@ type Spec struct {
 
 	Needed []string // options that its usage shows as required, besides those tagged so
 
+	// Standing says that it runs also while everything is stopped: it begins nothing
+	// elsewhere. Urgent says that it does not wait for the commands sent before it.
+	Standing, Urgent bool
+
 	HostPaths bool // arguments that are paths may be any of this machine
 
 	Forms map[string]Form // that acli:"form=NAME" names

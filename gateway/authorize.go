@@ -64,6 +64,10 @@ type Settings struct {
 	Deny              []string       // paths of commands or groups that nobody but the administrator may run
 	CommandsPerMinute int            // per principal; 0 means DefaultCommandsPerMinute
 	Location          *time.Location // zone of datetimes without an offset; nil means time.Local
+
+	// Stopped is why everything is stopped; nil where it is not. Then only commands run that
+	// are Standing or Meta.
+	Stopped *discovery.Fault
 }
 
 // DefaultCommandsPerMinute is the rate at which a principal may call.

@@ -61,7 +61,11 @@ func (x *execution) run(ctx context.Context) *discovery.Fault {
 	}
 	ctx, cancel := context.WithTimeout(g.o.Context(ctx, x.Principal), ahead.Timeout)
 	defer cancel()
-	f := x.await(ctx, effect, ahead.Timeout)
+	inLine := effect
+	if ahead.Urgent {
+		inLine = discovery.Meta
+	}
+	f := x.await(ctx, inLine, ahead.Timeout)
 	if f == nil {
 		f = cmp.Or(x.prepare(ctx, effect == discovery.Meta), refusal)
 	}
@@ -124,9 +128,17 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration) *discove
 		Identity: cmp.Or(p.Scope, &Scope{}).Identity, CanAsk: x.mayAsk(), Unasked: p.Unasked,
 		Visible: func(c *discovery.Command) bool { return g.authorize(p, &x.settings, c) == nil }}}
 	defer func() { x.back.Finish() }()
+	if g.o.Until != nil && !standing(l.command) {
+		var over context.CancelFunc
+		ctx, over = g.o.Until(ctx)
+		defer over()
+	}
 	result, err := l.command.Run(ctx, &x.call, l.bound)
 	if err != nil {
 		err = x.question(err)
+		if f := discovery.AsFault(context.Cause(ctx)); f != nil && g.own(err) == nil {
+			return f
+		}
 		// What the command itself says holds: it may have done something by then.
 		if g.own(err) == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			if x.crowded {

@@ -31,6 +31,10 @@ type Options struct {
 	// which principal it works for. nil leaves it as it is.
 	Context func(context.Context, Principal) context.Context
 
+	// Until makes the context of a command's run, which ends with a *discovery.Fault as its
+	// cause when everything is stopped. nil leaves it as it is.
+	Until func(context.Context) (context.Context, context.CancelFunc)
+
 	AdminHint   string           // what to do to become the administrator
 	FailureHint string           // what to do about an error inside the program
 	Logger      *slog.Logger     // nil discards

@@ -52,8 +52,14 @@ func (l *plan) bind(g *Gateway, p Principal, s *Settings) *discovery.Fault {
 		l.full = l.full || l.bound.Common.Full
 		l.projection, err = l.command.Project(l.bound.Common.Fields, l.full)
 	}
+	if err == nil && s.Stopped != nil && !standing(l.command) {
+		return s.Stopped
+	}
 	return discovery.AsFault(err)
 }
+
+// standing reports whether the command runs also while everything is stopped.
+func standing(c *discovery.Command) bool { return c.Standing || c.Effect == discovery.Meta }
 
 // Explanation is how far a command string would get: the command it names, the
 // arguments it binds to, and what stands in the way.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // nobodyUID is the user under whom root runs the processes of a test: root may read any
@@ -55,16 +54,6 @@ func giveUser(t testing.TB, dir string) {
 
 // pry is a script that tells what a process reads of another, whose id is $1.
 const pry = `cat "/proc/$1/environ" 2>&1 | tr '\0' '\n'; if (exec 3<"/proc/$1/mem") 2>/dev/null; then echo memory; fi`
-
-// eventually waits for something that a process does soon.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after 20 s", what)
-		}
-	}
-}
 
 // TestNobodyReadsAKeyFromAProcess has another program of the same user, an extension, a
 // helper and root look at processes that were given keys and a password by their

@@ -233,3 +233,13 @@ func (h *testHouse) do(t testing.TB, line string, data any) answer {
 	}
 	return a
 }
+
+// eventually waits for something that a process does soon.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not after 20 s", what)
+		}
+	}
+}

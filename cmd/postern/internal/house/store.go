@@ -55,8 +55,8 @@ func (s *store) Settings(ctx context.Context, without bool) (gateway.Settings, e
 	if without {
 		ctx = dispensable(ctx)
 	}
-	c, err := s.Config(ctx)
-	return gateway.Settings{Deny: c.Deny, CommandsPerMinute: c.CommandsPerMinute, Location: c.Timezone}, err
+	c, stopped, err := s.ConfigAndStop(ctx)
+	return gateway.Settings{Deny: c.Deny, CommandsPerMinute: c.CommandsPerMinute, Location: c.Timezone, Stopped: stopFault(stopped)}, err
 }
 
 // Take implements gateway.Limiter. It opens nothing: the gateway asks for the settings

@@ -98,7 +98,7 @@ func (s *System) WireTransport(t *Transport) (*House, error) {
 	o := gateway.Options{Registry: h.Registry, Profile: gateway.OnlyProfile(TransportProfile, t.Offers...), Context: onBehalfOf, Logger: s.Log,
 		Faults: func(err error) *discovery.Fault { return faults(runOnce(err)) }}
 	if t.Store.vaulted {
-		o.Settings, o.Auditor, o.Limiter = t.Store, t.Store, t.Store
+		o.Settings, o.Auditor, o.Limiter, o.Until = t.Store, t.Store, t.Store, t.Store.until
 	}
 	h.Gateway, err = gateway.New(o)
 	return h, err

@@ -1,0 +1,70 @@
+package house
+
+import (
+	"context"
+	"time"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+const (
+	// stopLook is how often a process with commands at work looks for a stop.
+	stopLook = vault.StopTime / 4
+	// stopWait bounds a look that waits for the vault. Nothing begins meanwhile.
+	stopWait = 10 * time.Second
+)
+
+var _ mail.Stopper = (*store)(nil)
+
+// MayBegin implements mail.Stopper. Every connection of the process asks it, whoever the
+// caller is. A vault that no command has opened has stopped nothing.
+func (s *store) MayBegin(ctx context.Context, now bool) error {
+	age := vault.StopTime
+	if now {
+		age = 0
+	}
+	return s.stoppedWithin(ctx, age)
+}
+
+func (s *store) stoppedWithin(ctx context.Context, age time.Duration) error {
+	if !s.Opened() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopWait)
+	defer cancel()
+	stopped, err := s.Stopped(ctx, age)
+	if stopped != nil {
+		err = stopped
+	}
+	return err
+}
+
+// until returns a context that ends soon after a stop, with the fault as its cause. It
+// looks no more once over was called.
+func (s *store) until(parent context.Context) (ctx context.Context, over context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	looking := time.AfterFunc(stopLook, func() {
+		t := time.NewTicker(stopLook)
+		defer t.Stop()
+		for ; ctx.Err() == nil; <-t.C {
+			if stopped, err := s.Stopped(ctx, stopLook); err == nil && stopped != nil {
+				cancel(stopFault(stopped))
+			}
+		}
+	})
+	return ctx, func() {
+		looking.Stop()
+		cancel(nil)
+	}
+}
+
+// stopFault is what commands are told of a stop, nil for none.
+func stopFault(s *mail.Stopped) *discovery.Fault {
+	if s == nil {
+		return nil
+	}
+	return commands.Faults(s)
+}

@@ -1,0 +1,105 @@
+package commands
+
+import (
+	"context"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// StopResult answers stop.
+type StopResult struct {
+	Since   string     `json:"stopped_since" jsonschema:"format=date-time"`
+	By      string     `json:"stopped_by"`
+	Already bool       `json:"already,omitempty"` // an earlier stop holds
+	Leaving []Outgoing `json:"leaving"`           // the caller's messages that are on their way to a server; their outcome is not known yet
+	Others  int        `json:"leaving_of_others,omitempty"`
+}
+
+// Outgoing is a message of the outbox that is leaving.
+type Outgoing struct {
+	ID      string `json:"outbox_id"`
+	Account string `json:"account_id"`
+}
+
+// stop is Urgent: it does not wait for what it is to end.
+func stop(d *Deps) *discovery.Command {
+	return newCommand(discovery.Spec{
+		Path:    "stop",
+		Summary: "Stop everything",
+		Details: "Nothing that reads, changes or sends mail begins any more, in any session or process, and what waits for mail ends. " +
+			"The answer comes when that is so. It names the messages that were leaving by then; 'outbox show' tells what becomes of them. " +
+			"Only the administrator can go on, with 'resume'.",
+		Effect:   discovery.State,
+		Standing: true,
+		Urgent:   true,
+		Examples: []string{"stop"},
+	}, func(ctx context.Context, call *discovery.Call, _ *struct{}) (StopResult, error) {
+		stopped, again, err := d.Store.Stop(ctx, call.Principal)
+		if err != nil {
+			return StopResult{}, err
+		}
+		// Also for an earlier stop: its caller may still be waiting. The stop holds even where
+		// this caller has gone.
+		select {
+		case <-time.After(vault.StopTime + stopMargin):
+		case <-ctx.Done():
+		}
+		r := StopResult{Since: utc(stopped.Since), By: stopped.By, Already: again, Leaving: []Outgoing{}}
+		now := d.now()
+		entries, _, err := d.Outbox.List(ctx, mail.OutboxQuery{States: []mail.OutboxState{mail.OutboxUnknown}, Limit: mail.MaxOutboxLimit,
+			Only: func(o *mail.Outgoing) bool { return o.Attempt != "" && now.Before(o.Until) }})
+		for _, o := range entries {
+			if call.Admin || o.Principal == call.Principal {
+				r.Leaving = append(r.Leaving, Outgoing{o.ID, o.Account})
+			} else {
+				r.Others++
+			}
+		}
+		return r, err
+	})
+}
+
+// stopMargin is what a process may take between a look and what it then begins.
+const stopMargin = 250 * time.Millisecond
+
+// Summary implements discovery.Summarizer.
+func (r StopResult) Summary() string {
+	if n := len(r.Leaving) + r.Others; n > 0 {
+		return "Everything is stopped; " + count(n, "message was", "messages were") + " leaving by then"
+	}
+	return "Everything is stopped"
+}
+
+// ResumeResult answers resume.
+type ResumeResult struct {
+	Since string `json:"stopped_since,omitempty" jsonschema:"format=date-time"` // of the stop that is over; empty where there was none
+	By    string `json:"stopped_by,omitempty"`
+}
+
+func resume(d *Deps) *discovery.Command {
+	return newCommand(discovery.Spec{
+		Path:     "resume",
+		Summary:  "Let everything go on after 'stop'",
+		Details:  "Commands run again at once, in every session. Those that the stop refused or ended are not repeated.",
+		Effect:   discovery.Admin,
+		Standing: true,
+		Examples: []string{"resume"},
+	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (ResumeResult, error) {
+		stopped, err := d.Store.Resume(ctx)
+		if stopped == nil || err != nil {
+			return ResumeResult{}, err
+		}
+		return ResumeResult{utc(stopped.Since), stopped.By}, nil
+	})
+}
+
+// Summary implements discovery.Summarizer.
+func (r ResumeResult) Summary() string {
+	if r.Since == "" {
+		return "Nothing was stopped"
+	}
+	return "Everything goes on"
+}
