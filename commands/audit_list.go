@@ -85,11 +85,6 @@ func shownEntry(e vault.AuditRecord) AuditShown {
 	return s
 }
 
-type auditListBrief struct {
-	discovery.Table[auditRow]
-	Rest
-}
-
 // auditRow is an entry; Outcome is empty where the command did what it says.
 type auditRow struct {
 	Seq       uint64 `json:"seq"`
@@ -103,17 +98,15 @@ type auditRow struct {
 }
 
 // Brief is one row for each entry.
-func (r *AuditListResult) Brief() auditListBrief {
-	var rows []auditRow
-	for _, e := range r.Entries {
+func (r *AuditListResult) Brief() listBrief[auditRow] {
+	return listOf(r.Entries, (&Outcome{}).rest(r.NextAction), func(e *AuditShown) auditRow {
 		time, _, _ := strings.Cut(e.Timestamp, ".")
 		outcome := e.ErrorCode
 		if e.Count > 1 {
 			outcome += fmt.Sprintf(" x%d", e.Count)
 		}
-		rows = append(rows, auditRow{e.Seq, strings.TrimSuffix(time, "Z"), e.Principal, e.Account, e.Command, e.Target, outcome, e.Reason})
-	}
-	return auditListBrief{discovery.TableOf(rows), (&Outcome{}).rest(r.NextAction)}
+		return auditRow{e.Seq, strings.TrimSuffix(time, "Z"), e.Principal, e.Account, e.Command, e.Target, outcome, e.Reason}
+	})
 }
 
 // Summary implements discovery.Summarizer.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
@@ -16,6 +17,21 @@ type Rest struct {
 	Issues []string `json:"issues,omitempty" acli:"untrusted"` // they name folders
 	Hint   string   `json:"hint,omitempty"`
 	More   string   `json:"more,omitempty"`
+}
+
+// listBrief is the compact form of a list.
+type listBrief[R any] struct {
+	discovery.Table[R]
+	Rest
+}
+
+// listOf makes a row of each entry of a list, with what ends the answer.
+func listOf[E, R any](entries []E, rest Rest, row func(*E) R) listBrief[R] {
+	rows := make([]R, len(entries))
+	for i := range entries {
+		rows[i] = row(&entries[i])
+	}
+	return listBrief[R]{discovery.TableOf(rows), rest}
 }
 
 // rest is what a compact answer keeps of an outcome. more is the action that goes on

@@ -31,10 +31,6 @@ func configList(d *Deps) *discovery.Command {
 	})
 }
 
-type configListBrief struct {
-	discovery.Table[settingRow]
-}
-
 type settingRow struct {
 	Name        string `json:"name"`
 	Value       string `json:"value"`
@@ -43,14 +39,12 @@ type settingRow struct {
 }
 
 // Brief is one row for each setting.
-func (r ConfigListResult) Brief() configListBrief {
-	var rows []settingRow
-	for _, s := range r.Settings {
+func (r ConfigListResult) Brief() listBrief[settingRow] {
+	return listOf(r.Settings, Rest{}, func(s *SettingShown) settingRow {
 		row := settingRow{s.Name, s.Value, s.Default, s.Description}
 		if row.Default == row.Value {
 			row.Default = ""
 		}
-		rows = append(rows, row)
-	}
-	return configListBrief{discovery.TableOf(rows)}
+		return row
+	})
 }

@@ -34,11 +34,6 @@ func grantList(d *Deps) *discovery.Command {
 	})
 }
 
-type grantListBrief struct {
-	discovery.Table[grantRow]
-	Rest
-}
-
 type grantRow struct {
 	Name       string `json:"name"`
 	Accounts   string `json:"accounts"`
@@ -51,16 +46,14 @@ type grantRow struct {
 }
 
 // Brief is one row for each grant.
-func (r *GrantListResult) Brief() grantListBrief {
-	var rows []grantRow
-	for _, g := range r.Grants {
-		rows = append(rows, grantRow{g.Name, strings.Join(g.Accounts, " "), g.Profile, g.Identity, strings.Join(g.Extensions, " "), g.AskClient, minute(g.expires), g.Expired})
-	}
-	b := grantListBrief{Table: discovery.TableOf(rows)}
+func (r *GrantListResult) Brief() listBrief[grantRow] {
+	var rest Rest
 	if r.Truncated {
-		b.Hint = "The list is cut: 'grant list --fields name' has all names."
+		rest.Hint = "The list is cut: 'grant list --fields name' has all names."
 	}
-	return b
+	return listOf(r.Grants, rest, func(g *GrantDetail) grantRow {
+		return grantRow{g.Name, strings.Join(g.Accounts, " "), g.Profile, g.Identity, strings.Join(g.Extensions, " "), g.AskClient, minute(g.expires), g.Expired}
+	})
 }
 
 // Summary implements discovery.Summarizer.

@@ -105,12 +105,6 @@ func (r *MailFoldersResult) Truncate(fraction float64) bool {
 	return true
 }
 
-// foldersBrief is the compact form.
-type foldersBrief struct {
-	discovery.Table[folderRow]
-	Rest
-}
-
 type folderRow struct {
 	Name     string  `json:"name" acli:"untrusted"`
 	Role     string  `json:"role"` // also noselect: it only holds other folders
@@ -119,17 +113,16 @@ type folderRow struct {
 }
 
 // Brief is the answer without --full.
-func (r *MailFoldersResult) Brief() foldersBrief {
-	rows := make([]folderRow, len(r.Folders))
-	for i, f := range r.Folders {
-		rows[i] = folderRow{f.Name, f.Role, f.Messages, f.Unread}
-		if f.NoSelect {
-			rows[i].Role = "noselect"
-		}
-	}
-	b := foldersBrief{Table: discovery.TableOf(rows), Rest: r.rest(nil)}
+func (r *MailFoldersResult) Brief() listBrief[folderRow] {
+	var more *NextAction
 	if r.Truncated {
-		b.Rest = r.rest(r.NextAction)
+		more = r.NextAction
 	}
-	return b
+	return listOf(r.Folders, r.rest(more), func(f *FolderEntry) folderRow {
+		row := folderRow{f.Name, f.Role, f.Messages, f.Unread}
+		if f.NoSelect {
+			row.Role = "noselect"
+		}
+		return row
+	})
 }

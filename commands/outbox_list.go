@@ -104,11 +104,6 @@ func (r *OutboxListResult) goOn() {
 	}
 }
 
-type outboxListBrief struct {
-	discovery.Table[outboxRow]
-	Rest
-}
-
 // outboxRow is a message; Account is empty where all are of one.
 type outboxRow struct {
 	ID        string           `json:"id"`
@@ -122,10 +117,9 @@ type outboxRow struct {
 }
 
 // Brief is one row for each message.
-func (r *OutboxListResult) Brief() outboxListBrief {
+func (r *OutboxListResult) Brief() listBrief[outboxRow] {
 	several := slices.ContainsFunc(r.Messages, func(m OutboxEntry) bool { return m.Account != r.Messages[0].Account })
-	var rows []outboxRow
-	for _, m := range r.Messages {
+	return listOf(r.Messages, (&Outcome{}).rest(r.NextAction), func(m *OutboxEntry) outboxRow {
 		row := outboxRow{m.ID, m.Created[:min(len(m.Created), len("2006-01-02T15:04"))], m.Kind, m.State, "", strings.Join(m.Recipients, ", "), m.Subject, m.Principal}
 		if several {
 			row.Account = m.Account
@@ -133,9 +127,8 @@ func (r *OutboxListResult) Brief() outboxListBrief {
 		if m.More > 0 {
 			row.To += fmt.Sprintf(" and %d more", m.More)
 		}
-		rows = append(rows, row)
-	}
-	return outboxListBrief{discovery.TableOf(rows), (&Outcome{}).rest(r.NextAction)}
+		return row
+	})
 }
 
 // Summary implements discovery.Summarizer.
