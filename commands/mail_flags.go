@@ -39,7 +39,7 @@ func (a *mailFlagsArgs) Validate() error {
 	for _, f := range a.Add {
 		if strings.EqualFold(f, `\Deleted`) {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: `--add does not take \Deleted.`,
-				Hint: "To delete a message use 'mail delete' with --confirm."}
+				Hint: "'mail trash' puts messages into the trash; 'mail delete' with --confirm removes them for good."}
 		}
 		if slices.ContainsFunc(a.Remove, func(r string) bool { return strings.EqualFold(r, f) }) {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The flag %s is in both --add and --remove.", f),
@@ -91,7 +91,7 @@ func mailFlags(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail flags",
 		Summary: "flagged, seen, …",
-		Details: "The system flags are seen, answered, flagged and draft; other words are keywords. Messages are deleted with 'mail delete'.",
+		Details: "The system flags are seen, answered, flagged and draft; other words are keywords. 'mail trash' removes messages.",
 		Effect:  discovery.Write,
 		Examples: []string{"mail flags 50 49 --add flagged",
 			"mail flags Sent/1 --add project-x --remove seen"},

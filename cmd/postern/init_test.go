@@ -411,6 +411,38 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 	}
 }
 
+// What the form lets agents do is in the account, and told in words.
+func TestTheFormSaysWhatAgentsMayDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []string
+		mode    mail.Mode
+		out     []string
+		told    []string
+	}{
+		"drafts":            {[]string{"2"}, mail.Draft, nil, []string{"may put it into the trash", "nobody: they write drafts, and you send them"}},
+		"approve":           {[]string{"3", "", "Ann Lee"}, mail.Approve, []string{"*"}, []string{"everybody, each message after you approved it"}},
+		"approve, to a few": {[]string{"3", "@example.org", ""}, mail.Approve, []string{"@example.org"}, []string{"anybody at example.org, each message after you approved it"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStation(t)
+			s.ring = memoryKeyring{}
+			p, out := s.process(t, strings.Join(slices.Concat(s.answers(s.env["PW"]), []string{"1", s.ca}, c.answers, []string{"", "", "y", ""}), "\n"))
+			if err := s.ask(t, p); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			a, err := s.vault(t).Account(t.Context(), "default")
+			if err != nil || a.Mode != c.mode || a.Destroy != mail.DestroyOff || !slices.Equal(a.AllowOut.Entries, c.out) {
+				t.Errorf("%+v, %v", a, err)
+			}
+			for _, words := range c.told {
+				if !strings.Contains(out.String(), words) {
+					t.Errorf("%q is not told:\n%s", words, out)
+				}
+			}
+		})
+	}
+}
+
 // Run again, it adds another account or changes nothing.
 func TestRunAgainItAddsAnAccountOrNothing(t *testing.T) {
 	s := newStation(t)
@@ -435,7 +467,7 @@ func TestRunAgainItAddsAnAccountOrNothing(t *testing.T) {
 		}
 	}
 	out, err := do()
-	if err != nil || !strings.Contains(out, "unchanged") || !strings.Contains(out, "each message after you approved it") {
+	if err != nil || !strings.Contains(out, "unchanged") || !strings.Contains(out, "They write to   ann@example.org, anybody at example.com, each message after you approved it") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	same("init without anything new")

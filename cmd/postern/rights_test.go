@@ -40,11 +40,14 @@ func TestAnAgentInModeApproveDestroysNothing(t *testing.T) {
 				}
 				return
 			}
-			if deleted.Success || !strings.Contains(deleted.Error.Hint, "'mail trash'") || strings.Contains(string(explained.raw), `"allowed":true`) {
-				t.Errorf("%s\n%s", deleted.raw, explained.raw)
-			}
-			if destroy == mail.DestroyOff && (deleted.Error.Code != discovery.PermissionDenied || !strings.Contains(deleted.Error.Hint, "account edit work --destroy on")) {
+			code, allowed := discovery.PermissionDenied, `"allowed":false`
+			if destroy == mail.DestroyOn {
+				code, allowed = discovery.ApprovalRequired, `"needs_approval":true`
+			} else if !strings.Contains(deleted.Error.Hint, "'mail trash'") || !strings.Contains(deleted.Error.Hint, "account edit work --destroy on") {
 				t.Errorf("%s", deleted.raw)
+			}
+			if deleted.Error.Code != code || !strings.Contains(string(explained.raw), allowed) {
+				t.Errorf("%s\n%s", deleted.raw, explained.raw)
 			}
 			if got := h.as(t, agent, "mail get 1"); !got.Success {
 				t.Errorf("the message is gone: %s", got.raw)
