@@ -14,7 +14,7 @@ import (
 // advice is what a person or an agent is told to do about an error of mail: the one
 // place where that is put into the words of the command line.
 type advice struct {
-	words string // {account} and {detail} stand for the error's own
+	words string // {account} and {detail} stand for the error's own, {folder} for a quoted {detail}
 	needs string // the command it sends the reader to; empty for one that is always there, or none
 }
 
@@ -115,6 +115,9 @@ var advices = map[mail.Advice]advice{
 	mail.AdvicePOP3ID:              {"Name a message by its message_id, as 'mail list' shows it.", ""},
 	mail.AdvicePOP3Poll:            {"Run 'mail list --new' now and then, not more often than every few minutes: each time costs a login.", ""},
 	mail.AdvicePOP3Parts:           {"'mail raw' and 'mail attachment' read what is in a message.", "mail raw"},
+	mail.AdviceAllowFolder:         {"Name a folder of the account itself; the administrator allows this one with 'allow folder add {folder} --account {account}'.", ""},
+	mail.AdviceFileDraft:           {"Leave it where it is, or run 'mail trash'; a person sends or files it in a mail program.", "mail trash"},
+	mail.AdviceOutboundOfBoth:      {"Leave it where it is; the administrator decides with 'allow out' and the accounts' modes what may leave from where.", ""},
 	mail.AdviceOtherFolder:         {"Name another folder with --to.", ""},
 	mail.AdviceCopyAndRemove:       {"Copy the messages with 'mail copy', and remove them in a mail program.", "mail copy"},
 	mail.AdviceSeveralCommands:     {"Name them in several commands.", ""},
@@ -135,7 +138,7 @@ func hint(e *mail.Error, exists func(path string) bool) string {
 	if a.words == "" || len(clauses) == 0 {
 		return "Run 'help' for the available commands."
 	}
-	words := strings.NewReplacer("{account}", e.Account, "{detail}", e.Detail).Replace(strings.Join(clauses, "; ")) + "."
+	words := strings.NewReplacer("{account}", e.Account, "{detail}", e.Detail, "{folder}", discovery.Quote(e.Detail)).Replace(strings.Join(clauses, "; ")) + "."
 	if near := nearNames(e.Missing, e.Known); near != "" {
 		words = near + " " + words
 	}

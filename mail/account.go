@@ -201,6 +201,8 @@ type Account struct {
 	AllowIn        AllowList `json:"allow_in"`
 	AllowOut       AllowList `json:"allow_out"`
 	SubjectPattern string    `json:"subject_pattern,omitempty"` // RE2; empty means none
+	AllowFolders   []string  `json:"allow_folders,omitempty"`   // where messages may be put and changed although they are not the person's own, or are sent from
+	HideFolders    []string  `json:"hide_folders,omitempty"`    // invisible with those below them; never INBOX
 	ProcessBacklog bool      `json:"process_backlog,omitempty"`
 	CAPEM          []byte    `json:"ca_pem,omitempty"` // certificates to trust instead of the system's
 	Timeouts       Timeouts  `json:"timeouts,omitzero"`
@@ -264,6 +266,9 @@ func (a *Account) Validate() error {
 	case DestroyUnset, DestroyOn, DestroyOff:
 	default:
 		return errors.New("destroy must be on or off")
+	}
+	if err := a.validateFolders(); err != nil {
+		return err
 	}
 	if a.SubjectPattern != "" {
 		if _, err := regexp.Compile(a.SubjectPattern); err != nil {

@@ -102,6 +102,9 @@ const (
 	AdvicePOP3ID              Advice = "pop3_id"               // name a message by its id
 	AdvicePOP3Poll            Advice = "pop3_poll"             // list new messages now and then
 	AdvicePOP3Parts           Advice = "pop3_parts"            // read the message instead of copying it
+	AdviceAllowFolder         Advice = "allow_folder"          // the administrator allows the folder in Detail
+	AdviceFileDraft           Advice = "file_draft"            // send the draft or file it in a mail program
+	AdviceOutboundOfBoth      Advice = "outbound_of_both"      // the administrator lets neither account send what the other may not
 	AdviceOtherFolder         Advice = "other_folder"          // name another folder
 	AdviceCopyAndRemove       Advice = "copy_and_remove"       // copy, and remove in a mail program
 	AdviceSeveralCommands     Advice = "several_commands"      // use several commands

@@ -26,6 +26,8 @@ type Policy struct {
 	own     string    // the account's address, normalised; empty where it has none
 	subject *regexp.Regexp
 	fixed   bool // the account comes from the environment
+
+	allowFolders, hideFolders []string // by FolderKey
 }
 
 // CompilePolicy makes the policy of an account. An entry or a pattern that cannot be read
@@ -45,6 +47,7 @@ func CompilePolicy(a *Account) (*Policy, error) {
 	if own, ok := NormalAddress(a.Email); ok {
 		p.own = own
 	}
+	p.allowFolders, p.hideFolders = folderKeys(a.AllowFolders), folderKeys(a.HideFolders)
 	if a.SubjectPattern != "" {
 		if p.subject, err = regexp.Compile(a.SubjectPattern); err != nil {
 			return nil, fmt.Errorf("subject pattern is not an RE2 expression: %w", err)

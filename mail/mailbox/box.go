@@ -114,7 +114,10 @@ func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
 		return &popBox{x, s}, err
 	}
 	p, err := keep(m, &a, func() *accountPool {
-		cfg := imap.Config{Target: target, Socket: a.Timeouts.Socket}
+		cfg := imap.Config{Target: target, Socket: a.Timeouts.Socket, Outbox: policy.AllowsFolder}
+		if policy.HidesFolders() {
+			cfg.Hides = policy.HidesFolder
+		}
 		return &accountPool{cfg: cfg, turn: make(chan struct{}, 1), Pool: imap.NewPool(imap.PoolOptions{Config: cfg, Sessions: m.o.SessionsPerAccount, Now: m.o.Now})}
 	})
 	if err == nil {

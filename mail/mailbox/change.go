@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type batch struct {
 	refs   []mail.Ref // as they were named; UIDValidity 0 means as it is now
 	uids   []uint32   // those of refs, each once
 	folder string
+	files  bool // they are put into another folder
 	out    *Changed
 	sent   bool // a command was sent that must not be repeated
 }
@@ -82,6 +84,7 @@ type located struct {
 	box    imap.Folder
 	found  map[uint32]*fetched
 	hidden bool // the policy hides one of them; only for the audit
+	spaces imap.Namespaces
 }
 
 // reason is the audit's reason for messages that were not found.
@@ -100,7 +103,12 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 	// server tells a session that its folder was replaced.
 	var opening *imap.Examining
 	var fetch *imap.Fetching
+	var telling *imap.Pending[imap.Namespaces]
+	learned := func() error { return nil }
 	s.Together(func() {
+		if telling = s.Namespaces(); b.files {
+			learned = b.learnRoles(s)
+		}
 		if writable {
 			opening = s.Select(b.folder)
 		} else {
@@ -110,7 +118,8 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 	})
 	box, err := opening.Wait()
 	data, fetchErr := fetch.Wait()
-	if err != nil {
+	spaces, spacesErr := telling.Wait()
+	if err = cmp.Or(err, learned(), spacesErr); err != nil {
 		return nil, err
 	}
 	for _, r := range b.refs {
@@ -124,7 +133,7 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 	if fetchErr != nil {
 		return nil, fetchErr
 	}
-	l := &located{box: box, found: map[uint32]*fetched{}}
+	l := &located{box: box, found: map[uint32]*fetched{}, spaces: spaces}
 	got := b.readWindow(box, data)
 	for i := range got {
 		switch g := &got[i]; {
@@ -203,8 +212,12 @@ func (x *imapBox) change(ctx context.Context, folder string, grant imap.Grant, f
 // runFound locates the messages, then calls run: fn gets the UIDs of those that exist, in
 // the order they were named.
 func (b *batch) runFound(ctx context.Context, grant imap.Grant, writable bool, fn func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error) (*Changed, error) {
+	b.files = grant == imap.CopyMessages || grant == imap.MoveMessages
 	return b.run(ctx, grant, func(ctx context.Context, s *imap.Session) error {
 		l, err := b.locate(s, writable, wanted{})
+		if err == nil && grant != imap.CopyMessages {
+			err = b.mayTouch(l.spaces, b.folder)
+		}
 		if err != nil {
 			return err
 		}
@@ -277,6 +290,9 @@ func (b *batch) flag(ctx context.Context, grant imap.Grant, all bool, steps ...s
 			}
 		}
 		l, err := b.locate(s, true, wanted{})
+		if err == nil {
+			err = b.mayTouch(l.spaces, b.folder)
+		}
 		if err != nil {
 			return err
 		}
@@ -300,6 +316,10 @@ func (b *batch) storeAtOnce(s *imap.Session, step storeStep) (done bool, err err
 	box, ok := s.Unchanged(b.folder, true)
 	if !ok || len(b.refs) != 1 || b.refs[0].UIDValidity != box.UIDValidity || !b.policy.ShowsAll() {
 		return false, nil
+	}
+	spaces, err := s.Namespaces().Wait() // the server has told when the folder was opened
+	if err = cmp.Or(err, b.mayTouch(spaces, b.folder)); err != nil {
+		return false, err
 	}
 	l := &located{box: box}
 	b.out = &Changed{Account: b.account.Name, Folder: b.folder, Attempted: 1}
@@ -399,7 +419,7 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, steps []storeS
 }
 
 // SetFlags adds and removes flags of messages (001 section 7). A flag is a keyword or a
-// system flag; \Recent cannot be set, and \Deleted cannot be added: use Delete. A message
+// system flag; \Recent and \Draft cannot be set, and \Deleted cannot be added: use Delete. A message
 // that does not exist is an Issue, and so is one whose flags the server leaves unchanged.
 func (m *Client) SetFlags(ctx context.Context, account string, refs []mail.Ref, add, remove []string) (*Changed, error) {
 	b, err := m.begin(ctx, "mail flags", account, refs)
@@ -440,6 +460,8 @@ func (b *batch) flags(names []string, adding bool) ([]goimap.Flag, error) {
 			return nil, b.Invalid("A flag is a keyword without spaces, or a system flag such as \\Flagged.", mail.AdviceFlags)
 		case strings.EqualFold(f, `\Recent`):
 			return nil, b.Invalid("The flag \\Recent belongs to the server.", mail.AdviceFlags)
+		case strings.EqualFold(f, string(goimap.FlagDraft)):
+			return nil, b.Invalid("The flag \\Draft belongs to drafts.", mail.AdviceFlags)
 		case adding && f == string(goimap.FlagDeleted):
 			return nil, b.Invalid("The flag \\Deleted is not set this way.", mail.AdviceDelete)
 		}

@@ -190,7 +190,7 @@ func Test001_8_CopyToAnotherAccountKeepsTheBytes(t *testing.T) {
 	b := open(t, e, "from") // read-only: nothing of it changes
 	far := open(t, mailtest.InMemory(t), "to", writable)
 	to := far.Dir.Known[account]
-	to.Name = "far"
+	to.Name, to.AllowOut = "far", mail.AllowList{Enabled: true}
 	b.Dir.Set(to)
 	raw := []byte("From: a@example.org\r\nSubject: bytes\r\n\r\n" + strings.Repeat("\xff\xfe 8-bit\r\n.\r\n", 40_000))
 	s.Deliver(t, "from", "INBOX", raw, []byte("Subject: two\r\n\r\nx\r\n"))
@@ -302,11 +302,11 @@ var changes = map[string]func(b *box, refs []mail.Ref) error{
 	},
 	"mark-read": func(b *box, r []mail.Ref) error { _, err := b.MarkRead(b.T.Context(), account, r); return err },
 	"copy": func(b *box, r []mail.Ref) error {
-		_, err := b.Copy(b.T.Context(), account, r, "", b.In("Sent"))
+		_, err := b.Copy(b.T.Context(), account, r, "", b.In("Archive"))
 		return err
 	},
 	"move": func(b *box, r []mail.Ref) error {
-		_, err := b.Move(b.T.Context(), account, r, b.In("Sent"))
+		_, err := b.Move(b.T.Context(), account, r, b.In("Archive"))
 		return err
 	},
 	"trash":  func(b *box, r []mail.Ref) error { _, err := b.Trash(b.T.Context(), account, r); return err },
@@ -457,7 +457,7 @@ func TestNothingIsPutIntoAFolderThatIsSent(t *testing.T) {
 	if len(changes) > 0 {
 		t.Errorf("sent %q", changes)
 	}
-	if _, err := m.Copy(t.Context(), account, refs, account, "INBOX.Sent"); err != nil || len(changes) != 1 {
+	if _, err := m.Copy(t.Context(), account, refs, account, "INBOX.Kept"); err != nil || len(changes) != 1 {
 		t.Errorf("another folder: %v, %q", err, changes)
 	}
 }

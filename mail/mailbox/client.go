@@ -104,8 +104,8 @@ func (m *Client) Close() error {
 	return nil
 }
 
-// connectionOf holds every setting that decides where a connection of the account leads and
-// how it logs in.
+// connectionOf holds every setting that decides where a connection of the account leads, how
+// it logs in, and which folders it knows of.
 func connectionOf(a *mail.Account) (string, error) {
 	settings, err := json.Marshal(struct {
 		Protocol mail.Protocol
@@ -116,7 +116,9 @@ func connectionOf(a *mail.Account) (string, error) {
 		OAuth    mail.OAuth
 		CAPEM    []byte
 		Timeouts mail.Timeouts
-	}{a.Protocol, a.Incoming(), a.Username, a.Auth, a.Helper, a.OAuth, a.CAPEM, a.Timeouts})
+		Allow    []string `json:",omitempty"` // folders: what is known of them counts no longer
+		Hide     []string `json:",omitempty"`
+	}{a.Protocol, a.Incoming(), a.Username, a.Auth, a.Helper, a.OAuth, a.CAPEM, a.Timeouts, a.AllowFolders, a.HideFolders})
 	return string(settings), err
 }
 

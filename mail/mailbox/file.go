@@ -56,6 +56,9 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 		if own.UnlessFiled && s.Has(gmailCapability) {
 			return ErrSelfFiling
 		}
+		if own.Role == "sent" && x.policy.HidesFolders() {
+			s.Reveal() // what is sent is kept, and told of in no answer
+		}
 		if out.Folder, err = x.folderFor(s, own.Role); err != nil {
 			return err
 		}
@@ -90,10 +93,10 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 }
 
 // append puts a message into a folder. The Ref is zero where the server does not send the
-// UID (RFC 4315).
+// UID (RFC 4315), and where the policy hides messages: it tells how many have come.
 func (x *imapBox) append(s *imap.Session, folder string, flags []goimap.Flag, date time.Time, source []byte) (mail.Ref, error) {
 	validity, uid, err := s.Append(folder, flags, date, source)
-	if err != nil || validity == 0 || uid == 0 {
+	if err != nil || validity == 0 || uid == 0 || !x.policy.ShowsAll() {
 		return mail.Ref{}, err
 	}
 	return x.refTo(folder, validity, uid), nil
@@ -148,7 +151,9 @@ func (x *imapBox) folderFor(s *imap.Session, role string) (string, error) {
 	if _, err := x.listFolders(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole}, list); err != nil {
 		return "", err
 	}
-	x.pool.own.note(list.Folders, x.m.o.Now())
+	if !s.Revealed() {
+		x.pool.own.note(list.Folders, x.m.o.Now())
+	}
 	return firstWithRole(list.Folders, role), nil
 }
 
@@ -160,12 +165,12 @@ func firstWithRole(folders []Folder, role string) string {
 	return ""
 }
 
-// withRole returns the folders that the server marks with a role, else the first one with a
-// usual name.
+// withRole returns the user's own folders that the server marks with a role, else the first
+// one with a usual name.
 func withRole(folders []Folder, role string) []string {
 	var names []string
 	for _, f := range folders {
-		if f.Role == role && !f.NoSelect() {
+		if f.Role == role && !f.NoSelect() && !f.others {
 			names = append(names, f.Name)
 		}
 	}
@@ -178,7 +183,7 @@ func withRole(folders []Folder, role string) []string {
 			if f.Delimiter != "" {
 				name = strings.TrimPrefix(name, "inbox"+f.Delimiter)
 			}
-			if name == usual && f.Role == "" && !f.NoSelect() {
+			if name == usual && f.Role == "" && !f.NoSelect() && !f.others {
 				return []string{f.Name}
 			}
 		}

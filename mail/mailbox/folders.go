@@ -62,6 +62,11 @@ func (x *imapBox) folders(ctx context.Context, q FolderQuery) (*FolderList, erro
 
 // listFolders fills in the folders, and returns the statuses that came with them.
 func (x *imapBox) listFolders(s *imap.Session, q FolderQuery, list *FolderList) (map[string]*goimap.StatusData, error) {
+	return x.startList(s, q)(list)
+}
+
+// startList starts what listFolders needs of the server; listed is the rest of it.
+func (x *imapBox) startList(s *imap.Session, q FolderQuery) (listed func(list *FolderList) (map[string]*goimap.StatusData, error)) {
 	var opts *goimap.ListOptions
 	if s.Has("LIST-EXTENDED") {
 		opts = &goimap.ListOptions{ReturnSpecialUse: s.Has("SPECIAL-USE")}
@@ -70,17 +75,28 @@ func (x *imapBox) listFolders(s *imap.Session, q FolderQuery, list *FolderList) 
 			opts.ReturnStatus = &counts
 		}
 	}
-	listing := s.List(q.Pattern, opts)
-	data, err := listing.Wait()
-	if err != nil {
-		return nil, err
+	var listing *imap.Listing
+	var telling *imap.Pending[imap.Namespaces]
+	s.Together(func() { telling, listing = s.Namespaces(), s.List(q.Pattern, opts) })
+	return func(list *FolderList) (map[string]*goimap.StatusData, error) {
+		data, err := listing.Wait()
+		spaces, spacesErr := telling.Wait()
+		if err = cmp.Or(err, spacesErr); err != nil {
+			return nil, err
+		}
+		return x.takeList(q, list, data, listing.Skipped(), spaces, s.Revealed())
 	}
+}
+
+// takeList fills in the folders that the server listed, hidden ones only where they are
+// revealed.
+func (x *imapBox) takeList(q FolderQuery, list *FolderList, data []*goimap.ListData, skipped int, spaces imap.Namespaces, revealed bool) (map[string]*goimap.StatusData, error) {
 	unusable := mail.Issue{Kind: mail.KindRefused, Stage: imap.StageList, Message: "A folder whose name cannot be used was left out."}
-	list.Issues = slices.Repeat([]mail.Issue{unusable}, listing.Skipped())
+	list.Issues = slices.Repeat([]mail.Issue{unusable}, skipped)
 	statuses := make(map[string]*goimap.StatusData)
 	seen := make(map[string]bool)
 	for _, d := range data {
-		if seen[d.Mailbox] {
+		if seen[d.Mailbox] || !revealed && x.policy.HidesFolder(d.Mailbox) {
 			continue
 		}
 		seen[d.Mailbox] = true
@@ -88,15 +104,37 @@ func (x *imapBox) listFolders(s *imap.Session, q FolderQuery, list *FolderList) 
 			list.Issues = append(list.Issues, unusable)
 			continue
 		}
-		list.Folders = append(list.Folders, folderOf(d))
+		f := folderOf(d)
+		f.others = !spaces.Own(f.Name)
+		list.Folders = append(list.Folders, f)
 		if d.Status != nil {
 			statuses[d.Mailbox] = d.Status
 		}
+	}
+	if x.policy.HidesFolders() && !revealed {
+		x.forgetHidden(list)
 	}
 	slices.SortStableFunc(list.Folders, func(a, b Folder) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), slices.Compare(a.levels(), b.levels()))
 	})
 	return statuses, x.cutFolders(q, list)
+}
+
+// forgetHidden removes what tells that there are folders below others: a folder that holds
+// only hidden ones, and the attributes that say so.
+func (x *access) forgetHidden(list *FolderList) {
+	all := slices.Clone(list.Folders)
+	list.Folders = slices.DeleteFunc(list.Folders, func(f Folder) bool {
+		return f.NoSelect() && x.policy.AboveHidden(f.Name) && !slices.ContainsFunc(all, func(o Folder) bool {
+			return strings.HasPrefix(o.Name, f.Name+f.Delimiter) && !o.NoSelect()
+		})
+	})
+	for i := range list.Folders {
+		f := &list.Folders[i]
+		f.Attributes = slices.DeleteFunc(f.Attributes, func(a string) bool {
+			return strings.EqualFold(a, `\HasChildren`) || strings.EqualFold(a, `\HasNoChildren`)
+		})
+	}
 }
 
 // cutFolders keeps the folders behind q.After, as many as q.Limit says.

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,6 +30,9 @@ func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAc
 		return nil, err
 	}
 	return b.runFound(ctx, imap.CopyMessages, false, func(_ context.Context, s *imap.Session, l *located, uids []uint32) error {
+		if err := cmp.Or(b.mayPut(l.spaces, toFolder), b.mayLeave(l, uids, toFolder)); err != nil {
+			return err
+		}
 		b.out.Attempted = len(uids)
 		b.sent = true
 		c, err := s.Copy(imap.UIDs(uids...), toFolder).Wait()
@@ -61,7 +65,7 @@ func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folde
 		}
 		b.out.Succeeded++
 		m := ChangedMessage{Ref: b.ref(l, u)}
-		if to := c.Target[u]; to != 0 {
+		if to := c.Target[u]; to != 0 && b.policy.ShowsAll() { // else it tells how much hidden mail has come
 			m.New = mail.Ref{Protocol: mail.IMAP, Account: account, Folder: folder, UIDValidity: c.UIDValidity, UID: to}
 		}
 		b.out.Messages = append(b.out.Messages, m)
@@ -85,17 +89,27 @@ func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref
 	if toFolder, err = b.folderName(toFolder); err != nil {
 		return nil, err
 	}
+	if !b.policy.MayGive(to.policy.Policy) {
+		e := b.notThere(toAccount, fmt.Sprintf("Account %q may send to more recipients, or with fewer questions, than account %q, so nothing is copied there.", toAccount, account), mail.AdviceOutboundOfBoth)
+		e.Reason = "across"
+		return nil, e
+	}
+	ready := make(chan error, 1)
+	go func() { ready <- to.mayTake(ctx, toFolder) }() // while the messages are looked at
 	var l *located
 	var uids []uint32
+	b.files = true
 	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
 		var err error
 		if l, err = b.locate(s, false, wanted{dates: true, full: true}); err != nil {
 			return err
 		}
-		uids, err = b.present(l)
-		return err
+		if uids, err = b.present(l); err != nil {
+			return err
+		}
+		return b.mayLeave(l, uids, "")
 	})
-	if err != nil {
+	if err = cmp.Or(err, <-ready); err != nil {
 		return nil, err
 	}
 	var last *mail.Error
@@ -204,6 +218,9 @@ func (m *Client) Trash(ctx context.Context, account string, refs []mail.Ref) (*C
 }
 
 func (b *batch) move(ctx context.Context, s *imap.Session, l *located, uids []uint32, toFolder string) error {
+	if err := cmp.Or(b.mayPut(l.spaces, toFolder), b.mayLeave(l, uids, toFolder)); err != nil {
+		return err
+	}
 	switch {
 	case s.CanMove():
 		b.out.Attempted = len(uids)

@@ -31,13 +31,13 @@ var doors = map[string]func(b *box, r mail.Ref) (any, error){
 		return b.SetFlags(b.T.Context(), account, []mail.Ref{r}, []string{"x"}, nil)
 	},
 	"copy": func(b *box, r mail.Ref) (any, error) {
-		return b.Copy(b.T.Context(), account, []mail.Ref{r}, "", b.In("Sent"))
+		return b.Copy(b.T.Context(), account, []mail.Ref{r}, "", b.In("Archive"))
 	},
 	"copy away": func(b *box, r mail.Ref) (any, error) {
 		return b.Copy(b.T.Context(), account, []mail.Ref{r}, "far", "INBOX")
 	},
 	"move": func(b *box, r mail.Ref) (any, error) {
-		return b.Move(b.T.Context(), account, []mail.Ref{r}, b.In("Sent"))
+		return b.Move(b.T.Context(), account, []mail.Ref{r}, b.In("Archive"))
 	},
 	"delete": func(b *box, r mail.Ref) (any, error) { return b.Delete(b.T.Context(), account, []mail.Ref{r}) },
 }
@@ -52,13 +52,13 @@ var batches = map[string]func(b *box, r []mail.Ref) (*mailbox.Changed, error){
 		return b.SetFlags(b.T.Context(), account, r, []string{"x"}, nil)
 	},
 	"copy": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
-		return b.Copy(b.T.Context(), account, r, "", b.In("Sent"))
+		return b.Copy(b.T.Context(), account, r, "", b.In("Archive"))
 	},
 	"copy away": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
 		return b.Copy(b.T.Context(), account, r, "far", "INBOX")
 	},
 	"move": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
-		return b.Move(b.T.Context(), account, r, b.In("Sent"))
+		return b.Move(b.T.Context(), account, r, b.In("Archive"))
 	},
 	"delete": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
 		return b.Delete(b.T.Context(), account, r)
@@ -74,7 +74,7 @@ func hiding(t *testing.T, e mailtest.Endpoint, user string) (b *box, shown, hidd
 	far.Name, far.AllowIn = "far", mail.AllowList{}
 	b.Dir.Set(far)
 	b.remembering()
-	_ = b.Admin.Create(b.In("Sent"), nil).Wait() // some servers have it
+	_ = b.Admin.Create(b.In("Archive"), nil).Wait() // some servers have it
 	extra, body := mixed("Content-Type: text/plain\r\n\r\nsecret", attachment("secret.bin", 100))
 	b.Add("INBOX", letter{Subject: "first"})
 	hidden = b.Add("INBOX", letter{Subject: "secret", From: "eve@evil.example", Extra: extra, Body: body})[0]
@@ -114,7 +114,7 @@ func Test000_9_NoDoorLeadsToAHiddenMessage(t *testing.T) {
 			if after := b.subjects("INBOX"); !slices.Equal(before, after) {
 				t.Errorf("before %q, after %q", before, after)
 			}
-			b.want("Sent")
+			b.want("Archive")
 		})
 	}
 }

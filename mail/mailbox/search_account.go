@@ -179,14 +179,14 @@ func (a *accountSearch) scope(s *imap.Session) error {
 			return err
 		}
 		junk := slices.Concat(withRole(all, "junk"), withRole(all, "trash"))
-		whole := slices.IndexFunc(all, func(f Folder) bool { return f.Role == "all" && !f.NoSelect() })
+		whole := slices.IndexFunc(all, func(f Folder) bool { return f.Role == "all" && !f.NoSelect() && !f.others })
 		if whole < 0 {
 			names = []string{inbox}
 		}
 		for i, f := range all {
 			switch {
 			case f.NoSelect():
-			case slices.Contains(junk, f.Name):
+			case slices.Contains(junk, f.Name) || f.others && (f.Role == "junk" || f.Role == "trash"):
 				if !a.q.Everywhere {
 					a.leftOut = append(a.leftOut, f.Name)
 				} else {

@@ -107,29 +107,14 @@ func (c *conversing) run(ref mail.Ref) error {
 // begin fetches the message asked for, and lists the folders where they are not known.
 func (c *conversing) begin(ref mail.Ref) error {
 	own := &c.box.pool.own
-	var listing *imap.Listing
 	if !own.known(c.m.o.Now()) {
-		var opts *goimap.ListOptions
-		if c.s.Has("LIST-EXTENDED") && c.s.Has("SPECIAL-USE") {
-			opts = &goimap.ListOptions{ReturnSpecialUse: true}
-		}
-		c.s.Ahead(func() { listing = c.s.List("*", opts) })
+		c.s.Capabilities() // the LIST depends on them
 	}
+	var learned func() error
+	c.s.Ahead(func() { learned = c.box.learnRoles(c.s) })
 	w := c.wanted(1)
 	g, err := c.box.one(c.s, ref, w.options())
-	if listing != nil {
-		list, listErr := listing.Wait()
-		if listErr != nil && !refusedByServer(listErr) {
-			return cmp.Or(err, listErr)
-		}
-		var folders []Folder
-		for _, d := range list {
-			if mail.CheckFolder(d.Mailbox) == nil {
-				folders = append(folders, folderOf(d))
-			}
-		}
-		own.note(folders, c.m.o.Now())
-	}
+	err = cmp.Or(err, learned())
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,8 @@ type Folder struct {
 	Role       string   // special use without its backslash, lower case: sent, drafts, trash, junk, archive, all, flagged; "inbox" for INBOX
 	Attributes []string // other LIST attributes, such as \Noselect
 	Counts     *Counts  // nil unless asked for and known
+
+	others bool // it is not in the user's own namespace
 }
 
 // NoSelect reports whether the folder only holds others and has no messages.

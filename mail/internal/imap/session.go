@@ -229,6 +229,9 @@ func (s *Session) Use(ctx context.Context, fn func(ctx context.Context, s *Sessi
 // Reveal gives hidden folders back to the use in progress, for what no agent sees.
 func (s *Session) Reveal() { s.revealed = true }
 
+// Revealed reports whether the use in progress has called Reveal.
+func (s *Session) Revealed() bool { return s.revealed }
+
 // named is the name that a folder has for the server, or that of no folder.
 func (s *Session) named(folder string) string {
 	folder = FolderName(folder)

@@ -1,0 +1,235 @@
+package mailbox_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+// amongOthers is a mailbox on a server with a public namespace and another user's folder,
+// into both of which the server lets everybody write.
+func amongOthers(t *testing.T, user string, change ...func(*mail.Account)) (b, eve *box) {
+	t.Helper()
+	s, e := mailtest.Dovecot(t, servertest.Config{ACL: true, Others: true})
+	b, eve = open(t, e, user, append([]func(*mail.Account){writable}, change...)...), open(t, e, "eve")
+	s.Share(t, "eve", "Team", "lrwstipekx")
+	return b, eve
+}
+
+// othersFolders are the folders of amongOthers that are not the person's.
+var othersFolders = []string{"Public/board", "shared/eve/Team"}
+
+// Mail leaves by the outbox alone: nothing is written to a folder that others read.
+func TestNothingIsWrittenToFoldersOfOthers(t *testing.T) {
+	b, _ := amongOthers(t, "others", func(a *mail.Account) { a.AllowOut = mail.AllowList{Enabled: true} })
+	b.Add("INBOX", letter{Subject: "code 482913"}, letter{Subject: "second"})
+	for _, folder := range othersFolders {
+		b.Add(folder, letter{Subject: "theirs", Flags: nil})
+		ref, theirs := b.refs("INBOX", 1), b.refs(folder, 1)
+		for name, change := range map[string]func() (*mailbox.Changed, error){
+			"copy":      func() (*mailbox.Changed, error) { return b.Copy(t.Context(), account, ref, "", folder) },
+			"move":      func() (*mailbox.Changed, error) { return b.Move(t.Context(), account, ref, folder) },
+			"copy into": func() (*mailbox.Changed, error) { return b.Copy(t.Context(), account, theirs, "", folder+"/x") },
+			"move out":  func() (*mailbox.Changed, error) { return b.Move(t.Context(), account, theirs, "INBOX") },
+			"flags": func() (*mailbox.Changed, error) {
+				return b.SetFlags(t.Context(), account, theirs, []string{"code-482913"}, nil)
+			},
+			"mark-read": func() (*mailbox.Changed, error) { return b.MarkRead(t.Context(), account, theirs) },
+			"trash":     func() (*mailbox.Changed, error) { return b.Trash(t.Context(), account, theirs) },
+			"delete":    func() (*mailbox.Changed, error) { return b.Delete(t.Context(), account, theirs) },
+		} {
+			for range 2 { // cold, warm
+				if _, err := change(); err == nil {
+					t.Errorf("%s: %s was done", folder, name)
+				} else if e := mailtest.WantKind(t, err, mail.KindReadOnly); e.Advice != mail.AdviceAllowFolder || e.Detail == "" {
+					t.Errorf("%s: %s: %+v", folder, name, e)
+				}
+			}
+		}
+		b.want(folder, "theirs")
+	}
+	b.want("INBOX", "code 482913", "second")
+}
+
+// A folder for sent mail or drafts that is not the person's own is neither a place for
+// what is sent and drafted here nor one where the inbound list does not hold.
+func TestRolesCountAmongOwnFoldersAlone(t *testing.T) {
+	b, _ := amongOthers(t, "roles", allowing("bob@example.org"))
+	if err := b.Admin.Delete("Sent").Wait(); err != nil {
+		t.Fatal(err)
+	}
+	mine := letter{From: "roles@example.org", Subject: "forged"}
+	b.Add("Public/Sent", mine)
+	if got := uidsOf(b.list(mailbox.ListQuery{Folder: "Public/Sent"})); len(got) != 0 {
+		t.Errorf("the list is off there: %v", got)
+	}
+	put, err := b.File(t.Context(), "mail send", account, &mailbox.OwnMessage{Role: "sent", Source: []byte("From: roles@example.org\r\n\r\nx\r\n")})
+	if err == nil && put.Folder == "Public/Sent" {
+		t.Errorf("filed in %s", put.Folder)
+	}
+}
+
+// Nothing but sending puts a message into Sent, and what was drafted here cannot come to
+// stand where received mail stands.
+func TestNothingIsPlantedInSentOrInbox(t *testing.T) {
+	for _, e := range mailtest.Endpoints(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "plant", writable)
+			for _, f := range []string{"Sent", "Drafts", "Archive", "Trash"} {
+				_ = b.Admin.Create(b.In(f), nil).Wait() // some servers have them
+			}
+			draft := func() []mail.Ref {
+				put, err := b.File(t.Context(), "mail draft", account, &mailbox.OwnMessage{Role: "drafts", Flags: []string{`\Draft`, `\Seen`},
+					Source: []byte("From: boss@example.org\r\nSubject: pay\r\n\r\nnow\r\n")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return []mail.Ref{put.Ref}
+			}
+			inbox := b.refs("INBOX", b.Add("INBOX", letter{Subject: "a"})...)
+			for _, to := range []string{"Sent", "INBOX", "Archive"} {
+				for name, change := range map[string]func() (*mailbox.Changed, error){
+					"move a draft": func() (*mailbox.Changed, error) { return b.Move(t.Context(), account, draft(), b.In(to)) },
+					"copy a draft": func() (*mailbox.Changed, error) { return b.Copy(t.Context(), account, draft(), "", b.In(to)) },
+				} {
+					if _, err := change(); err == nil {
+						t.Errorf("%s to %s was done", name, to)
+					}
+				}
+			}
+			for _, to := range []string{"Sent", "sent", "Drafts"} {
+				if _, err := b.Copy(t.Context(), account, inbox, "", b.In(to)); err == nil {
+					t.Errorf("a copy to %s was made", to)
+				}
+				if _, err := b.Move(t.Context(), account, inbox, b.In(to)); err == nil {
+					t.Errorf("a message was moved to %s", to)
+				}
+			}
+			// By the trash.
+			gone, err := b.Move(t.Context(), account, draft(), b.In("Trash"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Move(t.Context(), account, []mail.Ref{gone.Messages[0].New}, "INBOX"); err == nil {
+				t.Error("a draft was moved from the trash to INBOX")
+			}
+			if _, err := b.SetFlags(t.Context(), account, []mail.Ref{gone.Messages[0].New}, nil, []string{`\Draft`}); err == nil {
+				t.Error("a draft was made a message")
+			}
+			if got := b.subjects("INBOX"); !slices.Equal(got, []string{"a"}) {
+				t.Errorf("INBOX has %q", got)
+			}
+			b.want("Sent")
+		})
+	}
+}
+
+// What the administrator allows can be used as any folder, and nothing beside it.
+func TestAllowedFoldersOfOthersAreUsed(t *testing.T) {
+	b, _ := amongOthers(t, "allowed", func(a *mail.Account) { a.AllowFolders = othersFolders })
+	b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"})
+	for i, folder := range othersFolders {
+		if c, err := b.Copy(t.Context(), account, b.refs("INBOX", uint32(i)+1), "", folder); err != nil || len(c.Messages) != 1 {
+			t.Fatalf("%+v %v", c, err)
+		}
+		if _, err := b.SetFlags(t.Context(), account, b.refs(folder, 1), []string{"x"}, nil); err != nil {
+			t.Error(err)
+		}
+		if _, err := b.MarkRead(t.Context(), account, b.refs(folder, 1)); err != nil {
+			t.Error(err)
+		}
+		if _, err := b.Move(t.Context(), account, b.refs(folder, 1), "Archive"); err != nil {
+			t.Error(err)
+		}
+		b.want(folder)
+	}
+	_, err := b.Copy(t.Context(), account, b.refs("INBOX", 1), "", "Public/Sent")
+	mailtest.WantKind(t, err, mail.KindReadOnly)
+	a := b.Dir.Known[account]
+	a.AllowFolders = nil // taken back: at once, also on a connection that has the folder open
+	b.Dir.Set(a)
+	_, err = b.Copy(t.Context(), account, b.refs("INBOX", 1), "", othersFolders[0])
+	mailtest.WantKind(t, err, mail.KindReadOnly)
+}
+
+// Where a server has no NAMESPACE, the usual names of shared folders are others', and a
+// folder called Outbox is one that the server may send from.
+func TestFoldersOfOthersWithoutNamespace(t *testing.T) {
+	b := open(t, mailtest.InMemory(t), "nameless", writable)
+	b.Add("INBOX", letter{Subject: "a"})
+	for _, folder := range []string{"Public/board", "Shared Folders/x", "Other Users/eve", "user.eve", "#shared/x", "Outbox", "INBOX/Outbox"} {
+		b.folder(folder)
+		_, err := b.Copy(t.Context(), account, b.refs("INBOX", 1), "", folder)
+		if e := mailtest.WantKind(t, err, mail.KindReadOnly); e.Advice != mail.AdviceAllowFolder {
+			t.Errorf("%s: %+v", folder, e)
+		}
+		b.want(folder)
+	}
+	a := b.Dir.Known[account]
+	a.AllowFolders = []string{"Outbox", "Public/board"}
+	b.Dir.Set(a)
+	for _, folder := range a.AllowFolders {
+		if _, err := b.Copy(t.Context(), account, b.refs("INBOX", 1), "", folder); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Where the policy hides messages, no answer has the UID of a new one: two of them would
+// tell how many messages have come between.
+func TestNewIDsDoNotCountHiddenMessages(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "counting", writable, allowing("bob@example.org"))
+	b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"})
+	for i, change := range []func() (*mailbox.Changed, error){
+		func() (*mailbox.Changed, error) { return b.Copy(t.Context(), account, b.refs("INBOX", 1), "", "INBOX") },
+		func() (*mailbox.Changed, error) {
+			return b.Copy(t.Context(), account, b.refs("INBOX", 1), "", "Archive")
+		},
+		func() (*mailbox.Changed, error) { return b.Move(t.Context(), account, b.refs("INBOX", 2), "Archive") },
+	} {
+		c, err := change()
+		if err != nil || len(c.Messages) != 1 || c.Messages[0].New != (mail.Ref{}) {
+			t.Errorf("%d: %+v %v", i, c, err)
+		}
+	}
+}
+
+// Mail of an account that may not send does not leave by another that may.
+func TestWhatMayNotLeaveOneAccountDoesNotLeaveByAnother(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "private", func(a *mail.Account) { a.AllowOut = mail.AllowList{Enabled: true} })
+	b.Add("INBOX", letter{Subject: "code 482913"})
+	work := open(t, e, "work", writable).Dir.Known[account]
+	work.Name = "work"
+	b.Dir.Set(work)
+	_, err := b.Copy(t.Context(), account, b.refs("INBOX", 1), "work", "INBOX")
+	if e := mailtest.WantKind(t, err, mail.KindReadOnly); e.Advice != mail.AdviceOutboundOfBoth {
+		t.Errorf("%+v", e)
+	}
+	if p, err := b.List(t.Context(), "work", mailbox.ListQuery{}); err != nil || len(p.Messages) != 0 {
+		t.Fatalf("%+v %v", p, err)
+	}
+	for _, change := range []func(private, work *mail.Account){
+		func(_, work *mail.Account) { work.AllowOut = mail.AllowList{Enabled: true} },
+		func(_, work *mail.Account) { work.Mode = mail.Draft },
+		func(private, _ *mail.Account) { private.Mode, private.AllowOut = mail.ReadWrite, mail.AllowList{} },
+	} {
+		p, w := b.Dir.Known[account], work
+		change(&p, &w)
+		b.Dir.Set(p)
+		b.Dir.Set(w)
+		if c, err := b.Copy(t.Context(), account, b.refs("INBOX", 1), "work", "INBOX"); err != nil || len(c.Messages) != 1 {
+			t.Errorf("%+v %v", c, err)
+		}
+		for _, folder := range []string{"Sent", "Drafts"} {
+			if _, err := b.Copy(t.Context(), account, b.refs("INBOX", 1), "work", folder); err == nil {
+				t.Errorf("copied to %s", folder)
+			}
+		}
+	}
+}

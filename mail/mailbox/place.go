@@ -1,0 +1,111 @@
+package mailbox
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// learnRoles starts a LIST in the write of other commands, unless the roles of the folders
+// are known from a while ago; learned takes its answer. A server that refuses to list them
+// has none.
+func (x *imapBox) learnRoles(s *imap.Session) (learned func() error) {
+	if x.pool.own.known(x.m.o.Now()) {
+		return func() error { return nil }
+	}
+	listed := x.startList(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole})
+	return func() error {
+		list := &FolderList{}
+		_, err := listed(list)
+		if err == nil || refusedByServer(err) {
+			x.pool.own.note(list.Folders, x.m.o.Now())
+			err = nil
+		}
+		return err
+	}
+}
+
+// notThere refuses a change that a folder does not take.
+func (x *access) notThere(folder, message string, advice mail.Advice) *mail.Error {
+	e := x.Failure(mail.KindReadOnly, "", message, advice).About(folder)
+	e.Reason = "folder"
+	return e
+}
+
+// mayTouch refuses to change messages of a folder that is not the user's own: others may read
+// what is written there, flags too.
+func (x *imapBox) mayTouch(spaces imap.Namespaces, folder string) error {
+	if spaces.Own(folder) || x.policy.AllowsFolder(folder) {
+		return nil
+	}
+	return x.notThere(folder, fmt.Sprintf("Folder %q is shared or somebody else's, so nothing is changed in it.", folder), mail.AdviceAllowFolder)
+}
+
+// mayPut is mayTouch for a folder that messages would be put into, whose role is known. What
+// is sent stands in Sent, and drafts in Drafts, so that a person can rely on that.
+func (x *imapBox) mayPut(spaces imap.Namespaces, folder string) error {
+	if err := x.mayTouch(spaces, folder); err != nil {
+		return err
+	}
+	own := &x.pool.own
+	switch last := path.Base(strings.NewReplacer(".", "/", `\`, "/").Replace(folder)); {
+	case own.is(folder, "sent"):
+		return x.notThere(folder, "Only what is sent is put into the folder for sent mail.", mail.AdviceOtherFolder)
+	case own.is(folder, "drafts"):
+		return x.notThere(folder, "Only what is written as a draft is put into the folder for drafts.", mail.AdviceOtherFolder)
+	case strings.EqualFold(last, "outbox") && !x.policy.AllowsFolder(folder):
+		return x.notThere(folder, fmt.Sprintf("A server may send what is put into folder %q, so nothing is put there.", folder), mail.AdviceAllowFolder)
+	}
+	return nil
+}
+
+// mayLeave refuses to file drafts anywhere but in the trash, where they still are drafts:
+// among other messages they would look received, or sent. An empty folder is one of another
+// account.
+func (b *batch) mayLeave(l *located, uids []uint32, folder string) error {
+	own := &b.pool.own
+	draft := own.is(b.folder, "drafts") || slices.ContainsFunc(uids, func(u uint32) bool { return hasFlag(l.found[u].flags, goimap.FlagDraft) })
+	if !draft || folder != "" && own.is(folder, "trash") {
+		return nil
+	}
+	return b.notThere(b.folder, "A draft can be moved to the trash, and nowhere else.", mail.AdviceFileDraft)
+}
+
+// is reports whether a folder has a role: the server marks it, or where it marks none, the
+// name is a usual one.
+func (o *ownFolders) is(folder, role string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key, marked := mail.FolderKey(folder), false
+	for _, f := range o.list {
+		if f.Role == role && !f.others {
+			if marked = true; mail.FolderKey(f.Name) == key {
+				return true
+			}
+		}
+	}
+	return !marked && slices.Contains(usualNames[role], key)
+}
+
+// mayTake is mayPut for messages that come from another account.
+func (x *imapBox) mayTake(ctx context.Context, folder string) error {
+	err := x.pool.Lend(ctx, "", func(_ context.Context, s *imap.Session) error {
+		var telling *imap.Pending[imap.Namespaces]
+		var learned func() error
+		s.Together(func() { telling, learned = s.Namespaces(), x.learnRoles(s) })
+		spaces, err := telling.Wait()
+		if err = cmp.Or(err, learned()); err != nil {
+			return err
+		}
+		return x.mayPut(spaces, folder)
+	})
+	return x.wrap(ctx, err)
+}
