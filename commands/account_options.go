@@ -137,6 +137,8 @@ type AccountDetail struct {
 	Destroy        string        `json:"destroy" jsonschema:"enum=on,enum=off,enum=before" jsonschema_description:"The right to delete for good; before: the account is older than it, and deletes unasked in the modes approve and RW"`
 	AllowIn        ListShown     `json:"allow_in"`
 	AllowOut       ListShown     `json:"allow_out"`
+	AllowFolders   []string      `json:"allow_folders,omitempty"`
+	HideFolders    []string      `json:"hide_folders,omitempty"`
 	SubjectPattern string        `json:"subject_pattern,omitempty"`
 	ProcessBacklog bool          `json:"process_backlog"`
 	CustomCA       bool          `json:"custom_ca"`
@@ -161,6 +163,8 @@ type accountBrief struct {
 	Destroy        string        `json:"destroy,omitempty"`
 	AllowIn        string        `json:"allow_in,omitempty"`
 	AllowOut       string        `json:"allow_out,omitempty"`
+	AllowFolders   []string      `json:"allow_folders,omitempty"`
+	HideFolders    []string      `json:"hide_folders,omitempty"`
 	SubjectPattern string        `json:"subject_pattern,omitempty"`
 	ProcessBacklog bool          `json:"process_backlog,omitempty"`
 	CustomCA       bool          `json:"custom_ca,omitempty"`
@@ -171,6 +175,7 @@ type accountBrief struct {
 func (a *AccountDetail) brief(leftInKeyring string, more *NextAction) accountBrief {
 	b := accountBrief{Name: a.Name, Email: a.Email, IMAP: briefEndpoint(a.IMAP), POP3: briefEndpoint(a.POP3), SMTP: briefEndpoint(a.SMTP), Username: a.Username,
 		DisplayName: a.DisplayName, SentCopy: a.SentCopy, Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: a.Destroy, AllowIn: a.AllowIn.brief(), AllowOut: a.AllowOut.brief(),
+		AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: a.CustomCA, LeftInKeyring: leftInKeyring, Rest: (&Outcome{}).rest(more)}
 	if b.Username == b.Email {
 		b.Username = ""
@@ -222,7 +227,7 @@ type ListShown struct {
 func detailOfAccount(a *mail.Account) AccountDetail {
 	return AccountDetail{Name: a.Name, Email: a.Email, Protocol: a.Protocol, IMAP: a.IMAP, POP3: a.POP3, SMTP: a.SMTP,
 		Username: a.Username, DisplayName: a.DisplayName, SentCopy: cmp.Or(a.SentCopy, mail.SentAuto),
-		Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: cmp.Or(string(a.Destroy), "before"), AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut),
+		Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: cmp.Or(string(a.Destroy), "before"), AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut), AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: len(a.CAPEM) > 0}
 }
 

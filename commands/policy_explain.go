@@ -114,8 +114,12 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 		if a, err = d.Store.Account(ctx, string(x.ToAccount)); err != nil {
 			return known(err)
 		}
+		from := p
 		if p, err = mail.CompilePolicy(&a); err != nil {
 			p = nil
+		}
+		if p.MayFile() && !from.MayGive(p) {
+			return Faults(mail.Operation{Op: c.Path, Account: name}.NotGiven(a.Name)), nil
 		}
 	}
 	op := mail.Operation{Op: c.Path, Account: a.Name}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,9 @@ type AccountPolicy struct {
 	InboundList   bool      `json:"inbound_list"`
 	SubjectFilter bool      `json:"subject_filter"`
 	Outbound      ListShown `json:"outbound_list"`
+	AllowFolders  []string  `json:"allow_folders,omitempty"`
+	HidesFolders  bool      `json:"hides_folders,omitempty"`
+	HideFolders   []string  `json:"hide_folders,omitempty"` // for the administrator alone
 }
 
 func policyShow(d *Deps) *discovery.Command {
@@ -80,7 +84,7 @@ func policyShow(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		for i := range accounts {
-			r.Accounts = append(r.Accounts, policyOf(&accounts[i]))
+			r.Accounts = append(r.Accounts, policyOf(&accounts[i], call.Admin))
 		}
 		return r, nil
 	})
@@ -101,13 +105,16 @@ type policyBrief struct {
 }
 
 // policyRow is an account. May has the words read, change, send and destroy; Hides says which rules may
-// hide messages; Recipients are those that may be written to, everybody where it is empty.
+// hide messages; Recipients are those that may be written to, everybody where it is empty;
+// Folders are allowed although they are not the account's own, HideFolders are hidden.
 type policyRow struct {
-	Account    string    `json:"account"`
-	Mode       mail.Mode `json:"mode"`
-	May        string    `json:"may"`
-	Hides      string    `json:"hides"`
-	Recipients string    `json:"recipients"`
+	Account      string    `json:"account"`
+	Mode         mail.Mode `json:"mode"`
+	May          string    `json:"may"`
+	Hides        string    `json:"hides"`
+	Recipients   string    `json:"recipients"`
+	AllowFolders []string  `json:"allow_folders"`
+	HideFolders  []string  `json:"hide_folders"`
 }
 
 // Brief is one row for each account.
@@ -115,7 +122,8 @@ func (r *PolicyShowResult) Brief() policyBrief {
 	b := policyBrief{r.Principal, r.Admin, r.Profile, r.Stopped, r.Deny, r.CommandsPerMinute, r.SendsPerHour, r.ChangesPerHour, r.AsksInClient, discovery.Table[policyRow]{}}
 	var rows []policyRow
 	for _, a := range r.Accounts {
-		row := policyRow{Account: a.ID, Mode: a.Mode, May: "read", Hides: strings.TrimSpace(words(a.InboundList, "senders") + words(a.SubjectFilter, "subjects"))}
+		row := policyRow{Account: a.ID, Mode: a.Mode, May: "read", Hides: strings.TrimSpace(words(a.InboundList, "senders") + words(a.SubjectFilter, "subjects") + words(a.HidesFolders, "folders")),
+			AllowFolders: a.AllowFolders, HideFolders: a.HideFolders}
 		row.May += words(a.MayChange, "change") + words(a.MaySend && !a.NeedsApproval, "send") + words(a.MaySend && a.NeedsApproval, "send-when-approved") +
 			words(a.MayDestroy && !a.DestroyAsks, "destroy") + words(a.MayDestroy && a.DestroyAsks, "destroy-when-approved")
 		if a.MaySend && a.Outbound.Enabled {
@@ -135,10 +143,15 @@ func words(applies bool, word string) string {
 	return " " + word
 }
 
-func policyOf(a *mail.Account) AccountPolicy {
+func policyOf(a *mail.Account, admin bool) AccountPolicy {
 	p, _ := mail.CompilePolicy(a) // a policy that cannot be made is nil and allows nothing
+	allow, hide := a.AllowFolders, a.HideFolders
+	if !admin {
+		allow, hide = slices.DeleteFunc(slices.Clone(allow), p.HidesFolder), nil
+	}
 	send := p.MaySend() && !a.SMTP.IsZero()
 	return AccountPolicy{ID: a.Name, Mode: a.Mode, MayChange: p.MayFile(), MaySend: send, NeedsApproval: send && p.NeedsApproval(),
 		MayDestroy: p.MayDestroy(), DestroyAsks: p.MayDestroy() && p.DestroyNeedsApproval(),
-		InboundList: a.AllowIn.Enabled, SubjectFilter: a.SubjectPattern != "", Outbound: shownList(a.AllowOut)}
+		InboundList: a.AllowIn.Enabled, SubjectFilter: a.SubjectPattern != "", Outbound: shownList(a.AllowOut),
+		AllowFolders: allow, HidesFolders: p.HidesFolders(), HideFolders: hide}
 }

@@ -58,7 +58,9 @@ func TestPolicyShowTellsNothingOfWhatIsHidden(t *testing.T) {
 func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 	files, off := work("files", mail.Draft), work("off", mail.ReadWrite)
 	files.Destroy, off.Destroy = mail.DestroyOn, mail.DestroyOff
-	b := newBench(t, nil, work("ro", mail.ReadOnly), work("rw", mail.ReadWrite), work("ask", mail.Approve), files, off)
+	anybody := work("any", mail.ReadWrite)
+	anybody.AllowOut.Entries = []string{"*"}
+	b := newBench(t, nil, work("ro", mail.ReadOnly), work("rw", mail.ReadWrite), work("ask", mail.Approve), files, off, anybody)
 	b.ok(t, "config set deny 'mail raw'")
 	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1)}}
 	agent(b)
@@ -74,6 +76,8 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 		{"mail move imap:rw:INBOX:7:1 --to x", "", "", "rw"},
 		{"mail flags imap:ask:INBOX:7:1 --add x", "", "", "ask"},
 		{"mail copy imap:ro:INBOX:7:1 --to x --to-account rw", "", "", "ro"},
+		{"mail copy imap:ro:INBOX:7:1 --to x --to-account files", "", "", "ro"},
+		{"mail copy imap:ro:INBOX:7:1 --to x --to-account any", "PERMISSION_DENIED", "across", "ro"},
 		{"mail copy imap:rw:INBOX:7:1 --to x --to-account ro", "PERMISSION_DENIED", "ro_mode", "rw"},
 		{"mail copy imap:rw:INBOX:7:1 --to x --to-account nobody", "NOT_FOUND", "account", "rw"},
 		{"mail mark-read --account ro --uid 1", "PERMISSION_DENIED", "ro_mode", "ro"},
@@ -111,7 +115,7 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 			t.Errorf("%s: it was run", test.line)
 		}
 		// What it says is what happens, but for an account's mode, which Mailboxes judges.
-		if a := b.do(t, strings.ReplaceAll(test.line, `\"`, `"`)); !slices.Contains([]string{"ro_mode", "draft_mode", "destroy"}, test.reason) && test.line != "mail copy imap:rw:INBOX:7:1 --to x --to-account nobody" &&
+		if a := b.do(t, strings.ReplaceAll(test.line, `\"`, `"`)); !slices.Contains([]string{"ro_mode", "draft_mode", "destroy", "across"}, test.reason) && test.line != "mail copy imap:rw:INBOX:7:1 --to x --to-account nobody" &&
 			test.line != "mail list --account nobody" && a.Error.Code != code {
 			t.Errorf("%s: explained as %q, and ends with %q %s", test.line, test.code, a.Error.Code, a.Error.Message)
 		}

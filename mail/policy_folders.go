@@ -92,6 +92,16 @@ func (p *Policy) MayGive(to *Policy) bool {
 	return p.sends() && (to.NeedsApproval() || !p.NeedsApproval()) && to.out.within(p.out)
 }
 
+// NotGiven refuses to put messages into an account that MayGive does not name.
+func (o Operation) NotGiven(to string) *Error {
+	e := o.Failure(KindReadOnly, "", fmt.Sprintf("Account %s may send to more recipients, or with fewer questions, than account %s: nothing is copied there.", to, o.Account), AdviceOutboundOfBoth)
+	e.Reason = ReasonAcross
+	return e
+}
+
+// ReasonAcross is the audit's reason for a message that may not leave by another account.
+const ReasonAcross = "across"
+
 // sends reports whether any message can leave the account.
 func (p *Policy) sends() bool {
 	return p.MaySend() && p.out != nil && (p.out.all || len(p.out.entries) > 0)

@@ -35,7 +35,7 @@ func TestHiddenIsAnsweredLikeMissing(t *testing.T) {
 		"mail raw --folder INBOX --uid UID", "mail attachment --folder INBOX --uid UID", "mail attachment --folder INBOX --uid UID --part 2",
 		"mail thread --folder INBOX --uid UID", "mail ack --folder INBOX --uid UID", "mail ack --folder INBOX --uid UID,1", "mail mark-read --folder INBOX --uid UID",
 		"mail mark-read --folder INBOX --uid UID,1", "mail flags --folder INBOX --uid UID --add x", "mail flags --folder INBOX --uid UID,3 --add x",
-		"mail copy --folder INBOX --uid UID --to Sent", "mail copy --folder INBOX --uid UID,3 --to Sent", "mail move --folder INBOX --uid UID --to Sent",
+		"mail copy --folder INBOX --uid UID --to Archive", "mail copy --folder INBOX --uid UID,3 --to Archive", "mail move --folder INBOX --uid UID --to Archive",
 		"mail trash --folder INBOX --uid UID", "mail delete --folder INBOX --uid UID --confirm",
 	} {
 		answers := map[string]string{}

@@ -90,9 +90,7 @@ func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref
 		return nil, err
 	}
 	if !b.policy.MayGive(to.policy.Policy) {
-		e := b.notThere(toAccount, fmt.Sprintf("Account %q may send to more recipients, or with fewer questions, than account %q, so nothing is copied there.", toAccount, account), mail.AdviceOutboundOfBoth)
-		e.Reason = "across"
-		return nil, e
+		return nil, b.NotGiven(toAccount)
 	}
 	ready := make(chan error, 1)
 	go func() { ready <- to.mayTake(ctx, toFolder) }() // while the messages are looked at

@@ -1,0 +1,51 @@
+package commands_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+func TestFoldersAreAllowedAndHidden(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
+	for _, rule := range []string{"allow", "hide"} {
+		e := b.ok(t, rule+" folder add Public/board 'Board papers' Public/board --account work")
+		if fmt.Sprint(e.Data["added"]) != "[Public/board Board papers]" || fmt.Sprint(e.Data["folders"]) != "[Public/board Board papers]" {
+			t.Errorf("add: %v", e.Data)
+		}
+		b.fails(t, rule+" folder remove Public/board Nowhere --account work", discovery.NotFound, "none was removed")
+		if e = b.ok(t, rule+" folder remove 'Board papers' --account work"); fmt.Sprint(e.Data["removed"]) != "[Board papers]" {
+			t.Errorf("remove: %v", e.Data)
+		}
+		if e = b.ok(t, rule+" folder list --account work"); fmt.Sprint(e.Data["folders"]) != "[Public/board]" {
+			t.Errorf("list: %v", e.Data)
+		}
+		if e = b.ok(t, rule+" folder list --account other"); fmt.Sprint(e.Data["folders"]) != "[]" {
+			t.Errorf("another account has %v", e.Data)
+		}
+		b.fails(t, rule+` folder add "a\nb" --account work`, discovery.ValidationError, "cannot be used")
+	}
+	b.fails(t, "hide folder add INBOX --account work", discovery.ValidationError, "INBOX cannot be hidden")
+	if a, err := b.vault.Account(t.Context(), "work"); err != nil || fmt.Sprint(a.AllowFolders, a.HideFolders) != "[Public/board] [Public/board]" {
+		t.Errorf("%+v %v", a, err)
+	}
+	for _, line := range []string{"policy show --account work", "account show work"} {
+		if e := b.ok(t, line+" --full"); strings.Count(fmt.Sprint(e.Data), "Public/board") != 2 {
+			t.Errorf("%s: %v", line, e.Data)
+		}
+	}
+	// An agent is told what is allowed, and no name of what is hidden.
+	b.ok(t, "hide folder add Secret --account work")
+	b.ok(t, "allow folder add Secret --account work")
+	b.ok(t, "hide folder remove Public/board --account work")
+	b.principal.Admin = false
+	if e := b.ok(t, "policy show --account work --full"); strings.Contains(fmt.Sprint(e.Data), "Secret") || !strings.Contains(fmt.Sprint(e.Data), "allow_folders:[Public/board]") {
+		t.Errorf("%v", e.Data)
+	}
+	for _, line := range []string{"hide folder list --account work", "allow folder add x --account work", "hide folder remove Secret --account work"} {
+		b.fails(t, line, discovery.PermissionDenied, "You may not run")
+	}
+}
