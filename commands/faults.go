@@ -34,7 +34,7 @@ var rules = []rule{
 	{is: vault.ErrRekeyed, code: discovery.ConfigError, message: "The vault was given new keys, and this process has a former one.",
 		hint: "Start it again with the key that 'vault rekey' made, in POSTERN_KEY, POSTERN_KEY_FILE or POSTERN_KEY_COMMAND."},
 	{is: vault.ErrWrongKey, code: discovery.ConfigError, message: "The key does not open this vault.", hint: "Set the key the vault was made with, or the one that 'vault rekey' made since, or point POSTERN_DB at the vault that belongs to it."},
-	{is: vault.ErrPermissions, code: discovery.ConfigError, message: "The vault or a key file can be read by other users.", hint: "Take their permissions away: chmod 600 on the file."},
+	{is: vault.ErrPermissions, code: discovery.ConfigError, hint: "Take the permissions of others away: chmod 600 on a file, chmod go-w on a directory."},
 	{is: vault.ErrFutureFormat, code: discovery.StoreError, hint: "Use the version of postern that wrote it, or a newer one."},
 	{is: vault.ErrUntrustedPolicy, code: discovery.StoreError, message: "The policy in the vault is not what the administrator signed.", hint: "Do not use this vault. Restore the file from a backup, or make a new one with 'postern init'."},
 	{is: vault.ErrPolicyPin, code: discovery.StoreError, message: "The vault's policy was signed by another key than POSTERN_POLICY_PIN names.", hint: "Check that POSTERN_DB is the right vault; if it is, set the pin to the fingerprint 'postern init' prints."},
@@ -77,6 +77,10 @@ func faultOf(err error, exists func(path string) bool) *discovery.Fault {
 	if share := (*vault.ShareFull)(nil); errors.As(err, &share) {
 		return &discovery.Fault{Code: discovery.StoreError, Hint: shareHints[share.Of], Err: err,
 			Message: fmt.Sprintf("The share of '%s' in the %s is full: %d, or %d MiB together. Nothing was done; others go on.", share.Principal, share.Of, share.Count, share.Bytes>>20)}
+	}
+	if held := (*vault.Held)(nil); errors.As(err, &held) {
+		return &discovery.Fault{Code: discovery.StoreError, Message: fmt.Sprintf("Another program holds the vault's lock, %s, and did not let go of it in time.", held.Lock),
+			Hint: "Find the program, with 'fuser -v' or 'lsof' and that path, and end it. Postern holds the lock for moments, or as long as 'vault check' and 'vault rekey' take.", Err: err}
 	}
 	var limited *outbox.Limited
 	if errors.As(err, &limited) {

@@ -113,7 +113,7 @@ func (x *execution) settingsFault(ctx context.Context, timeout time.Duration) *d
 	switch {
 	case x.settingsErr == nil:
 		return nil
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && x.gateway.own(x.settingsErr) == nil:
 		return timeoutFault(timeout, x.settingsErr)
 	}
 	return x.gateway.fault(ctx, x.settingsErr, nil)

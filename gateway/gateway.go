@@ -131,13 +131,17 @@ func (g *Gateway) panics(do func()) (panicked bool) {
 }
 
 // own is the fault that a command made itself, which holds even when its time is over or
-// its caller gave up; nil where it leaves the words to the gateway.
+// its caller gave up; nil where it leaves the words to the gateway. A store that could not be
+// used says more than that the time is over.
 func (g *Gateway) own(err error) *discovery.Fault {
-	var u discovery.Undecided
-	if f := discovery.AsFault(err); f != nil || !errors.As(err, &u) || !u.Undecided() {
+	if f := discovery.AsFault(err); f != nil {
 		return f
 	}
-	return g.public(err)
+	f := g.public(err)
+	if u := discovery.Undecided(nil); f == nil || f.Code == discovery.StoreError || errors.As(err, &u) && u.Undecided() {
+		return f
+	}
+	return nil
 }
 
 // public asks Options.Faults.

@@ -29,6 +29,9 @@ var (
 	ErrBusy            = kv.ErrBusy
 )
 
+// Held is a lock's that could not be had in time.
+type Held = kv.Held
+
 // ShareFull says that a principal has filled its share of something, and that nothing more is
 // kept for it. Others have shares of their own.
 type ShareFull struct {

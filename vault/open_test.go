@@ -302,10 +302,14 @@ func TestWaitingForTheLockEndsWithTheContext(t *testing.T) {
 		}
 	})
 	<-held
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
 	for name, v := range map[string]*Vault{"other process": waiter, "same process": holder} {
-		wantErr(t, second(v.Accounts(ctx)), context.DeadlineExceeded, "%s", name)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		err := second(v.Accounts(ctx))
+		wantErr(t, err, context.DeadlineExceeded, "%s", name)
+		if held := (*Held)(nil); name == "other process" && (!errors.As(err, &held) || held.Lock != path+".lock") {
+			t.Errorf("%s: %v, want it to name the lock", name, err)
+		}
 	}
 	close(release)
 	wg.Wait()

@@ -51,8 +51,8 @@ const appendFill = 0.95
 const maxReaders = 8
 
 // At returns the engine of the file at path. It refuses an unusable file before
-// anything is created beside it. Errors match kv.ErrNone, kv.ErrPermissions or
-// kv.ErrDamaged.
+// anything is created beside it, and a directory in which somebody else could put another
+// file in its place. Errors match kv.ErrNone, kv.ErrPermissions or kv.ErrDamaged.
 func At(path string) (*Engine, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -64,6 +64,9 @@ func At(path string) (*Engine, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("vault %s: %w", path, err)
+	}
+	if err := private(filepath.Dir(real)); err != nil {
+		return nil, err
 	}
 	e := &Engine{path: real, places: semaphore.NewWeighted(maxReaders)}
 	if _, err := e.Version(context.Background()); err != nil {
@@ -306,7 +309,7 @@ func (e *Engine) Lock(ctx context.Context, name string) (unlock func(), err erro
 	side := flock.New(path)
 	if _, err := side.TryLockContext(ctx, lockPoll); err != nil {
 		_ = side.Close()
-		return nil, fmt.Errorf("lock %s: %w", name, err)
+		return nil, held(path, err)
 	}
 	return func() { _ = side.Close() }, nil
 }

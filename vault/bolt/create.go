@@ -11,7 +11,8 @@ import (
 // Create makes the file at path, with its directory where that is missing, and the
 // records of fill. It is made aside and then renamed, so that it appears complete or
 // not at all. Create reports whether it made the file: one that exists already, or that
-// another process makes meanwhile, stays unchanged.
+// another process makes meanwhile, stays unchanged. The error matches kv.ErrPermissions for
+// a directory that others can write to.
 func Create(ctx context.Context, path string, fill func(kv.Tx) error) (created bool, err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -19,6 +20,9 @@ func Create(ctx context.Context, path string, fill func(kv.Tx) error) (created b
 	}
 	// The lock is beside the file's real path, as it is for transactions.
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return false, err
+	}
+	if err := private(dir); err != nil {
 		return false, err
 	}
 	path = filepath.Join(dir, filepath.Base(path))

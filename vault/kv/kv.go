@@ -9,16 +9,26 @@ package kv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 )
 
 // The errors of an engine on which callers branch, tested with errors.Is.
 var (
 	ErrNone        = errors.New("there is no vault")
-	ErrPermissions = errors.New("the file is readable by other users")
+	ErrPermissions = errors.New("other users have access")
 	ErrDamaged     = errors.New("the vault is damaged, or the file is not a vault")
 	ErrBusy        = errors.New("another program holds the vault")
 )
+
+// Held says that another program held a lock for as long as the caller could wait.
+type Held struct {
+	Lock string // the lock's file
+	Err  error  // of the caller's context
+}
+
+func (e *Held) Error() string { return fmt.Sprintf("the lock %s is held: %v", e.Lock, e.Err) }
+func (e *Held) Unwrap() error { return e.Err }
 
 // Engine keeps records for any number of processes. It holds nothing between calls,
 // needs no closing, and is safe for concurrent use. The context of each call bounds the
