@@ -38,8 +38,8 @@ func TestEveryExampleRuns(t *testing.T) {
 			if err := json.Unmarshal(h.asAgent(t, page).JSON, &e); err != nil || len(e.Data.Examples) == 0 {
 				t.Fatalf("%s: %v, %d examples", page, err, len(e.Data.Examples))
 			}
-			if e.Data.Effect == "write" { // the next commands find what these move away
-				h = opened(t, accounts)
+			if e.Data.Effect == "write" || ran["stop"] { // the next commands find what these move away, or stop
+				h, ran["stop"] = opened(t, accounts), false
 			}
 			if c := h.Registry.Lookup(e.Data.Command); c != nil {
 				e.Data.Examples = append(e.Data.Examples, examplesOf(t, h, c.Path+" --nope")...)
