@@ -69,6 +69,9 @@ func keepsFullFixture(t *testing.T, path string, k Keys) {
 		if err != nil || o.ID != fmt.Sprintf("id-%04d", i) || o.State != state || o.Subject != "quarterly figures" {
 			t.Errorf("outbox %d: %+v, %v", i, o, err)
 		}
+		if code, err := admin.ApprovalCode(ctx, o.ID, o.Digest); err != nil || len(code) != 8 {
+			t.Errorf("outbox %d cannot be approved: %q, %v", i, code, err)
+		}
 		b, err := v.OutgoingMessage(ctx, o.ID)
 		if sent := state == mail.OutboxAccepted; sent && !errors.Is(err, mail.ErrNoOutgoing) || !sent && string(b) != fmt.Sprintf("message %d", i) {
 			t.Errorf("the bytes of message %d: %q, %v", i, b, err)

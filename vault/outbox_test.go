@@ -361,3 +361,31 @@ func TestNobodyFillsTheOutboxForOthers(t *testing.T) {
 		}
 	}
 }
+
+// Only who has the administrator's key can make a code, and one is good for one entry as it is.
+func TestApprovalCodesAreTheAdministrators(t *testing.T) {
+	path, k := newVaultFile(t)
+	admin := mustOpen(t, path, k, nil)
+	code, err := admin.ApprovalCode(t.Context(), "id-0001", "digest")
+	must(t, err)
+	if again, err := mustOpen(t, path, Keys{Admin: k.Admin}, nil).ApprovalCode(t.Context(), "id-0001", "digest"); err != nil || again != code || len(code) != 8 {
+		t.Errorf("in another process it is %q, %v; was %q", again, err, code)
+	}
+	other, _ := newVault(t, nil)
+	seen := map[string]bool{code: true}
+	for _, of := range []struct {
+		v          *Vault
+		id, digest string
+	}{{admin, "id-0002", "digest"}, {admin, "id-0001", "other"}, {admin, "id-0001d", "igest"}, {other, "id-0001", "digest"}} {
+		c, err := of.v.ApprovalCode(t.Context(), of.id, of.digest)
+		if must(t, err); seen[c] {
+			t.Errorf("%s %s has a code that another has", of.id, of.digest)
+		}
+		seen[c] = true
+	}
+	for name, v := range map[string]*Vault{"the agent's key": mustOpen(t, path, Keys{Agent: k.Agent}, nil), "as an agent": mustOpen(t, path, k, &Options{AsAgent: true})} {
+		if c, err := v.ApprovalCode(t.Context(), "id-0001", "digest"); !errors.Is(err, ErrAdminRequired) || c != "" {
+			t.Errorf("%s: %q, %v", name, c, err)
+		}
+	}
+}

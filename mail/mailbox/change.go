@@ -169,13 +169,16 @@ func (b *batch) present(l *located) ([]uint32, error) {
 // missing names the messages of a batch that do not exist. then says what that meant for the
 // others.
 func (b *batch) missing(l *located, then string) error {
+	e := b.noMessage(l.reason())
+	if len(b.uids) == 1 {
+		return e
+	}
 	var missing []string
 	for _, u := range b.uids {
 		if l.found[u] == nil {
 			missing = append(missing, fmt.Sprint(u))
 		}
 	}
-	e := b.noMessage(l.reason())
 	e.Message = fmt.Sprintf("There are no such messages: UID %s. %s", strings.Join(missing, ", "), then)
 	return e
 }
@@ -296,7 +299,7 @@ func (b *batch) flag(ctx context.Context, grant imap.Grant, all bool, steps ...s
 		if err != nil {
 			return err
 		}
-		if all && len(b.uids) > 1 && len(l.found) < len(b.uids) {
+		if all && len(l.found) < len(b.uids) {
 			return b.missing(l, "None was marked.")
 		}
 		uids, err := b.present(l)

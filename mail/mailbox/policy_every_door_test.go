@@ -39,7 +39,11 @@ var doors = map[string]func(b *box, r mail.Ref) (any, error){
 	"move": func(b *box, r mail.Ref) (any, error) {
 		return b.Move(b.T.Context(), account, []mail.Ref{r}, b.In("Archive"))
 	},
-	"delete": func(b *box, r mail.Ref) (any, error) { return b.Delete(b.T.Context(), account, []mail.Ref{r}) },
+	"delete":    func(b *box, r mail.Ref) (any, error) { return b.Delete(b.T.Context(), account, []mail.Ref{r}) },
+	"to delete": func(b *box, r mail.Ref) (any, error) { return b.ToDelete(b.T.Context(), account, []mail.Ref{r}) },
+	"delete approved": func(b *box, r mail.Ref) (any, error) {
+		return b.DeleteApproved(b.T.Context(), account, []mail.Ref{r})
+	},
 }
 
 // batches is every method that takes several.
@@ -62,6 +66,13 @@ var batches = map[string]func(b *box, r []mail.Ref) (*mailbox.Changed, error){
 	},
 	"delete": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
 		return b.Delete(b.T.Context(), account, r)
+	},
+	"to delete": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
+		_, err := b.ToDelete(b.T.Context(), account, r)
+		return nil, err
+	},
+	"delete approved": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
+		return b.DeleteApproved(b.T.Context(), account, r)
 	},
 }
 
