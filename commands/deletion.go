@@ -166,8 +166,10 @@ func deletionQuestion(o *mail.Outgoing) (question string, ok bool) {
 		if !m.Date.IsZero() {
 			date = minute(m.Date) + "Z"
 		}
-		for _, l := range wrapped(date+"  "+strings.Join(from, ", ")+"  "+quoted(m.Subject), questionWidth) {
-			b.WriteString("> " + l + "\n")
+		for _, part := range []string{date + "  " + strings.Join(from, ", "), "    " + quoted(m.Subject)} {
+			for _, l := range wrapped(part, questionWidth) {
+				b.WriteString("> " + l + "\n")
+			}
 		}
 	}
 	return b.String(), fits(b.String())
