@@ -203,7 +203,10 @@ func (m *Client) Trash(ctx context.Context, account string, refs []mail.Ref) (*C
 		return nil, err
 	}
 	return b.runFound(ctx, imap.MoveMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
-		switch b.out.To, err = b.knownFor(s, "trash"); {
+		if b.out.To, err = b.knownFor(s, "trash"); err == nil && b.out.To == "" {
+			b.out.To, err = b.folderFor(s, "trash") // it may be new
+		}
+		switch {
 		case err != nil:
 			return err
 		case b.out.To == "":

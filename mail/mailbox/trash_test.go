@@ -38,14 +38,17 @@ func TestTrashMovesIntoTheTrashAndBack(t *testing.T) {
 }
 
 func TestNothingIsTrashedWithoutATrash(t *testing.T) {
-	s := "* LIST () \".\" INBOX\r\n* LIST (\\NoSelect) \".\" Trash\r\n"
-	k := keeping(t, "UIDPLUS MOVE", map[string][][2]string{"UID FETCH": {{"* 1 FETCH (UID 5 FLAGS ())\r\n", ""}}, "LIST": {{s, ""}}})
+	none := [2]string{"* LIST () \".\" INBOX\r\n* LIST (\\NoSelect) \".\" Trash\r\n", ""}
+	k := keeping(t, "UIDPLUS MOVE", map[string][][2]string{"UID FETCH": {{"* 1 FETCH (UID 5 FLAGS ())\r\n", ""}}, "LIST": {none, none, {"* LIST () \".\" Trash\r\n", ""}}})
 	_, err := k.Trash(t.Context(), account, kept(5))
 	if e := mailtest.WantKind(t, err, mail.KindNotFound); e != nil && e.Advice != mail.AdviceMakeTrash {
 		t.Errorf("%+v", e)
 	}
 	if k.sent("UID MOVE")+k.sent("UID STORE")+k.sent("UID EXPUNGE") > 0 {
 		t.Errorf("sent %q", k.commands)
+	}
+	if c, err := k.Trash(t.Context(), account, kept(5)); err != nil || c.To != "Trash" || k.sent("UID MOVE") != 1 {
+		t.Errorf("a trash that was made since: %+v %v", c, err)
 	}
 }
 
