@@ -98,7 +98,7 @@ type MailSearchResult struct {
 
 // mailSearchBrief is the compact answer of mail search.
 type mailSearchBrief struct {
-	Searched string `json:"searched" acli:"untrusted"`
+	Searched string `json:"searched"` // all folders in words, else those that were named
 	Total    int    `json:"total"`
 	discovery.Table[searchRow]
 	Rest
