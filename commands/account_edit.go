@@ -44,7 +44,7 @@ func accountEdit(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "account edit",
 		Summary:  "Change an account; options that are left out change nothing",
-		Details:  "But an account made before the right to delete for good existed loses it unless --destroy on keeps it.",
+		Details:  "But an account made before the right to delete for good existed loses it with --mode unless --destroy on keeps it.",
 		Effect:   discovery.Admin,
 		Standing: true,
 		Examples: []string{"account edit work --mode RW", "account edit work --allow-in on"},

@@ -48,7 +48,10 @@ func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 	setIf(&a.Username, o.Username)
 	setIf(&a.SentCopy, o.SentCopy)
 	setIf(&a.Mode, o.Mode)
-	a.Destroy = cmp.Or(o.Destroy, a.Destroy, mail.DestroyOff)
+	if o.Mode != "" { // what an account made before the right could do does not go on in another mode
+		a.Destroy = cmp.Or(a.Destroy, mail.DestroyOff)
+	}
+	setIf(&a.Destroy, o.Destroy)
 	if err := o.applyAuth(a, d); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func TestWhatANewAccountMayDo(t *testing.T) {
 	}
 }
 
-// An account made before the right to delete existed keeps it until it is edited.
+// An account made before the right to delete existed keeps it until its mode or right is set.
 func TestDoctorTellsOfRightsFromBefore(t *testing.T) {
 	read := work("read", mail.ReadOnly)
 	b := newBench(t, &fakeMailboxes{}, work("old", mail.Approve), work("work", mail.ReadWrite), read)
@@ -51,6 +51,10 @@ func TestDoctorTellsOfRightsFromBefore(t *testing.T) {
 		t.Errorf("doctor: %s", got)
 	}
 	b.ok(t, "account edit work --display-name Ann")
+	if got := b.data(t, "doctor"); !strings.Contains(got, line+`work.",`) {
+		t.Errorf("a name takes the right away: %s", got)
+	}
+	b.ok(t, "account edit work --mode RW")
 	if got := b.data(t, "doctor"); strings.Contains(got, "rights") {
 		t.Errorf("doctor: %s", got)
 	}
