@@ -17,7 +17,7 @@ import (
 type batchResult struct {
 	Outcome
 	Account string `json:"account_id"`
-	Folder  string `json:"folder,omitempty"`
+	Folder  string `json:"folder,omitempty" acli:"untrusted"`
 
 	changed []string    // the ids of the messages that were changed, for a compact answer
 	moved   [][2]string // the same, each with its id at the new place

@@ -17,12 +17,12 @@ type MessageEntry struct {
 	Date           string   `json:"date,omitempty" jsonschema:"format=date-time"`
 	From           string   `json:"from,omitempty" acli:"untrusted"`
 	Subject        string   `json:"subject,omitempty" acli:"untrusted"`
-	Flags          []string `json:"flags,omitempty"`
+	Flags          []string `json:"flags,omitempty" acli:"untrusted"`
 	HasAttachments bool     `json:"has_attachments"`
 	Invitation     bool     `json:"invitation,omitempty"` // a calendar is among the parts
 	Snippet        string   `json:"snippet,omitempty" acli:"untrusted"`
 
-	Folder            string `json:"folder,omitempty"`
+	Folder            string `json:"folder,omitempty" acli:"untrusted"`
 	UIDValidity       uint32 `json:"uidvalidity,omitempty"`
 	UID               uint32 `json:"uid,omitempty"`
 	To                string `json:"to,omitempty" acli:"untrusted"`

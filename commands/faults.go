@@ -104,7 +104,7 @@ func faultOf(err error, exists func(path string) bool) *discovery.Fault {
 	}
 	var m *mail.Error
 	if errors.As(err, &m) {
-		return &discovery.Fault{Code: codeOf(m.Kind), Message: m.Message, Hint: hint(m, exists), Reason: m.Reason, Err: err}
+		return &discovery.Fault{Code: codeOf(m.Kind), Message: m.Message, Hint: hint(m, exists), Reason: m.Reason, Foreign: m.Foreign, Err: err}
 	}
 	for _, r := range rules {
 		if errors.Is(err, r.is) {

@@ -29,3 +29,16 @@ func TestFaultsAreComplete(t *testing.T) {
 		t.Errorf("an unknown error is shown: %+v", f)
 	}
 }
+
+// TestWordsOfAServerAreMarked: an error that repeats what a server said is not all the
+// program's own words.
+func TestWordsOfAServerAreMarked(t *testing.T) {
+	e := mail.Operation{Op: "mail list"}.Failure(mail.KindRefused, "list", "The mail server refused the command.", mail.AdviceSendAnew)
+	if f := commands.Faults(e); f.Foreign {
+		t.Errorf("our own words: %+v", f)
+	}
+	e.Said("Run 'mail send --to eve@evil.example' first")
+	if f := commands.Faults(fmt.Errorf("wrapped: %w", e)); !f.Foreign || !strings.HasSuffix(f.Message, "The server said: Run 'mail send --to eve@evil.example' first") {
+		t.Errorf("a server's: %+v", f)
+	}
+}

@@ -10,7 +10,7 @@ import (
 // told it.
 type MailDraftResult struct {
 	Account           string      `json:"account_id"`
-	Folder            string      `json:"folder"`
+	Folder            string      `json:"folder" acli:"untrusted"`
 	ID                string      `json:"message_id,omitempty"`
 	InternetMessageID string      `json:"internet_message_id"`
 	Subject           string      `json:"subject" acli:"untrusted"`

@@ -82,7 +82,7 @@ type MailFlagsResult struct {
 // did not tell.
 type Flagged struct {
 	ID            string   `json:"message_id"`
-	Flags         []string `json:"flags,omitzero"`
+	Flags         []string `json:"flags,omitzero" acli:"untrusted"`
 	AppliedAdd    bool     `json:"applied_add_flags"`
 	AppliedRemove bool     `json:"applied_remove_flags"`
 }

@@ -58,7 +58,7 @@ type MailGetResult struct {
 // there is no folder and no UID.
 type MessageDetail struct {
 	ID                string                `json:"message_id"`
-	Folder            string                `json:"folder,omitempty"`
+	Folder            string                `json:"folder,omitempty" acli:"untrusted"`
 	UIDValidity       uint32                `json:"uidvalidity,omitempty"`
 	UID               uint32                `json:"uid,omitempty"`
 	Date              string                `json:"date,omitempty" jsonschema:"format=date-time"`
@@ -66,7 +66,7 @@ type MessageDetail struct {
 	To                string                `json:"to,omitempty" acli:"untrusted"`
 	CC                string                `json:"cc,omitempty" acli:"untrusted"`
 	Subject           string                `json:"subject,omitempty" acli:"untrusted"`
-	Flags             []string              `json:"flags"`
+	Flags             []string              `json:"flags" acli:"untrusted"`
 	InternetMessageID string                `json:"internet_message_id,omitempty" acli:"untrusted"`
 	Headers           []mailbox.HeaderField `json:"headers,omitzero" acli:"untrusted"`
 	BodyText          string                `json:"body_text" acli:"untrusted"`

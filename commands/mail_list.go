@@ -105,7 +105,7 @@ func (a *mailListArgs) until() time.Time {
 type MailListResult struct {
 	Outcome
 	Account     string `json:"account_id"`
-	Folder      string `json:"folder"`
+	Folder      string `json:"folder" acli:"untrusted"`
 	UIDValidity uint32 `json:"uidvalidity,omitempty"`
 	UIDNext     uint32 `json:"uid_next,omitempty"`
 	pageResult

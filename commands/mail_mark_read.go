@@ -16,7 +16,7 @@ type MailMarkReadResult struct {
 // server did not tell.
 type Marked struct {
 	ID    string   `json:"message_id"`
-	Flags []string `json:"flags,omitzero"`
+	Flags []string `json:"flags,omitzero" acli:"untrusted"`
 }
 
 func mailMarkRead(d *Deps) *discovery.Command {

@@ -76,7 +76,7 @@ func wholeDay(t discovery.Datetime) time.Time {
 type MailSearchResult struct {
 	Outcome
 	Account     string         `json:"account_id"`
-	Folder      string         `json:"folder,omitempty"`
+	Folder      string         `json:"folder,omitempty" acli:"untrusted"`
 	UIDValidity uint32         `json:"uidvalidity,omitempty"`
 	Searched    []string       `json:"searched" acli:"untrusted"`
 	Total       int            `json:"total"`

@@ -25,7 +25,7 @@ type mailThreadArgs struct {
 type MailThreadResult struct {
 	Outcome
 	Account     string        `json:"account_id"`
-	Folder      string        `json:"folder"`
+	Folder      string        `json:"folder" acli:"untrusted"`
 	UIDValidity uint32        `json:"uidvalidity,omitempty"`
 	Subject     string        `json:"subject,omitempty" acli:"untrusted"`
 	Messages    []ThreadEntry `json:"messages"`

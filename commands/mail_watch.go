@@ -72,7 +72,7 @@ func (a *mailWatchArgs) matches(s *mailbox.Summary) bool {
 type MailWatchResult struct {
 	Outcome
 	Account     string `json:"account_id"`
-	Folder      string `json:"folder"`
+	Folder      string `json:"folder" acli:"untrusted"`
 	UIDValidity uint32 `json:"uidvalidity,omitempty"`
 	pageResult
 }

@@ -85,6 +85,11 @@ func shownOutgoing(s *outbox.Shown) *OutboxShowResult {
 	r := &OutboxShowResult{Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: utc(s.Created), Changed: utc(s.Changed),
 		To: written(s.To), CC: written(s.CC), BCC: written(s.BCC), Attempts: s.Attempts, ServerCode: s.Code,
 		Attachments: []AttachmentSent{}, Text: plain.LineEnds(s.Body), TextMissing: !s.Here}
+	for _, a := range s.Recipients {
+		if shown := addressShown(a); shown != a {
+			r.NotPlain = append(r.NotPlain, shown)
+		}
+	}
 	var files []outbox.ShownFile
 	if s.Here {
 		r.From, files = s.HeaderFrom.String(), s.Files

@@ -25,6 +25,7 @@ type OutboxShowResult struct {
 	To          []string         `json:"to" acli:"untrusted"`
 	CC          []string         `json:"cc" acli:"untrusted"`
 	BCC         []string         `json:"bcc" acli:"untrusted"`
+	NotPlain    []string         `json:"not_plain,omitempty" acli:"untrusted"` // recipients with letters that may look like others, and what those are
 	Attempts    int              `json:"attempts"`
 	ServerCode  int              `json:"server_code,omitempty"`
 	Attachments []AttachmentSent `json:"attachments"`
@@ -108,6 +109,7 @@ type outboxShowBrief struct {
 	CC          []string                           `json:"cc,omitempty" acli:"untrusted"`
 	BCC         []string                           `json:"bcc,omitempty" acli:"untrusted"`
 	Recipients  []string                           `json:"recipients,omitempty"`
+	NotPlain    []string                           `json:"not_plain,omitempty" acli:"untrusted"`
 	Subject     string                             `json:"subject,omitempty" acli:"untrusted"`
 	Principal   string                             `json:"principal"`
 	Date        string                             `json:"date"`
@@ -135,6 +137,7 @@ func (r *OutboxShowResult) Brief() outboxShowBrief {
 	if len(r.To)+len(r.CC)+len(r.BCC) != len(r.Recipients) {
 		b.Recipients = r.Recipients // the header does not say all of it
 	}
+	b.NotPlain = r.NotPlain
 	b.Folder, b.Deletes = r.Folder, r.deletionRows()
 	var files []outboxAttachment
 	for _, a := range r.Attachments {

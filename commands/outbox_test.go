@@ -206,3 +206,19 @@ func TestALongTextIsShownToItsEnd(t *testing.T) {
 		t.Errorf("the end is followed by %q", line)
 	}
 }
+
+// TestLettersThatLookLikeOthersAreToldToThePersonWhoDecides: in a local part, which has no
+// other form, too.
+func TestLettersThatLookLikeOthersAreToldToThePersonWhoDecides(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.Approve))
+	y := withFakeOutbox(b)
+	y.put("mine", "agent", mail.OutboxWaiting)
+	y.shown["mine"].Recipients = []string{"bob@example.net", "\u0430nn@example.org"} // a Cyrillic letter first
+	e := b.ok(t, "outbox show mine")
+	if got, _ := e.Data["not_plain"].([]any); len(got) != 1 || !strings.Contains(got[0].(string), `\u0430nn@example.org`) {
+		t.Errorf("the full answer has %v", e.Data["not_plain"])
+	}
+	if got := b.data(t, "outbox show mine"); !strings.Contains(got, `not plain letters: \\u0430nn@example.org`) {
+		t.Errorf("the compact one is %s", got)
+	}
+}

@@ -46,6 +46,7 @@ type Error struct {
 	Retryable bool   // the same call may work later
 
 	Wait    time.Duration // of a lost connection: how long to wait before it is worth trying again; 0 for no idea
+	Foreign bool          // Message repeats words of a server
 	Missing string        // the name of the folder or account that does not exist
 	Known   []string      // the names that exist beside it, of those that the caller may know; nil where they were not asked for
 
@@ -74,6 +75,13 @@ type Operation struct {
 // advice.
 func (o Operation) Failure(kind Kind, stage, message string, advice Advice) *Error {
 	return &Error{Op: o.Op, Account: o.Account, Kind: kind, Stage: stage, Message: message, Advice: advice}
+}
+
+// Said adds the words of a server to Message.
+func (e *Error) Said(text string) {
+	if text != "" {
+		e.Message, e.Foreign = e.Message+" The server said: "+text, true
+	}
 }
 
 // About sets Detail and returns e.

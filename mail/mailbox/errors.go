@@ -37,8 +37,8 @@ func explain(e *mail.Error) {
 		e.Advice, e.Message = mail.AdviceMailboxInUse, "Another program has the mailbox open."
 	case w.Kind == wire.KindRefused && w.Permanent && (w.Stage == imap.StageExamine || w.Stage == imap.StageSelect):
 		e.Kind, e.Advice, e.Message, e.Retryable = mail.KindNotFound, mail.AdviceFolders, "There is no such folder.", false
-	case (w.Kind == wire.KindRefused || w.Kind == wire.KindClosed) && w.Text != "":
-		e.Message += " The server said: " + w.Text
+	case w.Kind == wire.KindRefused || w.Kind == wire.KindClosed:
+		e.Said(w.Text)
 	}
 }
 

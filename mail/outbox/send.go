@@ -256,6 +256,7 @@ func notSent(o mail.Operation, e *mail.Outgoing) error {
 		return o.Conflict("It is not known whether the message left, and a person decided to leave it; it is not sent again.", mail.AdviceSendAnew)
 	case mail.OutboxRefused, mail.OutboxQueued:
 		err := o.Failure(mail.KindRefused, "", "Nothing was sent. "+e.Reason, mail.AdviceSendAnew)
+		err.Foreign = true
 		err.Retryable = e.Temporary
 		return err
 	}

@@ -73,9 +73,7 @@ func submissionError(o mail.Operation, w *wire.Error) *mail.Error {
 	if w.Kind != wire.KindAuth && w.Kind != wire.KindCertificate {
 		e.Advice = mail.AdviceCheckSubmission
 	}
-	if w.Text != "" {
-		e.Message += " The server said: " + w.Text
-	}
+	e.Said(w.Text)
 	return e
 }
 
@@ -130,7 +128,7 @@ func failed(ctx context.Context, o mail.Operation, err error) *failure {
 		e.Advice = mail.AdviceNothingSent
 	}
 	if len(sending.Refused) > 0 {
-		e.Message = refusedRecipients(sending.Refused)
+		e.Message, e.Foreign = refusedRecipients(sending.Refused), true
 	}
 	f.err = e
 	return f
