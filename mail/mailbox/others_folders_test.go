@@ -233,3 +233,25 @@ func TestWhatMayNotLeaveOneAccountDoesNotLeaveByAnother(t *testing.T) {
 		}
 	}
 }
+
+// What a change needs to know of folders is asked for in a write that leaves anyway: the
+// first change costs the round trips of those that follow.
+func TestTheFirstChangeCostsNoMore(t *testing.T) {
+	for _, server := range []string{"dovecot", "courier"} {
+		b, proxy := countedOn(t, server, "first", 1, 0)
+		b.folder("Kept")
+		for i := range 4 {
+			b.Add("INBOX", realistic(i))
+		}
+		uids := uidsOf(b.list(mailbox.ListQuery{OldestFirst: true}))
+		for i := range 2 {
+			proxy.Reset()
+			if _, err := b.Copy(t.Context(), account, b.refs("INBOX", uids[i]), "", b.In("Kept")); err != nil {
+				t.Fatal(err)
+			}
+			if got := proxy.Stats().Flights; got != 2 {
+				t.Errorf("%s: copy %d took %d round trips", server, i+1, got)
+			}
+		}
+	}
+}
