@@ -105,6 +105,9 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 	var fetch *imap.Fetching
 	var telling *imap.Pending[imap.Namespaces]
 	learned := func() error { return nil }
+	if b.files {
+		b.beforeRoles(s)
+	}
 	s.Together(func() {
 		if telling = s.Namespaces(); b.files {
 			learned = b.learnRoles(s)

@@ -14,6 +14,14 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 )
 
+// beforeRoles is called before the write that learnRoles goes into: what a LIST may ask for
+// has to be known by then.
+func (x *imapBox) beforeRoles(s *imap.Session) {
+	if !x.pool.own.known(x.m.o.Now()) {
+		s.Capabilities()
+	}
+}
+
 // learnRoles starts a LIST in the write of other commands, unless the roles of the folders
 // are known from a while ago; learned takes its answer. A server that refuses to list them
 // has none.
@@ -100,6 +108,7 @@ func (x *imapBox) mayTake(ctx context.Context, folder string) error {
 	err := x.pool.Lend(ctx, "", func(_ context.Context, s *imap.Session) error {
 		var telling *imap.Pending[imap.Namespaces]
 		var learned func() error
+		x.beforeRoles(s)
 		s.Together(func() { telling, learned = s.Namespaces(), x.learnRoles(s) })
 		spaces, err := telling.Wait()
 		if err = cmp.Or(err, learned()); err != nil {

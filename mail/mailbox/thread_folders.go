@@ -107,9 +107,7 @@ func (c *conversing) run(ref mail.Ref) error {
 // begin fetches the message asked for, and lists the folders where they are not known.
 func (c *conversing) begin(ref mail.Ref) error {
 	own := &c.box.pool.own
-	if !own.known(c.m.o.Now()) {
-		c.s.Capabilities() // the LIST depends on them
-	}
+	c.box.beforeRoles(c.s)
 	var learned func() error
 	c.s.Ahead(func() { learned = c.box.learnRoles(c.s) })
 	w := c.wanted(1)
