@@ -83,8 +83,9 @@ func stableProgram(self string) (string, error) {
 const installSynopsis = `[flags] CLIENT
 
 Adds this program to an MCP client's configuration, and changes nothing else there. The
-clients are claude-code, claude-desktop, cursor, vscode and codex. The file as it was is
-kept beside it, with the ending .postern-backup. No key or password is written.
+clients are claude-code, claude-desktop, cursor, vscode and codex. Where the client has deny
+rules, those are added that keep its own tools from the vault and the keys. Each file as it
+was is kept beside it, with the ending .postern-backup. No key or password is written.
 `
 
 // installOptions are what install and uninstall share.
@@ -113,7 +114,7 @@ func (p *process) install(ctx context.Context, args []string) error {
 
 func (p *process) uninstall(ctx context.Context, args []string) error {
 	o := installOptions{remove: true, scope: "user"}
-	f := p.flags("uninstall", "[flags] CLIENT\n\nTakes this program out of an MCP client's configuration.\n")
+	f := p.flags("uninstall", "[flags] CLIENT\n\nTakes this program and its deny rules out of an MCP client's configuration.\n")
 	f.StringVar(&o.name, "name", "postern", "what the client calls the server")
 	choose(f, &o.scope, "scope", "user or project, as with install", "user", "project")
 	name, err := parseClient(f, args)
@@ -162,7 +163,17 @@ func (p *process) configure(ctx context.Context, name string, o *installOptions)
 	}
 	if o.print {
 		fmt.Fprintf(p.stderr, "For %s, in %s:\n", c.Title, file)
-		_, err := io.WriteString(p.stdout, c.Paste(o.name, entry))
+		if _, err := io.WriteString(p.stdout, c.Paste(o.name, entry)); err != nil {
+			return err
+		}
+		deny := rules(c, entry)
+		ruleFile, _, ok := c.RuleFile(p.getenv)
+		if !ok || deny == nil {
+			_, err := io.WriteString(p.stderr, withoutRules(c))
+			return err
+		}
+		fmt.Fprintf(p.stderr, "To deny its tools the vault and the keys, in %s:\n", ruleFile)
+		_, err := io.WriteString(p.stdout, clientconfig.PasteRules(deny))
 		return err
 	}
 	return p.putIn(c, file, o.name, entry)
@@ -185,23 +196,67 @@ func (p *process) fingerprint(ctx context.Context, path string) string {
 	return v.Fingerprint()
 }
 
+// rules are the client's deny rules for what an entry starts: for the vault with what lies
+// beside it under its name, the agent's key, the directory of the administrator's, and the
+// program. There are none for a nil entry.
+func rules(c clientconfig.Client, e *clientconfig.Entry) []string {
+	path, key := e.Variable("POSTERN_DB"), e.Variable(vault.AgentKeyVar+"_FILE")
+	if path == "" {
+		return nil
+	}
+	g := clientconfig.Guarded{Program: e.Command, Files: []string{path}, Dirs: []string{filepath.Dir(house.AdminKeyFile(path))}}
+	if key != "" {
+		g.Files = append(g.Files, key)
+	}
+	return c.Rules(g)
+}
+
+// deny writes the client's deny rules in place of former ones, and says so, or what to do
+// where there can be none.
+func (p *process) deny(c clientconfig.Client, former, rules []string) error {
+	file, who, ok := c.RuleFile(p.getenv)
+	if !ok || rules == nil {
+		_, err := io.WriteString(p.stdout, withoutRules(c))
+		return err
+	}
+	changed, err := c.Deny(file, former, rules)
+	if err != nil {
+		fmt.Fprintf(p.stderr, "To deny the tools of %s the vault and the keys by hand, put this into %s:\n\n%s\n", c.Title, file, clientconfig.PasteRules(rules))
+		return configFault(file, err)
+	}
+	if changed {
+		_, err = fmt.Fprintf(p.stdout, "The tools of %s are denied the vault, the keys and the command postern: %s\n", who, file)
+	}
+	return err
+}
+
+// withoutRules says what to do where a client has no deny rules.
+func withoutRules(c clientconfig.Client) string {
+	return "No rules were written that deny the tools of " + c.Title + " the vault and the keys. If it has a shell, run it as another user or in a container, or put the administrator's key into a keyring or behind a passphrase: see SECURITY.md.\n"
+}
+
 // putIn writes the entry into the client's file.
 func (p *process) putIn(c clientconfig.Client, file, name string, entry *clientconfig.Entry) error {
+	former := rules(c, c.Entry(file, name))
 	changed, err := c.Put(file, name, entry)
 	if err != nil {
 		fmt.Fprintf(p.stderr, "Nothing was changed. To connect %s by hand, put this into %s:\n\n%s\n", c.Title, file, c.Paste(name, entry))
 		return configFault(file, err)
 	}
-	if !changed {
+	if changed {
+		_, err = fmt.Fprintf(p.stdout, "%s starts Postern as %s: %s\n%s\n", c.Title, name, file, c.Reload)
+	} else {
 		_, err = fmt.Fprintf(p.stdout, "%s has it already: %s\n", c.Title, file)
+	}
+	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s starts Postern as %s: %s\n%s\n", c.Title, name, file, c.Reload)
-	return err
+	return p.deny(c, former, rules(c, entry))
 }
 
-// takeOut takes the entry out of the client's file.
+// takeOut takes the entry out of the client's file, and its deny rules with it.
 func (p *process) takeOut(c clientconfig.Client, file, name string) error {
+	former := rules(c, c.Entry(file, name))
 	removed, err := c.Remove(file, name)
 	if err != nil {
 		return configFault(file, err)
@@ -210,8 +265,20 @@ func (p *process) takeOut(c clientconfig.Client, file, name string) error {
 		_, err = fmt.Fprintf(p.stdout, "%s has no server %s: %s\n", c.Title, name, file)
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s no longer starts %s: %s\n", c.Title, name, file)
-	return err
+	if _, err := fmt.Fprintf(p.stdout, "%s no longer starts %s: %s\n", c.Title, name, file); err != nil {
+		return err
+	}
+	if file, _, ok := c.RuleFile(p.getenv); ok {
+		changed, err := c.Deny(file, former, nil)
+		if err != nil {
+			return configFault(file, err)
+		}
+		if changed {
+			_, err = fmt.Fprintf(p.stdout, "Its deny rules are gone, too: %s\n", file)
+		}
+		return err
+	}
+	return nil
 }
 
 // configFault is the error for a client's file that was not changed.

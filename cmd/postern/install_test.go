@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -198,6 +200,82 @@ func TestInstallWritesNoKey(t *testing.T) {
 		if _, _, err := d.do("install", c); err == nil || !strings.Contains(err.Error(), "No agent's key") {
 			t.Errorf("%s without a key: %v", c, err)
 		}
+	}
+}
+
+// install denies the tools of Claude Code the vault, the keys and this program, in a file of
+// its own; a person's rules stay, and uninstall takes these out again.
+func TestInstallWritesDenyRules(t *testing.T) {
+	d := newDesk(t)
+	file := filepath.Join(d.home, ".claude", "settings.json")
+	own := "{\n  \"permissions\": {\n    \"deny\": [\n      \"Read(./.env)\"\n    ]\n  }\n}\n"
+	d.write(t, "claude-code", "{}\n")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, file, own)
+	printed, where, err := d.do("install", "claude-code", "--print")
+	if err != nil || !strings.Contains(where, ", in "+file+":\n") || read(t, file) != own {
+		t.Fatalf("%v\n%s", err, where)
+	}
+	out, _, err := d.do("install", "claude-code")
+	if err != nil || !strings.Contains(out, "are denied the vault, the keys and the command postern: "+file+"\n") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	after := read(t, file)
+	rules := []string{`"Read(./.env)"`, `"Bash(postern *)"`, `"Bash(*POSTERN_ADMIN_KEY*)"`}
+	if runtime.GOOS != "windows" {
+		rules = append(rules, `"Read(/`+d.v.path+`)"`, `"Read(/`+d.v.path+`*)"`, `"Read(/`+d.env["POSTERN_KEY_FILE"]+`)"`,
+			`"Read(/`+filepath.Dir(house.AdminKeyFile(d.v.path))+`/**)"`, `"Bash(`+d.self+` *)"`)
+	}
+	for i, r := range rules {
+		if !strings.Contains(after, r) || i > 0 && !strings.Contains(printed, r) {
+			t.Errorf("%s is missing in %s or %s", r, after, printed)
+		}
+	}
+	if out, _, err := d.do("install", "claude-code"); err != nil || strings.Contains(out, "denied") || read(t, file) != after {
+		t.Errorf("the second time: %v, %s", err, out)
+	}
+	// With the vault elsewhere, the rules are about it.
+	former := d.v.path
+	d.env["POSTERN_DB"] = filepath.Join(t.TempDir(), "moved.db")
+	if _, _, err := d.do("install", "claude-code"); err != nil || strings.Contains(read(t, file), former) || !strings.Contains(read(t, file), "moved.db*)") {
+		t.Errorf("%v\n%s", err, read(t, file))
+	}
+	if out, _, err := d.do("uninstall", "claude-code"); err != nil || !strings.Contains(out, "deny rules are gone, too: "+file+"\n") || read(t, file) != own {
+		t.Errorf("%v, %s\n%s", err, out, read(t, file))
+	}
+	// A file that is not understood keeps no one from the server, and is told.
+	writeFile(t, file, "{")
+	if _, pasted, err := d.do("install", "claude-code"); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(pasted, "Bash(postern *)") || read(t, file) != "{" || !strings.Contains(read(t, d.file(t, "claude-code")), d.self) {
+		t.Errorf("%v\n%s", err, pasted)
+	}
+}
+
+// Where a client has no deny rules, install says so and what to do instead. Cursor's command
+// line has them, in a file that it makes itself.
+func TestInstallSaysWhereThereAreNoDenyRules(t *testing.T) {
+	d := newDesk(t)
+	for _, client := range []string{"claude-desktop", "cursor", "vscode", "codex"} {
+		_, where, err := d.do("install", client, "--print")
+		out, _, err2 := d.do("install", client)
+		for _, said := range []string{where, out} {
+			if err != nil || err2 != nil || !strings.Contains(said, "No rules were written") || !strings.Contains(said, "SECURITY.md") {
+				t.Errorf("%s: %v, %v, %s", client, err, err2, said)
+			}
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return // how Cursor writes a path there is not documented
+	}
+	own := "{\n  \"version\": 1,\n  \"permissions\": {\n    \"allow\": [],\n    \"deny\": []\n  }\n}\n"
+	file := writeFile(t, filepath.Join(d.home, ".cursor", "cli-config.json"), own)
+	out, _, err := d.do("install", "cursor")
+	if after := read(t, file); err != nil || !strings.Contains(out, "but not its editor, are denied") || !strings.Contains(after, `"Shell(postern)"`) || !strings.Contains(after, `"Read(`+d.v.path+`*)"`) {
+		t.Errorf("%v, %s\n%s", err, out, after)
+	}
+	if _, _, err := d.do("uninstall", "cursor"); err != nil || read(t, file) != own {
+		t.Errorf("%v\n%s", err, read(t, file))
 	}
 }
 

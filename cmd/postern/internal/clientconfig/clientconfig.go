@@ -11,6 +11,16 @@
 // its name, as in "it is write-protected", unless it is one of the operating system. It
 // holds no control characters of the file's text.
 //
+// Two clients also have rules that keep their own tools from files and commands: Rules
+// makes them, and Deny writes them and takes them out. What each client documents, read in
+// November 2026: Claude Code (2.1.228 and later) denies files to its file tools and to the
+// usual commands that print files, and commands by pattern, in its settings.json; Cursor's
+// command line does so in cli-config.json, while Cursor's editor only has lists of what it
+// allows. Nothing is written for Codex (0.138), where a path can be denied only in a
+// permission profile that takes the place of the whole sandbox, and rules for commands are
+// experimental; for VS Code, whose sandbox is for commands alone and whose other settings
+// decide only what runs unasked; and for Claude Desktop, which documents none.
+//
 // Only this program's own entries are changed: see ErrForeign. The package decides
 // neither the program that a client starts nor its key, and knows nothing of mail,
 // the vault or the command line. Its functions are safe for concurrent use.
@@ -43,11 +53,10 @@ type Client struct {
 	Title  string // its own name, such as Claude Code
 	Reload string // how to make it read its file again, in one sentence or more
 
-	format   format
-	home     string // below the user's home directory, with slashes
-	config   string // below the user's directory of settings, in place of home
-	variable string // environment variable for another directory of home's file; empty without one
-	project  string // below the project's directory; empty for a client without projects
+	location
+	format  format
+	project string    // below the project's directory; empty for a client without projects
+	deny    *ruleFile // nil for a client without deny rules that can be written here
 }
 
 // format changes the text of a configuration file. An empty text is a missing file.
@@ -72,23 +81,25 @@ var usual = jsonFormat{container: "mcpServers"}
 var clients = []Client{
 	{
 		Name: "claude-code", Title: "Claude Code", Reload: "Restart it, or look with /mcp.", format: jsonFormat{container: "mcpServers", typed: true}, project: ".mcp.json",
-		home: ".claude.json", variable: "CLAUDE_CONFIG_DIR",
+		location: location{home: ".claude.json", variable: "CLAUDE_CONFIG_DIR"},
+		deny:     &ruleFile{location: location{home: ".claude/settings.json", variable: "CLAUDE_CONFIG_DIR"}, who: "Claude Code", rules: claudeRules},
 	},
 	{
 		Name: "claude-desktop", Title: "Claude Desktop", Reload: "Quit and restart it.", format: usual,
-		config: "Claude/claude_desktop_config.json",
+		location: location{config: "Claude/claude_desktop_config.json"},
 	},
 	{
 		Name: "cursor", Title: "Cursor", Reload: "Turn the server on in its settings, under MCP.", format: jsonFormat{container: "mcpServers", comments: true}, project: ".cursor/mcp.json",
-		home: ".cursor/mcp.json",
+		location: location{home: ".cursor/mcp.json"},
+		deny:     &ruleFile{location: location{home: ".cursor/cli-config.json", variable: "CURSOR_CONFIG_DIR", xdg: "cursor/cli-config.json"}, who: "Cursor's command line, but not its editor,", only: true, rules: cursorRules},
 	},
 	{
 		Name: "vscode", Title: "VS Code", Reload: "Run 'MCP: List Servers' there to start it.", format: jsonFormat{container: "servers", typed: true, comments: true}, project: ".vscode/mcp.json",
-		config: "Code/User/mcp.json",
+		location: location{config: "Code/User/mcp.json"},
 	},
 	{
 		Name: "codex", Title: "Codex", Reload: "Restart it, or look with /mcp. A project's file counts only where Codex trusts the project.", format: tomlFormat{}, project: ".codex/config.toml",
-		home: ".codex/config.toml", variable: "CODEX_HOME",
+		location: location{home: ".codex/config.toml", variable: "CODEX_HOME"},
 	},
 }
 
@@ -186,6 +197,27 @@ func (c Client) Remove(path, name string) (removed bool, err error) {
 		_ = os.Remove(f.backup()) // its content equals the file's
 	}
 	return true, nil
+}
+
+// Entry returns the command and the variables of the client's entry at path, which may be
+// another program's; nil without one in a JSON file that can be read.
+func (c Client) Entry(path, name string) *Entry {
+	var e struct {
+		Command string
+		Env     map[string]string
+	}
+	f, err := read(path)
+	if err != nil {
+		return nil
+	}
+	if raw, ok := c.format.entry(f.text, name); !ok || decode([]byte(raw), &e) != nil {
+		return nil
+	}
+	entry := &Entry{Command: e.Command}
+	for name, value := range e.Env {
+		entry.Env = append(entry.Env, Variable{name, value})
+	}
+	return entry
 }
 
 // Paste returns a configuration of this client with only the entry in it, ending

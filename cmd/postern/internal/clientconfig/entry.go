@@ -13,6 +13,19 @@ type Entry struct {
 	Env     []Variable // nil without variables
 }
 
+// Variable returns the value of a variable; empty without it and for a nil entry.
+func (e *Entry) Variable(name string) string {
+	if e == nil {
+		return ""
+	}
+	for _, v := range e.Env {
+		if v.Name == name {
+			return v.Value
+		}
+	}
+	return ""
+}
+
 // Variable is an environment variable that a client sets for the server, in the
 // order of writing. Its name has only letters, digits and _, and is in an entry only
 // once.
