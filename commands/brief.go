@@ -59,16 +59,23 @@ func (o *Outcome) shortID(id string) string {
 	return id
 }
 
-// minute is a time as a compact answer shows it, in UTC; empty for none.
+// minute is a time as a compact answer shows it, in UTC, and as options take it back; empty
+// for none.
 func minute(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format("2006-01-02T15:04")
+	return t.UTC().Format("2006-01-02T15:04Z")
+}
+
+// minuteOf is minute for a time of a full answer.
+func minuteOf(timestamp string) string {
+	t, _ := time.Parse(time.RFC3339, timestamp) // it is zero where there is none
+	return minute(t)
 }
 
 // nowMinute is the time of a compact answer, to which its dates can be compared.
-func (d *Deps) nowMinute() string { return minute(d.now()) + "Z" }
+func (d *Deps) nowMinute() string { return minute(d.now()) }
 
 // marksOf are the words that a compact answer has for a message's flags and parts, without
 // those that the command implies. A message whose flags are not known is not unread.

@@ -182,7 +182,7 @@ func Info(d *Deps, version string) discovery.Info {
 			"audit":        "List the commands that were run, and check the audit log",
 			"vault":        "Check the vault file for damage",
 		},
-		Usage: "<command> [arguments] [options]. ID: as lists show it, 50 in INBOX, Sent/5 in Sent. T: 2026-02-01 or 2026-02-01T10:00. Times shown are UTC. " +
+		Usage: "<command> [arguments] [options]. ID: as lists show it, 50 in INBOX, Sent/5 in Sent. T: 2026-02-01 or 2026-02-01T10:00Z. " +
 			"Everywhere: --account A, --fields F,G (or columns), --full, --timeout S. 'help <command>' has the rest",
 		Recipes: []string{"mail list --unread --limit 20", "mail search invoice --since 2026-02-01"},
 		Here:    d.here,

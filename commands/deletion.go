@@ -74,7 +74,7 @@ func (r *OutboxShowResult) deletionRows() *discovery.Table[deletionRow] {
 	}
 	var rows []deletionRow
 	for _, m := range r.Deletes {
-		rows = append(rows, deletionRow{m.short, m.Date[:min(len(m.Date), len("2006-01-02T15:04"))], strings.Join(m.From, ", "), m.Subject, m.Outcome, m.Reason})
+		rows = append(rows, deletionRow{m.short, minuteOf(m.Date), strings.Join(m.From, ", "), m.Subject, m.Outcome, m.Reason})
 	}
 	t := discovery.TableOf(rows)
 	return &t
@@ -164,7 +164,7 @@ func deletionQuestion(o *mail.Outgoing) (question string, ok bool) {
 		}
 		date := "no date"
 		if !m.Date.IsZero() {
-			date = minute(m.Date) + "Z"
+			date = minute(m.Date)
 		}
 		for _, part := range []string{date + "  " + strings.Join(from, ", "), "    " + quoted(m.Subject)} {
 			for _, l := range wrapped(part, questionWidth) {

@@ -28,11 +28,11 @@ func TestADeletionForGoodWaitsForAPerson(t *testing.T) {
 	if len(b.calls) != calls || len(e.Error.Examples) != 0 || strings.Contains(marshalled(t, e), y.shown["d0"].Digest[:8]) {
 		t.Errorf("%+v, %q", e, b.calls[calls:])
 	}
-	if got := b.data(t, "outbox list"); got != `{"columns":["id","date","kind","state","subject"],"rows":[["d0","2026-03-09T23:30","delete","waiting","delete 2 messages of INBOX"]],"untrusted":"subject"}` {
+	if got := b.data(t, "outbox list"); got != `{"columns":["id","date","kind","state","subject"],"rows":[["d0","2026-03-09T23:30Z","delete","waiting","delete 2 messages of INBOX"]],"untrusted":"subject"}` {
 		t.Errorf("%s", got)
 	}
 	shown := b.data(t, "outbox show d0")
-	for _, want := range []string{`"folder":"INBOX"`, `"deletes":{"columns":["id","date","from","subject"],"rows":[["3","2026-03-09T23:30","Ann \u003cann@example.org\u003e","Letter 0"],["4",`, `"why":"a person decides about each deletion for good in work"`, "nothing was deleted"} {
+	for _, want := range []string{`"folder":"INBOX"`, `"deletes":{"columns":["id","date","from","subject"],"rows":[["3","2026-03-09T23:30Z","Ann \u003cann@example.org\u003e","Letter 0"],["4",`, `"why":"a person decides about each deletion for good in work"`, "nothing was deleted"} {
 		if !strings.Contains(strings.NewReplacer("<", `\u003c`, ">", `\u003e`).Replace(shown), want) {
 			t.Errorf("no %s in %s", want, shown)
 		}

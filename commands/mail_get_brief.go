@@ -127,5 +127,5 @@ func eventMinute(t time.Time, allDay bool) string {
 	case allDay:
 		return t.Format(time.DateOnly)
 	}
-	return minute(t) + "Z"
+	return minute(t)
 }

@@ -37,7 +37,7 @@ func TestGetInBrief(t *testing.T) {
 	b := compactBench(t)
 	start := time.Date(2026, 11, 27, 16, 0, 0, 0, time.FixedZone("", 3600))
 	visit := mailbox.CalendarEvent{Method: "CANCEL", State: "cancelled", Summary: "Visit", Location: "Hall", Organizer: "travel@example.com", Start: start, End: start.Add(2 * time.Hour)}
-	const head = `{"messages":[{"date":"2026-11-19T13:20","from":"Travel desk \u003ctravel@example.com\u003e","id":"38","marks":"flagged","subject":"Tickets"`
+	const head = `{"messages":[{"date":"2026-11-19T13:20Z","from":"Travel desk \u003ctravel@example.com\u003e","id":"38","marks":"flagged","subject":"Tickets"`
 	for name, tc := range map[string]struct {
 		to     string
 		change func(m *mailbox.Message)

@@ -60,7 +60,7 @@ func TestListIsATable(t *testing.T) {
 		Issues: []mail.Issue{{Kind: mail.KindRefused, Stage: "parse", UID: 5, MessageID: "imap:work:INBOX:7:5", Message: "It could not be read."}}}
 	for line, want := range map[string]string{
 		"mail list --limit 2 --snippet 60": `{"folder":"INBOX","now":"2026-03-09T23:30Z","columns":["id","date","from","subject","marks","snippet"],"rows":[` +
-			`["9","2026-03-09T23:30","Ann Lee <ann@example.org>","All of it","unread answered flagged draft attachments invitation","How it begins…"],["7","","Ann Lee <ann@example.org>","","",""]],` +
+			`["9","2026-03-09T23:30Z","Ann Lee <ann@example.org>","All of it","unread answered flagged draft attachments invitation","How it begins…"],["7","","Ann Lee <ann@example.org>","","",""]],` +
 			`"issues":["EXECUTION_ERROR: It could not be read. (5)"],"more":"mail list --before 5 --snippet 60 --limit 2","untrusted":"from subject snippet issues"}`,
 		"mail list --unread --fields id,marks": `{"columns":["id","marks"],"rows":[["9","answered flagged draft attachments invitation"],["7",""]],` +
 			`"issues":["EXECUTION_ERROR: It could not be read. (5)"],"more":"mail list --unread --before 5 --fields id,marks","untrusted":"issues"}`,

@@ -104,7 +104,7 @@ func TestSearchInShort(t *testing.T) {
 		page       mailbox.SearchPage
 	}{
 		"found": {"mail search --from x --unread", `{"searched":"all folders but Junk and Trash","total":7,"columns":["id","date","from","subject","marks"],` +
-			`"rows":[["Sent/5","2026-03-10T08:00","Ann <ann@example.org>","one","answered attachments invitation"]],"more":"mail search --from x --cursor c"}`,
+			`"rows":[["Sent/5","2026-03-10T08:00Z","Ann <ann@example.org>","one","answered attachments invitation"]],"more":"mail search --from x --cursor c"}`,
 			mailbox.SearchPage{Searched: []string{"INBOX", "Sent"}, LeftOut: []string{"Junk", "Trash"}, Total: 7, NextCursor: "c", Page: mailbox.Page{HasMore: true, Messages: []mailbox.Summary{{
 				Ref: mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "Sent", UIDValidity: 7, UID: 5}, Date: time.Date(2026, 3, 10, 9, 0, 9, 0, time.FixedZone("", 3600)), Subject: "one",
 				From: []mail.Address{{Name: "Ann", Addr: "ann@example.org"}}, Flags: []string{`\Answered`}, HasAttachments: true, Invitation: true}}}}},

@@ -31,8 +31,8 @@ func TestAConversationIsATableOfNewTexts(t *testing.T) {
 	b.ok(t, "mail list")
 	got, _ := json.Marshal(b.ok(t, "mail thread 1 --chars 300").Data)
 	if want := `{"columns":["id","date","from","marks","text","attachments"],"rows":[` +
-		`["1","2026-03-09T12:00","Bob \u003cbob@example.org\u003e","unread invitation","Shall we?","floor-plan.png image/png 371 B (part 2)"],` +
-		`["Sent/5","2026-03-09T12:01","me@example.org","","` + strings.Repeat("long ", 60) + `…",""]],"subject":"Plan","untrusted":"from subject text attachments"}`; string(got) != want {
+		`["1","2026-03-09T12:00Z","Bob \u003cbob@example.org\u003e","unread invitation","Shall we?","floor-plan.png image/png 371 B (part 2)"],` +
+		`["Sent/5","2026-03-09T12:01Z","me@example.org","","` + strings.Repeat("long ", 60) + `…",""]],"subject":"Plan","untrusted":"from subject text attachments"}`; string(got) != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	if q := b.threadQuery; q.Chars != 300 || q.Limit != 200 || q.Full {

@@ -120,7 +120,7 @@ type outboxRow struct {
 func (r *OutboxListResult) Brief() listBrief[outboxRow] {
 	several := slices.ContainsFunc(r.Messages, func(m OutboxEntry) bool { return m.Account != r.Messages[0].Account })
 	return listOf(r.Messages, (&Outcome{}).rest(r.NextAction), func(m *OutboxEntry) outboxRow {
-		row := outboxRow{m.ID, m.Created[:min(len(m.Created), len("2006-01-02T15:04"))], m.Kind, m.State, "", strings.Join(m.Recipients, ", "), m.Subject, m.Principal}
+		row := outboxRow{m.ID, minuteOf(m.Created), m.Kind, m.State, "", strings.Join(m.Recipients, ", "), m.Subject, m.Principal}
 		if several {
 			row.Account = m.Account
 		}

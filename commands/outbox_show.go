@@ -133,7 +133,7 @@ type outboxAttachment struct {
 // Brief leaves out what no decision needs. Next is what can be done about it.
 func (r *OutboxShowResult) Brief() outboxShowBrief {
 	b := outboxShowBrief{ID: r.ID, State: r.State, Result: r.Summary(), Account: r.Account, From: r.From, To: r.To, CC: r.CC, BCC: r.BCC, Subject: r.Subject,
-		Principal: r.Principal, Date: r.Created[:min(len(r.Created), len("2006-01-02T15:04"))], Why: r.Why, Reason: r.Reason, DecidedBy: r.DecidedBy, Text: r.Text, TextMissing: r.TextMissing}
+		Principal: r.Principal, Date: minuteOf(r.Created), Why: r.Why, Reason: r.Reason, DecidedBy: r.DecidedBy, Text: r.Text, TextMissing: r.TextMissing}
 	if len(r.To)+len(r.CC)+len(r.BCC) != len(r.Recipients) {
 		b.Recipients = r.Recipients // the header does not say all of it
 	}

@@ -164,7 +164,7 @@ func (d *Deps) shown(ctx context.Context, call *discovery.Call, refs ...mail.Ref
 			w.account = !ok || changed
 		case changed:
 			w.Issues = append(w.Issues, mail.Issue{Kind: mail.KindConflict, Stage: "examine",
-				Message: fmt.Sprintf("Since %sZ the folder %s of %s is another one than before: ids shown earlier are void.", minute(f.Changed), folder, account)})
+				Message: fmt.Sprintf("Since %s the folder %s of %s is another one than before: ids shown earlier are void.", minute(f.Changed), folder, account)})
 		case ok:
 			w.short[key] = f.UIDValidity
 		}
@@ -299,9 +299,9 @@ func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account str
 	case !known || f.Mailbox != mailboxOf(&a) || bare && sole.Mailbox != r.Account:
 		return staleID(r, bare, fmt.Sprintf("Which message %s is cannot be told: its folder was not listed here yet.", r.Short(!bare)))
 	case bare && recent(sole.Changed, now):
-		return staleID(r, bare, fmt.Sprintf("Until %sZ an id without an account could be one of another account, which was the only one before.", minute(sole.Changed.Add(shownMistrust))))
+		return staleID(r, bare, fmt.Sprintf("Until %s an id without an account could be one of another account, which was the only one before.", minute(sole.Changed.Add(shownMistrust))))
 	case recent(f.Changed, now) && !f.uids:
-		refusal := staleID(r, bare, fmt.Sprintf("Since %sZ the folder of %s is another one than before, and ids shown earlier are void. Short ids of it are not taken until %sZ.",
+		refusal := staleID(r, bare, fmt.Sprintf("Since %s the folder of %s is another one than before, and ids shown earlier are void. Short ids of it are not taken until %s.",
 			minute(f.Changed), r.Short(!bare), minute(f.Changed.Add(shownMistrust))))
 		refusal.Hint += " Where it shows UIDs alone, name the message with --folder and --uid."
 		return refusal
