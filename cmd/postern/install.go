@@ -216,15 +216,16 @@ func rules(c clientconfig.Client, e *clientconfig.Entry) []string {
 func (p *process) deny(c clientconfig.Client, former, rules []string) error {
 	file, who, ok := c.RuleFile(p.getenv)
 	if !ok || rules == nil {
-		_, err := io.WriteString(p.stdout, withoutRules(c))
-		return err
+		if _, err := io.WriteString(p.stdout, withoutRules(c)); !ok || former == nil || err != nil {
+			return err
+		}
 	}
 	changed, err := c.Deny(file, former, rules)
 	if err != nil {
 		fmt.Fprintf(p.stderr, "To deny the tools of %s the vault and the keys by hand, put this into %s:\n\n%s\n", c.Title, file, clientconfig.PasteRules(rules))
 		return configFault(file, err)
 	}
-	if changed {
+	if changed && rules != nil {
 		_, err = fmt.Fprintf(p.stdout, "The tools of %s are denied the vault, the keys and the command postern: %s\n", who, file)
 	}
 	return err
@@ -268,7 +269,7 @@ func (p *process) takeOut(c clientconfig.Client, file, name string) error {
 	if _, err := fmt.Fprintf(p.stdout, "%s no longer starts %s: %s\n", c.Title, name, file); err != nil {
 		return err
 	}
-	if file, _, ok := c.RuleFile(p.getenv); ok {
+	if file, _, ok := c.RuleFile(p.getenv); ok && former != nil {
 		changed, err := c.Deny(file, former, nil)
 		if err != nil {
 			return configFault(file, err)

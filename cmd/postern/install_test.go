@@ -245,6 +245,15 @@ func TestInstallWritesDenyRules(t *testing.T) {
 	if out, _, err := d.do("uninstall", "claude-code"); err != nil || !strings.Contains(out, "deny rules are gone, too: "+file+"\n") || read(t, file) != own {
 		t.Errorf("%v, %s\n%s", err, out, read(t, file))
 	}
+	// A path that a rule would read as a pattern gets none, and the former rules go.
+	if _, _, err := d.do("install", "claude-code"); err != nil {
+		t.Fatal(err)
+	}
+	d.env["POSTERN_DB"] = filepath.Join(t.TempDir(), "[odd].db")
+	if out, _, err := d.do("install", "claude-code"); err != nil || !strings.Contains(out, "No rules were written") || read(t, file) != own {
+		t.Errorf("%v, %s\n%s", err, out, read(t, file))
+	}
+	d.env["POSTERN_DB"] = former
 	// A file that is not understood keeps no one from the server, and is told.
 	writeFile(t, file, "{")
 	if _, pasted, err := d.do("install", "claude-code"); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(pasted, "Bash(postern *)") || read(t, file) != "{" || !strings.Contains(read(t, d.file(t, "claude-code")), d.self) {
