@@ -208,8 +208,8 @@ func (v *Vault) OutgoingByKey(ctx context.Context, account, key string) (o mail.
 }
 
 // ChangeOutgoing implements mail.OutboxStore. The entry's id, account and key do
-// not change. An entry that becomes unknown and keeps its attempt is about to leave: while
-// everything is stopped that is refused, and no stop comes in between.
+// not change. An entry that becomes or stays unknown with an attempt is about to leave, or to
+// delete: while everything is stopped that is refused, and no stop comes in between.
 func (v *Vault) ChangeOutgoing(ctx context.Context, id string, change func(*mail.Outgoing) (drop bool, err error)) (o mail.Outgoing, err error) {
 	err = v.update(ctx, func(t *transaction) error {
 		tx := state{t}
@@ -223,7 +223,7 @@ func (v *Vault) ChangeOutgoing(ctx context.Context, id string, change func(*mail
 			return err
 		}
 		after.ID, after.Account, after.Key = before.ID, before.Account, before.Key
-		if after.State == mail.OutboxUnknown && after.Attempt != "" && after.Attempt == before.Attempt {
+		if after.State == mail.OutboxUnknown && after.Attempt != "" {
 			if p, err := v.policy(t); err != nil {
 				return err
 			} else if p.stopped != nil {

@@ -145,23 +145,40 @@ func TestADeletedStopHoldsWhereItWasSeen(t *testing.T) {
 	wantStopped(t, false, running, admin)
 }
 
-// TestNothingLeavesThroughAStop: the record that a message is about to leave and the stop
-// are one order.
+// TestNothingLeavesThroughAStop: the record that a message is about to leave, or a deletion to
+// be carried out, and the stop are one order.
 func TestNothingLeavesThroughAStop(t *testing.T) {
 	t.Parallel()
 	admin, agent := newVault(t, nil)
-	o := mustAddOutgoing(t, agent, outgoing(1, func(o *mail.Outgoing) { o.Attempt, o.Until = "a", time.Now().Add(time.Hour) }), []byte("m"))
-	leave := func(o *mail.Outgoing) (bool, error) { o.State = mail.OutboxUnknown; return false, nil }
-	mustStop(t, agent)
-	_, err := agent.ChangeOutgoing(t.Context(), o.ID, leave)
-	var stopped *mail.Stopped
-	if !errors.As(err, &stopped) {
-		t.Errorf("it leaves: %v", err)
+	for n, c := range []struct {
+		what    string
+		before  mail.OutboxState
+		attempt string // before
+		ends    bool   // the attempt is over, and what it knows is recorded
+	}{
+		{what: "a message that was claimed", before: mail.OutboxQueued, attempt: "a"},
+		{what: "a deletion, claimed in the same change", before: mail.OutboxWaiting},
+		{what: "a message whose outcome is unknown, once more", before: mail.OutboxUnknown},
+		{what: "a message that left, without an answer", before: mail.OutboxUnknown, attempt: "a", ends: true},
+	} {
+		o := mustAddOutgoing(t, agent, outgoing(n+1, func(o *mail.Outgoing) { o.State, o.Attempt, o.Until = c.before, c.attempt, time.Now().Add(time.Hour) }), []byte("m"))
+		mustStop(t, agent)
+		after, err := agent.ChangeOutgoing(t.Context(), o.ID, func(o *mail.Outgoing) (bool, error) {
+			if o.State, o.Attempt = mail.OutboxUnknown, "a"; c.ends {
+				o.Attempt = ""
+			}
+			return false, nil
+		})
+		var stopped *mail.Stopped
+		switch {
+		case c.ends && (err != nil || after.Attempt != ""):
+			t.Errorf("%s: %+v, %v", c.what, after, err)
+		case !c.ends && !errors.As(err, &stopped):
+			t.Errorf("%s passes: %v", c.what, err)
+		}
+		if now, err := agent.Outgoing(t.Context(), o.ID); err != nil || !c.ends && (now.State != c.before || now.Attempt != c.attempt) {
+			t.Errorf("%s: it is %s, attempt %q, %v", c.what, now.State, now.Attempt, err)
+		}
+		must(t, second(admin.Resume(t.Context())))
 	}
-	if now, err := agent.Outgoing(t.Context(), o.ID); err != nil || now.State != mail.OutboxQueued {
-		t.Errorf("it is %s, %v", now.State, err)
-	}
-	// What comes after the wire is recorded all the same.
-	must(t, second(agent.ChangeOutgoing(t.Context(), o.ID, func(o *mail.Outgoing) (bool, error) { o.Attempt = ""; o.State = mail.OutboxUnknown; return false, nil })))
-	must(t, second(admin.Resume(t.Context())))
 }
