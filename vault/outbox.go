@@ -224,10 +224,8 @@ func (v *Vault) ChangeOutgoing(ctx context.Context, id string, change func(*mail
 		}
 		after.ID, after.Account, after.Key = before.ID, before.Account, before.Key
 		if after.State == mail.OutboxUnknown && after.Attempt != "" {
-			if p, err := v.policy(t); err != nil {
+			if err := v.mayBegin(t); err != nil {
 				return err
-			} else if p.stopped != nil {
-				return p.stopped
 			}
 		}
 		if drop {

@@ -99,6 +99,16 @@ func (v *Vault) Stopped(ctx context.Context, age time.Duration) (*mail.Stopped, 
 	return p.stopped, nil
 }
 
+// mayBegin refuses what would begin behind the transaction while everything is stopped; no stop
+// comes in between.
+func (v *Vault) mayBegin(t *transaction) error {
+	p, err := v.policy(t)
+	if err == nil && p.stopped != nil {
+		err = p.stopped
+	}
+	return err
+}
+
 // readStop returns the last stop, nil for none.
 func (t *transaction) readStop() (*stopRecord, error) {
 	record, err := t.get(bucketPolicy, stopKey)

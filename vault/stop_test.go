@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"maps"
@@ -181,4 +182,24 @@ func TestNothingLeavesThroughAStop(t *testing.T) {
 		}
 		must(t, second(admin.Resume(t.Context())))
 	}
+}
+
+// TestNoTokenIsLentUnderAStop: a refresh that waited for another begins no more, and what the
+// other got is kept.
+func TestNoTokenIsLentUnderAStop(t *testing.T) {
+	t.Parallel()
+	admin, agent := newVault(t, nil)
+	addOAuth(t, admin, "work", "client secret", "first")
+	waiting := make(chan error, 1)
+	must(t, agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
+		go func() { waiting <- admin.RefreshToken(t.Context(), "work", unlent(t)) }()
+		mustStop(t, agent)
+		return text("second"), nil
+	}))
+	var stopped *mail.Stopped
+	if err := <-waiting; !errors.As(err, &stopped) {
+		t.Errorf("it is refreshed: %v", err)
+	}
+	must(t, second(admin.Resume(t.Context())))
+	lentIs(t, agent, "work", "client secret", "second", "")
 }

@@ -2,6 +2,7 @@ package vault
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -109,7 +110,7 @@ func (v *Vault) ClientSecret(ctx context.Context, account string) (secret mail.S
 // A process that dies between the provider's answer and the write loses the rotated
 // token, and where the provider accepts each token once the owner must agree again.
 // Nothing else is done in that time, and a write to the vault is tried before the
-// token is lent.
+// token is lent. While everything is stopped it is not lent.
 //
 // The error matches mail.ErrConsentChanged when the admin changed the consent while
 // exchange ran; its result is not kept then. It matches ErrInvalid for an account
@@ -133,7 +134,7 @@ func (v *Vault) RefreshToken(ctx context.Context, account string, exchange func(
 		if lent, consent, err = v.lentToken(t, account); err != nil {
 			return err
 		}
-		return keepToken(t, account, consent, lent.RefreshToken)
+		return cmp.Or(v.mayBegin(t), keepToken(t, account, consent, lent.RefreshToken))
 	}); err != nil {
 		return err
 	}
