@@ -97,13 +97,14 @@ func faultOf(err error, exists func(path string) bool) *discovery.Fault {
 		}
 		return f
 	}
+	var m *mail.Error
+	known := errors.As(err, &m)
 	var stopped *mail.Stopped
-	if errors.As(err, &stopped) {
+	if errors.As(err, &stopped) && !(known && m.Unknown) {
 		return &discovery.Fault{Code: discovery.PermissionDenied, Message: capital(stopped.Error()) + ". Nothing that reads, changes or sends mail begins, in any session.",
 			Hint: "The person who administers this mailbox can go on with 'resume'; until then leave it.", Reason: "stopped", Err: err}
 	}
-	var m *mail.Error
-	if errors.As(err, &m) {
+	if known {
 		return &discovery.Fault{Code: codeOf(m.Kind), Message: m.Message, Hint: hint(m, exists), Reason: m.Reason, Foreign: m.Foreign, Err: err}
 	}
 	for _, r := range rules {
