@@ -41,12 +41,7 @@ func stop(d *Deps) *discovery.Command {
 		if err != nil {
 			return StopResult{}, err
 		}
-		// Also for an earlier stop: its caller may still be waiting. The stop holds even where
-		// this caller has gone.
-		select {
-		case <-time.After(vault.StopTime + stopMargin):
-		case <-ctx.Done():
-		}
+		time.Sleep(vault.StopTime + stopMargin) // also for an earlier stop, whose caller may still be waiting
 		r := StopResult{Since: utc(stopped.Since), By: stopped.By, Already: again, Leaving: []Outgoing{}}
 		now := d.now()
 		entries, _, err := d.Outbox.List(ctx, mail.OutboxQuery{States: []mail.OutboxState{mail.OutboxUnknown}, Limit: mail.MaxOutboxLimit,

@@ -143,6 +143,11 @@ func (e *Error) Explain(w *wire.Error, server string) {
 	say := func(kind Kind, advice Advice, what string) {
 		e.Kind, e.Advice, e.Message = kind, cmp.Or(advice, e.Advice), server+what+"."
 	}
+	var stopped *Stopped
+	if errors.As(w, &stopped) {
+		say(KindStopped, "", " was not asked: everything is stopped")
+		return
+	}
 	switch w.Kind {
 	case wire.KindAuth:
 		code := w.Code
@@ -165,8 +170,6 @@ func (e *Error) Explain(w *wire.Error, server string) {
 		say(KindLimit, AdviceLess, " sent more than is allowed")
 	case wire.KindRefused:
 		say(KindRefused, AdviceAskOperator, " refused the command")
-	case wire.KindStopped:
-		say(KindStopped, "", " was not asked: everything is stopped")
 	case wire.KindClosed:
 		say(e.Kind, "", " closed the connection")
 	default:

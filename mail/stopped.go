@@ -21,7 +21,6 @@ func (s *Stopped) Error() string {
 // Stopper may be implemented by a Directory that knows of stops. Before anything begins on a
 // connection it is asked.
 type Stopper interface {
-	// MayBegin returns nil, or an error that matches *Stopped, or why it cannot be known. The
-	// answer may be a moment old; with now it is not.
-	MayBegin(ctx context.Context, now bool) error
+	// MayBegin returns nil, or an error that matches *Stopped, or why it cannot be known.
+	MayBegin(ctx context.Context) error
 }

@@ -184,18 +184,11 @@ func parseConfig(set map[string][]byte) (Config, error) {
 
 // Config returns every setting, read and verified at one moment.
 func (v *Vault) Config(ctx context.Context) (Config, error) {
-	c, _, err := v.ConfigAndStop(ctx)
-	return c, err
-}
-
-// ConfigAndStop is Config with the stop in force at the same moment, nil for none.
-func (v *Vault) ConfigAndStop(ctx context.Context) (Config, *mail.Stopped, error) {
 	p, err := v.readPolicyOnce(ctx)
 	if err != nil {
-		return Config{}, nil, err
+		return Config{}, err
 	}
-	c, err := p.copyConfig()
-	return c, p.stopped, err
+	return p.copyConfig()
 }
 
 func (p *policy) copyConfig() (Config, error) {

@@ -343,7 +343,14 @@ func TestStopStopsEveryProcess(t *testing.T) {
 	if !stopped.Already || stopped.By != "agent" || len(stopped.Leaving) != 1 {
 		t.Errorf("stop = %+v", stopped)
 	}
-	<-h.all // everybody has tried to go on
+	select {
+	case <-h.all: // everybody has tried to go on
+	case <-time.After(time.Minute):
+		h.mu.Lock()
+		left := h.want
+		h.mu.Unlock()
+		t.Fatalf("a minute after the stop %d of %d processes are still at work", left, processes)
+	}
 
 	// Nobody but the administrator goes on; what only reads what is here still runs.
 	if a := v.direct(t, false, nil, "resume"); a.Error.Code != discovery.PermissionDenied {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
@@ -119,7 +118,7 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 	if err != nil {
 		return stays(err)
 	}
-	sending, begun := unstoppable(ctx)
+	sending := unstoppable(ctx)
 	session, err := b.dial(sending, s.Operation, &s.account)
 	if err != nil {
 		var known *mail.Error
@@ -130,7 +129,6 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 	sent := func(bytes int) { tell(float64(bytes), float64(len(message)), "bytes sent") }
 	receipt, err := session.Send(sending, smtp.Envelope{From: e.From, Recipients: e.Recipients, SMTPUTF8: e.SMTPUTF8, Sent: sent, BeforeData: func() error {
 		_, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *mail.Outgoing) (bool, error) { return false, pass(e, a, b.now()) })
-		begun.Store(err == nil)
 		return err
 	}}, message)
 	if err == nil {
@@ -150,20 +148,19 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 	return session, out, f.err
 }
 
-// unstoppable returns a context that ends with ctx, which has a deadline; but once begun is
-// set not when everything is stopped: a message that is leaving leaves whole, so that its
-// outcome is known.
-func unstoppable(ctx context.Context) (sending context.Context, begun *atomic.Bool) {
-	begun = new(atomic.Bool)
+// unstoppable returns a context that ends with ctx, which has a deadline, but not because
+// everything is stopped: a message that is leaving leaves whole, so that its outcome is known,
+// and before that nothing passes the gate.
+func unstoppable(ctx context.Context) context.Context {
 	deadline, _ := ctx.Deadline()
 	sending, end := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	context.AfterFunc(ctx, func() {
 		var stopped *mail.Stopped
-		if !begun.Load() || !errors.As(context.Cause(ctx), &stopped) {
+		if !errors.As(context.Cause(ctx), &stopped) {
 			end()
 		}
 	})
-	return sending, begun
+	return sending
 }
 
 // reasonOf is the reason that an entry keeps for a failure: the message of our own errors.

@@ -95,7 +95,7 @@ func failed(ctx context.Context, o mail.Operation, err error) *failure {
 	var w *wire.Error
 	var stopped *mail.Stopped
 	switch {
-	case !f.unknown && (errors.As(err, &stopped) || errors.As(context.Cause(ctx), &stopped)):
+	case errors.As(err, &stopped):
 		f.err = stopped
 		return f
 	case !errors.As(err, &w):

@@ -313,13 +313,11 @@ func (g *guard) sendHeld() error {
 	if g.held = nil; len(out) == 0 {
 		return nil
 	}
-	defer clear(out)            // a login may be in it
-	if string(out) != endIdle { // the end of an IDLE begins nothing
-		// The operation's context ends the connection; the answer does not wait for the network.
-		if err := g.target.Begin(context.Background(), bytes.Contains(out, []byte(" EXPUNGE "))); err != nil {
-			g.end(err)
-			return g.reason()
-		}
+	defer clear(out) // a login may be in it
+	// The operation's context ends the connection; the answer does not wait for the network.
+	if err := g.target.Begin(context.Background()); err != nil {
+		g.end(err)
+		return g.reason()
 	}
 	return g.send(out)
 }

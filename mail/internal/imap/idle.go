@@ -17,8 +17,6 @@ var ErrNoIdle = errors.New("no IDLE here")
 // idleTag begins the tag of every IDLE, and of no command of the library.
 const idleTag = "I"
 
-const endIdle = "DONE\r\n"
-
 // idling is an IDLE (RFC 2177) that goes on beneath the protocol library, which does not
 // know of it: meanwhile the server sends unsolicited responses, which the library takes at
 // any time. So a session can rest in IDLE between two lends, and the lend that takes it up
@@ -128,7 +126,7 @@ func (g *guard) leaveIdle() {
 	}
 	if _, over := i.state(); over { // the server ended it, so no DONE is due
 		g.filter.idle = false
-	} else if out, err := g.filter.push([]byte(endIdle)); err == nil {
+	} else if out, err := g.filter.push([]byte("DONE\r\n")); err == nil {
 		g.writing.Lock()
 		g.hold(out)
 		g.writing.Unlock()

@@ -280,8 +280,6 @@ func (s *Session) Check(ctx context.Context) error {
 	})
 }
 
-const quit = "QUIT"
-
 // Close says QUIT and closes the connection. No message was marked for deletion, so QUIT
 // deletes none (RFC 1939 section 6).
 func (s *Session) Close() error {
@@ -289,7 +287,7 @@ func (s *Session) Close() error {
 		return nil
 	}
 	s.conn.within(maxReply, time.Now().Add(2*time.Second))
-	err := s.write(quit)
+	err := s.write("QUIT")
 	if err == nil {
 		_, err = s.reply("quit")
 	}
@@ -336,10 +334,7 @@ func (s *Session) command(stage, line string) (text string, err error) {
 }
 
 func (s *Session) write(lines ...string) error {
-	var err error
-	if lines[0] != quit {
-		err = s.cfg.Begin(s.ctx, false)
-	}
+	err := s.cfg.Begin(s.ctx)
 	if err == nil {
 		err = s.conn.Send([]byte(strings.Join(lines, "\r\n")+"\r\n"), s.conn.silence)
 	}

@@ -77,7 +77,7 @@ func (e *SendError) Unwrap() error { return e.Err }
 func notSent(e *wire.Error) *SendError {
 	later := e.Reply/100 == 4
 	switch e.Kind {
-	case wire.KindConnection, wire.KindClosed, wire.KindTimeout, wire.KindCanceled, wire.KindProtocol, wire.KindLimit, wire.KindStopped:
+	case wire.KindConnection, wire.KindClosed, wire.KindTimeout, wire.KindCanceled, wire.KindProtocol, wire.KindLimit:
 		later = true
 	}
 	return &SendError{Outcome: NotSent, Temporary: later, Err: e}

@@ -40,8 +40,6 @@ type Session struct {
 	target *wire.Target
 }
 
-const quit = "QUIT"
-
 // Dial connects, upgrades where configured and logs in, a second time on a new
 // connection where the first login is refused and Login.Refused says that it is
 // worth it. The end of ctx closes the connection at any time until Close. Errors
@@ -126,10 +124,8 @@ func (s *Session) command(stage, line string, within time.Duration) (reply, *wir
 
 // write sends lines at once, unless the target says that nothing may begin.
 func (s *Session) write(lines ...string) error {
-	if lines[0] != quit {
-		if err := s.target.Begin(context.Background(), false); err != nil {
-			return s.conn.End(err)
-		}
+	if err := s.target.Begin(context.Background()); err != nil {
+		return s.conn.End(err)
 	}
 	return s.conn.write([]byte(strings.Join(lines, "\r\n")+"\r\n"), blockTime)
 }
@@ -197,7 +193,7 @@ func (s *Session) Close() error {
 	var failed error
 	if err := s.conn.Cause(); err != nil {
 		failed = failure("quit", err)
-	} else if _, err := s.command("quit", quit, goodbye); err != nil {
+	} else if _, err := s.command("quit", "QUIT", goodbye); err != nil {
 		failed = err
 	}
 	s.stop()

@@ -30,7 +30,6 @@ const (
 	KindInvalid     Kind = "invalid"     // the caller's input cannot be used
 	KindUnsupported Kind = "unsupported" // the server lacks an extension that is needed
 	KindTooLarge    Kind = "too_large"   // the message is too large for the server
-	KindStopped     Kind = "stopped"     // Target.MayBegin said no
 
 	// Of an OAuth 2.0 provider.
 	KindConsent     Kind = "consent"     // the person's consent is not accepted (any more): they must be asked again
@@ -110,15 +109,12 @@ func (c *cause) Error() string { return c.text }
 func KindOf(err error) Kind {
 	var (
 		known  *cause
-		halted *stopped
 		netErr net.Error
 		record tls.RecordHeaderError
 	)
 	switch {
 	case errors.As(err, &known):
 		return known.kind
-	case errors.As(err, &halted):
-		return KindStopped
 	case errors.Is(err, context.Canceled):
 		return KindCanceled
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):

@@ -47,10 +47,9 @@ type Target struct {
 	Gate       *Gate          // limits the open connections; nil means no limit
 	Login      Login
 
-	// MayBegin is asked before a connection and before each command that is not a goodbye;
-	// its error, which is never a Cause, ends the connection. With now its answer is not even
-	// a moment old. nil allows everything.
-	MayBegin func(ctx context.Context, now bool) error
+	// MayBegin is asked before a connection and before each command; its error ends the
+	// connection. A message that is leaving leaves whole. nil allows everything.
+	MayBegin func(ctx context.Context) error
 
 	Connect  time.Duration // TCP, and each handshake of TLS; 0 means DefaultConnect
 	Greeting time.Duration // the server's first words; 0 means DefaultGreeting
@@ -85,20 +84,13 @@ func (t *Target) check() error {
 	return t.Login.Check()
 }
 
-// Begin asks MayBegin. The kind of its error is KindStopped.
-func (t *Target) Begin(ctx context.Context, now bool) error {
+// Begin asks MayBegin.
+func (t *Target) Begin(ctx context.Context) error {
 	if t.MayBegin == nil {
 		return nil
 	}
-	if err := t.MayBegin(ctx, now); err != nil {
-		return &stopped{err}
-	}
-	return nil
+	return t.MayBegin(ctx)
 }
-
-type stopped struct{ error }
-
-func (s *stopped) Unwrap() error { return s.error }
 
 // Connect reaches the server, with TLS on where the target says so from the first
 // byte: version 1.2 or newer, and always verified. Both the context and the target's
@@ -112,7 +104,7 @@ func Connect(ctx context.Context, t Target) (net.Conn, error) {
 	defer cancel()
 	leave, err := t.Gate.enter(ctx)
 	if err == nil {
-		if err = t.Begin(ctx, false); err != nil {
+		if err = t.Begin(ctx); err != nil {
 			leave()
 		}
 	}

@@ -21,21 +21,13 @@ var _ mail.Stopper = (*store)(nil)
 
 // MayBegin implements mail.Stopper. Every connection of the process asks it, whoever the
 // caller is. A vault that no command has opened has stopped nothing.
-func (s *store) MayBegin(ctx context.Context, now bool) error {
-	age := vault.StopTime
-	if now {
-		age = 0
-	}
-	return s.stoppedWithin(ctx, age)
-}
-
-func (s *store) stoppedWithin(ctx context.Context, age time.Duration) error {
+func (s *store) MayBegin(ctx context.Context) error {
 	if !s.Opened() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
-	stopped, err := s.Stopped(ctx, age)
+	stopped, err := s.Stopped(ctx, vault.StopTime)
 	if stopped != nil {
 		err = stopped
 	}

@@ -55,7 +55,11 @@ func (s *store) Settings(ctx context.Context, without bool) (gateway.Settings, e
 	if without {
 		ctx = dispensable(ctx)
 	}
-	c, stopped, err := s.ConfigAndStop(ctx)
+	c, err := s.Config(ctx)
+	var stopped *mail.Stopped
+	if err == nil { // by the policy that was read for the settings
+		stopped, err = s.Stopped(ctx, vault.StopTime)
+	}
 	return gateway.Settings{Deny: c.Deny, CommandsPerMinute: c.CommandsPerMinute, Location: c.Timezone, Stopped: stopFault(stopped)}, err
 }
 
