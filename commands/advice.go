@@ -117,7 +117,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdvicePOP3Parts:           {"'mail raw' and 'mail attachment' read what is in a message.", "mail raw"},
 	mail.AdviceAllowFolder:         {"Name a folder of the account itself; the administrator allows this one with 'allow folder add {folder} --account {account}'.", ""},
 	mail.AdviceFileDraft:           {"Leave it where it is, or run 'mail trash'; a person sends or files it in a mail program.", "mail trash"},
-	mail.AdviceOutboundOfBoth:      {"Leave it where it is; the administrator decides with 'allow out' and the accounts' modes what may leave from where.", ""},
+	mail.AdviceOutboundOfBoth:      {"Leave it where it is; the administrator decides with 'allow out', 'allow folder' and the accounts' modes what may leave from where.", ""},
 	mail.AdviceOtherFolder:         {"Name another folder with --to.", ""},
 	mail.AdviceCopyAndRemove:       {"Copy the messages with 'mail copy', and remove them in a mail program.", "mail copy"},
 	mail.AdviceSeveralCommands:     {"Name them in several commands.", ""},

@@ -47,7 +47,7 @@ func CompilePolicy(a *Account) (*Policy, error) {
 	if own, ok := NormalAddress(a.Email); ok {
 		p.own = own
 	}
-	p.allowFolders, p.hideFolders = folderKeys(a.AllowFolders), folderKeys(a.HideFolders)
+	p.allowFolders, p.hideFolders = folderKeys(a.AllowFolders, FolderKey), folderKeys(a.HideFolders, hideKey)
 	if a.SubjectPattern != "" {
 		if p.subject, err = regexp.Compile(a.SubjectPattern); err != nil {
 			return nil, fmt.Errorf("subject pattern is not an RE2 expression: %w", err)

@@ -23,17 +23,21 @@ func FolderKey(name string) string {
 // server uses is not known to the policy.
 func isDelimiter(b byte) bool { return b == '/' || b == '.' || b == '\\' }
 
-func folderKeys(names []string) []string {
+// hideKey is FolderKey for a folder that is hidden with all below it, which a person may name
+// with a delimiter at its end.
+func hideKey(name string) string { return strings.TrimRight(FolderKey(name), `/.\`) }
+
+func folderKeys(names []string, key func(string) string) []string {
 	var keys []string
 	for _, n := range names {
-		keys = append(keys, FolderKey(n))
+		keys = append(keys, key(n))
 	}
 	return keys
 }
 
 // CheckFolderEntry reports why a folder cannot be allowed or hidden, or nil.
 func CheckFolderEntry(name string, hide bool) error {
-	if hide && strings.EqualFold(name, "INBOX") {
+	if key := hideKey(name); hide && (key == "inbox" || key == "") {
 		return fmt.Errorf("INBOX cannot be hidden: the inbound allow-list hides messages in it")
 	}
 	return CheckFolder(name)
@@ -81,10 +85,13 @@ func (p *Policy) AllowsFolder(name string) bool {
 
 // MayGive reports whether messages of this account may be put into that of to: where nothing
 // leaves from there, or nothing that could not leave from here as well. Each recipient of to
-// must be one of p, and to must ask where p does.
+// must be one of p, and to must ask where p does. Who reads a folder that is allowed to to is
+// not known: then p must send to everybody, unasked.
 func (p *Policy) MayGive(to *Policy) bool {
 	switch {
 	case p == nil || to == nil:
+		return false
+	case len(to.allowFolders) > 0 && !(p.sends() && p.out.all && !p.NeedsApproval()):
 		return false
 	case !to.sends():
 		return true
@@ -94,7 +101,7 @@ func (p *Policy) MayGive(to *Policy) bool {
 
 // NotGiven refuses to put messages into an account that MayGive does not name.
 func (o Operation) NotGiven(to string) *Error {
-	e := o.Failure(KindReadOnly, "", fmt.Sprintf("Account %s may send to more recipients, or with fewer questions, than account %s: nothing is copied there.", to, o.Account), AdviceOutboundOfBoth)
+	e := o.Failure(KindReadOnly, "", fmt.Sprintf("More may leave account %s, or with fewer questions, than account %s: nothing is copied there.", to, o.Account), AdviceOutboundOfBoth)
 	e.Reason = ReasonAcross
 	return e
 }

@@ -18,10 +18,11 @@ func policyWith(t *testing.T, change func(*mail.Account)) *mail.Policy {
 }
 
 func TestHiddenFoldersAreHiddenByEveryName(t *testing.T) {
-	p := policyWith(t, func(a *mail.Account) { a.HideFolders = []string{"HR/Reviews", "INBOX.Private", "Été"} })
+	p := policyWith(t, func(a *mail.Account) { a.HideFolders = []string{"HR/Reviews", "INBOX.Private", "Été", "Salaries/"} })
 	for name, hidden := range map[string]bool{
 		"HR/Reviews": true, "hr/reviews": true, "HR/Reviews/2026": true, "INBOX/HR/Reviews": true, "HR/Reviews/": true, "HR": false, "HR/Reviews2": false, "x/HR/Reviews": false,
 		"Private": true, "INBOX.Private": true, "inbox.private.x": true, "INBOX": false, "INBOXPrivate": false, "": false,
+		"Salaries": true, "Salaries/2026": true, "INBOX.salaries": true, "Salaries2": false,
 		"été": true, "Ete\u0301": false, "E\u0301te\u0301": true,
 	} {
 		if p.HidesFolder(name) != hidden {
@@ -42,7 +43,7 @@ func TestHiddenFoldersAreHiddenByEveryName(t *testing.T) {
 	if !p.AllowsFolder("Public/board") || p.AllowsFolder("Public/board/x") || p.AllowsFolder("Public") {
 		t.Error("allowed are others than that folder")
 	}
-	for _, a := range []mail.Account{{HideFolders: []string{"inbox"}}, {HideFolders: []string{"a\nb"}}, {AllowFolders: []string{""}}} {
+	for _, a := range []mail.Account{{HideFolders: []string{"inbox"}}, {HideFolders: []string{"INBOX/"}}, {HideFolders: []string{"/"}}, {HideFolders: []string{"a\nb"}}, {AllowFolders: []string{""}}} {
 		a.Name, a.Protocol, a.Username, a.Auth, a.Mode = "x", mail.IMAP, "x", mail.AuthPassword, mail.ReadOnly
 		if a.IMAP = (mail.Endpoint{Host: "x", Port: 993, Security: mail.TLS}); a.Validate() == nil {
 			t.Errorf("%+v is taken", a)
@@ -57,10 +58,17 @@ func TestMayGive(t *testing.T) {
 			a.Mode, a.AllowOut = mode, mail.AllowList{Enabled: true, Entries: entries}
 		})
 	}
+	board := policyWith(t, func(a *mail.Account) {
+		a.Mode, a.AllowOut, a.AllowFolders = mail.Draft, mail.AllowList{Enabled: true}, []string{"Public/board"}
+	})
 	for _, tc := range []struct {
 		from, to *mail.Policy
 		may      bool
 	}{
+		{of(mail.ReadOnly), board, false},
+		{of(mail.Approve, "*"), board, false},
+		{of(mail.ReadWrite, "@example.org"), board, false},
+		{of(mail.ReadWrite, "*"), board, true},
 		{of(mail.ReadOnly), of(mail.ReadWrite, "*"), false},
 		{of(mail.ReadOnly), of(mail.Approve, "*"), false},
 		{of(mail.Draft, "*"), of(mail.ReadWrite, "ann@example.org"), false},
