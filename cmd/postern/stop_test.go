@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/mail"
@@ -425,5 +426,33 @@ func TestStopStopsEveryProcess(t *testing.T) {
 	}
 	if !audited["stop "] || !audited["resume "] || !audited["resume role"] || !audited["mail list stopped"] {
 		t.Errorf("the audit log has %v", audited)
+	}
+}
+
+// TestAStopHoldsAtEveryDoor: over HTTP too a wait ends, and nothing begins there and in the
+// transport profile.
+func TestAStopHoldsAtEveryDoor(t *testing.T) {
+	v, servers, imap, _ := stopHouse(t)
+	overHTTP, err := connectHTTP(t, serveHTTP(t, v, "--no-auth").url, "", "2026-07-28", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, _ := carrying(t, &house.TransportOptions{Account: servers.Account().Name, Helper: "echo " + servers.Password.Reveal()}, v.environment(false)...)
+	doors := map[string]func(line string) answer{
+		"HTTP":      func(line string) answer { a, _ := call(t, overHTTP, command(line)); return a.answer },
+		"transport": func(line string) answer { return envelope(t, transport, line) },
+	}
+	refused := func(door, line string) {
+		if a := doors[door](line); a.Error.Code != discovery.PermissionDenied || !strings.Contains(a.Error.Message, "stopped by agent") {
+			t.Errorf("%s: %s: %s", door, line, a.raw)
+		}
+	}
+	var waiting sync.WaitGroup
+	waiting.Go(func() { refused("HTTP", "mail watch --wait 200") })
+	eventually(t, "it waits", func() bool { _, idle := imap.since(time.Now()); return idle > 0 })
+	v.direct(t, false, &stopData{}, "stop")
+	waiting.Wait()
+	for door := range doors {
+		refused(door, "mail list")
 	}
 }
