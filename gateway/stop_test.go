@@ -72,15 +72,17 @@ func TestAStopEndsAndRefuses(t *testing.T) {
 		}
 		results := make(chan result)
 		start := time.Now()
-		for _, line := range []string{"do wait", "do write", "do stop"} { // in one line
-			ticket := order.Ticket()
+		begin := func(line string, ticket *gateway.Ticket) {
 			go func() {
 				defer ticket.Finish()
 				results <- result{line, g.Do(t.Context(), gateway.Request{Line: line, Ticket: ticket})}
 			}()
+			synctest.Wait()
 		}
-		for _, line := range []string{"do stand", "do half"} {
-			go func() { results <- result{line, g.Do(t.Context(), gateway.Request{Line: line})} }()
+		begin("do stand", nil)
+		begin("do half", nil)
+		for _, line := range []string{"do wait", "do write", "do stop"} { // in one line
+			begin(line, order.Ticket())
 		}
 		for range 5 {
 			r := <-results
