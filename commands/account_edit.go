@@ -91,7 +91,7 @@ func accountEdit(d *Deps) *discovery.Command {
 			r.LeftInKeyring = d.forgetInKeyring(ctx, args.Name)
 		}
 		if everybody := slices.Contains(after.AllowOut.Entries, "*"); before.Mode == mail.Approve && after.Mode == mail.ReadWrite && everybody {
-			r.NextAction = next("Mail now goes to everybody unasked: bound to whom", "allow", "out", "remove", "*", "--account", args.Name)
+			r.NextAction = next("Mail now goes to anybody without a question: to limit that, name the recipients and take * off the list", "allow", "out", "remove", "*", "--account", args.Name)
 		}
 		if after.Auth == mail.AuthOAuth2 && !reflect.DeepEqual(before.OAuth, after.OAuth) {
 			r.NextAction = next("Ask the owner for consent again: it shows an address to open and waits", "account", "authorize", args.Name)

@@ -13,7 +13,7 @@ import (
 
 type mailFlagsArgs struct {
 	messagesArgs
-	Add    []string `json:"add,omitempty" jsonschema:"maxItems=20,minLength=1,maxLength=64,example=flagged" jsonschema_description:"Flags to set: flagged, seen, answered, draft or a keyword"`
+	Add    []string `json:"add,omitempty" jsonschema:"maxItems=20,minLength=1,maxLength=64,example=flagged" jsonschema_description:"Flags to set: flagged, seen, answered or a keyword"`
 	Remove []string `json:"remove,omitempty" jsonschema:"maxItems=20,minLength=1,maxLength=64,example=seen" jsonschema_description:"Flags to remove"`
 }
 
@@ -91,7 +91,7 @@ func mailFlags(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail flags",
 		Summary: "flagged, seen, …",
-		Details: "The system flags are seen, answered, flagged and draft; other words are keywords. 'mail trash' removes messages.",
+		Details: "The system flags are seen, answered and flagged; other words are keywords. 'mail trash' removes messages.",
 		Effect:  discovery.Write,
 		Examples: []string{"mail flags 50 49 --add flagged",
 			"mail flags Sent/1 --add project-x --remove seen"},
