@@ -4,42 +4,54 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
 
-// direction is one of an account's two allow-lists.
-type direction string
+// ruleList is one of an account's lists of addresses or folders, by the path of its commands.
+type ruleList string
 
 const (
-	inbound  direction = "in"
-	outbound direction = "out"
+	inbound  ruleList = "allow in"
+	outbound ruleList = "allow out"
+	allowed  ruleList = "allow folder"
+	hidden   ruleList = "hide folder"
 )
 
-func (d direction) of(a *mail.Account) *mail.AllowList {
-	if d == outbound {
-		return &a.AllowOut
+// of returns the entries of the list, and whether it is on.
+func (l ruleList) of(a *mail.Account) (entries *[]string, on bool) {
+	switch l {
+	case inbound:
+		return &a.AllowIn.Entries, a.AllowIn.Enabled
+	case outbound:
+		return &a.AllowOut.Entries, a.AllowOut.Enabled
+	case hidden:
+		return &a.HideFolders, true
 	}
-	return &a.AllowIn
+	return &a.AllowFolders, true
 }
 
-// spec names a command of this list, which answers to whitelist too (000 section
-// 7.2).
-func (d direction) spec(verb, summary, details string, examples ...string) discovery.Spec {
-	s := discovery.Spec{Path: fmt.Sprintf("allow %s %s", d, verb), Aliases: []string{fmt.Sprintf("whitelist %s %s", d, verb)},
-		Summary: summary, Details: details, Effect: discovery.Admin, Standing: true}
-	for _, e := range examples {
-		s.Examples = append(s.Examples, fmt.Sprintf(e, d))
+// ofFolders reports whether it is a list of folders.
+func (l ruleList) ofFolders() bool { return l == allowed || l == hidden }
+
+// key is the form in which entries of the list are compared.
+func (l ruleList) key(entry string) string {
+	if l.ofFolders() {
+		return mail.FolderKey(entry)
 	}
-	return s
+	if normal, err := mail.ValidateEntry(entry); err == nil {
+		return normal
+	}
+	return entry
 }
 
 type allowEntriesArgs struct {
 	Entries []string `json:"entry" acli:"positional" jsonschema:"minItems=1,maxItems=90,minLength=1,maxLength=320,example=ann@example.org,example=@example.org" jsonschema_description:"An address, @domain for that domain alone, or * for everybody"`
 	AccountOption
 
-	normal []string // the entries as they are kept and compared, since Validate
+	normal []string // the entries as they are kept, since Validate
 }
 
 // Validate checks what the entries are. It repeats none of them.
@@ -54,50 +66,29 @@ func (a *allowEntriesArgs) Validate() error {
 	return nil
 }
 
-// changeList has change alter a list of the account and returns the account's new
-// state.
-func (d *Deps) changeList(ctx context.Context, call *discovery.Call, a *allowEntriesArgs, list direction, change func(*mail.AllowList) error) (*AllowResult, error) {
-	name, err := d.account(ctx, call, a.AccountOption)
-	if err != nil {
-		return nil, err
-	}
-	var changed mail.Account
-	err = d.Store.UpdateAccount(ctx, name, func(a *mail.Account) error {
-		err := change(list.of(a))
-		changed = *a
-		return err
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return allowResult(&changed, list), nil
+type ruleFoldersArgs struct {
+	Folders []string `json:"folder" acli:"positional" jsonschema:"minItems=1,maxItems=90,minLength=1,maxLength=1000,example=Public/board" jsonschema_description:"A folder by its whole name, as the server has it"`
+	AccountOption
 }
 
-// AllowResult answers the commands on an allow-list.
-type AllowResult struct {
+// RuleListResult answers the commands on the lists of an account.
+type RuleListResult struct {
 	Account    string      `json:"account_id"`
-	List       direction   `json:"list" jsonschema:"enum=in,enum=out"`
-	Enabled    bool        `json:"enabled"`
+	List       string      `json:"list" jsonschema:"enum=in,enum=out,enum=allow,enum=hide"`
+	Enabled    bool        `json:"enabled"` // always, of a list of folders
 	Entries    []string    `json:"entries"`
 	Added      []string    `json:"added,omitempty"`
 	Removed    []string    `json:"removed,omitempty"`
 	Truncated  bool        `json:"truncated,omitempty"`
 	NextAction *NextAction `json:"next_action,omitempty"`
+
+	list ruleList
 }
 
-func allowResult(a *mail.Account, d direction) *AllowResult {
-	l := d.of(a)
-	r := &AllowResult{Account: a.Name, List: d, Enabled: l.Enabled, Entries: append([]string{}, l.Entries...)}
-	if !l.Enabled && len(l.Entries) > 0 { // one that is on and empty lets nothing pass
-		r.NextAction = next("The list is off and holds nothing back: turn it on", "account", "edit", a.Name, "--allow-"+string(d), "on")
-	}
-	return r
-}
-
-// allowBrief is a list, or what was changed of it.
-type allowBrief struct {
+// ruleListBrief is a list, or what was changed of it.
+type ruleListBrief struct {
 	Account string   `json:"account"`
-	On      bool     `json:"on"`
+	On      *bool    `json:"on,omitempty"` // of a list of addresses
 	Entries []string `json:"entries"`
 	Added   []string `json:"added,omitempty"`
 	Removed []string `json:"removed,omitempty"`
@@ -105,9 +96,15 @@ type allowBrief struct {
 }
 
 // Brief is the list without its name.
-func (r *AllowResult) Brief() allowBrief {
-	b := allowBrief{r.Account, r.Enabled, r.Entries, r.Added, r.Removed, Rest{}}
+func (r *RuleListResult) Brief() ruleListBrief {
+	b := ruleListBrief{Account: r.Account, Entries: r.Entries, Added: r.Added, Removed: r.Removed}
+	if !r.list.ofFolders() {
+		b.On = &r.Enabled
+	}
 	switch {
+	case r.list == hidden && len(r.Added) > 0:
+		b.Hint = "What also stands in another folder, such as one of all mail, is seen there: hide that one too."
+	case r.list.ofFolders():
 	case r.Enabled && len(r.Entries) == 0:
 		b.Hint = "The list is on and empty: it lets nothing pass."
 	case r.Enabled && len(r.Entries) > 1 && slices.Contains(r.Entries, "*"):
@@ -119,7 +116,7 @@ func (r *AllowResult) Brief() allowBrief {
 }
 
 // Summary implements discovery.Summarizer.
-func (r *AllowResult) Summary() string {
+func (r *RuleListResult) Summary() string {
 	s := count(len(r.Entries), "entry", "entries")
 	if !r.Enabled {
 		s += ", and the list is off"
@@ -128,6 +125,125 @@ func (r *AllowResult) Summary() string {
 }
 
 // Truncate implements discovery.Truncator.
-func (r *AllowResult) Truncate(fraction float64) bool {
+func (r *RuleListResult) Truncate(fraction float64) bool {
 	return shorten(&r.Entries, &r.Truncated, fraction)
 }
+
+// spec names a command of the list. Those on addresses answer to whitelist too (000 section
+// 7.2).
+func (l ruleList) spec(verb, summary, details string, examples ...string) discovery.Spec {
+	s := discovery.Spec{Path: fmt.Sprintf("%s %s", l, verb), Summary: summary, Details: details, Effect: discovery.Admin, Standing: true}
+	if !l.ofFolders() {
+		s.Aliases = []string{strings.Replace(s.Path, "allow", "whitelist", 1)}
+	}
+	for _, e := range examples {
+		s.Examples = append(s.Examples, s.Path+" "+e)
+	}
+	return s
+}
+
+// ruleCommands are the commands on a list. named gives what their arguments name.
+func ruleCommands[A any](d *Deps, l ruleList, named func(*A) (AccountOption, []string)) []*discovery.Command {
+	add := l.spec("add", "Add entries to the list", "Entries that are on the list already are not added twice.", "ann@example.org --account work", "@example.org bob@example.com")
+	entries, example, empty := "entries", "ann@example.org", "A list that is on and empty lets nothing pass."
+	switch l {
+	case allowed:
+		add = l.spec("add", "Let messages be filed in a folder of others",
+			"A folder that is shared, or belongs to somebody else, or that the server sends from: without this nothing is filed, flagged or deleted there. It holds for this folder alone. Others may read what is put there.",
+			"Public/board --account work")
+	case hidden:
+		add = l.spec("add", "Make a folder invisible",
+			"It and those below it do not exist for any command. A copy of what is sent is still kept in a hidden folder for sent messages.", "HR 'Board papers' --account work")
+	}
+	if l.ofFolders() {
+		entries, example, empty = "folders", "Public/board", ""
+	}
+	return []*discovery.Command{
+		newCommand(add, func(ctx context.Context, call *discovery.Call, args *A) (*RuleListResult, error) {
+			account, entries := named(args)
+			return d.ruleList(ctx, call, account, l, func(list *[]string, r *RuleListResult) error { return l.add(list, entries, r) })
+		}),
+		newCommand(l.spec("remove", "Remove "+entries+" from the list", "If one of them is not on the list, none is removed.", example+" --account work"),
+			func(ctx context.Context, call *discovery.Call, args *A) (*RuleListResult, error) {
+				account, entries := named(args)
+				return d.ruleList(ctx, call, account, l, func(list *[]string, r *RuleListResult) error { return l.remove(list, entries, r) })
+			}),
+		newCommand(l.spec("list", "Show the "+entries+" of the list", empty, "--account work"),
+			func(ctx context.Context, call *discovery.Call, args *AccountOption) (*RuleListResult, error) {
+				return d.ruleList(ctx, call, *args, l, nil)
+			}),
+	}
+}
+
+// ruleList has change, which may be nil, alter a list of an account and note what it did, and
+// returns the list.
+func (d *Deps) ruleList(ctx context.Context, call *discovery.Call, o AccountOption, l ruleList, change func(*[]string, *RuleListResult) error) (*RuleListResult, error) {
+	name, err := d.account(ctx, call, o)
+	if err != nil {
+		return nil, err
+	}
+	which := strings.TrimSuffix(string(l), " folder")
+	which = strings.TrimPrefix(which, "allow ")
+	r := &RuleListResult{Account: name, List: which, list: l}
+	var a mail.Account
+	if change == nil {
+		a, err = d.Store.Account(ctx, name)
+	} else {
+		err = d.Store.UpdateAccount(ctx, name, func(changing *mail.Account) error {
+			r.Added, r.Removed = nil, nil
+			list, _ := l.of(changing)
+			err := change(list, r)
+			a = *changing
+			return err
+		}, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, on := l.of(&a)
+	r.Entries, r.Enabled = append([]string{}, *list...), on
+	if !on && len(r.Entries) > 0 { // one that is on and empty lets nothing pass
+		r.NextAction = next("The list is off and holds nothing back: turn it on", "account", "edit", name, "--allow-"+which, "on")
+	}
+	return r, nil
+}
+
+func (l ruleList) add(list *[]string, entries []string, r *RuleListResult) error {
+	for i, e := range entries {
+		if l.ofFolders() {
+			if err := mail.CheckFolderEntry(e, l == hidden); err != nil {
+				return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("Folder %d cannot be used: %s.", i+1, err), Hint: "'mail folders' lists the names of the account's folders.", Err: err}
+			}
+		}
+		if !slices.Contains(*list, e) {
+			*list, r.Added = append(*list, e), append(r.Added, e)
+		}
+	}
+	return nil
+}
+
+// remove removes entries from a list, in whatever form they are kept.
+func (l ruleList) remove(list *[]string, entries []string, r *RuleListResult) error {
+	var kept []string
+	left := map[string]bool{}
+	for _, e := range entries {
+		left[l.key(e)] = true
+	}
+	for _, e := range *list {
+		if _, named := left[l.key(e)]; named {
+			left[l.key(e)], r.Removed = false, append(r.Removed, e)
+		} else {
+			kept = append(kept, e)
+		}
+	}
+	for _, missing := range left {
+		if missing {
+			return &discovery.Fault{Code: discovery.NotFound, Message: "An entry is not on the list, so none was removed.", Hint: fmt.Sprintf("Run '%s list' to see what is on it.", l)}
+		}
+	}
+	*list = kept
+	return nil
+}
+
+func addressesNamed(a *allowEntriesArgs) (AccountOption, []string) { return a.AccountOption, a.normal }
+func foldersNamed(a *ruleFoldersArgs) (AccountOption, []string)    { return a.AccountOption, a.Folders }

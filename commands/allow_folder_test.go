@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
@@ -13,17 +14,17 @@ func TestFoldersAreAllowedAndHidden(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
 	for _, rule := range []string{"allow", "hide"} {
 		e := b.ok(t, rule+" folder add Public/board 'Board papers' Public/board --account work")
-		if fmt.Sprint(e.Data["added"]) != "[Public/board Board papers]" || fmt.Sprint(e.Data["folders"]) != "[Public/board Board papers]" {
+		if fmt.Sprint(e.Data["added"]) != "[Public/board Board papers]" || fmt.Sprint(e.Data["entries"]) != "[Public/board Board papers]" {
 			t.Errorf("add: %v", e.Data)
 		}
 		b.fails(t, rule+" folder remove Public/board Nowhere --account work", discovery.NotFound, "none was removed")
 		if e = b.ok(t, rule+" folder remove 'Board papers' --account work"); fmt.Sprint(e.Data["removed"]) != "[Board papers]" {
 			t.Errorf("remove: %v", e.Data)
 		}
-		if e = b.ok(t, rule+" folder list --account work"); fmt.Sprint(e.Data["folders"]) != "[Public/board]" {
+		if e = b.ok(t, rule+" folder list --account work"); fmt.Sprint(e.Data["entries"]) != "[Public/board]" {
 			t.Errorf("list: %v", e.Data)
 		}
-		if e = b.ok(t, rule+" folder list --account other"); fmt.Sprint(e.Data["folders"]) != "[]" {
+		if e = b.ok(t, rule+" folder list --account other"); fmt.Sprint(e.Data["entries"]) != "[]" {
 			t.Errorf("another account has %v", e.Data)
 		}
 		b.fails(t, rule+` folder add "a\nb" --account work`, discovery.ValidationError, "cannot be used")
@@ -47,5 +48,20 @@ func TestFoldersAreAllowedAndHidden(t *testing.T) {
 	}
 	for _, line := range []string{"hide folder list --account work", "allow folder add x --account work", "hide folder remove Secret --account work"} {
 		b.fails(t, line, discovery.PermissionDenied, "You may not run")
+	}
+}
+
+// While everything is stopped the administrator can bound what goes on afterwards.
+func TestListsAreChangedWhileEverythingIsStopped(t *testing.T) {
+	n := 0
+	for _, c := range commands.All(&commands.Deps{}) {
+		if strings.HasPrefix(c.Path, "allow ") || strings.HasPrefix(c.Path, "hide ") {
+			if n++; !c.Standing {
+				t.Errorf("%s does not run", c.Path)
+			}
+		}
+	}
+	if n != 12 {
+		t.Errorf("%d commands", n)
 	}
 }

@@ -216,7 +216,7 @@ func (d *Deps) here(ctx context.Context) func(c *discovery.Command, example stri
 
 // All lists every command.
 func All(d *Deps) []*discovery.Command {
-	return append([]*discovery.Command{
+	return slices.Concat([]*discovery.Command{
 		mailAccounts(d),
 		mailVerify(d),
 		mailFolders(d),
@@ -252,29 +252,21 @@ func All(d *Deps) []*discovery.Command {
 		accountRemove(d),
 		accountList(d),
 		accountShow(d),
-		allowAdd(d, inbound),
-		allowRemove(d, inbound),
-		allowList(d, inbound),
-		allowAdd(d, outbound),
-		allowRemove(d, outbound),
-		allowList(d, outbound),
-		folderAdd(d, allowed),
-		folderRemove(d, allowed),
-		folderRuleList(d, allowed),
-		folderAdd(d, hidden),
-		folderRemove(d, hidden),
-		folderRuleList(d, hidden),
-		configGet(d),
-		configSet(d),
-		configList(d),
-		auditList(d),
-		auditVerify(d),
-		vaultCheck(d),
-		vaultRekey(d),
-		grantAdd(d),
-		grantList(d),
-		grantRemove(d),
-	}, agentGroup(d)...)
+	},
+		ruleCommands(d, inbound, addressesNamed), ruleCommands(d, outbound, addressesNamed),
+		ruleCommands(d, allowed, foldersNamed), ruleCommands(d, hidden, foldersNamed),
+		[]*discovery.Command{
+			configGet(d),
+			configSet(d),
+			configList(d),
+			auditList(d),
+			auditVerify(d),
+			vaultCheck(d),
+			vaultRekey(d),
+			grantAdd(d),
+			grantList(d),
+			grantRemove(d),
+		}, agentGroup(d))
 }
 
 // AccountOption is the option of every command that works on one account.
