@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
 	"maps"
 	"slices"
 	"sync"
@@ -56,16 +57,19 @@ const runTime = time.Minute
 const runWhole = 3
 
 // refusedRuns keeps refused calls from filling the log. Of those of one principal that are
-// refused for one reason at one command and account, the first few have an entry at once, and
-// those that follow have one together, once a minute, which is that of the first of them with
-// a count. It is safe for concurrent use.
+// refused for one reason at one command, account and target, the first few have an entry at
+// once, and those that follow have one together, once a minute, which is that of the first
+// of them with a count. It is safe for concurrent use.
 type refusedRuns struct {
 	mu     sync.Mutex
 	record func(AuditEntry)
 	runs   map[runKey]*refusedRun
 }
 
-type runKey struct{ principal, code, reason, path, account string }
+type runKey struct {
+	principal, code, reason, path, account string
+	target                                 [sha256.Size]byte
+}
 
 type refusedRun struct {
 	whole   int
@@ -81,9 +85,9 @@ func (r *refusedRuns) counted(e AuditEntry) bool {
 	if e.Allowed {
 		return false
 	}
-	key, whole := runKey{e.Principal, e.Code, e.Reason, e.Parsed, e.Account}, runWhole
+	key, whole := runKey{e.Principal, e.Code, e.Reason, e.Parsed, e.Account, sha256.Sum256([]byte(e.Target))}, runWhole
 	if e.Reason == reasonRate || e.Reason == reasonLog { // whatever the commands are
-		key.path, key.account, whole = "", "", 1
+		key, whole = runKey{principal: e.Principal, code: e.Code, reason: e.Reason}, 1
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
