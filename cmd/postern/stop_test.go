@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -456,3 +457,6 @@ func TestAStopHoldsAtEveryDoor(t *testing.T) {
 		refused(door, "mail list")
 	}
 }
+
+// announced finds the size of a literal at the end of a line (RFC 9051 section 4.3).
+var announced = regexp.MustCompile(`\{(\d+)\+?\}$`)

@@ -193,8 +193,6 @@ func (p *tap) connections() int {
 	return p.connected
 }
 
-var announced = regexp.MustCompile(`\{(\d+)\+?\}$`)
-
 // imapCommands takes what an IMAP client said apart: tag, verb and arguments, its
 // literals in the middle of them and the lines of a login left out.
 func imapCommands(said string) (commands []string) {
