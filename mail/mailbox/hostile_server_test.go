@@ -161,6 +161,21 @@ func TestLyingServers(t *testing.T) {
 				t.Errorf("%+v %v", p, err)
 			}
 		}},
+		{"no message that can be", oneMessage, "* 0 FETCH (UID 0 FLAGS ())\r\n* 4294967295 FETCH (UID 4294967295 FLAGS () RFC822.SIZE 9223372036854775807)\r\n* 1 FETCH (UID 0 FLAGS ())\r\n", "", func(t *testing.T, m *mailbox.Client) {
+			for range 2 { // with its EXAMINE known, too
+				p, err := m.List(t.Context(), account, mailbox.ListQuery{})
+				if err != nil || len(p.Messages) != 0 || len(p.Issues) != 1 || p.Issues[0].Kind != mail.KindRefused || p.HasMore {
+					t.Errorf("%+v %v", p, err)
+				}
+			}
+		}},
+		{"nothing", oneMessage, "", "", func(t *testing.T, m *mailbox.Client) {
+			for range 2 {
+				if p, err := m.List(t.Context(), account, mailbox.ListQuery{}); err != nil || len(p.Issues) != 1 || p.Issues[0].Stage != "fetch" {
+					t.Errorf("%+v %v", p, err)
+				}
+			}
+		}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

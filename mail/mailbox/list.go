@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -154,6 +155,8 @@ type listing struct {
 	opening map[mail.Ref]*Message // the Snippet of each, where the query wants it
 	next    uint32                // the next UID of the folder, visible or not; 0 when the server did not say
 	reached uint32                // the greatest UID that was looked at, visible or not
+	listed  int                   // how many messages the server said there are to list; 0 where a search finds them
+	came    int                   // how many it gave data of
 	broken  bool                  // some requested messages were not checked
 }
 
@@ -167,13 +170,17 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 	l.want.structure = structure && l.policy.ShowsAll() && (l.q.Full || l.want.text || l.q.BeforeUID != 0 || !l.pool.parts.begun(l.q.Folder))
 	return l.lend(ctx, l.q.Folder, func(s *imap.Session) error {
 		// From the start: after a dead connection this runs again.
-		l.page, l.shown, l.opening, l.next, l.reached = &Page{Folder: l.q.Folder}, nil, nil, 0, 0
+		l.page, l.shown, l.opening, l.next, l.reached, l.listed, l.came = &Page{Folder: l.q.Folder}, nil, nil, 0, 0, 0, 0
 		find := l.byNumber
 		if l.q.Unread || l.q.New || dated(&l.q) || l.q.BeforeUID != 0 && l.q.AfterUID != 0 {
 			find = l.bySearch
 		}
 		if err := find(s); err != nil {
 			return err
+		}
+		if n := min(l.listed, l.q.Limit) - l.came; n > 0 && l.policy.ShowsAll() {
+			l.page.Issues = append(l.page.Issues, mail.Issue{Kind: mail.KindRefused, Stage: imap.StageFetch, Retryable: true,
+				Message: fmt.Sprintf("The server gave no usable data of %d messages that it says are there.", n)})
 		}
 		if l.q.Snippet > 0 {
 			if err := l.snippets(s); err != nil {
@@ -294,6 +301,7 @@ func (l *listing) byNumber(s *imap.Session) error {
 	if l.searchable(uint64(box.Exists)) {
 		return l.bySearch(s)
 	}
+	l.listed = max(0, int(high)-int(low)+1)
 	return l.numbered(s, low, high, 0)
 }
 
@@ -325,6 +333,7 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 	if err := l.begin(s, box); err != nil {
 		return err
 	}
+	l.listed = int(box.Exists)
 	if refusedByServer(fetchErr) || fetchErr == nil && box.Exists < high {
 		// The folder no longer has the range.
 		return l.numbered(s, 1, box.Exists, 0)
@@ -348,6 +357,7 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 // take adds the visible messages that match the query, and reports whether the page has
 // room.
 func (l *listing) take(got []fetched) (more bool) {
+	l.came += len(got)
 	for i := range got {
 		g := &got[i]
 		if g.readable {
