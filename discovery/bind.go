@@ -47,6 +47,7 @@ type Outlook struct {
 	Help    bool          // --help stands where an option stands
 	Full    bool          // --full stands where an option stands
 	Urgent  bool          // as the command's Spec says
+	Bare    bool          // nothing follows the command's path
 	Wrong   bool          // an option is unknown or incomplete, a value is one too many or missing
 }
 
@@ -54,7 +55,7 @@ type Outlook struct {
 // --timeout is read.
 func (c *Command) Peek(tokens []string) Outlook {
 	s := newScanner(c, tokens)
-	o := Outlook{Wrong: s.scan() != nil, Urgent: c.Urgent}
+	o := Outlook{Wrong: s.scan() != nil, Urgent: c.Urgent, Bare: len(tokens) == 0}
 	o.Help, o.Full = s.help && !o.Wrong, s.given[c.args.byName["full"]] != nil
 	for _, a := range c.args.list {
 		o.Wrong = o.Wrong || a.Required && s.given[a] == nil && !o.Help

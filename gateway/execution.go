@@ -67,7 +67,7 @@ func (x *execution) run(ctx context.Context) *discovery.Fault {
 	}
 	f := x.await(ctx, inLine, ahead.Timeout)
 	if f == nil {
-		f = cmp.Or(x.prepare(ctx, effect == discovery.Meta), refusal)
+		f = cmp.Or(x.prepare(ctx, effect == discovery.Meta, ahead.Urgent && ahead.Bare), refusal)
 	}
 	if tokens != nil || refusal == nil { // also what is refused is named in the audit log
 		f = cmp.Or(f, x.plan.resolve(g, x.Principal, &x.settings, tokens))
@@ -84,8 +84,9 @@ func (x *execution) run(ctx context.Context) *discovery.Fault {
 	return x.execute(ctx, ahead.Timeout)
 }
 
-// prepare reads the settings and charges the rate.
-func (x *execution) prepare(ctx context.Context, optional bool) *discovery.Fault {
+// prepare reads the settings and charges the rate. What is urgent has no rate until it has
+// stopped everything: it would be held up by what it is to stop.
+func (x *execution) prepare(ctx context.Context, optional, urgent bool) *discovery.Fault {
 	waiting := ctx
 	if optional {
 		var cancel context.CancelFunc
@@ -93,7 +94,11 @@ func (x *execution) prepare(ctx context.Context, optional bool) *discovery.Fault
 		defer cancel()
 	}
 	x.settings, x.settingsErr = x.gateway.o.Settings.Settings(waiting, optional)
-	limited, err := x.gateway.takeRate(waiting, x.Principal, &x.settings)
+	var limited *discovery.Fault
+	var err error
+	if !urgent || x.settings.Stopped != nil {
+		limited, err = x.gateway.takeRate(waiting, x.Principal, &x.settings)
+	}
 	if x.settingsErr == nil {
 		x.settingsErr = err
 	}

@@ -13,7 +13,7 @@ import (
 var errHalt = &discovery.Fault{Code: discovery.PermissionDenied, Message: "Everything is stopped.", Hint: "Wait.", Reason: "stopped"}
 
 // stoppable has commands that stop and resume, and that run or wait, under a stop or not.
-func stoppable(t *testing.T) *gateway.Gateway {
+func stoppable(t *testing.T, limiter gateway.Limiter) *gateway.Gateway {
 	t.Helper()
 	var stopped *discovery.Fault
 	ended := make(chan struct{})
@@ -33,6 +33,7 @@ func stoppable(t *testing.T) *gateway.Gateway {
 		}
 	}
 	return gatewayOf(t, gateway.Options{
+		Limiter:  limiter,
 		Settings: fakeSettings(func(context.Context) (gateway.Settings, error) { return gateway.Settings{Stopped: stopped}, nil }),
 		Faults: func(err error) *discovery.Fault {
 			return &discovery.Fault{Code: discovery.ExecutionError, Message: "It failed.", Hint: "Look.", Err: err}
@@ -64,7 +65,7 @@ func stoppable(t *testing.T) *gateway.Gateway {
 // but those that stand. stop itself overtakes what is in line.
 func TestAStopEndsAndRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := stoppable(t)
+		g := stoppable(t, nil)
 		var order gateway.Order
 		type result struct {
 			line   string
@@ -102,6 +103,28 @@ func TestAStopEndsAndRefuses(t *testing.T) {
 			e, err := g.Explain(t.Context(), gateway.Request{Principal: admin, Line: line})
 			if err != nil || (e.Refusal == errHalt) != refused {
 				t.Errorf("%s is explained as %v, %v", line, e.Refusal, err)
+			}
+		}
+	})
+}
+
+// noRate refuses everything.
+type noRate struct{}
+
+func (noRate) Take(context.Context, string, int, time.Duration) (time.Duration, error) {
+	return time.Minute, nil
+}
+
+// A flood of commands holds up no stop; it cannot be a flood itself.
+func TestAStopHasNoRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := stoppable(t, noRate{})
+		for _, c := range []struct {
+			line string
+			code discovery.Code
+		}{{"do read", discovery.RateLimited}, {"do stop --fields x", discovery.RateLimited}, {"do stop", ""}, {"do stop", discovery.RateLimited}} {
+			if a := g.Do(t.Context(), gateway.Request{Line: c.line}); a.Code != c.code {
+				t.Errorf("%s: %s", c.line, a.JSON)
 			}
 		}
 	})
