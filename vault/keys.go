@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,6 +61,10 @@ func NewKey() (string, error) {
 	}
 	return base64.StdEncoding.EncodeToString(k), nil
 }
+
+// SameOwner gives a file the owner of another that it is to take the place of, where this
+// process may: only root can give files away.
+func SameOwner(file string, of fs.FileInfo) { bolt.SameOwner(file, of) }
 
 // DefaultPath returns where the vault is: POSTERN_DB, else postern/postern.db
 // in the user's configuration directory.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -333,5 +334,33 @@ func TestRekeyWhereTheKeysAre(t *testing.T) {
 	works(t, program(t, env, "exec", "account list"))
 	if list, err := filepath.Glob(filepath.Join(filepath.Dir(v.path), "*.new")); err != nil || len(list) > 0 {
 		t.Errorf("%q is left: %v", list, err)
+	}
+}
+
+// A vault and its keys stay those of their user when root gives the vault new keys: the
+// processes of that user open it afterwards, and can do the same.
+func TestRekeyByRootKeepsTheOwner(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	v := newVault(t)
+	admin, agent, env := v.keyFiles(t)
+	const owner = 65534
+	for _, file := range []string{admin, agent, v.path} {
+		if err := os.Chown(file, owner, owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env = append([]string{"POSTERN_ADMIN_KEY_FILE=" + admin}, env...)
+	works(t, program(t, env, "exec", "vault rekey"))
+	for _, file := range []string{admin, agent, v.path, v.path + ".rekey.lock"} {
+		var s syscall.Stat_t
+		if err := syscall.Stat(file, &s); err != nil || s.Uid != owner || s.Gid != owner {
+			t.Errorf("%s belongs to %d:%d, %v", filepath.Base(file), s.Uid, s.Gid, err)
+		}
+	}
+	out, _ := program(t, env, "exec", "vault rekey --admin --admin-out "+agent+".new").Output()
+	if !bytes.Contains(out, []byte("CONFIG_ERROR")) {
+		t.Errorf("a key is kept where a later change removes it: %s", out)
 	}
 }

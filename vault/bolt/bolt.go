@@ -311,6 +311,9 @@ func (e *Engine) Lock(ctx context.Context, name string) (unlock func(), err erro
 		_ = side.Close()
 		return nil, held(path, err)
 	}
+	if info, err := os.Stat(e.path); err == nil {
+		SameOwner(path, info) // also where root made it
+	}
 	return func() { _ = side.Close() }, nil
 }
 

@@ -9,3 +9,6 @@ import "io/fs"
 func PrivateMode(fs.FileMode) bool { return true }
 
 func private(string) error { return nil }
+
+// SameOwner does nothing on systems where files inherit their access rights.
+func SameOwner(string, fs.FileInfo) {}

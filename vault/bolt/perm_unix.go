@@ -35,3 +35,11 @@ func private(dir string) error {
 	}
 	return nil
 }
+
+// SameOwner gives a file the owner of another that it is to take the place of, where this
+// process may: only root can give files away.
+func SameOwner(file string, of fs.FileInfo) {
+	if s, ok := of.Sys().(*syscall.Stat_t); ok {
+		_ = os.Lchown(file, int(s.Uid), int(s.Gid))
+	}
+}

@@ -38,6 +38,11 @@ func (e *Engine) Replace(ctx context.Context, fn func(old kv.Tx, put func(bucket
 	}, nil); err != nil {
 		return v, err
 	}
+	info, err := os.Stat(e.path)
+	if err != nil {
+		return v, err
+	}
+	SameOwner(aside, info)
 	if err := os.Rename(aside, e.path); err != nil {
 		return v, err
 	}

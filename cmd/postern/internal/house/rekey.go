@@ -179,6 +179,9 @@ func (p *keyPlace) target() string {
 
 // writable refuses a place that a new key cannot be written to.
 func (p *keyPlace) writable() error {
+	if p.out != "" && strings.HasSuffix(p.out, successorFile) {
+		return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("A key cannot be kept in %s: what ends in %s is only for the moment of a change.", p.out, successorFile), Hint: "Choose another name."}
+	}
 	if p.out != "" || p.name != "" || p.file != "" {
 		return nil
 	}
@@ -210,6 +213,9 @@ func (p *keyPlace) put(ctx context.Context) error {
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(path))
+	}
+	if info, err := os.Stat(p.file); err == nil && p.out == "" {
+		vault.SameOwner(path, info)
 	}
 	syncDir(filepath.Dir(path))
 	return nil
