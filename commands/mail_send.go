@@ -237,10 +237,8 @@ func failedSend(call *discovery.Call, o *mail.Outgoing, err error) error {
 		return &f // somebody else has it, and may be sending it
 	}
 	switch {
-	case o.Kind == mail.OutboxDelete && !o.Ended():
-		f.Message += fmt.Sprintf(" Nothing was deleted; it is still in the outbox as %s.", o.ID)
 	case o.Kind == mail.OutboxDelete:
-		f.Message += fmt.Sprintf(" Nothing was deleted; the outbox shows it as %s.", o.ID)
+		f.Message += fmt.Sprintf(" This time nothing was deleted; the outbox shows the deletion as %s.", o.ID)
 	case o.State == mail.OutboxWaiting:
 		f.Message += fmt.Sprintf(" The message was not sent; it still waits in the outbox as %s.", o.ID)
 	case o.State == mail.OutboxQueued:

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,11 +29,7 @@ func (b *Outbox) HoldDeletion(ctx context.Context, account string, refs []mail.R
 	e := mail.Outgoing{ID: newOutgoingID(now), Kind: mail.OutboxDelete, Account: account, Principal: principal, State: mail.OutboxWaiting,
 		Created: now, Changed: now, Folder: shown[0].Ref.Folder, Sent: mail.SentNone}
 	for _, m := range shown {
-		date := m.Date
-		if date.IsZero() {
-			date = m.InternalDate
-		}
-		d := mail.Deletion{ID: m.Ref.String(), Date: date.UTC().Round(0), Subject: shortLine(m.Subject, maxReason)}
+		d := mail.Deletion{ID: m.Ref.String(), Date: cmp.Or(m.Date, m.InternalDate).UTC().Round(0), Subject: shortLine(m.Subject, maxReason)}
 		for _, a := range m.From[:min(len(m.From), maxSenders)] {
 			d.From = append(d.From, mail.Address{Name: shortLine(a.Name, maxReason), Addr: shortLine(a.Addr, 2*maxReason)})
 		}
@@ -79,54 +76,32 @@ func unchanged(op string, e *mail.Outgoing) error {
 	return mail.Operation{Op: op, Account: e.Account}.Conflict("The deletion was changed after it was put into the outbox; nothing is deleted.", mail.AdviceCancelAndResend)
 }
 
-// approveDeletion deletes the messages of an entry that waits, or what is left of them where the
-// outcome of an attempt before is unknown: their ids never name other messages, so nothing is
-// deleted twice. A folder that was replaced since fails it for good.
-func (b *Outbox) approveDeletion(ctx context.Context, o mail.Operation, e mail.Outgoing, by string) (*mail.Outgoing, error) {
-	if e = present(e, b.now()); e.State == mail.OutboxExpired {
-		return &e, notSent(o, &e)
-	}
-	if err := unchanged(o.Op, &e); err != nil {
-		return &e, err
-	}
+// carryOut deletes the messages of an entry that an attempt holds, or what is left of them
+// where the outcome of an attempt before is unknown: their ids never name other messages, so
+// nothing is deleted twice. A folder that was replaced since fails it for good.
+func (b *Outbox) carryOut(ctx context.Context, op string, e mail.Outgoing, a attempt) (*mail.Outgoing, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	failed := unchanged(op, &e)
 	var refs []mail.Ref
 	for _, d := range e.Deletes {
 		ref, err := mail.ParseRef(d.ID)
-		if err != nil {
-			return &e, err
-		}
-		refs = append(refs, ref)
+		refs, failed = append(refs, ref), cmp.Or(failed, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, attemptTime)
-	defer cancel()
-	var a attempt
-	now := b.now()
-	until := b.lease(ctx, now)
-	// From here on the entry says that the messages may be gone, whatever ends this process.
-	_, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *mail.Outgoing) (_ bool, err error) {
-		if a, err = claim(e, newName(), now, until); err == nil {
-			err = pass(e, a, now)
-			e.Decided = by
-		}
-		return false, err
-	})
-	switch {
-	case errors.Is(err, errBusy), errors.Is(err, errNotHeld), errors.Is(err, errOver):
-		return b.late(ctx, o.Op, e.ID)
-	case err != nil:
-		return nil, wrapStore(ctx, o.Op, err)
+	var changed *mailbox.Changed
+	if failed == nil {
+		changed, failed = b.o.Mailboxes.DeleteApproved(ctx, e.Account, refs)
 	}
-	changed, failed := b.o.Mailboxes.DeleteApproved(ctx, e.Account, refs)
 	kept, err := b.record(ctx, e.ID, func(e *mail.Outgoing) (bool, error) {
 		err := concludeDeletion(e, a, changed, failed, b.now())
 		return err == nil && e.Ended(), err
 	})
 	switch {
 	case errors.Is(err, errNotHeld):
-		return b.late(ctx, o.Op, e.ID)
+		return b.late(ctx, op, e.ID)
 	case err != nil:
 		b.o.Logger.LogAttrs(ctx, slog.LevelError, "outcome of a deletion could not be recorded", slog.String("id", e.ID), slog.String("account", e.Account))
-		e.State, e.Decided, e.Reason = mail.OutboxUnknown, by, "What was deleted could not be recorded in the outbox."
+		e.Reason = "What was deleted could not be recorded in the outbox."
 		return &e, nil
 	}
 	b.log(ctx, "deletion tried", &kept)
@@ -143,34 +118,26 @@ func concludeDeletion(e *mail.Outgoing, a attempt, changed *mailbox.Changed, fai
 	}
 	release(e, now)
 	e.Reason, e.Temporary = "", false
-	e.Deletes = slices.Clone(e.Deletes)
-	of := func(id string) *mail.Deletion {
-		i := slices.IndexFunc(e.Deletes, func(d mail.Deletion) bool { return d.ID == id })
-		if i < 0 {
-			return &mail.Deletion{}
-		}
-		return &e.Deletes[i]
-	}
+	told := map[string]mail.Deletion{} // outcomes and reasons, by id
 	var known *mail.Error
 	switch {
 	case failed == nil:
 		for _, m := range changed.Messages {
-			of(m.Ref.String()).Outcome = mail.DeletionDone
+			told[m.Ref.String()] = mail.Deletion{Outcome: mail.DeletionDone}
 		}
 		for _, i := range changed.Issues {
-			d := of(i.MessageID)
-			switch d.Reason = shortLine(i.Message, maxReason); i.Kind {
+			d := mail.Deletion{Outcome: mail.DeletionUnknown, Reason: shortLine(i.Message, maxReason)}
+			switch i.Kind {
 			case mail.KindNotFound:
 				d.Outcome = mail.DeletionGone
 			case mail.KindRefused:
 				d.Outcome = mail.DeletionKept
-			default:
-				d.Outcome = mail.DeletionUnknown
 			}
+			told[i.MessageID] = d
 		}
 	case errors.As(failed, &known) && known.Kind == mail.KindNotFound && known.Advice == mail.AdviceList:
-		for i := range e.Deletes { // none of them is there
-			e.Deletes[i].Outcome, e.Deletes[i].Reason = mail.DeletionGone, shortLine(known.Message, maxReason)
+		for _, d := range e.Deletes { // none of them is there
+			told[d.ID] = mail.Deletion{Outcome: mail.DeletionGone, Reason: shortLine(known.Message, maxReason)}
 		}
 	default:
 		// Nothing was tried, so the entry is what it was, unless it can never be done.
@@ -183,8 +150,13 @@ func concludeDeletion(e *mail.Outgoing, a attempt, changed *mailbox.Changed, fai
 		}
 		return nil
 	}
+	e.Deletes = slices.Clone(e.Deletes)
 	count := map[mail.DeletionOutcome]int{}
-	for _, d := range e.Deletes {
+	for i := range e.Deletes {
+		d := &e.Deletes[i]
+		if t, ok := told[d.ID]; ok {
+			d.Outcome, d.Reason = t.Outcome, t.Reason
+		}
 		count[d.Outcome]++
 	}
 	switch {

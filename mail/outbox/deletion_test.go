@@ -189,6 +189,9 @@ func TestADeletionNobodyDecidesAboutExpires(t *testing.T) {
 	if _, err := d.Approve(t.Context(), e.ID, e.Digest, "ann"); kind(err) != mail.KindConflict || d.left() != "One Two Three" {
 		t.Errorf("approved too late: %v", err)
 	}
+	if _, err := d.Reject(t.Context(), e.ID, "ann", ""); kind(err) != mail.KindConflict || !strings.Contains(err.Error(), "The deletion is expired") {
+		t.Errorf("rejected too late: %v", err)
+	}
 	for state, want := range map[mail.OutboxState]int{mail.OutboxWaiting: 0, mail.OutboxExpired: 1} {
 		if list, _, err := d.List(t.Context(), mail.OutboxQuery{States: []mail.OutboxState{state}}); err != nil || len(list) != want || want == 1 && list[0].State != state {
 			t.Errorf("%s: %+v, %v", state, list, err)
@@ -227,6 +230,9 @@ func TestKilledWhileItDeletes(t *testing.T) {
 			if want.state == mail.OutboxUnknown { // the dead one may still be at work
 				if _, err := d.Approve(t.Context(), e.ID, e.Digest, "ann"); kind(err) != mail.KindConflict || d.left() != want.left {
 					t.Errorf("approved at once: %v", err)
+				}
+				if _, err := d.Cancel(t.Context(), e.ID, "agent"); kind(err) != mail.KindConflict || !strings.Contains(err.Error(), "may have happened already") {
+					t.Errorf("taken back: %v", err)
 				}
 			}
 			d.now = func() time.Time { return time.Now().Add(time.Hour) }

@@ -239,7 +239,7 @@ func (b *Outbox) rehearse(ctx context.Context, s *sender, e *mail.Outgoing, mess
 	return e, nil
 }
 
-// Approve sends a message that a person approved, in this call. digest has to be the Digest
+// Approve sends a message, or deletes messages, that a person approved, in this call. digest has to be the Digest
 // of the entry, as Show gives it, and of the bytes and the envelope that leave; else the
 // error is KindConflict. by names the person.
 //
@@ -258,11 +258,8 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 	if digest == "" || digest != e.Digest {
 		return nil, o.Conflict("The digest is not that of the message; nothing is sent.", mail.AdviceApproveDigest).About(e.ID)
 	}
-	switch e.State {
+	switch e = present(e, b.now()); e.State {
 	case mail.OutboxWaiting, mail.OutboxQueued, mail.OutboxUnknown:
-		if e.Kind == mail.OutboxDelete && !e.Settled {
-			return b.approveDeletion(ctx, o, e, by)
-		}
 	case mail.OutboxAccepted:
 		if outstanding(e.Sent) {
 			return b.fileAgain(ctx, op, e), nil
@@ -271,11 +268,13 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 	default:
 		return &e, notSent(o, &e)
 	}
+	// Before the entry is claimed: what cannot be done does not count as an attempt.
 	if e.Kind == mail.OutboxDelete {
-		return &e, notSent(o, &e)
+		err = unchanged(op, &e)
+	} else {
+		_, err = b.permitted(ctx, op, &e)
 	}
-	// Before the entry is claimed: a message that cannot be sent does not count as an attempt.
-	if _, err := b.permitted(ctx, op, &e); err != nil {
+	if err != nil {
 		return &e, err
 	}
 	return b.attempt(ctx, op, id, func(e *mail.Outgoing) error {
@@ -287,7 +286,9 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 	})
 }
 
-// attempt claims an entry that change lets be sent, and sends it.
+// attempt claims an entry that change lets be sent, and sends it, or carries it out. From the
+// claim of a deletion on the entry says that the messages may be gone, whatever ends this
+// process.
 func (b *Outbox) attempt(ctx context.Context, op, id string, change func(*mail.Outgoing) error) (*mail.Outgoing, error) {
 	var a attempt
 	now := b.now()
@@ -296,9 +297,14 @@ func (b *Outbox) attempt(ctx context.Context, op, id string, change func(*mail.O
 		if err = change(e); err == nil {
 			a, err = claim(e, newName(), now, until)
 		}
+		if err == nil && e.Kind == mail.OutboxDelete {
+			err = pass(e, a, now)
+		}
 		return false, err
 	})
 	switch {
+	case err == nil && kept.Kind == mail.OutboxDelete:
+		return b.carryOut(ctx, op, kept, a)
 	case err == nil:
 		return b.deliver(ctx, op, kept, a)
 	case errors.Is(err, errBusy), errors.Is(err, errNotHeld), errors.Is(err, errOver):

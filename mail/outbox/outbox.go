@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -159,7 +160,8 @@ func (b *Outbox) Reject(ctx context.Context, id, by, reason string) (*mail.Outgo
 			}
 			return nil
 		default:
-			return tooLate(op, e)
+			is := present(*e, b.now())
+			return tooLate(op, &is)
 		}
 		e.State, e.Decided, e.Reason, e.Temporary = mail.OutboxRejected, by, shortLine(reason, maxReason), false
 		return nil
@@ -191,14 +193,14 @@ func (b *Outbox) end(ctx context.Context, op, id string, change func(*mail.Outgo
 
 // tooLate refuses to take back a message that may have left or has ended.
 func tooLate(op string, e *mail.Outgoing) *mail.Error {
-	is := "is " + string(e.State)
+	what, is := "The message ", "is "+string(e.State)
 	if e.State == mail.OutboxUnknown {
 		is = "may have left already"
 	}
 	if e.Kind == mail.OutboxDelete {
-		return mail.Operation{Op: op, Account: e.Account}.Conflict("The deletion is "+string(e.State)+" and cannot be taken back.", mail.AdviceShowEntry).About(e.ID)
+		what, is = "The deletion ", strings.Replace(is, "left", "happened", 1)
 	}
-	return mail.Operation{Op: op, Account: e.Account}.Conflict("The message "+is+" and cannot be taken back.", mail.AdviceShowEntry).About(e.ID)
+	return mail.Operation{Op: op, Account: e.Account}.Conflict(what+is+" and cannot be taken back.", mail.AdviceShowEntry).About(e.ID)
 }
 
 // wrapStore gives the end of the caller's context its form; other errors of a Store pass

@@ -29,7 +29,7 @@ import (
 //	unknown         Reject, no attempt under way              unknown, settled
 //	accepted        the copy is tried (again): L              accepted
 //
-// A deletion has the same life without the wire: deletion.go claims it and opens the gate in one
+// A deletion has the same life without the wire: it is claimed and the gate is opened in one
 // change, and its outcome is done, partly, refused, unknown, or what it was before where nothing
 // was tried.
 //
