@@ -74,7 +74,7 @@ func DefaultPath(getenv func(string) string) (string, error) {
 	}
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("the vault has no default place, set %s: %w", pathVar, err)
+		return "", fmt.Errorf("%w: it has no default place, set %s: %w", ErrNoVault, pathVar, err)
 	}
 	return filepath.Join(dir, "postern", "postern.db"), nil
 }

@@ -175,4 +175,10 @@ func TestDefaultPath(t *testing.T) {
 	if err != nil || !strings.HasSuffix(p, filepath.Join("postern", "postern.db")) || !filepath.IsAbs(p) {
 		t.Errorf("DefaultPath = %q, %v", p, err)
 	}
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "AppData"} {
+		t.Setenv(name, "")
+	}
+	if p, err := DefaultPath(env(nil)); !errors.Is(err, ErrNoVault) {
+		t.Errorf("without a home DefaultPath = %q, %v", p, err)
+	}
 }
