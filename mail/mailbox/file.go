@@ -147,14 +147,8 @@ var usualNames = map[string][]string{
 // first with a usual name, at the top or directly below INBOX. It is empty when no folder
 // fits.
 func (x *imapBox) folderFor(s *imap.Session, role string) (string, error) {
-	list := &FolderList{}
-	if _, err := x.listFolders(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole}, list); err != nil {
-		return "", err
-	}
-	if !s.Revealed() {
-		x.pool.own.note(list.Folders, x.m.o.Now())
-	}
-	return firstWithRole(list.Folders, role), nil
+	all, err := x.listAll(s)
+	return firstWithRole(all, role), err
 }
 
 // firstWithRole is the first folder of withRole, or empty.

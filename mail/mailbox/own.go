@@ -84,12 +84,17 @@ func (x *imapBox) allFolders(s *imap.Session) ([]Folder, error) {
 	if !asked.IsZero() && x.m.o.Now().Sub(asked) < listFresh {
 		return list, nil
 	}
-	var fresh FolderList
-	_, err := x.listFolders(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole}, &fresh)
-	if err == nil {
-		o.note(fresh.Folders, x.m.o.Now())
+	return x.listAll(s)
+}
+
+// listAll lists the account's folders, and notes them unless hidden ones are among them.
+func (x *imapBox) listAll(s *imap.Session) ([]Folder, error) {
+	var all FolderList
+	_, err := x.listFolders(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole}, &all)
+	if err == nil && !s.Revealed() {
+		x.pool.own.note(all.Folders, x.m.o.Now())
 	}
-	return fresh.Folders, err
+	return all.Folders, err
 }
 
 // knownFor is folderFor, by the folders that the server listed a while ago.
