@@ -33,10 +33,6 @@ func accountList(d *Deps) *discovery.Command {
 	})
 }
 
-type accountListBrief struct {
-	discovery.Table[accountRow]
-}
-
 type accountRow struct {
 	Name     string    `json:"name"`
 	Email    string    `json:"email"`
@@ -48,13 +44,11 @@ type accountRow struct {
 }
 
 // Brief is one row for each account.
-func (r *AccountListResult) Brief() accountListBrief {
-	var rows []accountRow
-	for i := range r.Accounts {
-		b := r.Accounts[i].brief("", nil)
-		rows = append(rows, accountRow{b.Name, b.Email, b.IMAP + b.POP3, b.Mode, b.Destroy, plain.Clip(b.AllowIn, maxShownChars), plain.Clip(b.AllowOut, maxShownChars)})
-	}
-	return accountListBrief{discovery.TableOf(rows)}
+func (r *AccountListResult) Brief() listBrief[accountRow] {
+	return listOf(r.Accounts, Rest{}, func(a *AccountDetail) accountRow {
+		b := a.brief("", nil)
+		return accountRow{b.Name, b.Email, b.IMAP + b.POP3, b.Mode, b.Destroy, plain.Clip(b.AllowIn, maxShownChars), plain.Clip(b.AllowOut, maxShownChars)}
+	})
 }
 
 // Summary implements discovery.Summarizer.

@@ -67,7 +67,6 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceStorePassword:       {"The administrator stores one with 'account edit {account} --password-from stdin'.", ""},
 	mail.AdviceUnlockKeyring:       {"Unlock it, then run the command again.", ""},
 	mail.AdviceNoKeyring:           {"Where nobody is logged in at a desktop, use --auth password or --auth helper instead.", ""},
-	mail.AdviceCheckKeyring:        {"Check that it runs and is unlocked. Where nobody is logged in at a desktop, use --auth password or --auth helper instead.", ""},
 	mail.AdviceNotInKeyring:        {"Use --auth password instead.", ""},
 	mail.AdviceSetHelper:           {"Give it one with 'account edit {account} --helper'.", ""},
 	mail.AdviceHelperPath:          {"Name it by its absolute path, or put it in a directory of PATH; then change it with 'account edit {account} --helper'.", ""},

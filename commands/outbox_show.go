@@ -30,7 +30,7 @@ type OutboxShowResult struct {
 	ServerCode  int              `json:"server_code,omitempty"`
 	Attachments []AttachmentSent `json:"attachments"`
 	Why         string           `json:"why,omitempty"` // what made it wait; empty when it does not wait
-	Folder      string           `json:"folder,omitempty"`
+	Folder      string           `json:"folder,omitempty" acli:"untrusted"`
 	Deletes     []ToDelete       `json:"deletes,omitempty"`
 	Text        string           `json:"text" acli:"untrusted"`
 	TextChars   int              `json:"text_chars"`
@@ -102,7 +102,7 @@ type outboxShowBrief struct {
 	State       mail.OutboxState                   `json:"state"`
 	Result      string                             `json:"result"`
 	Account     string                             `json:"account"`
-	Folder      string                             `json:"folder,omitempty"`
+	Folder      string                             `json:"folder,omitempty" acli:"untrusted"`
 	Deletes     *discovery.Table[deletionRow]      `json:"deletes,omitempty"`
 	From        string                             `json:"from,omitempty"`
 	To          []string                           `json:"to,omitempty" acli:"untrusted"`

@@ -47,7 +47,7 @@ func stop(d *Deps) *discovery.Command {
 		entries, _, err := d.Outbox.List(ctx, mail.OutboxQuery{States: []mail.OutboxState{mail.OutboxUnknown}, Limit: mail.MaxOutboxLimit,
 			Only: func(o *mail.Outgoing) bool { return o.Attempt != "" && now.Before(o.Until) }})
 		for _, o := range entries {
-			if call.Admin || o.Principal == call.Principal {
+			if call.Admin || mail.Owns(call.Principal, o.Principal) {
 				r.Leaving = append(r.Leaving, Outgoing{o.ID, o.Account})
 			} else {
 				r.Others++

@@ -54,7 +54,6 @@ const (
 	AdviceStorePassword       Advice = "store_password"        // the administrator stores a password
 	AdviceUnlockKeyring       Advice = "unlock_keyring"        // unlock the keyring
 	AdviceNoKeyring           Advice = "no_keyring"            // keep the password elsewhere where there is no desktop session
-	AdviceCheckKeyring        Advice = "check_keyring"         // check that the keyring runs, or keep the password elsewhere
 	AdviceNotInKeyring        Advice = "not_in_keyring"        // keep the password in the vault instead
 	AdviceSetHelper           Advice = "set_helper"            // give the account a helper
 	AdviceHelperPath          Advice = "helper_path"           // name the helper by its path
