@@ -50,5 +50,5 @@ func (r AuditVerifyResult) Summary() string {
 	case r.Signed == 0:
 		return "The chain is whole, and was never signed before: a process with the agent's key could have rewritten any entry"
 	}
-	return fmt.Sprintf("The chain is whole. A process with the agent's key could have rewritten entries after number %d of %s, and none before", r.Signed, r.SignedAt)
+	return fmt.Sprintf("The chain is whole. Entries up to number %d are as the administrator's key signed them, the last at %s; a process with the agent's key could have rewritten later ones", r.Signed, r.SignedAt)
 }
