@@ -91,6 +91,7 @@ func TestAConversationIsTheSameFromAnyOfItsMessages(t *testing.T) {
 	plain.Name = "dovecot without extensions"
 	for n, e := range []mailtest.Endpoint{full, plain, mailtest.Courier(t)} {
 		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
 			for round := range 2 {
 				rng := rand.New(rand.NewPCG(uint64(n), uint64(round)))
 				letters := correspondence(rng, 14)
