@@ -63,11 +63,11 @@ func (x *imapBox) mayPut(spaces imap.Namespaces, folder string) error {
 	if err := x.mayTouch(spaces, folder); err != nil {
 		return err
 	}
-	own := &x.pool.own
+	own, key := &x.pool.own, mail.FolderKey(folder) // a person takes a usual name for the role, whatever the server marks
 	switch last := path.Base(strings.NewReplacer(".", "/", `\`, "/").Replace(folder)); {
-	case own.is(folder, "sent"):
+	case own.is(folder, "sent"), slices.Contains(usualNames["sent"], key):
 		return x.notThere(folder, "Only what is sent is put into the folder for sent mail.", mail.AdviceOtherFolder)
-	case own.is(folder, "drafts"):
+	case own.is(folder, "drafts"), slices.Contains(usualNames["drafts"], key):
 		return x.notThere(folder, "Only what is written as a draft is put into the folder for drafts.", mail.AdviceOtherFolder)
 	case strings.EqualFold(last, "outbox") && !x.policy.AllowsFolder(folder):
 		return x.notThere(folder, fmt.Sprintf("A server may send what is put into folder %q, so nothing is put there.", folder), mail.AdviceAllowFolder)
