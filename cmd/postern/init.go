@@ -43,6 +43,7 @@ func (p *process) init(ctx context.Context, args []string) error {
 	f.BoolVar(&o.Device, "device", false, "with --auth oauth2: agree on another device, by a code")
 	f.BoolVar(&o.AcceptFound, "accept-found", false, "use servers that the domain's own records name, without asking")
 	quiet := f.Bool("no-questions", false, "ask nothing on a terminal either")
+	f.BoolVar(&o.Plain, "plain", false, "ask line by line; ACCESSIBLE=1 in the environment does the same")
 	if err := parse(f, args, 0, 10000); err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (p *process) init(ctx context.Context, args []string) error {
 // setupSystem is what a set-up of the vault at path needs of this process.
 func (p *process) setupSystem(path string) *setup.System {
 	return &setup.System{
-		Getenv: p.getenv, Stdin: p.stdin, Stdout: p.stdout,
+		Getenv: p.getenv, Environ: p.environ, Stdin: p.stdin, Stdout: p.stdout,
 		Keyring: p.ring, Finder: p.finder,
 		Keys:         func(ctx context.Context) (vault.Keys, error) { return p.system().FindKeys(ctx, path) },
 		AgentKeyFile: house.AgentKeyFile(path), AdminKeyFile: house.AdminKeyFile(path),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,30 +30,45 @@ const enter, interrupt = "\r", "\x03"
 // step is a question and its answer.
 type step struct{ sees, types string }
 
-func (s *station) steps() []step {
+func (s *station) steps(plain bool) []step {
+	// A choice of the lines is a number, one of the forms is made with the arrows.
+	first, yes := enter, "y"
+	if plain {
+		first, yes = "1"+enter, "y"+enter
+	}
 	return []step{
-		{"address", demo.Username + enter}, {"servers?", "y" + enter}, {"Name of the account", enter}, {"Password", s.env["PW"] + enter},
-		{"What now?", "1" + enter}, {"certificates (PEM)", s.ca + enter}, {"What may agents do", enter}, {"Whose mail", enter}, {"keys kept?", enter}, {"add the account", enter},
+		{"address", demo.Username + enter}, {"servers?", yes}, {"Name of the account", enter}, {"Password", s.env["PW"] + enter},
+		{"What now?", first}, {"certificates (PEM)", s.ca + enter}, {"What may agents do", enter}, {"Whose mail", enter}, {"keys kept?", enter}, {"add the account", enter},
 	}
 }
 
-// On a real terminal init goes from an address to mail, and draws nothing; what is typed as a
-// password is on no screen.
+// On a real terminal, with forms and line by line, init goes from an address to mail;
+// what is typed as a password is on no screen.
 func TestInitOnATerminal(t *testing.T) {
-	s := newStation(t)
-	c := s.onTerminal(t, nil, "init")
-	for _, step := range s.steps() {
-		c.sees(step.sees)
-		c.types(step.types)
-	}
-	c.sees("mcpServers")
-	c.quits(0)
-	s.noSecretIn(t, c.written())
-	if strings.Contains(c.written(), "\x1b") {
-		t.Errorf("something is drawn:\n%q", c.written())
-	}
-	if a, err := s.vault(t).Account(t.Context(), "default"); err != nil || a.Email != demo.Username {
-		t.Errorf("%+v, %v", a, err)
+	for name, environ := range map[string][]string{"forms": {"ACCESSIBLE="}, "lines": {"ACCESSIBLE=1"}, "dumb": {"TERM=dumb"}, "no colour": {"NO_COLOR=1"}} {
+		if testing.Short() && name != "forms" && name != "dumb" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			s := newStation(t)
+			c := s.onTerminal(t, environ, "init")
+			for _, step := range s.steps(name == "lines" || name == "dumb") {
+				c.sees(step.sees)
+				c.types(step.types)
+			}
+			c.sees("mcpServers")
+			c.quits(0)
+			s.noSecretIn(t, c.written())
+			if name != "forms" && regexp.MustCompile(`\x1b\[[0-9;]*3[0-9][;m]`).MatchString(c.written()) {
+				t.Errorf("there are colours:\n%q", c.written())
+			}
+			if (name == "lines" || name == "dumb") && strings.Contains(c.written(), "\x1b") {
+				t.Errorf("something is drawn:\n%q", c.written())
+			}
+			if a, err := s.vault(t).Account(t.Context(), "default"); err != nil || a.Email != demo.Username {
+				t.Errorf("%+v, %v", a, err)
+			}
+		})
 	}
 }
 
@@ -60,20 +76,22 @@ func TestInitOnATerminal(t *testing.T) {
 // else.
 func TestInterruptAtAnyQuestionLeavesNothing(t *testing.T) {
 	s := newStation(t)
-	steps := s.steps()
-	for n := range steps {
-		// What reads a line is the same everywhere, but for the password.
-		if testing.Short() && n != 3 || n != 0 && n != 3 && n != len(steps)-1 {
-			continue
+	for name, environ := range map[string][]string{"forms": nil, "lines": {"ACCESSIBLE=1"}} {
+		steps := s.steps(name == "lines")
+		for n := range steps {
+			// What reads a line is the same everywhere, but for the password.
+			if testing.Short() && n != 3 || name == "lines" && n != 0 && n != 3 && n != len(steps)-1 {
+				continue
+			}
+			c := s.onTerminal(t, environ, "init")
+			for _, step := range steps[:n] {
+				c.sees(step.sees)
+				c.types(step.types)
+			}
+			c.sees(steps[n].sees)
+			c.types(interrupt)
+			c.quits(130)
+			s.untouched(t)
 		}
-		c := s.onTerminal(t, nil, "init")
-		for _, step := range steps[:n] {
-			c.sees(step.sees)
-			c.types(step.types)
-		}
-		c.sees(steps[n].sees)
-		c.types(interrupt)
-		c.quits(130)
-		s.untouched(t)
 	}
 }

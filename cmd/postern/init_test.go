@@ -113,7 +113,7 @@ func (s *station) process(t testing.TB, input string) (*process, *bytes.Buffer) 
 func (s *station) ask(t testing.TB, p *process) error {
 	t.Helper()
 	path := s.env["POSTERN_DB"]
-	return setup.Ask(t.Context(), p.setupSystem(path), setup.Options{Path: path})
+	return setup.Ask(t.Context(), p.setupSystem(path), setup.Options{Path: path, Plain: true})
 }
 
 // memoryKeyring is a keyring that keeps what it is told, by name.

@@ -15,6 +15,20 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
+// asker puts questions to a person. Every method returns an error that matches
+// context.Canceled when the person stops, by Ctrl-C or by ending the input, and
+// never an answer that the person did not give.
+type asker interface {
+	// Say shows a paragraph.
+	Say(text string)
+	Text(ctx context.Context, q textQuestion) (string, error)
+	// Secret asks without showing the input. It is never empty.
+	Secret(ctx context.Context, title, help string) (mail.Secret, error)
+	// Choose returns the value of one of the choices; the first is proposed.
+	Choose(ctx context.Context, title, help string, choices []choice) (string, error)
+	Confirm(ctx context.Context, title string, proposed bool) (bool, error)
+}
+
 // textQuestion asks for a line.
 type textQuestion struct {
 	Title, Help string
@@ -40,107 +54,114 @@ func (q *textQuestion) judge(line string) (string, error) {
 
 type choice struct{ Value, Label string }
 
+var errEmptySecret = errors.New("it is empty; Ctrl-C ends without changing anything")
+
 // errStopped says that the person stopped.
 var errStopped = fmt.Errorf("stopped by the person: %w", context.Canceled)
 
-// asker puts questions to a person, line by line, on any terminal and for screen readers:
-// nothing moves or is drawn over. Every method returns an error that matches
-// context.Canceled when the person stops, by Ctrl-C or by ending the input, and never an
-// answer that the person did not give.
-type asker struct {
+// newAsker picks forms for a terminal that can show them, and plain lines for other
+// terminals and for screen readers.
+func newAsker(s *System, plain bool) asker {
+	out, isFile := s.Stdout.(*os.File)
+	if plain || !terminal.Draws(s.Getenv) || s.Getenv("ACCESSIBLE") != "" || !isFile {
+		return &lineAsker{stdin: s.Stdin, in: bufio.NewReader(s.Stdin), out: s.Stdout}
+	}
+	return &formAsker{in: &formInput{file: s.Stdin}, out: out, environ: s.Environ}
+}
+
+// lineAsker asks line by line. Nothing moves or is drawn over. The accessible mode
+// of the forms' library is not used: it takes the end of the input for an answer.
+type lineAsker struct {
 	stdin *os.File // in, for input that is not shown
 	in    *bufio.Reader
 	out   io.Writer
 }
 
-// Say shows a paragraph.
-func (a *asker) Say(text string) { fmt.Fprintf(a.out, "%s\n\n", text) }
+func (l *lineAsker) Say(text string) { fmt.Fprintf(l.out, "%s\n\n", text) }
 
-func (a *asker) line(ctx context.Context) (string, error) {
-	line, err := terminal.Await(ctx, func() (string, error) { return terminal.ReadLine(a.in, terminal.MaxHidden) })
+func (l *lineAsker) line(ctx context.Context) (string, error) {
+	line, err := terminal.Await(ctx, func() (string, error) { return terminal.ReadLine(l.in, terminal.MaxHidden) })
 	switch {
 	case errors.Is(err, io.EOF):
-		fmt.Fprintln(a.out)
+		fmt.Fprintln(l.out)
 		return "", errStopped
 	case err != nil && ctx.Err() != nil:
-		fmt.Fprintln(a.out)
+		fmt.Fprintln(l.out)
 	}
 	return line, err
 }
 
 // until asks until take accepts a line, and shows why it refused one.
-func (a *asker) until(ctx context.Context, question string, take func(line string) error) error {
+func (l *lineAsker) until(ctx context.Context, question string, take func(line string) error) error {
 	for {
-		fmt.Fprint(a.out, question)
-		line, err := a.line(ctx)
+		fmt.Fprint(l.out, question)
+		line, err := l.line(ctx)
 		if err != nil {
 			return err
 		}
 		if err = take(strings.TrimSpace(line)); err == nil {
-			fmt.Fprintln(a.out)
+			fmt.Fprintln(l.out)
 			return nil
 		}
-		fmt.Fprintf(a.out, "%s.\n", sentence(err))
+		fmt.Fprintf(l.out, "%s.\n", sentence(err))
 	}
 }
 
-func (a *asker) help(text string) {
+func (l *lineAsker) help(text string) {
 	if text != "" {
-		fmt.Fprintln(a.out, text)
+		fmt.Fprintln(l.out, text)
 	}
 }
 
-func (a *asker) Text(ctx context.Context, q textQuestion) (answer string, err error) {
-	a.help(q.Help)
+func (l *lineAsker) Text(ctx context.Context, q textQuestion) (answer string, err error) {
+	l.help(q.Help)
 	prompt := q.Title
 	if q.Proposed != "" {
 		prompt += " [" + q.Proposed + "]"
 	}
-	err = a.until(ctx, prompt+": ", func(line string) (err error) {
+	err = l.until(ctx, prompt+": ", func(line string) (err error) {
 		answer, err = q.judge(line)
 		return err
 	})
 	return answer, err
 }
 
-// Secret asks without showing the input. It is never empty.
-func (a *asker) Secret(ctx context.Context, title, help string) (mail.Secret, error) {
-	a.help(help)
+func (l *lineAsker) Secret(ctx context.Context, title, help string) (mail.Secret, error) {
+	l.help(help)
 	for {
-		s, err := a.hidden(ctx, title)
+		s, err := l.hidden(ctx, title)
 		if err != nil {
 			return mail.Secret{}, err
 		}
 		if !s.IsZero() {
 			return s, nil
 		}
-		fmt.Fprintln(a.out, "It is empty; Ctrl-C ends without changing anything.")
+		fmt.Fprintf(l.out, "%s.\n", sentence(errEmptySecret))
 	}
 }
 
-func (a *asker) hidden(ctx context.Context, title string) (mail.Secret, error) {
-	if terminal.Is(a.stdin) {
-		typed, err := terminal.ReadHidden(ctx, a.stdin, a.out, title+" (not shown): ")
+func (l *lineAsker) hidden(ctx context.Context, title string) (mail.Secret, error) {
+	if terminal.Is(l.stdin) {
+		typed, err := terminal.ReadHidden(ctx, l.stdin, l.out, title+" (not shown): ")
 		defer clear(typed)
 		if errors.Is(err, io.EOF) {
 			err = errStopped
 		}
 		return mail.NewSecret(typed), err
 	}
-	fmt.Fprint(a.out, title+": ")
-	line, err := a.line(ctx)
-	fmt.Fprintln(a.out)
+	fmt.Fprint(l.out, title+": ")
+	line, err := l.line(ctx)
+	fmt.Fprintln(l.out)
 	return mail.NewSecret([]byte(line)), err
 }
 
-// Choose returns the value of one of the choices; the first is proposed.
-func (a *asker) Choose(ctx context.Context, title, help string, choices []choice) (value string, err error) {
-	a.help(help)
-	fmt.Fprintln(a.out, title)
+func (l *lineAsker) Choose(ctx context.Context, title, help string, choices []choice) (value string, err error) {
+	l.help(help)
+	fmt.Fprintln(l.out, title)
 	for i, c := range choices {
-		fmt.Fprintf(a.out, "  %d. %s\n", i+1, c.Label)
+		fmt.Fprintf(l.out, "  %d. %s\n", i+1, c.Label)
 	}
-	err = a.until(ctx, fmt.Sprintf("Number, 1 to %d [1]: ", len(choices)), func(line string) error {
+	err = l.until(ctx, fmt.Sprintf("Number, 1 to %d [1]: ", len(choices)), func(line string) error {
 		n, err := strconv.Atoi(cmp.Or(line, "1"))
 		if err != nil || n < 1 || n > len(choices) {
 			return errors.New("that is not one of the numbers")
@@ -151,12 +172,12 @@ func (a *asker) Choose(ctx context.Context, title, help string, choices []choice
 	return value, err
 }
 
-func (a *asker) Confirm(ctx context.Context, title string, proposed bool) (yes bool, err error) {
+func (l *lineAsker) Confirm(ctx context.Context, title string, proposed bool) (yes bool, err error) {
 	hint := "y/N"
 	if proposed {
 		hint = "Y/n"
 	}
-	err = a.until(ctx, title+" ["+hint+"]: ", func(line string) error {
+	err = l.until(ctx, title+" ["+hint+"]: ", func(line string) error {
 		switch strings.ToLower(line) {
 		case "":
 			yes = proposed

@@ -11,7 +11,6 @@
 package setup
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,13 +40,15 @@ type Options struct {
 	AdminKey, AgentKey KeyPlace // where to keep new keys; empty makes none, or asks
 
 	AcceptFound bool // use servers that the domain's own records name, without asking
+	Plain       bool // ask line by line on every terminal
 }
 
 // System holds the parts of the program that a set-up needs. All fields are required.
 type System struct {
-	Getenv func(string) string
-	Stdin  *os.File
-	Stdout io.Writer
+	Getenv  func(string) string
+	Environ []string
+	Stdin   *os.File
+	Stdout  io.Writer
 
 	Keyring Keyring
 	Finder  Finder
@@ -129,7 +130,7 @@ func Run(ctx context.Context, system *System, o Options) error {
 func Ask(ctx context.Context, system *System, o Options) error {
 	s := newSetup(system, o)
 	defer s.wipe()
-	return (&wizard{setup: s, ask: &asker{stdin: system.Stdin, in: bufio.NewReader(system.Stdin), out: system.Stdout}}).run(ctx)
+	return (&wizard{setup: s, ask: newAsker(system, o.Plain)}).run(ctx)
 }
 
 // setup is one run: its options and its progress.

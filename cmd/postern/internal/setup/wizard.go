@@ -20,7 +20,7 @@ import (
 // options.
 type wizard struct {
 	*setup
-	ask   *asker
+	ask   asker
 	draft draft
 	typed struct{ incoming, smtp mail.Endpoint } // the servers before they were to be changed
 }
