@@ -2,6 +2,7 @@ package mailbox_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/postern-mail/postern/mail"
