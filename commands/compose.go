@@ -117,12 +117,12 @@ const (
 )
 
 // draft reads the files that the arguments name.
-func (d *Deps) draft(ctx context.Context, a *composeArgs) (outbox.Draft, error) {
+func (d *Deps) draft(ctx context.Context, account string, a *composeArgs) (outbox.Draft, error) {
 	m := outbox.Draft{To: a.to, CC: a.cc, BCC: a.bcc, Subject: a.Subject, ReplyTo: a.parent}
 	if a.Body != nil {
 		m.Body = *a.Body
 	} else {
-		text, err := d.file(ctx, a.BodyFile, maxBodyFile)
+		text, err := d.fileFor(ctx, account, a.BodyFile, maxBodyFile)
 		if err != nil {
 			return m, err
 		}
@@ -132,7 +132,7 @@ func (d *Deps) draft(ctx context.Context, a *composeArgs) (outbox.Draft, error) 
 	}
 	left := int64(maxFileBytes)
 	for _, name := range a.Attach {
-		content, err := d.file(ctx, name, left)
+		content, err := d.fileFor(ctx, account, name, left)
 		if err != nil {
 			return m, err
 		}
@@ -140,6 +140,29 @@ func (d *Deps) draft(ctx context.Context, a *composeArgs) (outbox.Draft, error) 
 		m.Attachments = append(m.Attachments, outbox.Attachment{Name: path.Base(path.Clean(name)), Content: content})
 	}
 	return m, nil
+}
+
+// fileFor is file for a message of an account: what was saved from a message of another one
+// leaves only where that account's mail may.
+func (d *Deps) fileFor(ctx context.Context, account, name string, limit int64) ([]byte, error) {
+	content, err := d.file(ctx, name, limit)
+	if err != nil {
+		return nil, err
+	}
+	from, err := d.Attachments.SavedFrom(ctx, name)
+	if err != nil || from == "" || from == account {
+		return content, err
+	}
+	var policies [2]*mail.Policy // nil for an account that is gone or cannot be used, which gives nothing
+	for i, name := range []string{from, account} {
+		if a, err := d.Store.Account(ctx, name); err == nil {
+			policies[i], _ = mail.CompilePolicy(&a)
+		}
+	}
+	if !policies[0].MayGive(policies[1]) {
+		return nil, mail.Operation{Op: "mail send", Account: from}.NotGiven(account)
+	}
+	return content, nil
 }
 
 // file reads a whole file of the attachment directory that has at most limit bytes.

@@ -192,12 +192,20 @@ func (s *fakeMailboxes) Delete(_ context.Context, account string, refs []mail.Re
 // fakeFiles is an attachment directory in memory.
 type fakeFiles map[string][]byte
 
-func (b fakeFiles) Save(_ context.Context, name string, content []byte) (string, error) {
+func (b fakeFiles) Save(_ context.Context, _, name string, content []byte) (string, error) {
 	if b[name] != nil {
 		return "", &fs.PathError{Op: "open", Path: name, Err: fs.ErrExist}
 	}
 	b[name] = content
 	return "/saved/" + name, nil
+}
+
+func (b fakeFiles) SavedFrom(_ context.Context, name string) (string, error) {
+	if of, ok := strings.CutPrefix(name, "of-"); ok {
+		account, _, _ := strings.Cut(of, "/")
+		return account, nil
+	}
+	return "", nil
 }
 
 func (b fakeFiles) Read(_ context.Context, name string, limit int64) ([]byte, error) {

@@ -96,7 +96,7 @@ func mailAttachment(d *Deps) *discovery.Command {
 		r := attachmentResult(a)
 		r.Size = int64(len(a.Content))
 		if args.Save != "" {
-			r.SavedTo, err = d.save(ctx, args.Save, a)
+			r.SavedTo, err = d.save(ctx, ref.Account, args.Save, a)
 			return r, err
 		}
 		if r.Encoding, r.Content = "base64", a.Content; r.Content == nil {
@@ -141,8 +141,8 @@ func (r *MailAttachmentResult) Truncate(fraction float64) bool {
 	})
 }
 
-func (d *Deps) save(ctx context.Context, name string, a *mailbox.AttachmentContent) (string, error) {
-	path, err := d.Attachments.Save(ctx, name, a.Content)
+func (d *Deps) save(ctx context.Context, account, name string, a *mailbox.AttachmentContent) (string, error) {
+	path, err := d.Attachments.Save(ctx, account, name, a.Content)
 	switch {
 	case err == nil:
 		return path, nil

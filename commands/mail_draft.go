@@ -37,7 +37,7 @@ func mailDraft(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		m, err := d.draft(ctx, args)
+		m, err := d.draft(ctx, name, args)
 		if err != nil {
 			return nil, err
 		}

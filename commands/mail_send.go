@@ -80,7 +80,7 @@ func mailSend(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		m, err := d.draft(ctx, &args.composeArgs)
+		m, err := d.draft(ctx, name, &args.composeArgs)
 		if err != nil {
 			return nil, err
 		}

@@ -56,6 +56,31 @@ func TestWhatIsWrittenIsWhatIsSent(t *testing.T) {
 	}
 }
 
+// TestAFileLeavesOnlyWhereItsAccountLets: what was saved from a message of one account is sent
+// by another only where its own mail may go as freely.
+func TestAFileLeavesOnlyWhereItsAccountLets(t *testing.T) {
+	open, writes := work("open", mail.ReadWrite), work("writes", mail.Draft)
+	open.AllowOut.Entries = []string{"*"}
+	b := agent(newBench(t, nil, work("private", mail.ReadOnly), open, writes))
+	y := withFakeOutbox(b)
+	for _, name := range []string{"of-private/a", "of-gone/a", "of-open/a", "a"} {
+		b.saved[name] = []byte("x")
+	}
+	for _, option := range []string{"--body x --attach", "--body-file"} {
+		for _, name := range []string{"of-private/a", "of-gone/a"} {
+			for _, command := range []string{"mail send --to ann@example.org", "mail draft"} {
+				b.fails(t, fmt.Sprintf("%s --account open %s %s", command, option, name), discovery.PermissionDenied, "More may leave account open")
+			}
+		}
+	}
+	if y.request.Principal != "" {
+		t.Errorf("it was sent: %+v", y.request)
+	}
+	for _, line := range []string{"mail draft --account writes --body x --attach of-private/a", "mail send --account open --to ann@example.org --body-file of-open/a --attach a"} {
+		b.ok(t, line)
+	}
+}
+
 func marshalled(t testing.TB, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)

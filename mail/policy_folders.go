@@ -101,7 +101,7 @@ func (p *Policy) MayGive(to *Policy) bool {
 
 // NotGiven refuses to put messages into an account that MayGive does not name.
 func (o Operation) NotGiven(to string) *Error {
-	e := o.Failure(KindReadOnly, "", fmt.Sprintf("More may leave account %s, or with fewer questions, than account %s: nothing is copied there.", to, o.Account), AdviceOutboundOfBoth)
+	e := o.Failure(KindReadOnly, "", fmt.Sprintf("More may leave account %s, or with fewer questions, than account %s: nothing of it is put there.", to, o.Account), AdviceOutboundOfBoth)
 	e.Reason = ReasonAcross
 	return e
 }

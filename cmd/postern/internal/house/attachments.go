@@ -82,7 +82,7 @@ func (a *attachments) rootOf(ctx context.Context) (root *os.Root, own bool, err 
 // Save implements commands.Attachments. The file is on the disk when it returns. A caller
 // with a directory of its own may be on another machine: it gets the name by which it can
 // send the file, and not the place.
-func (a *attachments) Save(ctx context.Context, name string, content []byte) (string, error) {
+func (a *attachments) Save(ctx context.Context, from, name string, content []byte) (string, error) {
 	root, own, err := a.rootOf(ctx)
 	if err != nil {
 		return "", err
@@ -97,7 +97,7 @@ func (a *attachments) Save(ctx context.Context, name string, content []byte) (st
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	release, err := a.claim(ctx, root, name, int64(len(content)))
+	release, err := a.claim(ctx, root, from, name, int64(len(content)))
 	if err != nil {
 		return "", err
 	}

@@ -1,12 +1,16 @@
 package house
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"os"
+	"path"
+	"path/filepath"
 	"time"
 
+	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/kv"
 )
@@ -23,7 +27,8 @@ const savedBucket = "attachments.saved" // by principal and digest of the name: 
 type savedFile struct {
 	Name string    `json:"name"`
 	Size int64     `json:"size"`
-	Time time.Time `json:"time"` // of the moment before it was saved
+	Time time.Time `json:"time"`           // of the moment before it was saved
+	From string    `json:"from,omitempty"` // the account
 }
 
 // savingTime is how long a file that is about to be saved counts without being there.
@@ -36,7 +41,7 @@ func savedKey(principal, name string) []byte {
 
 // claim counts a file that is about to be saved to its principal's share; the error is a
 // *vault.ShareFull where that is full. release takes it back.
-func (a *attachments) claim(ctx context.Context, root *os.Root, name string, size int64) (release func(), err error) {
+func (a *attachments) claim(ctx context.Context, root *os.Root, from, name string, size int64) (release func(), err error) {
 	p, ok := principalOf(ctx)
 	if _, err := root.Lstat(name); err == nil || !ok || a.records == nil { // what is there is not written over
 		return func() {}, nil
@@ -66,7 +71,7 @@ func (a *attachments) claim(ctx context.Context, root *os.Root, name string, siz
 		if count > a.files || sum > a.bytes {
 			return &vault.ShareFull{Of: vault.ShareFiles, Principal: p.Name, Count: a.files, Bytes: a.bytes}
 		}
-		record, err := json.Marshal(savedFile{name, size, now})
+		record, err := json.Marshal(savedFile{name, size, now, from})
 		if err != nil {
 			return err
 		}
@@ -75,4 +80,44 @@ func (a *attachments) claim(ctx context.Context, root *os.Root, name string, siz
 	return func() {
 		_ = a.records.Update(context.WithoutCancel(ctx), func(tx kv.Tx) error { return tx.Delete(savedBucket, key) }) // else it counts for savingTime
 	}, err
+}
+
+// SavedFrom implements commands.Attachments. A principal with a directory of its own has
+// saved what is in it; in the common one it may have been any other.
+func (a *attachments) SavedFrom(ctx context.Context, name string) (account string, err error) {
+	p, _ := principalOf(ctx)
+	if a.records == nil {
+		return "", nil
+	}
+	root, own, err := a.rootOf(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = root.Close() }()
+	name = filepath.FromSlash(path.Clean(name))
+	info, err := root.Lstat(name)
+	if err != nil {
+		return "", err
+	}
+	mine, grants := savedKey(p.Name, name), []byte("principal "+commands.GrantPrincipal(""))
+	var newest time.Time
+	err = a.records.View(ctx, func(tx kv.Tx) error {
+		for r, err := range kv.Each(tx, savedBucket, kv.Range{}) {
+			if err != nil {
+				return err
+			}
+			if own && !bytes.Equal(r.Key, mine) || !own && bytes.HasPrefix(r.Key, grants) {
+				continue
+			}
+			var f savedFile
+			if err := json.Unmarshal(r.Value, &f); err != nil {
+				return err
+			}
+			if f.Name == name && f.Size == info.Size() && !f.Time.Before(newest) {
+				account, newest = f.From, f.Time
+			}
+		}
+		return nil
+	})
+	return account, err
 }

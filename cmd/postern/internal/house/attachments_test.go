@@ -32,7 +32,7 @@ func TestAttachmentsAreTheOwnersAlone(t *testing.T) {
 		t.Fatalf("the directory is there before anything is saved: %v", err)
 	}
 	for _, name := range []string{"x.bin", "a/b/c.txt", "a/./b//d.txt"} {
-		path, err := a.Save(t.Context(), name, []byte("content of "+name))
+		path, err := a.Save(t.Context(), "work", name, []byte("content of "+name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,10 +53,10 @@ func TestAnAttachmentIsNeverWrittenOverAFile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "x"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Save(t.Context(), "x", []byte("theirs")); !errors.Is(err, fs.ErrExist) {
+	if _, err := a.Save(t.Context(), "work", "x", []byte("theirs")); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("over a file: %v", err)
 	}
-	if _, err := a.Save(t.Context(), "x/y", []byte("theirs")); err == nil || errors.Is(err, fs.ErrExist) {
+	if _, err := a.Save(t.Context(), "work", "x/y", []byte("theirs")); err == nil || errors.Is(err, fs.ErrExist) {
 		t.Errorf("below a file: %v", err)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "x")); err != nil || string(got) != "mine" {
@@ -67,7 +67,7 @@ func TestAnAttachmentIsNeverWrittenOverAFile(t *testing.T) {
 	saved := 0
 	for range 8 {
 		wg.Go(func() {
-			if _, err := a.Save(t.Context(), "d/once", []byte("content")); err == nil {
+			if _, err := a.Save(t.Context(), "work", "d/once", []byte("content")); err == nil {
 				mu.Lock()
 				saved++
 				mu.Unlock()
@@ -92,7 +92,7 @@ func TestAnAttachmentStaysInItsDirectory(t *testing.T) {
 		names = append(names, "out/x", "out/sub/x", "file")
 	}
 	for _, name := range names {
-		if path, err := a.Save(t.Context(), name, []byte("x")); err == nil {
+		if path, err := a.Save(t.Context(), "work", name, []byte("x")); err == nil {
 			t.Errorf("%q was saved to %s", name, path)
 		}
 	}
@@ -106,14 +106,14 @@ func TestAnAttachmentThatFailsLeavesNothing(t *testing.T) {
 	a := newAttachments(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := a.Save(ctx, "x", []byte("x")); !errors.Is(err, context.Canceled) {
+	if _, err := a.Save(ctx, "work", "x", []byte("x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	broken := &attachments{locate: func(context.Context) (string, error) { return "", fs.ErrPermission }}
-	if _, err := broken.Save(t.Context(), "x", nil); !errors.Is(err, fs.ErrPermission) {
+	if _, err := broken.Save(t.Context(), "work", "x", nil); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("%v", err)
 	}
 }
@@ -198,7 +198,7 @@ func TestNobodyFillsTheDirectoryForOthers(t *testing.T) {
 		return onBehalfOf(t.Context(), gateway.Principal{Name: principal})
 	}
 	save := func(principal, name string, size int) error {
-		_, err := a.Save(as(principal), name, make([]byte, size))
+		_, err := a.Save(as(principal), "work", name, make([]byte, size))
 		return err
 	}
 	full := func(err error) bool {
@@ -229,5 +229,13 @@ func TestNobodyFillsTheDirectoryForOthers(t *testing.T) {
 	}
 	if err := save("agent", "f", 1); !full(err) {
 		t.Errorf("more files than its share: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "e"), make([]byte, 9), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"d": "work", "./d": "work", "c": "work", "e": "", "holiday.mov": ""} {
+		if from, err := a.SavedFrom(as("agent"), name); from != want || err != nil {
+			t.Errorf("%s was saved from %q, %v, want %q", name, from, err, want)
+		}
 	}
 }
