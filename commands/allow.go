@@ -104,6 +104,8 @@ func (r *RuleListResult) Brief() ruleListBrief {
 	switch {
 	case r.list == hidden && len(r.Added) > 0:
 		b.Hint = "What also stands in another folder, such as one of all mail, is seen there: hide that one too."
+	case r.list == allowed && len(r.Added) > 0:
+		b.Hint = "This does not open the folders for sent mail and drafts: only sending and 'mail draft' write there."
 	case r.list.ofFolders():
 	case r.Enabled && len(r.Entries) == 0:
 		b.Hint = "The list is on and empty: it lets nothing pass."
