@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"strings"
+	"sync"
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/mail"
@@ -29,6 +30,7 @@ type fakeMailboxes struct {
 	listing  func(account string, q mailbox.ListQuery) (*mailbox.Page, error) // in place of page, for several accounts at once
 	watching func(ctx context.Context, account string, q mailbox.WatchQuery) (*mailbox.WatchPage, error)
 
+	mu        sync.Mutex // doctor asks several accounts at once
 	account   string
 	list      mailbox.ListQuery
 	listed    mailbox.FolderQuery
@@ -45,6 +47,8 @@ type fakeMailboxes struct {
 }
 
 func (s *fakeMailboxes) called(what, account string, refs ...mail.Ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.calls, s.account, s.refs = append(s.calls, what), account, refs
 }
 
