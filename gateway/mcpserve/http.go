@@ -91,7 +91,7 @@ type HTTPOptions struct {
 	// "https://desk.example.org", beside the server's own.
 	Origins []string
 
-	MaxConnections int // 0 means 1024; further ones wait to be accepted, and from half of them on each ends with its answer
+	MaxConnections int // 0 means 1024; further ones wait to be accepted; from half of them on each ends with its answer, and of those that have sent no whole request the oldest are closed
 	MaxCalls       int // of one caller at work at once; 0 means 64, and further ones wait for 30 s
 	MaxSessions    int // of one caller, in protocols that have them; 0 means 64, and a new one takes the place of the one longest unused
 }
@@ -139,7 +139,7 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, o HTTPOptions, t
 		c.NextProtos = []string{"http/1.1"}
 		l = tls.NewListener(l, c)
 	}
-	web := &http.Server{Handler: h, ReadHeaderTimeout: times.head, IdleTimeout: times.idle, MaxHeaderBytes: maxHeader, ConnState: h.conns.note,
+	web := &http.Server{Handler: h, ReadHeaderTimeout: times.head, IdleTimeout: times.idle, MaxHeaderBytes: maxHeader, ConnState: h.conns.note, ConnContext: h.conns.told,
 		// What a stranger sends is not worth a line of somebody's log each.
 		ErrorLog: log.New(io.Discard, "", 0)}
 	served := make(chan error, 1)
@@ -164,7 +164,7 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, o HTTPOptions, t
 // and can ask a person meanwhile, or it speaks the protocol that has none.
 func (s *Server) newHTTPHandler(o HTTPOptions, times httpTimes, loopback bool) *httpHandler {
 	h := &httpHandler{o: o, times: times, loopback: loopback, log: s.logger(), library: s.library(), share: max(1, o.MaxConnections/shares),
-		conns: connections{fresh: map[net.Conn]bool{}}, callers: map[string]*callerState{}, requests: map[*httpRequest]struct{}{}}
+		conns: connections{most: max(2, o.MaxConnections/2), open: map[net.Conn]uint64{}}, callers: map[string]*callerState{}, requests: map[*httpRequest]struct{}{}}
 	h.life, h.end = context.WithCancel(context.Background())
 	serve := func(stateless bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return h.library }, &mcp.StreamableHTTPOptions{

@@ -57,6 +57,35 @@ func TestAStrangerKeepsNoConnection(t *testing.T) {
 	}
 }
 
+// Who opens more connections than there may be, and sends no whole request on them, keeps
+// nobody out, for however long a request may take to come.
+func TestHalfOpenConnectionsKeepNobodyOut(t *testing.T) {
+	const most = 8
+	times := defaultTimes
+	times.head = time.Hour
+	s := serveWith(t, listen(t), Server{Gateway: whoAndWhat}, HTTPOptions{MaxConnections: most}, times)
+	var flood []net.Conn
+	for i := range 10 * most {
+		conn := s.dial(t)
+		if i%2 == 0 {
+			_, _ = io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: ") // it may be closed already
+		}
+		flood = append(flood, conn)
+	}
+	conn := s.dial(t)
+	if _, err := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || res.StatusCode != http.StatusUnsupportedMediaType {
+		t.Errorf("who has a token is answered %+v, %v", res, err)
+	}
+	for _, conn := range flood[:len(flood)-most] {
+		if n, err := conn.Read(make([]byte, 1)); n > 0 || err == nil || isTimeout(err) {
+			t.Fatalf("an old connection is kept: %v", err)
+		}
+	}
+}
+
 // While half of the connections are open each ends with its answer, so that who keeps
 // the others keeps nobody out.
 func TestNotAllConnectionsAreKept(t *testing.T) {

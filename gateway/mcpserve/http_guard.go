@@ -29,6 +29,7 @@ const (
 
 // ServeHTTP takes a request through the checks, the cheapest first, to the library.
 func (h *httpHandler) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
+	h.conns.came(r.Context())
 	// Only an admitted caller keeps a connection: a stranger with a request now and then
 	// could otherwise hold every one there is.
 	w := &httpWriter{ResponseWriter: plain, control: http.NewResponseController(plain), each: h.times.write, last: true}
