@@ -52,7 +52,7 @@ func TestCallsBeyondTheRateHaveFewEntries(t *testing.T) {
 		}
 		total := 0
 		call(b, 200) // each waits a second for its refusal
-		for _, e := range log.entries {
+		for _, e := range log.all() {
 			if e.Principal == "b" {
 				total += max(e.Count, 1)
 			}

@@ -53,6 +53,13 @@ func (l *auditLog) Record(_ context.Context, e gateway.AuditEntry) error {
 	return nil
 }
 
+// all returns the entries so far.
+func (l *auditLog) all() []gateway.AuditEntry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.entries)
+}
+
 func (l *auditLog) last(t *testing.T) gateway.AuditEntry {
 	t.Helper()
 	l.mu.Lock()

@@ -99,7 +99,7 @@ func TestAPanicAnywhereIsAnsweredAndAudited(t *testing.T) {
 					return
 				}
 				entries := 0
-				for _, e := range audited.entries {
+				for _, e := range audited.all() {
 					if e.Code == string(discovery.ExecutionError) && strings.HasPrefix(e.Command, "do") {
 						entries++
 					}
