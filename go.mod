@@ -30,6 +30,8 @@ require (
 	golang.org/x/text v0.40.0
 )
 
+require github.com/yuin/goldmark v1.8.7
+
 require (
 	charm.land/bubbles/v2 v2.0.0 // indirect
 	charm.land/lipgloss/v2 v2.0.1 // indirect

@@ -29,6 +29,7 @@ type PythonMessage struct {
 	Charset    string      `json:"charset"`
 	Body       string      `json:"body"`  // flowed text (RFC 3676) is joined
 	Shown      string      `json:"shown"` // as a reader without flowed text shows it
+	HTML       string      `json:"html"`  // of the text, with LF; empty for none
 	Files      []struct {
 		Name        string `json:"name"`
 		Type        string `json:"type"`

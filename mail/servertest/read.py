@@ -46,6 +46,7 @@ def read(raw):
     shown = text
     if body["Content-Type"].params.get("format") == "flowed":
         text = flowed(text)
+    html = message.get_body(preferencelist=("html",))
     return {
         "defects": defects,
         "fields": message.keys(),
@@ -60,6 +61,7 @@ def read(raw):
         "charset": body.get_content_charset(),
         "body": text,
         "shown": shown,
+        "html": html.get_content().replace("\r\n", "\n") if html else "",
         "files": [{
             "name": p["Content-Disposition"].params.get("filename"),
             "type": p.get_content_type(),

@@ -20,6 +20,8 @@ const (
 // counts (RFC 3676 section 4.3).
 const signature = "-- "
 
+var unixLines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 // layout turns text into lines that end with CRLF, and says whether they are
 // format=flowed.
 //
@@ -39,7 +41,7 @@ func layout(body string) (text []byte, flowed bool, err error) {
 	if body == "" {
 		return nil, false, nil
 	}
-	body = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(body)
+	body = unixLines.Replace(body)
 	body = strings.TrimSuffix(body, "\n")
 	var pieces []string // the lines of the result
 	for line := range strings.SplitSeq(body, "\n") {

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/mail/internal/markdown"
+	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
@@ -27,6 +29,8 @@ type Message struct {
 	InReplyTo   string    // without angle brackets; "" when the message is not a reply
 	References  []string  // without angle brackets, oldest first
 	Body        string    // plain text with any line ends; "" is a message without text
+	Quoted      string    // text of others that follows Body after an empty line; never Markdown
+	Markdown    bool      // HTML made of the text goes beside it, see markdown.HTML
 	Attachments []Attachment
 }
 
@@ -73,7 +77,8 @@ func fault(field, format string, arguments ...any) error {
 // line is the signature separator "-- ". A line of more than 78 columns is
 // wrapped between words so that a reader of format=flowed (RFC 3676) joins it
 // again; where no line needs that, the text is not declared as flowed. Text
-// ends with a line end. Attachments arrive byte for byte.
+// ends with a line end. Attachments arrive byte for byte. HTML is made of the text as it
+// reads back, so that a reader of the message can tell by markdown.Made.
 //
 // A message with only blind recipients says "To: undisclosed-recipients:;",
 // since a server might otherwise add a field that names them.
@@ -85,7 +90,7 @@ func Build(m *Message) (*Built, error) {
 	if err := m.writeHeader(&h); err != nil {
 		return nil, err
 	}
-	body, flowed, err := layout(m.Body)
+	text, err := m.text()
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +98,6 @@ func Build(m *Message) (*Built, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := encodeText(body, flowed)
 	wire := assemble(h.b, text, parts, m.MessageID)
 	built := &Built{Wire: wire, SMTPUTF8: m.needsUTF8()}
 	for _, p := range parts {
@@ -150,6 +154,51 @@ func (m *Message) writeHeader(h *header) error {
 func (m *Message) needsUTF8() bool {
 	all := slices.Concat([]Address{m.From}, m.To, m.CC, m.BCC)
 	return slices.ContainsFunc(all, func(a Address) bool { return !isASCII(a.Addr) })
+}
+
+// text is the body of the message, without its attachments.
+func (m *Message) text() (textPart, error) {
+	all, quoted := m.Body, 0
+	if m.Quoted != "" {
+		all = strings.TrimRight(all, "\r\n")
+		if all != "" {
+			all += "\n\n"
+		}
+		all += m.Quoted
+		quoted = 1 + strings.Count(strings.TrimSuffix(unixLines.Replace(m.Quoted), "\n"), "\n")
+	}
+	body, flowed, err := layout(all)
+	if err != nil {
+		return textPart{}, err
+	}
+	text := encodeText(body, "plain", flowed)
+	if !m.Markdown {
+		return text, nil
+	}
+	read := strings.ReplaceAll(string(body), "\r\n", "\n")
+	if flowed {
+		read = message.Flowed(read, false)
+	}
+	document, err := markdown.HTML(read, quoted)
+	if err != nil {
+		return textPart{}, fault("Body", "%s", err)
+	}
+	document = strings.ReplaceAll(document, "\n", "\r\n")
+	return alternative(m.MessageID, text, encodeText([]byte(document), "html", false)), nil
+}
+
+// alternative joins a text with its HTML, which a reader that can show it prefers (RFC 2046
+// section 5.1.4).
+func alternative(messageID string, text, html textPart) textPart {
+	var h header
+	content := slices.Concat(text.body, html.body)
+	boundary := newBoundary(boundarySeed(messageID, content), content)
+	h.params("Content-Type", []string{"multipart/alternative", `boundary="` + boundary + `"`})
+	var b []byte
+	for _, p := range []textPart{text, html} {
+		b = fmt.Appendf(b, "--%s\r\n%s\r\n%s\r\n", boundary, p.header, p.body)
+	}
+	return textPart{header: h.b, body: fmt.Appendf(b, "--%s--\r\n", boundary)}
 }
 
 // assemble joins a message in one buffer of the right size. header holds

@@ -55,7 +55,7 @@ func TestRandomMessagesReadBack(t *testing.T) {
 		built++
 		checkBuilt(t, m, b)
 		if t.Failed() {
-			t.Fatalf("%q", m)
+			t.Fatalf("%#v", m)
 		}
 	}
 	if built < tries*2/3 {

@@ -12,18 +12,18 @@ const (
 	encodedBytes  = encodedColumn / 4 * 3
 )
 
-// textPart is the text with the fields that describe it. The body ends with a
-// line end unless it is base64 or empty.
+// textPart is the text, alone or with the HTML made of it, with the fields that describe
+// it. The body ends with a line end unless it is base64 or empty.
 type textPart struct {
 	header, body []byte
 }
 
-// encodeText gives text, in lines of CRLF, its transfer encoding: none where
-// the text is ASCII that every server leaves unchanged, else the shorter of
+// encodeText gives text of a subtype, in lines of CRLF, its transfer encoding: none
+// where the text is ASCII that every server leaves unchanged, else the shorter of
 // quoted-printable and base64.
-func encodeText(text []byte, flowed bool) textPart {
+func encodeText(text []byte, subtype string, flowed bool) textPart {
 	var h header
-	params := []string{"text/plain", "charset=utf-8"}
+	params := []string{"text/" + subtype, "charset=utf-8"}
 	if flowed {
 		params = append(params, "format=flowed")
 	}
