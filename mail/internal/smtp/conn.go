@@ -2,7 +2,9 @@ package smtp
 
 import (
 	"bufio"
+	"errors"
 	"net"
+	"os"
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -71,4 +73,15 @@ func (c *conn) hear() <-chan struct{} {
 		_, _ = c.br.Peek(1)
 	}()
 	return spoke
+}
+
+// heard ends what hear began. It reports whether the server has spoken, or the connection
+// has ended. It reads once more itself: bytes that are there are found even where the
+// goroutine of hear has had no turn since they came.
+func (c *conn) heard(spoke <-chan struct{}) bool {
+	c.Deadline(time.Now())
+	<-spoke
+	c.Deadline(time.Now().Add(listening))
+	_, err := c.br.Peek(1)
+	return !errors.Is(err, os.ErrDeadlineExceeded)
 }

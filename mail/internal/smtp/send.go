@@ -225,14 +225,8 @@ func (s *Session) body(message []byte, sent func(int), spoke <-chan struct{}) *w
 // end sends the end of the message, alone, and interprets the answer. From its first byte
 // on only an answer tells the outcome.
 func (s *Session) end(ctx context.Context, spoke <-chan struct{}) (*Receipt, error) {
-	select {
-	case <-spoke:
-	case <-time.After(listening):
-	}
-	select {
-	case <-spoke:
+	if s.conn.heard(spoke) {
 		return nil, notSent(s.brokeOff(errEarly, spoke))
-	default:
 	}
 	if ctx.Err() != nil {
 		return nil, notSent(failure(StageMessage, s.conn.End(ctx.Err())))
@@ -240,10 +234,7 @@ func (s *Session) end(ctx context.Context, spoke <-chan struct{}) (*Receipt, err
 	if err := s.conn.write([]byte("\r\n.\r\n"), blockTime); err != nil {
 		return nil, unknown(failure(StageEnd, err))
 	}
-	within := time.Now().Add(endTime)
-	s.conn.Deadline(within)
-	<-spoke
-	r, err := s.conn.reply(time.Until(within))
+	r, err := s.conn.reply(endTime)
 	switch {
 	case err != nil:
 		return nil, unknown(failure(StageEnd, err))
