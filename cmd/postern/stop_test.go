@@ -11,7 +11,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -24,7 +27,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/demo"
+	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -36,7 +39,7 @@ type begun struct {
 	what string
 }
 
-// stopWire stands in the clear before a TLS server of the demo, and sees what begins.
+// stopWire stands in the clear before a TLS server, and sees what begins.
 type stopWire struct {
 	port uint16
 	smtp bool
@@ -155,24 +158,71 @@ func (w *stopWire) since(t time.Time) (after []string, idle int) {
 	return after, len(w.idle)
 }
 
-// stopHouse is a vault with an account whose servers are reached in the clear.
-func stopHouse(t *testing.T) (v testVault, servers *demo.Servers, imap, smtp *stopWire) {
+// stopServers are servers that an account reaches in the clear through wires.
+type stopServers struct {
+	account    mail.Account
+	password   string
+	imap, smtp *stopWire
+	sent       func() []string // the subjects of all messages that reached bob@example.com
+}
+
+// stopHouse is a vault with an account of Dovecot and Postfix; where tests are to be short, of
+// the demo's servers.
+func stopHouse(t *testing.T) (testVault, *stopServers) {
 	t.Helper()
-	servers, v = sampleServers(t), newVault(t)
-	a := servers.Account()
-	roots := x509.NewCertPool()
+	v, s := newVault(t), &stopServers{}
+	if testing.Short() {
+		servers := sampleServers(t)
+		s.account, s.password = servers.Account(), servers.Password.Reveal()
+		s.sent = func() (subjects []string) {
+			for _, m := range servers.Outgoing() {
+				subjects = append(subjects, subjectOf(m.Raw))
+			}
+			return subjects
+		}
+	} else {
+		dovecot := servertest.Dovecot(t, servertest.Config{Submission: true})
+		postfix := servertest.Postfix(t, servertest.PostfixConfig{Dovecot: dovecot})
+		s.account, s.password = dovecotAccount(dovecot, "ann"), servertest.Password
+		s.account.Username = s.account.Email // where the mail is delivered
+		s.account.SMTP = mail.Endpoint{Host: postfix.Host, Port: postfix.SubmissionsPort, Security: mail.TLS}
+		dovecot.Deliver(t, s.account.Username, "INBOX", plainMessages(5)...)
+		s.sent = func() (subjects []string) {
+			postfix.WaitQueueEmpty(t)
+			err := filepath.WalkDir(filepath.Join(dovecot.Home, "bob@example.com", "Maildir"), func(path string, d fs.DirEntry, err error) error {
+				if err != nil || !strings.Contains("new cur", filepath.Base(filepath.Dir(path))) {
+					return err
+				}
+				raw, err := os.ReadFile(path)
+				subjects = append(subjects, subjectOf(raw))
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return subjects
+		}
+	}
+	a, roots := s.account, x509.NewCertPool()
 	roots.AppendCertsFromPEM(a.CAPEM)
-	imap, smtp = newStopWire(t, a.IMAP, roots, false), newStopWire(t, a.SMTP, roots, true)
-	a.IMAP = mail.Endpoint{Host: "127.0.0.1", Port: imap.port, Security: mail.Plaintext}
-	a.SMTP = mail.Endpoint{Host: "127.0.0.1", Port: smtp.port, Security: mail.Plaintext}
-	a.CAPEM, a.AllowOut = nil, mail.AllowList{Enabled: true, Entries: []string{"@example.com", demo.Username}}
-	v.add(t, a, servers.Password.Reveal())
+	s.imap, s.smtp = newStopWire(t, a.IMAP, roots, false), newStopWire(t, a.SMTP, roots, true)
+	a.IMAP = mail.Endpoint{Host: "127.0.0.1", Port: s.imap.port, Security: mail.Plaintext}
+	a.SMTP = mail.Endpoint{Host: "127.0.0.1", Port: s.smtp.port, Security: mail.Plaintext}
+	a.Mode, a.CAPEM, a.AllowOut = mail.ReadWrite, nil, mail.AllowList{Enabled: true, Entries: []string{"@example.com", a.Email}}
+	v.add(t, a, s.password)
 	for name, value := range map[string]string{"sends_per_hour": "10000", "commands_per_minute": "100000"} {
 		if err := v.opened(t, 0).SetSetting(t.Context(), name, value); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return v, servers, imap, smtp
+	return v, s
+}
+
+// subjectOf returns the subject of a message, however its lines end.
+func subjectOf(raw []byte) string {
+	_, subject, _ := strings.Cut(string(raw), "\nSubject: ")
+	subject, _, _ = strings.Cut(subject, "\n")
+	return strings.TrimRight(subject, "\r")
 }
 
 type stopData struct {
@@ -279,7 +329,8 @@ func TestStopStopsEveryProcess(t *testing.T) {
 	if testing.Short() {
 		processes = 6
 	}
-	v, servers, imap, smtp := stopHouse(t)
+	v, servers := stopHouse(t)
+	imap, smtp := servers.imap, servers.smtp
 	quit, h := make(chan struct{}), &halt{times: map[*worker]int{}, all: make(chan struct{}), over: make(chan struct{}), want: processes}
 	var workers []*worker
 	watchers := 0
@@ -400,14 +451,12 @@ func TestStopStopsEveryProcess(t *testing.T) {
 	close(h.over)
 	moved("everybody works again", from)
 	close(quit)
-	if a := v.direct(t, true, nil, "mail", "send", "--to", demo.Username, "--subject", "END", "--body", "x"); !a.Success {
+	if a := v.direct(t, true, nil, "mail", "send", "--to", servers.account.Email, "--subject", "END", "--body", "x"); !a.Success {
 		t.Fatalf("the message that ends the test: %s", a.raw)
 	}
 	working.Wait()
 	got := map[string]int{}
-	for _, m := range servers.Outgoing() {
-		_, subject, _ := strings.Cut(string(m.Raw), "Subject: ")
-		subject, _, _ = strings.Cut(subject, "\r\n")
+	for _, subject := range servers.sent() {
 		if got[subject]++; got[subject] > 1 {
 			t.Errorf("%s was sent %d times", subject, got[subject])
 		}
@@ -435,12 +484,13 @@ func TestStopStopsEveryProcess(t *testing.T) {
 // TestAStopHoldsAtEveryDoor: over HTTP too a wait ends, and nothing begins there and in the
 // transport profile.
 func TestAStopHoldsAtEveryDoor(t *testing.T) {
-	v, servers, imap, _ := stopHouse(t)
+	v, servers := stopHouse(t)
+	imap := servers.imap
 	overHTTP, err := connectHTTP(t, serveHTTP(t, v, "--no-auth").url, "", "2026-07-28", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport, _ := carrying(t, &house.TransportOptions{Account: servers.Account().Name, Helper: "echo " + servers.Password.Reveal()}, v.environment(false)...)
+	transport, _ := carrying(t, &house.TransportOptions{Account: servers.account.Name, Helper: "echo " + servers.password}, v.environment(false)...)
 	doors := map[string]func(line string) answer{
 		"HTTP":      func(line string) answer { a, _ := call(t, overHTTP, command(line)); return a.answer },
 		"transport": func(line string) answer { return envelope(t, transport, line) },
