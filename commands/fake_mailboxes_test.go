@@ -9,6 +9,7 @@ import (
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/vault"
 )
 
 // fakeMailboxes is Mailboxes that answers what a test put there, and remembers what it was
@@ -199,6 +200,9 @@ type fakeFiles map[string][]byte
 func (b fakeFiles) Save(_ context.Context, _, name string, content []byte) (string, error) {
 	if b[name] != nil {
 		return "", &fs.PathError{Op: "open", Path: name, Err: fs.ErrExist}
+	}
+	if name == "beyond-the-share" {
+		return "", &vault.ShareFull{Of: vault.ShareFiles, Principal: "agent", Count: 2000, Bytes: 1 << 30}
 	}
 	b[name] = content
 	return "/saved/" + name, nil

@@ -151,7 +151,8 @@ func (d *Deps) save(ctx context.Context, account, name string, a *mailbox.Attach
 	case errors.Is(err, fs.ErrExist):
 		return "", &discovery.Fault{Code: discovery.Conflict, Message: "There is a file of that name already, and it was left as it is.",
 			Hint: "Choose another name for --save.", Err: err}
-	case discovery.AsFault(err) != nil:
+	}
+	if _, file := errors.AsType[*fs.PathError](err); !file { // a fault, or the vault's word on it
 		return "", err
 	}
 	return "", &discovery.Fault{Code: discovery.ExecutionError, Message: "The attachment could not be saved: " + fileReason(err) + ".",

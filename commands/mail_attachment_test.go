@@ -27,6 +27,7 @@ func TestAttachmentIsAnsweredOrSaved(t *testing.T) {
 		t.Errorf("%v, saved %d", e.Data, len(b.saved))
 	}
 	b.fails(t, "mail attachment --uid 1 --save a/b.pdf", discovery.Conflict, "left as it is")
+	b.fails(t, "mail attachment --uid 1 --save beyond-the-share", discovery.StoreError, "The share of 'agent' in the saved attachments is full")
 	for _, name := range []string{"../x", "/etc/x", `a\..\x`, "C:x"} {
 		b.fails(t, "mail attachment --uid 1 --save='"+name+"'", discovery.PathTraversal, "outside")
 	}
