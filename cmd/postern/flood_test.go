@@ -1,40 +1,75 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/postern-mail/postern/gateway"
-	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// TestRefusedSendsDoNotFillTheLog: an agent that tries to send to many strangers, over and
-// over, has a few entries, which say how often.
-func TestRefusedSendsDoNotFillTheLog(t *testing.T) {
-	h, servers := sendingHouse(t, mail.ReadWrite)
-	before := h.entries(t)
+// TestAFloodFillsNothingForOthers: an agent that tries to send to many strangers, over and
+// over, has a few entries in the log, which say how often; and when it has used up what it may
+// send and what may wait of it, the person goes on.
+func TestAFloodFillsNothingForOthers(t *testing.T) {
+	o := newOffice(t, servertest.PostfixConfig{})
+	o.do(t, "account edit bob --mode approve", nil)
+	agent, person := gateway.Principal{Name: "agent"}, gateway.Principal{Name: "person"}
+	before := o.entries(t)
 	var to strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&to, " --to %s%d@evil.example", strings.Repeat("x", 60), i)
 	}
 	const calls = 200
 	for i := range calls {
-		if a := h.as(t, gateway.Principal{Name: "agent"}, fmt.Sprintf("mail send --subject %d --body x%s", i, to.String())); a.Error.Code != "PERMISSION_DENIED" {
+		if a := o.as(t, agent, fmt.Sprintf("mail send --account ann --subject %d --body x%s", i, to.String())); a.Error.Code != "PERMISSION_DENIED" {
 			t.Fatalf("call %d: %s", i, a.raw)
 		}
 	}
-	if n := h.entries(t) - before; n > 6 || len(servers.Outgoing()) != 0 {
+	if n := o.entries(t) - before; n > 6 {
 		t.Errorf("%d refused calls have %d entries", calls, n)
 	}
-	h.Close() // writes what was counted
+
+	const letter = "mail send --account ann --to bob@example.org --subject x --body x"
+	o.do(t, "config set sends_per_hour 2", &struct{}{})
+	for n, want := range []string{"", "", "RATE_LIMITED"} {
+		if a := o.as(t, agent, letter); string(a.Error.Code) != want {
+			t.Errorf("the agent's message %d: %s", n+1, a.raw)
+		}
+	}
+	if a := o.as(t, person, letter); !a.Success {
+		t.Errorf("the person's message: %s", a.raw)
+	}
+
+	o.do(t, "config set sends_per_hour 100", &struct{}{})
+	content := make([]byte, 24<<20)
+	_, _ = rand.Read(content)
+	writeFile(t, filepath.Join(o.files, "large"), string(content))
+	const waiting = "mail send --account bob --to ann@example.org --subject x --body x --attach large"
+	for n, want := range []string{"APPROVAL_REQUIRED", "APPROVAL_REQUIRED", "APPROVAL_REQUIRED", "STORE_ERROR"} {
+		if a := o.as(t, agent, waiting); string(a.Error.Code) != want {
+			t.Fatalf("the agent's large message %d: %s", n+1, a.raw)
+		}
+	}
+	if a := o.as(t, person, waiting); a.Error.Code != "APPROVAL_REQUIRED" {
+		t.Errorf("the person's large message: %s", a.raw)
+	}
+	o.postfix.WaitQueueEmpty(t)
+	if got := len(o.dovecot.Files(t, "bob@example.org")); got != 3 {
+		t.Errorf("bob has %d messages", got)
+	}
+
+	o.Close() // writes what was counted
 	var list struct {
 		Entries []struct {
 			Code  string `json:"error_code"`
 			Count int    `json:"count"`
 		} `json:"entries"`
 	}
-	h.do(t, "audit list --limit 20", &list)
+	o.do(t, "audit list --limit 40", &list)
 	told := 0
 	for _, e := range list.Entries {
 		if e.Code == "PERMISSION_DENIED" {
