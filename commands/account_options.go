@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
@@ -15,6 +16,7 @@ import (
 // given changes nothing.
 type accountOptions struct {
 	Email          string        `json:"email,omitempty" jsonschema:"minLength=3,maxLength=320,example=ann@example.org" jsonschema_description:"The account's own address"`
+	OwnAddress     []string      `json:"own-address,omitempty" jsonschema:"maxItems=50,maxLength=320" jsonschema_description:"The person's other addresses, which may be sent from; they replace those there were, an empty one removes them"`
 	Protocol       mail.Protocol `json:"protocol,omitempty" jsonschema:"enum=imap,enum=pop3" jsonschema_description:"How mail is read; imap if left out"`
 	IMAPHost       string        `json:"imap-host,omitempty" jsonschema:"minLength=1,maxLength=253,example=imap.example.org" jsonschema_description:"IMAP server"`
 	IMAPPort       uint16        `json:"imap-port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"IMAP port; 993 for tls and 143 otherwise"`
@@ -44,6 +46,9 @@ func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 		}
 	}
 	setIf(&a.Email, o.Email)
+	if o.OwnAddress != nil {
+		a.OwnAddresses = slices.DeleteFunc(slices.Clone(o.OwnAddress), func(s string) bool { return s == "" })
+	}
 	setIf(&a.Protocol, o.Protocol)
 	setIf(&a.Username, o.Username)
 	setIf(&a.SentCopy, o.SentCopy)
@@ -126,6 +131,7 @@ type accountNameArgs struct {
 type AccountDetail struct {
 	Name           string        `json:"name"`
 	Email          string        `json:"email,omitempty"`
+	OwnAddresses   []string      `json:"own_addresses,omitempty"`
 	Protocol       mail.Protocol `json:"protocol"`
 	IMAP           mail.Endpoint `json:"imap,omitzero"`
 	POP3           mail.Endpoint `json:"pop3,omitzero"`
@@ -153,6 +159,7 @@ type AccountDetail struct {
 type accountBrief struct {
 	Name           string        `json:"name"`
 	Email          string        `json:"email,omitempty"`
+	OwnAddresses   []string      `json:"own_addresses,omitempty"`
 	IMAP           string        `json:"imap,omitempty"`
 	POP3           string        `json:"pop3,omitempty"`
 	SMTP           string        `json:"smtp,omitempty"`
@@ -176,7 +183,7 @@ type accountBrief struct {
 }
 
 func (a *AccountDetail) brief(leftInKeyring string, more *NextAction) accountBrief {
-	b := accountBrief{Name: a.Name, Email: a.Email, IMAP: briefEndpoint(a.IMAP), POP3: briefEndpoint(a.POP3), SMTP: briefEndpoint(a.SMTP), Username: a.Username,
+	b := accountBrief{Name: a.Name, Email: a.Email, OwnAddresses: a.OwnAddresses, IMAP: briefEndpoint(a.IMAP), POP3: briefEndpoint(a.POP3), SMTP: briefEndpoint(a.SMTP), Username: a.Username,
 		DisplayName: a.DisplayName, SentCopy: a.SentCopy, Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: a.Destroy, AllowIn: a.AllowIn.brief(), AllowOut: a.AllowOut.brief(),
 		AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: a.CustomCA, LeftInKeyring: leftInKeyring, Rest: (&Outcome{}).rest(more)}
@@ -228,7 +235,7 @@ type ListShown struct {
 }
 
 func detailOfAccount(a *mail.Account) AccountDetail {
-	return AccountDetail{Name: a.Name, Email: a.Email, Protocol: a.Protocol, IMAP: a.IMAP, POP3: a.POP3, SMTP: a.SMTP,
+	return AccountDetail{Name: a.Name, Email: a.Email, OwnAddresses: a.OwnAddresses, Protocol: a.Protocol, IMAP: a.IMAP, POP3: a.POP3, SMTP: a.SMTP,
 		Username: a.Username, DisplayName: a.DisplayName, SentCopy: cmp.Or(a.SentCopy, mail.SentAuto),
 		Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: cmp.Or(string(a.Destroy), "before"), AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut), AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: len(a.CAPEM) > 0}

@@ -101,6 +101,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceArchiveFiles:        {"Put the files into an archive, or send several messages.", ""},
 	mail.AdviceAttachText:          {"Attach the text as a file.", ""},
 	mail.AdviceShorten:             {"Shorten it.", ""},
+	mail.AdviceOwnAddress:          {"Leave --as out; the administrator names the person's other addresses with 'account edit {account} --own-address'.", ""},
 	mail.AdviceReplyFromThere:      {"Send the reply from the account that has the message.", ""},
 	mail.AdviceNoBound:             {"Leave one of them out.", ""},
 	mail.AdviceKeepIDs:             {"Keep the ids you have dealt with yourself, or bound the time with --since; 'mail ack' needs a vault, which a person makes with 'postern init'.", "mail ack"},

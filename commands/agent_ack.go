@@ -22,7 +22,7 @@ type AgentAcked struct {
 func agentAck(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "agent ack",
-		Summary:  "Say that you acted on a message",
+		Summary:  "Say that you acted on it",
 		Details:  "An ack says more than that a message was read. Each agent acknowledges a broadcast for itself. An ack may be repeated: the first time counts.",
 		Effect:   discovery.State,
 		Examples: []string{"agent ack my-repo:main 1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b"},

@@ -188,7 +188,7 @@ func Info(d *Deps, version string) discovery.Info {
 		},
 		Usage: "<command> [arguments] [options]. ID: as lists show it, 50 in INBOX, Sent/5 in Sent. T: 2026-02-01 or 2026-02-01T10:00Z. " +
 			"Everywhere: --account A, --fields F,G (or columns), --full, --timeout S. 'help <command>' has the rest",
-		Recipes: []string{"mail list --unread --limit 20", "mail search invoice --since 2026-02-01"},
+		Recipes: []string{"mail search invoice --since 2026-02-01"},
 		Here:    d.here,
 	}
 }
@@ -229,6 +229,8 @@ func All(d *Deps) []*discovery.Command {
 		mailWatch(d),
 		mailGet(d),
 		mailSend(d),
+		mailReply(d),
+		mailForward(d),
 		mailDraft(d),
 		mailRaw(d),
 		mailAttachment(d),

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,41 +17,17 @@ import (
 	"github.com/postern-mail/postern/mail/outbox"
 )
 
-// composeArgs are what a message is written from, to be sent or kept as a draft.
-type composeArgs struct {
-	AccountOption
-	To       []string `json:"to,omitempty" acli:"form=line,value=A" jsonschema:"maxItems=100,minLength=1,maxLength=998,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"Recipients, with or without a name; a comma in a name needs a backslash"`
-	CC       []string `json:"cc,omitempty" acli:"form=line,rare" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Recipients of a copy"`
-	BCC      []string `json:"bcc,omitempty" acli:"form=line,rare" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Recipients of a hidden copy"`
-	Subject  string   `json:"subject,omitempty" acli:"form=line" jsonschema:"maxLength=998" jsonschema_description:"If left out, that of the --reply-to message"`
-	Body     *string  `json:"body,omitempty" acli:"sensitive,value=TEXT,needed" jsonschema:"maxLength=10000" jsonschema_description:"The text; or use --body-file"`
-	BodyFile string   `json:"body-file,omitempty" acli:"form=line,path=attachment directory,rare" jsonschema:"minLength=1,maxLength=200,example=letter.txt" jsonschema_description:"A text file in UTF-8 below the attachment directory"`
-	Attach   []string `json:"attach,omitempty" acli:"form=line,path=attachment directory,value=F" jsonschema:"maxItems=20,minLength=1,maxLength=200,example=invoices/march.pdf" jsonschema_description:"Files below the attachment directory"`
-	ReplyTo  string   `json:"reply-to,omitempty" acli:"value=ID" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Id of the message that this answers; recipients are named all the same"`
+// recipientArgs name who a letter goes to.
+type recipientArgs struct {
+	To  []string `json:"to,omitempty" acli:"form=line,value=A" jsonschema:"maxItems=100,minLength=1,maxLength=998,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"Recipients; a comma in a name needs a backslash"`
+	CC  []string `json:"cc,omitempty" acli:"form=line,rare" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Copies go to"`
+	BCC []string `json:"bcc,omitempty" acli:"form=line,rare" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Hidden copies go to"`
 
-	// What was typed, since Validate.
-	to, cc, bcc []mail.Address
-	parent      *mail.Ref // of ReplyTo; nil without it
+	to, cc, bcc []mail.Address // what was typed, since Validate
 }
 
-// Validate checks what one field alone cannot.
-func (a *composeArgs) Validate() error {
-	if (a.Body == nil) == (a.BodyFile == "") {
-		return &discovery.Fault{Code: discovery.ValidationError, Message: "The text is given twice or not at all.",
-			Hint: "Give either --body or --body-file; an empty text is --body ''."}
-	}
-	a.parent = nil
-	if a.ReplyTo != "" {
-		ref, err := parseID(a.ReplyTo)
-		if err != nil {
-			return malformedID("The message id of --reply-to", err)
-		}
-		a.parent = &ref
-		if a.Account != "" && ref.Account != "" && a.Account != ref.Account {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message to be answered belongs to another account than --account.",
-				Hint: "Leave --account out: the id names its account."}
-		}
-	}
+// Validate reads the addresses.
+func (a *recipientArgs) Validate() error {
 	for _, f := range []struct {
 		option string
 		typed  []string
@@ -69,15 +46,8 @@ func (a *composeArgs) Validate() error {
 	return nil
 }
 
-func (a *composeArgs) onAccount() string {
-	if a.parent != nil && a.parent.Account != "" {
-		return a.parent.Account
-	}
-	return a.Account
-}
-
-// recipients are the addresses of all who would be sent to.
-func (a *composeArgs) recipients() []string {
+// recipients are the addresses of all who are named.
+func (a *recipientArgs) recipients() []string {
 	var list []string
 	for _, p := range slices.Concat(a.to, a.cc, a.bcc) {
 		list = append(list, p.Addr)
@@ -85,12 +55,89 @@ func (a *composeArgs) recipients() []string {
 	return list
 }
 
+// textArgs are what a letter says, and the files that go with it.
+type textArgs struct {
+	Body       *string  `json:"body,omitempty" acli:"sensitive,value=TEXT" jsonschema:"maxLength=10000" jsonschema_description:"The text; or --body-file"`
+	BodyFile   string   `json:"body-file,omitempty" acli:"form=line,path=attachment directory,rare" jsonschema:"minLength=1,maxLength=200,example=letter.txt" jsonschema_description:"A UTF-8 file of the attachment directory"`
+	Attach     []string `json:"attach,omitempty" acli:"form=line,path=attachment directory,value=F" jsonschema:"maxItems=20,minLength=1,maxLength=200,example=invoices/march.pdf" jsonschema_description:"Files of the attachment directory"`
+	AttachFrom string   `json:"attach-from,omitempty" acli:"value=ID,rare" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"A message whose attachments go along"`
+	Part       []string `json:"part,omitempty" acli:"rare,requires=attach-from" jsonschema:"maxItems=20,minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" form:"must be numbers with dots between them, such as 1.2" jsonschema_description:"Which of them; the only one if left out"`
+	As         string   `json:"as,omitempty" acli:"form=line,rare,value=A" jsonschema:"minLength=3,maxLength=320" jsonschema_description:"The sender: one of the account's addresses"`
+
+	attachFrom *mail.Ref // since Validate; nil for none
+}
+
+// Validate checks what one field alone cannot.
+func (a *textArgs) Validate() error {
+	if a.Body != nil && a.BodyFile != "" {
+		return noText
+	}
+	a.attachFrom = nil
+	if a.AttachFrom != "" {
+		ref, err := parseID(a.AttachFrom)
+		if err != nil {
+			return malformedID("The message id of --attach-from", err)
+		}
+		a.attachFrom = &ref
+	}
+	return nil
+}
+
+// composeArgs are what a new message is written from, to be sent or kept as a draft.
+type composeArgs struct {
+	AccountOption
+	recipientArgs
+	Subject string `json:"subject,omitempty" acli:"form=line" jsonschema:"maxLength=998" jsonschema_description:"As --reply-to has it if left out"`
+	textArgs
+	ReplyTo string `json:"reply-to,omitempty" acli:"value=ID" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"The message that this answers"`
+
+	parent *mail.Ref // of ReplyTo, since Validate; nil without it
+}
+
+// Validate checks what one field alone cannot.
+func (a *composeArgs) Validate() error {
+	if a.Body == nil && a.BodyFile == "" {
+		return noText
+	}
+	a.parent = nil
+	if a.ReplyTo != "" {
+		ref, err := parseID(a.ReplyTo)
+		if err != nil {
+			return malformedID("The message id of --reply-to", err)
+		}
+		a.parent = &ref
+		if a.Account != "" && ref.Account != "" && a.Account != ref.Account {
+			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message to be answered belongs to another account than --account.",
+				Hint: "Leave --account out: the id names its account."}
+		}
+	}
+	return validate(&a.recipientArgs, &a.textArgs)
+}
+
+// validate returns the first fault of parts of a command's arguments.
+func validate(parts ...discovery.Validator) error {
+	for _, p := range parts {
+		if err := p.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var noText = &discovery.Fault{Code: discovery.ValidationError, Message: "The text is given twice or not at all.",
+	Hint: "Give either --body or --body-file; an empty text is --body ''."}
+
+func (a *composeArgs) onAccount() string {
+	if a.parent != nil && a.parent.Account != "" {
+		return a.parent.Account
+	}
+	return a.Account
+}
+
 // composeIn resolves the message to be answered and the account, and notes the account
 // and the recipients for the audit entry.
 func (d *Deps) composeIn(ctx context.Context, call *discovery.Call, a *composeArgs) (string, error) {
-	if to := a.recipients(); len(to) > 0 {
-		call.Target = recipientsTarget(to)
-	}
+	noteRecipients(call, a.recipients())
 	if a.parent != nil {
 		refs, err := d.resolve(ctx, call, a.Account, []mail.Ref{*a.parent})
 		if err != nil {
@@ -99,6 +146,13 @@ func (d *Deps) composeIn(ctx context.Context, call *discovery.Call, a *composeAr
 		a.parent = &refs[0]
 	}
 	return d.account(ctx, call, AccountOption{a.onAccount()})
+}
+
+// noteRecipients notes for the audit entry who would be sent to.
+func noteRecipients(call *discovery.Call, to []string) {
+	if len(to) > 0 {
+		call.Target = recipientsTarget(to)
+	}
 }
 
 // recipientsTarget names the recipients in the audit entry, within maxTarget.
@@ -116,12 +170,12 @@ const (
 	maxFileBytes = 25 << 20 // of all files of a message
 )
 
-// draft reads the files that the arguments name.
-func (d *Deps) draft(ctx context.Context, account string, a *composeArgs) (outbox.Draft, error) {
-	m := outbox.Draft{To: a.to, CC: a.cc, BCC: a.bcc, Subject: a.Subject, ReplyTo: a.parent}
+// letter reads the files and the attachments that the arguments name.
+func (d *Deps) letter(ctx context.Context, call *discovery.Call, account string, r *recipientArgs, a *textArgs) (outbox.Draft, error) {
+	m := outbox.Draft{To: r.to, CC: r.cc, BCC: r.bcc, As: a.As}
 	if a.Body != nil {
 		m.Body = *a.Body
-	} else {
+	} else if a.BodyFile != "" {
 		text, err := d.fileFor(ctx, account, a.BodyFile, maxBodyFile)
 		if err != nil {
 			return m, err
@@ -139,7 +193,46 @@ func (d *Deps) draft(ctx context.Context, account string, a *composeArgs) (outbo
 		left -= int64(len(content))
 		m.Attachments = append(m.Attachments, outbox.Attachment{Name: path.Base(path.Clean(name)), Content: content})
 	}
+	if a.attachFrom == nil {
+		return m, nil
+	}
+	refs, err := d.resolve(ctx, call, "", []mail.Ref{*a.attachFrom})
+	if err != nil {
+		return m, err
+	}
+	if err := d.mayGive(ctx, refs[0].Account, account); err != nil {
+		return m, err
+	}
+	parts := a.Part
+	if len(parts) == 0 {
+		parts = []string{""}
+	}
+	for _, part := range parts {
+		f, err := d.Mailboxes.Attachment(mail.WithProgress(ctx, call.Progress), refs[0], part)
+		if err != nil {
+			return m, err
+		}
+		m.Attachments = append(m.Attachments, outbox.Attachment{Name: cmp.Or(f.Filename, "attachment"), Type: f.FullType, Content: f.Content})
+	}
 	return m, nil
+}
+
+// mayGive refuses what comes from another account where that account's mail may not leave by
+// this one.
+func (d *Deps) mayGive(ctx context.Context, from, account string) error {
+	if from == "" || from == account {
+		return nil
+	}
+	var policies [2]*mail.Policy // nil for an account that is gone or cannot be used, which gives nothing
+	for i, name := range []string{from, account} {
+		if a, err := d.Store.Account(ctx, name); err == nil {
+			policies[i], _ = mail.CompilePolicy(&a)
+		}
+	}
+	if !policies[0].MayGive(policies[1]) {
+		return mail.Operation{Op: "mail send", Account: from}.NotGiven(account)
+	}
+	return nil
 }
 
 // fileFor is file for a message of an account: what was saved from a message of another one
@@ -150,19 +243,10 @@ func (d *Deps) fileFor(ctx context.Context, account, name string, limit int64) (
 		return nil, err
 	}
 	from, err := d.Attachments.SavedFrom(ctx, name)
-	if err != nil || from == "" || from == account {
-		return content, err
+	if err != nil {
+		return nil, err
 	}
-	var policies [2]*mail.Policy // nil for an account that is gone or cannot be used, which gives nothing
-	for i, name := range []string{from, account} {
-		if a, err := d.Store.Account(ctx, name); err == nil {
-			policies[i], _ = mail.CompilePolicy(&a)
-		}
-	}
-	if !policies[0].MayGive(policies[1]) {
-		return nil, mail.Operation{Op: "mail send", Account: from}.NotGiven(account)
-	}
-	return content, nil
+	return content, d.mayGive(ctx, from, account)
 }
 
 // file reads a whole file of the attachment directory that has at most limit bytes.

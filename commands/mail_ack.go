@@ -21,7 +21,7 @@ type Acked struct {
 func mailAck(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail ack",
-		Summary:  "Note as dealt with, for 'mail list --new'",
+		Summary:  "Dealt with, for 'mail list --new'",
 		Details:  "Messages that were acknowledged are no longer new. It changes nothing in the mailbox, may be repeated, and takes messages in any order.",
 		Effect:   discovery.State,
 		Examples: []string{"mail ack 50 49", "mail ack --folder Sent --uid 3,4,5"},

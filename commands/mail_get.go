@@ -121,7 +121,7 @@ const (
 func mailGet(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail get",
-		Summary:  "Read; --chars is for all together, --attachment-text reads PDF too",
+		Summary:  "Read; --chars is for all together",
 		Details:  "Reading changes nothing: an unread message stays unread.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail get 50 49", "mail get 33 --from-char 2000", "mail get 28 --attachment-text"},

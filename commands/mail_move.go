@@ -57,7 +57,7 @@ func movedResult(c *mailbox.Changed, b batchResult, to string) *MailMoveResult {
 func mailTrash(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail trash",
-		Summary:  "Put into the trash",
+		Summary:  "Into the trash",
 		Details:  "It moves them to the account's folder for the trash; 'mail move' takes them out again. Their ids change.",
 		Effect:   discovery.Write,
 		Timeout:  transferTime,

@@ -13,16 +13,21 @@ import (
 	"github.com/postern-mail/postern/mail/outbox"
 )
 
+// sendArgs are how a letter is sent.
+type sendArgs struct {
+	Key    string `json:"idempotency-key,omitempty" acli:"rare" jsonschema:"minLength=1,maxLength=128,pattern=^[!-~]*$,example=invoice-2026-0117" form:"must be ASCII letters, digits and signs without spaces" jsonschema_description:"A name for this message: with it the command never sends twice"`
+	DryRun bool   `json:"dry-run,omitempty" acli:"rare" jsonschema_description:"Check everything, send nothing"`
+}
+
 type mailSendArgs struct {
 	composeArgs
-	Key    string `json:"idempotency-key,omitempty" acli:"rare" jsonschema:"minLength=1,maxLength=128,pattern=^[!-~]*$,example=invoice-2026-0117" form:"must be ASCII letters, digits and signs without spaces" jsonschema_description:"A name for this message: the same command with it never sends twice"`
-	DryRun bool   `json:"dry-run,omitempty" acli:"rare" jsonschema_description:"Check everything, and send nothing"`
+	sendArgs
 }
 
 // Validate checks that there is somebody to send to.
 func (a *mailSendArgs) Validate() error {
 	if len(a.To)+len(a.CC)+len(a.BCC) == 0 {
-		return &discovery.Fault{Code: discovery.ValidationError, Message: "There is no recipient.", Hint: "Name at least one with --to, --cc or --bcc."}
+		return noRecipient
 	}
 	return a.composeArgs.Validate()
 }
@@ -39,6 +44,7 @@ type MailSendResult struct {
 	DryRun        bool        `json:"dry_run,omitempty"`
 	NeedsApproval bool        `json:"needs_approval,omitempty"` // the real send would wait for a person
 	Issues        []Issue     `json:"issues,omitempty"`         // what went wrong after it was sent
+	Hint          string      `json:"hint,omitempty" acli:"untrusted" jsonschema_description:"What may not be expected of an answer's recipients"`
 	NextAction    *NextAction `json:"next_action,omitempty"`
 }
 
@@ -51,7 +57,9 @@ type sendingBrief struct {
 
 // Brief says what happened, or in a dry run would.
 func (r *MailSendResult) Brief() sendingBrief {
-	return sendingBrief{r.ID, r.Summary(), (&Outcome{Issues: r.Issues}).rest(r.NextAction)}
+	b := sendingBrief{r.ID, r.Summary(), (&Outcome{Issues: r.Issues}).rest(r.NextAction)}
+	b.Hint = r.Hint
+	return b
 }
 
 // AskSetting is the setting that lets the agent's client ask its person.
@@ -61,42 +69,52 @@ func mailSend(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail send",
 		Summary: "Send, once",
-		Details: "One recipient outside the outbound list refuses it whole. In mode approve a person decides first. " +
+		Details: "One recipient outside the outbound list refuses it whole. " +
 			"Without an answer, repeat it with the same --idempotency-key.",
 		Effect:  discovery.Send,
-		Needed:  []string{"to"},
+		Needed:  []string{"to", "body"},
 		Timeout: sendTime,
-		Examples: []string{"mail send --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'",
-			"mail send --reply-to 50 --to 'Ann Lee <ann@example.org>' --body 'Thank you.'"},
+		Examples: []string{"mail send --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailSendArgs) (*MailSendResult, error) {
 		if call.Reply != nil {
-			o, err := d.decided(ctx, call, args.Key != "")
-			if err != nil {
-				return nil, err
-			}
-			return sent(o)
+			return d.sentAfterAll(ctx, call, args.Key != "")
 		}
 		name, err := d.composeIn(ctx, call, &args.composeArgs)
 		if err != nil {
 			return nil, err
 		}
-		m, err := d.draft(ctx, name, &args.composeArgs)
+		m, err := d.letter(ctx, call, name, &args.recipientArgs, &args.textArgs)
 		if err != nil {
 			return nil, err
 		}
-		o, err := d.Outbox.Send(mail.WithProgress(ctx, call.Progress), name, outbox.Request{Draft: m, Key: args.Key, DryRun: args.DryRun, Principal: call.Principal})
-		if err != nil {
-			return nil, failedSend(call, o, err)
-		}
-		if args.DryRun {
-			return rehearsed(o, args.Key != ""), nil
-		}
-		noteOutgoing(call, o)
-		if o.State == mail.OutboxWaiting {
-			return nil, d.waits(ctx, call, o, args.Key != "")
-		}
-		return sent(o)
+		m.Subject, m.ReplyTo = args.Subject, args.parent
+		return d.send(ctx, call, name, m, &args.sendArgs)
 	})
+}
+
+// sentAfterAll goes on with a send that a person was asked about.
+func (d *Deps) sentAfterAll(ctx context.Context, call *discovery.Call, keyed bool) (*MailSendResult, error) {
+	o, err := d.decided(ctx, call, keyed)
+	if err != nil {
+		return nil, err
+	}
+	return sent(o)
+}
+
+// send hands a letter to the outbox.
+func (d *Deps) send(ctx context.Context, call *discovery.Call, account string, m outbox.Draft, args *sendArgs) (*MailSendResult, error) {
+	o, err := d.Outbox.Send(mail.WithProgress(ctx, call.Progress), account, outbox.Request{Draft: m, Key: args.Key, DryRun: args.DryRun, Principal: call.Principal})
+	if err != nil {
+		return nil, failedSend(call, o, err)
+	}
+	if args.DryRun {
+		return rehearsed(o, args.Key != ""), nil
+	}
+	noteOutgoing(call, o)
+	if o.State == mail.OutboxWaiting {
+		return nil, d.waits(ctx, call, o, args.Key != "")
+	}
+	return sent(o)
 }
 
 // rehearsed is the answer to a dry run. A state, and names that the real send makes, are left
@@ -343,3 +361,5 @@ func (r *MailSendResult) Summary() string {
 	}
 	return "Sent to " + to
 }
+
+var noRecipient = &discovery.Fault{Code: discovery.ValidationError, Message: "There is no recipient.", Hint: "Name at least one with --to, --cc or --bcc."}

@@ -105,8 +105,13 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 	}
 	if c.Effect == discovery.Send {
 		r.NeedsApproval = p.NeedsApproval()
-		if send, ok := args.(*mailSendArgs); ok {
-			return sendRefusal(p.CheckSend(send.recipients())), nil
+		if send, ok := args.(interface{ recipients() []string }); ok {
+			to := send.recipients()
+			// Whom a reply goes to is known when the message is read.
+			if f := sendRefusal(p.CheckSend(to)); f != nil && (len(to) > 0 || f.Reason != mail.ReasonAddress) {
+				return f, nil
+			}
+			return nil, nil
 		}
 	}
 	// Copying to another account changes only that one.

@@ -45,7 +45,9 @@ type Spec struct {
 	Examples []string // at least one; each binds
 	Timeout  int      // seconds that it may take unless the caller says otherwise; 0 means as any other
 
-	Needed []string // options that its usage shows as required, besides those tagged so
+	// Options that its usage shows as required, and those that it leaves out, besides the ones
+	// tagged so.
+	Needed, Rare []string
 
 	// Standing says that it runs also while everything is stopped: it begins nothing
 	// elsewhere. Urgent says that it does not wait for the commands sent before it.
@@ -208,6 +210,9 @@ func New[A, R any](s Spec, run func(context.Context, *Call, *A) (R, error)) *Com
 	if c.args, c.err = newArgumentSet(reflect.TypeFor[A](), s); c.err == nil {
 		for _, name := range s.Needed {
 			c.args.byName[name].Needed = true
+		}
+		for _, name := range s.Rare {
+			c.args.byName[name].Rare = true
 		}
 		c.err = c.check()
 	}

@@ -186,6 +186,7 @@ type Timeouts struct {
 type Account struct {
 	Name           string    `json:"name"`
 	Email          string    `json:"email"`
+	OwnAddresses   []string  `json:"own_addresses,omitempty"` // the person's others, which the account may send as
 	Protocol       Protocol  `json:"protocol"`
 	IMAP           Endpoint  `json:"imap,omitzero"`
 	POP3           Endpoint  `json:"pop3,omitzero"`
@@ -250,6 +251,11 @@ func (a *Account) Validate() error {
 	}
 	if utf8.RuneCountInString(a.DisplayName) > maxDisplayName || !utf8.ValidString(a.DisplayName) || strings.ContainsFunc(a.DisplayName, unicode.IsControl) {
 		return fmt.Errorf("display name is longer than %d characters or holds a control character", maxDisplayName)
+	}
+	for _, own := range a.OwnAddresses {
+		if _, ok := NormalAddress(own); !ok {
+			return errors.New("an own address is not a mail address")
+		}
 	}
 	switch a.SentCopy {
 	case "", SentAuto, SentAlways, SentNever:

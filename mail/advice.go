@@ -88,6 +88,7 @@ const (
 	AdviceArchiveFiles        Advice = "archive_files"         // pack the files, or send several messages
 	AdviceAttachText          Advice = "attach_text"           // attach the text as a file
 	AdviceShorten             Advice = "shorten"               // shorten it
+	AdviceOwnAddress          Advice = "own_address"           // the administrator names the own addresses of the account in Detail
 	AdviceReplyFromThere      Advice = "reply_from_there"      // reply from the account that has the message
 	AdviceNoBound             Advice = "no_bound"              // leave one of the bounds out
 	AdviceKeepIDs             Advice = "keep_ids"              // keep the ids of the messages dealt with, or bound the time

@@ -23,7 +23,7 @@ type Policy struct {
 	mode    Mode
 	destroy Destroy
 	in, out *entrySet // nil: no address passes
-	own     string    // the account's address, normalised; empty where it has none
+	owns    entrySet  // the account's own addresses
 	subject *regexp.Regexp
 	fixed   bool // the account comes from the environment
 
@@ -44,8 +44,11 @@ func CompilePolicy(a *Account) (*Policy, error) {
 	if p.out, err = compileList(a.AllowOut); err != nil {
 		return nil, fmt.Errorf("outbound allow-list: %w", err)
 	}
-	if own, ok := NormalAddress(a.Email); ok {
-		p.own = own
+	p.owns = entrySet{entries: make(map[string]bool)}
+	for _, own := range append([]string{a.Email}, a.OwnAddresses...) {
+		if own, ok := NormalAddress(own); ok {
+			p.owns.entries[own] = true
+		}
 	}
 	p.allowFolders, p.hideFolders = folderKeys(a.AllowFolders, FolderKey), folderKeys(a.HideFolders, hideKey)
 	if a.SubjectPattern != "" {
@@ -81,10 +84,10 @@ func (p *Policy) Visible(h rfc5322.Header) bool {
 }
 
 // VisibleAsOwn is Visible for a message in the account's own folder for sent messages or
-// for drafts. It is visible too if the account's own address alone is in its From fields: the
+// for drafts. It is visible too if own addresses of the account alone are in its From fields: the
 // inbound list is about what others write. The subject pattern holds there as well.
 func (p *Policy) VisibleAsOwn(h rfc5322.Header) bool {
-	return p.Visible(h) || p.Own() != "" && (&entrySet{entries: map[string]bool{p.own: true}}).wrote(h) && p.subjectPasses(h)
+	return p.Visible(h) || p != nil && p.owns.wrote(h) && p.subjectPasses(h)
 }
 
 // wrote reports whether every address of every From field is on the list.
@@ -135,13 +138,18 @@ func (p *Policy) Inbound() []string {
 	return slices.Sorted(maps.Keys(p.in.entries))
 }
 
-// Own returns the account's own address in the form in which addresses are compared. It is
-// empty where the account has none.
-func (p *Policy) Own() string {
+// Own returns the account's own addresses in the form in which addresses are compared.
+func (p *Policy) Own() []string {
 	if p == nil {
-		return ""
+		return nil
 	}
-	return p.own
+	return slices.Sorted(maps.Keys(p.owns.entries))
+}
+
+// Owns reports whether an address is one of the account's own.
+func (p *Policy) Owns(addr string) bool {
+	normal, ok := NormalAddress(addr)
+	return ok && p != nil && p.owns.entries[normal]
 }
 
 // The reasons why CheckSend refuses.

@@ -239,7 +239,7 @@ func (x *imapBox) readAttachment(s *imap.Session, g *fetched, part string) (*Att
 // attachmentOf is an attachment with its content, from its octets as transferred.
 func attachmentOf(ref mail.Ref, p *message.Part, raw []byte) *AttachmentContent {
 	content := message.DecodeBody(raw, p.Encoding)
-	return &AttachmentContent{Ref: ref, part: p, Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
+	return &AttachmentContent{Ref: ref, part: p, FullType: fullType(p), Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
 		ContentType: plain.Line(p.MediaType()), Size: int64(len(content)), Content: content}}
 }
 

@@ -405,10 +405,7 @@ func senders(p judge) *goimap.SearchCriteria {
 		return nil
 	}
 	var all []goimap.SearchCriteria
-	if own := p.Own(); own != "" {
-		entries = append(entries, own)
-	}
-	for _, e := range entries {
+	for _, e := range append(entries, p.Own()...) {
 		local, domain, _ := strings.Cut(e, "@")
 		all = append(all, headerHolds("From", local+"@"+domain))
 		if written, err := idna.ToUnicode(domain); err == nil && written != domain {

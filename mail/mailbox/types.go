@@ -223,7 +223,8 @@ type RawMessage struct {
 type AttachmentContent struct {
 	Ref mail.Ref
 	Attachment
-	NextChar int // AttachmentText: the FromChar that goes on; 0 at the end
+	FullType string // ContentType with the parameters that its content needs, as outbox.Attachment takes it
+	NextChar int    // AttachmentText: the FromChar that goes on; 0 at the end
 
 	part *message.Part
 }

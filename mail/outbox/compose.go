@@ -16,6 +16,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/compose"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 // The bounds of a message.
@@ -52,6 +53,19 @@ func (b *Outbox) sender(ctx context.Context, op, name string) (*sender, error) {
 	return s, nil
 }
 
+// as makes an own address of the account the sender; an empty one changes nothing.
+func (s *sender) as(address string) error {
+	if address == "" {
+		return nil
+	}
+	from, err := compose.ParseAddress(address)
+	if err != nil || !s.policy.Owns(from.Addr) {
+		return s.invalid("The sender is not an address of the account's own.", mail.AdviceOwnAddress, err)
+	}
+	s.from.Addr = from.Addr
+	return nil
+}
+
 // letter is a checked draft: mail can be sent to each address, and it is within bounds.
 type letter struct {
 	*Draft
@@ -60,6 +74,9 @@ type letter struct {
 
 // read checks a draft, without a word to any server.
 func (s *sender) read(d *Draft) (*letter, error) {
+	if err := s.as(d.As); err != nil {
+		return nil, err
+	}
 	l := &letter{Draft: d}
 	seen := make(map[string]bool)
 	for _, f := range []struct {
@@ -88,8 +105,8 @@ func (s *sender) read(d *Draft) (*letter, error) {
 		return nil, s.invalid(fmt.Sprintf("A message has at most %d attachments.", MaxAttachments), mail.AdviceArchiveFiles, nil)
 	case total > MaxAttachmentBytes:
 		return nil, s.invalid(fmt.Sprintf("The attachments have %d bytes together, more than %d.", total, MaxAttachmentBytes), mail.AdviceSmallerFiles, nil)
-	case len(d.Body) > MaxBodyBytes:
-		return nil, s.invalid(fmt.Sprintf("The body has %d bytes, more than %d.", len(d.Body), MaxBodyBytes), mail.AdviceAttachText, nil)
+	case len(d.Body)+len(d.Quoted) > MaxBodyBytes:
+		return nil, s.invalid(fmt.Sprintf("The body has %d bytes, more than %d.", len(d.Body)+len(d.Quoted), MaxBodyBytes), mail.AdviceAttachText, nil)
 	case utf8.RuneCountInString(d.Subject) > MaxSubjectChars:
 		return nil, s.invalid(fmt.Sprintf("The subject has more than %d characters.", MaxSubjectChars), mail.AdviceShorten, nil)
 	case d.ReplyTo != nil && d.ReplyTo.Account != s.account.Name:
@@ -128,6 +145,12 @@ func (l *letter) digest(account string) string {
 		reply = l.ReplyTo.String()
 	}
 	field(l.Subject, strings.ReplaceAll(l.Body, "\r\n", "\n"), reply)
+	if l.Quoted != "" {
+		field("quoted", strings.ReplaceAll(l.Quoted, "\r\n", "\n"))
+	}
+	if l.As != "" {
+		field("as", l.As)
+	}
 	for _, a := range l.Attachments {
 		sum := sha256.Sum256(a.Content)
 		field(a.Name, a.Type, string(sum[:]))
@@ -209,25 +232,25 @@ func (s *sender) unbuildable(err error) error {
 
 // message is the draft as it is composed.
 func (b *Outbox) message(ctx context.Context, s *sender, l *letter, left string) (*compose.Message, error) {
-	m := &compose.Message{From: s.from, To: l.To, CC: l.CC, BCC: l.BCC, Subject: l.Subject, Date: b.now(), MessageID: left + "@" + s.domain, Body: l.Body}
+	m := &compose.Message{From: s.from, To: l.To, CC: l.CC, BCC: l.BCC, Subject: l.Subject, Date: b.now(), MessageID: left + "@" + s.domain, Body: l.Body, Quoted: l.Quoted}
 	if l.ReplyTo != nil {
-		if b.o.Mailboxes == nil {
-			return nil, s.Unsupported("There is no mailbox to read the original message from.", mail.AdviceSendWithoutReply)
+		parent := l.original
+		if parent == nil {
+			var err error
+			if parent, err = b.original(ctx, s, *l.ReplyTo, mailbox.OriginalQuery{}); err != nil {
+				return nil, err
+			}
 		}
-		parent, err := b.o.Mailboxes.Header(ctx, s.Op, *l.ReplyTo)
-		if err != nil {
-			return nil, err
-		}
-		m.InReplyTo, m.References = compose.ReplyReferences(parent)
+		m.InReplyTo, m.References = compose.ReplyReferences(parent.Header)
 		if m.Subject == "" {
-			m.Subject = compose.ReplySubject(parent.Text("Subject"))
+			m.Subject = compose.ReplySubject(parent.Header.Text("Subject"))
 		}
 	}
 	for _, a := range l.Attachments {
 		if a.Type == "" {
 			a.Type = typeByName(a.Name)
 		}
-		m.Attachments = append(m.Attachments, compose.Attachment{Name: a.Name, Type: a.Type, Content: a.Content})
+		m.Attachments = append(m.Attachments, compose.Attachment{Name: a.Name, Type: a.Type, Content: a.Content, Message: a.Message})
 	}
 	return m, nil
 }

@@ -206,7 +206,7 @@ func (b *Outbox) permitted(ctx context.Context, op string, e *mail.Outgoing) (*s
 	if err := canSubmit(s.Operation, &s.account, b.o.Credentials); err != nil {
 		return nil, err
 	}
-	if s.from.Addr != e.From {
+	if !s.policy.Owns(e.From) {
 		return nil, s.Conflict("The account's address has changed since the message was written.", mail.AdviceCancelAndResend)
 	}
 	return s, nil

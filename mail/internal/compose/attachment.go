@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"bytes"
 	"maps"
 	"mime"
 	"path"
@@ -19,6 +20,9 @@ type Attachment struct {
 	Name    string // as the recipient sees it; directories, controls and invisible characters are taken out
 	Type    string // media type, may have parameters; empty means by the name's extension
 	Content []byte
+	// Message says that Content is a whole message. It is sent as message/rfc822 if its bytes
+	// can travel unchanged without an encoding, which that type forbids, else as any file.
+	Message bool
 }
 
 const (
@@ -32,6 +36,7 @@ const (
 type part struct {
 	Attachment
 	header []byte
+	bare   bool // without an encoding
 }
 
 func prepare(attachments []Attachment) ([]part, error) {
@@ -46,7 +51,10 @@ func prepare(attachments []Attachment) ([]part, error) {
 		if p.Type, params, ok = mediaType(a.Type, p.Name, a.Content); !ok {
 			return nil, fault("Attachment", "the media type of number %d is not a type such as text/csv", i+1)
 		}
-		p.header = partHeader(p.Type, params, p.Name)
+		if p.bare = a.Message && travels(a.Content); p.bare {
+			p.Type = "message/rfc822"
+		}
+		p.header = partHeader(p.Type, params, p.Name, p.bare)
 		parts = append(parts, p)
 	}
 	return parts, nil
@@ -56,7 +64,7 @@ func prepare(attachments []Attachment) ([]part, error) {
 // accepts is written in RFC 2231's form, with an ASCII name in the type for
 // readers that do not know that form. Both in one field would repeat the
 // parameter, and some readers take the first.
-func partHeader(mediaType string, params map[string]string, name string) []byte {
+func partHeader(mediaType string, params map[string]string, name string, bare bool) []byte {
 	var h header
 	written := []string{mediaType}
 	for _, key := range slices.Sorted(maps.Keys(params)) {
@@ -67,13 +75,24 @@ func partHeader(mediaType string, params map[string]string, name string) []byte 
 		written = append(written, `name="`+fallback+`"`)
 	}
 	h.params("Content-Type", written)
-	h.field("Content-Transfer-Encoding", "base64")
+	if !bare {
+		h.field("Content-Transfer-Encoding", "base64")
+	}
 	if fallback == name {
 		h.params("Content-Disposition", []string{"attachment", `filename="` + name + `"`})
 	} else {
 		h.params("Content-Disposition", []string{"attachment", "filename*=utf-8''" + percentEncode(name)})
 	}
 	return h.b
+}
+
+// travels reports whether every server leaves these bytes as they are (RFC 5322 section 2.1,
+// RFC 2046 section 5.2.1): ASCII in lines of CRLF, none too long and none that a mailbox file
+// would change.
+func travels(content []byte) bool {
+	ends := bytes.Count(content, []byte("\r\n"))
+	return bytes.HasSuffix(content, []byte("\r\n")) && bytes.Count(content, []byte("\r")) == ends && bytes.Count(content, []byte("\n")) == ends &&
+		!bytes.Contains(content, []byte{0}) && is7bit(content)
 }
 
 // params writes a field of a value with its parameters.

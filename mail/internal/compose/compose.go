@@ -212,12 +212,22 @@ func assemble(header []byte, text textPart, parts []part, messageID string) []by
 	wire := append(make([]byte, 0, size), header...)
 	boundary := ""
 	if len(parts) > 0 {
-		boundary = newBoundary(boundarySeed(messageID, text.body), text.body)
+		plain := [][]byte{text.body}
+		for _, p := range parts {
+			if p.bare {
+				plain = append(plain, p.Content)
+			}
+		}
+		boundary = newBoundary(boundarySeed(messageID, text.body), plain...)
 		wire = fmt.Appendf(wire, "Content-Type: multipart/mixed;\r\n boundary=\"%s\"\r\n\r\n--%s\r\n", boundary, boundary)
 	}
 	wire = append(append(append(wire, text.header...), "\r\n"...), text.body...)
 	for _, p := range parts {
 		wire = fmt.Appendf(wire, "\r\n--%s\r\n%s\r\n", boundary, p.header)
+		if p.bare {
+			wire = append(wire, p.Content...)
+			continue
+		}
 		wire = appendBase64(wire, p.Content)
 	}
 	if len(parts) > 0 {
@@ -240,10 +250,10 @@ func boundarySeed(messageID string, text []byte) []byte {
 // newBoundary returns a boundary that does not occur in the parts. Neither
 // base64 nor quoted-printable can hold "=_" (RFC 2045 section 6.7), so only the
 // text, which may be sent unencoded, is searched.
-func newBoundary(seed, text []byte) string {
+func newBoundary(seed []byte, plain ...[]byte) string {
 	for {
 		boundary := "=_" + hex.EncodeToString(seed[:16])
-		if !bytes.Contains(text, []byte(boundary)) {
+		if !slices.ContainsFunc(plain, func(text []byte) bool { return bytes.Contains(text, []byte(boundary)) }) {
 			return boundary
 		}
 		next := sha256.Sum256(seed)

@@ -16,15 +16,83 @@ const (
 	maxReadSubject  = 4 * maxReplySubject
 )
 
+// Recipients are those of an answer.
+type Recipients struct {
+	To, CC    []Address // each once, with names as Build takes them
+	Elsewhere bool      // the message asks that replies go elsewhere than to its author
+	Unusable  int       // addresses left out, since mail cannot be sent to them
+}
+
+// ReplyRecipients returns whom an answer to a message goes to (RFC 5322 section 3.6.2): where
+// its Reply-To says, else to its authors, and with all to those whom it was sent to as well.
+// An answer to a message of one's own goes to those whom it was sent to. own reports own
+// addresses, which an answer does not go to unless it goes nowhere else.
+func ReplyRecipients(parent rfc5322.Header, own func(addr string) bool, all bool) Recipients {
+	var r Recipients
+	seen := make(map[string]bool)
+	usable := func(field string) (list []Address) {
+		for _, a := range parent.Addresses(field) {
+			one, err := ParseAddress(a.Addr)
+			if err != nil {
+				r.Unusable++
+				continue
+			}
+			if one.Name = plain.Line(a.Name); checkName(one.Name) != nil {
+				one.Name = ""
+			}
+			list = append(list, one)
+		}
+		return list
+	}
+	take := func(list []Address, others bool) (taken []Address) {
+		for _, a := range list {
+			key, err := normalAddr(a.Addr)
+			if err != nil || seen[key] || others && own(a.Addr) {
+				continue
+			}
+			seen[key] = true
+			taken = append(taken, a)
+		}
+		return taken
+	}
+	authors, replies := usable("From"), usable("Reply-To")
+	mine := len(authors) > 0 && !slices.ContainsFunc(authors, func(a Address) bool { return !own(a.Addr) })
+	first := authors
+	switch {
+	case mine:
+		first = usable("To")
+	case len(replies) > 0:
+		first = replies
+		r.Elsewhere = slices.ContainsFunc(replies, func(a Address) bool {
+			return !slices.ContainsFunc(authors, func(b Address) bool { return strings.EqualFold(a.Addr, b.Addr) })
+		})
+	}
+	if r.To = take(first, true); len(r.To) == 0 {
+		r.To = take(first, false)
+	}
+	if all {
+		if !mine {
+			r.CC = take(usable("To"), true)
+		}
+		r.CC = append(r.CC, take(usable("Cc"), true)...)
+	}
+	return r
+}
+
+// ForwardSubject is ReplySubject for a message that is handed on.
+func ForwardSubject(original string) string { return subjectOf("Fwd:", original) }
+
 // ReplySubject returns the subject of an answer: "Re: " once, then the original
 // without the prefixes of answers and forwarded messages, in any of the
 // languages that message.BaseSubject knows. Tags such as "[Ticket 4711]" stay,
 // each once, since the receiving side may need them. The result is on one line
 // and never too long for Build; original is decoded.
-func ReplySubject(original string) string {
+func ReplySubject(original string) string { return subjectOf("Re:", original) }
+
+func subjectOf(prefix, original string) string {
 	s, _ := plain.Head(original, maxReadSubject)
 	s = strings.Join(strings.Fields(plain.Text(s)), " ")
-	words := []string{"Re:"}
+	words := []string{prefix}
 	for s != "" {
 		// A tag without text behind it is the subject itself.
 		if end := strings.IndexAny(s[1:], "[]") + 1; s[0] == '[' && end > 0 && s[end] == ']' && end < len(s)-1 {

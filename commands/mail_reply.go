@@ -1,0 +1,169 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
+)
+
+// answerArgs are what a reply takes from the message it answers.
+type answerArgs struct {
+	All   bool `json:"all,omitempty" jsonschema_description:"To all whom it reached"`
+	Quote bool `json:"quote,omitempty" jsonschema_description:"Its text follows yours"`
+}
+
+// letterArgs name the message that a letter is about.
+type letterArgs struct {
+	ID string `json:"id" acli:"positional,form=id" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Id as a list shows it"`
+	AccountOption
+
+	ref mail.Ref // since Validate
+}
+
+// Validate reads the id.
+func (a *letterArgs) Validate() (err error) {
+	if a.ref, err = parseID(a.ID); err != nil {
+		return malformedID("The message id", err)
+	}
+	return nil
+}
+
+func (a *letterArgs) ids() []mail.Ref { return []mail.Ref{a.ref} }
+
+// about resolves the message that a letter is about.
+func (d *Deps) about(ctx context.Context, call *discovery.Call, a *letterArgs) (mail.Ref, error) {
+	refs, err := d.resolve(ctx, call, a.Account, []mail.Ref{a.ref})
+	if err != nil {
+		return mail.Ref{}, err
+	}
+	_, err = d.account(ctx, call, AccountOption{refs[0].Account})
+	return refs[0], err
+}
+
+type mailReplyArgs struct {
+	letterArgs
+	answerArgs
+	textArgs
+	recipientArgs
+	sendArgs
+}
+
+// Validate checks what one field alone cannot.
+func (a *mailReplyArgs) Validate() error {
+	if a.Body == nil && a.BodyFile == "" {
+		return noText
+	}
+	return validate(&a.letterArgs, &a.textArgs, &a.recipientArgs)
+}
+
+func mailReply(d *Deps) *discovery.Command {
+	return newCommand(discovery.Spec{
+		Path:     "mail reply",
+		Summary:  "Answer",
+		Details:  "It goes where the message says that answers go, and to --to, --cc and --bcc. For a draft: 'mail draft --reply-to'.",
+		Effect:   discovery.Send,
+		Needed:   []string{"body"},
+		Rare:     []string{"attach", "to"},
+		Timeout:  sendTime,
+		Examples: []string{"mail reply 50 --body 'Thank you.'", "mail reply 50 --all --quote --body Yes."},
+	}, func(ctx context.Context, call *discovery.Call, args *mailReplyArgs) (*MailSendResult, error) {
+		if call.Reply != nil {
+			return d.sentAfterAll(ctx, call, args.Key != "")
+		}
+		ref, err := d.about(ctx, call, &args.letterArgs)
+		if err != nil {
+			return nil, err
+		}
+		m, err := d.letter(ctx, call, ref.Account, &args.recipientArgs, &args.textArgs)
+		if err != nil {
+			return nil, err
+		}
+		m.ReplyTo = &ref
+		notes, err := d.Outbox.Answer(ctx, "mail reply", ref.Account, &m, args.All, args.Quote)
+		if err != nil {
+			return nil, err
+		}
+		return d.sendNoted(ctx, call, ref.Account, m, &args.sendArgs, notes)
+	})
+}
+
+// sendNoted is send, with what the caller may not expect in the answer.
+func (d *Deps) sendNoted(ctx context.Context, call *discovery.Call, account string, m outbox.Draft, args *sendArgs, notes []string) (*MailSendResult, error) {
+	noteRecipients(call, (&recipientArgs{to: m.To, cc: m.CC, bcc: m.BCC}).recipients())
+	r, err := d.send(ctx, call, account, m, args)
+	hint := strings.Join(notes, " ")
+	if f, ok := errors.AsType[*discovery.Fault](err); ok && f.Code == discovery.ApprovalRequired && hint != "" {
+		f.Message += " " + hint
+	}
+	if r != nil {
+		r.Hint = hint
+	}
+	return r, err
+}
+
+// forwardArgs are how a message is handed on.
+type forwardArgs struct {
+	AsAttachment bool `json:"as-attachment,omitempty" acli:"rare" jsonschema_description:"Whole, as a file"`
+}
+
+type mailForwardArgs struct {
+	letterArgs
+	recipientArgs
+	textArgs
+	forwardArgs
+	sendArgs
+}
+
+// Validate checks what one field alone cannot.
+func (a *mailForwardArgs) Validate() error {
+	if len(a.To)+len(a.CC)+len(a.BCC) == 0 {
+		return noRecipient
+	}
+	return validate(&a.letterArgs, &a.recipientArgs, &a.textArgs)
+}
+
+func mailForward(d *Deps) *discovery.Command {
+	return newCommand(discovery.Spec{
+		Path:     "mail forward",
+		Summary:  "Hand on",
+		Details:  "Its text follows yours, and its attachments go along. For a draft: 'mail draft --forward'.",
+		Effect:   discovery.Send,
+		Rare:     []string{"attach"},
+		Needed:   []string{"to"},
+		Timeout:  sendTime,
+		Examples: []string{"mail forward 50 --to ann@example.org --body 'For you.'", "mail forward 50 --to ann@example.org --as-attachment"},
+	}, func(ctx context.Context, call *discovery.Call, args *mailForwardArgs) (*MailSendResult, error) {
+		if call.Reply != nil {
+			return d.sentAfterAll(ctx, call, args.Key != "")
+		}
+		ref, err := d.about(ctx, call, &args.letterArgs)
+		if err != nil {
+			return nil, err
+		}
+		m, err := d.letter(ctx, call, ref.Account, &args.recipientArgs, &args.textArgs)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.handOn(ctx, call, ref.Account, &m, ref, args.AsAttachment); err != nil {
+			return nil, err
+		}
+		return d.sendNoted(ctx, call, ref.Account, m, &args.sendArgs, nil)
+	})
+}
+
+// handOn makes a letter of an account hand on a message, which may be of another account where
+// that account's mail may leave by this one.
+func (d *Deps) handOn(ctx context.Context, call *discovery.Call, account string, m *outbox.Draft, ref mail.Ref, whole bool) error {
+	refs, err := d.resolve(ctx, call, "", []mail.Ref{ref})
+	if err != nil {
+		return err
+	}
+	if err := d.mayGive(ctx, refs[0].Account, account); err != nil {
+		return err
+	}
+	return d.Outbox.Forward(mail.WithProgress(ctx, call.Progress), "mail forward", account, m, refs[0], whole)
+}

@@ -1,0 +1,92 @@
+package mailbox
+
+import (
+	"context"
+	"mime"
+	"strings"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
+)
+
+// Original is a message that a letter answers or hands on.
+type Original struct {
+	Ref    mail.Ref
+	Header rfc5322.Header // at least who wrote it and to whom, its subject, date and thread
+	Text   string         // as Get shows it
+	Cut    bool           // there is more text
+	Files  []*AttachmentContent
+	Source []byte
+}
+
+// OriginalQuery is what a letter needs besides the header. Each costs what it fetches.
+type OriginalQuery struct {
+	Text, Files bool
+	Source      int64 // with at most so many bytes; 0 for no source
+}
+
+// maxOriginalText bounds the text of an Original, in characters.
+const maxOriginalText = 100_000
+
+// Original reads a message that the policy shows, in one round trip where the server gives its
+// structure and it is small. A hidden message and one that does not exist give the same error.
+// A file that is too large to be fetched with the others is an error of KindLimit, and so is a
+// source over the bound.
+func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q OriginalQuery) (*Original, error) {
+	b, err := m.open(ctx, op, ref.Account)
+	if err != nil {
+		return nil, err
+	}
+	x := b.base()
+	switch {
+	case q.Source > 0:
+		raw, err := b.raw(ctx, ref, q.Source+1)
+		if err != nil {
+			return nil, err
+		}
+		if raw.Size > q.Source {
+			return nil, x.Failure(mail.KindLimit, imap.StageFetch, "The message is too large to be handed on.", mail.AdviceMailProgram)
+		}
+		return &Original{Ref: raw.Ref, Header: rfc5322.ParseHeader(message.HeaderOf(raw.Source)), Source: raw.Source}, nil
+	case !q.Text && !q.Files:
+		h, err := b.header(ctx, ref)
+		return &Original{Ref: ref, Header: h}, err
+	}
+	r := &reading{access: x, ref: ref, q: GetQuery{BodyChars: maxOriginalText, Headers: HeadersNone, Content: q.Files}}
+	if err := b.get(ctx, []*reading{r}); err != nil {
+		return nil, err
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	r.show(maxOriginalText)
+	o := &Original{Ref: r.g.ref, Header: r.g.header, Text: r.message.BodyText, Cut: r.message.BodyTruncated}
+	if !q.Files {
+		return o, nil
+	}
+	for i, p := range message.Attachments(r.root) {
+		a := r.message.Attachments[i]
+		if a.Content == nil {
+			return nil, x.Failure(mail.KindLimit, imap.StageFetch, "Its attachments are too large to be handed on together.", mail.AdviceMailProgram)
+		}
+		o.Files = append(o.Files, &AttachmentContent{Ref: o.Ref, Attachment: a, FullType: fullType(p), part: p})
+	}
+	return o, nil
+}
+
+// fullType is the type of an attachment as it can be told on: with the charset of a text and
+// the method of an invitation, application/octet-stream where it is not a type.
+func fullType(p *message.Part) string {
+	params := make(map[string]string)
+	for _, name := range []string{"charset", "method"} {
+		if v := p.Param(name); v != "" && p.Type == "text" && len(v) < 64 && strings.IndexFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }) < 0 {
+			params[name] = v
+		}
+	}
+	if t := mime.FormatMediaType(p.MediaType(), params); t != "" && len(t) < 200 {
+		return t
+	}
+	return "application/octet-stream"
+}

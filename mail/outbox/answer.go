@@ -1,0 +1,168 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/compose"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
+	"github.com/postern-mail/postern/mail/mailbox"
+)
+
+// Answer makes the draft a reply to the message of its ReplyTo. Its recipients are those that
+// a mail program would answer, and those that the draft names besides; with all, everybody to
+// whom the message went too, but the account itself. With quote the text of the message
+// follows that of the draft. The draft is from the one own address to which the message went,
+// unless it says from which.
+//
+// Who gets the reply comes from the header of the message alone, never from its text. Notes
+// are sentences on what the caller may not expect: replies that go elsewhere than to the
+// sender, recipients that cannot be written to. It is an error when nobody is left.
+func (b *Outbox) Answer(ctx context.Context, op, account string, d *Draft, all, quote bool) (notes []string, err error) {
+	s, err := b.sender(ctx, op, account)
+	if err != nil {
+		return nil, err
+	}
+	if d.ReplyTo.Account != account {
+		return nil, s.invalid("The message to reply to is in another account.", mail.AdviceReplyFromThere, nil)
+	}
+	o, err := b.original(ctx, s, *d.ReplyTo, mailbox.OriginalQuery{Text: quote})
+	if err != nil {
+		return nil, err
+	}
+	r := compose.ReplyRecipients(o.Header, s.policy.Owns, all)
+	d.To, d.CC = append(r.To, d.To...), append(r.CC, d.CC...)
+	if len(d.To)+len(d.CC)+len(d.BCC) == 0 {
+		return nil, s.Invalid("The message names nobody who could be answered.", mail.AdviceChangeMessage)
+	}
+	if r.Unusable > 0 {
+		notes = append(notes, fmt.Sprintf("Left out, since mail cannot be sent to them: %d addresses of the message.", r.Unusable))
+	}
+	if r.Elsewhere {
+		notes = append(notes, "The message asks that replies go to "+plain.Clip(joined(r.To), 300)+", not to its sender.")
+	}
+	if d.As == "" {
+		d.As = s.addressed(o.Header)
+	}
+	if quote {
+		d.Quoted = quotation(o)
+	}
+	d.original = o
+	return notes, nil
+}
+
+// Forward makes the draft hand on a message, as text with its attachments or whole as an
+// attachment. The caller has checked that the account may have it.
+func (b *Outbox) Forward(ctx context.Context, op, account string, d *Draft, ref mail.Ref, whole bool) error {
+	s, err := b.sender(ctx, op, account)
+	if err != nil {
+		return err
+	}
+	q := mailbox.OriginalQuery{Text: true, Files: true}
+	if whole {
+		q = mailbox.OriginalQuery{Source: MaxAttachmentBytes}
+	}
+	o, err := b.original(ctx, s, ref, q)
+	if err != nil {
+		return err
+	}
+	subject := o.Header.Text("Subject")
+	if d.Subject == "" {
+		d.Subject = compose.ForwardSubject(subject)
+	}
+	if d.As == "" && ref.Account == account {
+		d.As = s.addressed(o.Header)
+	}
+	if whole {
+		name, _ := plain.Head(plain.Line(subject), 60)
+		d.Attachments = append(d.Attachments, Attachment{Name: cmp.Or(strings.TrimSpace(name), "message") + ".eml", Content: o.Source, Message: true})
+		return nil
+	}
+	d.Quoted = forwarded(o)
+	for _, f := range o.Files {
+		d.Attachments = append(d.Attachments, Attachment{Name: cmp.Or(f.Filename, "attachment"), Type: f.FullType, Content: f.Content})
+	}
+	return nil
+}
+
+func (b *Outbox) original(ctx context.Context, s *sender, ref mail.Ref, q mailbox.OriginalQuery) (*mailbox.Original, error) {
+	if b.o.Mailboxes == nil {
+		return nil, s.Unsupported("There is no mailbox to read the original message from.", mail.AdviceSendWithoutReply)
+	}
+	return b.o.Mailboxes.Original(ctx, s.Op, ref, q)
+}
+
+// addressed is the own address to which a message went, where it is not the account's first
+// and there is one; else it is empty.
+func (s *sender) addressed(h rfc5322.Header) string {
+	var found []string
+	for _, a := range append(h.Addresses("To"), h.Addresses("Cc")...) {
+		if normal, ok := mail.NormalAddress(a.Addr); ok && s.policy.Owns(normal) && !slices.Contains(found, normal) {
+			found = append(found, normal)
+		}
+	}
+	if first, _ := mail.NormalAddress(s.account.Email); len(found) != 1 || found[0] == first {
+		return ""
+	}
+	return found[0]
+}
+
+// quotation is the text of a message as an answer quotes it: who wrote it and when, and its
+// lines with a mark for each depth (RFC 3676 section 4.5).
+func quotation(o *mailbox.Original) string {
+	var b strings.Builder
+	if date, ok := o.Header.Date(); ok {
+		b.WriteString("On " + date.Format("2 January 2006 at 15:04") + ", ")
+	}
+	b.WriteString(plain.Clip(cmp.Or(firstOf(o.Header, "From"), "somebody"), 200) + " wrote:")
+	for line := range strings.SplitSeq(o.Text, "\n") {
+		depth := 1
+		for strings.HasPrefix(line, ">") {
+			line, depth = strings.TrimPrefix(line[1:], " "), depth+1
+		}
+		b.WriteString("\n" + strings.TrimRight(strings.Repeat(">", depth)+" "+line, " "))
+	}
+	if o.Cut {
+		b.WriteString("\n> [...]")
+	}
+	return b.String()
+}
+
+// forwarded is a message as it is handed on in a text, below the fields that a reader looks
+// for. The form is the one that mail programs know again as a forwarded message.
+func forwarded(o *mailbox.Original) string {
+	var b strings.Builder
+	b.WriteString("---------- Forwarded message ----------\n")
+	for _, f := range [][2]string{{"From", joined(o.Header.Addresses("From"))}, {"Date", plain.Line(o.Header.Text("Date"))},
+		{"Subject", plain.Line(o.Header.Text("Subject"))}, {"To", joined(o.Header.Addresses("To"))}, {"Cc", joined(o.Header.Addresses("Cc"))}} {
+		if f[1] != "" {
+			b.WriteString(f[0] + ": " + plain.Clip(f[1], 1000) + "\n")
+		}
+	}
+	b.WriteString("\n" + o.Text)
+	if o.Cut {
+		b.WriteString("\n[...]")
+	}
+	return b.String()
+}
+
+func firstOf(h rfc5322.Header, field string) string {
+	if all := h.Addresses(field); len(all) > 0 {
+		return plain.Line(all[0].String())
+	}
+	return ""
+}
+
+// joined writes addresses on one line.
+func joined(all []rfc5322.Address) string {
+	var s []string
+	for _, a := range all {
+		s = append(s, plain.Line(a.String()))
+	}
+	return strings.Join(s, ", ")
+}
