@@ -71,9 +71,9 @@ func mailSend(d *Deps) *discovery.Command {
 		Summary: "Send, once",
 		Details: "One recipient outside the outbound list refuses it whole. " +
 			"Without an answer, repeat it with the same --idempotency-key.",
-		Effect:  discovery.Send,
-		Needed:  []string{"to", "body"},
-		Timeout: sendTime,
+		Effect:   discovery.Send,
+		Needed:   []string{"to", "body"},
+		Timeout:  sendTime,
 		Examples: []string{"mail send --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailSendArgs) (*MailSendResult, error) {
 		if call.Reply != nil {
