@@ -227,4 +227,9 @@ func TestChangedMessagesAreCounted(t *testing.T) {
 			}
 		}
 	}
+	b.do(t, "account edit work --destroy off")
+	left = 3
+	if b.do(t, "mail delete --uid 3,4 --confirm"); left != 3 {
+		t.Errorf("a deletion that may not be counts: %d are left of 3", left)
+	}
 }

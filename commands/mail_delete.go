@@ -52,12 +52,19 @@ func mailDelete(d *Deps) *discovery.Command {
 			}
 			return d.deleted(ctx, call, o)
 		}
-		c, result, err := d.change(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
+		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
 			a, err := d.Store.Account(ctx, account)
 			if err != nil {
 				return nil, err
 			}
-			if p, err := mail.CompilePolicy(&a); err != nil || !p.MayDestroy() || !p.DestroyNeedsApproval() {
+			p, err := mail.CompilePolicy(&a)
+			if err != nil || !p.MayDestroy() { // refused there, and it counts for nothing
+				return d.Mailboxes.Delete(ctx, account, refs)
+			}
+			if err := d.charge(ctx, call, len(refs)); err != nil {
+				return nil, err
+			}
+			if !p.DestroyNeedsApproval() {
 				return d.Mailboxes.Delete(ctx, account, refs)
 			}
 			o, err := d.Outbox.HoldDeletion(ctx, account, refs, call.Principal)
