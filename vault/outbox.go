@@ -62,7 +62,7 @@ func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 		if err := forgetOutgoing(tx, v.now()); err != nil {
 			return err
 		}
-		if err := roomFor(tx, o.Principal, len(message), maxOutboxMessages, maxOutboxBytes); err != nil {
+		if err := roomFor(tx, v.now(), o.Principal, len(message), maxOutboxMessages, maxOutboxBytes); err != nil {
 			return err
 		}
 		if err := putMessage(tx, o.ID, message); err != nil {
@@ -94,7 +94,7 @@ const (
 // roomFor makes room for one more message of a principal, by removing ended ones first; the
 // error matches mail.ErrOutboxFull if the outbox is full, and is a *ShareFull if the
 // principal's share of it is.
-func roomFor(tx kv.Tx, principal string, size, most int, mostBytes uint64) error {
+func roomFor(tx kv.Tx, now time.Time, principal string, size, most int, mostBytes uint64) error {
 	count, bytes := 1, uint64(size)
 	var ids []string
 	var sizes []uint64
@@ -112,7 +112,7 @@ func roomFor(tx kv.Tx, principal string, size, most int, mostBytes uint64) error
 	if share := (&ShareFull{ShareOutbox, principal, most / outboxShare, int64(mostBytes / outboxShare)}); count > share.Count || bytes > uint64(share.Bytes) {
 		n, sum := 1, uint64(size)
 		for i, id := range ids {
-			if o, err := indexed(tx, id); err == nil && o.Principal == principal && !o.Ended() {
+			if o, err := indexed(tx, id); err == nil && o.Principal == principal && !o.Ended() && !o.Expired(now) {
 				n, sum = n+1, sum+sizes[i]
 			}
 		}

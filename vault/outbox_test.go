@@ -322,7 +322,7 @@ func TestOutboxHasABound(t *testing.T) {
 	}{{10, 7, 70, 6}, {10, 6, 70, 5}, {11, 6, 60, 4}, {10, 4, 1000, 0}, {21, 6, 60, 0}} {
 		left := 0
 		err := v.Update(t.Context(), func(tx kv.Tx) error {
-			if err := roomFor(tx, "", c.size, c.most, c.bytes); err != nil {
+			if err := roomFor(tx, v.now(), "", c.size, c.most, c.bytes); err != nil {
 				return err
 			}
 			return each(tx, outboxSizes, func(_, _ []byte) error { left++; return nil })
@@ -340,11 +340,14 @@ func TestOutboxHasABound(t *testing.T) {
 // share, and what ended does not.
 func TestNobodyFillsTheOutboxForOthers(t *testing.T) {
 	_, v := newVault(t, nil)
-	for i := range 8 {
+	for i := range 10 {
 		mustAddOutgoing(t, v, outgoing(i, func(o *mail.Outgoing) {
 			o.Created, o.Changed = time.Now(), time.Now()
 			if o.State = mail.OutboxWaiting; i%2 == 1 {
 				o.State = mail.OutboxRefused
+			}
+			if i >= 8 { // nobody decided, and nothing wrote that down
+				o.State, o.Kind, o.Created = mail.OutboxWaiting, mail.OutboxDelete, time.Now().Add(-mail.DeletionWaits-time.Hour)
 			}
 		}), []byte("0123456789"))
 	}
@@ -354,7 +357,7 @@ func TestNobodyFillsTheOutboxForOthers(t *testing.T) {
 		bytes      uint64
 		full       bool
 	}{{"agent", 10, 16, 1000, true}, {"agent", 10, 20, 1000, false}, {"agent", 11, 100, 200, true}, {"agent", 10, 100, 200, false}, {"person", 11, 16, 200, false}} {
-		err := v.View(t.Context(), func(tx kv.Tx) error { return roomFor(tx, c.principal, c.size, c.most, c.bytes) })
+		err := v.View(t.Context(), func(tx kv.Tx) error { return roomFor(tx, v.now(), c.principal, c.size, c.most, c.bytes) })
 		var full *ShareFull
 		if errors.As(err, &full) != c.full || err != nil && (!c.full || full.Principal != c.principal || full.Count != c.most/4) {
 			t.Errorf("step %d: %v", i, err)
