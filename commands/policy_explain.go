@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,7 +158,7 @@ func sendRefusal(err error) *discovery.Fault {
 		Hint: "'policy show' lists the recipients you may write to."}
 	switch refused.Reason {
 	case mail.ReasonReadOnly, mail.ReasonDraft:
-		f.Hint = "The administrator allows sending with 'account edit NAME --mode approve' or '--mode RW'."
+		f.Hint = fmt.Sprintf("The administrator allows sending with 'account edit %s --mode approve' or '--mode RW'.", cmp.Or(refused.Account, "NAME"))
 		if refused.Fixed {
 			f.Hint = "An account of the environment has no server to send with: the administrator adds one that has with 'account add'."
 		}

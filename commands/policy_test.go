@@ -111,6 +111,9 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 		if test.code != "" && (text("message") == "" || text("hint") == "") {
 			t.Errorf("%s: no message or hint: %v", test.line, e.Data)
 		}
+		if test.reason == "draft_mode" && !strings.Contains(text("hint"), "account edit files --mode approve") {
+			t.Errorf("%s: the hint is %q", test.line, text("hint"))
+		}
 		if len(b.calls) != calls {
 			t.Errorf("%s: it was run", test.line)
 		}

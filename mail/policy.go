@@ -25,7 +25,8 @@ type Policy struct {
 	in, out *entrySet // nil: no address passes
 	owns    entrySet  // the account's own addresses
 	subject *regexp.Regexp
-	fixed   bool // the account comes from the environment
+	account string // its name
+	fixed   bool   // the account comes from the environment
 
 	allowFolders, hideFolders []string // by FolderKey
 }
@@ -36,7 +37,7 @@ func CompilePolicy(a *Account) (*Policy, error) {
 	if a == nil {
 		return nil, errors.New("there is no account to make a policy from")
 	}
-	p := &Policy{mode: a.Mode, destroy: a.Destroy, fixed: a.FromEnvironment}
+	p := &Policy{account: a.Name, mode: a.Mode, destroy: a.Destroy, fixed: a.FromEnvironment}
 	var err error
 	if p.in, err = compileList(a.AllowIn); err != nil {
 		return nil, fmt.Errorf("inbound allow-list: %w", err)
@@ -189,6 +190,7 @@ func (p *Policy) before() bool { return p.destroy == DestroyUnset && p.mode.allo
 // SendRefused says why a whole send is refused.
 type SendRefused struct {
 	Reason     string   // one of the Reason constants
+	Account    string   // whose policy it is, empty where there is none
 	Recipients []string // the refused ones, as they were given; none for ReasonReadOnly and ReasonDraft
 	Fixed      bool     // the account comes from the environment, which gives it nothing to send with
 }
@@ -215,9 +217,12 @@ func (e *SendRefused) Error() string {
 func (p *Policy) CheckSend(recipients []string) error {
 	switch {
 	case p == nil || p.out == nil || !p.MayFile():
-		return &SendRefused{Reason: ReasonReadOnly, Fixed: p != nil && p.fixed}
+		if p == nil {
+			return &SendRefused{Reason: ReasonReadOnly}
+		}
+		return &SendRefused{Reason: ReasonReadOnly, Account: p.account, Fixed: p.fixed}
 	case !p.MaySend():
-		return &SendRefused{Reason: ReasonDraft}
+		return &SendRefused{Reason: ReasonDraft, Account: p.account}
 	}
 	var bad, outside []string
 	for _, r := range recipients {
