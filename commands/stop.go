@@ -14,14 +14,15 @@ type StopResult struct {
 	Since   string     `json:"stopped_since" jsonschema:"format=date-time"`
 	By      string     `json:"stopped_by"`
 	Already bool       `json:"already,omitempty"` // an earlier stop holds
-	Leaving []Outgoing `json:"leaving"`           // the caller's messages that are on their way to a server; their outcome is not known yet
+	Leaving []Outgoing `json:"leaving"`           // the caller's entries that are on their way to a server; their outcome is not known yet
 	Others  int        `json:"leaving_of_others,omitempty"`
 }
 
-// Outgoing is a message of the outbox that is leaving.
+// Outgoing is an entry of the outbox that is under way.
 type Outgoing struct {
-	ID      string `json:"outbox_id"`
-	Account string `json:"account_id"`
+	ID      string          `json:"outbox_id"`
+	Account string          `json:"account_id"`
+	Kind    mail.OutboxKind `json:"kind,omitempty" jsonschema:"enum=delete"` // empty for a message
 }
 
 // stop is Urgent: it does not wait for what it is to end.
@@ -30,7 +31,7 @@ func stop(d *Deps) *discovery.Command {
 		Path:    "stop",
 		Summary: "Stop everything",
 		Details: "Nothing that reads, changes or sends mail begins any more, in any session or process, and what waits for mail ends. " +
-			"The answer comes when that is so. It names the messages that were leaving by then; 'outbox show' tells what becomes of them. " +
+			"The answer comes when that is so. It names the messages and deletions that were under way by then; 'outbox show' tells what becomes of them. " +
 			"Only the administrator can go on, with 'resume'.",
 		Effect:   discovery.State,
 		Standing: true,
@@ -48,7 +49,7 @@ func stop(d *Deps) *discovery.Command {
 			Only: func(o *mail.Outgoing) bool { return o.Attempt != "" && now.Before(o.Until) }})
 		for _, o := range entries {
 			if call.Admin || mail.Owns(call.Principal, o.Principal) {
-				r.Leaving = append(r.Leaving, Outgoing{o.ID, o.Account})
+				r.Leaving = append(r.Leaving, Outgoing{o.ID, o.Account, o.Kind})
 			} else {
 				r.Others++
 			}
@@ -62,10 +63,22 @@ const stopMargin = 250 * time.Millisecond
 
 // Summary implements discovery.Summarizer.
 func (r StopResult) Summary() string {
-	if n := len(r.Leaving) + r.Others; n > 0 {
-		return "Everything is stopped; " + count(n, "message was", "messages were") + " leaving by then"
+	said, deletions := "Everything is stopped", 0
+	for _, o := range r.Leaving {
+		if o.Kind == mail.OutboxDelete {
+			deletions++
+		}
 	}
-	return "Everything is stopped"
+	if n := len(r.Leaving) - deletions; n > 0 {
+		said += "; " + count(n, "message was", "messages were") + " leaving by then"
+	}
+	if deletions > 0 {
+		said += "; " + count(deletions, "deletion was", "deletions were") + " under way by then"
+	}
+	if r.Others > 0 {
+		said += "; of others " + count(r.Others, "entry of the outbox was", "entries of the outbox were") + " under way"
+	}
+	return said
 }
 
 // ResumeResult answers resume.

@@ -2,6 +2,7 @@ package commands_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/postern-mail/postern/gateway"
@@ -20,8 +21,15 @@ func TestAStopNamesWhatTheCallerMaySeeLeaving(t *testing.T) {
 			for id, owner := range map[string]string{"a": mail.AgentPrincipal, "l": "laptop"} {
 				s := y.put(id, owner, mail.OutboxUnknown)
 				s.Attempt, s.Until = "at work", at.AddDate(0, 0, 1)
+				if id == "l" {
+					s.Kind = mail.OutboxDelete
+				}
 			}
 			e := b.ok(t, "stop")
+			said := map[bool]string{true: "1 deletion was under way by then", false: "1 message was leaving by then"}[principal == "laptop"]
+			if !strings.Contains(e.Message, "; "+said+"; of others 1 entry of the outbox was under way") {
+				t.Errorf("it says %q", e.Message)
+			}
 			var ids []any
 			for _, m := range e.Data["leaving"].([]any) {
 				ids = append(ids, m.(map[string]any)["outbox_id"])
