@@ -90,6 +90,8 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceShowEntry:           {"See 'outbox show {detail}'.", "outbox show"},
 	mail.AdviceOtherKey:            {"Use another key for another message; 'outbox show {detail}' shows the one this key stands for.", "outbox show"},
 	mail.AdviceSendAnew:            {"Send it as a new message if it is still wanted: with another idempotency key.", ""},
+	mail.AdviceNameRecipients:      {"Name at least one with --to, --cc or --bcc.", ""},
+	mail.AdviceForwardText:         {"Hand it on without --as-attachment.", ""},
 	mail.AdviceSendWithoutReply:    {"Send it as a new message.", ""},
 	mail.AdviceMakeDrafts:          {"Create a folder named Drafts in a mail program.", ""},
 	mail.AdviceMakeTrash:           {"Make one in a mail program; 'mail move' puts them into another folder.", "mail move"},

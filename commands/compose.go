@@ -91,7 +91,7 @@ type composeArgs struct {
 	textArgs
 	ReplyTo string `json:"reply-to,omitempty" acli:"value=ID" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"The message that this answers"`
 
-	parent *mail.Ref // of ReplyTo, since Validate; nil without it
+	parent *mail.Ref // the message that it is about, since Validate; nil for none
 }
 
 // Validate checks what one field alone cannot.
@@ -99,19 +99,23 @@ func (a *composeArgs) Validate() error {
 	if a.Body == nil && a.BodyFile == "" {
 		return noText
 	}
-	a.parent = nil
-	if a.ReplyTo != "" {
-		ref, err := parseID(a.ReplyTo)
-		if err != nil {
-			return malformedID("The message id of --reply-to", err)
-		}
-		a.parent = &ref
-		if a.Account != "" && ref.Account != "" && a.Account != ref.Account {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message to be answered belongs to another account than --account.",
-				Hint: "Leave --account out: the id names its account."}
-		}
+	return cmp.Or(a.about("--reply-to", a.ReplyTo), validate(&a.recipientArgs, &a.textArgs))
+}
+
+// about reads the id of the message that the letter is about; an empty one is none.
+func (a *composeArgs) about(option, id string) error {
+	if a.parent = nil; id == "" {
+		return nil
 	}
-	return validate(&a.recipientArgs, &a.textArgs)
+	ref, err := parseID(id)
+	if err != nil {
+		return malformedID("The message id of "+option, err)
+	}
+	if a.parent = &ref; a.Account != "" && ref.Account != "" && a.Account != ref.Account {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "The message of " + option + " belongs to another account than --account.",
+			Hint: "Leave --account out: the id names its account."}
+	}
+	return nil
 }
 
 // validate returns the first fault of parts of a command's arguments.
@@ -134,7 +138,7 @@ func (a *composeArgs) onAccount() string {
 	return a.Account
 }
 
-// composeIn resolves the message to be answered and the account, and notes the account
+// composeIn resolves the message that the letter is about and the account, and notes the account
 // and the recipients for the audit entry.
 func (d *Deps) composeIn(ctx context.Context, call *discovery.Call, a *composeArgs) (string, error) {
 	noteRecipients(call, a.recipients())
@@ -212,7 +216,10 @@ func (d *Deps) letter(ctx context.Context, call *discovery.Call, account string,
 		if err != nil {
 			return m, err
 		}
-		m.Attachments = append(m.Attachments, outbox.Attachment{Name: cmp.Or(f.Filename, "attachment"), Type: f.FullType, Content: f.Content})
+		if left -= int64(len(f.Content)); left < 0 {
+			return m, filesTooLarge(nil)
+		}
+		m.Attachments = append(m.Attachments, outbox.AttachmentOf(f))
 	}
 	return m, nil
 }
@@ -256,14 +263,18 @@ func (d *Deps) file(ctx context.Context, name string, limit int64) ([]byte, erro
 	case err == nil || ctx.Err() != nil || discovery.AsFault(err) != nil:
 		return content, err
 	case errors.Is(err, ErrTooLarge):
-		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The files are too large.", Err: err,
-			Hint: fmt.Sprintf("A message takes files of %d MiB together, and a text of %d MiB.", maxFileBytes>>20, maxBodyFile>>20)}
+		return nil, filesTooLarge(err)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &discovery.Fault{Code: discovery.NotFound, Message: fmt.Sprintf("There is no file %q in the attachment directory.", plain.Clip(name, 200)), Err: err,
 			Hint: "'mail attachment --save NAME' puts files there; give the name with its directories, relative to that directory."}
 	}
 	return nil, &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf("The file %q could not be read: %s.", plain.Clip(name, 200), fileReason(err)), Err: err,
 		Hint: "Name a regular file below the attachment directory, and check its permissions."}
+}
+
+func filesTooLarge(err error) error {
+	return &discovery.Fault{Code: discovery.ValidationError, Message: "The files are too large.", Err: err,
+		Hint: fmt.Sprintf("A message takes files of %d MiB together, and a text of %d MiB.", maxFileBytes>>20, maxBodyFile>>20)}
 }
 
 // fileReason is why a file cannot be used, without its path, which the caller knows or

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -14,13 +15,10 @@ type mailDraftArgs struct {
 	answerArgs
 	Forward string `json:"forward,omitempty" acli:"value=ID,rare" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message to hand on"`
 	forwardArgs
-
-	forward *mail.Ref // since Validate
 }
 
 // Validate checks what one field alone cannot.
 func (a *mailDraftArgs) Validate() error {
-	a.forward = nil
 	if a.Forward == "" {
 		if (a.All || a.Quote) && a.ReplyTo == "" {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: "--all and --quote need the message that is answered.", Hint: "Name it with --reply-to."}
@@ -30,13 +28,7 @@ func (a *mailDraftArgs) Validate() error {
 	if a.ReplyTo != "" {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "A letter answers a message or hands one on, not both.", Hint: "Give either --reply-to or --forward."}
 	}
-	ref, err := parseID(a.Forward)
-	if err != nil {
-		return malformedID("The message id of --forward", err)
-	}
-	a.forward = &ref
-	a.parent = nil
-	return validate(&a.recipientArgs, &a.textArgs)
+	return cmp.Or(a.about("--forward", a.Forward), validate(&a.recipientArgs, &a.textArgs))
 }
 
 // MailDraftResult answers mail draft. The message id is there where the server
@@ -78,16 +70,18 @@ func mailDraft(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		m.Subject, m.ReplyTo = args.Subject, args.parent
+		m.Subject = args.Subject
 		var notes []string
 		switch {
 		case args.Forward != "":
-			err = d.handOn(ctx, call, name, &m, *args.forward, args.AsAttachment)
-		case args.parent != nil && (args.All || args.Quote || len(args.to)+len(args.cc)+len(args.bcc) == 0):
+			err = d.Outbox.Forward(mail.WithProgress(ctx, call.Progress), "mail draft", name, &m, *args.parent, args.AsAttachment)
+		case args.parent != nil:
+			if m.ReplyTo = args.parent; !args.All && !args.Quote && len(args.recipients()) > 0 {
+				break // it goes to those alone
+			}
 			named := m
-			notes, err = d.Outbox.Answer(ctx, "mail draft", name, &m, args.All, args.Quote)
-			if len(args.to)+len(args.cc)+len(args.bcc) > 0 && !args.All {
-				m.To, m.CC, notes = named.To, named.CC, nil // whom the command names, and nobody else
+			if notes, err = d.Outbox.Answer(ctx, "mail draft", name, &m, args.All, args.Quote); !args.All && len(args.recipients()) > 0 {
+				m.To, m.CC, notes = named.To, named.CC, nil
 			}
 		}
 		if err != nil {

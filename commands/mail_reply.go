@@ -7,7 +7,6 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/outbox"
 )
 
 // answerArgs are what a reply takes from the message it answers.
@@ -36,12 +35,13 @@ func (a *letterArgs) ids() []mail.Ref { return []mail.Ref{a.ref} }
 
 // about resolves the message that a letter is about.
 func (d *Deps) about(ctx context.Context, call *discovery.Call, a *letterArgs) (mail.Ref, error) {
+	call.Target = targetOf([]mail.Ref{a.ref})
 	refs, err := d.resolve(ctx, call, a.Account, []mail.Ref{a.ref})
 	if err != nil {
 		return mail.Ref{}, err
 	}
-	_, err = d.account(ctx, call, AccountOption{refs[0].Account})
-	return refs[0], err
+	call.Account, call.Target = refs[0].Account, targetOf(refs)
+	return refs[0], nil
 }
 
 type mailReplyArgs struct {
@@ -87,22 +87,17 @@ func mailReply(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		return d.sendNoted(ctx, call, ref.Account, m, &args.sendArgs, notes)
+		noteRecipients(call, (&recipientArgs{to: m.To, cc: m.CC, bcc: m.BCC}).recipients())
+		r, err := d.send(ctx, call, ref.Account, m, &args.sendArgs)
+		hint := strings.Join(notes, " ")
+		if f, ok := errors.AsType[*discovery.Fault](err); ok && f.Code == discovery.ApprovalRequired && hint != "" {
+			f.Message += " " + hint
+		}
+		if r != nil {
+			r.Hint, r.to = hint, r.Recipients
+		}
+		return r, err
 	})
-}
-
-// sendNoted is send, with what the caller may not expect in the answer.
-func (d *Deps) sendNoted(ctx context.Context, call *discovery.Call, account string, m outbox.Draft, args *sendArgs, notes []string) (*MailSendResult, error) {
-	noteRecipients(call, (&recipientArgs{to: m.To, cc: m.CC, bcc: m.BCC}).recipients())
-	r, err := d.send(ctx, call, account, m, args)
-	hint := strings.Join(notes, " ")
-	if f, ok := errors.AsType[*discovery.Fault](err); ok && f.Code == discovery.ApprovalRequired && hint != "" {
-		f.Message += " " + hint
-	}
-	if r != nil {
-		r.Hint = hint
-	}
-	return r, err
 }
 
 // forwardArgs are how a message is handed on.
@@ -148,22 +143,10 @@ func mailForward(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		if err := d.handOn(ctx, call, ref.Account, &m, ref, args.AsAttachment); err != nil {
+		if err := d.Outbox.Forward(mail.WithProgress(ctx, call.Progress), "mail forward", ref.Account, &m, ref, args.AsAttachment); err != nil {
 			return nil, err
 		}
-		return d.sendNoted(ctx, call, ref.Account, m, &args.sendArgs, nil)
+		noteRecipients(call, args.recipients())
+		return d.send(ctx, call, ref.Account, m, &args.sendArgs)
 	})
-}
-
-// handOn makes a letter of an account hand on a message, which may be of another account where
-// that account's mail may leave by this one.
-func (d *Deps) handOn(ctx context.Context, call *discovery.Call, account string, m *outbox.Draft, ref mail.Ref, whole bool) error {
-	refs, err := d.resolve(ctx, call, "", []mail.Ref{ref})
-	if err != nil {
-		return err
-	}
-	if err := d.mayGive(ctx, refs[0].Account, account); err != nil {
-		return err
-	}
-	return d.Outbox.Forward(mail.WithProgress(ctx, call.Progress), "mail forward", account, m, refs[0], whole)
 }

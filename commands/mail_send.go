@@ -46,18 +46,22 @@ type MailSendResult struct {
 	Issues        []Issue     `json:"issues,omitempty"`         // what went wrong after it was sent
 	Hint          string      `json:"hint,omitempty" acli:"untrusted" jsonschema_description:"What may not be expected of an answer's recipients"`
 	NextAction    *NextAction `json:"next_action,omitempty"`
+
+	to []string // whom a reply went to, in a compact answer
 }
 
-// sendingBrief is a message of the outbox and what happened to it.
+// sendingBrief is a message of the outbox and what happened to it. To is there where the
+// command did not name them.
 type sendingBrief struct {
-	ID     string `json:"id,omitempty"`
-	Result string `json:"result"`
+	ID     string   `json:"id,omitempty"`
+	Result string   `json:"result"`
+	To     []string `json:"to,omitempty" acli:"untrusted"`
 	Rest
 }
 
 // Brief says what happened, or in a dry run would.
 func (r *MailSendResult) Brief() sendingBrief {
-	b := sendingBrief{r.ID, r.Summary(), (&Outcome{Issues: r.Issues}).rest(r.NextAction)}
+	b := sendingBrief{r.ID, r.Summary(), r.to, (&Outcome{Issues: r.Issues}).rest(r.NextAction)}
 	b.Hint = r.Hint
 	return b
 }

@@ -78,7 +78,7 @@ func questionText(s *outbox.Shown) (question string, ok bool) {
 		b.WriteString("\nThe message has no text.\n")
 		return b.String(), true
 	}
-	b.WriteString("\nThe agent wrote this text, on the lines that begin with >:\n\n")
+	b.WriteString("\nThe agent wrote or quotes this text, on the lines that begin with >:\n\n")
 	for line := range strings.SplitSeq(text, "\n") {
 		for _, l := range wrapped(harmless(line), questionWidth) {
 			b.WriteString(strings.TrimRight("> "+l, " ") + "\n")
@@ -101,7 +101,11 @@ func whyAsked(o *mail.Outgoing) string {
 	if o.Kind == mail.OutboxDelete {
 		return "a person decides about each deletion for good in " + o.Account
 	}
-	return "mode approve: a person decides about each message of " + o.Account
+	why := "mode approve: a person decides about each message of " + o.Account
+	if o.Elsewhere {
+		why += "; and it goes elsewhere than to the sender of the message that it answers, as that one asks"
+	}
+	return why
 }
 
 // personShown is an address before the name that the agent gave it: a name can look

@@ -31,7 +31,7 @@ File:    "menu.pdf", application/pdf, 12345 bytes
 Outbox:  0123abcd
 Why:     mode approve: a person decides about each message of work
 
-The agent wrote this text, on the lines that begin with >:
+The agent wrote or quotes this text, on the lines that begin with >:
 
 > Shall we say noon?
 >

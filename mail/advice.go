@@ -77,6 +77,8 @@ const (
 	AdviceShowEntry           Advice = "show_entry"            // look at the entry named in Detail
 	AdviceOtherKey            Advice = "other_key"             // use another key; Detail names the entry of this one
 	AdviceSendAnew            Advice = "send_anew"             // send it as a new message, with another key
+	AdviceNameRecipients      Advice = "name_recipients"       // name some in the command
+	AdviceForwardText         Advice = "forward_text"          // hand it on as text
 	AdviceSendWithoutReply    Advice = "send_without_reply"    // send it as a new message
 	AdviceMakeDrafts          Advice = "make_drafts"           // make a folder for drafts
 	AdviceMakeTrash           Advice = "make_trash"            // make a folder for the trash, or choose another folder

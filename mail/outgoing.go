@@ -91,8 +91,9 @@ type Outgoing struct {
 	CC         []Address `json:"cc,omitempty"`
 	BCC        []Address `json:"bcc,omitempty"`
 	Subject    string    `json:"subject"`
-	ReplyTo    string    `json:"reply_to,omitempty"` // id of the message that it answers, see Ref
-	Size       int64     `json:"size"`               // bytes on the wire
+	ReplyTo    string    `json:"reply_to,omitempty"`  // id of the message that it answers, see Ref
+	Elsewhere  bool      `json:"elsewhere,omitempty"` // that message asks for answers elsewhere than to its sender
+	Size       int64     `json:"size"`                // bytes on the wire
 	// Digest is the SHA-256, in hexadecimal, of exactly what would leave: the
 	// envelope and every byte of the message.
 	Digest      string     `json:"digest"`

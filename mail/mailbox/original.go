@@ -66,10 +66,13 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 	if !q.Files {
 		return o, nil
 	}
+	if len(r.message.Issues) > 0 {
+		return nil, x.Failure(mail.KindLimit, imap.StageFetch, "Not all of the message can be read here, so it is not handed on.", mail.AdviceMailProgram)
+	}
 	for i, p := range message.Attachments(r.root) {
 		a := r.message.Attachments[i]
-		if a.Content == nil {
-			return nil, x.Failure(mail.KindLimit, imap.StageFetch, "Its attachments are too large to be handed on together.", mail.AdviceMailProgram)
+		if a.Content == nil && p.Size > 0 {
+			return nil, x.Failure(mail.KindLimit, imap.StageFetch, "Its attachments are too many or too large to be handed on together.", mail.AdviceMailProgram)
 		}
 		o.Files = append(o.Files, &AttachmentContent{Ref: o.Ref, Attachment: a, FullType: fullType(p), part: p})
 	}

@@ -36,15 +36,19 @@ func (b *Outbox) Answer(ctx context.Context, op, account string, d *Draft, all, 
 		return nil, err
 	}
 	r := compose.ReplyRecipients(o.Header, s.policy.Owns, all)
-	d.To, d.CC = append(r.To, d.To...), append(r.CC, d.CC...)
+	named := slices.Concat(d.To, d.CC, d.BCC)
+	isNamed := func(a mail.Address) bool {
+		return slices.ContainsFunc(named, func(n mail.Address) bool { return strings.EqualFold(n.Addr, a.Addr) })
+	}
+	d.To, d.CC = append(slices.DeleteFunc(r.To, isNamed), d.To...), append(slices.DeleteFunc(r.CC, isNamed), d.CC...)
 	if len(d.To)+len(d.CC)+len(d.BCC) == 0 {
-		return nil, s.Invalid("The message names nobody who could be answered.", mail.AdviceChangeMessage)
+		return nil, s.Invalid("The message names nobody who could be answered.", mail.AdviceNameRecipients)
 	}
 	if r.Unusable > 0 {
 		notes = append(notes, fmt.Sprintf("Left out, since mail cannot be sent to them: %d addresses of the message.", r.Unusable))
 	}
-	if r.Elsewhere {
-		notes = append(notes, "The message asks that replies go to "+plain.Clip(joined(r.To), 300)+", not to its sender.")
+	if d.elsewhere = r.Elsewhere; d.elsewhere {
+		notes = append(notes, "The message asks that replies go elsewhere than to its sender, and this one does.")
 	}
 	if d.As == "" {
 		d.As = s.addressed(o.Header)
@@ -79,15 +83,23 @@ func (b *Outbox) Forward(ctx context.Context, op, account string, d *Draft, ref 
 		d.As = s.addressed(o.Header)
 	}
 	if whole {
+		if len(o.Header.Values("Bcc")) > 0 {
+			return s.invalid("The message names hidden recipients, whom its copy would tell of.", mail.AdviceForwardText, nil)
+		}
 		name, _ := plain.Head(plain.Line(subject), 60)
 		d.Attachments = append(d.Attachments, Attachment{Name: cmp.Or(strings.TrimSpace(name), "message") + ".eml", Content: o.Source, Message: true})
 		return nil
 	}
 	d.Quoted = forwarded(o)
 	for _, f := range o.Files {
-		d.Attachments = append(d.Attachments, Attachment{Name: cmp.Or(f.Filename, "attachment"), Type: f.FullType, Content: f.Content})
+		d.Attachments = append(d.Attachments, AttachmentOf(f))
 	}
 	return nil
+}
+
+// AttachmentOf is an attachment of a message as it goes along with another one.
+func AttachmentOf(f *mailbox.AttachmentContent) Attachment {
+	return Attachment{Name: cmp.Or(f.Filename, "attachment"), Type: f.FullType, Content: f.Content, Message: f.ContentType == "message/rfc822"}
 }
 
 func (b *Outbox) original(ctx context.Context, s *sender, ref mail.Ref, q mailbox.OriginalQuery) (*mailbox.Original, error) {
@@ -97,16 +109,26 @@ func (b *Outbox) original(ctx context.Context, s *sender, ref mail.Ref, q mailbo
 	return b.o.Mailboxes.Original(ctx, s.Op, ref, q)
 }
 
-// addressed is the own address to which a message went, where it is not the account's first
-// and there is one; else it is empty.
+// addressed is the one own address to which a message went, or from which where the account
+// sent it itself; else it is empty, as where that is the account's first.
 func (s *sender) addressed(h rfc5322.Header) string {
 	var found []string
-	for _, a := range append(h.Addresses("To"), h.Addresses("Cc")...) {
-		if normal, ok := mail.NormalAddress(a.Addr); ok && s.policy.Owns(normal) && !slices.Contains(found, normal) {
-			found = append(found, normal)
+	for _, fields := range [][]string{{"From"}, {"To", "Cc"}} {
+		var named []mail.Address
+		for _, field := range fields {
+			named = append(named, h.Addresses(field)...)
+		}
+		for _, own := range append([]string{s.account.Email}, s.account.OwnAddresses...) {
+			key, _ := mail.NormalAddress(own)
+			if slices.ContainsFunc(named, func(a mail.Address) bool { normal, ok := mail.NormalAddress(a.Addr); return ok && normal == key }) {
+				found = append(found, own)
+			}
+		}
+		if len(found) > 0 {
+			break
 		}
 	}
-	if first, _ := mail.NormalAddress(s.account.Email); len(found) != 1 || found[0] == first {
+	if len(found) != 1 || found[0] == s.account.Email {
 		return ""
 	}
 	return found[0]

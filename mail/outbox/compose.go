@@ -121,8 +121,9 @@ func (s *sender) invalid(message string, advice mail.Advice, cause error) *mail.
 	return e
 }
 
-// digest names a request, so that one key cannot stand for two messages. It depends neither
-// on the time nor on the content of the message that is replied to.
+// digest names a request, so that one key cannot stand for two messages. It does not depend
+// on the time, and on a message that is answered or handed on only as far as that makes
+// recipients, text and attachments of this one.
 func (l *letter) digest(account string) string {
 	h := sha256.New()
 	field := func(parts ...string) {
@@ -214,7 +215,7 @@ func (b *Outbox) build(ctx context.Context, s *sender, l *letter, left string) (
 		Subject: m.Subject, Size: int64(len(built.Wire)), Digest: compose.Digest(s.from.Addr, l.recipients, built.Wire),
 		SMTPUTF8: built.SMTPUTF8, Sent: s.wantsCopy(b.o.Mailboxes != nil)}
 	if l.ReplyTo != nil {
-		e.ReplyTo = l.ReplyTo.String()
+		e.ReplyTo, e.Elsewhere = l.ReplyTo.String(), l.elsewhere
 	}
 	for _, a := range built.Attachments {
 		e.Attachments = append(e.Attachments, mail.FileName{Name: a.Name, Type: a.Type, Size: int64(len(a.Content))})

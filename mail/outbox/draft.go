@@ -15,7 +15,8 @@ type Draft struct {
 	ReplyTo     *mail.Ref // the message this answers, in the same account; nil for none
 	As          string    // the sender, one of the account's own addresses; empty for its first
 
-	original *mailbox.Original // that of ReplyTo, where it was read already
+	original  *mailbox.Original // that of ReplyTo, where it was read already
+	elsewhere bool              // it goes elsewhere than to the sender of ReplyTo, as that one asks
 }
 
 // Attachment is a file to send. Content is not changed.

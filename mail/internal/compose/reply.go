@@ -19,62 +19,55 @@ const (
 // Recipients are those of an answer.
 type Recipients struct {
 	To, CC    []Address // each once, with names as Build takes them
-	Elsewhere bool      // the message asks that replies go elsewhere than to its author
+	Elsewhere bool      // the message asks that replies go elsewhere than to its authors
 	Unusable  int       // addresses left out, since mail cannot be sent to them
 }
 
 // ReplyRecipients returns whom an answer to a message goes to (RFC 5322 section 3.6.2): where
 // its Reply-To says, else to its authors, and with all to those whom it was sent to as well.
 // An answer to a message of one's own goes to those whom it was sent to. own reports own
-// addresses, which an answer does not go to unless it goes nowhere else.
+// addresses, which an answer goes to only where a message of one's own went nowhere else.
 func ReplyRecipients(parent rfc5322.Header, own func(addr string) bool, all bool) Recipients {
 	var r Recipients
 	seen := make(map[string]bool)
-	usable := func(field string) (list []Address) {
+	take := func(field string, self bool) (list []Address) {
 		for _, a := range parent.Addresses(field) {
-			one, err := ParseAddress(a.Addr)
+			addr, err := normalAddr(a.Addr)
 			if err != nil {
 				r.Unusable++
 				continue
 			}
-			if one.Name = plain.Line(a.Name); checkName(one.Name) != nil {
-				one.Name = ""
+			if key := strings.ToLower(addr); !seen[key] && own(addr) == self {
+				seen[key] = true
+				one := Address{Name: plain.Line(a.Name), Addr: addr}
+				if checkName(one.Name) != nil {
+					one.Name = ""
+				}
+				list = append(list, one)
 			}
-			list = append(list, one)
 		}
 		return list
 	}
-	take := func(list []Address, others bool) (taken []Address) {
-		for _, a := range list {
-			key, err := normalAddr(a.Addr)
-			if err != nil || seen[key] || others && own(a.Addr) {
-				continue
-			}
-			seen[key] = true
-			taken = append(taken, a)
-		}
-		return taken
-	}
-	authors, replies := usable("From"), usable("Reply-To")
+	authors := parent.Addresses("From")
 	mine := len(authors) > 0 && !slices.ContainsFunc(authors, func(a Address) bool { return !own(a.Addr) })
-	first := authors
-	switch {
-	case mine:
-		first = usable("To")
-	case len(replies) > 0:
-		first = replies
-		r.Elsewhere = slices.ContainsFunc(replies, func(a Address) bool {
+	if mine {
+		r.To = take("To", false)
+	} else if r.To = take("Reply-To", false); len(r.To) == 0 {
+		r.To = take("From", false)
+	} else {
+		r.Elsewhere = slices.ContainsFunc(r.To, func(a Address) bool {
 			return !slices.ContainsFunc(authors, func(b Address) bool { return strings.EqualFold(a.Addr, b.Addr) })
 		})
 	}
-	if r.To = take(first, true); len(r.To) == 0 {
-		r.To = take(first, false)
-	}
 	if all {
 		if !mine {
-			r.CC = take(usable("To"), true)
+			r.CC = take("To", false)
 		}
-		r.CC = append(r.CC, take(usable("Cc"), true)...)
+		r.CC = append(r.CC, take("Cc", false)...)
+	}
+	if mine && len(r.To)+len(r.CC) == 0 {
+		r.Unusable = 0 // they are looked at once more
+		r.To = take("To", true)
 	}
 	return r
 }
