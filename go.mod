@@ -20,6 +20,7 @@ require (
 	github.com/peterh/liner v1.2.3
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+	github.com/yuin/goldmark v1.8.7
 	github.com/zalando/go-keyring v0.2.8
 	go.etcd.io/bbolt v1.5.0
 	golang.org/x/image v0.44.0
@@ -29,8 +30,6 @@ require (
 	golang.org/x/term v0.45.0
 	golang.org/x/text v0.40.0
 )
-
-require github.com/yuin/goldmark v1.8.7
 
 require (
 	charm.land/bubbles/v2 v2.0.0 // indirect

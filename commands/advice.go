@@ -118,6 +118,8 @@ var advices = map[mail.Advice]advice{
 	mail.AdvicePOP3Poll:            {"Run 'mail list --new' now and then, not more often than every few minutes: each time costs a login.", ""},
 	mail.AdvicePOP3Parts:           {"'mail raw' and 'mail attachment' read what is in a message.", "mail raw"},
 	mail.AdviceAllowFolder:         {"Name a folder of the account itself; the administrator allows this one with 'allow folder add {folder} --account {account}'.", ""},
+	mail.AdviceChangeDraft:         {"If it is still wanted, change the draft, as 'mail draft --append-to' does, and send the new one.", ""},
+	mail.AdviceListDrafts:          {"List the folder for drafts; 'mail draft' answers with the id of a draft.", ""},
 	mail.AdviceFileDraft:           {"Leave it where it is, or run 'mail trash'; a person sends or files it in a mail program.", "mail trash"},
 	mail.AdviceOutboundOfBoth:      {"Leave it where it is; the administrator decides with 'allow out', 'allow folder' and the accounts' modes what may leave from where.", ""},
 	mail.AdviceOtherFolder:         {"Name another folder with --to.", ""},

@@ -19,9 +19,9 @@ import (
 
 // recipientArgs name who a letter goes to.
 type recipientArgs struct {
-	To  []string `json:"to,omitempty" acli:"form=line,value=A" jsonschema:"maxItems=100,minLength=1,maxLength=998,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"Recipients; a comma in a name needs a backslash"`
-	CC  []string `json:"cc,omitempty" acli:"form=line,rare" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Copies go to"`
-	BCC []string `json:"bcc,omitempty" acli:"form=line,rare" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Hidden copies go to"`
+	To  []string `json:"to,omitempty" acli:"form=line,value=A" jsonschema:"maxItems=100,minLength=1,maxLength=998,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"A comma in a name needs a backslash"`
+	CC  []string `json:"cc,omitempty" acli:"form=line,rare" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Copies"`
+	BCC []string `json:"bcc,omitempty" acli:"form=line,rare" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Hidden copies"`
 
 	to, cc, bcc []mail.Address // what was typed, since Validate
 }
@@ -57,12 +57,13 @@ func (a *recipientArgs) recipients() []string {
 
 // textArgs are what a letter says, and the files that go with it.
 type textArgs struct {
-	Body       *string  `json:"body,omitempty" acli:"sensitive,value=TEXT" jsonschema:"maxLength=10000" jsonschema_description:"The text; or --body-file"`
-	BodyFile   string   `json:"body-file,omitempty" acli:"form=line,path=attachment directory,rare" jsonschema:"minLength=1,maxLength=200,example=letter.txt" jsonschema_description:"A UTF-8 file of the attachment directory"`
+	Body       *string  `json:"body,omitempty" acli:"sensitive,value=TEXT" jsonschema:"maxLength=10000" jsonschema_description:"The text"`
+	Markdown   bool     `json:"markdown,omitempty" acli:"rare" jsonschema_description:"It is Markdown: add HTML of it"`
+	BodyFile   string   `json:"body-file,omitempty" acli:"form=line,path=attachment directory,rare" jsonschema:"minLength=1,maxLength=200,example=letter.txt" jsonschema_description:"A text file instead"`
 	Attach     []string `json:"attach,omitempty" acli:"form=line,path=attachment directory,value=F" jsonschema:"maxItems=20,minLength=1,maxLength=200,example=invoices/march.pdf" jsonschema_description:"Files of the attachment directory"`
-	AttachFrom string   `json:"attach-from,omitempty" acli:"value=ID,rare" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"A message whose attachments go along"`
-	Part       []string `json:"part,omitempty" acli:"rare,requires=attach-from" jsonschema:"maxItems=20,minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" form:"must be numbers with dots between them, such as 1.2" jsonschema_description:"Which of them; the only one if left out"`
-	As         string   `json:"as,omitempty" acli:"form=line,rare,value=A" jsonschema:"minLength=3,maxLength=320" jsonschema_description:"The sender: one of the account's addresses"`
+	AttachFrom string   `json:"attach-from,omitempty" acli:"value=ID,rare" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message whose attachments go along"`
+	Part       []string `json:"part,omitempty" acli:"rare,requires=attach-from" jsonschema:"maxItems=20,minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" form:"must be numbers with dots between them, such as 1.2" jsonschema_description:"Which of them"`
+	As         string   `json:"as,omitempty" acli:"form=line,rare,value=A" jsonschema:"minLength=3,maxLength=320" jsonschema_description:"Sender, an own address"`
 
 	attachFrom *mail.Ref // since Validate; nil for none
 }
@@ -87,9 +88,9 @@ func (a *textArgs) Validate() error {
 type composeArgs struct {
 	AccountOption
 	recipientArgs
-	Subject string `json:"subject,omitempty" acli:"form=line" jsonschema:"maxLength=998" jsonschema_description:"As --reply-to has it if left out"`
+	Subject string `json:"subject,omitempty" acli:"form=line" jsonschema:"maxLength=998" jsonschema_description:"Default: of --reply-to"`
 	textArgs
-	ReplyTo string `json:"reply-to,omitempty" acli:"value=ID" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"The message that this answers"`
+	ReplyTo string `json:"reply-to,omitempty" acli:"value=ID" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message this answers"`
 
 	parent *mail.Ref // the message that it is about, since Validate; nil for none
 }
@@ -176,7 +177,7 @@ const (
 
 // letter reads the files and the attachments that the arguments name.
 func (d *Deps) letter(ctx context.Context, call *discovery.Call, account string, r *recipientArgs, a *textArgs) (outbox.Draft, error) {
-	m := outbox.Draft{To: r.to, CC: r.cc, BCC: r.bcc, As: a.As}
+	m := outbox.Draft{To: r.to, CC: r.cc, BCC: r.bcc, Markdown: a.Markdown, As: a.As}
 	if a.Body != nil {
 		m.Body = *a.Body
 	} else if a.BodyFile != "" {

@@ -28,7 +28,10 @@ type fakeOutbox struct {
 	fails   error // of Send and Approve
 	replays bool  // what is sent was sent before
 
-	unmarked *mail.Issue // of a message that is sent
+	unmarked  *mail.Issue // of a message that is sent
+	draftLeft *mail.Issue // of a draft that is sent
+	appended  mail.Ref    // the last draft that was added to
+	left      *mail.Issue // of a draft that was added to
 }
 
 func newFakeOutbox() *fakeOutbox { return &fakeOutbox{shown: map[string]*outbox.Shown{}} }
@@ -57,7 +60,10 @@ func (y *fakeOutbox) Send(_ context.Context, account string, r outbox.Request) (
 	s := y.put(fmt.Sprintf("m%d", len(y.order)), r.Principal, state)
 	s.Account, s.Subject, s.Body, s.Reason = account, r.Draft.Subject, r.Draft.Body, y.reason
 	o := s.Outgoing
-	o.Replayed, o.Unmarked = y.replays, y.unmarked
+	o.Replayed, o.Unmarked, o.DraftLeft = y.replays, y.unmarked, y.draftLeft
+	if r.Stored != nil {
+		o.Draft = r.Stored.String()
+	}
 	if r.DryRun {
 		delete(y.shown, s.ID)
 		o.ID = ""
@@ -102,6 +108,14 @@ func (y *fakeOutbox) SaveDraft(_ context.Context, account string, d outbox.Draft
 		s.Ref = mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "Drafts", UIDValidity: 3, UID: 4}
 	}
 	return s, nil
+}
+
+func (y *fakeOutbox) AppendToDraft(ctx context.Context, ref mail.Ref, more outbox.Draft) (*outbox.SavedDraft, error) {
+	saved, err := y.SaveDraft(ctx, ref.Account, more)
+	if err == nil {
+		y.appended, saved.Left = ref, y.left
+	}
+	return saved, err
 }
 
 func (y *fakeOutbox) List(_ context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error) {

@@ -15,10 +15,20 @@ type mailDraftArgs struct {
 	answerArgs
 	Forward string `json:"forward,omitempty" acli:"value=ID,rare" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message to hand on"`
 	forwardArgs
+	AppendTo string `json:"append-to,omitempty" acli:"value=ID,rare" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Draft to go on with"`
+
+	draft *mail.Ref // of AppendTo, since Validate; nil without it
 }
 
 // Validate checks what one field alone cannot.
-func (a *mailDraftArgs) Validate() error {
+func (a *mailDraftArgs) Validate() (err error) {
+	if a.draft, err = draftID("--append-to", a.AppendTo); err != nil {
+		return err
+	}
+	if a.draft != nil && (len(a.To)+len(a.CC)+len(a.BCC) > 0 || a.Subject+a.ReplyTo+a.Forward+a.As != "" || a.Markdown) {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "With --append-to only a text and files can be given.",
+			Hint: "Its recipients and subject, and whether it is Markdown, stay what they are; write another draft to change them."}
+	}
 	if a.Forward == "" {
 		if (a.All || a.Quote) && a.ReplyTo == "" {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: "--all and --quote need the message that is answered.", Hint: "Name it with --reply-to."}
@@ -31,6 +41,28 @@ func (a *mailDraftArgs) Validate() error {
 	return cmp.Or(a.about("--forward", a.Forward), validate(&a.recipientArgs, &a.textArgs))
 }
 
+// ids are the draft that is named, for policy explain.
+func (a *mailDraftArgs) ids() []mail.Ref { return named(a.draft) }
+
+func named(draft *mail.Ref) []mail.Ref {
+	if draft == nil {
+		return nil
+	}
+	return []mail.Ref{*draft}
+}
+
+// draftID reads the id of a draft; nil for none.
+func draftID(option, id string) (*mail.Ref, error) {
+	if id == "" {
+		return nil, nil
+	}
+	ref, err := parseID(id)
+	if err != nil {
+		return nil, malformedID("The id of "+option, err)
+	}
+	return &ref, nil
+}
+
 // MailDraftResult answers mail draft. The message id is there where the server
 // told it.
 type MailDraftResult struct {
@@ -41,6 +73,7 @@ type MailDraftResult struct {
 	Subject           string      `json:"subject" acli:"untrusted"`
 	Size              int64       `json:"size_bytes"`
 	Hint              string      `json:"hint,omitempty" acli:"untrusted" jsonschema_description:"What may not be expected of an answer's recipients"`
+	Issues            []Issue     `json:"issues,omitempty"` // why the draft that it replaces is still there
 	NextAction        *NextAction `json:"next_action,omitempty"`
 
 	short string // the id in a compact answer
@@ -48,20 +81,25 @@ type MailDraftResult struct {
 
 // Brief says where the draft is.
 func (r *MailDraftResult) Brief() sendingBrief {
-	return sendingBrief{ID: r.short, Result: r.Summary(), Rest: Rest{Hint: r.Hint}}
+	b := sendingBrief{ID: r.short, Result: r.Summary(), Rest: (&Outcome{Issues: r.Issues}).rest(nil)}
+	b.Hint = r.Hint
+	return b
 }
 
 func mailDraft(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail draft",
 		Summary:  "Leave it in Drafts",
-		Details:  "A person can send it. Without recipients an answer goes as 'mail reply'.",
+		Details:  "Without recipients an answer goes as 'mail reply'.",
 		Effect:   discovery.Write,
 		Needed:   []string{"body"},
 		Rare:     []string{"attach", "all", "quote"},
 		Timeout:  transferTime,
-		Examples: []string{"mail draft --to ann@example.org --body Noon?", "mail draft --reply-to 50 --body Yes."},
+		Examples: []string{"mail draft --to ann@example.org --body Noon?", "mail draft --append-to Drafts/7 --body More."},
 	}, func(ctx context.Context, call *discovery.Call, args *mailDraftArgs) (*MailDraftResult, error) {
+		if args.draft != nil {
+			return d.goOn(ctx, call, args)
+		}
 		name, err := d.composeIn(ctx, call, &args.composeArgs)
 		if err != nil {
 			return nil, err
@@ -101,13 +139,51 @@ func (d *Deps) keep(ctx context.Context, call *discovery.Call, account string, m
 		return nil, err
 	}
 	saved, err := d.Outbox.SaveDraft(ctx, account, m)
+	return d.saved(ctx, call, saved, err)
+}
+
+// goOn adds text and files to a draft.
+func (d *Deps) goOn(ctx context.Context, call *discovery.Call, args *mailDraftArgs) (*MailDraftResult, error) {
+	name, err := d.draftIn(ctx, call, args.draft, args.Account)
+	if err != nil {
+		return nil, err
+	}
+	m, err := d.letter(ctx, call, name, &args.recipientArgs, &args.textArgs)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.charge(ctx, call, 1); err != nil {
+		return nil, err
+	}
+	saved, err := d.Outbox.AppendToDraft(mail.WithProgress(ctx, call.Progress), *args.draft, m)
+	return d.saved(ctx, call, saved, err)
+}
+
+// draftIn resolves the id of a draft, and returns its account.
+func (d *Deps) draftIn(ctx context.Context, call *discovery.Call, draft *mail.Ref, account string) (string, error) {
+	refs, err := d.resolve(ctx, call, account, []mail.Ref{*draft})
+	if err != nil {
+		return "", err
+	}
+	*draft = refs[0]
+	call.Target = draft.String()
+	return d.account(ctx, call, AccountOption{draft.Account})
+}
+
+// saved is the answer about a draft that was filed.
+func (d *Deps) saved(ctx context.Context, call *discovery.Call, saved *outbox.SavedDraft, err error) (*MailDraftResult, error) {
 	if err != nil {
 		return nil, err
 	}
 	if call.Target == "" {
 		call.Target = saved.Folder
 	}
-	r := &MailDraftResult{Account: account, Folder: saved.Folder, InternetMessageID: saved.MessageID, Subject: saved.Subject, Size: saved.Size}
+	r := &MailDraftResult{Account: saved.Account, Folder: saved.Folder, InternetMessageID: saved.MessageID, Subject: saved.Subject, Size: saved.Size}
+	if saved.Left != nil {
+		left := *saved.Left
+		left.Message = "The draft without this text may still be there: " + left.Message
+		r.Issues = outcome([]mail.Issue{left}, true).Issues
+	}
 	switch {
 	case saved.Hidden: // nothing shows it here
 	case saved.Ref.UID != 0:
@@ -115,7 +191,7 @@ func (d *Deps) keep(ctx context.Context, call *discovery.Call, account string, m
 		r.short = d.shown(ctx, call, saved.Ref).of(saved.Ref)
 		r.NextAction = next("See the draft", "mail", "get", r.ID)
 	default:
-		r.NextAction = next("See the drafts", "mail", "list", "--account", account, "--folder", saved.Folder)
+		r.NextAction = next("See the drafts", "mail", "list", "--account", saved.Account, "--folder", saved.Folder)
 	}
 	return r, nil
 }

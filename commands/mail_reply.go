@@ -7,12 +7,13 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 // answerArgs are what a reply takes from the message it answers.
 type answerArgs struct {
-	All   bool `json:"all,omitempty" jsonschema_description:"To all whom it reached"`
-	Quote bool `json:"quote,omitempty" jsonschema_description:"Its text follows yours"`
+	All   bool `json:"all,omitempty" jsonschema_description:"To all it reached"`
+	Quote bool `json:"quote,omitempty" jsonschema_description:"Its text below"`
 }
 
 // letterArgs name the message that a letter is about.
@@ -88,7 +89,7 @@ func mailReply(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		noteRecipients(call, (&recipientArgs{to: m.To, cc: m.CC, bcc: m.BCC}).recipients())
-		r, err := d.send(ctx, call, ref.Account, m, &args.sendArgs)
+		r, err := d.send(ctx, call, ref.Account, outbox.Request{Draft: m}, &args.sendArgs)
 		hint := strings.Join(notes, " ")
 		if f, ok := errors.AsType[*discovery.Fault](err); ok && f.Code == discovery.ApprovalRequired && hint != "" {
 			f.Message += " " + hint
@@ -102,7 +103,7 @@ func mailReply(d *Deps) *discovery.Command {
 
 // forwardArgs are how a message is handed on.
 type forwardArgs struct {
-	AsAttachment bool `json:"as-attachment,omitempty" acli:"rare" jsonschema_description:"Whole, as a file"`
+	AsAttachment bool `json:"as-attachment,omitempty" acli:"rare" jsonschema_description:"As one file"`
 }
 
 type mailForwardArgs struct {
@@ -147,6 +148,6 @@ func mailForward(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		noteRecipients(call, args.recipients())
-		return d.send(ctx, call, ref.Account, m, &args.sendArgs)
+		return d.send(ctx, call, ref.Account, outbox.Request{Draft: m}, &args.sendArgs)
 	})
 }

@@ -15,17 +15,33 @@ import (
 
 // sendArgs are how a letter is sent.
 type sendArgs struct {
-	Key    string `json:"idempotency-key,omitempty" acli:"rare" jsonschema:"minLength=1,maxLength=128,pattern=^[!-~]*$,example=invoice-2026-0117" form:"must be ASCII letters, digits and signs without spaces" jsonschema_description:"A name for this message: with it the command never sends twice"`
-	DryRun bool   `json:"dry-run,omitempty" acli:"rare" jsonschema_description:"Check everything, send nothing"`
+	Key    string `json:"idempotency-key,omitempty" acli:"rare" jsonschema:"minLength=1,maxLength=128,pattern=^[!-~]*$,example=invoice-2026-0117" form:"must be ASCII letters, digits and signs without spaces" jsonschema_description:"Any name; with it nothing is sent twice"`
+	DryRun bool   `json:"dry-run,omitempty" acli:"rare" jsonschema_description:"Check, send nothing"`
 }
 
 type mailSendArgs struct {
 	composeArgs
 	sendArgs
+	Draft string `json:"draft,omitempty" acli:"value=ID,rare" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Draft to send as it stands"`
+
+	draft *mail.Ref // since Validate; nil without it
 }
 
-// Validate checks that there is somebody to send to.
-func (a *mailSendArgs) Validate() error {
+// ids are the draft that is named, for policy explain.
+func (a *mailSendArgs) ids() []mail.Ref { return named(a.draft) }
+
+// Validate checks that there is somebody to send to, or a draft that says so.
+func (a *mailSendArgs) Validate() (err error) {
+	if a.draft, err = draftID("--draft", a.Draft); err != nil {
+		return err
+	}
+	if a.draft != nil {
+		if len(a.To)+len(a.CC)+len(a.BCC)+len(a.Attach) > 0 || a.Subject+a.BodyFile+a.ReplyTo+a.Key+a.As+a.AttachFrom != "" || a.Body != nil || a.Markdown {
+			return &discovery.Fault{Code: discovery.ValidationError, Message: "A draft is sent as it stands: nothing of a message can be given with --draft.",
+				Hint: "'mail draft --append-to' adds text to it. It needs no --idempotency-key: the same draft never leaves twice."}
+		}
+		return nil
+	}
 	if len(a.To)+len(a.CC)+len(a.BCC) == 0 {
 		return noRecipient
 	}
@@ -73,15 +89,22 @@ func mailSend(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail send",
 		Summary: "Send, once",
-		Details: "One recipient outside the outbound list refuses it whole. " +
-			"Without an answer, repeat it with the same --idempotency-key.",
+		Details: "One recipient outside the outbound list refuses it. " +
+			"No answer: repeat it with the same --idempotency-key. Long ones: 'mail draft', then --draft.",
 		Effect:   discovery.Send,
 		Needed:   []string{"to", "body"},
 		Timeout:  sendTime,
-		Examples: []string{"mail send --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'"},
+		Examples: []string{"mail send --to ann@example.org --subject Lunch --body 'Shall we say noon?'", "mail send --draft Drafts/7"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailSendArgs) (*MailSendResult, error) {
 		if call.Reply != nil {
 			return d.sentAfterAll(ctx, call, args.Key != "")
+		}
+		if args.draft != nil {
+			name, err := d.draftIn(ctx, call, args.draft, args.Account)
+			if err != nil {
+				return nil, err
+			}
+			return d.send(ctx, call, name, outbox.Request{Stored: args.draft}, &args.sendArgs)
 		}
 		name, err := d.composeIn(ctx, call, &args.composeArgs)
 		if err != nil {
@@ -92,7 +115,7 @@ func mailSend(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		m.Subject, m.ReplyTo = args.Subject, args.parent
-		return d.send(ctx, call, name, m, &args.sendArgs)
+		return d.send(ctx, call, name, outbox.Request{Draft: m}, &args.sendArgs)
 	})
 }
 
@@ -106,8 +129,9 @@ func (d *Deps) sentAfterAll(ctx context.Context, call *discovery.Call, keyed boo
 }
 
 // send hands a letter to the outbox.
-func (d *Deps) send(ctx context.Context, call *discovery.Call, account string, m outbox.Draft, args *sendArgs) (*MailSendResult, error) {
-	o, err := d.Outbox.Send(mail.WithProgress(ctx, call.Progress), account, outbox.Request{Draft: m, Key: args.Key, DryRun: args.DryRun, Principal: call.Principal})
+func (d *Deps) send(ctx context.Context, call *discovery.Call, account string, r outbox.Request, args *sendArgs) (*MailSendResult, error) {
+	r.Key, r.DryRun, r.Principal = args.Key, args.DryRun, call.Principal
+	o, err := d.Outbox.Send(mail.WithProgress(ctx, call.Progress), account, r)
 	if err != nil {
 		return nil, failedSend(call, o, err)
 	}
@@ -266,6 +290,9 @@ func failedSend(call *discovery.Call, o *mail.Outgoing, err error) error {
 	case o.State == mail.OutboxQueued:
 		f.Message += fmt.Sprintf(" The message was not sent; it is kept in the outbox as %s.", o.ID)
 		f.Hint = strings.TrimSuffix(f.Hint, ".") + "; the same command with the same --idempotency-key goes on with it."
+		if o.Draft != "" {
+			f.Hint = strings.Replace(f.Hint, " with the same --idempotency-key", "", 1)
+		}
 	case o.State == mail.OutboxRefused:
 		f.Message += fmt.Sprintf(" The message was not sent; the outbox shows it as %s.", o.ID)
 	}
@@ -283,8 +310,10 @@ func sent(o *mail.Outgoing) (*MailSendResult, error) {
 		return nil, notSent(o)
 	}
 	r := &MailSendResult{Sending: sendingOf(o), Replayed: o.Replayed}
-	if o.Unmarked != nil {
-		r.Issues = outcome([]mail.Issue{*o.Unmarked}, true).Issues
+	for _, i := range []*mail.Issue{o.Unmarked, o.DraftLeft} {
+		if i != nil {
+			r.Issues = append(r.Issues, outcome([]mail.Issue{*i}, true).Issues...)
+		}
 	}
 	if o.Sent == mail.SentFailed {
 		r.NextAction = next("The message was sent, but its copy could not be filed: see why", "outbox", "show", o.ID)
@@ -301,7 +330,10 @@ func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
 			Hint:    fmt.Sprintf("Tell the person that %s waits for them, and go on with something else. It is kept for %d days; asking for the same again queues no second one.", o.ID, int(mail.DeletionWaits.Hours()/24))}
 	}
 	retry := "sending it again would queue a second one"
-	if keyed {
+	switch {
+	case o.Draft != "":
+		retry = "sending the same draft again queues no second one"
+	case keyed:
 		retry = "the same --idempotency-key queues no second one"
 	}
 	return &discovery.Fault{Code: discovery.ApprovalRequired,

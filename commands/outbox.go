@@ -20,6 +20,7 @@ type Outbox interface {
 	Answer(ctx context.Context, op, account string, d *outbox.Draft, all, quote bool) (notes []string, err error)
 	Forward(ctx context.Context, op, account string, d *outbox.Draft, ref mail.Ref, whole bool) error
 	SaveDraft(ctx context.Context, account string, d outbox.Draft) (*outbox.SavedDraft, error)
+	AppendToDraft(ctx context.Context, ref mail.Ref, more outbox.Draft) (*outbox.SavedDraft, error)
 	List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error)
 	Show(ctx context.Context, id string) (*outbox.Shown, error)
 	Cancel(ctx context.Context, id, principal string) (*mail.Outgoing, error)
@@ -79,6 +80,9 @@ func utc(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
+// htmlMade says of a message's HTML that it shows nothing which its text does not say.
+const htmlMade = "made of this text as Markdown, goes beside it"
+
 // shownOutgoing is all of a message, its text included.
 func shownOutgoing(s *outbox.Shown) *OutboxShowResult {
 	if s.Kind == mail.OutboxDelete {
@@ -87,6 +91,13 @@ func shownOutgoing(s *outbox.Shown) *OutboxShowResult {
 	r := &OutboxShowResult{Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: utc(s.Created), Changed: utc(s.Changed),
 		To: written(s.To), CC: written(s.CC), BCC: written(s.BCC), Attempts: s.Attempts, ServerCode: s.Code,
 		Attachments: []AttachmentSent{}, Text: plain.LineEnds(s.Body), TextMissing: !s.Here}
+	switch {
+	case s.Markdown:
+		r.HTML = htmlMade
+	case s.HTML != "":
+		r.HTML = "not made of the text; what it shows stands below the text"
+		r.Text += "\n\nWhat the HTML shows:\n\n" + plain.LineEnds(s.HTML)
+	}
 	for _, a := range s.Recipients {
 		if shown := addressShown(a); shown != a {
 			r.NotPlain = append(r.NotPlain, shown)

@@ -32,6 +32,7 @@ type OutboxShowResult struct {
 	Why         string           `json:"why,omitempty"` // what made it wait; empty when it does not wait
 	Folder      string           `json:"folder,omitempty" acli:"untrusted"`
 	Deletes     []ToDelete       `json:"deletes,omitempty"`
+	HTML        string           `json:"html,omitempty"` // what the HTML of the message is; empty without any
 	Text        string           `json:"text" acli:"untrusted"`
 	TextChars   int              `json:"text_chars"`
 	TextMissing bool             `json:"text_missing,omitempty"`
@@ -117,6 +118,7 @@ type outboxShowBrief struct {
 	Reason      string                             `json:"reason,omitempty" acli:"untrusted"`
 	DecidedBy   string                             `json:"decided_by,omitempty"`
 	Attachments *discovery.Table[outboxAttachment] `json:"attachments,omitempty"`
+	HTML        string                             `json:"html,omitempty"`
 	Text        string                             `json:"text,omitempty" acli:"untrusted"`
 	TextMissing bool                               `json:"text_missing,omitempty"`
 	Next        string                             `json:"next,omitempty"`
@@ -133,7 +135,7 @@ type outboxAttachment struct {
 // Brief leaves out what no decision needs. Next is what can be done about it.
 func (r *OutboxShowResult) Brief() outboxShowBrief {
 	b := outboxShowBrief{ID: r.ID, State: r.State, Result: r.Summary(), Account: r.Account, From: r.From, To: r.To, CC: r.CC, BCC: r.BCC, Subject: r.Subject,
-		Principal: r.Principal, Date: minuteOf(r.Created), Why: r.Why, Reason: r.Reason, DecidedBy: r.DecidedBy, Text: r.Text, TextMissing: r.TextMissing}
+		Principal: r.Principal, Date: minuteOf(r.Created), Why: r.Why, Reason: r.Reason, DecidedBy: r.DecidedBy, HTML: r.HTML, Text: r.Text, TextMissing: r.TextMissing}
 	if len(r.To)+len(r.CC)+len(r.BCC) != len(r.Recipients) {
 		b.Recipients = r.Recipients // the header does not say all of it
 	}

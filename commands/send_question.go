@@ -32,8 +32,8 @@ const (
 )
 
 // questionText is the question about a message that waits. It is not ok when the
-// text is longer than a question shows, or holds what a client that renders Markdown
-// would not show: nobody says yes to what they did not see.
+// text is longer than a question shows, holds what a client that renders Markdown would not
+// show, or has other HTML beside it: nobody says yes to what they did not see.
 func questionText(s *outbox.Shown) (question string, ok bool) {
 	if s.Kind == mail.OutboxDelete {
 		return deletionQuestion(&s.Outgoing)
@@ -68,10 +68,13 @@ func questionText(s *outbox.Shown) (question string, ok bool) {
 	for _, f := range s.Files {
 		row("File:", fmt.Sprintf("%s, %s, %s", quoted(plain.Clip(f.Name, maxQuestionName)), harmless(f.Type), count(int(f.Size), "byte", "bytes")))
 	}
+	if s.Markdown {
+		row("HTML:", htmlMade)
+	}
 	row("Outbox:", s.ID)
 	row("Why:", whyAsked(&s.Outgoing))
 	text := strings.TrimRight(plain.LineEnds(s.Body), "\n")
-	if !fits(text) || hides.MatchString(text) {
+	if !fits(text) || hides.MatchString(text) || s.HTML != "" {
 		return "", false
 	}
 	if text == "" {

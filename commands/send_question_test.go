@@ -43,6 +43,15 @@ The agent wrote or quotes this text, on the lines that begin with >:
 	if got, _ := questionText(letter("\n")); !strings.HasSuffix(got, "\nThe message has no text.\n") {
 		t.Errorf("got\n%s", got)
 	}
+	s := letter("*Yours*")
+	s.Markdown = true
+	if got, ok := questionText(s); !ok || !strings.Contains(got, "\nHTML:    made of this text as Markdown, goes beside it\nOutbox:") {
+		t.Errorf("asked %v\n%s", ok, got)
+	}
+	s.Markdown, s.HTML = false, "Another text."
+	if got, ok := questionText(s); ok {
+		t.Errorf("asked about HTML that the text does not say:\n%s", got)
+	}
 }
 
 func TestAQuestionNamesEveryRecipientOfTheEnvelope(t *testing.T) {

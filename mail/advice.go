@@ -105,6 +105,8 @@ const (
 	AdvicePOP3Poll            Advice = "pop3_poll"             // list new messages now and then
 	AdvicePOP3Parts           Advice = "pop3_parts"            // read the message instead of copying it
 	AdviceAllowFolder         Advice = "allow_folder"          // the administrator allows the folder in Detail
+	AdviceChangeDraft         Advice = "change_draft"          // change the draft and send the new one
+	AdviceListDrafts          Advice = "list_drafts"           // list the folder for drafts
 	AdviceFileDraft           Advice = "file_draft"            // send the draft or file it in a mail program
 	AdviceOutboundOfBoth      Advice = "outbound_of_both"      // the administrator lets neither account send what the other may not
 	AdviceOtherFolder         Advice = "other_folder"          // name another folder

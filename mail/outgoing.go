@@ -93,6 +93,7 @@ type Outgoing struct {
 	Subject    string    `json:"subject"`
 	ReplyTo    string    `json:"reply_to,omitempty"`  // id of the message that it answers, see Ref
 	Elsewhere  bool      `json:"elsewhere,omitempty"` // that message asks for answers elsewhere than to its sender
+	Draft      string    `json:"draft,omitempty"`     // id of the draft that it is, until that is removed
 	Size       int64     `json:"size"`                // bytes on the wire
 	// Digest is the SHA-256, in hexadecimal, of exactly what would leave: the
 	// envelope and every byte of the message.
@@ -123,6 +124,9 @@ type Outgoing struct {
 	// Unmarked says why the message that it answers could not be marked as answered, in the
 	// call that sent it. It is not stored.
 	Unmarked *Issue `json:"-"`
+	// DraftLeft says why its draft is still there, or may be, in the call that should have
+	// removed it. It is not stored.
+	DraftLeft *Issue `json:"-"`
 }
 
 // Deletion is a message to delete, as the policy showed it when that was asked for.

@@ -88,8 +88,12 @@ func (p *Policy) Visible(h rfc5322.Header) bool {
 // for drafts. It is visible too if own addresses of the account alone are in its From fields: the
 // inbound list is about what others write. The subject pattern holds there as well.
 func (p *Policy) VisibleAsOwn(h rfc5322.Header) bool {
-	return p.Visible(h) || p != nil && p.owns.wrote(h) && p.subjectPasses(h)
+	return p.Visible(h) || p.Wrote(h) && p.subjectPasses(h)
 }
+
+// Wrote reports whether own addresses of the account alone are in the From fields of a header
+// that is whole.
+func (p *Policy) Wrote(h rfc5322.Header) bool { return p != nil && p.owns.wrote(h) }
 
 // wrote reports whether every address of every From field is on the list.
 func (s *entrySet) wrote(h rfc5322.Header) bool {

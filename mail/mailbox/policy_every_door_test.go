@@ -20,7 +20,11 @@ var doors = map[string]func(b *box, r mail.Ref) (any, error){
 	"get all": func(b *box, r mail.Ref) (any, error) {
 		return b.Get(b.T.Context(), r, mailbox.GetQuery{Headers: mailbox.HeadersAll, HTML: true, AttachmentText: true, Content: true})
 	},
-	"raw":        func(b *box, r mail.Ref) (any, error) { return b.Raw(b.T.Context(), r, 0) },
+	"raw": func(b *box, r mail.Ref) (any, error) { return b.Raw(b.T.Context(), r, 0) },
+	"draft": func(b *box, r mail.Ref) (any, error) {
+		raw, _, err := b.Draft(b.T.Context(), "mail send", r)
+		return raw, err
+	},
 	"attachment": func(b *box, r mail.Ref) (any, error) { return b.Attachment(b.T.Context(), r, "2") },
 	"thread":     func(b *box, r mail.Ref) (any, error) { return b.Thread(b.T.Context(), r, mailbox.ThreadQuery{}) },
 	"ack":        func(b *box, r mail.Ref) (any, error) { return b.Ack(b.T.Context(), account, []mail.Ref{r}) },

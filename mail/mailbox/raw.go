@@ -246,7 +246,7 @@ func attachmentOf(ref mail.Ref, p *message.Part, raw []byte) *AttachmentContent 
 // choose finds the named attachment, or the named part of the text.
 func (x *access) choose(root *message.Part, part string) (*message.Part, error) {
 	if part != "" {
-		for p := range leaves(root) {
+		for p := range root.Leaves() {
 			if p.ID == part {
 				return p, nil
 			}

@@ -138,7 +138,7 @@ func (r *reading) take(e *message.Entity, whole bool) {
 	if whole || r.root == nil {
 		r.root = e.Root
 	}
-	for p := range leaves(e.Root) {
+	for p := range e.Root.Leaves() {
 		r.have[p.ID] = e.Raw(p)
 	}
 }
@@ -423,22 +423,6 @@ func (r *reading) readPDFs(ctx context.Context, reader PDFReader) {
 		}
 		a.Text, a.TextTruncated = plain.Head(plain.Text(text), r.q.AttachmentChars)
 		a.TextTruncated = a.TextTruncated || cut
-	}
-}
-
-// leaves iterates over the parts that contain no other part.
-func leaves(p *message.Part) func(yield func(*message.Part) bool) {
-	return func(yield func(*message.Part) bool) {
-		var walk func(p *message.Part) bool
-		walk = func(p *message.Part) bool {
-			for _, c := range p.Children {
-				if !walk(c) {
-					return false
-				}
-			}
-			return len(p.Children) > 0 || yield(p)
-		}
-		walk(p)
 	}
 }
 

@@ -149,6 +149,9 @@ func (l *letter) digest(account string) string {
 	if l.Quoted != "" {
 		field("quoted", strings.ReplaceAll(l.Quoted, "\r\n", "\n"))
 	}
+	if l.Markdown {
+		field("markdown")
+	}
 	if l.As != "" {
 		field("as", l.As)
 	}
@@ -171,6 +174,22 @@ func (b *Outbox) names(ctx context.Context, s *sender, principal, key, request s
 	if len(key) > MaxKeyChars || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return "", "", s.Invalid("An idempotency key has 1 to 128 visible ASCII characters.", mail.AdviceKeyForm)
 	}
+	if principal == mail.PersonPrincipal {
+		principal = mail.AgentPrincipal // as when it was one: a key that was used then must not send again
+	}
+	return b.namesOf(ctx, s, principal, key, request)
+}
+
+// namesOfDraft is names for a stored draft: a server never changes the bytes of one, so that
+// its reference stands for them. No key of a principal has a space.
+func (b *Outbox) namesOfDraft(ctx context.Context, s *sender, ref mail.Ref) (digest, left string, err error) {
+	if ref.Account != s.Account || ref.UIDValidity == 0 {
+		return "", "", s.Invalid("The draft is in another account, or its id is not whole.", mail.AdviceListDrafts)
+	}
+	return b.namesOf(ctx, s, "", "draft "+ref.String(), "draft")
+}
+
+func (b *Outbox) namesOf(ctx context.Context, s *sender, principal, key, request string) (digest, left string, err error) {
 	if b.o.Key == nil {
 		return "", "", s.Unsupported("Idempotency keys cannot be used here: there is no place to keep them.", mail.AdviceNoKey)
 	}
@@ -180,9 +199,6 @@ func (b *Outbox) names(ctx context.Context, s *sender, principal, key, request s
 	}
 	if len(secret) < 32 {
 		return "", "", errors.New("the key of the outbox is shorter than 32 bytes")
-	}
-	if principal == mail.PersonPrincipal {
-		principal = mail.AgentPrincipal // as when it was one: a key that was used then must not send again
 	}
 	mac := func(parts ...string) []byte {
 		h := hmac.New(sha256.New, secret)
@@ -217,6 +233,9 @@ func (b *Outbox) build(ctx context.Context, s *sender, l *letter, left string) (
 	if l.ReplyTo != nil {
 		e.ReplyTo, e.Elsewhere = l.ReplyTo.String(), l.elsewhere
 	}
+	if l.stored != nil {
+		e.Draft, built.Attachments = l.stored.ref.String(), l.stored.files
+	}
 	for _, a := range built.Attachments {
 		e.Attachments = append(e.Attachments, mail.FileName{Name: a.Name, Type: a.Type, Size: int64(len(a.Content))})
 	}
@@ -233,7 +252,11 @@ func (s *sender) unbuildable(err error) error {
 
 // message is the draft as it is composed.
 func (b *Outbox) message(ctx context.Context, s *sender, l *letter, left string) (*compose.Message, error) {
-	m := &compose.Message{From: s.from, To: l.To, CC: l.CC, BCC: l.BCC, Subject: l.Subject, Date: b.now(), MessageID: left + "@" + s.domain, Body: l.Body, Quoted: l.Quoted}
+	m := &compose.Message{From: s.from, To: l.To, CC: l.CC, BCC: l.BCC, Subject: l.Subject, Date: b.now(), MessageID: left + "@" + s.domain,
+		Body: l.Body, Quoted: l.Quoted, Markdown: l.Markdown}
+	if d := l.stored; d != nil {
+		m.From.Name, m.InReplyTo, m.References, m.Source = d.from.Name, d.parent, d.references, d.source
+	}
 	if l.ReplyTo != nil {
 		parent := l.original
 		if parent == nil {

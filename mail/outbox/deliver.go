@@ -245,8 +245,8 @@ func (b *Outbox) rehearse(ctx context.Context, s *sender, e *mail.Outgoing, mess
 //
 // It sends an entry that waits, one that is queued because the process that sent it ended
 // before it left, and one that is unknown, which may then arrive twice, once no
-// attempt can be under way any more. For an accepted entry it files the copy if that is
-// still missing. The results are those of Send. An entry that could not be sent for a
+// attempt can be under way any more. For an accepted entry it files the copy and removes the
+// draft if that is still to be done. The results are those of Send. An entry that could not be sent for a
 // reason that may pass, or that the policy does not allow now, stays what it was.
 func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outgoing, error) {
 	const op = "outbox approve"
@@ -261,7 +261,7 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 	switch e = present(e, b.now()); e.State {
 	case mail.OutboxWaiting, mail.OutboxQueued, mail.OutboxUnknown:
 	case mail.OutboxAccepted:
-		if outstanding(e.Sent) {
+		if unfinished(&e) {
 			return b.fileAgain(ctx, op, e), nil
 		}
 		return &e, o.Conflict("The message was sent already.", mail.AdviceShowEntry).About(e.ID)

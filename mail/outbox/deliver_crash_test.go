@@ -27,7 +27,8 @@ const (
 	pathVar    = "OUTBOX_TEST_PATH"
 	keyVar     = "OUTBOX_TEST_KEY"
 	accountVar = "OUTBOX_TEST_ACCOUNT"
-	dieVar     = "OUTBOX_TEST_DIE" // the moment at which the process kills itself
+	dieVar     = "OUTBOX_TEST_DIE"   // the moment at which the process kills itself
+	draftVar   = "OUTBOX_TEST_DRAFT" // id of the draft to send, empty for a message of its own
 )
 
 // The test binary is also those processes. This is no TestMain, so that other tests
@@ -111,7 +112,11 @@ func runProcess(role string) error {
 		Key: func(ctx context.Context) ([]byte, error) { return v.Key(ctx, "outbox") }})
 	switch role {
 	case "send":
-		_, err := b.Send(ctx, account, hello(keyed("k")))
+		r := hello(keyed("k"))
+		if draft, err := mail.ParseRef(os.Getenv(draftVar)); err == nil {
+			r = outbox.Request{Stored: &draft, Principal: "agent"}
+		}
+		_, err := b.Send(ctx, account, r)
 		return err
 	case "approve":
 		entries, _, err := b.List(ctx, mail.OutboxQuery{})
@@ -143,6 +148,7 @@ type crash struct {
 	server *submissionServer
 	desk   *desk
 	a      mail.Account
+	draft  string // id of the draft that processes send; empty for none
 }
 
 func newCrash(t *testing.T, e mailtest.Endpoint, user string, mode mail.Mode, change ...func(*mail.Account)) *crash {
@@ -177,7 +183,7 @@ func (c *crash) process(role, moment string) (*exec.Cmd, *bytes.Buffer) {
 	cmd := exec.Command(self)
 	cmd.Stderr = &errOut
 	// With the race detector it would wait a second before it ends.
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10", roleVar+"="+role, pathVar+"="+c.path, keyVar+"="+c.key.Reveal(), accountVar+"="+string(text), dieVar+"="+moment)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10", roleVar+"="+role, pathVar+"="+c.path, keyVar+"="+c.key.Reveal(), accountVar+"="+string(text), dieVar+"="+moment, draftVar+"="+c.draft)
 	return cmd, &errOut
 }
 
@@ -202,7 +208,8 @@ func (c *crash) kill(role, moment string) {
 // TestKilledAtAnyMomentNothingIsSentTwiceOrLost kills a process that sends, and one
 // that sends what a person approved, at each moment between two writes or two steps
 // of the wire. The record must fit what the server has, and the same request
-// afterwards must not make it have two.
+// afterwards must not make it have two. So it is for a draft, which is in its folder until the
+// server took it.
 func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 	const none = mail.OutboxState("")
 	type moment struct {
@@ -237,18 +244,33 @@ func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 		moments = []moment{moments[1], moments[9], moments[10], moments[14], moments[17]}
 	}
 	memory := mailtest.InMemory(t)
-	for _, mode := range []mail.Mode{mail.ReadWrite, mail.Approve} {
+	for i, mode := range []mail.Mode{mail.ReadWrite, mail.Approve, mail.ReadWrite, mail.Approve} {
+		what := "message"
+		if i > 1 {
+			what = "draft"
+		}
 		for _, m := range moments {
 			adding, claiming := strings.HasSuffix(m.name, " add"), strings.HasSuffix(m.name, " claim")
 			if mode == mail.ReadWrite && claiming || mode == mail.Approve && adding {
 				continue
 			}
-			t.Run(string(mode)+" "+m.name, func(t *testing.T) {
-				c := newCrash(t, memory, string(mode)+" "+m.name, mode)
+			t.Run(what+" "+string(mode)+" "+m.name, func(t *testing.T) {
+				c := newCrash(t, memory, what+" "+string(mode)+" "+m.name, mode)
 				d, role := c.desk, "send"
+				request := hello(keyed("k"))
+				drafts := func(want int) {
+					t.Helper()
+					if got := len(d.In("Drafts")); what == "draft" && got != want {
+						t.Errorf("%d drafts, want %d", got, want)
+					}
+				}
+				if what == "draft" {
+					ref := d.saved(request.Draft)
+					request, c.draft = outbox.Request{Stored: &ref, Principal: "agent"}, ref.String()
+				}
 				if mode == mail.Approve {
 					role = "approve"
-					if e := d.mustSend(hello(keyed("k"))); e.State != mail.OutboxWaiting {
+					if e := d.mustSend(request); e.State != mail.OutboxWaiting {
 						t.Fatalf("entry %+v", e)
 					}
 				}
@@ -257,6 +279,11 @@ func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 				want := slices.Clone(m.state)
 				if mode == mail.Approve && want[0] == mail.OutboxQueued {
 					want[0] = mail.OutboxWaiting
+				}
+				if m.name == "before filed" || m.name == "after filed" {
+					drafts(0)
+				} else {
+					drafts(1)
 				}
 				state := none
 				entries := d.entries()
@@ -276,7 +303,7 @@ func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 				}
 
 				d.now = func() time.Time { return time.Now().Add(time.Hour) } // the lease of the dead is over
-				e := d.mustSend(hello(keyed("k")))
+				e := d.mustSend(request)
 				if state == mail.OutboxWaiting && e.State == mail.OutboxWaiting {
 					if e, err := d.Approve(t.Context(), e.ID, e.Digest, "ann"); err != nil || e.State != mail.OutboxAccepted {
 						t.Errorf("approved again: %+v, %v", e, err)
@@ -285,11 +312,14 @@ func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 				taken := len(d.server.messages())
 				switch after := d.entries()[0]; {
 				case state == mail.OutboxUnknown:
+					drafts(1)
 					if after.State != mail.OutboxUnknown || taken != m.taken {
 						t.Errorf("an unknown message became %+v; the server took %d", after, taken)
 					}
 				case after.State != mail.OutboxAccepted || taken != 1 || after.Sent != mail.SentFiled || len(d.In("Sent")) != 1:
 					t.Errorf("%+v; the server took %d; %d copies", after, taken, len(d.In("Sent")))
+				default:
+					drafts(0)
 				}
 			})
 		}

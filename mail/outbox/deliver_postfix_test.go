@@ -2,8 +2,12 @@ package outbox_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/emersion/go-imap/v2"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -78,6 +82,49 @@ func TestPostfixDeliversWhatTheOutboxSends(t *testing.T) {
 		t.Errorf("entry %+v", utf8)
 	}
 	s.WaitDelivered(t, "jörg@example.net", utf8.MessageID)
+}
+
+// TestPostfixDeliversMarkdownAndDrafts has Python read what arrived of a letter in Markdown,
+// which the person who decides has seen, and of a mail program's draft with 8-bit text.
+func TestPostfixDeliversMarkdownAndDrafts(t *testing.T) {
+	d, s := newPostfixDesk(t, servertest.PostfixConfig{})
+	d.create("Drafts")
+	a := d.dir.Known[account]
+	a.Mode = mail.Approve
+	d.dir.Set(a)
+	body := "# Grüße\n\nSee [this](https://example.org/?a=1&b=2), " + strings.Repeat("and some more words ", 10) + "\n<script>x</script>\n"
+	quoted := "On Monday [Eve](https://evil.example) wrote:\n> # Click <b>here</b>\n"
+	content := bytes.Repeat([]byte{0, 0xff, '\r', '.', '\n'}, 10_000)
+	waits := d.mustSend(hello(func(r *outbox.Request) {
+		r.Draft.Body, r.Draft.Quoted, r.Draft.Markdown = body, quoted, true
+		r.Draft.Attachments = []outbox.Attachment{{Name: "a.bin", Content: content}}
+	}))
+	text := strings.ReplaceAll(body, " \n", "\n") + "\n" + quoted
+	shown, err := d.Show(t.Context(), waits.ID)
+	if err != nil || !shown.Markdown || shown.HTML != "" || shown.Body != text || len(shown.Files) != 1 {
+		t.Errorf("%v, shown is %+v", err, shown)
+	}
+	if e, err := d.Approve(t.Context(), waits.ID, waits.Digest, "ann"); err != nil || e.State != mail.OutboxAccepted {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	p := servertest.ReadPython(t, s.WaitDelivered(t, "bob@example.net", waits.MessageID))
+	if len(p.Defects) > 0 || p.Body != text || len(p.Files) != 1 || p.Files[0].SHA256 != fmt.Sprintf("%x", sha256.Sum256(content)) {
+		t.Errorf("Python reads %+v, want\n%s", p, text)
+	}
+	for _, want := range []string{"<h1>Grüße</h1>", `<a href="https://example.org/?a=1&amp;b=2">this</a>`, "&lt;script&gt;x&lt;/script&gt;", "On Monday [Eve](https://evil.example) wrote:<br>", "&gt; # Click &lt;b&gt;here&lt;/b&gt;<br>"} {
+		if !strings.Contains(p.HTML, want) {
+			t.Errorf("the HTML lacks %q:\n%s", want, p.HTML)
+		}
+	}
+
+	ref := d.put("Drafts", foreign(fromAnn+toBob+"Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n", "Grüße,\r\n.\r\nFrom here.\r\n"), imap.FlagDraft)
+	waits = d.mustSend(outbox.Request{Stored: &ref, Principal: "agent"})
+	if e, err := d.Approve(t.Context(), waits.ID, waits.Digest, "ann"); err != nil || e.State != mail.OutboxAccepted || len(d.In("Drafts")) > 0 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if p := servertest.ReadPython(t, s.WaitDelivered(t, "bob@example.net", waits.MessageID)); len(p.Defects) > 0 || p.Body != "Grüße,\n.\nFrom here.\n" || p.Subject != "Grüße" {
+		t.Errorf("Python reads %+v", p)
+	}
 }
 
 func TestPostfixLimitsAreKnownBeforeAnythingIsSent(t *testing.T) {

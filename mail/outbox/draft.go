@@ -1,7 +1,12 @@
 package outbox
 
 import (
+	"context"
+	"errors"
+
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/compose"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
@@ -11,12 +16,14 @@ type Draft struct {
 	Subject     string         // empty with ReplyTo: the subject of what is answered, with Re: before it
 	Body        string         // plain text; any line ends
 	Quoted      string         // text of others below it, after an empty line
+	Markdown    bool           // Body is Markdown: HTML made of it goes beside the text; Quoted stays text
 	Attachments []Attachment
 	ReplyTo     *mail.Ref // the message this answers, in the same account; nil for none
 	As          string    // the sender, one of the account's own addresses; empty for its first
 
 	original  *mailbox.Original // that of ReplyTo, where it was read already
 	elsewhere bool              // it goes elsewhere than to the sender of ReplyTo, as that one asks
+	stored    *storedDraft      // the draft that this is, to be sent as it stands; nil for none
 }
 
 // Attachment is a file to send. Content is not changed.
@@ -36,4 +43,57 @@ type SavedDraft struct {
 	Subject   string   // as it was written
 	Size      int64    // bytes
 	Hidden    bool     // the account's subject pattern hides it from agents, who cannot read it
+	// Left says why the draft that it replaces is still there, or may be; nil otherwise.
+	Left *mail.Issue
+}
+
+// SaveDraft puts a draft into the account's folder for drafts, where a person
+// finishes and sends it. It may have no recipients, and the outbound list does not
+// matter, since nothing leaves; the message it replies to has to be visible. Failures are
+// as for Mailboxes.Copy.
+func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*SavedDraft, error) {
+	s, err := b.drafter(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.read(&d)
+	if err != nil {
+		return nil, err
+	}
+	m, err := b.message(ctx, s, l, newName())
+	if err != nil {
+		return nil, err
+	}
+	return b.saveDraft(ctx, s, m, "")
+}
+
+// drafter is sender for an account that drafts can be filed in.
+func (b *Outbox) drafter(ctx context.Context, account string) (*sender, error) {
+	s, err := b.sender(ctx, "mail draft", account)
+	switch {
+	case err != nil:
+		return nil, err
+	case !s.policy.MayFile():
+		return nil, s.ReadOnly(&s.account)
+	case b.o.Mailboxes == nil || s.account.Protocol != mail.IMAP:
+		return nil, s.Unsupported("The account has no folder to put a draft into: it is not read with IMAP.", mail.AdviceSendNow)
+	}
+	return s, nil
+}
+
+// saveDraft files a draft, unless the folder has one with this Message-ID; empty means always.
+func (b *Outbox) saveDraft(ctx context.Context, s *sender, m *compose.Message, once string) (*SavedDraft, error) {
+	built, err := compose.Build(m)
+	if err != nil {
+		return nil, s.unbuildable(err)
+	}
+	put, err := b.o.Mailboxes.File(ctx, s.Op, s.Account, &mailbox.OwnMessage{Role: "drafts", Flags: []string{`\Draft`, `\Seen`}, Date: m.Date, Source: built.Copy, Once: once})
+	if errors.Is(err, mailbox.ErrNoRole) {
+		return nil, s.Failure(mail.KindNotFound, "list", "The account has no folder for drafts.", mail.AdviceMakeDrafts)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &SavedDraft{Account: s.Account, Folder: put.Folder, Ref: put.Ref, MessageID: m.MessageID, Subject: m.Subject, Size: int64(len(built.Copy)),
+		Hidden: !s.policy.VisibleAsOwn(rfc5322.ParseHeader(built.Copy))}, nil
 }

@@ -12,6 +12,10 @@ import (
 // Request is one message to send.
 type Request struct {
 	Draft Draft
+	// Stored is a draft of the account's mailbox, which is sent as it stands in place of Draft,
+	// and removed from there when the server took it. It is its own key, whoever sends it: it
+	// leaves once. Key is empty then. nil for none.
+	Stored *mail.Ref
 	// Key is an idempotency key of the principal's, 1 to 128 visible ASCII
 	// characters: however often the same request is made with it, the message leaves
 	// once. It is forgotten KeepOutgoing after the entry has ended. Empty means none.
@@ -64,11 +68,14 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 	if err != nil {
 		return nil, err
 	}
-	if len(l.recipients) == 0 {
-		return nil, &mail.SendRefused{Reason: mail.ReasonAddress}
-	}
 	request := l.digest(account)
-	key, left, err := b.names(ctx, s, r.Principal, r.Key, request)
+	var key, left string
+	if r.Stored != nil {
+		request = "draft"
+		key, left, err = b.namesOfDraft(ctx, s, *r.Stored)
+	} else {
+		key, left, err = b.names(ctx, s, r.Principal, r.Key, request)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +83,18 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 		return nil, wrapStore(ctx, op, err)
 	} else if found {
 		return b.repeated(ctx, s, e, request, r.DryRun)
+	}
+	if r.Stored != nil {
+		d, err := b.storedDraft(ctx, s, *r.Stored)
+		if err != nil {
+			return nil, err
+		}
+		if l, err = s.read(d.draft()); err != nil {
+			return nil, err
+		}
+	}
+	if len(l.recipients) == 0 {
+		return nil, &mail.SendRefused{Reason: mail.ReasonAddress}
 	}
 	if err := s.policy.CheckSend(l.recipients); err != nil {
 		return nil, err
@@ -165,7 +184,7 @@ func (b *Outbox) repeated(ctx context.Context, s *sender, e mail.Outgoing, reque
 	}
 	e.Replayed = true
 	switch {
-	case e.State == mail.OutboxAccepted && outstanding(e.Sent) && !dry:
+	case e.State == mail.OutboxAccepted && unfinished(&e) && !dry:
 		return b.fileAgain(ctx, s.Op, e), nil
 	case e.State == mail.OutboxWaiting, e.State == mail.OutboxUnknown && e.Settled:
 		return &e, nil
@@ -244,6 +263,10 @@ func underWay(o mail.Operation, e *mail.Outgoing) error {
 
 // notSent says why an entry is not sent.
 func notSent(o mail.Operation, e *mail.Outgoing) error {
+	anew := mail.AdviceSendAnew
+	if e.Draft != "" {
+		anew = mail.AdviceChangeDraft
+	}
 	if e.Kind == mail.OutboxDelete {
 		is := string(e.State)
 		if e.Settled {
@@ -253,12 +276,12 @@ func notSent(o mail.Operation, e *mail.Outgoing) error {
 	}
 	switch e.State {
 	case mail.OutboxUnknown:
-		return o.Conflict("It is not known whether the message left, and a person decided to leave it; it is not sent again.", mail.AdviceSendAnew)
+		return o.Conflict("It is not known whether the message left, and a person decided to leave it; it is not sent again.", anew)
 	case mail.OutboxRefused, mail.OutboxQueued:
-		err := o.Failure(mail.KindRefused, "", "Nothing was sent. "+e.Reason, mail.AdviceSendAnew)
+		err := o.Failure(mail.KindRefused, "", "Nothing was sent. "+e.Reason, anew)
 		err.Foreign = true
 		err.Retryable = e.Temporary
 		return err
 	}
-	return o.Conflict("The message was "+string(e.State)+" and is not sent.", mail.AdviceSendAnew)
+	return o.Conflict("The message was "+string(e.State)+" and is not sent.", anew)
 }

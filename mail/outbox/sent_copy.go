@@ -8,7 +8,6 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/compose"
-	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
@@ -36,11 +35,19 @@ func (s *sender) wantsCopy(mailboxes bool) mail.SentState {
 // outstanding reports whether the copy is still to be filed.
 func outstanding(s mail.SentState) bool { return s == mail.SentPending || s == mail.SentFailed }
 
-// file files the copy of a message that was accepted, under the lease named attempt, and
-// records the outcome. It never changes that the message was sent; its failures are in the
-// entry.
+// unfinished reports whether something is still to be done after a message was accepted: its
+// copy is to be filed, or its draft removed.
+func unfinished(e *mail.Outgoing) bool { return outstanding(e.Sent) || e.Draft != "" }
+
+// file files the copy of a message that was accepted, then removes the draft that it was,
+// under the lease named attempt, and records the outcome. It never changes that the message
+// was sent; its failures are in the entry.
 func (b *Outbox) file(ctx context.Context, op string, e mail.Outgoing, attempt string) mail.Outgoing {
-	sent, reason := b.fileCopy(ctx, op, &e)
+	if outstanding(e.Sent) {
+		e.Sent, e.Reason = b.fileCopy(ctx, op, &e)
+	}
+	sent, reason := e.Sent, e.Reason
+	draft, left := b.removeDraft(ctx, op, &e)
 	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	kept, err := b.o.Store.ChangeOutgoing(recording, e.ID, func(e *mail.Outgoing) (bool, error) {
@@ -48,14 +55,13 @@ func (b *Outbox) file(ctx context.Context, op string, e mail.Outgoing, attempt s
 			return false, errNotHeld
 		}
 		release(e, b.now())
-		e.Sent, e.Reason = sent, reason
+		e.Sent, e.Reason, e.Draft = sent, reason, draft
 		return !outstanding(sent), nil
 	})
 	if err != nil {
-		e.Sent, e.Reason = sent, reason // the next to look finds the copy where it is
-		kept = e
+		kept = e // the next to look finds the copy where it is
 	}
-	kept.Replayed = e.Replayed
+	kept.Replayed, kept.DraftLeft = e.Replayed, left
 	b.log(recording, "copy of an outgoing message tried", &kept)
 	return kept
 }
@@ -89,7 +95,7 @@ func (b *Outbox) fileCopy(ctx context.Context, op string, e *mail.Outgoing) (mai
 	return mail.SentFiled, ""
 }
 
-// fileAgain tries to file a copy that is missing, unless another command does.
+// fileAgain tries to do what is unfinished, unless another command does.
 func (b *Outbox) fileAgain(ctx context.Context, op string, e mail.Outgoing) *mail.Outgoing {
 	if b.o.Mailboxes == nil {
 		return &e
@@ -97,7 +103,7 @@ func (b *Outbox) fileAgain(ctx context.Context, op string, e mail.Outgoing) *mai
 	attempt, now := newName(), b.now()
 	until := b.lease(ctx, now)
 	kept, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *mail.Outgoing) (bool, error) {
-		if e.State != mail.OutboxAccepted || !outstanding(e.Sent) {
+		if e.State != mail.OutboxAccepted || !unfinished(e) {
 			return false, errOver
 		}
 		if busy(e, now) {
@@ -114,8 +120,8 @@ func (b *Outbox) fileAgain(ctx context.Context, op string, e mail.Outgoing) *mai
 	return &kept
 }
 
-// fileOlder files one copy that an earlier send did not, now that the account's mailbox has
-// just taken one: so a copy is not lost with the process.
+// fileOlder finishes one message that an earlier send did not, now that the account's mailbox
+// has just taken a copy: so a copy is not lost with the process.
 func (b *Outbox) fileOlder(ctx context.Context, op string, filed *mail.Outgoing) {
 	if filed.Sent != mail.SentFiled || ctx.Err() != nil {
 		return
@@ -125,48 +131,9 @@ func (b *Outbox) fileOlder(ctx context.Context, op string, filed *mail.Outgoing)
 		return
 	}
 	for _, e := range entries {
-		if outstanding(e.Sent) && !busy(&e, b.now()) && b.now().Sub(e.Changed) < mail.KeepOutgoingMessage {
+		if unfinished(&e) && !busy(&e, b.now()) && b.now().Sub(e.Changed) < mail.KeepOutgoingMessage {
 			b.fileAgain(ctx, op, e)
 			return
 		}
 	}
-}
-
-// SaveDraft puts a draft into the account's folder for drafts, where a person
-// finishes and sends it. It may have no recipients, and the outbound list does not
-// matter, since nothing leaves; the message it replies to has to be visible. Failures are
-// as for Mailboxes.Copy.
-func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*SavedDraft, error) {
-	const op = "mail draft"
-	s, err := b.sender(ctx, op, account)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case !s.policy.MayFile():
-		return nil, s.ReadOnly(&s.account)
-	case b.o.Mailboxes == nil || s.account.Protocol != mail.IMAP:
-		return nil, s.Unsupported("The account has no folder to put a draft into: it is not read with IMAP.", mail.AdviceSendNow)
-	}
-	l, err := s.read(&d)
-	if err != nil {
-		return nil, err
-	}
-	m, err := b.message(ctx, s, l, newName())
-	if err != nil {
-		return nil, err
-	}
-	built, err := compose.Build(m)
-	if err != nil {
-		return nil, s.unbuildable(err)
-	}
-	put, err := b.o.Mailboxes.File(ctx, op, account, &mailbox.OwnMessage{Role: "drafts", Flags: []string{`\Draft`, `\Seen`}, Date: m.Date, Source: built.Copy})
-	if errors.Is(err, mailbox.ErrNoRole) {
-		return nil, s.Failure(mail.KindNotFound, "list", "The account has no folder for drafts.", mail.AdviceMakeDrafts)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &SavedDraft{Account: account, Folder: put.Folder, Ref: put.Ref, MessageID: m.MessageID, Subject: m.Subject, Size: int64(len(built.Copy)),
-		Hidden: !s.policy.VisibleAsOwn(rfc5322.ParseHeader(built.Copy))}, nil
 }

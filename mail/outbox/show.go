@@ -1,12 +1,16 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"strings"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/compose"
+	"github.com/postern-mail/postern/mail/internal/markdown"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
@@ -21,7 +25,9 @@ type Shown struct {
 	Here       bool
 	HeaderFrom mail.Address // as the recipients see it
 	Body       string       // the whole text
-	Files      []ShownFile
+	Markdown   bool         // HTML that was made of exactly this text goes beside it
+	HTML       string       // what a person sees of HTML that was not made of it; empty for none
+	Files      []ShownFile  // all other parts
 }
 
 // ShownFile is an attachment as it leaves.
@@ -55,32 +61,64 @@ func (b *Outbox) Show(ctx context.Context, id string) (*Shown, error) {
 	return shown, nil
 }
 
-// read takes apart a message that compose has built: a text, or a text and the
-// files that follow it.
+// read shows a message that compose has built, or that was a draft.
 func (s *Shown) read(raw []byte) {
-	entity := message.Parse(raw)
-	h := entity.Header
+	c := contentOf(raw)
+	h := c.Header
 	s.To, s.CC = h.Addresses("To"), h.Addresses("Cc")
 	if from := h.Addresses("From"); len(from) == 1 {
 		s.HeaderFrom = from[0]
 	}
-	s.Subject = h.Text("Subject")
-	root := entity.Root
-	parts := []*message.Part{root}
-	if root.Type == "multipart" {
-		parts = root.Children
+	s.Subject, s.Body, s.Markdown, s.HTML = h.Text("Subject"), strings.Join(c.texts, "\n"), c.markdown, c.html
+	for _, f := range c.files {
+		sum := sha256.Sum256(f.Content)
+		s.Files = append(s.Files, ShownFile{FileName: mail.FileName{Name: f.Name, Type: f.Type, Size: int64(len(f.Content))}, SHA256: hex.EncodeToString(sum[:])})
 	}
-	for i, p := range parts {
-		content := message.DecodeBody(entity.Raw(p), p.Encoding)
-		if i == 0 {
-			s.Body = rfc5322.DecodeText(content, p.Param("charset"))
+}
+
+// content is what a message says: every part of it, but for HTML that was made of its text.
+type content struct {
+	*message.Entity
+	texts    []string // with LF
+	markdown bool     // HTML was made of the only text
+	quoted   int      // last lines of that text that were not Markdown
+	html     string   // what a person sees of other HTML; empty for none
+	files    []compose.Attachment
+}
+
+// contentOf takes any message apart.
+func contentOf(raw []byte) *content {
+	c := &content{Entity: message.Parse(raw)}
+	var documents, seen []string
+	for p := range c.Root.Leaves() {
+		data, kind := message.DecodeBody(c.Raw(p), p.Encoding), p.MediaType()
+		if p.Disposition == "attachment" || p.Filename != "" {
+			kind = "file"
+		}
+		text := func() string {
+			return strings.ReplaceAll(rfc5322.DecodeText(data, p.Param("charset")), "\r\n", "\n")
+		}
+		switch kind {
+		case "text/plain":
 			if p.Param("format") == "flowed" {
-				s.Body = message.Flowed(s.Body, p.Param("delsp") == "yes")
+				c.texts = append(c.texts, message.Flowed(text(), p.Param("delsp") == "yes"))
+			} else {
+				c.texts = append(c.texts, text())
 			}
 			continue
+		case "text/html":
+			if shown, cut, ok := message.PartText(p, c.Raw(p), MaxBodyBytes); ok && !cut {
+				documents, seen = append(documents, text()), append(seen, cmp.Or(shown, "(nothing)"))
+				continue
+			}
 		}
-		sum := sha256.Sum256(content)
-		s.Files = append(s.Files, ShownFile{FileName: mail.FileName{Name: p.Filename, Type: p.MediaType(), Size: int64(len(content))},
-			SHA256: hex.EncodeToString(sum[:])})
+		c.files = append(c.files, compose.Attachment{Name: p.Filename, Type: p.MediaType(), Content: data})
 	}
+	if len(c.texts) == 1 && len(documents) == 1 {
+		c.quoted, c.markdown = markdown.Made(c.texts[0], documents[0])
+	}
+	if !c.markdown {
+		c.html = strings.Join(seen, "\n")
+	}
+	return c
 }

@@ -23,11 +23,11 @@ import (
 //	                                                          queued: with a key queued, else refused
 //	any of these L  nothing left; refused for good            unknown: unknown, else refused
 //	unknown L       no answer came to the last byte           unknown
-//	anything        the server took it                        accepted, L until the copy is settled
+//	anything        the server took it                        accepted, L until the copy is settled and the draft gone
 //	waiting queued  Cancel, with and without L                cancelled
 //	waiting         Reject, with and without L                rejected
 //	unknown         Reject, no attempt under way              unknown, settled
-//	accepted        the copy is tried (again): L              accepted
+//	accepted        copy and draft are tried (again): L       accepted
 //
 // A deletion has the same life without the wire: it is claimed and the gate is opened in one
 // change, and its outcome is done, partly, refused, unknown, or what it was before where nothing
@@ -123,7 +123,7 @@ const (
 )
 
 // conclude records an outcome. sent is the state of the copy of an accepted message; with
-// SentPending the attempt keeps the lease to file it.
+// SentPending, or a draft to remove, the attempt keeps the lease for that.
 func conclude(e *mail.Outgoing, a attempt, o outcome, sent mail.SentState, now time.Time) (drop bool, err error) {
 	if o.result == resultAccepted {
 		if e.State == mail.OutboxAccepted {
@@ -133,7 +133,7 @@ func conclude(e *mail.Outgoing, a attempt, o outcome, sent mail.SentState, now t
 		until := e.Until
 		release(e, now)
 		e.State, e.Code, e.Reason, e.Temporary, e.Sent = mail.OutboxAccepted, o.code, "", false, sent
-		if sent == mail.SentPending && mine {
+		if (sent == mail.SentPending || e.Draft != "") && mine {
 			e.Attempt, e.Until = a.id, until
 		}
 		return sent != mail.SentPending, nil

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,9 @@ type Message struct {
 	Body        string    // plain text with any line ends; "" is a message without text
 	Quoted      string    // text of others that follows Body after an empty line; never Markdown
 	Markdown    bool      // HTML made of the text goes beside it, see markdown.HTML
+	// Source is a whole message whose content is sent as it stands, in place of Body, Quoted
+	// and Attachments; of its header only the form of its content counts. nil for none.
+	Source      []byte
 	Attachments []Attachment
 }
 
@@ -158,6 +162,9 @@ func (m *Message) needsUTF8() bool {
 
 // text is the body of the message, without its attachments.
 func (m *Message) text() (textPart, error) {
+	if m.Source != nil {
+		return contentOf(m.Source)
+	}
 	all, quoted := m.Body, 0
 	if m.Quoted != "" {
 		all = strings.TrimRight(all, "\r\n")
@@ -185,6 +192,45 @@ func (m *Message) text() (textPart, error) {
 	}
 	document = strings.ReplaceAll(document, "\n", "\r\n")
 	return alternative(m.MessageID, text, encodeText([]byte(document), "html", false)), nil
+}
+
+// contentOf is the content of a message, byte for byte, with the fields that describe it. It
+// is refused when a server or a reader might change it or take it for something else.
+func contentOf(source []byte) (textPart, error) {
+	e := message.Parse(source)
+	root := e.Root
+	switch {
+	case e.Incomplete:
+		return textPart{}, fault("Body", "it has more parts than can be looked at")
+	case root.Disposition == "attachment" || root.Filename != "":
+		return textPart{}, fault("Body", "it is a file and no text")
+	case !slices.Contains([]string{"", "7bit", "8bit", "quoted-printable", "base64"}, root.Encoding):
+		return textPart{}, fault("Content-Transfer-Encoding", "it is none that mail is sent in")
+	}
+	written := []string{root.MediaType()}
+	for _, key := range slices.Sorted(maps.Keys(root.Params)) {
+		value := root.Params[key]
+		if !isToken(key) || strings.IndexFunc(value, func(r rune) bool { return r < ' ' || r >= 0x7f }) >= 0 {
+			return textPart{}, fault("Content-Type", "it holds a character outside ASCII")
+		}
+		written = append(written, key+"="+quoted(value))
+	}
+	var h header
+	h.params("Content-Type", written)
+	if root.Encoding != "" {
+		h.field("Content-Transfer-Encoding", root.Encoding)
+	}
+	body := e.Raw(root)
+	if len(body) > 0 && !bytes.HasSuffix(body, []byte("\r\n")) {
+		body = append(body, "\r\n"...)
+	}
+	for line := range bytes.Lines(body) {
+		line, ended := bytes.CutSuffix(line, []byte("\r\n"))
+		if !ended || len(line) > maxTextLine || bytes.ContainsAny(line, "\r\x00") {
+			return textPart{}, fault("Body", "a line of it is too long, or holds a character that no server keeps")
+		}
+	}
+	return textPart{header: h.b, body: body}, nil
 }
 
 // alternative joins a text with its HTML, which a reader that can show it prefers (RFC 2046

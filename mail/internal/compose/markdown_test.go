@@ -58,7 +58,7 @@ func TestMarkdown(t *testing.T) {
 				t.Errorf("file %+v, without HTML %+v", f, without.Files[j])
 			}
 		}
-		if without.HTML != "" || !markdown.Made(with.Body, with.HTML) {
+		if _, ok := markdown.Made(with.Body, with.HTML); !ok || without.HTML != "" {
 			t.Errorf("the HTML\n%s\nwas not made of %q", with.HTML, with.Body)
 		}
 		if own := strings.TrimRight(m.Body, "\r\n"); m.Quoted != "" && (strings.Count(with.HTML, "<div") != 1 || own != "" && !strings.Contains(with.Body, "\n\n")) {

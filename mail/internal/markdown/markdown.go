@@ -93,14 +93,14 @@ func HTML(text string, quoted int) (string, error) {
 	return plain.Text(b.String()), nil // a character reference may have hidden one that is not seen
 }
 
-// Made reports whether HTML made exactly this document of the text.
-func Made(text, document string) bool {
-	quoted := 0
-	if _, tail, ok := strings.Cut(document, "\n"+quotedBegin); ok {
+// Made reports whether HTML made exactly this document of the text, and how many of its last
+// lines were not Markdown.
+func Made(text, document string) (quoted int, ok bool) {
+	if _, tail, found := strings.Cut(document, "\n"+quotedBegin); found {
 		quoted = strings.Count(tail, "\n") - strings.Count(quotedEnd+behind, "\n")
 	}
 	made, err := HTML(text, quoted)
-	return err == nil && made == document
+	return quoted, err == nil && made == document
 }
 
 // asText writes lines that are not Markdown.

@@ -41,8 +41,13 @@ func TestHTML(t *testing.T) {
 			if want := before + c.want + behind; err != nil || got != want {
 				t.Fatalf("got %v\n%s\nwant\n%s", err, got, want)
 			}
-			if !Made(c.text, got) || Made(c.text+"x", got) || Made(c.text, got+" ") || Made(c.text, strings.Replace(got, "body", "body bgcolor=red", 1)) {
-				t.Error("Made does not tell what was made of the text")
+			if quoted, ok := Made(c.text, got); !ok || quoted != c.quoted {
+				t.Errorf("not recognized, with %d lines quoted", quoted)
+			}
+			for _, other := range [][2]string{{c.text + "x", got}, {c.text, got + " "}, {c.text, strings.Replace(got, "body", "body bgcolor=red", 1)}} {
+				if _, ok := Made(other[0], other[1]); ok {
+					t.Errorf("%q was not made of %q", other[1], other[0])
+				}
 			}
 		})
 	}
@@ -85,7 +90,7 @@ func FuzzHTML(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !Made(text, document) {
+		if _, ok := Made(text, document); !ok {
 			t.Errorf("not recognized:\n%s", document)
 		}
 		z := html.NewTokenizer(strings.NewReader(document))

@@ -3,6 +3,7 @@ package message
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -58,6 +59,22 @@ func (p *Part) MediaType() string { return p.Type + "/" + p.Subtype }
 // Param returns the parameter of Content-Type with the given lower-case name,
 // its RFC 2231 continuations joined and its charset decoded; "" when absent.
 func (p *Part) Param(name string) string { return param(p.Params, name) }
+
+// Leaves yields p or, in their order, the parts below it that have no parts themselves.
+func (p *Part) Leaves() iter.Seq[*Part] {
+	return func(yield func(*Part) bool) {
+		var walk func(p *Part) bool
+		walk = func(p *Part) bool {
+			for _, c := range p.Children {
+				if !walk(c) {
+					return false
+				}
+			}
+			return len(p.Children) > 0 || yield(p)
+		}
+		walk(p)
+	}
+}
 
 // Entity is a message that was parsed here.
 type Entity struct {

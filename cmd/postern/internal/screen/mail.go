@@ -435,6 +435,7 @@ func (p *painter) outgoing(data object) bool {
 			p.header("File", fmt.Sprintf("%s, %s, %s", text(a.Get("name")), text(a.Get("content_type")), size(a.Get("size_bytes"))))
 		}
 	}
+	p.header("HTML", text(data.Get("html")))
 	p.header("Folder", text(data.Get("folder")))
 	p.line("")
 	if list, ok := data.Objects("deletes"); ok {

@@ -1,0 +1,75 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+
+	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// Draft returns the source of a draft, and its reference with the UIDVALIDITY: a message of
+// the account's folder for drafts that is marked \Draft and that the account itself wrote. A
+// hidden message and one that does not exist give the same error; any other is KindInvalid.
+func (m *Client) Draft(ctx context.Context, op string, ref mail.Ref) (source []byte, whole mail.Ref, err error) {
+	x, err := m.openIMAP(ctx, op, ref.Account, "no drafts", mail.AdviceSendNow)
+	if err != nil {
+		return nil, whole, err
+	}
+	opts := goimap.FetchOptions{RFC822Size: true, Flags: true, BodySection: []*goimap.FetchItemBodySection{headerSection()}}
+	err = x.readOne(ctx, ref, opts, func(s *imap.Session, g *fetched) error {
+		drafts, err := x.knownFor(s, "drafts")
+		switch {
+		case err != nil:
+			return err
+		case !g.readable:
+			return x.noMessage("")
+		case g.ref.Folder != drafts || !hasFlag(g.flags, goimap.FlagDraft):
+			return x.Invalid("The message is not a draft in the account's folder for drafts.", mail.AdviceListDrafts)
+		case !x.policy.Wrote(g.header):
+			return x.Invalid("The draft is not from the account's own address.", mail.AdviceFileDraft)
+		}
+		whole = g.ref
+		source, err = x.chunks(s, g.ref.UID, nil, g.size)
+		return err
+	})
+	return source, whole, err
+}
+
+// RemoveDraft removes a draft for good: that message alone, where the server can remove one
+// alone. It is for one that was sent, or replaced by another. A draft that is gone already is
+// nil; else the Issue says that it is still there, or may be.
+func (m *Client) RemoveDraft(ctx context.Context, op string, ref mail.Ref) *mail.Issue {
+	b, err := m.begin(ctx, op, ref.Account, []mail.Ref{ref})
+	var out *Changed
+	if err == nil {
+		out, err = b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
+			drafts, err := b.knownFor(s, "drafts")
+			switch {
+			case err != nil:
+				return err
+			case b.folder != drafts || !hasFlag(l.found[ref.UID].flags, goimap.FlagDraft):
+				return b.Invalid("The message is not a draft any more.", mail.AdviceListDrafts)
+			case !s.UIDPlus():
+				return b.Failure(mail.KindUnsupported, "", "The server can delete no single message: it has no UIDPLUS.", mail.AdviceTrash)
+			}
+			b.expunge(ctx, s, l, uids, "The draft is still there.", "Whether the draft is still there is not known.")
+			return nil
+		})
+	}
+	var known *mail.Error
+	switch {
+	case errors.As(err, &known) && known.Kind == mail.KindNotFound:
+		return nil
+	case err != nil:
+		o := mail.Operation{Op: op, Account: ref.Account}
+		i := o.AsError(o.Wrap(ctx, err, nil)).Issue()
+		i.MessageID = ref.String()
+		return &i
+	case len(out.Issues) > 0:
+		return &out.Issues[0]
+	}
+	return nil
+}
