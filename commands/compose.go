@@ -21,7 +21,7 @@ import (
 type recipientArgs struct {
 	To  []string `json:"to,omitempty" acli:"form=line,value=A" jsonschema:"maxItems=100,minLength=1,maxLength=998,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"A comma in a name needs a backslash"`
 	CC  []string `json:"cc,omitempty" acli:"form=line,rare" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Copies"`
-	BCC []string `json:"bcc,omitempty" acli:"form=line,rare" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Hidden copies"`
+	BCC []string `json:"bcc,omitempty" acli:"form=line,rare" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Blind copies"`
 
 	to, cc, bcc []mail.Address // what was typed, since Validate
 }

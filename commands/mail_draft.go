@@ -95,7 +95,7 @@ func mailDraft(d *Deps) *discovery.Command {
 		Needed:   []string{"body"},
 		Rare:     []string{"attach", "all", "quote"},
 		Timeout:  transferTime,
-		Examples: []string{"mail draft --to ann@example.org --body Noon?", "mail draft --append-to Drafts/7 --body More."},
+		Examples: []string{"mail draft --to ann@example.org --body Noon?", "mail draft --append-to Drafts/1 --body More."},
 	}, func(ctx context.Context, call *discovery.Call, args *mailDraftArgs) (*MailDraftResult, error) {
 		if args.draft != nil {
 			return d.goOn(ctx, call, args)

@@ -94,7 +94,7 @@ func mailSend(d *Deps) *discovery.Command {
 		Effect:   discovery.Send,
 		Needed:   []string{"to", "body"},
 		Timeout:  sendTime,
-		Examples: []string{"mail send --to ann@example.org --subject Lunch --body 'Shall we say noon?'", "mail send --draft Drafts/7"},
+		Examples: []string{"mail send --to ann@example.org --subject Lunch --body 'Shall we say noon?'", "mail send --draft Drafts/1"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailSendArgs) (*MailSendResult, error) {
 		if call.Reply != nil {
 			return d.sentAfterAll(ctx, call, args.Key != "")
