@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"os"
 	"path"
 	"path/filepath"
@@ -48,8 +49,10 @@ func (a *attachments) claim(ctx context.Context, root *os.Root, from, name strin
 	}
 	now := a.records.Now()
 	key := savedKey(p.Name, name)
-	err = a.records.Update(ctx, func(tx kv.Tx) error {
-		count, sum := 1, size
+	var names []string // of what counted
+	claim := func(tx kv.Tx, gone map[string]bool) error {
+		names = nil
+		sum := size
 		for r, err := range kv.Each(tx, savedBucket, kv.Prefix(key[:len(key)-16])) {
 			var f savedFile
 			if err == nil {
@@ -58,17 +61,15 @@ func (a *attachments) claim(ctx context.Context, root *os.Root, from, name strin
 			if err != nil {
 				return err
 			}
-			if info, err := root.Lstat(f.Name); err == nil {
-				f.Size = info.Size()
-			} else if now.Sub(f.Time) >= savingTime {
+			if gone[f.Name] && now.Sub(f.Time) >= savingTime {
 				if err := tx.Delete(savedBucket, r.Key); err != nil {
 					return err
 				}
 				continue
 			}
-			count, sum = count+1, sum+f.Size
+			names, sum = append(names, f.Name), sum+f.Size
 		}
-		if count > a.files || sum > a.bytes {
+		if len(names)+1 > a.files || sum > a.bytes {
 			return &vault.ShareFull{Of: vault.ShareFiles, Principal: p.Name, Count: a.files, Bytes: a.bytes}
 		}
 		record, err := json.Marshal(savedFile{name, size, now, from})
@@ -76,7 +77,16 @@ func (a *attachments) claim(ctx context.Context, root *os.Root, from, name strin
 			return err
 		}
 		return tx.Put(savedBucket, key, record)
-	})
+	}
+	err = a.records.Update(ctx, func(tx kv.Tx) error { return claim(tx, nil) })
+	if errors.As(err, new(*vault.ShareFull)) { // some may be there no more; nobody waits while that is looked up
+		gone := make(map[string]bool)
+		for _, name := range names {
+			_, err := root.Lstat(name)
+			gone[name] = err != nil
+		}
+		err = a.records.Update(ctx, func(tx kv.Tx) error { return claim(tx, gone) })
+	}
 	return func() {
 		_ = a.records.Update(context.WithoutCancel(ctx), func(tx kv.Tx) error { return tx.Delete(savedBucket, key) }) // else it counts for savingTime
 	}, err
