@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 // ruleList is one of an account's lists of addresses or folders, by the path of its commands.
@@ -79,6 +81,7 @@ type RuleListResult struct {
 	Entries    []string    `json:"entries"`
 	Added      []string    `json:"added,omitempty"`
 	Removed    []string    `json:"removed,omitempty"`
+	Absent     []string    `json:"absent,omitempty"` // added folders that the server does not have now
 	Truncated  bool        `json:"truncated,omitempty"`
 	NextAction *NextAction `json:"next_action,omitempty"`
 
@@ -104,6 +107,9 @@ func (r *RuleListResult) Brief() ruleListBrief {
 	switch {
 	case r.list == hidden && len(r.Added) > 0:
 		b.Hint = "What also stands in another folder, such as one of all mail, is seen there: hide that one too."
+		if len(r.Absent) > 0 {
+			b.Hint = "The server has no folder of this name now: " + strings.Join(r.Absent, ", ") + ". " + b.Hint
+		}
 	case r.list == allowed && len(r.Added) > 0:
 		b.Hint = "This does not open the folders for sent mail and drafts: only sending and 'mail draft' write there."
 	case r.list.ofFolders():
@@ -163,7 +169,15 @@ func ruleCommands[A any](d *Deps, l ruleList, named func(*A) (AccountOption, []s
 	return []*discovery.Command{
 		newCommand(add, func(ctx context.Context, call *discovery.Call, args *A) (*RuleListResult, error) {
 			account, entries := named(args)
-			return d.ruleList(ctx, call, account, l, func(list *[]string, r *RuleListResult) error { return l.add(list, entries, r) })
+			absent := []string{}
+			if l == hidden {
+				absent = d.absent(ctx, call, account, entries)
+			}
+			return d.ruleList(ctx, call, account, l, func(list *[]string, r *RuleListResult) error {
+				err := l.add(list, entries, r)
+				r.Absent = slices.DeleteFunc(absent, func(f string) bool { return !slices.Contains(r.Added, f) })
+				return err
+			})
 		}),
 		newCommand(l.spec("remove", "Remove "+entries+" from the list", "If one of them is not on the list, none is removed.", example+" --account work"),
 			func(ctx context.Context, call *discovery.Call, args *A) (*RuleListResult, error) {
@@ -175,6 +189,24 @@ func ruleCommands[A any](d *Deps, l ruleList, named func(*A) (AccountOption, []s
 				return d.ruleList(ctx, call, *args, l, nil)
 			}),
 	}
+}
+
+// absent returns which of the folders the server does not have, none where it does not say so
+// soon.
+func (d *Deps) absent(ctx context.Context, call *discovery.Call, o AccountOption, folders []string) []string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	name, err := d.account(ctx, call, o)
+	if err != nil {
+		return nil
+	}
+	list, err := d.Mailboxes.Folders(ctx, name, mailbox.FolderQuery{Limit: 10_000})
+	if err != nil || list.Truncated || len(list.Issues) > 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(folders), func(f string) bool {
+		return slices.ContainsFunc(list.Folders, func(there mailbox.Folder) bool { return hidden.key(there.Name) == hidden.key(f) })
+	})
 }
 
 // ruleList has change, which may be nil, alter a list of an account and note what it did, and

@@ -8,10 +8,19 @@ import (
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 func TestFoldersAreAllowedAndHidden(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
+	b.folders = mailbox.FolderList{Folders: []mailbox.Folder{{Name: "INBOX"}, {Name: "HR"}}}
+	if got := b.do(t, "hide folder add HR Hr2 --account other"); fmt.Sprint(got.Data["absent"]) != "[Hr2]" {
+		t.Errorf("hidden, of which one is there: %v", got.Data)
+	}
+	if got := b.data(t, "hide folder add Hr3 --account other"); !strings.Contains(got, "no folder of this name now: Hr3.") {
+		t.Errorf("hidden, and not there: %s", got)
+	}
+	b.ok(t, "hide folder remove HR Hr2 Hr3 --account other")
 	for _, rule := range []string{"allow", "hide"} {
 		e := b.ok(t, rule+" folder add Public/board 'Board papers' Public/board --account work")
 		if fmt.Sprint(e.Data["added"]) != "[Public/board Board papers]" || fmt.Sprint(e.Data["entries"]) != "[Public/board Board papers]" {
