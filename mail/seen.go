@@ -29,11 +29,42 @@ type SeenState struct {
 	UIDValidity uint32     `json:"uidvalidity"` // 0: never looked at
 	Floor       uint32     `json:"floor"`
 	Acked       []UIDRange `json:"acked,omitempty"` // above the floor, ascending, apart
+	Newest      Newest     `json:"newest,omitzero"`
 
 	// Of a mailbox whose messages have names and no UIDs (POP3): digests of the
 	// names that were dealt with, sorted.
 	Named bool     `json:"named,omitempty"`
 	Names []string `json:"names,omitempty"`
+}
+
+// Newest is where a folder's newest messages were when they were last listed, so that a
+// list may ask for them before it knows how many messages the folder has. It is a guess: no
+// answer depends on it. The zero Newest is that of a folder that was not listed.
+type Newest struct {
+	UIDRange
+	Messages int `json:"messages"` // how many of them were listed
+}
+
+const (
+	newestSpare = 20  // messages fetched besides, in case some of those listed are gone
+	newestReach = 100 // UIDs fetched at most on either side
+)
+
+// Around is a range of UIDs that probably has a folder's n newest messages, and at most 200
+// besides those listed before.
+func (w Newest) Around(n int) UIDRange {
+	size := (int64(w.Last) - int64(w.First) + 1) * int64(n+newestSpare) / int64(max(w.Messages, 1))
+	return UIDRange{
+		First: uint32(max(1, int64(w.First)-newestReach, int64(w.Last)+1-size)),
+		Last:  uint32(min(1<<32-1, int64(w.Last)+newestReach)),
+	}
+}
+
+// Leads reports whether Around is still good for a list that now finds its messages
+// elsewhere, also when half as many have come as it has room for.
+func (w Newest) Leads(now Newest) bool {
+	r := w.Around(now.Messages)
+	return w.Messages > 0 && r.First <= now.First && now.Last <= w.Last+newestReach/2
 }
 
 // UIDRange is a run of UIDs, both ends included.

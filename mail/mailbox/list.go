@@ -72,6 +72,9 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	if err := l.do(ctx); err != nil {
 		return nil, err
 	}
+	if err := l.noteNewest(); err != nil {
+		return nil, err
+	}
 	return l.page, l.seen.keep(ctx, x, q.Folder)
 }
 
@@ -157,6 +160,7 @@ type listing struct {
 	reached uint32                // the greatest UID that was looked at, visible or not
 	listed  int                   // how many messages the server said there are to list; 0 where a search finds them
 	came    int                   // how many it gave data of
+	later   bool                  // the state of the folder may begin after the page is there
 	broken  bool                  // some requested messages were not checked
 }
 
@@ -230,6 +234,9 @@ func (l *listing) begin(s *imap.Session, box imap.Folder) error {
 	if l.policy.ShowsAll() {
 		l.page.UIDNext = box.UIDNext
 	}
+	if l.later = box.UIDNext == 0 && l.fromTheNewest() && !l.searchable(uint64(box.Exists)); l.later {
+		return nil // the page tells the greatest UID
+	}
 	return l.seen.begin(l.imapBox, s, box)
 }
 
@@ -266,6 +273,9 @@ func (l *listing) byNumber(s *imap.Session) error {
 	}
 	if known.Name == l.q.Folder && known.Exists > 0 && l.q.BeforeUID == 0 && l.q.AfterUID == 0 {
 		return l.guess(s, known.Exists)
+	}
+	if known.Name != l.q.Folder && l.fromTheNewest() && l.seen.state.Newest.Messages > 0 {
+		return l.guessNewest(s)
 	}
 	// The number of messages up to a UID is the sequence number of the last of them. UIDs
 	// have gaps, so it takes a search; counting keeps its answer short.

@@ -16,6 +16,8 @@ type seeing struct {
 	store mail.SeenStore
 	state mail.SeenState
 	begun *begun // the state has to begin again, or has another mailbox's name
+
+	newest mail.Newest // to be kept; zero where what is kept will do
 }
 
 // begun describes a folder when its state began, or when its name changed.
@@ -82,13 +84,18 @@ func (x *imapBox) begun(s *imap.Session, box imap.Folder) (*begun, error) {
 	return b, nil
 }
 
-// keep stores what begin noted. If another process was first, its state stays.
+// keep stores what begin and note noted. If another process was first, its state stays.
 func (y *seeing) keep(ctx context.Context, x *imapBox, folder string) error {
-	if y.begun == nil {
+	if y.begun == nil && y.newest.Messages == 0 {
 		return nil
 	}
 	return y.store.UpdateSeen(ctx, x.account.Name, folder, func(s *mail.SeenState) error {
-		y.begun.apply(s)
+		if y.begun != nil {
+			y.begun.apply(s)
+		}
+		if y.newest.Messages != 0 && s.UIDValidity == y.state.UIDValidity {
+			s.Newest = y.newest
+		}
 		return nil
 	})
 }

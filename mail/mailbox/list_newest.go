@@ -1,0 +1,79 @@
+package mailbox
+
+import (
+	"slices"
+
+	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// fromTheNewest reports whether the list is of the newest messages, whatever they are.
+func (l *listing) fromTheNewest() bool {
+	return !l.q.OldestFirst && !l.q.Unread && !l.q.New && l.q.BeforeUID == 0 && l.q.AfterUID == 0 && !dated(&l.q)
+}
+
+// guessNewest lists the newest messages of a folder that is not open yet in one round trip:
+// the fetch leaves together with the EXAMINE, for the UIDs that they probably have. A UID
+// without a message is no error (RFC 9051 section 6.4.9), so that no server refuses the
+// range. What the fetch gives counts only if the last message of the folder is among it,
+// by its sequence number, so that no newer one lies beyond the range; older messages that
+// the page has room for are fetched afterwards.
+func (l *listing) guessNewest(s *imap.Session) error {
+	n := l.windows(0)()
+	valid, uids := l.seen.state.UIDValidity, l.seen.state.Newest.Around(n)
+	var set goimap.UIDSet
+	set.AddRange(goimap.UID(uids.First), goimap.UID(uids.Last))
+	box, data, err, fetchErr := fetchNow(s, l.q.Folder, func() *imap.Fetching { return s.Fetch(set, l.want.options()) })
+	if err != nil {
+		return err
+	}
+	if err := l.begin(s, box); err != nil {
+		return err
+	}
+	l.listed = int(box.Exists)
+	older, covers := box.Exists, false
+	for _, d := range data {
+		older, covers = min(older, d.SeqNum-1), covers || d.SeqNum >= box.Exists
+	}
+	switch {
+	case fetchErr != nil && !refusedByServer(fetchErr):
+		return fetchErr
+	case fetchErr != nil || box.UIDValidity != valid || !covers:
+		older = box.Exists
+	default:
+		got := l.readWindow(box, data)
+		slices.Reverse(got)
+		if !l.take(got) {
+			return nil
+		}
+	}
+	if l.searchable(uint64(box.Exists)) {
+		return l.bySearch(s)
+	}
+	return l.numbered(s, 1, older, n)
+}
+
+// noteNewest notes where the messages of the page are, unless what is known of them will do,
+// and begins the state of a folder whose server does not say which UID comes next.
+func (l *listing) noteNewest() error {
+	if !l.fromTheNewest() || l.seen.store == nil {
+		return nil
+	}
+	last := max(l.next, l.reached+1) - 1
+	if l.later && (last > 0 || l.listed == 0) {
+		box := imap.Folder{UIDValidity: l.page.UIDValidity, UIDNext: last + 1}
+		if err := l.seen.begin(l.imapBox, nil, box); err != nil {
+			return err
+		}
+	}
+	if l.broken || len(l.shown) == 0 {
+		return nil
+	}
+	now := mail.Newest{UIDRange: mail.UIDRange{First: l.shown[len(l.shown)-1].ref.UID, Last: last}, Messages: len(l.shown)}
+	if !l.seen.state.Newest.Leads(now) {
+		l.seen.newest = now
+	}
+	return nil
+}
