@@ -16,18 +16,16 @@ type mailDraftArgs struct {
 	Forward string `json:"forward,omitempty" acli:"value=ID,rare" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message to hand on"`
 	forwardArgs
 	AppendTo string `json:"append-to,omitempty" acli:"value=ID,rare" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Draft to go on with"`
-
-	draft *mail.Ref // of AppendTo, since Validate; nil without it
 }
 
 // Validate checks what one field alone cannot.
-func (a *mailDraftArgs) Validate() (err error) {
-	if a.draft, err = draftID("--append-to", a.AppendTo); err != nil {
-		return err
-	}
-	if a.draft != nil && (len(a.To)+len(a.CC)+len(a.BCC) > 0 || a.Subject+a.ReplyTo+a.Forward+a.As != "" || a.Markdown) {
+func (a *mailDraftArgs) Validate() error {
+	if a.AppendTo != "" && (len(a.To)+len(a.CC)+len(a.BCC) > 0 || a.Subject+a.ReplyTo+a.Forward+a.As != "" || a.Markdown || a.All || a.Quote) {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "With --append-to only a text and files can be given.",
 			Hint: "Its recipients and subject, and whether it is Markdown, stay what they are; write another draft to change them."}
+	}
+	if a.AppendTo != "" {
+		return cmp.Or(a.composeArgs.Validate(), a.about("--append-to", a.AppendTo))
 	}
 	if a.Forward == "" {
 		if (a.All || a.Quote) && a.ReplyTo == "" {
@@ -39,28 +37,6 @@ func (a *mailDraftArgs) Validate() (err error) {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "A letter answers a message or hands one on, not both.", Hint: "Give either --reply-to or --forward."}
 	}
 	return cmp.Or(a.about("--forward", a.Forward), validate(&a.recipientArgs, &a.textArgs))
-}
-
-// ids are the draft that is named, for policy explain.
-func (a *mailDraftArgs) ids() []mail.Ref { return named(a.draft) }
-
-func named(draft *mail.Ref) []mail.Ref {
-	if draft == nil {
-		return nil
-	}
-	return []mail.Ref{*draft}
-}
-
-// draftID reads the id of a draft; nil for none.
-func draftID(option, id string) (*mail.Ref, error) {
-	if id == "" {
-		return nil, nil
-	}
-	ref, err := parseID(id)
-	if err != nil {
-		return nil, malformedID("The id of "+option, err)
-	}
-	return &ref, nil
 }
 
 // MailDraftResult answers mail draft. The message id is there where the server
@@ -97,9 +73,6 @@ func mailDraft(d *Deps) *discovery.Command {
 		Timeout:  transferTime,
 		Examples: []string{"mail draft --to ann@example.org --body Noon?", "mail draft --append-to Drafts/1 --body More."},
 	}, func(ctx context.Context, call *discovery.Call, args *mailDraftArgs) (*MailDraftResult, error) {
-		if args.draft != nil {
-			return d.goOn(ctx, call, args)
-		}
 		name, err := d.composeIn(ctx, call, &args.composeArgs)
 		if err != nil {
 			return nil, err
@@ -111,6 +84,7 @@ func mailDraft(d *Deps) *discovery.Command {
 		m.Subject = args.Subject
 		var notes []string
 		switch {
+		case args.AppendTo != "":
 		case args.Forward != "":
 			err = d.Outbox.Forward(mail.WithProgress(ctx, call.Progress), "mail draft", name, &m, *args.parent, args.AsAttachment)
 		case args.parent != nil:
@@ -122,78 +96,42 @@ func mailDraft(d *Deps) *discovery.Command {
 				m.To, m.CC, notes = named.To, named.CC, nil
 			}
 		}
+		if err == nil {
+			err = d.charge(ctx, call, 1)
+		}
 		if err != nil {
 			return nil, err
 		}
-		r, err := d.keep(ctx, call, name, m)
-		if err == nil {
-			r.Hint = strings.Join(notes, " ")
+		var saved *outbox.SavedDraft
+		if args.AppendTo != "" {
+			saved, err = d.Outbox.AppendToDraft(mail.WithProgress(ctx, call.Progress), *args.parent, m)
+		} else {
+			saved, err = d.Outbox.SaveDraft(ctx, name, m)
 		}
-		return r, err
+		if err != nil {
+			return nil, err
+		}
+		if call.Target == "" {
+			call.Target = saved.Folder
+		}
+		r := &MailDraftResult{Account: saved.Account, Folder: saved.Folder, InternetMessageID: saved.MessageID, Subject: saved.Subject, Size: saved.Size,
+			Hint: strings.Join(notes, " ")}
+		if saved.Left != nil {
+			left := *saved.Left
+			left.Message = "The draft without this text may still be there: " + left.Message
+			r.Issues = outcome([]mail.Issue{left}, true).Issues
+		}
+		switch {
+		case saved.Hidden: // nothing shows it here
+		case saved.Ref.UID != 0:
+			r.ID = saved.Ref.String()
+			r.short = d.shown(ctx, call, saved.Ref).of(saved.Ref)
+			r.NextAction = next("See the draft", "mail", "get", r.ID)
+		default:
+			r.NextAction = next("See the drafts", "mail", "list", "--account", saved.Account, "--folder", saved.Folder)
+		}
+		return r, nil
 	})
-}
-
-// keep leaves a letter in the folder for drafts.
-func (d *Deps) keep(ctx context.Context, call *discovery.Call, account string, m outbox.Draft) (*MailDraftResult, error) {
-	if err := d.charge(ctx, call, 1); err != nil {
-		return nil, err
-	}
-	saved, err := d.Outbox.SaveDraft(ctx, account, m)
-	return d.saved(ctx, call, saved, err)
-}
-
-// goOn adds text and files to a draft.
-func (d *Deps) goOn(ctx context.Context, call *discovery.Call, args *mailDraftArgs) (*MailDraftResult, error) {
-	name, err := d.draftIn(ctx, call, args.draft, args.Account)
-	if err != nil {
-		return nil, err
-	}
-	m, err := d.letter(ctx, call, name, &args.recipientArgs, &args.textArgs)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.charge(ctx, call, 1); err != nil {
-		return nil, err
-	}
-	saved, err := d.Outbox.AppendToDraft(mail.WithProgress(ctx, call.Progress), *args.draft, m)
-	return d.saved(ctx, call, saved, err)
-}
-
-// draftIn resolves the id of a draft, and returns its account.
-func (d *Deps) draftIn(ctx context.Context, call *discovery.Call, draft *mail.Ref, account string) (string, error) {
-	refs, err := d.resolve(ctx, call, account, []mail.Ref{*draft})
-	if err != nil {
-		return "", err
-	}
-	*draft = refs[0]
-	call.Target = draft.String()
-	return d.account(ctx, call, AccountOption{draft.Account})
-}
-
-// saved is the answer about a draft that was filed.
-func (d *Deps) saved(ctx context.Context, call *discovery.Call, saved *outbox.SavedDraft, err error) (*MailDraftResult, error) {
-	if err != nil {
-		return nil, err
-	}
-	if call.Target == "" {
-		call.Target = saved.Folder
-	}
-	r := &MailDraftResult{Account: saved.Account, Folder: saved.Folder, InternetMessageID: saved.MessageID, Subject: saved.Subject, Size: saved.Size}
-	if saved.Left != nil {
-		left := *saved.Left
-		left.Message = "The draft without this text may still be there: " + left.Message
-		r.Issues = outcome([]mail.Issue{left}, true).Issues
-	}
-	switch {
-	case saved.Hidden: // nothing shows it here
-	case saved.Ref.UID != 0:
-		r.ID = saved.Ref.String()
-		r.short = d.shown(ctx, call, saved.Ref).of(saved.Ref)
-		r.NextAction = next("See the draft", "mail", "get", r.ID)
-	default:
-		r.NextAction = next("See the drafts", "mail", "list", "--account", saved.Account, "--folder", saved.Folder)
-	}
-	return r, nil
 }
 
 // Summary implements discovery.Summarizer.

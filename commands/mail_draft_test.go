@@ -46,8 +46,8 @@ func TestADraftIsSentAsItStands(t *testing.T) {
 func TestWhatCannotBeGivenWithADraft(t *testing.T) {
 	b, y := newDesk(t, mail.ReadWrite)
 	for line, says := range map[string]string{
-		"mail send --draft nonsense":                                   "The id of --draft",
-		"mail draft --append-to nonsense --body x":                     "The id of --append-to",
+		"mail send --draft nonsense":                                   "--draft",
+		"mail draft --append-to nonsense --body x":                     "--append-to",
 		"mail draft --append-to " + draftOne:                           "twice or not at all",
 		"mail send --draft " + draftOne + " --account other":           "another account",
 		"mail draft --append-to " + draftOne + " --body x --account o": "another account",

@@ -23,24 +23,16 @@ type mailSendArgs struct {
 	composeArgs
 	sendArgs
 	Draft string `json:"draft,omitempty" acli:"value=ID,rare" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Draft to send as it stands"`
-
-	draft *mail.Ref // since Validate; nil without it
 }
 
-// ids are the draft that is named, for policy explain.
-func (a *mailSendArgs) ids() []mail.Ref { return named(a.draft) }
-
 // Validate checks that there is somebody to send to, or a draft that says so.
-func (a *mailSendArgs) Validate() (err error) {
-	if a.draft, err = draftID("--draft", a.Draft); err != nil {
-		return err
-	}
-	if a.draft != nil {
+func (a *mailSendArgs) Validate() error {
+	if a.Draft != "" {
 		if len(a.To)+len(a.CC)+len(a.BCC)+len(a.Attach) > 0 || a.Subject+a.BodyFile+a.ReplyTo+a.Key+a.As+a.AttachFrom != "" || a.Body != nil || a.Markdown {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: "A draft is sent as it stands: nothing of a message can be given with --draft.",
 				Hint: "'mail draft --append-to' adds text to it. It needs no --idempotency-key: the same draft never leaves twice."}
 		}
-		return nil
+		return a.about("--draft", a.Draft)
 	}
 	if len(a.To)+len(a.CC)+len(a.BCC) == 0 {
 		return noRecipient
@@ -99,16 +91,13 @@ func mailSend(d *Deps) *discovery.Command {
 		if call.Reply != nil {
 			return d.sentAfterAll(ctx, call, args.Key != "")
 		}
-		if args.draft != nil {
-			name, err := d.draftIn(ctx, call, args.draft, args.Account)
-			if err != nil {
-				return nil, err
-			}
-			return d.send(ctx, call, name, outbox.Request{Stored: args.draft}, &args.sendArgs)
-		}
 		name, err := d.composeIn(ctx, call, &args.composeArgs)
 		if err != nil {
 			return nil, err
+		}
+		if args.Draft != "" {
+			call.Target = args.parent.String()
+			return d.send(ctx, call, name, outbox.Request{Stored: args.parent}, &args.sendArgs)
 		}
 		m, err := d.letter(ctx, call, name, &args.recipientArgs, &args.textArgs)
 		if err != nil {

@@ -171,25 +171,6 @@ func (b *Outbox) names(ctx context.Context, s *sender, principal, key, request s
 	if key == "" {
 		return "", newName(), nil
 	}
-	if len(key) > MaxKeyChars || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return "", "", s.Invalid("An idempotency key has 1 to 128 visible ASCII characters.", mail.AdviceKeyForm)
-	}
-	if principal == mail.PersonPrincipal {
-		principal = mail.AgentPrincipal // as when it was one: a key that was used then must not send again
-	}
-	return b.namesOf(ctx, s, principal, key, request)
-}
-
-// namesOfDraft is names for a stored draft: a server never changes the bytes of one, so that
-// its reference stands for them. No key of a principal has a space.
-func (b *Outbox) namesOfDraft(ctx context.Context, s *sender, ref mail.Ref) (digest, left string, err error) {
-	if ref.Account != s.Account || ref.UIDValidity == 0 {
-		return "", "", s.Invalid("The draft is in another account, or its id is not whole.", mail.AdviceListDrafts)
-	}
-	return b.namesOf(ctx, s, "", "draft "+ref.String(), "draft")
-}
-
-func (b *Outbox) namesOf(ctx context.Context, s *sender, principal, key, request string) (digest, left string, err error) {
 	if b.o.Key == nil {
 		return "", "", s.Unsupported("Idempotency keys cannot be used here: there is no place to keep them.", mail.AdviceNoKey)
 	}
@@ -199,6 +180,9 @@ func (b *Outbox) namesOf(ctx context.Context, s *sender, principal, key, request
 	}
 	if len(secret) < 32 {
 		return "", "", errors.New("the key of the outbox is shorter than 32 bytes")
+	}
+	if principal == mail.PersonPrincipal {
+		principal = mail.AgentPrincipal // as when it was one: a key that was used then must not send again
 	}
 	mac := func(parts ...string) []byte {
 		h := hmac.New(sha256.New, secret)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
@@ -68,14 +69,18 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 	if err != nil {
 		return nil, err
 	}
-	request := l.digest(account)
-	var key, left string
-	if r.Stored != nil {
-		request = "draft"
-		key, left, err = b.namesOfDraft(ctx, s, *r.Stored)
-	} else {
-		key, left, err = b.names(ctx, s, r.Principal, r.Key, request)
+	request, named, by := l.digest(account), r.Key, r.Principal
+	switch {
+	case r.Stored == nil && (len(named) > MaxKeyChars || strings.ContainsFunc(named, func(r rune) bool { return r <= ' ' || r >= 0x7f })):
+		return nil, s.Invalid("An idempotency key has 1 to 128 visible ASCII characters.", mail.AdviceKeyForm)
+	case r.Stored != nil && (r.Stored.Account != account || r.Stored.UIDValidity == 0):
+		return nil, s.Invalid("The draft is in another account, or its id is not whole.", mail.AdviceListDrafts)
+	case r.Stored != nil:
+		// A server never changes the bytes of a draft, so that its reference stands for them,
+		// whoever sends it. No key of a principal has a space.
+		request, named, by = "draft", "draft "+r.Stored.String(), ""
 	}
+	key, left, err := b.names(ctx, s, by, named, request)
 	if err != nil {
 		return nil, err
 	}

@@ -288,3 +288,22 @@ func TestDraftThatCannotBeRemovedIsToldOf(t *testing.T) {
 		t.Errorf("again %+v", again)
 	}
 }
+
+// TestDraftFromAnotherOwnAddress sends one where the policy hides what others write, and no
+// copy is filed: from the address that it has, and it is gone then too.
+func TestDraftFromAnotherOwnAddress(t *testing.T) {
+	d := newDesk(t, mailtest.InMemory(t), "alias", func(a *mail.Account) {
+		a.OwnAddresses, a.SentCopy, a.AllowIn = []string{"office@example.org"}, mail.SentNever, mail.AllowList{Enabled: true}
+	})
+	ref := d.put("Drafts", foreign("From: The Office <office@example.org>\r\n"+toBob, "One.\r\n"), imap.FlagDraft)
+	if _, err := d.AppendToDraft(t.Context(), ref, outbox.Draft{Body: "Two."}); err != nil || len(d.In("Drafts")) != 1 {
+		t.Fatalf("%v; %d drafts", err, len(d.In("Drafts")))
+	}
+	ref.UID = d.In("Drafts")[0].uid
+	if e := d.mustSend(outbox.Request{Stored: &ref, Principal: "agent"}); e.From != "office@example.org" || e.Draft != "" || e.Attempt != "" || len(d.In("Drafts")) != 0 {
+		t.Errorf("%+v; %d drafts", e, len(d.In("Drafts")))
+	}
+	if wire := d.server.messages()[0].raw; !strings.Contains(wire, "\r\nFrom: The Office <office@example.org>\r\n") || !strings.HasSuffix(wire, "\r\n\r\nOne.\r\nTwo.\r\n") {
+		t.Errorf("it is\n%s", wire)
+	}
+}

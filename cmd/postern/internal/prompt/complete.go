@@ -188,7 +188,7 @@ func (c *Completer) values(ctx context.Context, command *discovery.Command, a *d
 		return c.folders(accountIn(tokens))
 	case a.Name == "id" && group == "outbox":
 		return c.ids("outbox_id")
-	case a.Name == "id" || a.Name == "reply-to" && group == "mail":
+	case a.Name == "id", group == "mail" && slices.Contains([]string{"reply-to", "forward", "attach-from", "append-to", "draft"}, a.Name):
 		return c.ids("message_id")
 	}
 	return nil

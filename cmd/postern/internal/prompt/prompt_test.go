@@ -122,6 +122,7 @@ func TestCompletion(t *testing.T) {
 		{"mail list --folder=Projects/", "mail list |'--folder=Projects/Été'"},
 		{"mail move --to Tr", "mail move --to |Trash"},
 		{"mail copy --to Tr", "mail copy --to |Trash"},
+		{"mail send --draft imap:demo:INBOX:1:50", "mail send --draft |imap:demo:INBOX:1:50"},
 		{"mail get imap:demo:INBOX:1:", "mail get |imap:demo:INBOX:1:50|imap:demo:INBOX:1:49"},
 	} {
 		if got := ask(tc.line); sorted(got) != sorted(tc.want) {

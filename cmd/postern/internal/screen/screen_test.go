@@ -46,7 +46,7 @@ func renderedEnvelopes(t testing.TB, s string) map[string][]byte {
 	}
 	add("mail get", m{"message": m{"message_id": s + "x", "from": s, "to": s, "cc": s, "subject": s, "date": s, "flags": []string{s}, "body_text": s, "body_html": s, "headers": []m{{"name": s, "value": s}},
 		"attachments": []m{{"filename": s, "content_type": s, "part_id": s, "size_bytes": 7, "extracted_text": s, "events": []m{{"summary": s}}}}}, "issues": issues})
-	add("outbox show", m{"outbox_id": "x", "state": s, "account_id": s, "from": s, "to": []string{s}, "cc": []string{s}, "bcc": []string{s}, "recipients": []string{s}, "subject": s, "text": s, "reason": s,
+	add("outbox show", m{"outbox_id": "x", "state": s, "account_id": s, "from": s, "to": []string{s}, "cc": []string{s}, "bcc": []string{s}, "recipients": []string{s}, "subject": s, "html": s, "text": s, "reason": s,
 		"principal": s, "digest": s, "attachments": []m{{"name": s, "content_type": s, "size_bytes": 1}}})
 	add("help", m{"command": s, "description": s + "x", "usage": s, "commands": []m{{"name": s, "description": s}}, "arguments": []m{{"name": s, "description": s, "enum": []string{s}, "default": s}}, "examples": []string{s}})
 	add("any", m{s: s, "b" + s: []m{{"n": s, "o" + s: s}, {"n": 1}}, "list": []string{s, s}, "deep": m{"x": m{"y": s}}, "cells": []m{{"a": m{s: s}}}, "mixed": []any{1, m{s: s}}})
