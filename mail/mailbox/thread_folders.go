@@ -76,6 +76,11 @@ func (c *conversing) run(ref mail.Ref) error {
 	if err := c.begin(ref); err != nil {
 		return err
 	}
+	// What the fetch of a round finds may be named by messages that its search did not ask
+	// for, so that a conversation is whole only when another search finds no more. All answers
+	// of its time, fetched beside it, make that search superfluous. With an inbound list they
+	// would not: texts are asked for only when the headers are judged, by one round trip more,
+	// and the search leaves in the same write.
 	var since time.Time
 	if from := c.first.earliest(); c.policy.ShowsAll() && c.m.o.Now().Sub(from) < answersSince {
 		since = from.Add(answersFrom)

@@ -16,7 +16,9 @@ import (
 
 // What tells at once which messages answer those of a conversation: the answers that came
 // since shortly before, where they are so few and it was not long ago. Else another search
-// for what was found does.
+// for what was found does, which costs a round trip: an answer can have come at any time
+// since, so that fewer of them would leave messages out, and the headers of more would cost
+// every conversation more bytes than the round trip is worth.
 const (
 	maxAnswers   = 80
 	answersFrom  = -14 * 24 * time.Hour
