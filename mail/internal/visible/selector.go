@@ -1,7 +1,6 @@
 package visible
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -41,8 +40,9 @@ func (s *selector) add(weight uint64, c condition) {
 }
 
 // parseSelectors parses a list of selectors. The truth is no for an invalid list, and
-// doubtful for one that is valid in some browsers only. A combinator before a selector,
-// which nested rules may have, is ignored. In an inner list no pseudo-element is valid.
+// doubtful for one with an exotic part, which not every browser may take for valid. A
+// combinator before a selector, which nested rules may have, is ignored. In an inner list
+// no pseudo-element is valid.
 func parseSelectors(toks []token, inner bool) (list []*selector, sure truth) {
 	if namespaced(toks) {
 		return []*selector{exoticSelector()}, doubtful
@@ -268,32 +268,6 @@ var exactPseudos = map[string]condition{
 	},
 }
 
-// validPseudos are exotic pseudo-classes that are valid in every browser.
-var validPseudos = setOf("empty only-child first-of-type last-of-type only-of-type enabled disabled default required optional valid invalid in-range out-of-range read-only read-write placeholder-shown indeterminate")
-
-var stepPattern = regexp.MustCompile(`\A(?i:even|odd|[+-]?\d+|[+-]?\d*n(?:[+-]\d+)?)\z`)
-
-// isValid reports whether an exotic pseudo-class is surely valid in every browser.
-func isValid(t token) bool {
-	switch t.calls() {
-	case "is", "where":
-		return true // whatever is in them
-	case "nth-child", "nth-last-child", "nth-of-type", "nth-last-of-type":
-		first, offset := token{}, ""
-		if n := len(t.args); n > 0 {
-			first = t.args[0]
-			if n == 2 && first.kind != tokenNumber && t.args[1].kind == tokenNumber && !t.args[1].spaced {
-				offset = t.args[1].text
-			} else if n > 1 {
-				return false
-			}
-		}
-		plain := first.kind == tokenIdent || first.kind == tokenNumber || first.kind == tokenDimension
-		return plain && stepPattern.MatchString(first.text+offset)
-	}
-	return validPseudos[t.word()]
-}
-
 // isLink is the condition of :link and :any-link; no link is visited.
 func isLink(_ *matcher, n *html.Node) truth {
 	return truthOf((n.Data == "a" || n.Data == "area") && hasAttr(n.Attr, "href"))
@@ -345,10 +319,8 @@ func (p *selectorParser) pseudo(s *selector) bool {
 			}
 			return yes - best
 		})
-	default: // exotic: it may hold for any element
-		if s.sure = doubtful; !isValid(t) {
-			p.sure = doubtful
-		}
+	default: // exotic: it may hold for any element, and a browser may refuse the list for it
+		s.sure, p.sure = doubtful, doubtful
 	}
 	return true
 }
