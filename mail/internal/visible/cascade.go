@@ -100,7 +100,18 @@ func (p *page) settle() {
 		if p.hides(prop, v) {
 			p.best[prop].decl = &declaration{prop: prop, value: worst(prop)}
 		}
+		for _, move := range []property{left, top} {
+			if prop == position && p.movedFar(move) { // which a position may take back
+				p.best[move].decl = &declaration{prop: move, value: worst(move)}
+			}
+		}
 	}
+}
+
+// movedFar reports whether a property surely moves the element far to the right or down.
+func (p *page) movedFar(prop property) bool {
+	px, ok := p.length(prop)
+	return ok && rules[prop].high == movedFar && px >= movedFar
 }
 
 // doubtful yields the doubtful values that may count in place of the sure ones.
@@ -116,6 +127,8 @@ func (p *page) doubtful(yield func(property, cssValue) bool) {
 func (p *page) hides(prop property, v cssValue) bool {
 	rule := rules[prop]
 	switch {
+	case p.movedFar(prop): // without this another property may move the element away
+		return true
 	case isWide(v.word): // it may undo what is sure
 		judged := rule.hiding != "" || rule.low < rule.high
 		return judged && p.best[prop].decl != nil && (v.word == "revert" || rule.inherited && v.word != "initial")
@@ -399,11 +412,6 @@ func (p *page) setBox(s *style, n *html.Node) {
 	alpha := 1.0
 	if v, ok := p.value(opacity); ok {
 		alpha = v.n
-	}
-	for prop, v := range p.doubtful {
-		if prop == opacity && !isWide(v.word) {
-			alpha = min(alpha, v.n)
-		}
 	}
 	s.alpha *= min(max(alpha, 0), 1)
 	place := p.word(position)

@@ -51,7 +51,11 @@ type cssValue struct {
 func px(n float64) cssValue        { return cssValue{n: n, unit: "px"} }
 func keyword(word string) cssValue { return cssValue{word: word} }
 
-// propertyRule describes a property. Colours, opacity and sizes of the font hide in
+// movedFar is by how many pixels an element is moved where that may hide it, or bring back
+// what another property moves away.
+const movedFar = 100
+
+// propertyRule describes a property. Colours and sizes of the font hide in
 // pairs or step by step, so they have neither words nor bounds.
 type propertyRule struct {
 	names     string // those that depend on the direction of writing are taken as for English
@@ -73,7 +77,7 @@ var (
 var propertyRules = [exoticFirst]propertyRule{
 	display:         {"display", readDisplay, false, "none table-column table-column-group", 0, 0, keyword("none")},
 	visibility:      {"visibility", words("visible hidden collapse"), true, "hidden collapse", 0, 0, keyword("hidden")},
-	opacity:         {"opacity -webkit-opacity", readRatio, false, "", 0, 0, cssValue{}},
+	opacity:         {"opacity -webkit-opacity", readRatio, false, "", 0.99, infinite, cssValue{}},
 	fontSize:        {"font-size", readFontSize, true, "", 0, 0, px(0)},
 	lineHeight:      {"line-height", readLineHeight, true, "", 4, infinite, px(0)},
 	letterSpacing:   {"letter-spacing", length("-", "normal"), true, "", -1.7, infinite, px(-infinite)},
@@ -83,14 +87,14 @@ var propertyRules = [exoticFirst]propertyRule{
 	maxHeight:       {"max-height max-block-size", readExtent, false, "", 1, infinite, px(0)},
 	overflowX:       {"overflow-x overflow-inline", words("visible " + scrollWords), false, scrollWords, 0, 0, keyword("hidden")},
 	overflowY:       {"overflow-y overflow-block", words("visible " + scrollWords), false, scrollWords, 0, 0, keyword("hidden")},
-	textIndent:      {"text-indent", length("-%", ""), true, "", -1, 100, px(-infinite)},
+	textIndent:      {"text-indent", length("-%", ""), true, "", -1, movedFar, px(-infinite)},
 	position:        {"position", words("static relative absolute fixed sticky -webkit-sticky"), false, "relative absolute fixed sticky -webkit-sticky", 0, 0, keyword("absolute")},
-	left:            {"left inset-inline-start", readOffset, false, "", -1, 100, px(-infinite)},
-	top:             {"top inset-block-start", readOffset, false, "", -1, 100, px(-infinite)},
-	right:           {"right inset-inline-end", readOffset, false, "", -1, 100, px(infinite)},
-	bottom:          {"bottom inset-block-end", readOffset, false, "", -1, 100, px(infinite)},
-	marginLeft:      {"margin-left margin-inline-start", readOffset, false, "", -1, 100, px(-infinite)},
-	marginTop:       {"margin-top margin-block-start", readOffset, false, "", -1, 100, px(-infinite)},
+	left:            {"left inset-inline-start", readOffset, false, "", -1, movedFar, px(-infinite)},
+	top:             {"top inset-block-start", readOffset, false, "", -1, movedFar, px(-infinite)},
+	right:           {"right inset-inline-end", readOffset, false, "", -1, movedFar, px(infinite)},
+	bottom:          {"bottom inset-block-end", readOffset, false, "", -1, movedFar, px(infinite)},
+	marginLeft:      {"margin-left margin-inline-start", readOffset, false, "", -1, movedFar, px(-infinite)},
+	marginTop:       {"margin-top margin-block-start", readOffset, false, "", -1, movedFar, px(-infinite)},
 	colorText:       {"color", readColor, true, "", 0, 0, cssValue{color: color{known: true}}},
 	backgroundColor: {"background-color", readColor, false, "", 0, 0, cssValue{}},
 	backgroundImage: {"background-image", readImages, false, "", 0, 0, cssValue{}},
