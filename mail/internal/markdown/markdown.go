@@ -28,18 +28,20 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 )
 
-// The bounds of a text, since work and memory grow faster than texts that are made for it.
+// The bounds of what is Markdown in a text, since work and memory grow faster than texts that are made for it.
 const (
 	maxBytes = 100_000
 	maxDepth = 64      // of blocks and inlines within each other
+	maxLinks = 2000    // opening brackets
 	maxCells = 200_000 // that tables may have, as many in each row as in the widest
 )
 
 // The reasons why a text becomes no HTML.
 var (
-	errLong = errors.New("it is over 100,000 bytes long, too long for Markdown")
-	errDeep = errors.New("its Markdown has over 64 levels")
-	errWide = errors.New("its tables could have over 200,000 cells")
+	errLong  = errors.New("it is over 100,000 bytes long, too long for Markdown")
+	errLinks = errors.New("it has over 2,000 opening brackets, too many for Markdown")
+	errDeep  = errors.New("its Markdown has over 64 levels")
+	errWide  = errors.New("its tables could have over 200,000 cells")
 )
 
 // signature is the line above a signature (RFC 3676 section 4.3). As Markdown it would make
@@ -56,16 +58,7 @@ const (
 // HTML returns the HTML of a text in lines of LF. The last quoted lines of it are not
 // Markdown. An error says in one clause why there is no HTML.
 func HTML(text string, quoted int) (string, error) {
-	if len(text) > maxBytes {
-		return "", errLong
-	}
-	lines, columns := strings.SplitAfter(text, "\n"), 0
-	for _, l := range lines {
-		columns = max(columns, strings.Count(l, "|"))
-	}
-	if columns*len(lines) > maxCells {
-		return "", errWide
-	}
+	lines := strings.SplitAfter(text, "\n")
 	lines = lines[:len(lines)-1+min(len(lines[len(lines)-1]), 1)] // without the one behind the last LF
 	own := lines[:max(0, len(lines)-quoted)]
 	tail := lines[len(own):]
@@ -73,7 +66,18 @@ func HTML(text string, quoted int) (string, error) {
 	if i := slices.Index(own, signature+"\n"); i >= 0 {
 		own, signed = own[:i], own[i:]
 	}
-	source := []byte(strings.Join(own, ""))
+	source, columns := []byte(strings.Join(own, "")), 0
+	for _, l := range own {
+		columns = max(columns, strings.Count(l, "|"))
+	}
+	switch {
+	case len(source) > maxBytes:
+		return "", errLong
+	case bytes.Count(source, []byte("[")) > maxLinks:
+		return "", errLinks
+	case columns*len(own) > maxCells:
+		return "", errWide
+	}
 	doc := dialect.Parser().Parse(reader.NewReader(source))
 	if tooDeep(doc, maxDepth) {
 		return "", errDeep

@@ -53,6 +53,13 @@ func TestHTML(t *testing.T) {
 	}
 }
 
+// A quote is bounded by its caller, and costs what it is long.
+func TestALongQuoteIsNoMarkdown(t *testing.T) {
+	if document, err := HTML("Yes.\n"+strings.Repeat("> |[a](b)\n", 50_000), 50_000); err != nil || strings.Count(document, "<br>") != 50_000 {
+		t.Errorf("%v, %d lines", err, strings.Count(document, "<br>"))
+	}
+}
+
 func TestTextsMadeToCostMuchAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -63,7 +70,8 @@ func TestTextsMadeToCostMuchAreRefused(t *testing.T) {
 		{strings.Repeat("1. ", 1000), errDeep},
 		{strings.Repeat("*a _b ", 100) + strings.Repeat("b_ a* ", 100), errDeep},
 		{strings.Repeat("|a", 2000) + "\n" + strings.Repeat("|-", 2000) + "\n" + strings.Repeat("x\n", 40_000), errWide},
-		{strings.Repeat("[](", 10_000), nil},
+		{strings.Repeat("[](", 10_000), errLinks},
+		{strings.Repeat("[](", 2000), nil},
 		{strings.Repeat("*a **a", 10_000), nil},
 	} {
 		start := time.Now()
