@@ -24,6 +24,7 @@ type accountOptions struct {
 	POP3Host       string        `json:"pop3-host,omitempty" jsonschema:"minLength=1,maxLength=253" jsonschema_description:"POP3 server"`
 	POP3Port       uint16        `json:"pop3-port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"POP3 port; 995 for tls and 110 otherwise"`
 	POP3Security   mail.Security `json:"pop3-security,omitempty" jsonschema:"enum=tls,enum=starttls,enum=none" jsonschema_description:"POP3 protection; none only to this machine"`
+	SMTP           string        `json:"smtp,omitempty" jsonschema:"enum=server,enum=graph" jsonschema_description:"How mail is sent: by a submission server, or with Microsoft Graph, for accounts with oauth2 alone"`
 	SMTPHost       string        `json:"smtp-host,omitempty" jsonschema:"minLength=1,maxLength=253,example=smtp.example.org" jsonschema_description:"Submission server"`
 	SMTPPort       uint16        `json:"smtp-port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"Submission port; 465 for tls and 587 otherwise"`
 	SMTPSecurity   mail.Security `json:"smtp-security,omitempty" jsonschema:"enum=tls,enum=starttls,enum=none" jsonschema_description:"Submission protection; none only to this machine"`
@@ -59,6 +60,9 @@ func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 	setIf(&a.Destroy, o.Destroy)
 	if err := o.applyAuth(a, d); err != nil {
 		return err
+	}
+	if o.SMTP != "" || a.Submission == mail.SubmitGraph {
+		o.applySubmission(a)
 	}
 	for _, e := range []struct {
 		service  string
@@ -104,6 +108,23 @@ func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 	return nil
 }
 
+// applySubmission sets how mail is sent. Microsoft Graph has a host where the submission server
+// has one; it is that of the public cloud unless one was chosen.
+func (o *accountOptions) applySubmission(a *mail.Account) {
+	was := a.Submission
+	if o.SMTP == "server" {
+		if a.Submission = ""; was == mail.SubmitGraph {
+			a.SMTP = mail.Endpoint{}
+		}
+		return
+	}
+	if a.Submission = mail.SubmitGraph; was != mail.SubmitGraph {
+		a.SMTP = mail.Endpoint{Host: mail.GraphHost}
+	}
+	a.SMTP.Port = cmp.Or(o.SMTPPort, a.SMTP.Port, 443)
+	a.SMTP.Security = cmp.Or(o.SMTPSecurity, a.SMTP.Security, mail.TLS)
+}
+
 func setIf[T comparable](field *T, given T) {
 	var zero T
 	if given != zero {
@@ -129,61 +150,63 @@ type accountNameArgs struct {
 
 // AccountDetail is an account without any secret.
 type AccountDetail struct {
-	Name           string        `json:"name"`
-	Email          string        `json:"email,omitempty"`
-	OwnAddresses   []string      `json:"own_addresses,omitempty"`
-	Protocol       mail.Protocol `json:"protocol"`
-	IMAP           mail.Endpoint `json:"imap,omitzero"`
-	POP3           mail.Endpoint `json:"pop3,omitzero"`
-	SMTP           mail.Endpoint `json:"smtp,omitzero"`
-	Username       string        `json:"username"`
-	DisplayName    string        `json:"display_name,omitempty"`
-	SentCopy       mail.SentCopy `json:"sent_copy"`
-	Auth           mail.Auth     `json:"auth"`
-	Helper         []string      `json:"helper,omitempty"`
-	OAuth          mail.OAuth    `json:"oauth,omitzero"`
-	Mode           mail.Mode     `json:"mode"`
-	Destroy        string        `json:"destroy" jsonschema:"enum=on,enum=off,enum=before" jsonschema_description:"The right to delete for good; before: the account is older than it, and deletes unasked in the modes approve and RW"`
-	AllowIn        ListShown     `json:"allow_in"`
-	AllowOut       ListShown     `json:"allow_out"`
-	AllowFolders   []string      `json:"allow_folders,omitempty"`
-	HideFolders    []string      `json:"hide_folders,omitempty"`
-	SubjectPattern string        `json:"subject_pattern,omitempty"`
-	ProcessBacklog bool          `json:"process_backlog"`
-	CustomCA       bool          `json:"custom_ca"`
+	Name           string          `json:"name"`
+	Email          string          `json:"email,omitempty"`
+	OwnAddresses   []string        `json:"own_addresses,omitempty"`
+	Protocol       mail.Protocol   `json:"protocol"`
+	IMAP           mail.Endpoint   `json:"imap,omitzero"`
+	POP3           mail.Endpoint   `json:"pop3,omitzero"`
+	SMTP           mail.Endpoint   `json:"smtp,omitzero"`
+	Submission     mail.Submission `json:"submission,omitempty" jsonschema:"enum=graph"`
+	Username       string          `json:"username"`
+	DisplayName    string          `json:"display_name,omitempty"`
+	SentCopy       mail.SentCopy   `json:"sent_copy"`
+	Auth           mail.Auth       `json:"auth"`
+	Helper         []string        `json:"helper,omitempty"`
+	OAuth          mail.OAuth      `json:"oauth,omitzero"`
+	Mode           mail.Mode       `json:"mode"`
+	Destroy        string          `json:"destroy" jsonschema:"enum=on,enum=off,enum=before" jsonschema_description:"The right to delete for good; before: the account is older than it, and deletes unasked in the modes approve and RW"`
+	AllowIn        ListShown       `json:"allow_in"`
+	AllowOut       ListShown       `json:"allow_out"`
+	AllowFolders   []string        `json:"allow_folders,omitempty"`
+	HideFolders    []string        `json:"hide_folders,omitempty"`
+	SubjectPattern string          `json:"subject_pattern,omitempty"`
+	ProcessBacklog bool            `json:"process_backlog"`
+	CustomCA       bool            `json:"custom_ca"`
 }
 
 // accountBrief is an account without what is usual: a password in the vault, the address as
 // login name, copies of sent messages by the provider's ways, no right to delete for good, no
 // list that is on.
 type accountBrief struct {
-	Name           string        `json:"name"`
-	Email          string        `json:"email,omitempty"`
-	OwnAddresses   []string      `json:"own_addresses,omitempty"`
-	IMAP           string        `json:"imap,omitempty"`
-	POP3           string        `json:"pop3,omitempty"`
-	SMTP           string        `json:"smtp,omitempty"`
-	Username       string        `json:"username,omitempty"`
-	DisplayName    string        `json:"display_name,omitempty"`
-	SentCopy       mail.SentCopy `json:"sent_copy,omitempty"`
-	Auth           mail.Auth     `json:"auth,omitempty"`
-	Helper         []string      `json:"helper,omitempty"`
-	OAuth          mail.OAuth    `json:"oauth,omitzero"`
-	Mode           mail.Mode     `json:"mode"`
-	Destroy        string        `json:"destroy,omitempty"`
-	AllowIn        string        `json:"allow_in,omitempty"`
-	AllowOut       string        `json:"allow_out,omitempty"`
-	AllowFolders   []string      `json:"allow_folders,omitempty"`
-	HideFolders    []string      `json:"hide_folders,omitempty"`
-	SubjectPattern string        `json:"subject_pattern,omitempty"`
-	ProcessBacklog bool          `json:"process_backlog,omitempty"`
-	CustomCA       bool          `json:"custom_ca,omitempty"`
-	LeftInKeyring  string        `json:"left_in_keyring,omitempty"`
+	Name           string          `json:"name"`
+	Email          string          `json:"email,omitempty"`
+	OwnAddresses   []string        `json:"own_addresses,omitempty"`
+	IMAP           string          `json:"imap,omitempty"`
+	POP3           string          `json:"pop3,omitempty"`
+	SMTP           string          `json:"smtp,omitempty"`
+	Submission     mail.Submission `json:"submission,omitempty"`
+	Username       string          `json:"username,omitempty"`
+	DisplayName    string          `json:"display_name,omitempty"`
+	SentCopy       mail.SentCopy   `json:"sent_copy,omitempty"`
+	Auth           mail.Auth       `json:"auth,omitempty"`
+	Helper         []string        `json:"helper,omitempty"`
+	OAuth          mail.OAuth      `json:"oauth,omitzero"`
+	Mode           mail.Mode       `json:"mode"`
+	Destroy        string          `json:"destroy,omitempty"`
+	AllowIn        string          `json:"allow_in,omitempty"`
+	AllowOut       string          `json:"allow_out,omitempty"`
+	AllowFolders   []string        `json:"allow_folders,omitempty"`
+	HideFolders    []string        `json:"hide_folders,omitempty"`
+	SubjectPattern string          `json:"subject_pattern,omitempty"`
+	ProcessBacklog bool            `json:"process_backlog,omitempty"`
+	CustomCA       bool            `json:"custom_ca,omitempty"`
+	LeftInKeyring  string          `json:"left_in_keyring,omitempty"`
 	Rest
 }
 
 func (a *AccountDetail) brief(leftInKeyring string, more *NextAction) accountBrief {
-	b := accountBrief{Name: a.Name, Email: a.Email, OwnAddresses: a.OwnAddresses, IMAP: briefEndpoint(a.IMAP), POP3: briefEndpoint(a.POP3), SMTP: briefEndpoint(a.SMTP), Username: a.Username,
+	b := accountBrief{Name: a.Name, Email: a.Email, OwnAddresses: a.OwnAddresses, IMAP: briefEndpoint(a.IMAP), POP3: briefEndpoint(a.POP3), SMTP: briefEndpoint(a.SMTP), Submission: a.Submission, Username: a.Username,
 		DisplayName: a.DisplayName, SentCopy: a.SentCopy, Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: a.Destroy, AllowIn: a.AllowIn.brief(), AllowOut: a.AllowOut.brief(),
 		AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: a.CustomCA, LeftInKeyring: leftInKeyring, Rest: (&Outcome{}).rest(more)}
@@ -235,7 +258,7 @@ type ListShown struct {
 }
 
 func detailOfAccount(a *mail.Account) AccountDetail {
-	return AccountDetail{Name: a.Name, Email: a.Email, OwnAddresses: a.OwnAddresses, Protocol: a.Protocol, IMAP: a.IMAP, POP3: a.POP3, SMTP: a.SMTP,
+	return AccountDetail{Name: a.Name, Email: a.Email, OwnAddresses: a.OwnAddresses, Protocol: a.Protocol, IMAP: a.IMAP, POP3: a.POP3, SMTP: a.SMTP, Submission: a.Submission,
 		Username: a.Username, DisplayName: a.DisplayName, SentCopy: cmp.Or(a.SentCopy, mail.SentAuto),
 		Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: cmp.Or(string(a.Destroy), "before"), AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut), AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: len(a.CAPEM) > 0}

@@ -150,6 +150,16 @@ const (
 	ProviderCustom    = "custom"
 )
 
+// Submission is how an account's messages are sent.
+type Submission string
+
+// The empty Submission is a submission server (RFC 6409); SubmitGraph is Microsoft Graph, for
+// tenants without one.
+const SubmitGraph Submission = "graph"
+
+// GraphHost is Microsoft Graph of the public cloud. National clouds have others.
+const GraphHost = "graph.microsoft.com"
+
 // OAuth is where and as whom an account gets its tokens (RFC 6749). It holds no
 // secret. The zero OAuth means that the account does not use OAuth.
 type OAuth struct {
@@ -184,29 +194,30 @@ type Timeouts struct {
 // log in, and the policy that holds for it. It carries no credential, so it
 // can be printed.
 type Account struct {
-	Name           string    `json:"name"`
-	Email          string    `json:"email"`
-	OwnAddresses   []string  `json:"own_addresses,omitempty"` // the person's others, which the account may send as
-	Protocol       Protocol  `json:"protocol"`
-	IMAP           Endpoint  `json:"imap,omitzero"`
-	POP3           Endpoint  `json:"pop3,omitzero"`
-	SMTP           Endpoint  `json:"smtp,omitzero"`
-	DisplayName    string    `json:"display_name,omitempty"` // of the person, for the From field of sent messages
-	Username       string    `json:"username"`
-	Auth           Auth      `json:"auth"`
-	Helper         []string  `json:"helper,omitempty"` // argument vector, AuthHelper only
-	OAuth          OAuth     `json:"oauth,omitzero"`   // AuthOAuth2 only
-	SentCopy       SentCopy  `json:"sent_copy,omitempty"`
-	Mode           Mode      `json:"mode"`
-	Destroy        Destroy   `json:"destroy,omitempty"`
-	AllowIn        AllowList `json:"allow_in"`
-	AllowOut       AllowList `json:"allow_out"`
-	SubjectPattern string    `json:"subject_pattern,omitempty"` // RE2; empty means none
-	AllowFolders   []string  `json:"allow_folders,omitempty"`   // where messages may be put and changed although they are not the person's own, or are sent from
-	HideFolders    []string  `json:"hide_folders,omitempty"`    // invisible with those below them; never INBOX
-	ProcessBacklog bool      `json:"process_backlog,omitempty"`
-	CAPEM          []byte    `json:"ca_pem,omitempty"` // certificates to trust instead of the system's
-	Timeouts       Timeouts  `json:"timeouts,omitzero"`
+	Name           string     `json:"name"`
+	Email          string     `json:"email"`
+	OwnAddresses   []string   `json:"own_addresses,omitempty"` // the person's others, which the account may send as
+	Protocol       Protocol   `json:"protocol"`
+	IMAP           Endpoint   `json:"imap,omitzero"`
+	POP3           Endpoint   `json:"pop3,omitzero"`
+	SMTP           Endpoint   `json:"smtp,omitzero"` // also of Microsoft Graph, see Submission
+	Submission     Submission `json:"submission,omitempty"`
+	DisplayName    string     `json:"display_name,omitempty"` // of the person, for the From field of sent messages
+	Username       string     `json:"username"`
+	Auth           Auth       `json:"auth"`
+	Helper         []string   `json:"helper,omitempty"` // argument vector, AuthHelper only
+	OAuth          OAuth      `json:"oauth,omitzero"`   // AuthOAuth2 only
+	SentCopy       SentCopy   `json:"sent_copy,omitempty"`
+	Mode           Mode       `json:"mode"`
+	Destroy        Destroy    `json:"destroy,omitempty"`
+	AllowIn        AllowList  `json:"allow_in"`
+	AllowOut       AllowList  `json:"allow_out"`
+	SubjectPattern string     `json:"subject_pattern,omitempty"` // RE2; empty means none
+	AllowFolders   []string   `json:"allow_folders,omitempty"`   // where messages may be put and changed although they are not the person's own, or are sent from
+	HideFolders    []string   `json:"hide_folders,omitempty"`    // invisible with those below them; never INBOX
+	ProcessBacklog bool       `json:"process_backlog,omitempty"`
+	CAPEM          []byte     `json:"ca_pem,omitempty"` // certificates to trust instead of the system's
+	Timeouts       Timeouts   `json:"timeouts,omitzero"`
 
 	FromEnvironment bool `json:"-"` // variables describe it, see EnvironmentAccounts: no command can change it
 }
@@ -251,6 +262,14 @@ func (a *Account) Validate() error {
 	}
 	if utf8.RuneCountInString(a.DisplayName) > maxDisplayName || !utf8.ValidString(a.DisplayName) || strings.ContainsFunc(a.DisplayName, unicode.IsControl) {
 		return fmt.Errorf("display name is longer than %d characters or holds a control character", maxDisplayName)
+	}
+	switch {
+	case a.Submission != "" && a.Submission != SubmitGraph:
+		return errors.New("submission must be by a server or graph")
+	case a.Submission == SubmitGraph && (a.Auth != AuthOAuth2 || a.OAuth.Provider == ProviderGoogle):
+		return errors.New("sending with Microsoft Graph needs auth oauth2 and a provider of Microsoft's")
+	case a.Submission == SubmitGraph && (a.SMTP.IsZero() || a.SMTP.Security == StartTLS):
+		return errors.New("Microsoft Graph is reached by https alone")
 	}
 	for _, own := range a.OwnAddresses {
 		if _, ok := NormalAddress(own); !ok {

@@ -3,6 +3,7 @@ package login
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/postern-mail/postern/mail"
@@ -41,6 +42,10 @@ func oauthConfig(a *mail.Account, clientSecret mail.Secret) (c oauth.Config, err
 	c.ClientID, c.ClientSecret = a.OAuth.ClientID, oauth.Secret(clientSecret.Reveal())
 	if len(a.OAuth.Scopes) > 0 {
 		c.Scopes = a.OAuth.Scopes
+	}
+	if a.Submission == mail.SubmitGraph {
+		c.Scopes = slices.DeleteFunc(slices.Clone(c.Scopes), func(s string) bool { return strings.HasSuffix(s, "/SMTP.Send") })
+		c.MoreScopes = []string{"https://" + a.SMTP.Host + "/Mail.Send"}
 	}
 	c.RootCAs, err = a.Roots()
 	return c, err

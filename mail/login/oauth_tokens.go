@@ -45,6 +45,7 @@ const (
 type oauthSource struct {
 	store mail.TokenStore
 	now   func() time.Time
+	graph bool // its tokens are for Microsoft Graph, of accounts that send with it
 
 	mu        sync.Mutex // never held while anything is waited for
 	closed    bool
@@ -134,8 +135,17 @@ func oauthSettings(a *mail.Account) (string, error) {
 		OAuth    mail.OAuth
 		Username string
 		CAPEM    []byte
-	}{a.OAuth, a.Username, a.CAPEM})
+		Graph    string `json:",omitempty"`
+	}{a.OAuth, a.Username, a.CAPEM, graphHost(a)})
 	return string(b), err
+}
+
+// graphHost is the Microsoft Graph that an account sends with, empty for none.
+func graphHost(a *mail.Account) string {
+	if a.Submission != mail.SubmitGraph {
+		return ""
+	}
+	return a.SMTP.Host
 }
 
 // tokenOrRefresh returns the present token, or a failure that still holds, or the refresh
@@ -238,6 +248,9 @@ func (s *oauthSource) refresh(ctx context.Context, a *mail.Account, x *oauthAcco
 		c, err := oauthConfig(a, secrets.ClientSecret)
 		if err != nil {
 			return mail.Secret{}, oauthUnusable(opToken, a, err)
+		}
+		if s.graph {
+			c.Scopes, c.MoreScopes = c.MoreScopes, c.Scopes
 		}
 		token, asked = c.Refresh(ctx, oauth.Secret(secrets.RefreshToken.Reveal()))
 		rotated = mail.NewSecret([]byte(token.Rotated))

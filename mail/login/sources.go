@@ -25,6 +25,7 @@ type Options struct {
 type Sources struct {
 	directory mail.Directory
 	oauth     *oauthSource // nil without a TokenStore
+	graph     *oauthSource // that of tokens for Microsoft Graph; nil without a TokenStore
 	helpers   *helperSource
 	keyring   Keyring
 }
@@ -45,7 +46,8 @@ func New(o Options) *Sources {
 	}
 	c := &Sources{directory: o.Directory, keyring: o.Keyring, helpers: newHelperSource(o.Environ, o.Now)}
 	if o.Tokens != nil {
-		c.oauth = newOAuthSource(o.Tokens, o.Now)
+		c.oauth, c.graph = newOAuthSource(o.Tokens, o.Now), newOAuthSource(o.Tokens, o.Now)
+		c.graph.graph = true
 	}
 	return c
 }
@@ -97,7 +99,16 @@ func (c *Sources) Close() error {
 	if c.oauth != nil {
 		c.oauth.Close()
 	}
+	if c.graph != nil {
+		c.graph.Close()
+	}
 	return nil
+}
+
+// ForGraph returns the Credentials of accounts that send with Microsoft Graph. They last as
+// long as c.
+func (c *Sources) ForGraph() Credentials {
+	return &Sources{directory: c.directory, oauth: c.graph, helpers: c.helpers, keyring: c.keyring}
 }
 
 // credentialError is a failure to get a credential. Neither sentence holds

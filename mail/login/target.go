@@ -66,6 +66,15 @@ func Target(e mail.Endpoint, d mail.Directory, c Credentials, a *mail.Account) (
 	return t, err
 }
 
+// GraphTarget is the account's Microsoft Graph in the form that the wires take.
+func GraphTarget(d mail.Directory, c Credentials, a *mail.Account) (wire.Target, error) {
+	g, ok := c.(interface{ ForGraph() Credentials })
+	if !ok {
+		return wire.Target{}, errors.New("it sends with Microsoft Graph, which is not available here")
+	}
+	return Target(a.SMTP, d, g.ForGraph(), a)
+}
+
 // loginOf is how the account logs in at any of its servers. Nil Credentials mean
 // the Directory's Secret, as a password.
 func loginOf(d mail.Directory, c Credentials, a *mail.Account) wire.Login {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/compose"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/internal/smtp"
 )
 
@@ -25,8 +27,9 @@ const (
 	recordTries = 3
 )
 
-// submission is a session with a submission server, after the login.
+// submission is a session with a submission server or with Microsoft Graph, after the login.
 type submission interface {
+	Extensions() []string
 	Check(e smtp.Envelope, message []byte) error
 	Send(ctx context.Context, e smtp.Envelope, message []byte) (*smtp.Receipt, error)
 	Close() error
@@ -118,6 +121,9 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 	if err != nil {
 		return stays(err)
 	}
+	if message, err = s.asSubmitted(e, message); err != nil {
+		return stays(err)
+	}
 	sending := unstoppable(ctx)
 	session, err := b.dial(sending, s.Operation, &s.account)
 	if err != nil {
@@ -134,7 +140,7 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 	if err == nil {
 		return session, outcome{result: resultAccepted, code: receipt.Reply}, nil
 	}
-	f := failed(ctx, s.Operation, err)
+	f := failed(ctx, s.Operation, &s.account, err)
 	if f.unknown {
 		return session, outcome{result: resultUnknown, code: f.code, reason: "The connection ended before the server had answered to the end of the message."}, f.err
 	}
@@ -146,6 +152,53 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 		out.stays = true // the store stopped it, not the server
 	}
 	return session, out, f.err
+}
+
+// asSubmitted is a message as it is handed over. Microsoft Graph takes recipients from the
+// header alone, so those of hidden copies are put there, as in the copy for Sent; then the
+// header has to name exactly whom the entry names, or it would go to others than the policy
+// and a person allowed.
+func (s *sender) asSubmitted(e *mail.Outgoing, message []byte) ([]byte, error) {
+	if s.account.Submission != mail.SubmitGraph {
+		return message, nil
+	}
+	message, err := compose.AddBCC(message, e.BCC)
+	if err != nil {
+		return nil, s.unbuildable(err)
+	}
+	var named []string
+	h := rfc5322.ParseHeader(message)
+	for _, field := range []string{"To", "Cc", "Bcc"} {
+		if v := h.Values(field); len(v) == 1 && v[0] == compose.NoRecipients {
+			continue
+		}
+		addrs, ok := h.StrictAddresses(field)
+		if !ok || !h.Certain(field) {
+			return nil, s.invalid("The recipients of the message cannot be told for certain from its header.", mail.AdviceChangeMessage, nil)
+		}
+		named = append(named, addrs...)
+	}
+	if !sameAddresses(named, e.Recipients) || len(h.Values("Resent-To"))+len(h.Values("Resent-Cc"))+len(h.Values("Resent-Bcc")) > 0 {
+		return nil, s.invalid("The header of the message names other recipients than it is sent to.", mail.AdviceChangeMessage, nil)
+	}
+	return message, nil
+}
+
+// sameAddresses reports whether two lists have the same addresses in any order and number.
+func sameAddresses(a, b []string) bool {
+	set := func(list []string) []string {
+		var out []string
+		for _, s := range list {
+			normal, ok := mail.NormalAddress(s)
+			if !ok {
+				normal = s
+			}
+			out = append(out, normal)
+		}
+		slices.Sort(out)
+		return slices.Compact(out)
+	}
+	return slices.Equal(set(a), set(b))
 }
 
 // unstoppable returns a context that ends with ctx, which has a deadline, but not because
@@ -228,13 +281,17 @@ func (b *Outbox) record(ctx context.Context, id string, conclude func(*mail.Outg
 // rehearse is a dry run's way to the server and back.
 func (b *Outbox) rehearse(ctx context.Context, s *sender, e *mail.Outgoing, message []byte) (*mail.Outgoing, error) {
 	e.ID = ""
+	message, err := s.asSubmitted(e, message)
+	if err != nil {
+		return nil, err
+	}
 	session, err := b.dial(ctx, s.Operation, &s.account)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = session.Close() }()
 	if err := session.Check(smtp.Envelope{From: e.From, Recipients: e.Recipients, SMTPUTF8: e.SMTPUTF8}, message); err != nil {
-		return nil, failed(context.Background(), s.Operation, err).err
+		return nil, failed(context.Background(), s.Operation, &s.account, err).err
 	}
 	return e, nil
 }

@@ -26,7 +26,7 @@ func (s *sender) wantsCopy(mailboxes bool) mail.SentState {
 	switch {
 	case s.account.SentCopy == mail.SentNever || s.account.Protocol != mail.IMAP || !mailboxes:
 		return mail.SentNone
-	case s.account.SentCopy != mail.SentAlways && selfFiling(host):
+	case s.account.SentCopy != mail.SentAlways && (s.account.Submission == mail.SubmitGraph || selfFiling(host)):
 		return mail.SentProvider
 	}
 	return mail.SentPending

@@ -136,6 +136,7 @@ func (s modelStore) ChangeOutgoing(_ context.Context, id string, change func(*ma
 type modelWire struct{ p *process }
 
 func (m modelWire) Check(smtp.Envelope, []byte) error { return nil }
+func (m modelWire) Extensions() []string              { return nil }
 func (m modelWire) Close() error                      { return nil }
 
 func (m modelWire) Send(_ context.Context, e smtp.Envelope, _ []byte) (*smtp.Receipt, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/graph"
 	"github.com/postern-mail/postern/mail/internal/smtp"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/login"
@@ -50,12 +51,17 @@ func canSubmit(o mail.Operation, a *mail.Account, c login.Credentials) error {
 }
 
 // connect connects to the account's submission server and logs in.
-func (b *Outbox) connect(ctx context.Context, o mail.Operation, a *mail.Account) (*smtp.Session, error) {
+func (b *Outbox) connect(ctx context.Context, o mail.Operation, a *mail.Account) (submission, error) {
+	dial := func(t wire.Target) (submission, error) { return smtp.Dial(ctx, t) }
 	target, err := login.Target(a.SMTP, b.o.Directory, b.o.Credentials, a)
+	if a.Submission == mail.SubmitGraph {
+		dial = func(t wire.Target) (submission, error) { return graph.Dial(ctx, t) }
+		target, err = login.GraphTarget(b.o.Directory, b.o.Credentials, a)
+	}
 	if err != nil {
 		return nil, o.Unusable(err)
 	}
-	s, err := smtp.Dial(ctx, target)
+	s, err := dial(target)
 	if err == nil {
 		return s, nil
 	}
@@ -86,7 +92,7 @@ type failure struct {
 
 // failure says what a failure to send means. What is no *smtp.SendError promises
 // nothing.
-func failed(ctx context.Context, o mail.Operation, err error) *failure {
+func failed(ctx context.Context, o mail.Operation, a *mail.Account, err error) *failure {
 	var sending *smtp.SendError
 	if !errors.As(err, &sending) {
 		return &failure{unknown: true, err: o.Wrap(ctx, err, nil)}
@@ -111,6 +117,8 @@ func failed(ctx context.Context, o mail.Operation, err error) *failure {
 		if e.Retryable {
 			e.Advice = mail.AdviceNothingSent
 		}
+	case w.Kind == wire.KindAuth:
+		_ = login.Explain(e, a) // it says what to do
 	case w.Kind == wire.KindTooLarge:
 		e.Kind, e.Message, e.Advice = mail.KindRefused, fmt.Sprintf("The submission server takes no message of this size: the %v.", w.Err), mail.AdviceSmallerFiles
 	case w.Kind == wire.KindUnsupported:

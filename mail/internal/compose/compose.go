@@ -38,6 +38,9 @@ type Message struct {
 	Attachments []Attachment
 }
 
+// NoRecipients is the To field of a message with only blind recipients.
+const NoRecipients = "undisclosed-recipients:;"
+
 // Built is a finished message. Lines end with CRLF.
 type Built struct {
 	Wire []byte // the message as sent over SMTP, without a Bcc field
@@ -130,7 +133,7 @@ func (m *Message) writeHeader(h *header) error {
 		return err
 	}
 	if len(m.To)+len(m.CC) == 0 && len(m.BCC) > 0 {
-		h.field("To", "undisclosed-recipients:;")
+		h.field("To", NoRecipients)
 	}
 	if err := h.subject(m.Subject); err != nil {
 		return err

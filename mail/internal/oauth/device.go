@@ -38,8 +38,8 @@ func (c *Config) Device(ctx context.Context, show func(verification, userCode st
 		return "", err
 	}
 	form := url.Values{}
-	if len(c.Scopes) > 0 {
-		form.Set("scope", strings.Join(c.Scopes, " "))
+	if all := c.allScopes(); len(all) > 0 {
+		form.Set("scope", strings.Join(all, " "))
 	}
 	asked := c.clock()
 	a, err := c.request(ctx, c.DeviceURL, form)

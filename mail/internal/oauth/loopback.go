@@ -79,7 +79,7 @@ func gaveUp(ctx context.Context) *Error {
 
 func (c *Config) consentURL(b *browser, verifier string) string {
 	endpoint := oauth2.Config{
-		ClientID: c.ClientID, RedirectURL: b.redirect, Scopes: c.Scopes,
+		ClientID: c.ClientID, RedirectURL: b.redirect, Scopes: c.allScopes(),
 		Endpoint: oauth2.Endpoint{AuthURL: c.AuthURL},
 	}
 	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier)}

@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"net/url"
+	"slices"
 )
 
 // Secret is a text that prints as a placeholder, whatever the verb. A conversion
@@ -50,6 +52,10 @@ type Config struct {
 	TokenURL     string
 	DeviceURL    string // needed by Device; empty where the provider has none
 	Scopes       []string
+	// MoreScopes are those of another service. The person agrees to both at once, and each
+	// access token is for Scopes alone: a provider such as Microsoft gives none for two
+	// services (https://learn.microsoft.com/entra/identity-platform/v2-oauth2-auth-code-flow).
+	MoreScopes []string
 
 	// LoginHint is the mail address that needs consent; the provider may offer it to the
 	// person. If empty, it is not sent.
@@ -131,12 +137,22 @@ func (c *Config) check(need map[string]string) error {
 			return unusable("the address of the " + what + " endpoint cannot be used: " + err.Error())
 		}
 	}
-	for _, s := range c.Scopes {
+	for _, s := range c.allScopes() {
 		if s == "" || strings.ContainsFunc(s, func(r rune) bool { return notGraphic(r) || r == '"' || r == '\\' }) {
 			return unusable("a scope holds a character that no scope has")
 		}
 	}
 	return nil
+}
+
+func (c *Config) allScopes() []string { return slices.Concat(c.Scopes, c.MoreScopes) }
+
+// narrow says in a request for a token which service it is for, where there are two.
+func (c *Config) narrow(form url.Values) url.Values {
+	if len(c.MoreScopes) > 0 {
+		form.Set("scope", strings.Join(c.Scopes, " "))
+	}
+	return form
 }
 
 func (c *Config) clock() time.Time {

@@ -38,7 +38,7 @@ func (c *Config) Refresh(ctx context.Context, refresh Secret) (Token, error) {
 	if refresh == "" {
 		return Token{}, unusable("there is no refresh token")
 	}
-	a, err := c.request(ctx, c.TokenURL, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {string(refresh)}})
+	a, err := c.request(ctx, c.TokenURL, c.narrow(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {string(refresh)}}))
 	if err != nil {
 		return Token{}, err
 	}
@@ -51,7 +51,7 @@ func (c *Config) Refresh(ctx context.Context, refresh Secret) (Token, error) {
 
 // first gets the refresh token for a consent.
 func (c *Config) first(ctx context.Context, form url.Values) (Secret, error) {
-	a, err := c.request(ctx, c.TokenURL, form)
+	a, err := c.request(ctx, c.TokenURL, c.narrow(form))
 	if err != nil {
 		return "", err
 	}

@@ -159,3 +159,28 @@ func FuzzToken(f *testing.F) {
 		}
 	})
 }
+
+// Where there are two services, the person agrees to both and each token is for one.
+func TestScopesOfTwoServices(t *testing.T) {
+	t.Parallel()
+	e := startEndpoint(t, reply(200, `{"access_token":"a","refresh_token":"r","token_type":"bearer"}`))
+	c := e.config()
+	c.Scopes, c.MoreScopes = []string{"mail"}, []string{"send"}
+	_, err := c.Refresh(t.Context(), canaryRefresh)
+	must(t, err)
+	c.Scopes, c.MoreScopes = c.MoreScopes, c.Scopes
+	_, err = c.Refresh(t.Context(), canaryRefresh)
+	must(t, err)
+	c.MoreScopes = nil
+	_, err = c.Refresh(t.Context(), canaryRefresh)
+	must(t, err)
+	for i, want := range []string{"mail", "send", ""} {
+		if got := e.requests[i].Get("scope"); got != want {
+			t.Errorf("request %d asks for %q", i, got)
+		}
+	}
+	c.MoreScopes = []string{"mail"}
+	if at := c.consentURL(&browser{redirect: "http://localhost:1/"}, "v"); !strings.Contains(at, "scope=send+mail") {
+		t.Error(at)
+	}
+}

@@ -1,0 +1,310 @@
+package outbox_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// fakeGraph speaks the answers that Microsoft documents for sendMail. It takes a message when
+// the whole request has come, unless its answer refuses.
+type fakeGraph struct {
+	port    uint16
+	mu      sync.Mutex
+	answers []string // one for each connection with a request, the last for all others; see serve
+	tokens  []string // of the requests, in order
+	taken   []string // messages
+}
+
+const (
+	graphTakes  = "HTTP/1.1 202 Accepted\r\nrequest-id: 7d\r\nContent-Length: 0\r\n\r\n"
+	graphSilent = "goes when it has everything" // without an answer
+	graphGone   = "goes in the middle"
+)
+
+func graphSays(status, code, text string, header ...string) string {
+	body := `{"error":{"code":"` + code + `","message":"` + text + `"}}`
+	return "HTTP/1.1 " + status + "\r\n" + strings.Join(append(header, ""), "\r\n") + "Content-Type: application/json\r\nConnection: close\r\n\r\n" + body
+}
+
+// took returns the messages that were taken.
+func (g *fakeGraph) took() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.taken
+}
+
+func newFakeGraph(t *testing.T, answers ...string) *fakeGraph {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &fakeGraph{port: uint16(l.Addr().(*net.TCPAddr).Port), answers: answers}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { defer c.Close(); g.serve(c) })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	return g
+}
+
+func (g *fakeGraph) serve(c net.Conn) {
+	r, err := http.ReadRequest(bufio.NewReader(c))
+	if err != nil {
+		return // a connection to see whether it is there
+	}
+	g.mu.Lock()
+	answer := g.answers[0]
+	if len(g.answers) > 1 {
+		g.answers = g.answers[1:]
+	}
+	g.tokens = append(g.tokens, r.Header.Get("Authorization"))
+	g.mu.Unlock()
+	if answer == graphGone {
+		_, _ = io.ReadFull(r.Body, make([]byte, 1000))
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	message, wrong := base64.StdEncoding.DecodeString(string(body))
+	if err != nil {
+		return
+	}
+	if wrong != nil || r.URL.Path != "/v1.0/me/sendMail" || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "text/plain" {
+		answer = graphSays("400 Bad Request", "ErrorMimeContentInvalidBase64String", "Invalid base64 string for MIME content.")
+	}
+	if answer == graphTakes || answer == graphSilent || strings.HasPrefix(answer, "HTTP/1.1 5") {
+		g.mu.Lock()
+		g.taken = append(g.taken, string(message))
+		g.mu.Unlock()
+	}
+	if answer != graphSilent {
+		_, _ = io.WriteString(c, answer)
+	}
+}
+
+// graphTokens gives a new access token after each that was refused.
+type graphTokens struct {
+	mu      sync.Mutex
+	refused int
+}
+
+func (g *graphTokens) ForGraph() login.Credentials { return g }
+
+func (g *graphTokens) Credential(context.Context, *mail.Account) (login.Credential, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return login.Credential{Secret: mail.NewSecret([]byte("token-" + string(rune('0'+g.refused)))), Bearer: true}, nil
+}
+
+func (g *graphTokens) Refused(context.Context, *mail.Account, login.Credential) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refused++
+	return g.refused == 1
+}
+
+func graphOffice(t *testing.T, g *fakeGraph, change ...func(*mail.Account)) *office {
+	t.Helper()
+	o := newOffice(t, &submissionServer{port: g.port}, append([]func(*mail.Account){func(a *mail.Account) {
+		a.Auth, a.OAuth, a.Submission = mail.AuthOAuth2, mail.OAuth{Provider: mail.ProviderMicrosoft, ClientID: "c"}, mail.SubmitGraph
+		a.SentCopy = mail.SentAuto
+	}}, change...)...)
+	boxes := mailbox.New(mailbox.Options{Directory: o.dir})
+	t.Cleanup(func() { _ = boxes.Close() })
+	o.Outbox = outbox.New(outbox.Options{Directory: o.dir, Mailboxes: boxes, Credentials: &graphTokens{}, Store: o.vault,
+		Key: func(ctx context.Context) ([]byte, error) { return o.vault.Key(ctx, "outbox") }})
+	return o
+}
+
+// What Microsoft Graph answers, or does not, decides what the outbox says: nothing twice,
+// nothing lost, and what is not known is called so.
+func TestGraphOutcomes(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []string
+		state   mail.OutboxState // of an entry with a key
+		code    int
+		taken   int
+		later   bool
+		kind    mail.Kind
+	}{
+		"accepted":            {[]string{graphTakes}, mail.OutboxAccepted, 202, 1, false, ""},
+		"after an interim":    {[]string{"HTTP/1.1 100 Continue\r\n\r\n" + graphTakes}, mail.OutboxAccepted, 202, 0, false, ""},
+		"token expired":       {[]string{graphSays("401 Unauthorized", "InvalidAuthenticationToken", "Lifetime validation failed"), graphTakes}, mail.OutboxAccepted, 202, 1, false, ""},
+		"never let in":        {[]string{graphSays("401 Unauthorized", "InvalidAuthenticationToken", "no")}, mail.OutboxRefused, 401, 0, false, mail.KindAuth},
+		"forbidden":           {[]string{graphSays("403 Forbidden", "ErrorAccessDenied", "Access is denied.")}, mail.OutboxRefused, 403, 0, false, mail.KindRefused},
+		"bad request":         {[]string{graphSays("400 Bad Request", "ErrorInvalidRecipients", "At least one recipient is not valid.")}, mail.OutboxRefused, 400, 0, false, mail.KindRefused},
+		"too large":           {[]string{graphSays("413 Request Entity Too Large", "RequestEntityTooLarge", "large")}, mail.OutboxRefused, 413, 0, false, mail.KindRefused},
+		"throttled":           {[]string{graphSays("429 Too Many Requests", "ApplicationThrottled", "slow down", "Retry-After: 30")}, mail.OutboxQueued, 429, 0, true, mail.KindRefused},
+		"busy, says when":     {[]string{strings.Replace(graphSays("503 Service Unavailable", "serviceNotAvailable", "busy", "Retry-After: 5"), "HTTP/1.1", "HTTP/1.0", 1)}, mail.OutboxQueued, 503, 0, true, mail.KindRefused},
+		"busy":                {[]string{graphSays("503 Service Unavailable", "serviceNotAvailable", "busy")}, mail.OutboxUnknown, 503, 1, false, ""},
+		"fault":               {[]string{graphSays("500 Internal Server Error", "generalException", "oops")}, mail.OutboxUnknown, 500, 1, false, ""},
+		"gateway gave up":     {[]string{graphSays("504 Gateway Timeout", "timeout", "x")}, mail.OutboxUnknown, 504, 1, false, ""},
+		"elsewhere":           {[]string{"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"}, mail.OutboxRefused, 307, 0, false, mail.KindRefused},
+		"no HTTP":             {[]string{"220 smtp.example.org ESMTP\r\n"}, mail.OutboxUnknown, 0, 0, false, ""},
+		"answer is lost":      {[]string{graphSilent}, mail.OutboxUnknown, 0, 1, false, ""},
+		"success of no kind":  {[]string{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}, mail.OutboxUnknown, 200, 0, false, ""},
+		"an endless field":    {[]string{"HTTP/1.1 202 Accepted\r\nX: " + strings.Repeat("a", 100<<10)}, mail.OutboxUnknown, 0, 0, false, ""},
+		"ends in the headers": {[]string{"HTTP/1.1 202 Accepted\r\nX: a"}, mail.OutboxUnknown, 0, 0, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newFakeGraph(t, c.answers...)
+			d := graphOffice(t, g)
+			request := hello(keyed("k"), func(r *outbox.Request) { r.Draft.Body = strings.Repeat("line\n", 20_000) })
+			e, err := d.Send(t.Context(), account, request)
+			if e == nil || e.State != c.state || e.Code != c.code || kind(err) != c.kind || len(g.took()) != c.taken {
+				t.Fatalf("entry %+v, error %v (%s), taken %d", e, err, kind(err), len(g.took()))
+			}
+			if e.State == mail.OutboxAccepted && e.Sent != mail.SentProvider {
+				t.Errorf("the copy is %s", e.Sent)
+			}
+			if strings.Contains(e.Reason, "token-") || err != nil && strings.Contains(err.Error(), "token-") {
+				t.Error("the token is told")
+			}
+			// The same request again sends only where nothing left.
+			before := len(g.took())
+			g.mu.Lock()
+			g.answers = []string{graphTakes}
+			g.mu.Unlock()
+			_, _ = d.Send(t.Context(), account, request)
+			if again := len(g.took()) - before; again != 0 && !c.later || again == 0 && c.later {
+				t.Errorf("the same request sent %d more", again)
+			}
+		})
+	}
+}
+
+// A service that goes in the middle has taken nothing. The outbox knows, or says that it does
+// not know where the system had taken the whole message by then.
+func TestGraphGoesInTheMiddle(t *testing.T) {
+	for range 5 {
+		d := graphOffice(t, newFakeGraph(t, graphGone))
+		e, err := d.Send(t.Context(), account, hello(keyed("k"), func(r *outbox.Request) { r.Draft.Body = strings.Repeat("line\n", 200_000) }))
+		if e == nil || !(e.State == mail.OutboxQueued && err != nil || e.State == mail.OutboxUnknown && err == nil) {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+}
+
+// Hidden copies are in the header that Graph reads, and nobody else gets the message; what a
+// person approved is what leaves.
+func TestGraphGetsExactlyTheRecipients(t *testing.T) {
+	g := newFakeGraph(t, graphTakes)
+	d := graphOffice(t, g, approving)
+	r := hello(func(r *outbox.Request) {
+		r.Draft.CC = []mail.Address{{Addr: "carol@example.com"}}
+		r.Draft.BCC = []mail.Address{{Name: "Dan", Addr: "dan@example.net"}}
+	})
+	e := d.mustSend(r)
+	shown, err := d.Show(t.Context(), e.ID)
+	if err != nil || len(g.took()) != 0 {
+		t.Fatal(err)
+	}
+	if e, err = d.Approve(t.Context(), e.ID, shown.Digest, "Ann"); err != nil || e.State != mail.OutboxAccepted {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if len(g.took()) != 1 || !strings.HasPrefix(g.took()[0], "Bcc: Dan <dan@example.net>\r\n") {
+		t.Fatalf("%q", g.took())
+	}
+	read := servertest.ReadPython(t, []byte(g.took()[0]))
+	if len(read.Defects) > 0 || len(read.To) != 1 || read.To[0][1] != "bob@example.net" || len(read.CC) != 1 {
+		t.Errorf("%+v", read)
+	}
+	if got := d.mustSend(hello(func(r *outbox.Request) {
+		r.Draft.To, r.Draft.BCC = nil, []mail.Address{{Addr: "dan@example.net"}}
+	})); got.State != mail.OutboxWaiting {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A message over the service's bound is refused before anything leaves.
+func TestGraphBound(t *testing.T) {
+	g := newFakeGraph(t, graphTakes)
+	d := graphOffice(t, g)
+	_, err := d.Send(t.Context(), account, hello(func(r *outbox.Request) {
+		r.Draft.Attachments = []outbox.Attachment{{Name: "a.bin", Content: make([]byte, 3<<20)}}
+	}))
+	if kind(err) != mail.KindRefused || len(g.took()) != 0 {
+		t.Errorf("%v, taken %d", err, len(g.took()))
+	}
+}
+
+// stopAt is a store that ends its process, as kill -9 would, before or after a change.
+type stopAt struct {
+	mail.OutboxStore
+	left int
+}
+
+type killed struct{}
+
+func (s *stopAt) ChangeOutgoing(ctx context.Context, id string, change func(*mail.Outgoing) (bool, error)) (mail.Outgoing, error) {
+	if s.left--; s.left == 0 {
+		panic(killed{})
+	}
+	e, err := s.OutboxStore.ChangeOutgoing(ctx, id, change)
+	if s.left--; s.left == 0 {
+		panic(killed{})
+	}
+	return e, err
+}
+
+// A process that ends at any step of a send leaves an entry that is not sent again by itself
+// once the message may have left, and that is sent once where it had not.
+func TestGraphCrashes(t *testing.T) {
+	for at := 1; ; at++ {
+		g := newFakeGraph(t, graphTakes)
+		o := graphOffice(t, g)
+		path, key := newVaultFile(t)
+		v := openVault(t, path, key)
+		store := &stopAt{OutboxStore: v, left: at}
+		options := outbox.Options{Directory: o.dir, Credentials: &graphTokens{}, Store: store,
+			Key: func(ctx context.Context) ([]byte, error) { return v.Key(ctx, "outbox") }}
+		request := hello(keyed("once"))
+		died := func() (died bool) {
+			defer func() {
+				if r := recover(); r != nil {
+					if _, ok := r.(killed); !ok {
+						panic(r)
+					}
+					died = true
+				}
+			}()
+			_, _ = outbox.New(options).Send(t.Context(), account, request)
+			return false
+		}()
+		options.Store = v
+		_, _ = outbox.New(options).Send(t.Context(), account, request)
+		all, _, err := outbox.New(options).List(t.Context(), mail.OutboxQuery{Limit: 10})
+		if err != nil || len(all) != 1 || len(g.took()) > 1 {
+			t.Fatalf("step %d: %d entries, taken %d, %v", at, len(all), len(g.took()), err)
+		}
+		if !died {
+			if at < 3 || len(g.took()) != 1 || all[0].State != mail.OutboxAccepted {
+				t.Errorf("after %d steps: %+v", at, all[0])
+			}
+			return
+		}
+		if sent := len(g.took()) == 1; sent && all[0].State == mail.OutboxQueued && all[0].Until.IsZero() {
+			t.Errorf("step %d: it was sent, and would be sent again: %+v", at, all[0])
+		}
+	}
+}
