@@ -77,11 +77,19 @@ func (c *conn) hear() <-chan struct{} {
 
 // heard ends what hear began. It reports whether the server has spoken, or the connection
 // has ended. It reads once more itself: bytes that are there are found even where the
-// goroutine of hear has had no turn since they came.
+// goroutine of hear has had no turn since they came. A read past its deadline fails without
+// a look at the bytes, so only a read that began before it counts.
 func (c *conn) heard(spoke <-chan struct{}) bool {
 	c.Deadline(time.Now())
 	<-spoke
-	c.Deadline(time.Now().Add(listening))
-	_, err := c.br.Peek(1)
-	return !errors.Is(err, os.ErrDeadlineExceeded)
+	for {
+		until := time.Now().Add(listening)
+		c.Deadline(until)
+		late := !time.Now().Before(until)
+		if _, err := c.br.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
+			return true
+		} else if !late {
+			return false
+		}
+	}
 }
