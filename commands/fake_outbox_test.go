@@ -88,15 +88,6 @@ func (y *fakeOutbox) HoldDeletion(_ context.Context, account string, refs []mail
 	return &o, nil
 }
 
-func (y *fakeOutbox) Answer(_ context.Context, _, _ string, d *outbox.Draft, all, quote bool) ([]string, error) {
-	d.To = append(d.To, mail.Address{Addr: "ann@example.org"})
-	return nil, nil
-}
-
-func (y *fakeOutbox) Forward(context.Context, string, string, *outbox.Draft, mail.Ref, bool) error {
-	return nil
-}
-
 func (y *fakeOutbox) SaveDraft(_ context.Context, account string, d outbox.Draft) (*outbox.SavedDraft, error) {
 	y.draft = d
 	if y.fails != nil {

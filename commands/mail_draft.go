@@ -3,7 +3,6 @@ package commands
 import (
 	"cmp"
 	"context"
-	"strings"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -82,29 +81,18 @@ func mailDraft(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		m.Subject = args.Subject
-		var notes []string
-		switch {
-		case args.AppendTo != "":
-		case args.Forward != "":
-			err = d.Outbox.Forward(mail.WithProgress(ctx, call.Progress), "mail draft", name, &m, *args.parent, args.AsAttachment)
-		case args.parent != nil:
-			if m.ReplyTo = args.parent; !args.All && !args.Quote && len(args.recipients()) > 0 {
-				break // it goes to those alone
-			}
-			named := m
-			if notes, err = d.Outbox.Answer(ctx, "mail draft", name, &m, args.All, args.Quote); !args.All && len(args.recipients()) > 0 {
-				m.To, m.CC, notes = named.To, named.CC, nil
-			}
+		if args.Forward != "" {
+			m.Forward, m.Whole = args.parent, args.AsAttachment
+		} else if args.AppendTo == "" {
+			m.ReplyTo, m.ToSender, m.ToAll, m.Quote = args.parent, args.parent != nil && len(args.recipients()) == 0, args.All, args.Quote
 		}
-		if err == nil {
-			err = d.charge(ctx, call, 1)
-		}
-		if err != nil {
+		if err := d.charge(ctx, call, 1); err != nil {
 			return nil, err
 		}
+		ctx = mail.WithProgress(ctx, call.Progress)
 		var saved *outbox.SavedDraft
 		if args.AppendTo != "" {
-			saved, err = d.Outbox.AppendToDraft(mail.WithProgress(ctx, call.Progress), *args.parent, m)
+			saved, err = d.Outbox.AppendToDraft(ctx, *args.parent, m)
 		} else {
 			saved, err = d.Outbox.SaveDraft(ctx, name, m)
 		}
@@ -115,7 +103,7 @@ func mailDraft(d *Deps) *discovery.Command {
 			call.Target = saved.Folder
 		}
 		r := &MailDraftResult{Account: saved.Account, Folder: saved.Folder, InternetMessageID: saved.MessageID, Subject: saved.Subject, Size: saved.Size,
-			Hint: strings.Join(notes, " ")}
+			Hint: answerHint(saved.Elsewhere, saved.LeftOut)}
 		if saved.Left != nil {
 			left := *saved.Left
 			left.Message = "The draft without this text may still be there: " + left.Message

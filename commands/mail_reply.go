@@ -83,22 +83,28 @@ func mailReply(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		m.ReplyTo = &ref
-		notes, err := d.Outbox.Answer(ctx, "mail reply", ref.Account, &m, args.All, args.Quote)
-		if err != nil {
-			return nil, err
-		}
-		noteRecipients(call, (&recipientArgs{to: m.To, cc: m.CC, bcc: m.BCC}).recipients())
+		m.ReplyTo, m.ToSender, m.ToAll, m.Quote = &ref, true, args.All, args.Quote
 		r, err := d.send(ctx, call, ref.Account, outbox.Request{Draft: m}, &args.sendArgs)
-		hint := strings.Join(notes, " ")
-		if f, ok := errors.AsType[*discovery.Fault](err); ok && f.Code == discovery.ApprovalRequired && hint != "" {
-			f.Message += " " + hint
+		if refused, ok := errors.AsType[*mail.SendRefused](err); ok && len(refused.Recipients) > 0 {
+			call.Target += " " + recipientsTarget(refused.Recipients)
 		}
 		if r != nil {
-			r.Hint, r.to = hint, r.Recipients
+			r.to = r.Recipients
 		}
 		return r, err
 	})
+}
+
+// answerHint says what the caller of an answer may not expect of its recipients.
+func answerHint(elsewhere bool, leftOut int) string {
+	var notes []string
+	if elsewhere {
+		notes = append(notes, "The message asks that answers go elsewhere than to its sender, and this one does.")
+	}
+	if leftOut > 0 {
+		notes = append(notes, "Left out, since mail cannot be sent to them: "+count(leftOut, "address", "addresses")+" of the message.")
+	}
+	return strings.Join(notes, " ")
 }
 
 // forwardArgs are how a message is handed on.
@@ -144,10 +150,8 @@ func mailForward(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		if err := d.Outbox.Forward(mail.WithProgress(ctx, call.Progress), "mail forward", ref.Account, &m, ref, args.AsAttachment); err != nil {
-			return nil, err
-		}
-		noteRecipients(call, args.recipients())
+		m.Forward, m.Whole = &ref, args.AsAttachment
+		call.Target += " " + recipientsTarget(args.recipients())
 		return d.send(ctx, call, ref.Account, outbox.Request{Draft: m}, &args.sendArgs)
 	})
 }

@@ -137,7 +137,7 @@ func (d *Deps) send(ctx context.Context, call *discovery.Call, account string, r
 // rehearsed is the answer to a dry run. A state, and names that the real send makes, are left
 // out.
 func rehearsed(o *mail.Outgoing, keyed bool) *MailSendResult {
-	r := &MailSendResult{Sending: sendingOf(o), DryRun: true, Replayed: o.Replayed}
+	r := &MailSendResult{Sending: sendingOf(o), DryRun: true, Replayed: o.Replayed, Hint: answerHint(o.Elsewhere, o.LeftOut)}
 	if !o.Replayed {
 		r.NeedsApproval = o.State == mail.OutboxWaiting
 		r.State, r.SentCopy = "", ""
@@ -298,7 +298,7 @@ func sent(o *mail.Outgoing) (*MailSendResult, error) {
 	if o.State != mail.OutboxAccepted {
 		return nil, notSent(o)
 	}
-	r := &MailSendResult{Sending: sendingOf(o), Replayed: o.Replayed}
+	r := &MailSendResult{Sending: sendingOf(o), Replayed: o.Replayed, Hint: answerHint(o.Elsewhere, o.LeftOut)}
 	for _, i := range []*mail.Issue{o.Unmarked, o.DraftLeft} {
 		if i != nil {
 			r.Issues = append(r.Issues, outcome([]mail.Issue{*i}, true).Issues...)
@@ -326,7 +326,7 @@ func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
 		retry = "the same --idempotency-key queues no second one"
 	}
 	return &discovery.Fault{Code: discovery.ApprovalRequired,
-		Message: fmt.Sprintf("Nothing was sent yet: the message waits in the outbox as %s until a person decides.", o.ID),
+		Message: strings.TrimSpace(fmt.Sprintf("Nothing was sent yet: the message waits in the outbox as %s until a person decides. ", o.ID) + answerHint(o.Elsewhere, o.LeftOut)),
 		Hint:    fmt.Sprintf("Tell the person that %s waits for them, and go on with something else. It is kept; %s.", o.ID, retry)}
 }
 

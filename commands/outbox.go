@@ -17,8 +17,6 @@ type Outbox interface {
 	Verify(ctx context.Context, account string) (*mail.Verification, error)
 	Send(ctx context.Context, account string, r outbox.Request) (*mail.Outgoing, error)
 	HoldDeletion(ctx context.Context, account string, refs []mail.Ref, principal string) (*mail.Outgoing, error)
-	Answer(ctx context.Context, op, account string, d *outbox.Draft, all, quote bool) (notes []string, err error)
-	Forward(ctx context.Context, op, account string, d *outbox.Draft, ref mail.Ref, whole bool) error
 	SaveDraft(ctx context.Context, account string, d outbox.Draft) (*outbox.SavedDraft, error)
 	AppendToDraft(ctx context.Context, ref mail.Ref, more outbox.Draft) (*outbox.SavedDraft, error)
 	List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error)

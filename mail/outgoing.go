@@ -93,6 +93,7 @@ type Outgoing struct {
 	Subject    string    `json:"subject"`
 	ReplyTo    string    `json:"reply_to,omitempty"`  // id of the message that it answers, see Ref
 	Elsewhere  bool      `json:"elsewhere,omitempty"` // that message asks for answers elsewhere than to its sender
+	LeftOut    int       `json:"left_out,omitempty"`  // addresses of that message that mail cannot be sent to
 	Draft      string    `json:"draft,omitempty"`     // id of the draft that it is, until that is removed
 	Size       int64     `json:"size"`                // bytes on the wire
 	// Digest is the SHA-256, in hexadecimal, of exactly what would leave: the

@@ -3,7 +3,6 @@ package outbox
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,64 +13,51 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-// Answer makes the draft a reply to the message of its ReplyTo. Its recipients are those that
-// a mail program would answer, and those that the draft names besides; with all, everybody to
-// whom the message went too, but the account itself. With quote the text of the message
-// follows that of the draft. The draft is from the one own address to which the message went,
-// unless it says from which.
+// fill takes from the message that a draft answers or hands on what the draft asks for.
 //
-// Who gets the reply comes from the header of the message alone, never from its text. Notes
-// are sentences on what the caller may not expect: replies that go elsewhere than to the
-// sender, recipients that cannot be written to. It is an error when nobody is left.
-func (b *Outbox) Answer(ctx context.Context, op, account string, d *Draft, all, quote bool) (notes []string, err error) {
-	s, err := b.sender(ctx, op, account)
+// Who gets an answer comes from the header of that message alone, never from its text. A draft
+// is from the one own address to which the message went, unless it says from which.
+func (b *Outbox) fill(ctx context.Context, s *sender, d *Draft) error {
+	if d.Forward != nil {
+		return b.handOn(ctx, s, d)
+	}
+	if d.ReplyTo == nil || !d.ToSender && !d.ToAll && !d.Quote {
+		return nil
+	}
+	o, err := b.original(ctx, s, *d.ReplyTo, mailbox.OriginalQuery{Text: d.Quote})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if d.ReplyTo.Account != account {
-		return nil, s.invalid("The message to reply to is in another account.", mail.AdviceReplyFromThere, nil)
+	d.original = o
+	if d.As == "" {
+		d.As = s.addressed(o.Header)
 	}
-	o, err := b.original(ctx, s, *d.ReplyTo, mailbox.OriginalQuery{Text: quote})
-	if err != nil {
-		return nil, err
+	if d.Quote {
+		d.Quoted = quotation(o)
 	}
-	r := compose.ReplyRecipients(o.Header, s.policy.Owns, all)
+	if !d.ToSender && !d.ToAll {
+		return nil
+	}
+	r := compose.ReplyRecipients(o.Header, s.policy.Owns, d.ToAll)
 	named := slices.Concat(d.To, d.CC, d.BCC)
 	isNamed := func(a mail.Address) bool {
 		return slices.ContainsFunc(named, func(n mail.Address) bool { return strings.EqualFold(n.Addr, a.Addr) })
 	}
 	d.To, d.CC = append(slices.DeleteFunc(r.To, isNamed), d.To...), append(slices.DeleteFunc(r.CC, isNamed), d.CC...)
 	if len(d.To)+len(d.CC)+len(d.BCC) == 0 {
-		return nil, s.Invalid("The message names nobody who could be answered.", mail.AdviceNameRecipients)
+		return s.Invalid("The message names nobody who could be answered.", mail.AdviceNameRecipients)
 	}
-	if r.Unusable > 0 {
-		notes = append(notes, fmt.Sprintf("Left out, since mail cannot be sent to them: %d addresses of the message.", r.Unusable))
-	}
-	if d.elsewhere = r.Elsewhere; d.elsewhere {
-		notes = append(notes, "The message asks that replies go elsewhere than to its sender, and this one does.")
-	}
-	if d.As == "" {
-		d.As = s.addressed(o.Header)
-	}
-	if quote {
-		d.Quoted = quotation(o)
-	}
-	d.original = o
-	return notes, nil
+	d.elsewhere, d.leftOut = r.Elsewhere, r.Unusable
+	return nil
 }
 
-// Forward makes the draft hand on a message, as text with its attachments or whole as an
-// attachment. The caller has checked that the account may have it.
-func (b *Outbox) Forward(ctx context.Context, op, account string, d *Draft, ref mail.Ref, whole bool) error {
-	s, err := b.sender(ctx, op, account)
-	if err != nil {
-		return err
-	}
+// handOn makes the draft hand on its Forward, as text with its attachments or whole.
+func (b *Outbox) handOn(ctx context.Context, s *sender, d *Draft) error {
 	q := mailbox.OriginalQuery{Text: true, Files: true}
-	if whole {
+	if d.Whole {
 		q = mailbox.OriginalQuery{Source: MaxAttachmentBytes}
 	}
-	o, err := b.original(ctx, s, ref, q)
+	o, err := b.original(ctx, s, *d.Forward, q)
 	if err != nil {
 		return err
 	}
@@ -79,21 +65,21 @@ func (b *Outbox) Forward(ctx context.Context, op, account string, d *Draft, ref 
 	if d.Subject == "" {
 		d.Subject = compose.ForwardSubject(subject)
 	}
-	if d.As == "" && ref.Account == account {
+	if d.As == "" {
 		d.As = s.addressed(o.Header)
 	}
-	if whole {
-		if len(o.Header.Values("Bcc")) > 0 {
-			return s.invalid("The message names hidden recipients, whom its copy would tell of.", mail.AdviceForwardText, nil)
+	if !d.Whole {
+		d.Quoted = forwarded(o)
+		for _, f := range o.Files {
+			d.Attachments = append(d.Attachments, AttachmentOf(f))
 		}
-		name, _ := plain.Head(plain.Line(subject), 60)
-		d.Attachments = append(d.Attachments, Attachment{Name: cmp.Or(strings.TrimSpace(name), "message") + ".eml", Content: o.Source, Message: true})
 		return nil
 	}
-	d.Quoted = forwarded(o)
-	for _, f := range o.Files {
-		d.Attachments = append(d.Attachments, AttachmentOf(f))
+	if len(o.Header.Values("Bcc")) > 0 {
+		return s.invalid("The message names hidden recipients, whom its copy would tell of.", mail.AdviceForwardText, nil)
 	}
+	name, _ := plain.Head(plain.Line(subject), 60)
+	d.Attachments = append(d.Attachments, Attachment{Name: cmp.Or(strings.TrimSpace(name), "message") + ".eml", Content: o.Source, Message: true})
 	return nil
 }
 

@@ -109,8 +109,8 @@ func (s *sender) read(d *Draft) (*letter, error) {
 		return nil, s.invalid(fmt.Sprintf("The body has %d bytes, more than %d.", len(d.Body)+len(d.Quoted), MaxBodyBytes), mail.AdviceAttachText, nil)
 	case utf8.RuneCountInString(d.Subject) > MaxSubjectChars:
 		return nil, s.invalid(fmt.Sprintf("The subject has more than %d characters.", MaxSubjectChars), mail.AdviceShorten, nil)
-	case d.ReplyTo != nil && d.ReplyTo.Account != s.account.Name:
-		return nil, s.invalid("The message to reply to is in another account.", mail.AdviceReplyFromThere, nil)
+	case d.ReplyTo != nil && d.ReplyTo.Account != s.account.Name, d.Forward != nil && d.Forward.Account != s.account.Name:
+		return nil, s.invalid("The message to answer or hand on is in another account.", mail.AdviceReplyFromThere, nil)
 	}
 	return l, nil
 }
@@ -121,9 +121,8 @@ func (s *sender) invalid(message string, advice mail.Advice, cause error) *mail.
 	return e
 }
 
-// digest names a request, so that one key cannot stand for two messages. It does not depend
-// on the time, and on a message that is answered or handed on only as far as that makes
-// recipients, text and attachments of this one.
+// digest names a request, so that one key cannot stand for two messages. It depends neither
+// on the time nor on the content of the message that is answered or handed on.
 func (l *letter) digest(account string) string {
 	h := sha256.New()
 	field := func(parts ...string) {
@@ -154,6 +153,12 @@ func (l *letter) digest(account string) string {
 	}
 	if l.As != "" {
 		field("as", l.As)
+	}
+	if l.ToSender || l.ToAll || l.Quote {
+		field("answer", fmt.Sprint(l.ToSender, l.ToAll, l.Quote))
+	}
+	if l.Forward != nil {
+		field("forward", l.Forward.String(), fmt.Sprint(l.Whole))
 	}
 	for _, a := range l.Attachments {
 		sum := sha256.Sum256(a.Content)
@@ -215,7 +220,7 @@ func (b *Outbox) build(ctx context.Context, s *sender, l *letter, left string) (
 		Subject: m.Subject, Size: int64(len(built.Wire)), Digest: compose.Digest(s.from.Addr, l.recipients, built.Wire),
 		SMTPUTF8: built.SMTPUTF8, Sent: s.wantsCopy(b.o.Mailboxes != nil)}
 	if l.ReplyTo != nil {
-		e.ReplyTo, e.Elsewhere = l.ReplyTo.String(), l.elsewhere
+		e.ReplyTo, e.Elsewhere, e.LeftOut = l.ReplyTo.String(), l.elsewhere, l.leftOut
 	}
 	if l.stored != nil {
 		e.Draft, built.Attachments = l.stored.ref.String(), l.stored.files

@@ -21,9 +21,17 @@ type Draft struct {
 	ReplyTo     *mail.Ref // the message this answers, in the same account; nil for none
 	As          string    // the sender, one of the account's own addresses; empty for its first
 
+	// Of the message of ReplyTo: it goes to its sender besides those named, or to all whom that
+	// went to as well, but oneself; and its text follows.
+	ToSender, ToAll, Quote bool
+
+	Forward *mail.Ref // a message of the same account that this hands on; nil for none
+	Whole   bool      // as it is, in an attachment; else its text follows, and its attachments go along
+
 	original  *mailbox.Original // that of ReplyTo, where it was read already
-	elsewhere bool              // it goes elsewhere than to the sender of ReplyTo, as that one asks
-	stored    *storedDraft      // the draft that this is, to be sent as it stands; nil for none
+	elsewhere bool              // see mail.Outgoing, like the next
+	leftOut   int
+	stored    *storedDraft // the draft that this is, to be sent as it stands; nil for none
 }
 
 // Attachment is a file to send. Content is not changed.
@@ -43,6 +51,8 @@ type SavedDraft struct {
 	Subject   string   // as it was written
 	Size      int64    // bytes
 	Hidden    bool     // the account's subject pattern hides it from agents, who cannot read it
+	Elsewhere bool     // see mail.Outgoing, like the next
+	LeftOut   int
 	// Left says why the draft that it replaces is still there, or may be; nil otherwise.
 	Left *mail.Issue
 }
@@ -56,6 +66,9 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	if err != nil {
 		return nil, err
 	}
+	if err := b.fill(ctx, s, &d); err != nil {
+		return nil, err
+	}
 	l, err := s.read(&d)
 	if err != nil {
 		return nil, err
@@ -64,7 +77,11 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	if err != nil {
 		return nil, err
 	}
-	return b.saveDraft(ctx, s, m, "")
+	saved, err := b.saveDraft(ctx, s, m, "")
+	if err == nil {
+		saved.Elsewhere, saved.LeftOut = d.elsewhere, d.leftOut
+	}
+	return saved, err
 }
 
 // drafter is sender for an account that drafts can be filed in.

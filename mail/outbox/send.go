@@ -89,14 +89,18 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 	} else if found {
 		return b.repeated(ctx, s, e, request, r.DryRun)
 	}
+	d := &r.Draft
 	if r.Stored != nil {
-		d, err := b.storedDraft(ctx, s, *r.Stored)
+		stored, err := b.storedDraft(ctx, s, *r.Stored)
 		if err != nil {
 			return nil, err
 		}
-		if l, err = s.read(d.draft()); err != nil {
-			return nil, err
-		}
+		d = stored.draft()
+	} else if err := b.fill(ctx, s, d); err != nil {
+		return nil, err
+	}
+	if l, err = s.read(d); err != nil {
+		return nil, err
 	}
 	if len(l.recipients) == 0 {
 		return nil, &mail.SendRefused{Reason: mail.ReasonAddress}
