@@ -181,9 +181,13 @@ type Letter struct {
 	Extra               string // whole header lines
 	Flags               []imap.Flag
 	Received            time.Time
+	Raw                 []byte // the whole message, in place of those before Flags
 }
 
 func (l Letter) bytes() []byte {
+	if l.Raw != nil {
+		return l.Raw
+	}
 	var b bytes.Buffer
 	if l.From == "" {
 		l.From = "Bob <bob@example.org>"

@@ -1,0 +1,335 @@
+package outbox_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+// source puts a message of these fields and this body into the mailbox. Lines end with LF.
+func (d *desk) source(message string) mail.Ref {
+	d.t.Helper()
+	return d.box.Ref("INBOX", d.box.Add("INBOX", mailtest.Letter{Raw: []byte(strings.ReplaceAll(message, "\n", "\r\n"))})[0])
+}
+
+// about is a request about a message, with a text of its own and nobody named.
+func about(change func(*outbox.Draft)) outbox.Request {
+	return hello(func(r *outbox.Request) {
+		r.Draft = outbox.Draft{Body: "My own text.\n"}
+		change(&r.Draft)
+	})
+}
+
+// arrived is what Python reads of the copy that an address got.
+func arrived(t *testing.T, s *servertest.DovecotServer, e *mail.Outgoing, address string) servertest.PythonMessage {
+	t.Helper()
+	p := servertest.ReadPython(t, s.WaitDelivered(t, address, e.MessageID))
+	if len(p.Defects) > 0 {
+		t.Errorf("defects %q", p.Defects)
+	}
+	return p
+}
+
+func addresses(list [][2]string) string {
+	var out []string
+	for _, a := range list {
+		out = append(out, a[1])
+	}
+	return strings.Join(out, " ")
+}
+
+// aliased is an account with another address of its own.
+func aliased(a *mail.Account) { a.OwnAddresses = []string{"Alias@example.net"} }
+
+// A reply arrives with the recipients, sender, subject and thread that the header of the
+// message it answers gives it, as Python reads it from Postfix and Dovecot.
+func TestAReplyArrivesWhereTheMessageSays(t *testing.T) {
+	d, s := newPostfixDesk(t, servertest.PostfixConfig{})
+	a := d.dir.Known[account]
+	aliased(&a)
+	d.dir.Set(a)
+	for name, c := range map[string]struct {
+		fields   string
+		all      bool
+		to, cc   string
+		from     string
+		subject  string
+		thread   string
+		notes    string
+		received []string
+	}{
+		"one": {"From: Bob <bob@example.net>\nTo: ann@example.org\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\nMessage-ID: <2@x.example>\nReferences: <1@x.example>",
+			false, "bob@example.net", "", "ann@example.org", "Re: Grüße", "<1@x.example> <2@x.example>", "", nil},
+		"all, by an own address": {"From: bob@example.net\nTo: alias@EXAMPLE.net, carol@example.net\nCc: dan@example.net\nSubject: AW: x\nMessage-ID: <3@x.example>",
+			true, "bob@example.net", "carol@example.net dan@example.net", "Alias@example.net", "Re: x", "<3@x.example>", "", []string{"carol@example.net", "dan@example.net"}},
+		"both own addresses": {"From: bob@example.net\nTo: alias@example.net, ann@example.org\nSubject: x\nMessage-ID: <4@x.example>",
+			true, "bob@example.net", "", "ann@example.org", "Re: x", "<4@x.example>", "", nil},
+		"list": {"From: bob@example.net\nTo: list@example.net\nReply-To: list@example.net\nList-Id: <list.example.net>\nSubject: [list] x\nMessage-ID: <5@x.example>",
+			false, "list@example.net", "", "ann@example.org", "Re: [list] x", "<5@x.example>", "elsewhere", nil},
+		"several authors": {"From: bob@example.net, carol@example.net\nSender: eve@example.net\nTo: ann@example.org\nSubject: x\nMessage-ID: <6@x.example>",
+			false, "bob@example.net carol@example.net", "", "ann@example.org", "Re: x", "<6@x.example>", "", []string{"carol@example.net"}},
+		"oneself": {"From: alias@example.net\nTo: bob@example.net\nCc: carol@example.net\nSubject: x\nMessage-ID: <7@x.example>",
+			true, "bob@example.net", "carol@example.net", "Alias@example.net", "Re: x", "<7@x.example>", "", nil},
+		"fields in the text": {"From: bob@example.net\nTo: ann@example.org\nSubject: x\nMessage-ID: <8@x.example>\n\nReply-To: eve@example.net\nBcc: eve@example.net",
+			true, "bob@example.net", "", "ann@example.org", "Re: x", "<8@x.example>", "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ref := d.source(c.fields + "\n\nThe text.\n")
+			e := d.mustSend(about(func(m *outbox.Draft) { m.ReplyTo, m.ToSender, m.ToAll, m.Quote = &ref, true, c.all, true }))
+			p := arrived(t, s, e, strings.Fields(c.to)[0])
+			if addresses(p.To) != c.to || addresses(p.CC) != c.cc || addresses(p.From) != c.from || e.From != c.from || p.Subject != c.subject || p.References != c.thread ||
+				e.Elsewhere != (c.notes != "") {
+				t.Errorf("to %q cc %q from %q subject %q thread %q, entry %+v", p.To, p.CC, p.From, p.Subject, p.References, e)
+			}
+			if want := len(strings.Fields(c.to + " " + c.cc)); len(e.Recipients) != want {
+				t.Errorf("recipients %q", e.Recipients)
+			}
+			if !strings.HasPrefix(p.Body, "My own text.\n\n") || !strings.Contains(p.Body, " wrote:\n> ") || !strings.HasSuffix(p.Body, "> The text.\n") {
+				t.Errorf("body %q", p.Body)
+			}
+			for _, other := range c.received {
+				s.WaitDelivered(t, other, e.MessageID)
+			}
+			if copies := s.Copies(t, "eve@example.net", e.MessageID); len(copies) > 0 {
+				t.Error("eve got it")
+			}
+		})
+	}
+}
+
+// The outbound list judges everybody whom a message makes a recipient, and one outside it
+// keeps the whole reply back.
+func TestTheOutboundListSeesWhomAMessageNames(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	d := newDesk(t, e, "named")
+	ref := d.source("From: bob@example.net\nReply-To: eve@evil.example\nTo: ann@example.org\nCc: mallory@evil.example\nSubject: x\n\nx\n")
+	for _, all := range []bool{false, true} {
+		sent, err := d.Send(t.Context(), account, about(func(m *outbox.Draft) { m.ReplyTo, m.ToSender, m.ToAll = &ref, true, all }))
+		var refused *mail.SendRefused
+		if sent != nil || !asRefused(err, &refused) || refused.Reason != mail.ReasonAllowList || !slices.Contains(refused.Recipients, "eve@evil.example") || all != slices.Contains(refused.Recipients, "mallory@evil.example") {
+			t.Errorf("all %v: %+v, %v", all, sent, err)
+		}
+	}
+	if len(d.server.messages()) > 0 {
+		t.Error("something left")
+	}
+	a := d.dir.Known[account]
+	a.Mode, a.AllowOut = mail.Approve, mail.AllowList{}
+	d.dir.Set(a)
+	held := d.mustSend(about(func(m *outbox.Draft) { m.ReplyTo, m.ToSender, m.ToAll = &ref, true, true }))
+	shown, err := d.Show(t.Context(), held.ID)
+	if err != nil || held.State != mail.OutboxWaiting || !shown.Elsewhere || len(shown.To) != 1 || shown.To[0].Addr != "eve@evil.example" || len(shown.CC) != 1 || shown.CC[0].Addr != "mallory@evil.example" {
+		t.Errorf("%+v, %v", shown, err)
+	}
+}
+
+// What programs in five languages write above a quote is kept, each depth by one mark more,
+// and what was sent reads as history here.
+func TestQuotesKeepTheirDepth(t *testing.T) {
+	d, s := newPostfixDesk(t, servertest.PostfixConfig{})
+	for language, intro := range map[string]string{
+		"English": "On Fri, 20 Nov 2026 at 10:15, Carol <carol@example.net> wrote:", "German": "Am 20.11.2026 um 10:15 schrieb Carol:",
+		"French": "Le 20 nov. 2026 à 10:15, Carol <carol@example.net> a écrit :", "Spanish": "El 20/11/2026 a las 10:15, Carol escribió:",
+		"Italian": "Il giorno 20 nov 2026, alle ore 10:15, Carol ha scritto:"} {
+		t.Run(language, func(t *testing.T) {
+			ref := d.source("From: =?utf-8?q?Bob_=C3=96zt=C3=BCrk?= <bob@example.net>\nTo: ann@example.org\nSubject: x\nDate: Sat, 21 Nov 2026 09:30:00 +0100\nContent-Type: text/plain; charset=utf-8\n\n" +
+				"Yes.\n\n" + intro + "\n> Shall we?\n> > At noon\n>> or later?\n\n-- \nBob\nFrom here on.\n" + strings.Repeat("long words ", 30) + "\n")
+			e := d.mustSend(about(func(m *outbox.Draft) { m.ReplyTo, m.ToSender, m.Quote = &ref, true, true }))
+			p := arrived(t, s, e, "bob@example.net")
+			head, quote, _ := strings.Cut(p.Body, " wrote:\n")
+			if head != "My own text.\n\nOn 21 November 2026 at 09:30, Bob Öztürk <bob@example.net>" {
+				t.Errorf("head %q", head)
+			}
+			for _, line := range []string{"> Yes.\n", ">\n", ">> Shall we?\n", ">>> At noon\n", ">>> or later?\n", "> Bob\n", "> From here on.\n", "> " + strings.TrimSpace(strings.Repeat("long words ", 30)) + "\n"} {
+				if !strings.Contains("\n"+quote, "\n"+line) {
+					t.Errorf("no %q in\n%s", line, quote)
+				}
+			}
+			if !strings.Contains(quote, "> "+intro+"\n") {
+				t.Errorf("no %q in\n%s", intro, quote)
+			}
+			for line := range strings.Lines(quote) {
+				if !strings.HasPrefix(line, ">") {
+					t.Errorf("not quoted: %q", line)
+				}
+			}
+			copies := d.In("Sent")
+			d.box.Dir.Set(d.dir.Known[account])
+			if got := d.box.Read("Sent", copies[len(copies)-1].uid, mailbox.GetQuery{BodyChars: 20_000}); !strings.HasPrefix(got.BodyText, "My own text.\n") {
+				t.Errorf("read back %q", got.BodyText)
+			}
+		})
+	}
+}
+
+// hostile are messages whose text and parts try to be more than text.
+var hostile = map[string]string{
+	"a header in the text": "From: bob@example.net\nTo: ann@example.org\nSubject: =?utf-8?q?x=0D=0ABcc:_eve@example.net?=\n\nBcc: eve@example.net\n\n.\nFrom eve\n--=_0\nContent-Type: text/html\n\n<script>\n",
+	"a boundary in a boundary": "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=\"a\"\n\n--a\nContent-Type: multipart/mixed; boundary=\"a\"\n\n--a\n\ntext\n--a\n" +
+		"Content-Type: application/x-y; name=\"../../etc/passwd\"\n\n--a--\n--=_1\nBcc: eve@example.net\n",
+	"a type that is not one": "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\nContent-Type: text/plain\\r\\nX: y; charset=\"a\\\"b\\r\\nc\"\nContent-Disposition: attachment; filename=\"a\\\"; b=.txt\"\n\ncontent\n--b--\n",
+	"an attachment without bytes": "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\nContent-Type: image/png\nContent-Disposition: attachment; filename=\"empty.png\"\nContent-Transfer-Encoding: base64\n\n--b--\n",
+	"a message in a message": "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\nContent-Type: message/rfc822\nContent-Disposition: attachment; filename=inner.eml\n\n" +
+		"From: eve@example.net\nBcc: eve@example.net\nSubject: inner\n\ninner text\n--b--\n",
+	"hidden text, and characters that hide": "From: =?utf-8?q?Bob=E2=80=AE?= <bob@example.net>\nSubject: x\nContent-Type: text/html; charset=utf-8\n\n<p>seen\u202e\u200b</p><p style='display:none'>unseen</p><img src=https://tracker.example/x>\n",
+	"no end, and NUL": "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain; charset=x-unknown\nContent-Transfer-Encoding: quoted-printable\n\n=00=0D=0ABcc: eve=FF\n--b\nContent-Type: application/octet-stream\n\n\x01\x02",
+}
+
+// Whatever a message holds, what hands it on or quotes it has the fields of any letter, that
+// text as text and those attachments byte for byte.
+func TestNothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T) {
+	d, s := newPostfixDesk(t, servertest.PostfixConfig{})
+	d.box.Dir.Set(d.dir.Known[account])
+	fields := []string{"Date", "From", "To", "Subject", "Message-ID", "MIME-Version", "Content-Type", "Content-Transfer-Encoding", "In-Reply-To", "References"}
+	check := func(t *testing.T, message []byte) {
+		ref := d.box.Ref("INBOX", d.box.Add("INBOX", mailtest.Letter{Raw: message})[0])
+		original := d.box.Read("INBOX", ref.UID, mailbox.GetQuery{BodyChars: 20_000, Content: true})
+		for _, way := range []string{"quoted", "handed on", "whole"} {
+			e, err := d.Send(t.Context(), account, about(func(m *outbox.Draft) {
+				m.To = []mail.Address{{Addr: "carol@example.net"}}
+				if way == "quoted" {
+					m.ReplyTo, m.Quote = &ref, true
+				} else {
+					m.Forward, m.Whole = &ref, way == "whole"
+				}
+			}))
+			if err != nil || len(e.Recipients) != 1 {
+				t.Fatalf("%s: %+v, %v", way, e, err)
+			}
+			p := arrived(t, s, e, "carol@example.net")
+			for _, f := range p.Fields {
+				if !slices.Contains(fields, f) && !slices.Contains([]string{"Return-Path", "Delivered-To", "Received"}, f) {
+					t.Errorf("%s: a field %s", way, f)
+				}
+			}
+			if !strings.HasPrefix(p.Body, "My own text.\n") || strings.ContainsAny(p.Body, "\x00\u202e\u200b") || strings.Contains(p.Body, "unseen") || p.HTML != "" {
+				t.Errorf("%s: body %q html %q", way, p.Body, p.HTML)
+			}
+			switch way {
+			case "quoted":
+				_, quote, _ := strings.Cut(p.Body, " wrote:\n")
+				for line := range strings.Lines(quote) {
+					if !strings.HasPrefix(line, ">") {
+						t.Errorf("not quoted: %q", line)
+					}
+				}
+			case "handed on":
+				if len(p.Files) != len(original.Attachments) {
+					t.Fatalf("%d files, want %d", len(p.Files), len(original.Attachments))
+				}
+				for i, a := range original.Attachments {
+					sum := sha256.Sum256(a.Content)
+					if want := hex.EncodeToString(sum[:]); p.Files[i].SHA256 != want && a.ContentType != "message/rfc822" {
+						t.Errorf("file %d, %s, is not as it was", i, a.Filename)
+					}
+					if n := p.Files[i].Name; strings.ContainsAny(n, "/\\\"\r\n") || n == "" {
+						t.Errorf("name %q", n)
+					}
+				}
+			case "whole":
+				if len(p.Files) != 1 || !strings.HasSuffix(p.Files[0].Name, ".eml") {
+					t.Fatalf("files %+v", p.Files)
+				}
+			}
+		}
+	}
+	for name, message := range hostile {
+		t.Run(name, func(t *testing.T) { check(t, []byte(strings.ReplaceAll(message, "\n", "\r\n"))) })
+	}
+	if testing.Short() {
+		return
+	}
+	files, err := filepath.Glob("../testdata/real-emails/*/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no messages: %v", err)
+	}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			raw, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, []byte(strings.ReplaceAll(strings.ReplaceAll(string(raw), "\r\n", "\n"), "\n", "\r\n")))
+		})
+	}
+}
+
+// A whole message arrives byte for byte, as a message where its bytes need no encoding.
+func TestAWholeMessageArrivesByteForByte(t *testing.T) {
+	d, s := newPostfixDesk(t, servertest.PostfixConfig{})
+	for text, kind := range map[string]string{"plain\n": "message/rfc822", "\n.\n..\n--=_x\n": "message/rfc822", "gr\xfc\xdfe\n": "application/octet-stream",
+		"From here\n": "application/octet-stream", strings.Repeat("x", 1200) + "\n": "application/octet-stream", "no end": "application/octet-stream"} {
+		message := "From: bob@example.net\nTo: ann@example.org\nSubject: Gr=?utf-8?q?=C3=BC?=n\nMessage-ID: <a@x.example>\n\n" + text
+		ref := d.source(message)
+		e := d.mustSend(about(func(m *outbox.Draft) {
+			m.To, m.Forward, m.Whole = []mail.Address{{Addr: "carol@example.net"}}, &ref, true
+		}))
+		raw := s.WaitDelivered(t, "carol@example.net", e.MessageID)
+		p := servertest.ReadPython(t, raw)
+		if len(p.Defects) > 0 || len(p.Files) != 1 || p.Files[0].Type != kind || p.Files[0].Disposition != "attachment" {
+			t.Errorf("%.20q: %q, %+v", text, p.Defects, p.Files)
+			continue
+		}
+		want := strings.ReplaceAll(message, "\n", "\r\n")
+		sum := sha256.Sum256([]byte(want))
+		if kind == "message/rfc822" && !strings.Contains(strings.ReplaceAll(string(raw), "\r\n", "\n"), "\n\n"+message+"\n--") ||
+			kind != "message/rfc822" && p.Files[0].SHA256 != hex.EncodeToString(sum[:]) {
+			t.Errorf("%.20q is not as it was", text)
+		}
+	}
+	hidden := d.source("From: ann@example.org\nTo: bob@example.net\nBcc: dan@example.net\nSubject: x\n\nx\n")
+	if _, err := d.Send(t.Context(), account, about(func(m *outbox.Draft) {
+		m.To, m.Forward, m.Whole = []mail.Address{{Addr: "carol@example.net"}}, &hidden, true
+	})); kind(err) != mail.KindInvalid {
+		t.Errorf("hidden recipients: %v", err)
+	}
+}
+
+// A repeated reply or forward needs the message no longer; a hidden message and a missing one
+// are alike for both.
+func TestAnswersToRepeatedAndHidden(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	d := newDesk(t, e, "again", func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@example.net"}} })
+	for name, change := range map[string]func(*outbox.Draft, *mail.Ref){
+		"reply":   func(m *outbox.Draft, r *mail.Ref) { m.ReplyTo, m.ToSender, m.ToAll, m.Quote = r, true, true, true },
+		"forward": func(m *outbox.Draft, r *mail.Ref) { m.Forward, m.To = r, []mail.Address{{Addr: "carol@example.net"}} },
+		"whole": func(m *outbox.Draft, r *mail.Ref) {
+			m.Forward, m.Whole, m.To = r, true, []mail.Address{{Addr: "carol@example.net"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen, hidden := d.source("From: bob@example.net\nSubject: x\n\nx\n"), d.source("From: eve@evil.example\nSubject: x\n\nx\n")
+			request := func(r mail.Ref) outbox.Request {
+				q := about(func(m *outbox.Draft) { change(m, &r) })
+				q.Key = fmt.Sprint(name, r.UID)
+				return q
+			}
+			first := d.mustSend(request(seen))
+			missing := hidden
+			missing.UID += 100
+			_, one := d.Send(t.Context(), account, request(hidden))
+			_, other := d.Send(t.Context(), account, request(missing))
+			if kind(one) != mail.KindNotFound || one.Error() != other.Error() {
+				t.Errorf("hidden: %v; missing: %v", one, other)
+			}
+			if _, err := d.SaveDraft(t.Context(), account, request(hidden).Draft); kind(err) != mail.KindNotFound {
+				t.Errorf("a draft: %v", err)
+			}
+			d.box.Remove("INBOX", seen.UID)
+			if e := d.mustSend(request(seen)); !e.Replayed || e.ID != first.ID {
+				t.Errorf("again %+v", e)
+			}
+		})
+	}
+}
