@@ -1,8 +1,10 @@
 package outbox_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -117,7 +119,7 @@ func TestTheOutboundListSeesWhomAMessageNames(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		sent, err := d.Send(t.Context(), account, about(func(m *outbox.Draft) { m.ReplyTo, m.ToSender, m.ToAll = &ref, true, all }))
 		var refused *mail.SendRefused
-		if sent != nil || !asRefused(err, &refused) || refused.Reason != mail.ReasonAllowList || !slices.Contains(refused.Recipients, "eve@evil.example") || all != slices.Contains(refused.Recipients, "mallory@evil.example") {
+		if sent != nil || !errors.As(err, &refused) || refused.Reason != mail.ReasonAllowList || !slices.Contains(refused.Recipients, "eve@evil.example") || all != slices.Contains(refused.Recipients, "mallory@evil.example") {
 			t.Errorf("all %v: %+v, %v", all, sent, err)
 		}
 	}
@@ -178,12 +180,12 @@ var hostile = map[string]string{
 	"a header in the text": "From: bob@example.net\nTo: ann@example.org\nSubject: =?utf-8?q?x=0D=0ABcc:_eve@example.net?=\n\nBcc: eve@example.net\n\n.\nFrom eve\n--=_0\nContent-Type: text/html\n\n<script>\n",
 	"a boundary in a boundary": "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=\"a\"\n\n--a\nContent-Type: multipart/mixed; boundary=\"a\"\n\n--a\n\ntext\n--a\n" +
 		"Content-Type: application/x-y; name=\"../../etc/passwd\"\n\n--a--\n--=_1\nBcc: eve@example.net\n",
-	"a type that is not one": "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\nContent-Type: text/plain\\r\\nX: y; charset=\"a\\\"b\\r\\nc\"\nContent-Disposition: attachment; filename=\"a\\\"; b=.txt\"\n\ncontent\n--b--\n",
+	"a type that is not one":      "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\nContent-Type: text/plain\\r\\nX: y; charset=\"a\\\"b\\r\\nc\"\nContent-Disposition: attachment; filename=\"a\\\"; b=.txt\"\n\ncontent\n--b--\n",
 	"an attachment without bytes": "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\nContent-Type: image/png\nContent-Disposition: attachment; filename=\"empty.png\"\nContent-Transfer-Encoding: base64\n\n--b--\n",
 	"a message in a message": "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\nContent-Type: message/rfc822\nContent-Disposition: attachment; filename=inner.eml\n\n" +
 		"From: eve@example.net\nBcc: eve@example.net\nSubject: inner\n\ninner text\n--b--\n",
 	"hidden text, and characters that hide": "From: =?utf-8?q?Bob=E2=80=AE?= <bob@example.net>\nSubject: x\nContent-Type: text/html; charset=utf-8\n\n<p>seen\u202e\u200b</p><p style='display:none'>unseen</p><img src=https://tracker.example/x>\n",
-	"no end, and NUL": "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain; charset=x-unknown\nContent-Transfer-Encoding: quoted-printable\n\n=00=0D=0ABcc: eve=FF\n--b\nContent-Type: application/octet-stream\n\n\x01\x02",
+	"no end, and NUL":                       "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain; charset=x-unknown\nContent-Transfer-Encoding: quoted-printable\n\n=00=0D=0ABcc: eve=FF\n--b\nContent-Type: application/octet-stream\n\n\x01\x02",
 }
 
 // Whatever a message holds, what hands it on or quotes it has the fields of any letter, that
@@ -191,8 +193,15 @@ var hostile = map[string]string{
 func TestNothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T) {
 	d, s := newPostfixDesk(t, servertest.PostfixConfig{})
 	d.box.Dir.Set(d.dir.Known[account])
-	fields := []string{"Date", "From", "To", "Subject", "Message-ID", "MIME-Version", "Content-Type", "Content-Transfer-Encoding", "In-Reply-To", "References"}
-	check := func(t *testing.T, message []byte) {
+	fields := []string{"Date", "From", "To", "Subject", "Message-ID", "MIME-Version", "Content-Type", "Content-Transfer-Encoding", "In-Reply-To", "References",
+		"Return-Path", "Delivered-To", "Received"}
+	type sending struct {
+		name, way string
+		entry     *mail.Outgoing
+		original  *mailbox.Message
+	}
+	var all []sending
+	send := func(name string, message []byte) {
 		ref := d.box.Ref("INBOX", d.box.Add("INBOX", mailtest.Letter{Raw: message})[0])
 		original := d.box.Read("INBOX", ref.UID, mailbox.GetQuery{BodyChars: 20_000, Content: true})
 		for _, way := range []string{"quoted", "handed on", "whole"} {
@@ -204,19 +213,52 @@ func TestNothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T) {
 					m.Forward, m.Whole = &ref, way == "whole"
 				}
 			}))
-			if err != nil || len(e.Recipients) != 1 {
-				t.Fatalf("%s: %+v, %v", way, e, err)
+			if way == "whole" && kind(err) == mail.KindInvalid && bytes.Contains(bytes.ToLower(message), []byte("\nbcc:")) {
+				continue // one with hidden recipients
 			}
-			p := arrived(t, s, e, "carol@example.net")
+			if err != nil || len(e.Recipients) != 1 {
+				t.Errorf("%s, %s: %+v, %v", name, way, e, err)
+				continue
+			}
+			all = append(all, sending{name, way, e, original})
+		}
+	}
+	for name, message := range hostile {
+		send(name, []byte(strings.ReplaceAll(message, "\n", "\r\n")))
+	}
+	files, err := filepath.Glob("../testdata/real-emails/*/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no messages: %v", err)
+	}
+	for i, f := range files {
+		if i%4 > 0 {
+			continue // all of them take minutes
+		}
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(filepath.Base(f), []byte(strings.ReplaceAll(strings.ReplaceAll(string(raw), "\r\n", "\n"), "\n", "\r\n")))
+	}
+	var raw [][]byte
+	for _, one := range all {
+		raw = append(raw, s.WaitDelivered(t, "carol@example.net", one.entry.MessageID))
+	}
+	for i, p := range servertest.ReadAllPython(t, raw) {
+		one := all[i]
+		t.Run(one.name+" "+one.way, func(t *testing.T) {
+			if len(p.Defects) > 0 && one.way != "whole" { // those of the message itself
+				t.Errorf("defects %q", p.Defects)
+			}
 			for _, f := range p.Fields {
-				if !slices.Contains(fields, f) && !slices.Contains([]string{"Return-Path", "Delivered-To", "Received"}, f) {
-					t.Errorf("%s: a field %s", way, f)
+				if !slices.Contains(fields, f) {
+					t.Errorf("a field %s", f)
 				}
 			}
 			if !strings.HasPrefix(p.Body, "My own text.\n") || strings.ContainsAny(p.Body, "\x00\u202e\u200b") || strings.Contains(p.Body, "unseen") || p.HTML != "" {
-				t.Errorf("%s: body %q html %q", way, p.Body, p.HTML)
+				t.Errorf("body %q html %q", p.Body, p.HTML)
 			}
-			switch way {
+			switch one.way {
 			case "quoted":
 				_, quote, _ := strings.Cut(p.Body, " wrote:\n")
 				for line := range strings.Lines(quote) {
@@ -225,42 +267,23 @@ func TestNothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T) {
 					}
 				}
 			case "handed on":
-				if len(p.Files) != len(original.Attachments) {
-					t.Fatalf("%d files, want %d", len(p.Files), len(original.Attachments))
+				if len(p.Files) != len(one.original.Attachments) {
+					t.Fatalf("%d files, want %d", len(p.Files), len(one.original.Attachments))
 				}
-				for i, a := range original.Attachments {
+				for i, a := range one.original.Attachments {
 					sum := sha256.Sum256(a.Content)
-					if want := hex.EncodeToString(sum[:]); p.Files[i].SHA256 != want && a.ContentType != "message/rfc822" {
+					if want := hex.EncodeToString(sum[:]); p.Files[i].SHA256 != want && p.Files[i].Type != "message/rfc822" {
 						t.Errorf("file %d, %s, is not as it was", i, a.Filename)
 					}
-					if n := p.Files[i].Name; strings.ContainsAny(n, "/\\\"\r\n") || n == "" {
+					if n := p.Files[i].Name; strings.ContainsAny(n, "/\\\r\n") || n == "" {
 						t.Errorf("name %q", n)
 					}
 				}
 			case "whole":
 				if len(p.Files) != 1 || !strings.HasSuffix(p.Files[0].Name, ".eml") {
-					t.Fatalf("files %+v", p.Files)
+					t.Errorf("files %+v", p.Files)
 				}
 			}
-		}
-	}
-	for name, message := range hostile {
-		t.Run(name, func(t *testing.T) { check(t, []byte(strings.ReplaceAll(message, "\n", "\r\n"))) })
-	}
-	if testing.Short() {
-		return
-	}
-	files, err := filepath.Glob("../testdata/real-emails/*/*")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no messages: %v", err)
-	}
-	for _, f := range files {
-		t.Run(filepath.Base(f), func(t *testing.T) {
-			raw, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			check(t, []byte(strings.ReplaceAll(strings.ReplaceAll(string(raw), "\r\n", "\n"), "\n", "\r\n")))
 		})
 	}
 }

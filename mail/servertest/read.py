@@ -29,6 +29,12 @@ def flowed(text):
     return "".join(">" * d + (" " if d and t else "") + t + "\n" for d, t in out)
 
 
+def content(part):
+    if part.get_content_type() == "message/rfc822":
+        return part.get_payload(0).as_bytes(policy=email.policy.SMTP.clone(refold_source="none"))
+    return part.get_payload(decode=True)
+
+
 def addresses(message, name):
     field = message[name]
     return [[a.display_name, a.addr_spec] for a in field.addresses] if field else []
@@ -66,7 +72,7 @@ def read(raw):
             "name": p["Content-Disposition"].params.get("filename"),
             "type": p.get_content_type(),
             "disposition": p.get_content_disposition(),
-            "sha256": hashlib.sha256(p.get_payload(decode=True)).hexdigest(),
+            "sha256": hashlib.sha256(content(p)).hexdigest(),
         } for p in message.iter_attachments()],
     }
 
