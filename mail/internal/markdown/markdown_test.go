@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/net/html"
 )
@@ -74,10 +73,8 @@ func TestTextsMadeToCostMuchAreRefused(t *testing.T) {
 		{strings.Repeat("[](", 2000), nil},
 		{strings.Repeat("*a **a", 10_000), nil},
 	} {
-		start := time.Now()
-		_, err := HTML(c.text, 0)
-		if err != c.want || time.Since(start) > 20*time.Second {
-			t.Errorf("%.9q…: %v after %v, want %v", c.text, err, time.Since(start), c.want)
+		if _, err := HTML(c.text, 0); err != c.want {
+			t.Errorf("%.9q…: %v, want %v", c.text, err, c.want)
 		}
 	}
 }
