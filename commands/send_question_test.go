@@ -70,6 +70,23 @@ func TestAQuestionNamesEveryRecipientOfTheEnvelope(t *testing.T) {
 	}
 }
 
+// Who decides about an answer sees that it goes elsewhere than to the sender.
+func TestQuestionTellsOfAnswersThatGoElsewhere(t *testing.T) {
+	s := letter("Yes.")
+	if s.Elsewhere = true; !strings.Contains(strings.ReplaceAll(mustAsk(t, s), "\n        > ", ""), "goes elsewhere than to the sender of the message that it answers") {
+		t.Errorf("the question is\n%s", mustAsk(t, s))
+	}
+}
+
+func mustAsk(t *testing.T, s *outbox.Shown) string {
+	t.Helper()
+	got, ok := questionText(s)
+	if !ok {
+		t.Fatal("no question")
+	}
+	return got
+}
+
 // Nobody is asked about what a question cannot show whole.
 func TestNobodyIsAskedAboutATextThatIsNotShownWhole(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -130,6 +130,29 @@ func TestWarmCosts(t *testing.T) {
 		}},
 		{"get", 1, 8_000, func() error { _, err := b.Get(t.Context(), id(0), mailbox.GetQuery{}); return err }},
 		{"get beside 5 MB", 1, int64(len(text)) + 8<<10, func() error { _, err := b.Get(t.Context(), b.Ref("Sent", large), mailbox.GetQuery{}); return err }},
+		{"what a reply answers", 1, 3_000, func() error {
+			_, err := b.Original(t.Context(), "mail send", id(0), mailbox.OriginalQuery{})
+			return err
+		}},
+		{"what a reply quotes", 1, 8_000, func() error {
+			_, err := b.Original(t.Context(), "mail send", id(0), mailbox.OriginalQuery{Text: true})
+			return err
+		}},
+		{"what is handed on with a file", 2, 14_000, func() error {
+			_, err := b.Original(t.Context(), "mail send", id(0), mailbox.OriginalQuery{Text: true, Files: true})
+			return err
+		}},
+		{"what is handed on with 5 MB", 2, 0, func() error {
+			o, err := b.Original(t.Context(), "mail send", b.Ref("Sent", large), mailbox.OriginalQuery{Text: true, Files: true})
+			if err == nil && (len(o.Files) != 1 || o.Files[0].Size < 3<<20) {
+				t.Errorf("%+v", o.Files)
+			}
+			return err
+		}},
+		{"what is handed on whole", 1, 8_000, func() error {
+			_, err := b.Original(t.Context(), "mail send", id(0), mailbox.OriginalQuery{Source: 1 << 20})
+			return err
+		}},
 		{"folders", 1, 2_000, func() error {
 			_, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Counts: true})
 			return err
