@@ -85,8 +85,12 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// Check reports a message that the service would not take. The error is a *smtp.SendError.
-func (s *Session) Check(_ smtp.Envelope, message []byte) error {
+// Check reports a message that the service would not take, or whose header it may read in
+// another way than the caller: its recipients are those. The error is a *smtp.SendError.
+func (s *Session) Check(e smtp.Envelope, message []byte) error {
+	if failed := smtp.Sendable(&e, message); failed != nil {
+		return notSent(failed, false)
+	}
 	if n := base64.StdEncoding.EncodedLen(len(message)); n > maxRequest {
 		return notSent(&wire.Error{Stage: smtp.StageCheck, Kind: wire.KindTooLarge,
 			Err: fmt.Errorf("message has %d bytes, and the service takes %d", len(message), maxRequest/4*3)}, false)

@@ -30,23 +30,35 @@ func (s *Session) Check(e Envelope, message []byte) error {
 	return nil
 }
 
+// Sendable reports a message that arrives changed at some servers or that they may read in
+// different ways, and recipients that nobody takes, wherever it is handed over.
+func Sendable(e *Envelope, message []byte) *wire.Error {
+	fail := func(err error) *wire.Error {
+		return &wire.Error{Stage: StageCheck, Kind: wire.KindInvalid, Err: err}
+	}
+	if n := len(e.Recipients); n == 0 || n > MaxRecipients {
+		return fail(fmt.Errorf("message has %d recipients, and can have 1 to %d", n, MaxRecipients))
+	}
+	if err := checkAddress(e.From); err != nil {
+		return fail(fmt.Errorf("sender: %w", err))
+	}
+	for i, to := range e.Recipients {
+		if err := checkAddress(to); err != nil {
+			return fail(fmt.Errorf("recipient %d: %w", i+1, err))
+		}
+	}
+	if err := checkMessage(message); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
 func (s *Session) check(e *Envelope, message []byte) *wire.Error {
 	fail := func(kind wire.Kind, err error) *wire.Error {
 		return &wire.Error{Stage: StageCheck, Kind: kind, Err: err}
 	}
-	if n := len(e.Recipients); n == 0 || n > MaxRecipients {
-		return fail(wire.KindInvalid, fmt.Errorf("message has %d recipients, and can have 1 to %d", n, MaxRecipients))
-	}
-	if err := checkAddress(e.From); err != nil {
-		return fail(wire.KindInvalid, fmt.Errorf("sender: %w", err))
-	}
-	for i, to := range e.Recipients {
-		if err := checkAddress(to); err != nil {
-			return fail(wire.KindInvalid, fmt.Errorf("recipient %d: %w", i+1, err))
-		}
-	}
-	if err := checkMessage(message); err != nil {
-		return fail(wire.KindInvalid, err)
+	if failed := Sendable(e, message); failed != nil {
+		return failed
 	}
 	if e.international() && !s.offers("SMTPUTF8") {
 		return fail(wire.KindUnsupported, errors.New("server does not take addresses or header fields beyond ASCII (SMTPUTF8)"))
