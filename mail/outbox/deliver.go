@@ -142,12 +142,16 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 	}
 	f := failed(ctx, s.Operation, &s.account, err)
 	if f.unknown {
-		return session, outcome{result: resultUnknown, code: f.code, reason: "The connection ended before the server had answered to the end of the message."}, f.err
+		reason := "The connection ended before the server had answered to the end of the message."
+		if f.code != 0 {
+			reason = "The server answered to the end of the message, but not whether it took the message."
+		}
+		return session, outcome{result: resultUnknown, code: f.code, reason: reason}, f.err
 	}
 	var known *mail.Error
 	out := outcome{result: resultNotSent, code: f.code, reason: reasonOf(f.err)}
 	if errors.As(f.err, &known) {
-		out.temporary = known.Retryable
+		out.temporary, out.stays = known.Retryable, known.Kind == mail.KindAuth // a login is no matter of the message
 	} else {
 		out.stays = true // the store stopped it, not the server
 	}

@@ -149,7 +149,7 @@ func TestGraphOutcomes(t *testing.T) {
 		"accepted":            {[]string{graphTakes}, mail.OutboxAccepted, 202, 1, false, ""},
 		"after an interim":    {[]string{"HTTP/1.1 100 Continue\r\n\r\n" + graphTakes}, mail.OutboxAccepted, 202, 0, false, ""},
 		"token expired":       {[]string{graphSays("401 Unauthorized", "InvalidAuthenticationToken", "Lifetime validation failed"), graphTakes}, mail.OutboxAccepted, 202, 1, false, ""},
-		"never let in":        {[]string{graphSays("401 Unauthorized", "InvalidAuthenticationToken", "no")}, mail.OutboxRefused, 401, 0, false, mail.KindAuth},
+		"never let in":        {[]string{graphSays("401 Unauthorized", "InvalidAuthenticationToken", "no")}, mail.OutboxQueued, 401, 0, true, mail.KindAuth},
 		"forbidden":           {[]string{graphSays("403 Forbidden", "ErrorAccessDenied", "Access is denied.")}, mail.OutboxRefused, 403, 0, false, mail.KindRefused},
 		"bad request":         {[]string{graphSays("400 Bad Request", "ErrorInvalidRecipients", "At least one recipient is not valid.")}, mail.OutboxRefused, 400, 0, false, mail.KindRefused},
 		"too large":           {[]string{graphSays("413 Request Entity Too Large", "RequestEntityTooLarge", "large")}, mail.OutboxRefused, 413, 0, false, mail.KindRefused},
@@ -233,6 +233,24 @@ func TestGraphGetsExactlyTheRecipients(t *testing.T) {
 		r.Draft.To, r.Draft.BCC = nil, []mail.Address{{Addr: "dan@example.net"}}
 	})); got.State != mail.OutboxWaiting {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A token that is refused is no matter of the message: what a person approved waits for them
+// again, and leaves once when the account may send.
+func TestGraphRefusedLoginKeepsTheMessage(t *testing.T) {
+	g := newFakeGraph(t, graphSays("401 Unauthorized", "InvalidAuthenticationToken", "no"))
+	d := graphOffice(t, g, approving)
+	e := d.mustSend(hello())
+	got, err := d.Approve(t.Context(), e.ID, e.Digest, "Ann")
+	if kind(err) != mail.KindAuth || got.State != mail.OutboxWaiting || got.Decided != "" || len(g.took()) != 0 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	g.mu.Lock()
+	g.answers = []string{graphTakes}
+	g.mu.Unlock()
+	if got, err = d.Approve(t.Context(), e.ID, e.Digest, "Ann"); err != nil || got.State != mail.OutboxAccepted || len(g.took()) != 1 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
