@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -25,6 +26,7 @@ type AccountEntry struct {
 	Port     uint16        `json:"port"`
 	Secure   bool          `json:"secure"`
 	Mode     mail.Mode     `json:"mode"`
+	Own      []string      `json:"own_addresses,omitempty"` // others that it may send as
 }
 
 // maxAccounts bounds the list (001 section 1).
@@ -63,7 +65,7 @@ func mailAccounts(d *Deps) *discovery.Command {
 				r.Truncated = true
 			default:
 				in := accounts[i].Incoming()
-				r.Accounts = append(r.Accounts, AccountEntry{a.Name, a.Email, a.Protocol, in.Host, in.Port, in.Security != mail.Plaintext, a.Mode})
+				r.Accounts = append(r.Accounts, AccountEntry{a.Name, a.Email, a.Protocol, in.Host, in.Port, in.Security != mail.Plaintext, a.Mode, a.OwnAddresses})
 			}
 		}
 		switch {
@@ -90,13 +92,14 @@ type accountsRow struct {
 	Email    string    `json:"email"`
 	Mode     mail.Mode `json:"mode"`
 	Protocol string    `json:"protocol"` // unless IMAP
+	Own      string    `json:"own"`      // other addresses for --as
 }
 
 // Brief is the answer without --full.
 func (r *MailAccountsResult) Brief() accountsBrief {
 	rows := make([]accountsRow, len(r.Accounts))
 	for i, a := range r.Accounts {
-		rows[i] = accountsRow{Account: a.ID, Email: a.Email, Mode: a.Mode}
+		rows[i] = accountsRow{Account: a.ID, Email: a.Email, Mode: a.Mode, Own: strings.Join(a.Own, ", ")}
 		if a.Protocol != mail.IMAP {
 			rows[i].Protocol = string(a.Protocol)
 		}

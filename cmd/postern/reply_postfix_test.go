@@ -33,6 +33,9 @@ func (o *office) reply(t *testing.T, to, line string) (sendData, servertest.Pyth
 func TestACorrespondenceByReplies(t *testing.T) {
 	o := newOffice(t, servertest.PostfixConfig{})
 	o.do(t, "account edit ann --own-address sales@example.org", nil)
+	if a := o.as(t, gateway.Principal{Name: "agent"}, "mail accounts"); !strings.Contains(string(a.raw), `"own_addresses":["sales@example.org"]`) {
+		t.Errorf("accounts: %s", a.raw)
+	}
 	content := strings.Repeat("\x00\xff\r\n.", 500)
 	sum := sha256.Sum256([]byte(content))
 	writeFile(t, filepath.Join(o.files, "Überblick.bin"), content)
