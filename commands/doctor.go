@@ -121,7 +121,7 @@ func (d *Deps) checkServers(ctx context.Context, call *discovery.Call, accounts 
 	for _, a := range accounts {
 		jobs = append(jobs, job{a.Name + " " + string(a.Protocol), a.Name, d.Mailboxes.Verify})
 		if !a.SMTP.IsZero() {
-			jobs = append(jobs, job{a.Name + " smtp", a.Name, d.Outbox.Verify})
+			jobs = append(jobs, job{a.Name + " " + cmp.Or(string(a.Submission), "smtp"), a.Name, d.Outbox.Verify})
 		}
 	}
 	checks := make([]Check, len(jobs))
@@ -149,7 +149,11 @@ func (d *Deps) checkServer(ctx context.Context, name, account string, verify fun
 	if len(v.Issues) > 0 {
 		return Check{Name: name, Detail: v.Issues[0].Message, Code: codeOf(v.Issues[0].Kind), Hint: serverHints[codeOf(v.Issues[0].Kind)]}
 	}
-	return Check{Name: name, OK: true, Detail: fmt.Sprintf("Logged in to %s:%d within %d ms.", v.Server.Host, v.Server.Port, v.Latency.Milliseconds())}
+	did := "Logged in to"
+	if v.Untried {
+		did = "Got a token for Microsoft Graph, which only a message tries, and reached"
+	}
+	return Check{Name: name, OK: true, Detail: fmt.Sprintf("%s %s:%d within %d ms.", did, v.Server.Host, v.Server.Port, v.Latency.Milliseconds())}
 }
 
 // serverHints say what to look at, by what went wrong.

@@ -31,4 +31,5 @@ type Verification struct {
 	Latency      time.Duration // dial to logged in
 	Capabilities []string      // at most 256, sorted
 	Issues       []Issue       // empty when everything worked
+	Untried      bool          // there is a token, and the service is reached, but only a message tries the two together
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // Verify connects to the account's submission server, logs in and says
-// goodbye; it sends nothing. It makes a new connection, and reports
+// goodbye; it sends nothing. Of Microsoft Graph it says whether there is a token and whether
+// the service is reached. It makes a new connection, and reports
 // what went wrong with the server as an Issue.
 func (b *Outbox) Verify(ctx context.Context, account string) (*mail.Verification, error) {
 	o := mail.Operation{Op: "mail verify", Account: account}
@@ -25,7 +26,7 @@ func (b *Outbox) Verify(ctx context.Context, account string) (*mail.Verification
 	if err := canSubmit(o, &a, b.o.Credentials); err != nil {
 		return nil, err
 	}
-	v := &mail.Verification{Account: account, Server: a.SMTP}
+	v := &mail.Verification{Account: account, Server: a.SMTP, Untried: a.Submission == mail.SubmitGraph}
 	start := b.o.Now()
 	s, err := b.connect(ctx, o, &a)
 	v.Latency = b.o.Now().Sub(start)
