@@ -104,6 +104,15 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 		return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The account cannot be used as it is set up: %s.", err),
 			Hint: "The administrator changes it with 'account edit'.", Reason: "config"}, nil
 	}
+	if x, ok := args.(interface{ attached() *mail.Ref }); ok && x.attached() != nil {
+		from, _, err := d.accountOf(ctx, *x.attached(), "")
+		if err != nil {
+			return known(err)
+		}
+		if f := Faults(d.mayGive(ctx, from, name)); f != nil {
+			return f, nil
+		}
+	}
 	if c.Effect == discovery.Send {
 		r.NeedsApproval = p.NeedsApproval()
 		if send, ok := args.(interface{ recipients() []string }); ok {

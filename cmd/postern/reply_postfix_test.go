@@ -91,6 +91,15 @@ func TestACorrespondenceByReplies(t *testing.T) {
 			t.Errorf("%s: %s, want %s", line, a.raw, code)
 		}
 	}
+	for line, allowed := range map[string]bool{"mail send --account bob --to bob@example.org --subject x --body x --attach-from ann:1": false,
+		"mail send --account bob --to bob@example.org --subject x --body x --attach-from bob:1": true, "mail reply ann:1 --body x": true} {
+		var r struct {
+			Allowed bool `json:"allowed"`
+		}
+		if o.do(t, "policy explain "+discovery.Quote(line), &r); r.Allowed != allowed {
+			t.Errorf("%s: allowed is %v", line, r.Allowed)
+		}
+	}
 	if _, err := os.Stat(filepath.Join(o.files, "Überblick.bin")); err != nil {
 		t.Error(err)
 	}
