@@ -149,7 +149,7 @@ func (c *Config) allScopes() []string { return slices.Concat(c.Scopes, c.MoreSco
 
 // narrow says in a request for a token which service it is for, where there are two.
 func (c *Config) narrow(form url.Values) url.Values {
-	if len(c.MoreScopes) > 0 {
+	if len(c.Scopes) > 0 && len(c.MoreScopes) > 0 {
 		form.Set("scope", strings.Join(c.Scopes, " "))
 	}
 	return form
