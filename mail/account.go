@@ -269,7 +269,7 @@ func (a *Account) Validate() error {
 	case a.Submission == SubmitGraph && (a.Auth != AuthOAuth2 || a.OAuth.Provider == ProviderGoogle):
 		return errors.New("sending with Microsoft Graph needs auth oauth2 and a provider of Microsoft's")
 	case a.Submission == SubmitGraph && (a.SMTP.IsZero() || a.SMTP.Security == StartTLS):
-		return errors.New("Microsoft Graph is reached by https alone")
+		return errors.New("sending with Microsoft Graph takes security tls alone")
 	}
 	for _, own := range a.OwnAddresses {
 		if _, ok := NormalAddress(own); !ok {
