@@ -71,7 +71,7 @@ type textArgs struct {
 // Validate checks what one field alone cannot.
 func (a *textArgs) Validate() error {
 	if a.Body != nil && a.BodyFile != "" {
-		return noText
+		return twoTexts
 	}
 	a.attachFrom = nil
 	if a.AttachFrom != "" {
@@ -132,8 +132,11 @@ func validate(parts ...discovery.Validator) error {
 	return nil
 }
 
-var noText = &discovery.Fault{Code: discovery.ValidationError, Message: "The text is given twice or not at all.",
-	Hint: "Give either --body or --body-file; an empty text is --body ''."}
+var (
+	noText = &discovery.Fault{Code: discovery.ValidationError, Message: "The text is missing.",
+		Hint: "Give --body or --body-file; an empty text is --body ''."}
+	twoTexts = &discovery.Fault{Code: discovery.ValidationError, Message: "The text is given twice.", Hint: "Give either --body or --body-file."}
+)
 
 func (a *composeArgs) onAccount() string {
 	if a.parent != nil && a.parent.Account != "" {

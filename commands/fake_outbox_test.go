@@ -94,6 +94,9 @@ func (y *fakeOutbox) SaveDraft(_ context.Context, account string, d outbox.Draft
 		return nil, y.fails
 	}
 	s := &outbox.SavedDraft{Account: account, Folder: "Drafts", MessageID: "draft@example.org", Subject: d.Subject, Size: 100}
+	for _, a := range slices.Concat(d.To, d.CC, d.BCC) {
+		s.Recipients = append(s.Recipients, a.Addr)
+	}
 	s.Hidden = d.Subject == "hidden"
 	if d.Subject != "no uid" {
 		s.Ref = mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "Drafts", UIDValidity: 3, UID: 4}
@@ -104,7 +107,7 @@ func (y *fakeOutbox) SaveDraft(_ context.Context, account string, d outbox.Draft
 func (y *fakeOutbox) AppendToDraft(ctx context.Context, ref mail.Ref, more outbox.Draft) (*outbox.SavedDraft, error) {
 	saved, err := y.SaveDraft(ctx, ref.Account, more)
 	if err == nil {
-		y.appended, saved.Left = ref, y.left
+		y.appended, saved.Left, saved.Recipients = ref, y.left, []string{"reader@example.org"}
 	}
 	return saved, err
 }

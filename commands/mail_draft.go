@@ -19,21 +19,22 @@ type mailDraftArgs struct {
 
 // Validate checks what one field alone cannot.
 func (a *mailDraftArgs) Validate() error {
-	if a.AppendTo != "" && (len(a.To)+len(a.CC)+len(a.BCC) > 0 || a.Subject+a.ReplyTo+a.Forward+a.As != "" || a.Markdown || a.All || a.Quote) {
+	if a.AppendTo != "" && (len(a.To)+len(a.CC)+len(a.BCC) > 0 || a.Subject+a.ReplyTo+a.Forward+a.As != "" || a.Markdown || a.All || a.Quote || a.AsAttachment) {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "With --append-to only a text and files can be given.",
 			Hint: "Its recipients and subject, and whether it is Markdown, stay what they are; write another draft to change them."}
 	}
 	if a.AppendTo != "" {
 		return cmp.Or(a.composeArgs.Validate(), a.about("--append-to", a.AppendTo))
 	}
-	if a.Forward == "" {
-		if (a.All || a.Quote) && a.ReplyTo == "" {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: "--all and --quote need the message that is answered.", Hint: "Name it with --reply-to."}
-		}
-		return a.composeArgs.Validate()
-	}
-	if a.ReplyTo != "" {
+	switch {
+	case a.Forward != "" && a.ReplyTo != "":
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "A letter answers a message or hands one on, not both.", Hint: "Give either --reply-to or --forward."}
+	case (a.All || a.Quote) && a.ReplyTo == "":
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "--all and --quote need the message that is answered.", Hint: "Name it with --reply-to."}
+	case a.AsAttachment && a.Forward == "":
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "--as-attachment needs the message that is handed on.", Hint: "Name it with --forward."}
+	case a.Forward == "":
+		return a.composeArgs.Validate()
 	}
 	return cmp.Or(a.about("--forward", a.Forward), validate(&a.recipientArgs, &a.textArgs))
 }
@@ -45,18 +46,20 @@ type MailDraftResult struct {
 	Folder            string      `json:"folder" acli:"untrusted"`
 	ID                string      `json:"message_id,omitempty"`
 	InternetMessageID string      `json:"internet_message_id"`
+	Recipients        []string    `json:"recipients"`
 	Subject           string      `json:"subject" acli:"untrusted"`
 	Size              int64       `json:"size_bytes"`
 	Hint              string      `json:"hint,omitempty" acli:"untrusted" jsonschema_description:"What may not be expected of an answer's recipients"`
 	Issues            []Issue     `json:"issues,omitempty"` // why the draft that it replaces is still there
 	NextAction        *NextAction `json:"next_action,omitempty"`
 
-	short string // the id in a compact answer
+	short string   // the id in a compact answer
+	to    []string // whom a draft is to that takes that from another message, in a compact answer
 }
 
-// Brief says where the draft is.
+// Brief says where the draft is, and to whom where the command did not name them.
 func (r *MailDraftResult) Brief() sendingBrief {
-	b := sendingBrief{ID: r.short, Result: r.Summary(), Rest: (&Outcome{Issues: r.Issues}).rest(nil)}
+	b := sendingBrief{ID: r.short, Result: r.Summary(), To: r.to, Rest: (&Outcome{Issues: r.Issues}).rest(nil)}
 	b.Hint = r.Hint
 	return b
 }
@@ -102,8 +105,11 @@ func mailDraft(d *Deps) *discovery.Command {
 		if call.Target == "" {
 			call.Target = saved.Folder
 		}
-		r := &MailDraftResult{Account: saved.Account, Folder: saved.Folder, InternetMessageID: saved.MessageID, Subject: saved.Subject, Size: saved.Size,
-			Hint: answerHint(saved.Elsewhere, saved.LeftOut)}
+		r := &MailDraftResult{Account: saved.Account, Folder: saved.Folder, InternetMessageID: saved.MessageID, Recipients: append([]string{}, saved.Recipients...),
+			Subject: saved.Subject, Size: saved.Size, Hint: answerHint(saved.Elsewhere, saved.LeftOut)}
+		if m.ToSender || m.ToAll {
+			r.to = r.Recipients
+		}
 		if saved.Left != nil {
 			left := *saved.Left
 			left.Message = "The draft without this text may still be there: " + left.Message

@@ -18,6 +18,9 @@ func TestTextIsAddedToADraft(t *testing.T) {
 	if y.appended.String() != draftOne || y.draft.Body != "The next part." || len(y.draft.Attachments) != 1 || e.Data["message_id"] != "imap:work:Drafts:3:4" || e.Data["issues"] != nil {
 		t.Errorf("added %+v to %s: %v", y.draft, y.appended, e.Data)
 	}
+	if got := fmt.Sprint(e.Data["recipients"]); got != "[reader@example.org]" {
+		t.Errorf("it does not say to whom the draft is: %s", got)
+	}
 	y.left = &mail.Issue{Kind: mail.KindUnsupported, MessageID: draftOne, Message: "The server has no UIDPLUS."}
 	e = b.ok(t, "mail draft --append-to "+draftOne+" --body x")
 	if !strings.Contains(fmt.Sprint(e.Data), "The draft without this text may still be there: The server has no UIDPLUS.") {
@@ -36,7 +39,11 @@ func TestADraftIsSentAsItStands(t *testing.T) {
 		t.Errorf("the hint is %q", e.Error.Hint)
 	}
 	b.ok(t, "policy explain 'mail send --draft "+draftOne+"'")
-	y.begins, y.draftLeft = "", &mail.Issue{Kind: mail.KindConnection, Message: "The message was sent, and its draft may still be there."}
+	y.begins = ""
+	if got := b.data(t, "mail send --draft "+draftOne); !strings.Contains(got, `"to":["ann@example.org"]`) {
+		t.Errorf("it does not say to whom it went: %s", got)
+	}
+	y.draftLeft = &mail.Issue{Kind: mail.KindConnection, Message: "The message was sent, and its draft may still be there."}
 	if e := b.ok(t, "mail send --draft "+draftOne); !strings.Contains(fmt.Sprint(e.Data), "its draft may still be there") {
 		t.Errorf("it does not say that the draft is there: %s", fmt.Sprint(e.Data))
 	}
@@ -48,7 +55,11 @@ func TestWhatCannotBeGivenWithADraft(t *testing.T) {
 	for line, says := range map[string]string{
 		"mail send --draft nonsense":                                   "--draft",
 		"mail draft --append-to nonsense --body x":                     "--append-to",
-		"mail draft --append-to " + draftOne:                           "twice or not at all",
+		"mail draft --append-to " + draftOne:                           "text is missing",
+		"mail draft --forward 5 --reply-to 6":                          "not both",
+		"mail draft --forward 5 --quote":                               "--quote need the message",
+		"mail draft --all --body x":                                    "--all and --quote need",
+		"mail draft --reply-to 5 --as-attachment --body x":             "--as-attachment needs the message",
 		"mail send --draft " + draftOne + " --account other":           "another account",
 		"mail draft --append-to " + draftOne + " --body x --account o": "another account",
 	} {
@@ -58,6 +69,7 @@ func TestWhatCannotBeGivenWithADraft(t *testing.T) {
 		b.fails(t, "mail send --draft "+draftOne+" "+option, discovery.ValidationError, "sent as it stands")
 		b.fails(t, "mail draft --append-to "+draftOne+" --body x "+option, discovery.ValidationError, "only a text and files")
 	}
+	b.fails(t, "mail draft --append-to "+draftOne+" --body x --as-attachment", discovery.ValidationError, "only a text and files")
 	for _, option := range []string{"--body x", "--body-file x", "--attach x", "--idempotency-key k"} {
 		b.fails(t, "mail send --draft "+draftOne+" "+option, discovery.ValidationError, "sent as it stands")
 	}

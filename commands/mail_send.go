@@ -55,7 +55,7 @@ type MailSendResult struct {
 	Hint          string      `json:"hint,omitempty" acli:"untrusted" jsonschema_description:"What may not be expected of an answer's recipients"`
 	NextAction    *NextAction `json:"next_action,omitempty"`
 
-	to []string // whom a reply went to, in a compact answer
+	to []string // whom a reply or a draft went to, in a compact answer
 }
 
 // sendingBrief is a message of the outbox and what happened to it. To is there where the
@@ -97,7 +97,11 @@ func mailSend(d *Deps) *discovery.Command {
 		}
 		if args.Draft != "" {
 			call.Target = args.parent.String()
-			return d.send(ctx, call, name, outbox.Request{Stored: args.parent}, &args.sendArgs)
+			r, err := d.send(ctx, call, name, outbox.Request{Stored: args.parent}, &args.sendArgs)
+			if r != nil {
+				r.to = r.Recipients
+			}
+			return r, err
 		}
 		m, err := d.letter(ctx, call, name, &args.recipientArgs, &args.textArgs)
 		if err != nil {

@@ -101,8 +101,8 @@ func TestWhatCannotBeSentIsRefusedBeforeAnythingIsAsked(t *testing.T) {
 		says string
 	}{
 		{"mail send --body x", discovery.ValidationError, "no recipient"},
-		{"mail send --to a@example.org", discovery.ValidationError, "twice or not at all"},
-		{"mail send --to a@example.org --body x --body-file y", discovery.ValidationError, "twice or not at all"},
+		{"mail send --to a@example.org", discovery.ValidationError, "text is missing"},
+		{"mail send --to a@example.org --body x --body-file y", discovery.ValidationError, "given twice"},
 		{"mail send --to 'Lee\\, Ann <ann@example.org>' --body x", discovery.ValidationError, "Address 1 of --to cannot be sent to: it is not one address alone"},
 		{"mail send --to a@example.org --bcc b@example.org,bob --body x", discovery.ValidationError, "Address 2 of --bcc cannot be sent to: it is not an address"},
 		{"mail send --to a@example.org --body x --reply-to nonsense", discovery.ValidationError, "--reply-to is malformed"},
@@ -120,7 +120,7 @@ func TestWhatCannotBeSentIsRefusedBeforeAnythingIsAsked(t *testing.T) {
 		{"mail send --to a@example.org --body x --attach big,small", discovery.ValidationError, "too large"},
 		{"mail send --to a@example.org --body x --attach small,none", discovery.NotFound, `"none"`},
 		{"mail send --to a@example.org --body x --account nobody --timeout 0", discovery.ValidationError, "--timeout"},
-		{"mail draft --to a@example.org", discovery.ValidationError, "twice or not at all"},
+		{"mail draft --to a@example.org", discovery.ValidationError, "text is missing"},
 	} {
 		e := b.fails(t, test.line, test.code, test.says)
 		if len(e.Error.Examples) == 0 && test.code == discovery.ValidationError {
@@ -277,6 +277,9 @@ func TestExplainJudgesASend(t *testing.T) {
 		e := b.ok(t, "policy explain "+discovery.JoinCommand([]string{test.line}))
 		if got, _ := e.Data["reason"].(string); got != test.reason || e.Data["allowed"] != (test.reason == "") || e.Data["needs_approval"] != test.approval {
 			t.Errorf("%s: %v", test.line, e.Data)
+		}
+		if hint, _ := e.Data["hint"].(string); test.reason == mail.ReasonAllowList && !strings.Contains(hint, "'allow out add ADDRESS --account list") {
+			t.Errorf("%s: the hint is %q", test.line, hint)
 		}
 		if said, _ := e.Data["message"].(string); test.reason == mail.ReasonAllowList && !strings.Contains(said, "eve@evil.example") {
 			t.Errorf("%s: it does not say who: %v", test.line, e.Data)

@@ -164,10 +164,13 @@ func sendRefusal(err error) *discovery.Fault {
 		return nil
 	}
 	f := &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("%s.", capital(err.Error())), Reason: refused.Reason,
-		Hint: "'policy show' lists the recipients you may write to."}
+		Hint: fmt.Sprintf("'policy show' lists the recipients you may write to; the administrator adds one with 'allow out add ADDRESS --account %s'.", cmp.Or(refused.Account, "NAME"))}
 	switch refused.Reason {
 	case mail.ReasonReadOnly, mail.ReasonDraft:
 		f.Hint = fmt.Sprintf("The administrator allows sending with 'account edit %s --mode approve' or '--mode RW'.", cmp.Or(refused.Account, "NAME"))
+		if refused.Reason == mail.ReasonDraft {
+			f.Hint = "'mail draft' leaves it in the folder for drafts. " + f.Hint
+		}
 		if refused.Fixed {
 			f.Hint = "An account of the environment has no server to send with: the administrator adds one that has with 'account add'."
 		}

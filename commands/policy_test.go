@@ -111,7 +111,7 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 		if test.code != "" && (text("message") == "" || text("hint") == "") {
 			t.Errorf("%s: no message or hint: %v", test.line, e.Data)
 		}
-		if test.reason == "draft_mode" && !strings.Contains(text("hint"), "account edit files --mode approve") {
+		if test.reason == "draft_mode" && !strings.Contains(text("hint"), "'mail draft' leaves it in the folder for drafts. The administrator allows sending with 'account edit files --mode approve") {
 			t.Errorf("%s: the hint is %q", test.line, text("hint"))
 		}
 		if len(b.calls) != calls {

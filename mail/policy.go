@@ -242,7 +242,7 @@ func (p *Policy) CheckSend(recipients []string) error {
 	case len(bad) > 0 || len(recipients) == 0:
 		return &SendRefused{Reason: ReasonAddress, Recipients: bad}
 	case len(outside) > 0:
-		return &SendRefused{Reason: ReasonAllowList, Recipients: outside}
+		return &SendRefused{Reason: ReasonAllowList, Account: p.account, Recipients: outside}
 	}
 	return nil
 }

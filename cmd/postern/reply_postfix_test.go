@@ -50,6 +50,11 @@ func TestACorrespondenceByReplies(t *testing.T) {
 	if s, p := o.reply(t, "bob", "mail reply ann:2 --all --body x --as sales@example.org"); p.From[0][1] != "sales@example.org" || !slices.Equal(s.Recipients, []string{"bob@example.org"}) {
 		t.Errorf("%+v, %+v", s, p)
 	}
+	agent := gateway.Principal{Name: "agent"}
+	o.as(t, agent, "mail list --account ann")
+	if a := o.as(t, agent, "mail draft --reply-to ann:2 --all --body x --to cy@example.org"); !strings.Contains(string(a.raw), `"recipients":["bob@example.org","cy@example.org"]`) {
+		t.Errorf("it does not say to whom the draft is: %s", a.raw)
+	}
 	if a := o.do(t, "mail get ann:1 --full", nil); !strings.Contains(string(a.raw), `\\Answered`) {
 		t.Errorf("not marked: %s", a.raw)
 	}
@@ -73,8 +78,6 @@ func TestACorrespondenceByReplies(t *testing.T) {
 		}
 	}
 	o.do(t, "account edit ann --mode approve", nil) // bob may send unasked what ann may not
-	agent := gateway.Principal{Name: "agent"}
-	o.as(t, agent, "mail list --account ann")
 	for line, code := range map[string]discovery.Code{
 		"mail send --account bob --to bob@example.org --subject x --body x --attach-from ann:1": discovery.PermissionDenied,
 		"mail draft --account bob --subject x --body x --attach-from ann:1":                     discovery.PermissionDenied,

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/compose"
@@ -44,15 +45,16 @@ type Attachment struct {
 
 // SavedDraft is a draft that is in the account's folder for drafts.
 type SavedDraft struct {
-	Account   string
-	Folder    string
-	Ref       mail.Ref // zero when the server did not tell (RFC 4315)
-	MessageID string   // without angle brackets
-	Subject   string   // as it was written
-	Size      int64    // bytes
-	Hidden    bool     // the account's subject pattern hides it from agents, who cannot read it
-	Elsewhere bool     // see mail.Outgoing, like the next
-	LeftOut   int
+	Account    string
+	Folder     string
+	Ref        mail.Ref // zero when the server did not tell (RFC 4315)
+	MessageID  string   // without angle brackets
+	Subject    string   // as it was written
+	Recipients []string // the addresses of To, Cc and Bcc
+	Size       int64    // bytes
+	Hidden     bool     // the account's subject pattern hides it from agents, who cannot read it
+	Elsewhere  bool     // see mail.Outgoing, like the next
+	LeftOut    int
 	// Left says why the draft that it replaces is still there, or may be; nil otherwise.
 	Left *mail.Issue
 }
@@ -111,6 +113,10 @@ func (b *Outbox) saveDraft(ctx context.Context, s *sender, m *compose.Message, o
 	if err != nil {
 		return nil, err
 	}
-	return &SavedDraft{Account: s.Account, Folder: put.Folder, Ref: put.Ref, MessageID: m.MessageID, Subject: m.Subject, Size: int64(len(built.Copy)),
+	var to []string
+	for _, a := range slices.Concat(m.To, m.CC, m.BCC) {
+		to = append(to, a.Addr)
+	}
+	return &SavedDraft{Account: s.Account, Recipients: to, Folder: put.Folder, Ref: put.Ref, MessageID: m.MessageID, Subject: m.Subject, Size: int64(len(built.Copy)),
 		Hidden: !s.policy.VisibleAsOwn(rfc5322.ParseHeader(built.Copy))}, nil
 }
