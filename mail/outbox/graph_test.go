@@ -155,6 +155,7 @@ func TestGraphOutcomes(t *testing.T) {
 		"too large":           {[]string{graphSays("413 Request Entity Too Large", "RequestEntityTooLarge", "large")}, mail.OutboxRefused, 413, 0, false, mail.KindRefused},
 		"throttled":           {[]string{graphSays("429 Too Many Requests", "ApplicationThrottled", "slow down", "Retry-After: 30")}, mail.OutboxQueued, 429, 0, true, mail.KindRefused},
 		"busy, says when":     {[]string{strings.Replace(graphSays("503 Service Unavailable", "serviceNotAvailable", "busy", "Retry-After: 5"), "HTTP/1.1", "HTTP/1.0", 1)}, mail.OutboxQueued, 503, 0, true, mail.KindRefused},
+		"busy until a date":   {[]string{strings.Replace(graphSays("503 Service Unavailable", "serviceNotAvailable", "busy", "Retry-After: Fri, 31 Dec 2027 23:59:59 GMT"), "HTTP/1.1", "HTTP/1.0", 1)}, mail.OutboxQueued, 503, 0, true, mail.KindRefused},
 		"busy":                {[]string{graphSays("503 Service Unavailable", "serviceNotAvailable", "busy")}, mail.OutboxUnknown, 503, 1, false, ""},
 		"fault":               {[]string{graphSays("500 Internal Server Error", "generalException", "oops")}, mail.OutboxUnknown, 500, 1, false, ""},
 		"gateway gave up":     {[]string{graphSays("504 Gateway Timeout", "timeout", "x")}, mail.OutboxUnknown, 504, 1, false, ""},

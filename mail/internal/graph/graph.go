@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -42,14 +43,15 @@ var (
 	errClosed = wire.Cause(wire.KindClosed, "connection is closed")
 )
 
-// Session has an access token that is good for sending, and makes a connection for each
-// message. It is not safe for concurrent use.
+// Session has an access token that is good for sending and a connection for the first message;
+// each further one has its own. It is not safe for concurrent use.
 type Session struct {
 	target wire.Target
 	token  wire.Credential
+	conn   net.Conn // that of Dial, for the first request; nil when it was used
 }
 
-// Dial gets an access token and reaches the service once. The error is a *wire.Error, or what
+// Dial gets an access token and reaches the service. The error is a *wire.Error, or what
 // Login.Credential returned.
 func Dial(ctx context.Context, target wire.Target) (*Session, error) {
 	s := &Session{target: target.WithDefaults()}
@@ -60,7 +62,7 @@ func Dial(ctx context.Context, target wire.Target) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = c.Close()
+	s.conn = c
 	return s, nil
 }
 
@@ -79,10 +81,13 @@ func (s *Session) login(ctx context.Context) error {
 // Extensions is empty: the service has none.
 func (s *Session) Extensions() []string { return nil }
 
-// Close forgets the token.
+// Close forgets the token, and closes a connection that was not used.
 func (s *Session) Close() error {
 	s.token = wire.Credential{}
-	return nil
+	if s.conn == nil {
+		return nil
+	}
+	return s.conn.Close()
 }
 
 // Check reports a message that the service would not take, or whose header it may read in
@@ -123,10 +128,13 @@ func (s *Session) Send(ctx context.Context, e smtp.Envelope, message []byte) (*s
 }
 
 func (s *Session) send(ctx context.Context, e smtp.Envelope, body []byte) (*smtp.Receipt, error) {
-	raw, err := wire.Connect(ctx, s.target)
-	if err != nil {
-		failed, _ := errors.AsType[*wire.Error](err)
-		return nil, notSent(failed, !failed.Permanent)
+	raw := s.conn
+	if s.conn = nil; raw == nil {
+		var err error
+		if raw, err = wire.Connect(ctx, s.target); err != nil {
+			failed, _ := errors.AsType[*wire.Error](err)
+			return nil, notSent(failed, !failed.Permanent)
+		}
 	}
 	c := wire.Bound(raw, maxAnswer, errTooBig)
 	defer func() { _ = c.End(errClosed) }()
@@ -177,7 +185,7 @@ func (s *Session) early(ctx context.Context, c *wire.Bounded, br *bufio.Reader, 
 		var said *wire.Error
 		if _, err := s.answer(ctx, c, br); errors.As(err, &said) && said.Reply >= 400 {
 			failed, _ := errors.AsType[*smtp.SendError](err)
-			failed.Outcome = smtp.NotSent
+			failed.Outcome, failed.Temporary = smtp.NotSent, failed.Temporary || said.Reply >= 500
 			return failed
 		}
 	}
@@ -215,12 +223,12 @@ func (s *Session) answer(ctx context.Context, c *wire.Bounded, br *bufio.Reader)
 		return nil, notSent(w, false)
 	}
 	w.Code, w.Text = said(r.Body)
-	wait, err := strconv.Atoi(r.Header.Get("Retry-After"))
-	if err == nil && wait > 0 && wait < 1e6 {
+	after := r.Header.Get("Retry-After") // seconds, or a date (RFC 9110 section 10.2.3)
+	if wait, err := strconv.Atoi(after); err == nil && wait > 0 && wait < 1e6 {
 		w.Text = wire.Clean(fmt.Sprintf("%s It asks to wait for %d seconds.", w.Text, wait))
 	}
 	switch {
-	case r.StatusCode/100 == 3 || r.StatusCode/100 == 4, r.StatusCode == http.StatusServiceUnavailable && err == nil:
+	case r.StatusCode/100 == 3 || r.StatusCode/100 == 4, r.StatusCode == http.StatusServiceUnavailable && after != "":
 		w.Permanent = !later
 		return nil, notSent(w, later)
 	case r.StatusCode < 300:

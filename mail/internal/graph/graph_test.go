@@ -167,6 +167,9 @@ func TestAnswersBeforeTheEnd(t *testing.T) {
 		if got := outcome(t, err); got != "not sent" {
 			t.Errorf("%.30q: %s, %v", answer, got, err)
 		}
+		if failed, _ := errors.AsType[*smtp.SendError](err); strings.Contains(answer, " 500 ") && !failed.Temporary {
+			t.Errorf("%.30q: the same will never work", answer)
+		}
 	}
 }
 
