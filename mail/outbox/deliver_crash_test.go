@@ -192,12 +192,16 @@ func (c *crash) process(role, moment string) (*exec.Cmd, *bytes.Buffer) {
 func (c *crash) kill(role, moment string) {
 	c.t.Helper()
 	cmd, errOut := c.process(role, moment)
+	// The server knows before the process can reach it, however late this goroutine has its
+	// next turn.
+	started := make(chan struct{})
+	if step, ok := strings.CutPrefix(moment, "server "); ok {
+		c.server.fault(step, interference{do: func() { <-started; _ = cmd.Process.Kill() }, cut: true})
+	}
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
-	if step, ok := strings.CutPrefix(moment, "server "); ok {
-		c.server.fault(step, interference{do: func() { _ = cmd.Process.Kill() }, cut: true})
-	}
+	close(started)
 	err := cmd.Wait()
 	c.server.at(nil)
 	if err == nil || errOut.Len() > 0 {
