@@ -45,6 +45,16 @@ func (d *Deps) about(ctx context.Context, call *discovery.Call, a *letterArgs) (
 	return refs[0], nil
 }
 
+// letterAbout is the message that a letter is about, and what the letter says itself.
+func (d *Deps) letterAbout(ctx context.Context, call *discovery.Call, a *letterArgs, to *recipientArgs, text *textArgs) (mail.Ref, outbox.Draft, error) {
+	ref, err := d.about(ctx, call, a)
+	if err != nil {
+		return ref, outbox.Draft{}, err
+	}
+	m, err := d.letter(ctx, call, ref.Account, to, text)
+	return ref, m, err
+}
+
 type mailReplyArgs struct {
 	letterArgs
 	answerArgs
@@ -75,11 +85,7 @@ func mailReply(d *Deps) *discovery.Command {
 		if call.Reply != nil {
 			return d.sentAfterAll(ctx, call, args.Key != "")
 		}
-		ref, err := d.about(ctx, call, &args.letterArgs)
-		if err != nil {
-			return nil, err
-		}
-		m, err := d.letter(ctx, call, ref.Account, &args.recipientArgs, &args.textArgs)
+		ref, m, err := d.letterAbout(ctx, call, &args.letterArgs, &args.recipientArgs, &args.textArgs)
 		if err != nil {
 			return nil, err
 		}
@@ -142,11 +148,7 @@ func mailForward(d *Deps) *discovery.Command {
 		if call.Reply != nil {
 			return d.sentAfterAll(ctx, call, args.Key != "")
 		}
-		ref, err := d.about(ctx, call, &args.letterArgs)
-		if err != nil {
-			return nil, err
-		}
-		m, err := d.letter(ctx, call, ref.Account, &args.recipientArgs, &args.textArgs)
+		ref, m, err := d.letterAbout(ctx, call, &args.letterArgs, &args.recipientArgs, &args.textArgs)
 		if err != nil {
 			return nil, err
 		}
