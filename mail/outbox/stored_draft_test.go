@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -305,5 +306,27 @@ func TestDraftFromAnotherOwnAddress(t *testing.T) {
 	}
 	if wire := d.server.messages()[0].raw; !strings.Contains(wire, "\r\nFrom: The Office <office@example.org>\r\n") || !strings.HasSuffix(wire, "\r\n\r\nOne.\r\nTwo.\r\n") {
 		t.Errorf("it is\n%s", wire)
+	}
+}
+
+// However many ask for it at once, in however many processes, a draft leaves once.
+func TestDraftSentByManyAtOnce(t *testing.T) {
+	d := newDesk(t, mailtest.InMemory(t), "many")
+	d.create("Sent")
+	ref := d.saved(outbox.Draft{To: []mail.Address{{Addr: "bob@example.net"}}, Subject: "Once", Body: "x"})
+	var all sync.WaitGroup
+	for i := range 8 {
+		other := officeOn(t, d.vault, d.server, func(a *mail.Account) { *a = d.dir.Known[account] })
+		other.dir.Password = servertest.Password
+		all.Go(func() {
+			o, err := other.Send(t.Context(), account, outbox.Request{Stored: &ref, Principal: fmt.Sprint("agent", i%2)})
+			if k := kind(err); err != nil && k != mail.KindConflict && k != mail.KindNotFound {
+				t.Errorf("%+v, %v", o, err)
+			}
+		})
+	}
+	all.Wait()
+	if sent := d.server.messages(); len(sent) != 1 || len(d.entries()) != 1 || len(d.In("Drafts")) != 0 {
+		t.Errorf("sent %d times; %d entries, %d drafts", len(sent), len(d.entries()), len(d.In("Drafts")))
 	}
 }
