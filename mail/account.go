@@ -53,15 +53,17 @@ type Mode string
 
 // The modes are a ladder: each allows what the one before allows. ReadOnly refuses every
 // change and every send; Draft allows flags, filing and drafts; Approve also sends, each
-// message after a person's word; ReadWrite sends what the lists allow.
+// message after a person's word; Reply sends a reply unasked where Policy.Asks has no reason
+// to ask; ReadWrite sends what the lists allow.
 const (
 	ReadOnly  Mode = "RO"
 	Draft     Mode = "draft"
 	Approve   Mode = "approve"
+	Reply     Mode = "reply"
 	ReadWrite Mode = "RW"
 )
 
-var ladder = []Mode{ReadOnly, Draft, Approve, ReadWrite}
+var ladder = []Mode{ReadOnly, Draft, Approve, Reply, ReadWrite}
 
 // allows reports whether m stands at step or above it. A mode that does not exist allows
 // nothing.
@@ -285,7 +287,7 @@ func (a *Account) Validate() error {
 		return err
 	}
 	if !slices.Contains(ladder, a.Mode) {
-		return errors.New("mode must be RO, draft, approve or RW")
+		return errors.New("mode must be RO, draft, approve, reply or RW")
 	}
 	switch a.Destroy {
 	case DestroyUnset, DestroyOn, DestroyOff:

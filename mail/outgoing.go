@@ -115,8 +115,12 @@ type Outgoing struct {
 	Temporary bool   `json:"temporary,omitempty"` // of that failure: the same may work later
 	// Settled says that a person has closed an unknown entry: nobody can send it again, not
 	// even a person.
-	Settled bool      `json:"settled,omitempty"`
-	Decided string    `json:"decided,omitempty"` // who approved, rejected or cancelled; empty without such a decision
+	Settled bool   `json:"settled,omitempty"`
+	Decided string `json:"decided,omitempty"` // who approved, rejected or cancelled; empty without such a decision
+	// Asks is why it waits in an account that RepliesUnasked; Unasked is the Digest for which
+	// Policy.Asks had no reason to ask, empty where a person decides or the mode asks never.
+	Asks    []Ask     `json:"asks,omitempty"`
+	Unasked string    `json:"unasked,omitempty"`
 	Sent    SentState `json:"sent"`
 
 	// Replayed says that an earlier Send with the same key made this entry, and that this Send
@@ -151,6 +155,11 @@ const (
 	DeletionKept    DeletionOutcome = "kept"    // it is still there
 	DeletionUnknown DeletionOutcome = "unknown" // no answer came
 )
+
+// Wait makes an entry that nobody tries to send one that waits for a person.
+func (o *Outgoing) Wait(asks ...Ask) {
+	o.State, o.Asks, o.Unasked, o.Attempt, o.Until = OutboxWaiting, asks, "", "", time.Time{}
+}
 
 // FileName is an attachment in a list.
 type FileName struct {
@@ -218,8 +227,10 @@ type OutboxStore interface {
 	// AddOutgoing adds an entry with its message, which is byte for byte what goes
 	// over the wire. Where the account has an entry of the same Key already, that
 	// one is returned and nothing is added; else the entry itself. An ID that there
-	// is already is an error. It may also forget entries that have ended, as
-	// KeepOutgoing says.
+	// is already is an error. An entry that is Unasked is added as Wait(AskOften) makes it
+	// where the account has MaxUnasked such entries of the last UnaskedWithin: they are counted
+	// in the step that adds it. It may also forget entries that have ended, as KeepOutgoing
+	// says.
 	AddOutgoing(ctx context.Context, o Outgoing, message []byte) (kept Outgoing, added bool, err error)
 	// Outgoing returns one entry. The error matches ErrNoOutgoing.
 	Outgoing(ctx context.Context, id string) (Outgoing, error)

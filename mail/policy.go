@@ -189,7 +189,9 @@ func (p *Policy) DestroyNeedsApproval() bool {
 
 // before reports whether the account was made before the right to delete existed, and keeps
 // what it could do.
-func (p *Policy) before() bool { return p.destroy == DestroyUnset && p.mode.allows(Approve) }
+func (p *Policy) before() bool {
+	return p.destroy == DestroyUnset && (p.mode == Approve || p.mode == ReadWrite)
+}
 
 // SendRefused says why a whole send is refused.
 type SendRefused struct {
@@ -248,7 +250,7 @@ func (p *Policy) CheckSend(recipients []string) error {
 }
 
 // NeedsApproval reports whether a send that CheckSend permits waits for a person. Only this
-// function decides that.
+// function and, for replies, Asks decide that.
 func (p *Policy) NeedsApproval() bool { return p == nil || p.mode != ReadWrite }
 
 // entrySet is a compiled allow-list.
@@ -282,11 +284,13 @@ func (s *entrySet) matches(addr string) bool {
 // appendix C, and what servers did before; the sender rewriting scheme, bounce address
 // tags and Exchange's encapsulated addresses): such an address is on the list only by itself.
 func (s *entrySet) reaches(addr string) bool {
-	if s.all || s.entries[addr] {
-		return true
-	}
+	return s.all || s.names(addr)
+}
+
+// names is reaches by an entry other than *, whether the list is on or not.
+func (s *entrySet) names(addr string) bool {
 	at := strings.LastIndexByte(addr, '@')
-	return s.entries[addr[at:]] && !leadsElsewhere.MatchString(norm.NFKC.String(addr[:at]))
+	return s.entries[addr] || s.entries[addr[at:]] && !leadsElsewhere.MatchString(norm.NFKC.String(addr[:at]))
 }
 
 var leadsElsewhere = regexp.MustCompile(`(?i)[%!@:|"\\=#]|\A(?:[-/~.]|imcea[a-z0-9]*-|srs[01][-+])`)

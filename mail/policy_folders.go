@@ -85,7 +85,7 @@ func (p *Policy) AllowsFolder(name string) bool {
 
 // MayGive reports whether messages of this account may be put into that of to: where nothing
 // leaves from there, or nothing that could not leave from here as well. Each recipient of to
-// must be one of p, and to must ask where p does. Who reads a folder that is allowed to to is
+// must be one of p, and to must ask about each message unless p asks about none. Who reads a folder that is allowed to to is
 // not known: then p must send to everybody, unasked.
 func (p *Policy) MayGive(to *Policy) bool {
 	switch {
@@ -96,7 +96,7 @@ func (p *Policy) MayGive(to *Policy) bool {
 	case !to.sends():
 		return true
 	}
-	return p.sends() && (to.NeedsApproval() || !p.NeedsApproval()) && to.out.within(p.out)
+	return p.sends() && (to.mode == Approve || p.mode == ReadWrite) && to.out.within(p.out)
 }
 
 // NotGiven refuses to put messages into an account that MayGive does not name.

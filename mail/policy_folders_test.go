@@ -79,6 +79,11 @@ func TestMayGive(t *testing.T) {
 		{of(mail.Approve, "*"), of(mail.ReadWrite, "*"), false},
 		{of(mail.Approve, "*"), of(mail.Approve, "ann@example.org"), true},
 		{of(mail.ReadWrite, "*"), of(mail.Approve, "*"), true},
+		{of(mail.ReadWrite, "*"), of(mail.Reply, "*"), true},
+		{of(mail.Reply, "*"), of(mail.Approve, "*"), true},
+		{of(mail.Reply, "*"), of(mail.ReadWrite, "*"), false},
+		{of(mail.Approve, "*"), of(mail.Reply, "*"), false},
+		{of(mail.Reply, "*"), of(mail.Reply, "*"), false}, // another account knows others
 		{of(mail.ReadWrite, "@example.org"), of(mail.ReadWrite, "ann@example.org", "@example.org"), true},
 		{of(mail.ReadWrite, "@example.org"), of(mail.ReadWrite, "ann@example.com"), false},
 		{of(mail.ReadWrite, "@example.org"), of(mail.ReadWrite, "*"), false},

@@ -283,6 +283,7 @@ func TestModesAllowEachMoreThanTheOneBefore(t *testing.T) {
 		{ReadOnly, DestroyUnset, ""}, {ReadOnly, DestroyOff, ""}, {ReadOnly, DestroyOn, ""},
 		{Draft, DestroyUnset, "file"}, {Draft, DestroyOff, "file"}, {Draft, DestroyOn, "file destroy?"},
 		{Approve, DestroyUnset, "file send? destroy"}, {Approve, DestroyOff, "file send?"}, {Approve, DestroyOn, "file send? destroy?"},
+		{Reply, DestroyUnset, "file send?"}, {Reply, DestroyOff, "file send?"}, {Reply, DestroyOn, "file send? destroy?"},
 		{ReadWrite, DestroyUnset, "file send destroy"}, {ReadWrite, DestroyOff, "file send"}, {ReadWrite, DestroyOn, "file send destroy"},
 		{"", DestroyOn, ""}, {"rw", DestroyOn, ""}, {"Draft", DestroyOn, ""}, {"rw", DestroyUnset, ""},
 	} {
@@ -318,7 +319,7 @@ func TestAnAccountHasAModeAndARightThatExist(t *testing.T) {
 		mode    Mode
 		destroy Destroy
 		ok      bool
-	}{{ReadOnly, "", true}, {Draft, "on", true}, {Approve, "off", true}, {ReadWrite, "on", true}, {"", "", false}, {"reply", "", false}, {Draft, "yes", false}} {
+	}{{ReadOnly, "", true}, {Draft, "on", true}, {Approve, "off", true}, {Reply, "off", true}, {ReadWrite, "on", true}, {"", "", false}, {"Reply", "", false}, {Draft, "yes", false}} {
 		if a.Mode, a.Destroy = tt.mode, tt.destroy; (a.Validate() == nil) != tt.ok {
 			t.Errorf("mode %q, destroy %q: %v", tt.mode, tt.destroy, a.Validate())
 		}

@@ -46,6 +46,7 @@ func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 		return kept, false, fmt.Errorf("%w: no id or account for an outgoing message", ErrInvalid)
 	}
 	err = v.Update(ctx, func(tx kv.Tx) error {
+		o := o
 		if o.Key != "" {
 			id, err := tx.Get(outboxKeys, outboxKey(o.Account, o.Key))
 			if err != nil {
@@ -65,6 +66,14 @@ func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 		if err := roomFor(tx, v.now(), o.Principal, len(message), maxOutboxMessages, maxOutboxBytes); err != nil {
 			return err
 		}
+		if o.Unasked != "" {
+			if n, err := unasked(tx, o.Account, o.Created.Add(-mail.UnaskedWithin)); err != nil {
+				return err
+			} else if n >= mail.MaxUnasked {
+				o.Attempts = 0
+				o.Wait(mail.AskOften)
+			}
+		}
 		if err := putMessage(tx, o.ID, message); err != nil {
 			return err
 		}
@@ -81,6 +90,26 @@ func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 		return mail.Outgoing{}, false, err
 	}
 	return kept, added, nil
+}
+
+// unasked counts the messages of an account that went unasked since then. Ids ascend with
+// time, but for clocks that differ, by less than a day.
+func unasked(tx kv.Tx, account string, since time.Time) (n int, err error) {
+	for r, err := range kv.Each(tx, outboxEntries, kv.Range{Reverse: true}) {
+		if err != nil {
+			return 0, err
+		}
+		o, err := parseOutgoing(string(r.Key), r.Value)
+		switch {
+		case err != nil:
+			return 0, err
+		case o.Created.Before(since.Add(-24 * time.Hour)):
+			return n, nil
+		case o.Account == account && o.Unasked != "" && o.Created.After(since):
+			n++
+		}
+	}
+	return n, nil
 }
 
 // The bounds of the outbox's messages that are not sent. One principal may have a part

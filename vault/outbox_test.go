@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -390,5 +392,48 @@ func TestApprovalCodesAreTheAdministrators(t *testing.T) {
 		if c, err := v.ApprovalCode(t.Context(), "id-0001", "digest"); !errors.Is(err, ErrAdminRequired) || c != "" {
 			t.Errorf("%s: %q, %v", name, c, err)
 		}
+	}
+}
+
+// Two handles of one vault add replies that go unasked: with however many at once, five of an
+// account do within the hour, and the others wait with the reason.
+func TestFiveGoUnaskedWithinTheHour(t *testing.T) {
+	t.Parallel()
+	other, v := newVault(t, nil)
+	at := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
+	entry := func(i int, account string, at time.Time) mail.Outgoing {
+		return mail.Outgoing{ID: fmt.Sprintf("%s-%s-%02d", at.Format("20060102150405"), account, i), Account: account, Principal: "agent", Created: at, Changed: at,
+			State: mail.OutboxQueued, Attempt: "a", Until: at.Add(time.Minute), Attempts: 1, Digest: "d", Unasked: "d"}
+	}
+	for i := range mail.MaxUnasked { // too old to count, of another account, and asked about
+		mustAddOutgoing(t, v, entry(i, "work", at.Add(-2*time.Hour)), nil)
+		mustAddOutgoing(t, v, entry(i, "else", at), nil)
+		asked := entry(50+i, "work", at)
+		asked.Unasked = ""
+		mustAddOutgoing(t, v, asked, nil)
+	}
+	var wg sync.WaitGroup
+	var unasked, waiting atomic.Int32
+	for i := range 12 {
+		wg.Go(func() {
+			kept, added, err := []*Vault{v, other}[i%2].AddOutgoing(t.Context(), entry(i, "work", at.Add(time.Duration(i)*time.Second)), []byte("m"))
+			switch {
+			case err != nil || !added:
+				t.Errorf("%+v, %v", kept, err)
+			case kept.Unasked == "d" && kept.State == mail.OutboxQueued && kept.Attempt == "a":
+				unasked.Add(1)
+			case kept.Unasked == "" && kept.State == mail.OutboxWaiting && kept.Attempt == "" && kept.Attempts == 0 && slices.Equal(kept.Asks, []mail.Ask{mail.AskOften}):
+				waiting.Add(1)
+			default:
+				t.Errorf("%+v", kept)
+			}
+		})
+	}
+	wg.Wait()
+	if unasked.Load() != mail.MaxUnasked || waiting.Load() != 12-mail.MaxUnasked {
+		t.Errorf("%d went unasked, %d wait", unasked.Load(), waiting.Load())
+	}
+	if kept := mustAddOutgoing(t, v, entry(60, "work", at.Add(61*time.Minute)), nil); kept.Unasked == "" {
+		t.Errorf("an hour later: %+v", kept)
 	}
 }

@@ -1,0 +1,146 @@
+package mail
+
+import (
+	"slices"
+	"time"
+
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
+)
+
+// Ask is a condition of mode reply that a message does not meet, so that it waits for a person.
+type Ask string
+
+// The conditions, in the order in which Asks names those that fail.
+const (
+	AskNoReply    Ask = "no_reply"
+	AskUnverified Ask = "unverified"
+	AskSender     Ask = "sender"
+	AskRecipient  Ask = "recipient"
+	AskOutsider   Ask = "outsider"
+	AskElsewhere  Ask = "elsewhere"
+	AskAttachment Ask = "attachment"
+	AskLink       Ask = "link"
+	AskSubject    Ask = "subject"
+	AskCode       Ask = "code"
+	AskOften      Ask = "often"
+)
+
+// Sentence says the condition that failed, as a clause without an end.
+func (a Ask) Sentence() string {
+	switch a {
+	case AskNoReply:
+		return "it is not a reply that was written in one command"
+	case AskUnverified:
+		return "the sender of the message that it answers is not verified"
+	case AskSender:
+		return "the sender of the message that it answers is not on the inbound list"
+	case AskRecipient:
+		return "a recipient is not on the inbound list"
+	case AskOutsider:
+		return "a recipient took no part in the message that it answers"
+	case AskElsewhere:
+		return "the message that it answers asks for replies elsewhere than to its sender"
+	case AskAttachment:
+		return "it carries an attachment"
+	case AskLink:
+		return "it has a link or an address that is not in the conversation"
+	case AskSubject:
+		return "its subject is not that of the message that it answers"
+	case AskCode:
+		return "it carries a code or a link that logs in"
+	case AskOften:
+		return "five replies of the account went unasked within the last hour"
+	}
+	return "a condition failed that this version does not know"
+}
+
+// The bound of AskOften: so many messages of an account go unasked within so long.
+const (
+	MaxUnasked    = 5
+	UnaskedWithin = time.Hour
+)
+
+// ReplyFacts are what Asks judges of a message.
+type ReplyFacts struct {
+	Reply       bool           // it was written as an answer, not sent from a stored draft
+	Answered    rfc5322.Header // whole, of the message that it answers
+	Verified    bool           // and its Verdict is Verified
+	Recipients  []string       // of the envelope, plain
+	Attachments int
+	ForeignLink bool // what is written has a link or an address that the conversation does not have
+	NewSubject  bool // the subject is not the one that an answer has by itself
+	CarriesCode bool // what leaves has a one-time code, or a link that logs in
+	Unasked     int  // messages of the account that went unasked within UnaskedWithin
+}
+
+// RepliesUnasked reports whether the account's mode lets replies go unasked for which Asks has
+// no reason.
+func (p *Policy) RepliesUnasked() bool { return p != nil && p.mode == Reply }
+
+// Asks returns why a message of an account that RepliesUnasked waits for a person; with no
+// reason it goes unasked. It decides alone, from its arguments.
+func (p *Policy) Asks(f *ReplyFacts) []Ask {
+	if !f.Reply {
+		return []Ask{AskNoReply}
+	}
+	var asks []Ask
+	unless := func(ok bool, a Ask) {
+		if !ok {
+			asks = append(asks, a)
+		}
+	}
+	h := f.Answered
+	senders, fromOK := certainAddresses(h, "From")
+	answers, answersOK := certainAddresses(h, "Reply-To")
+	involved := slices.Clone(senders)
+	for _, field := range []string{"To", "Cc"} {
+		for _, a := range h.Addresses(field) {
+			if normal, ok := NormalAddress(a.Addr); ok {
+				involved = append(involved, normal)
+			}
+		}
+	}
+	unless(f.Verified, AskUnverified)
+	unless(fromOK && len(senders) > 0 && p.Knows(senders), AskSender)
+	unless(len(f.Recipients) > 0 && p.Knows(f.Recipients), AskRecipient)
+	unless(!slices.ContainsFunc(f.Recipients, func(r string) bool {
+		normal, ok := NormalAddress(r)
+		return !ok || p.Owns(r) || !slices.Contains(involved, normal)
+	}), AskOutsider)
+	unless(answersOK && (len(answers) == 0 || sameSet(answers, senders)), AskElsewhere)
+	unless(f.Attachments == 0, AskAttachment)
+	unless(!f.ForeignLink, AskLink)
+	unless(!f.NewSubject, AskSubject)
+	unless(!f.CarriesCode, AskCode)
+	unless(f.Unasked < MaxUnasked, AskOften)
+	return asks
+}
+
+// Knows reports whether an entry of the inbound list names each of the addresses, whether that
+// list hides messages or not. The entry * names nobody, and neither does @domain an address
+// that the domain's server may lead elsewhere.
+func (p *Policy) Knows(addrs []string) bool {
+	return p != nil && p.in != nil && !slices.ContainsFunc(addrs, func(addr string) bool {
+		normal, ok := NormalAddress(addr)
+		return !ok || !p.in.names(normal)
+	})
+}
+
+// certainAddresses are the addresses of a field in the form in which they are compared. ok is
+// false where programs may read others.
+func certainAddresses(h rfc5322.Header, field string) (addrs []string, ok bool) {
+	strict, ok := h.StrictAddresses(field)
+	for _, s := range strict {
+		normal, plain := NormalAddress(s)
+		addrs, ok = append(addrs, normal), ok && plain
+	}
+	return addrs, ok && h.Certain(field)
+}
+
+// sameSet reports whether two lists have the same members.
+func sameSet(a, b []string) bool {
+	within := func(a, b []string) bool {
+		return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
+	}
+	return within(a, b) && within(b, a)
+}
