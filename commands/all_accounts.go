@@ -12,21 +12,8 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// allAccounts is the value of --account for every account at once.
-const allAccounts = "all"
-
 // accountsAtOnce bounds the accounts that one command works on at a time.
 const accountsAtOnce = 50
-
-// AccountsOption is the option of a command that works on one account or on all.
-type AccountsOption struct {
-	Account string `json:"account,omitempty" acli:"form=account,global" jsonschema_description:"Account name, or all for every account; the default account if left out"`
-}
-
-func (o AccountsOption) onAccount() string { return o.Account }
-
-// onAll reports whether the option can mean every account.
-func (o AccountsOption) onAll() bool { return o.Account == allAccounts }
 
 // accounts resolves the option: the names, one at least, and whether they are all because
 // it says so. An account named all stands against that. It notes the option for the audit

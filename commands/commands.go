@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -205,7 +204,7 @@ func (d *Deps) here(ctx context.Context) func(c *discovery.Command, example stri
 		if len(accounts) < 2 || !slices.ContainsFunc(c.Arguments(), optional) || strings.Contains(example, "--account") || strings.Contains(example, " -- ") {
 			return example
 		}
-		name, err := d.defaultAccount(ctx)
+		name, err := defaultAccount(ctx, d.Store)
 		if err != nil {
 			name = accounts[0].Name
 		}
@@ -275,78 +274,13 @@ func All(d *Deps) []*discovery.Command {
 		}, agentGroup(d))
 }
 
-// AccountOption is the option of every command that works on one account.
-type AccountOption struct {
-	Account string `json:"account,omitempty" acli:"form=account,global" jsonschema_description:"Account name; the default account if left out"`
-}
-
-// account resolves the option: as given, else the configured default, else the
-// account named default, else the only one. It notes the name for the audit entry.
+// account resolves the option --account.
 func (d *Deps) account(ctx context.Context, call *discovery.Call, o AccountOption) (string, error) {
-	name := string(o.Account)
-	if name == "" {
-		var err error
-		if name, err = d.defaultAccount(ctx); err != nil {
-			return "", err
-		}
-	}
-	call.Account = name
-	return name, nil
-}
-
-func (d *Deps) defaultAccount(ctx context.Context) (string, error) {
-	accounts, err := d.Store.Accounts(ctx)
-	if err != nil {
-		return "", err
-	}
-	configured, err := d.setting(ctx, "default_account")
-	if err != nil {
-		return "", err
-	}
-	name, refusal := defaultOf(accounts, configured)
-	if refusal != nil {
-		return "", refusal
-	}
-	return name, nil
-}
-
-// defaultOf is the account that a command works on which names none, or why there is none.
-func defaultOf(accounts []mail.Account, configured string) (string, *discovery.Fault) {
-	names := make([]string, len(accounts))
-	for i, a := range accounts {
-		names[i] = a.Name
-		if a.Name == configured || configured == "" && a.Name == "default" {
-			return a.Name, nil
-		}
-	}
-	if configured != "" {
-		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "The setting default_account names an account that does not exist.",
-			Hint: "Name one with --account, or the administrator changes it with 'config set default_account NAME'."}
-	}
-	switch len(names) {
-	case 0:
-		return "", errNoAccountYet
-	case 1:
-		return names[0], nil
-	}
-	return "", &discovery.Fault{Code: discovery.ValidationError, Message: "There are several accounts and none of them is the default.",
-		Hint: fmt.Sprintf("Name one with --account: %s.", strings.Join(names, ", "))}
-}
-
-var errNoAccountYet = &discovery.Fault{Code: discovery.ConfigError, Message: "There is no account yet.", Hint: "The administrator adds one with 'account add'."}
-
-// settings are the values in force, by name.
-func (d *Deps) settings(ctx context.Context) (map[string]string, error) {
-	all, err := d.Store.AllSettings(ctx)
-	values := make(map[string]string, len(all))
-	for _, s := range all {
-		values[s.Name] = s.Value
-	}
-	return values, err
+	return o.name(ctx, call, d.Store)
 }
 
 func (d *Deps) setting(ctx context.Context, name string) (string, error) {
-	values, err := d.settings(ctx)
+	values, err := settings(ctx, d.Store)
 	return values[name], err
 }
 
@@ -373,92 +307,5 @@ func (d *Deps) now() time.Time {
 	return time.Now()
 }
 
-// Issue is one thing that went wrong while the rest of an operation went on (001,
-// shared output envelope).
-type Issue struct {
-	Code      discovery.Code `json:"code"`  // such as CONNECTION_FAILED
-	Stage     string         `json:"stage"` // the step that failed: connect, auth, examine, search, fetch, parse
-	Message   string         `json:"message"`
-	Retryable bool           `json:"retryable"`
-	UID       uint32         `json:"uid,omitempty"`
-	MessageID string         `json:"message_id,omitempty"`
-}
-
-// Outcome is how far an operation against a server got (001, shared output
-// envelope).
-type Outcome struct {
-	Status     mail.Status `json:"status" jsonschema:"enum=ok,enum=partial,enum=failed"`
-	Issues     []Issue     `json:"issues"`
-	NextAction *NextAction `json:"next_action,omitempty"`
-
-	ids *idWriter // shortens the ids of the issues in a compact answer; nil keeps them long
-}
-
-// NextAction is what a caller will likely want next; its command runs as written.
-type NextAction struct {
-	Instruction string        `json:"instruction"`
-	Tool        string        `json:"tool" jsonschema:"enum=cli"`
-	Arguments   NextArguments `json:"arguments"`
-}
-
-// NextArguments are the arguments of the one tool.
-type NextArguments struct {
-	Command string `json:"command"`
-}
-
-func next(instruction string, tokens ...string) *NextAction {
-	for i := 1; i < len(tokens); i++ {
-		// A name that begins with a hyphen would be taken for an option.
-		if name := tokens[i-1]; (name == "--folder" || name == "--account") && strings.HasPrefix(tokens[i], "-") {
-			tokens = slices.Replace(slices.Clone(tokens), i-1, i+1, name+"="+tokens[i])
-		}
-	}
-	return nextLine(instruction, discovery.JoinCommand(tokens))
-}
-
-func nextLine(instruction, line string) *NextAction {
-	return &NextAction{Instruction: instruction, Tool: "cli", Arguments: NextArguments{line}}
-}
-
-// withIssues adds to a summary that there are issues, which --fields may leave out of the
-// answer.
-func (o Outcome) withIssues(summary string) string {
-	if len(o.Issues) == 0 {
-		return summary
-	}
-	if summary == "" {
-		return capital(string(o.Status)) + ", with " + count(len(o.Issues), "issue", "issues")
-	}
-	return summary + "; " + string(o.Status) + ", with " + count(len(o.Issues), "issue", "issues")
-}
-
-// maxIssues bounds the issues of an answer that are not about one message, such as the
-// folders that a server does not open.
-const maxIssues = 20
-
-// outcome is partial when there are results beside the issues.
-func outcome(issues []mail.Issue, obtained bool) Outcome {
-	o := Outcome{Status: mail.StatusOK, Issues: []Issue{}}
-	general, last := 0, Issue{}
-	for _, i := range issues {
-		told := Issue{Code: codeOf(i.Kind), Stage: i.Stage, Message: i.Message, Retryable: i.Retryable, UID: i.UID, MessageID: i.MessageID}
-		if i.UID == 0 && i.MessageID == "" {
-			if general++; general > maxIssues {
-				last = told
-				continue
-			}
-		}
-		o.Issues = append(o.Issues, told)
-	}
-	if n := general - maxIssues; n > 0 {
-		last.Message = fmt.Sprintf("Not told: %s, such as: %s", count(n, "further issue", "further issues"), last.Message)
-		o.Issues = append(o.Issues, last)
-	}
-	if len(issues) > 0 {
-		o.Status = mail.StatusFailed
-		if obtained {
-			o.Status = mail.StatusPartial
-		}
-	}
-	return o
-}
+// nowMinute is the time of a compact answer, to which its dates can be compared.
+func (d *Deps) nowMinute() string { return minute(d.now()) }

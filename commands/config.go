@@ -49,3 +49,6 @@ func (s SettingShown) Brief() settingBrief { return settingBrief{s.Name, s.Value
 
 // Summary implements discovery.Summarizer.
 func (s SettingShown) Summary() string { return fmt.Sprintf("%s is %q", s.Name, s.Value) }
+
+// AskSetting is the setting that lets the agent's client ask its person.
+const AskSetting = "ask_in_client"

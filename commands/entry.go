@@ -2,6 +2,7 @@ package commands
 
 import (
 	"cmp"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -155,4 +156,23 @@ func clipTexts(texts []*string, fraction float64, cut func(i int)) bool {
 		}
 	}
 	return true
+}
+
+// marksOf are the words that a compact answer has for a message's flags and parts, without
+// those that the command implies. A message whose flags are not known is not unread.
+func marksOf(s *mailbox.Summary, implied ...string) string {
+	var words []string
+	mark := func(is bool, word string) {
+		if is && !slices.Contains(implied, word) {
+			words = append(words, word)
+		}
+	}
+	has := func(flag string) bool { return slices.Contains(s.Flags, flag) }
+	mark(s.Flags != nil && !has(`\Seen`), "unread")
+	mark(has(`\Answered`), "answered")
+	mark(has(`\Flagged`), "flagged")
+	mark(has(`\Draft`), "draft")
+	mark(s.HasAttachments, "attachments")
+	mark(s.Invitation, "invitation")
+	return strings.Join(words, " ")
 }

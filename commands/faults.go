@@ -1,14 +1,17 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/vault"
@@ -135,13 +138,6 @@ func fileFault(err error) *discovery.Fault {
 	return nil
 }
 
-func capital(s string) string {
-	if s != "" && s[0] >= 'a' && s[0] <= 'z' {
-		return string(s[0]-'a'+'A') + s[1:]
-	}
-	return s
-}
-
 // codeOf is the public code of a kind of failure.
 func codeOf(k mail.Kind) discovery.Code {
 	switch k {
@@ -163,4 +159,30 @@ func codeOf(k mail.Kind) discovery.Code {
 		return discovery.ValidationError
 	}
 	return discovery.ExecutionError
+}
+
+// sendRefusal is the outbound policy's refusal, or nil for another error.
+func sendRefusal(err error) *discovery.Fault {
+	var refused *mail.SendRefused
+	if !errors.As(err, &refused) {
+		return nil
+	}
+	f := &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("%s.", capital(err.Error())), Reason: refused.Reason,
+		Hint: fmt.Sprintf("'policy show' lists the recipients you may write to; the administrator adds one with 'allow out add ADDRESS --account %s'.", cmp.Or(refused.Account, "NAME"))}
+	switch refused.Reason {
+	case mail.ReasonReadOnly, mail.ReasonDraft:
+		f.Hint = fmt.Sprintf("The administrator allows sending with 'account edit %s --mode approve' or '--mode RW'.", cmp.Or(refused.Account, "NAME"))
+		if refused.Reason == mail.ReasonDraft {
+			f.Hint = "'mail draft' leaves it in the folder for drafts. " + f.Hint
+		}
+		if refused.Fixed {
+			f.Hint = "An account of the environment has no server to send with: the administrator adds one that has with 'account add'."
+		}
+	case mail.ReasonAddress:
+		f.Code, f.Hint = discovery.ValidationError, "Name recipients such as ann@example.org."
+	}
+	if len(refused.Recipients) > 0 {
+		f.Message = strings.TrimSuffix(f.Message, ".") + ": " + plain.Clip(strings.Join(refused.Recipients, ", "), 500) + "."
+	}
+	return f
 }

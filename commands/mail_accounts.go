@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
@@ -113,10 +112,3 @@ func (r *MailAccountsResult) Brief() accountsBrief {
 
 // Summary implements discovery.Summarizer.
 func (r *MailAccountsResult) Summary() string { return count(len(r.Accounts), "account", "accounts") }
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}

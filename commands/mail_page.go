@@ -141,17 +141,6 @@ func lastUID(p *mailbox.Page, oldestFirst bool) uint32 {
 	return last
 }
 
-// shorten keeps about a fraction of a list, from its beginning, and notes that it did;
-// false where that would leave none.
-func shorten[T any](list *[]T, truncated *bool, fraction float64) bool {
-	keep := int(float64(len(*list)) * min(fraction, 0.95))
-	if keep < 1 {
-		return false
-	}
-	*list, *truncated = (*list)[:keep], true
-	return true
-}
-
 // refs are the messages of an answer and how far its pages came, for shown.
 func (p *pageResult) refs(list []mailbox.Summary) []mail.Ref {
 	refs := refsOf(list)

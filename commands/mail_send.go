@@ -74,9 +74,6 @@ func (r *MailSendResult) Brief() sendingBrief {
 	return b
 }
 
-// AskSetting is the setting that lets the agent's client ask its person.
-const AskSetting = "ask_in_client"
-
 func mailSend(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail send",

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -95,23 +94,6 @@ func (a *messagesArgs) errApart() error {
 	return &discovery.Fault{Code: discovery.ValidationError, Message: "The messages are not all of one account and one folder.", Hint: "Use one command for each folder."}
 }
 
-// parseID reads a message id in its long or its short form. A short one has the UIDVALIDITY
-// 0, and no account unless it names one: see resolve.
-func parseID(id string) (mail.Ref, error) {
-	if strings.HasPrefix(id, "imap:") || strings.HasPrefix(id, "pop3:") {
-		if ref, err := mail.ParseRef(id); err == nil || strings.Count(id, ":") > 1 {
-			return ref, err
-		}
-	}
-	return mail.ParseShortRef(id)
-}
-
-// malformedID is the fault of an argument that is no message id.
-func malformedID(what string, err error) *discovery.Fault {
-	return &discovery.Fault{Code: discovery.ValidationError, Message: what + " is malformed: " + err.Error() + ".",
-		Hint: "Copy the id as 'mail list' shows it: 50 is a message of INBOX, Sent/5 one of the folder Sent."}
-}
-
 // onAccount is the account that the ids name, else that of the option.
 func (a *messagesArgs) onAccount() string {
 	for _, r := range a.refs {
@@ -177,24 +159,4 @@ func targetOf(refs []mail.Ref) string {
 		}
 	}
 	return strings.Join(append([]string{target}, names[1:]...), ",")
-}
-
-// people are addresses as a person writes them.
-func people(list []mail.Address) string { return strings.Join(written(list), ", ") }
-
-// written is each address as a person writes it, never nil.
-func written(list []mail.Address) []string {
-	text := make([]string, len(list))
-	for i, a := range list {
-		text[i] = a.String()
-	}
-	return text
-}
-
-// timestamp is RFC 3339 in the message's own zone; empty for none.
-func timestamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.Format(time.RFC3339)
 }

@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
@@ -69,13 +68,6 @@ func (d *Deps) outgoing(ctx context.Context, call *discovery.Call, id string) (*
 	}
 	noteOutgoing(call, &s.Outgoing)
 	return s, nil
-}
-
-func utc(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
 }
 
 // htmlMade says of a message's HTML that it shows nothing which its text does not say.

@@ -1,14 +1,10 @@
 package commands
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -153,35 +149,6 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 // onAccount is what the arguments of a command say of the account it works on: its
 // name, empty for the default one.
 type onAccount interface{ onAccount() string }
-
-// onAccount is promoted to the arguments of every command that embeds the option.
-func (o AccountOption) onAccount() string { return string(o.Account) }
-
-// sendRefusal is the outbound policy's refusal, or nil for another error.
-func sendRefusal(err error) *discovery.Fault {
-	var refused *mail.SendRefused
-	if !errors.As(err, &refused) {
-		return nil
-	}
-	f := &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("%s.", capital(err.Error())), Reason: refused.Reason,
-		Hint: fmt.Sprintf("'policy show' lists the recipients you may write to; the administrator adds one with 'allow out add ADDRESS --account %s'.", cmp.Or(refused.Account, "NAME"))}
-	switch refused.Reason {
-	case mail.ReasonReadOnly, mail.ReasonDraft:
-		f.Hint = fmt.Sprintf("The administrator allows sending with 'account edit %s --mode approve' or '--mode RW'.", cmp.Or(refused.Account, "NAME"))
-		if refused.Reason == mail.ReasonDraft {
-			f.Hint = "'mail draft' leaves it in the folder for drafts. " + f.Hint
-		}
-		if refused.Fixed {
-			f.Hint = "An account of the environment has no server to send with: the administrator adds one that has with 'account add'."
-		}
-	case mail.ReasonAddress:
-		f.Code, f.Hint = discovery.ValidationError, "Name recipients such as ann@example.org."
-	}
-	if len(refused.Recipients) > 0 {
-		f.Message = strings.TrimSuffix(f.Message, ".") + ": " + plain.Clip(strings.Join(refused.Recipients, ", "), 500) + "."
-	}
-	return f
-}
 
 // known is an error as the refusal it would be, else the error itself.
 func known(err error) (*discovery.Fault, error) {

@@ -59,7 +59,7 @@ func policyShow(d *Deps) *discovery.Command {
 	}, func(ctx context.Context, call *discovery.Call, args *policyShowArgs) (*PolicyShowResult, error) {
 		call.Account = args.Account
 		r := &PolicyShowResult{Principal: call.Principal, Admin: call.Admin, Profile: call.Profile, Deny: []string{}, Accounts: []AccountPolicy{}}
-		settings, err := d.settings(ctx)
+		settings, err := settings(ctx, d.Store)
 		if err != nil {
 			return nil, err
 		}

@@ -85,8 +85,6 @@ func (d *Deps) shownTo(principal string) *shownTo {
 	return t
 }
 
-func shownKey(r mail.Ref) string { return r.Account + ":" + r.Folder }
-
 // mailboxOf names the mailbox that an account leads to: edited to another server or user
 // it leads to another one.
 func mailboxOf(a *mail.Account) string {
@@ -100,22 +98,6 @@ func recent(at, now time.Time) bool { return !at.IsZero() && now.Sub(at) < shown
 // sameUIDs reports whether the UIDs of both mean the same messages.
 func sameUIDs(a, b vault.ShownFolder) bool {
 	return a.Mailbox == b.Mailbox && a.UIDValidity == b.UIDValidity
-}
-
-// idWriter writes the ids of an answer.
-type idWriter struct {
-	account bool              // short ids name their account
-	short   map[string]uint32 // UIDVALIDITY of the folders that have short ids, by shownKey
-	own     map[string]string // the address of each account
-	Issues  []mail.Issue      // tell of folders whose ids from before are void
-}
-
-// of is the id of a message in a compact answer.
-func (w *idWriter) of(r mail.Ref) string {
-	if v, ok := w.short[shownKey(r)]; ok && v == r.UIDValidity {
-		return r.Short(w.account)
-	}
-	return r.String()
 }
 
 // shown notes that the caller is about to be shown these messages, of any folders and
