@@ -15,18 +15,18 @@ type AccountOption struct {
 	Account string `json:"account,omitempty" acli:"form=account,global" jsonschema_description:"Account name; the default account if left out"`
 }
 
-// onAccount is promoted to the arguments of every command that embeds the option.
-func (o AccountOption) onAccount() string { return o.Account }
+// OnAccount is promoted to the arguments of every command that embeds the option.
+func (o AccountOption) OnAccount() string { return o.Account }
 
 // AccountsOption is the option of a command that works on one account or on all.
 type AccountsOption struct {
 	Account string `json:"account,omitempty" acli:"form=account,global" jsonschema_description:"Account name, or all for every account; the default account if left out"`
 }
 
-func (o AccountsOption) onAccount() string { return o.Account }
+func (o AccountsOption) OnAccount() string { return o.Account }
 
-// onAll reports whether the option can mean every account.
-func (o AccountsOption) onAll() bool { return o.Account == allAccounts }
+// OnAll reports whether the option can mean every account.
+func (o AccountsOption) OnAll() bool { return o.Account == allAccounts }
 
 // allAccounts is the value of --account for every account at once.
 const allAccounts = "all"

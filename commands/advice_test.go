@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -131,19 +130,6 @@ func TestALostConnectionSaysWhenToTryAgain(t *testing.T) {
 		e.Retryable, e.Wait = c.retryable, c.wait
 		if got := Faults(e).Hint; got != c.want+"Check that the server can be reached; 'mail verify' shows what works." {
 			t.Errorf("%s: %q", c.kind, got)
-		}
-	}
-}
-
-// A UID where a date is expected comes from a tool that pages by UID.
-func TestAnIdInPlaceOfADateIsToldWhereItBelongs(t *testing.T) {
-	for _, c := range All(&Deps{}) {
-		if c.Path != "mail list" {
-			continue
-		}
-		_, err := c.Bind([]string{"--since", "41"}, nil)
-		if f := discovery.AsFault(err); f == nil || !strings.HasPrefix(f.Hint, "An id such as 41 goes with --before or --after. Usage: mail list ") {
-			t.Errorf("%+v", f)
 		}
 	}
 }

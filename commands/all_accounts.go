@@ -19,7 +19,7 @@ const accountsAtOnce = 50
 // it says so. An account named all stands against that. It notes the option for the audit
 // entry.
 func (d *Deps) accounts(ctx context.Context, call *discovery.Call, o AccountsOption) (names []string, all bool, err error) {
-	if o.onAll() {
+	if o.OnAll() {
 		accounts, err := d.Store.Accounts(ctx)
 		if err != nil {
 			return nil, false, err

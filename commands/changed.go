@@ -42,7 +42,7 @@ func (d *Deps) batch(ctx context.Context, call *discovery.Call, a *messagesArgs,
 	}
 	ids := d.shown(ctx, call, shown...)
 	r := batchResult{Outcome: outcome(append(c.Issues, ids.Issues...), len(c.Messages) > 0), Account: c.Account, Folder: c.Folder, changed: []string{}, moved: [][2]string{}}
-	r.ids = ids
+	r.IDs = ids
 	for _, m := range c.Messages {
 		pair := [2]string{ids.of(m.Ref), ""}
 		if m.New != (mail.Ref{}) {

@@ -138,7 +138,7 @@ var (
 	twoTexts = &discovery.Fault{Code: discovery.ValidationError, Message: "The text is given twice.", Hint: "Give either --body or --body-file."}
 )
 
-func (a *composeArgs) onAccount() string {
+func (a *composeArgs) OnAccount() string {
 	if a.parent != nil && a.parent.Account != "" {
 		return a.parent.Account
 	}
@@ -156,7 +156,7 @@ func (d *Deps) composeIn(ctx context.Context, call *discovery.Call, a *composeAr
 		}
 		a.parent = &refs[0]
 	}
-	return d.account(ctx, call, AccountOption{a.onAccount()})
+	return d.account(ctx, call, AccountOption{a.OnAccount()})
 }
 
 // noteRecipients notes for the audit entry who would be sent to.

@@ -22,8 +22,8 @@ func TestCompactAnswersCanBeCutToFit(t *testing.T) {
 			Subject: "hello", Snippet: strings.Repeat("s", 500)}
 		all.Messages = append(all.Messages, &mailbox.Message{Summary: list[i]})
 	}
-	search := &MailSearchResult{Messages: entriesOf(list), args: &mailSearchArgs{}, Outcome: Outcome{ids: &idWriter{}}}
-	get := &MailGetResult{Outcome: Outcome{ids: &idWriter{}}}
+	search := &MailSearchResult{Messages: entriesOf(list), args: &mailSearchArgs{}, Outcome: Outcome{IDs: &idWriter{}}}
+	get := &MailGetResult{Outcome: Outcome{IDs: &idWriter{}}}
 	for _, m := range all.Messages {
 		get.Messages = append(get.Messages, detailOf(m, false))
 	}

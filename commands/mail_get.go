@@ -39,7 +39,7 @@ func (a *mailGetArgs) Validate() error {
 	return a.named.Validate()
 }
 
-func (a *mailGetArgs) onAccount() string { return a.named.onAccount() }
+func (a *mailGetArgs) OnAccount() string { return a.named.OnAccount() }
 
 func (a *mailGetArgs) ids() []mail.Ref { return a.named.refs }
 
@@ -163,12 +163,12 @@ func (d *Deps) got(ctx context.Context, call *discovery.Call, args *mailGetArgs,
 	for _, m := range all.Messages {
 		shown = append(shown, m.Ref, m.Returned)
 	}
-	r.ids = d.shown(ctx, call, shown...)
-	issues := slices.Concat(all.Issues, r.ids.Issues)
+	r.IDs = d.shown(ctx, call, shown...)
+	issues := slices.Concat(all.Issues, r.IDs.Issues)
 	for _, m := range all.Messages {
 		e := detailOf(m, headers)
 		e.more = func(next int) string {
-			id := r.ids.of(m.Ref)
+			id := r.IDs.of(m.Ref)
 			if call.Full {
 				id = m.Ref.String()
 			}
@@ -186,9 +186,9 @@ func (d *Deps) got(ctx context.Context, call *discovery.Call, args *mailGetArgs,
 		}
 		r.Messages = append(r.Messages, e)
 	}
-	ids := r.ids
+	ids := r.IDs
 	r.Outcome = outcome(issues, true)
-	r.ids = ids
+	r.IDs = ids
 }
 
 // goOn names the command that goes on in the text of the one message.

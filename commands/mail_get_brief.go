@@ -50,7 +50,7 @@ func (r *MailGetResult) Brief() mailGetBrief {
 	b := mailGetBrief{Rest: r.rest(r.NextAction)}
 	b.Hint = r.hint
 	for _, e := range r.details() {
-		m := e.brief(r.own, r.ids)
+		m := e.brief(r.own, r.IDs)
 		if r.Message == nil && e.NextChar > 0 {
 			m.More = e.more(e.NextChar)
 		}

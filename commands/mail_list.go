@@ -34,16 +34,16 @@ func (a *mailListArgs) Validate() (err error) {
 	if !a.Since.IsZero() && !a.Until.IsZero() && !a.until().After(a.Since.Time) {
 		return errors.New("--until is not after --since")
 	}
-	if a.before, err = a.anchors("--before", a.Before, a.Folder); err != nil {
+	if a.before, err = anchors(a.AccountsOption, "--before", a.Before, a.Folder); err != nil {
 		return err
 	}
-	if a.after, err = a.anchors("--after", a.After, a.Folder); err != nil {
+	if a.after, err = anchors(a.AccountsOption, "--after", a.After, a.Folder); err != nil {
 		return err
 	}
 	for _, b := range a.before {
 		for _, c := range a.after {
 			switch sole := b.Account == "" || c.Account == "" || b.Account == c.Account; {
-			case !sole && a.onAll():
+			case !sole && a.OnAll():
 			case !sole, b.Protocol != c.Protocol, b.Protocol == mail.POP3 && b == c, b.Protocol == mail.IMAP && b.UID-1 <= c.UID:
 				return errors.New("nothing can lie between --before and --after")
 			case b.Protocol == mail.IMAP && !sameFolder(b.Folder, c.Folder):
@@ -56,16 +56,16 @@ func (a *mailListArgs) Validate() (err error) {
 
 // anchors reads the ids of an option that names messages to go on from: one, or with all
 // accounts one of each.
-func (o AccountsOption) anchors(option string, ids []string, folder string) ([]mail.Ref, error) {
+func anchors(o AccountsOption, option string, ids []string, folder string) ([]mail.Ref, error) {
 	refs := make([]mail.Ref, len(ids))
 	for i, id := range ids {
 		r, err := parseID(id)
 		switch {
 		case err != nil:
 			return nil, malformedID("The message id of "+option, err)
-		case i > 0 && (!o.onAll() || slices.ContainsFunc(refs[:i], func(other mail.Ref) bool { return other.Account == r.Account })):
+		case i > 0 && (!o.OnAll() || slices.ContainsFunc(refs[:i], func(other mail.Ref) bool { return other.Account == r.Account })):
 			return nil, fmt.Errorf("%s names two messages of one account", option)
-		case o.Account != "" && !o.onAll() && r.Account != "" && r.Account != o.Account:
+		case o.Account != "" && !o.OnAll() && r.Account != "" && r.Account != o.Account:
 			return nil, fmt.Errorf("the message id of %s belongs to another account than --account", option)
 		case r.Protocol == mail.IMAP && (folder != "" && !sameFolder(r.Folder, folder) || i > 0 && refs[0].Protocol == mail.IMAP && !sameFolder(r.Folder, refs[0].Folder)):
 			return nil, fmt.Errorf("the message id of %s belongs to another folder than --folder", option)
@@ -83,8 +83,8 @@ func folderOf(given string, anchors ...mail.Ref) string {
 	return cmp.Or(given, "INBOX")
 }
 
-// onAccount is the account of the option, else of the message to go on from.
-func (a *mailListArgs) onAccount() string {
+// OnAccount is the account of the option, else of the message to go on from.
+func (a *mailListArgs) OnAccount() string {
 	for _, r := range slices.Concat(a.before, a.after) {
 		if a.Account == "" && r.Account != "" {
 			return r.Account
@@ -175,7 +175,7 @@ func mailList(d *Deps) *discovery.Command {
 // anchors resolves the messages to go on from, and returns them by account.
 func (d *Deps) anchors(ctx context.Context, call *discovery.Call, o AccountsOption, lists ...[]mail.Ref) (before, after map[string]mail.Ref, err error) {
 	account := o.Account
-	if o.onAll() {
+	if o.OnAll() {
 		account = "" // each id has to name its own
 	}
 	var by [2]map[string]mail.Ref
@@ -206,7 +206,7 @@ func outcomeOf(pages []accountPage, ids *idWriter, failed []Issue) Outcome {
 		issues = append(issues, p.Issues...)
 	}
 	o := outcome(append(issues, ids.Issues...), true)
-	o.ids = ids
+	o.IDs = ids
 	if o.Issues = append(o.Issues, failed...); len(failed) > 0 {
 		o.Status = mail.StatusPartial
 	}
@@ -223,7 +223,7 @@ func (a *mailListArgs) more(call *discovery.Call) func(at []mail.Ref, id func(ma
 		for i, r := range at {
 			ids[i] = id(r)
 		}
-		if following.Folder = ""; !a.onAll() {
+		if following.Folder = ""; !a.OnAll() {
 			following.Account = ""
 		}
 		if a.OldestFirst {

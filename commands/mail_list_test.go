@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -157,4 +158,17 @@ func TestAnIDInPlaceOfADateIsToldWhereItBelongs(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	b.fails(t, "mail list --since 41", discovery.ValidationError, "--after")
 	b.fails(t, "mail list --until 41", discovery.ValidationError, "--before")
+}
+
+// A UID where a date is expected comes from a tool that pages by UID.
+func TestAnIdInPlaceOfADateIsToldWhereItBelongs(t *testing.T) {
+	for _, c := range commands.All(&commands.Deps{}) {
+		if c.Path != "mail list" {
+			continue
+		}
+		_, err := c.Bind([]string{"--since", "41"}, nil)
+		if f := discovery.AsFault(err); f == nil || !strings.HasPrefix(f.Hint, "An id such as 41 goes with --before or --after. Usage: mail list ") {
+			t.Errorf("%+v", f)
+		}
+	}
 }

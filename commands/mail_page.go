@@ -118,9 +118,9 @@ type pageBrief struct {
 func (p *pageResult) brief(folder string, o *Outcome, goesOn bool) pageBrief {
 	var more *NextAction
 	if goesOn {
-		more = p.next(o.ids.of)
+		more = p.next(o.IDs.of)
 	}
-	return pageBrief{folder, p.now, discovery.TableOf(rowsOf(p.Messages, o.ids, p.implied...)), o.rest(more)}
+	return pageBrief{folder, p.now, discovery.TableOf(rowsOf(p.Messages, o.IDs, p.implied...)), o.rest(more)}
 }
 
 // lastUID is how far a page came: to its last message, or to one behind it that

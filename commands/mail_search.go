@@ -114,7 +114,7 @@ type searchRow struct {
 // Brief is the answer without --full.
 func (r *MailSearchResult) Brief() mailSearchBrief {
 	rows := []searchRow{}
-	for i, row := range rowsOf(r.Messages, r.ids, r.implied...) {
+	for i, row := range rowsOf(r.Messages, r.IDs, r.implied...) {
 		rows = append(rows, searchRow{row, r.when[r.Messages[i].summary.Ref]})
 	}
 	b := mailSearchBrief{r.scope(), r.Total, discovery.TableOf(rows), r.rest(nil)}
@@ -204,7 +204,7 @@ func mailSearch(d *Deps) *discovery.Command {
 		r := &MailSearchResult{beyond: beyond, Outcome: outcome(append(page.Issues, ids.Issues...), len(page.Messages) > 0), Account: names[0], Folder: page.Folder, UIDValidity: page.UIDValidity,
 			Searched: append([]string{}, page.Searched...), Total: page.Total, Attempted: page.Attempted, Returned: len(page.Messages), Failed: page.Failed,
 			NextCursor: page.NextCursor, HasMore: page.HasMore, leftOut: page.LeftOut, first: names[0], args: args}
-		r.ids = ids
+		r.IDs = ids
 		if all {
 			r.Account = allAccounts
 		}

@@ -86,7 +86,7 @@ func mailThread(d *Deps) *discovery.Command {
 		ids := d.shown(ctx, call, refsOf(list)...)
 		r := &MailThreadResult{Outcome: outcome(append(t.Issues, ids.Issues...), len(t.Messages) > 0), Account: ref.Account, Folder: t.Folder, UIDValidity: t.UIDValidity,
 			Subject: t.Subject, Messages: []ThreadEntry{}, Truncated: t.Truncated}
-		r.ids = ids
+		r.IDs = ids
 		if t.Truncated && args.Limit < maxThread {
 			following := *args
 			following.Limit = maxThread
@@ -130,7 +130,7 @@ func (r *MailThreadResult) Brief() *mailThreadBrief {
 		if len(attached) > 0 { // their column tells it
 			told = []string{"attachments"}
 		}
-		rows[i] = threadRow{ID: r.ids.of(m.Ref), Date: minute(m.Date), From: sendersWithin(m.From, e.From), Marks: marksOf(m, told...), Text: e.BodyText, Attachments: inWords(attached)}
+		rows[i] = threadRow{ID: r.IDs.of(m.Ref), Date: minute(m.Date), From: sendersWithin(m.From, e.From), Marks: marksOf(m, told...), Text: e.BodyText, Attachments: inWords(attached)}
 		if !repeats(e.Subject, r.Subject) {
 			rows[i].Subject = plain.Clip(e.Subject, maxShownChars)
 		}

@@ -38,7 +38,7 @@ func (a *mailWatchArgs) Validate() (err error) {
 			ids[i] = strings.TrimSuffix(id, "0") + "1"
 		}
 	}
-	a.after, err = a.anchors("--after", ids, a.Folder)
+	a.after, err = anchors(a.AccountsOption, "--after", ids, a.Folder)
 	for i := range a.after {
 		if atBeginning(a.After[i]) {
 			a.after[i].UID = 0
@@ -53,8 +53,8 @@ func atBeginning(id string) bool {
 	return ok && (place == "" || strings.HasSuffix(place, "/") || strings.HasSuffix(place, ":"))
 }
 
-// onAccount is the account of the option, else of the message to go on from.
-func (a *mailWatchArgs) onAccount() string {
+// OnAccount is the account of the option, else of the message to go on from.
+func (a *mailWatchArgs) OnAccount() string {
 	if a.Account == "" && len(a.after) > 0 {
 		return a.after[0].Account
 	}
@@ -130,7 +130,7 @@ func (d *Deps) watchFrom(ctx context.Context, call *discovery.Call, args *mailWa
 	if err != nil {
 		return nil, nil, false, err
 	}
-	names, all, err = d.accounts(ctx, call, AccountsOption{cmp.Or(args.onAccount(), soleKey(after))})
+	names, all, err = d.accounts(ctx, call, AccountsOption{cmp.Or(args.OnAccount(), soleKey(after))})
 	for _, r := range args.after {
 		if r.UID == 0 && err == nil && r.Protocol == mail.IMAP {
 			r.Account = cmp.Or(r.Account, names[0])
@@ -176,7 +176,7 @@ func (a *mailWatchArgs) more(call *discovery.Call) func(at []mail.Ref, id func(m
 		for i, r := range at {
 			following.After[i] = id(r)
 		}
-		if following.Folder = ""; !a.onAll() {
+		if following.Folder = ""; !a.OnAll() {
 			following.Account = ""
 		}
 		return nextLine("Go on waiting behind these", again(&following))

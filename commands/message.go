@@ -34,7 +34,7 @@ func (a *messageArgs) Validate() error {
 	return a.named.Validate()
 }
 
-func (a *messageArgs) onAccount() string { return a.named.onAccount() }
+func (a *messageArgs) OnAccount() string { return a.named.OnAccount() }
 
 func (a *messageArgs) ids() []mail.Ref { return a.named.refs }
 
@@ -94,8 +94,8 @@ func (a *messagesArgs) errApart() error {
 	return &discovery.Fault{Code: discovery.ValidationError, Message: "The messages are not all of one account and one folder.", Hint: "Use one command for each folder."}
 }
 
-// onAccount is the account that the ids name, else that of the option.
-func (a *messagesArgs) onAccount() string {
+// OnAccount is the account that the ids name, else that of the option.
+func (a *messagesArgs) OnAccount() string {
 	for _, r := range a.refs {
 		if r.Account != "" {
 			return r.Account
@@ -126,7 +126,7 @@ func (d *Deps) messages(ctx context.Context, call *discovery.Call, a *messagesAr
 			refs = append(refs, mail.Ref{Protocol: mail.IMAP, Account: name, Folder: cmp.Or(a.Folder, "INBOX"), UID: u})
 		}
 	} else {
-		call.Account, call.Target = a.onAccount(), targetOf(refs)
+		call.Account, call.Target = a.OnAccount(), targetOf(refs)
 		var err error
 		if refs, err = d.resolve(ctx, call, a.Account, refs); err != nil {
 			return nil, err

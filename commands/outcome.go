@@ -27,7 +27,7 @@ type Outcome struct {
 	Issues     []Issue     `json:"issues"`
 	NextAction *NextAction `json:"next_action,omitempty"`
 
-	ids *idWriter // shortens the ids of the issues in a compact answer; nil keeps them long
+	IDs *idWriter `json:"-"` // shortens the ids of the issues in a compact answer; nil keeps them long
 }
 
 // NextAction is what a caller will likely want next; its command runs as written.
@@ -118,8 +118,8 @@ func (o *Outcome) rest(more *NextAction) Rest {
 
 // shortID is a long id as a compact answer writes it.
 func (o *Outcome) shortID(id string) string {
-	if ref, err := mail.ParseRef(id); err == nil && o.ids != nil {
-		return o.ids.of(ref)
+	if ref, err := mail.ParseRef(id); err == nil && o.IDs != nil {
+		return o.IDs.of(ref)
 	}
 	return id
 }

@@ -68,7 +68,7 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 	if !ok {
 		return nil, nil
 	}
-	if o, ok := args.(interface{ onAll() bool }); ok && o.onAll() {
+	if o, ok := args.(interface{ OnAll() bool }); ok && o.OnAll() {
 		_, all, err := d.accounts(ctx, &discovery.Call{}, AccountsOption{allAccounts})
 		if err != nil {
 			return known(err)
@@ -80,9 +80,9 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 	}
 	name, err := "", error(nil)
 	if m, ok := args.(interface{ ids() []mail.Ref }); ok && len(m.ids()) > 0 {
-		name, _, err = d.accountOf(ctx, m.ids()[0], on.onAccount())
+		name, _, err = d.accountOf(ctx, m.ids()[0], on.OnAccount())
 	} else {
-		name, err = d.account(ctx, &discovery.Call{}, AccountOption{on.onAccount()})
+		name, err = d.account(ctx, &discovery.Call{}, AccountOption{on.OnAccount()})
 	}
 	if err != nil {
 		return known(err)
@@ -148,7 +148,7 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 
 // onAccount is what the arguments of a command say of the account it works on: its
 // name, empty for the default one.
-type onAccount interface{ onAccount() string }
+type onAccount interface{ OnAccount() string }
 
 // known is an error as the refusal it would be, else the error itself.
 func known(err error) (*discovery.Fault, error) {
