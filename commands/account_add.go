@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
@@ -16,7 +18,7 @@ type accountAddArgs struct {
 
 // Validate checks what the account's own validation cannot.
 func (a *accountAddArgs) Validate() error {
-	if a.Name == allAccounts {
+	if a.Name == argument.AllAccounts {
 		return errors.New("the name all stands for every account in --account: choose another")
 	}
 	if (a.Auth == "" || a.Auth == mail.AuthPassword) && a.PasswordFrom == "" {
@@ -27,12 +29,12 @@ func (a *accountAddArgs) Validate() error {
 
 // AccountAddResult answers account add.
 type AccountAddResult struct {
-	Account    AccountDetail `json:"account"`
-	NextAction *NextAction   `json:"next_action"`
+	Account    AccountDetail      `json:"account"`
+	NextAction *answer.NextAction `json:"next_action"`
 }
 
 func accountAdd(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "account add",
 		Summary: "Add an account",
 		Details: "It starts read-only and without the right to delete for good, with nobody on its outbound list, or everybody in mode approve.",
@@ -69,9 +71,9 @@ func accountAdd(d *Deps) *discovery.Command {
 				return nil, d.undoAdd(ctx, a.Name, err)
 			}
 		}
-		r := &AccountAddResult{detailOfAccount(&a), next("Check that it can log in", "mail", "verify", "--account", a.Name)}
+		r := &AccountAddResult{detailOfAccount(&a), answer.Next("Check that it can log in", "mail", "verify", "--account", a.Name)}
 		if a.Auth == mail.AuthOAuth2 {
-			r.NextAction = next("Ask the owner for consent: it shows an address to open and waits", "account", "authorize", a.Name)
+			r.NextAction = answer.Next("Ask the owner for consent: it shows an address to open and waits", "account", "authorize", a.Name)
 		}
 		return r, nil
 	})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -27,16 +29,16 @@ func (a *accountAuthorizeArgs) Validate() error {
 
 // AccountAuthorizeResult answers account authorize.
 type AccountAuthorizeResult struct {
-	Account    string      `json:"account"`
-	Authorized bool        `json:"authorized"`
-	NextAction *NextAction `json:"next_action"`
+	Account    string             `json:"account"`
+	Authorized bool               `json:"authorized"`
+	NextAction *answer.NextAction `json:"next_action"`
 }
 
 // authorizeTime is how many seconds a person has for the provider's page.
 const authorizeTime = 300
 
 func accountAuthorize(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "account authorize",
 		Summary:  "Ask the owner of an account with oauth2 for access to the mailbox",
 		Details:  "It shows an address to open in a browser on this machine, and waits until the owner has decided there.",
@@ -82,7 +84,7 @@ func accountAuthorize(d *Deps) *discovery.Command {
 		if err := d.Store.SetConsent(ctx, args.Name, refresh); err != nil {
 			return nil, err
 		}
-		return &AccountAuthorizeResult{args.Name, true, next("Check that it can log in", "mail", "verify", "--account", args.Name)}, nil
+		return &AccountAuthorizeResult{args.Name, true, answer.Next("Check that it can log in", "mail", "verify", "--account", args.Name)}, nil
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
@@ -35,13 +37,13 @@ func (a *accountEditArgs) Validate() error {
 
 // AccountEditResult answers account edit.
 type AccountEditResult struct {
-	Account       AccountDetail `json:"account"`
-	LeftInKeyring string        `json:"left_in_keyring,omitempty"`
-	NextAction    *NextAction   `json:"next_action,omitempty"`
+	Account       AccountDetail      `json:"account"`
+	LeftInKeyring string             `json:"left_in_keyring,omitempty"`
+	NextAction    *answer.NextAction `json:"next_action,omitempty"`
 }
 
 func accountEdit(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "account edit",
 		Summary:  "Change an account; options that are left out change nothing",
 		Details:  "But an account made before the right to delete for good existed loses it with --mode unless --destroy on keeps it.",
@@ -91,10 +93,10 @@ func accountEdit(d *Deps) *discovery.Command {
 			r.LeftInKeyring = d.forgetInKeyring(ctx, args.Name)
 		}
 		if everybody := slices.Contains(after.AllowOut.Entries, "*"); before.Mode == mail.Approve && after.Mode == mail.ReadWrite && everybody {
-			r.NextAction = next("Mail now goes to anybody without a question: to limit that, name the recipients and take * off the list", "allow", "out", "remove", "*", "--account", args.Name)
+			r.NextAction = answer.Next("Mail now goes to anybody without a question: to limit that, name the recipients and take * off the list", "allow", "out", "remove", "*", "--account", args.Name)
 		}
 		if after.Auth == mail.AuthOAuth2 && !reflect.DeepEqual(before.OAuth, after.OAuth) {
-			r.NextAction = next("Ask the owner for consent again: it shows an address to open and waits", "account", "authorize", args.Name)
+			r.NextAction = answer.Next("Ask the owner for consent again: it shows an address to open and waits", "account", "authorize", args.Name)
 		}
 		return r, nil
 	})

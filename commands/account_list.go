@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -14,7 +16,7 @@ type AccountListResult struct {
 }
 
 func accountList(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "account list",
 		Summary:  "List the accounts with everything but their secrets",
 		Effect:   discovery.Admin,
@@ -44,12 +46,14 @@ type accountRow struct {
 }
 
 // Brief is one row for each account.
-func (r *AccountListResult) Brief() listBrief[accountRow] {
-	return listOf(r.Accounts, Rest{}, func(a *AccountDetail) accountRow {
+func (r *AccountListResult) Brief() answer.List[accountRow] {
+	return answer.ListOf(r.Accounts, answer.Rest{}, func(a *AccountDetail) accountRow {
 		b := a.brief("", nil)
 		return accountRow{b.Name, b.Email, b.IMAP + b.POP3, b.Mode, b.Destroy, plain.Clip(b.AllowIn, maxShownChars), plain.Clip(b.AllowOut, maxShownChars)}
 	})
 }
 
 // Summary implements discovery.Summarizer.
-func (r *AccountListResult) Summary() string { return count(len(r.Accounts), "account", "accounts") }
+func (r *AccountListResult) Summary() string {
+	return answer.Count(len(r.Accounts), "account", "accounts")
+}

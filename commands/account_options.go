@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
@@ -202,14 +203,14 @@ type accountBrief struct {
 	ProcessBacklog bool            `json:"process_backlog,omitempty"`
 	CustomCA       bool            `json:"custom_ca,omitempty"`
 	LeftInKeyring  string          `json:"left_in_keyring,omitempty"`
-	Rest
+	answer.Rest
 }
 
-func (a *AccountDetail) brief(leftInKeyring string, more *NextAction) accountBrief {
+func (a *AccountDetail) brief(leftInKeyring string, more *answer.NextAction) accountBrief {
 	b := accountBrief{Name: a.Name, Email: a.Email, OwnAddresses: a.OwnAddresses, IMAP: briefEndpoint(a.IMAP), POP3: briefEndpoint(a.POP3), SMTP: briefEndpoint(a.SMTP), Submission: a.Submission, Username: a.Username,
 		DisplayName: a.DisplayName, SentCopy: a.SentCopy, Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: a.Destroy, AllowIn: a.AllowIn.brief(), AllowOut: a.AllowOut.brief(),
 		AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
-		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: a.CustomCA, LeftInKeyring: leftInKeyring, Rest: (&Outcome{}).rest(more)}
+		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: a.CustomCA, LeftInKeyring: leftInKeyring, Rest: (&answer.Outcome{}).Rest(more)}
 	if b.Username == b.Email {
 		b.Username = ""
 	}
@@ -246,7 +247,7 @@ func (l ListShown) brief() string {
 	case l.Enabled:
 		return strings.Join(l.Entries, " ")
 	case len(l.Entries) > 0:
-		return "off, with " + count(len(l.Entries), "entry", "entries")
+		return "off, with " + answer.Count(len(l.Entries), "entry", "entries")
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
@@ -14,7 +15,7 @@ type AccountRemoveResult struct {
 }
 
 func accountRemove(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "account remove",
 		Summary:  "Forget an account and its password; the mailbox itself stays as it is",
 		Effect:   discovery.Admin,

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -12,7 +13,7 @@ type AccountShowResult struct {
 }
 
 func accountShow(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "account show",
 		Summary:  "Show one account with everything but its secrets",
 		Effect:   discovery.Admin,

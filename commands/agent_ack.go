@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -20,7 +21,7 @@ type AgentAcked struct {
 }
 
 func agentAck(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "agent ack",
 		Summary:  "Say that you acted on it",
 		Details:  "An ack says more than that a message was read. Each agent acknowledges a broadcast for itself. An ack may be repeated: the first time counts.",

@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -32,7 +34,7 @@ type AgentExpiring struct {
 }
 
 func agentCleanup(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "agent cleanup",
 		Summary:  "Delete messages older than 24 hours",
 		Details:  "'agent send', 'agent read' and 'agent status' delete them too, and nobody sees them, so nobody has to run this.",
@@ -59,5 +61,5 @@ func agentCleanup(d *Deps) *discovery.Command {
 
 // Truncate implements discovery.Truncator: the count stays that of all.
 func (r *AgentCleanedUp) Truncate(fraction float64) bool {
-	return shorten(&r.Messages, &r.Truncated, fraction)
+	return answer.Shorten(&r.Messages, &r.Truncated, fraction)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/vault"
 )
@@ -77,7 +78,7 @@ type AgentCommand struct {
 
 func agentDescribe(others []*discovery.Command) *discovery.Command {
 	var self *discovery.Command
-	self = newCommand(discovery.Spec{
+	self = argument.Command(discovery.Spec{
 		Path:     "agent describe",
 		Summary:  "All about the agent mailbox",
 		Effect:   discovery.Meta,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
@@ -29,7 +30,7 @@ func (a *agentReadArgs) Validate() (err error) {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "--thread shows a whole thread, as it is now: it takes neither --from nor --wait.",
 			Hint: "Leave the other option out."}
 	}
-	a.wait, err = parseWait(a.Wait)
+	a.wait, err = argument.ParseWait(a.Wait)
 	return err
 }
 
@@ -37,7 +38,7 @@ func (a *agentReadArgs) Validate() (err error) {
 type AgentInbox []AgentMessage
 
 func agentRead(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "agent read",
 		Summary: "Read yours, mark them read",
 		Details: "What an agent sent itself is left out. Without options it returns unread direct messages and broadcasts, oldest first. They count as read once the answer has been written; " +
@@ -84,7 +85,7 @@ func (d *Deps) readAgentMail(ctx context.Context, call *discovery.Call, q agentm
 	if err != nil || len(in.Messages) > 0 || wait == 0 {
 		return in, err
 	}
-	waiting, cancel := context.WithDeadline(ctx, waitUntil(ctx, wait))
+	waiting, cancel := context.WithDeadline(ctx, argument.WaitUntil(ctx, wait))
 	defer cancel()
 	for {
 		err := call.Aside(ctx, func(context.Context) error { return d.AgentMail.Await(waiting, q) })

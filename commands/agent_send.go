@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
@@ -44,7 +45,7 @@ type AgentSent struct {
 }
 
 func agentSend(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "agent send",
 		Summary: "Write to an agent, or all",
 		Details: fmt.Sprintf("The recipient need not exist yet. The message lives 24 hours. A body file keeps every byte, up to %d KiB; keep longer text, and text that is to stay, in a file and name it with --refs.", maxAgentBody>>10),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -25,7 +26,7 @@ type AgentStatusList []AgentStatus
 // Status counts as reading although it removes what has expired: nobody could see
 // that any more, so nothing that a caller can observe changes.
 func agentStatus(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "agent status",
 		Summary:  "Counts of unread and unacknowledged",
 		Details:  "It lists every agent that sent a message or was sent one in the last 24 hours. An agent's own messages do not count.",

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
@@ -18,7 +20,7 @@ const accountsAtOnce = 50
 // accounts resolves the option: the names, one at least, and whether they are all because
 // it says so. An account named all stands against that. It notes the option for the audit
 // entry.
-func (d *Deps) accounts(ctx context.Context, call *discovery.Call, o AccountsOption) (names []string, all bool, err error) {
+func (d *Deps) accounts(ctx context.Context, call *discovery.Call, o argument.AccountsOption) (names []string, all bool, err error) {
 	if o.OnAll() {
 		accounts, err := d.Store.Accounts(ctx)
 		if err != nil {
@@ -29,13 +31,13 @@ func (d *Deps) accounts(ctx context.Context, call *discovery.Call, o AccountsOpt
 		}
 		switch {
 		case len(names) == 0:
-			return nil, false, errNoAccountYet
-		case !slices.Contains(names, allAccounts):
-			call.Account = allAccounts
+			return nil, false, argument.ErrNoAccountYet
+		case !slices.Contains(names, argument.AllAccounts):
+			call.Account = argument.AllAccounts
 			return names, true, nil
 		}
 	}
-	name, err := d.account(ctx, call, AccountOption(o))
+	name, err := d.account(ctx, call, argument.AccountOption(o))
 	return []string{name}, false, err
 }
 
@@ -43,7 +45,7 @@ func (d *Deps) accounts(ctx context.Context, call *discovery.Call, o AccountsOpt
 // order of the names. An account that fails is an Issue that names it; when all fail, the
 // error is that of the first. With several accounts do has a little less time than ctx, so
 // that a server that does not answer costs nothing of the others.
-func eachAccount[R any](ctx context.Context, names []string, do func(ctx context.Context, account string) (R, error)) (results []R, issues []Issue, err error) {
+func eachAccount[R any](ctx context.Context, names []string, do func(ctx context.Context, account string) (R, error)) (results []R, issues []answer.Issue, err error) {
 	within := ctx
 	if deadline, ok := ctx.Deadline(); ok && len(names) > 1 {
 		var cancel context.CancelFunc
@@ -81,9 +83,9 @@ func eachAccount[R any](ctx context.Context, names []string, do func(ctx context
 }
 
 // accountIssue is the failure of one of several accounts.
-func accountIssue(account string, err error) Issue {
-	i := Issue{Code: discovery.ExecutionError, Stage: "account", Message: "It failed."}
-	if f := Faults(err); f != nil {
+func accountIssue(account string, err error) answer.Issue {
+	i := answer.Issue{Code: discovery.ExecutionError, Stage: "account", Message: "It failed."}
+	if f := answer.Faults(err); f != nil {
 		i.Code, i.Message = f.Code, f.Message
 	}
 	var e *mail.Error

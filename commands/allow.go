@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -22,7 +24,7 @@ const (
 	hidden   ruleList = "hide folder"
 )
 
-// of returns the entries of the list, and whether it is on.
+// Of returns the entries of the list, and whether it is on.
 func (l ruleList) of(a *mail.Account) (entries *[]string, on bool) {
 	switch l {
 	case inbound:
@@ -51,7 +53,7 @@ func (l ruleList) key(entry string) string {
 
 type allowEntriesArgs struct {
 	Entries []string `json:"entry" acli:"positional" jsonschema:"minItems=1,maxItems=90,minLength=1,maxLength=320,example=ann@example.org,example=@example.org" jsonschema_description:"An address, @domain for that domain alone, or * for everybody"`
-	AccountOption
+	argument.AccountOption
 
 	normal []string // the entries as they are kept, since Validate
 }
@@ -70,20 +72,20 @@ func (a *allowEntriesArgs) Validate() error {
 
 type ruleFoldersArgs struct {
 	Folders []string `json:"folder" acli:"positional" jsonschema:"minItems=1,maxItems=90,minLength=1,maxLength=1000,example=Public/board" jsonschema_description:"A folder by its whole name, as the server has it"`
-	AccountOption
+	argument.AccountOption
 }
 
 // RuleListResult answers the commands on the lists of an account.
 type RuleListResult struct {
-	Account    string      `json:"account_id"`
-	List       string      `json:"list" jsonschema:"enum=in,enum=out,enum=allow,enum=hide"`
-	Enabled    bool        `json:"enabled"` // always, of a list of folders
-	Entries    []string    `json:"entries"`
-	Added      []string    `json:"added,omitempty"`
-	Removed    []string    `json:"removed,omitempty"`
-	Absent     []string    `json:"absent,omitempty"` // added folders that the server does not have now
-	Truncated  bool        `json:"truncated,omitempty"`
-	NextAction *NextAction `json:"next_action,omitempty"`
+	Account    string             `json:"account_id"`
+	List       string             `json:"list" jsonschema:"enum=in,enum=out,enum=allow,enum=hide"`
+	Enabled    bool               `json:"enabled"` // always, of a list of folders
+	Entries    []string           `json:"entries"`
+	Added      []string           `json:"added,omitempty"`
+	Removed    []string           `json:"removed,omitempty"`
+	Absent     []string           `json:"absent,omitempty"` // added folders that the server does not have now
+	Truncated  bool               `json:"truncated,omitempty"`
+	NextAction *answer.NextAction `json:"next_action,omitempty"`
 
 	list ruleList
 }
@@ -95,7 +97,7 @@ type ruleListBrief struct {
 	Entries []string `json:"entries"`
 	Added   []string `json:"added,omitempty"`
 	Removed []string `json:"removed,omitempty"`
-	Rest
+	answer.Rest
 }
 
 // Brief is the list without its name.
@@ -125,7 +127,7 @@ func (r *RuleListResult) Brief() ruleListBrief {
 
 // Summary implements discovery.Summarizer.
 func (r *RuleListResult) Summary() string {
-	s := count(len(r.Entries), "entry", "entries")
+	s := answer.Count(len(r.Entries), "entry", "entries")
 	if !r.Enabled {
 		s += ", and the list is off"
 	}
@@ -134,7 +136,7 @@ func (r *RuleListResult) Summary() string {
 
 // Truncate implements discovery.Truncator.
 func (r *RuleListResult) Truncate(fraction float64) bool {
-	return shorten(&r.Entries, &r.Truncated, fraction)
+	return answer.Shorten(&r.Entries, &r.Truncated, fraction)
 }
 
 // spec names a command of the list. Those on addresses answer to whitelist too (000 section
@@ -151,7 +153,7 @@ func (l ruleList) spec(verb, summary, details string, examples ...string) discov
 }
 
 // ruleCommands are the commands on a list. named gives what their arguments name.
-func ruleCommands[A any](d *Deps, l ruleList, named func(*A) (AccountOption, []string)) []*discovery.Command {
+func ruleCommands[A any](d *Deps, l ruleList, named func(*A) (argument.AccountOption, []string)) []*discovery.Command {
 	add := l.spec("add", "Add entries to the list", "Entries that are on the list already are not added twice.", "ann@example.org --account work", "@example.org bob@example.com")
 	entries, example, empty := "entries", "ann@example.org", "A list that is on and empty lets nothing pass."
 	switch l {
@@ -167,7 +169,7 @@ func ruleCommands[A any](d *Deps, l ruleList, named func(*A) (AccountOption, []s
 		entries, example, empty = "folders", "Public/board", ""
 	}
 	return []*discovery.Command{
-		newCommand(add, func(ctx context.Context, call *discovery.Call, args *A) (*RuleListResult, error) {
+		argument.Command(add, func(ctx context.Context, call *discovery.Call, args *A) (*RuleListResult, error) {
 			account, entries := named(args)
 			absent := []string{}
 			if l == hidden {
@@ -179,13 +181,13 @@ func ruleCommands[A any](d *Deps, l ruleList, named func(*A) (AccountOption, []s
 				return err
 			})
 		}),
-		newCommand(l.spec("remove", "Remove "+entries+" from the list", "If one of them is not on the list, none is removed.", example+" --account work"),
+		argument.Command(l.spec("remove", "Remove "+entries+" from the list", "If one of them is not on the list, none is removed.", example+" --account work"),
 			func(ctx context.Context, call *discovery.Call, args *A) (*RuleListResult, error) {
 				account, entries := named(args)
 				return d.ruleList(ctx, call, account, l, func(list *[]string, r *RuleListResult) error { return l.remove(list, entries, r) })
 			}),
-		newCommand(l.spec("list", "Show the "+entries+" of the list", empty, "--account work"),
-			func(ctx context.Context, call *discovery.Call, args *AccountOption) (*RuleListResult, error) {
+		argument.Command(l.spec("list", "Show the "+entries+" of the list", empty, "--account work"),
+			func(ctx context.Context, call *discovery.Call, args *argument.AccountOption) (*RuleListResult, error) {
 				return d.ruleList(ctx, call, *args, l, nil)
 			}),
 	}
@@ -193,7 +195,7 @@ func ruleCommands[A any](d *Deps, l ruleList, named func(*A) (AccountOption, []s
 
 // absent returns which of the folders the server does not have, none where it does not say so
 // soon.
-func (d *Deps) absent(ctx context.Context, call *discovery.Call, o AccountOption, folders []string) []string {
+func (d *Deps) absent(ctx context.Context, call *discovery.Call, o argument.AccountOption, folders []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	name, err := d.account(ctx, call, o)
@@ -211,7 +213,7 @@ func (d *Deps) absent(ctx context.Context, call *discovery.Call, o AccountOption
 
 // ruleList has change, which may be nil, alter a list of an account and note what it did, and
 // returns the list.
-func (d *Deps) ruleList(ctx context.Context, call *discovery.Call, o AccountOption, l ruleList, change func(*[]string, *RuleListResult) error) (*RuleListResult, error) {
+func (d *Deps) ruleList(ctx context.Context, call *discovery.Call, o argument.AccountOption, l ruleList, change func(*[]string, *RuleListResult) error) (*RuleListResult, error) {
 	name, err := d.account(ctx, call, o)
 	if err != nil {
 		return nil, err
@@ -237,7 +239,7 @@ func (d *Deps) ruleList(ctx context.Context, call *discovery.Call, o AccountOpti
 	list, on := l.of(&a)
 	r.Entries, r.Enabled = append([]string{}, *list...), on
 	if !on && len(r.Entries) > 0 { // one that is on and empty lets nothing pass
-		r.NextAction = next("The list is off and holds nothing back: turn it on", "account", "edit", name, "--allow-"+which, "on")
+		r.NextAction = answer.Next("The list is off and holds nothing back: turn it on", "account", "edit", name, "--allow-"+which, "on")
 	}
 	return r, nil
 }
@@ -279,5 +281,9 @@ func (l ruleList) remove(list *[]string, entries []string, r *RuleListResult) er
 	return nil
 }
 
-func addressesNamed(a *allowEntriesArgs) (AccountOption, []string) { return a.AccountOption, a.normal }
-func foldersNamed(a *ruleFoldersArgs) (AccountOption, []string)    { return a.AccountOption, a.Folders }
+func addressesNamed(a *allowEntriesArgs) (argument.AccountOption, []string) {
+	return a.AccountOption, a.normal
+}
+func foldersNamed(a *ruleFoldersArgs) (argument.AccountOption, []string) {
+	return a.AccountOption, a.Folders
+}

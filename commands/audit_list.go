@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/vault"
 )
@@ -18,12 +20,12 @@ type auditListArgs struct {
 
 // AuditListResult answers audit list (000 section 7.2).
 type AuditListResult struct {
-	Entries    []AuditShown `json:"entries"`
-	HasMore    bool         `json:"has_more"`
-	Truncated  bool         `json:"truncated,omitempty"`
-	NextAction *NextAction  `json:"next_action,omitempty"`
+	Entries    []AuditShown       `json:"entries"`
+	HasMore    bool               `json:"has_more"`
+	Truncated  bool               `json:"truncated,omitempty"`
+	NextAction *answer.NextAction `json:"next_action,omitempty"`
 
-	more func(seq uint64) *NextAction // what goes on behind an entry
+	more func(seq uint64) *answer.NextAction // what goes on behind an entry
 }
 
 // AuditShown is one entry of the audit log (002 section 8.3).
@@ -44,7 +46,7 @@ type AuditShown struct {
 }
 
 func auditList(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "audit list",
 		Summary:  "List the commands that were run, newest first",
 		Effect:   discovery.Admin,
@@ -55,10 +57,10 @@ func auditList(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &AuditListResult{Entries: []AuditShown{}, more: func(seq uint64) *NextAction {
+		r := &AuditListResult{Entries: []AuditShown{}, more: func(seq uint64) *answer.NextAction {
 			following := *args
 			following.Before = seq
-			return nextLine("There are more: show the ones before", call.Again(&following))
+			return answer.NextLine("There are more: show the ones before", call.Again(&following))
 		}}
 		for _, e := range records[:min(args.Limit, len(records))] {
 			r.Entries = append(r.Entries, shownEntry(e))
@@ -98,8 +100,8 @@ type auditRow struct {
 }
 
 // Brief is one row for each entry.
-func (r *AuditListResult) Brief() listBrief[auditRow] {
-	return listOf(r.Entries, (&Outcome{}).rest(r.NextAction), func(e *AuditShown) auditRow {
+func (r *AuditListResult) Brief() answer.List[auditRow] {
+	return answer.ListOf(r.Entries, (&answer.Outcome{}).Rest(r.NextAction), func(e *AuditShown) auditRow {
 		time, _, _ := strings.Cut(e.Timestamp, ".")
 		outcome := e.ErrorCode
 		if e.Count > 1 {
@@ -111,12 +113,12 @@ func (r *AuditListResult) Brief() listBrief[auditRow] {
 
 // Summary implements discovery.Summarizer.
 func (r *AuditListResult) Summary() string {
-	return count(len(r.Entries), "entry", "entries")
+	return answer.Count(len(r.Entries), "entry", "entries")
 }
 
 // Truncate implements discovery.Truncator.
 func (r *AuditListResult) Truncate(fraction float64) bool {
-	if !shorten(&r.Entries, &r.Truncated, fraction) {
+	if !answer.Shorten(&r.Entries, &r.Truncated, fraction) {
 		return false
 	}
 	r.goOn()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -21,7 +22,7 @@ type AuditVerifyResult struct {
 }
 
 func auditVerify(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "audit verify",
 		Summary: "Check that no entry was changed, removed or reordered",
 		Details: "Each administrator's command signs the log up to itself. What a process with the agent's key altered before the last of them is found; " +

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
@@ -63,7 +64,7 @@ func newBench(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Accou
 	if b.registry, err = discovery.NewRegistry(commands.Info(b.deps, "test"), commands.All(b.deps)...); err != nil {
 		t.Fatal(err)
 	}
-	b.gateway, err = gateway.New(gateway.Options{Registry: b.registry, Profile: gateway.FullProfile(), Faults: commands.Faults,
+	b.gateway, err = gateway.New(gateway.Options{Registry: b.registry, Profile: gateway.FullProfile(), Faults: answer.Faults,
 		Settings: vaultSettings{v}, Auditor: v})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -15,7 +16,7 @@ import (
 // batchResult begins the answer of a command that changes several messages of one
 // folder.
 type batchResult struct {
-	Outcome
+	answer.Outcome
 	Account string `json:"account_id"`
 	Folder  string `json:"folder,omitempty" acli:"untrusted"`
 
@@ -41,12 +42,12 @@ func (d *Deps) batch(ctx context.Context, call *discovery.Call, a *messagesArgs,
 		shown = append(shown, m.Ref, m.New)
 	}
 	ids := d.shown(ctx, call, shown...)
-	r := batchResult{Outcome: outcome(append(c.Issues, ids.Issues...), len(c.Messages) > 0), Account: c.Account, Folder: c.Folder, changed: []string{}, moved: [][2]string{}}
+	r := batchResult{Outcome: answer.OutcomeOf(append(c.Issues, ids.Issues...), len(c.Messages) > 0), Account: c.Account, Folder: c.Folder, changed: []string{}, moved: [][2]string{}}
 	r.IDs = ids
 	for _, m := range c.Messages {
-		pair := [2]string{ids.of(m.Ref), ""}
+		pair := [2]string{ids.Of(m.Ref), ""}
 		if m.New != (mail.Ref{}) {
-			pair[1] = ids.of(m.New)
+			pair[1] = ids.Of(m.New)
 		}
 		r.changed, r.moved = append(r.changed, pair[0]), append(r.moved, pair)
 	}
@@ -111,8 +112,8 @@ func placed(c *mailbox.Changed) []Placed {
 }
 
 // done is a sentence about n changed messages; their number replaces the # in what.
-func done(what string, n int, issues []Issue) string {
-	s := strings.Replace(what, "#", count(n, "message", "messages"), 1)
+func done(what string, n int, issues []answer.Issue) string {
+	s := strings.Replace(what, "#", answer.Count(n, "message", "messages"), 1)
 	if len(issues) > 0 {
 		s += "; see the issues for the others"
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/login"
@@ -204,7 +206,7 @@ func (d *Deps) here(ctx context.Context) func(c *discovery.Command, example stri
 		if len(accounts) < 2 || !slices.ContainsFunc(c.Arguments(), optional) || strings.Contains(example, "--account") || strings.Contains(example, " -- ") {
 			return example
 		}
-		name, err := defaultAccount(ctx, d.Store)
+		name, err := argument.DefaultAccount(ctx, d.Store)
 		if err != nil {
 			name = accounts[0].Name
 		}
@@ -274,13 +276,23 @@ func All(d *Deps) []*discovery.Command {
 		}, agentGroup(d))
 }
 
+// Faults is FaultsWhere every command exists.
+func Faults(err error) *discovery.Fault { return answer.Faults(err) }
+
+// FaultsWhere makes errors of mail and vault public codes and hints. A hint sends the
+// reader only to commands that exist, or that the administrator runs elsewhere. The
+// function it returns gives nil for an error it does not know, whose text is then not shown.
+func FaultsWhere(exists func(path string) bool) func(error) *discovery.Fault {
+	return answer.FaultsWhere(exists)
+}
+
 // account resolves the option --account.
-func (d *Deps) account(ctx context.Context, call *discovery.Call, o AccountOption) (string, error) {
-	return o.name(ctx, call, d.Store)
+func (d *Deps) account(ctx context.Context, call *discovery.Call, o argument.AccountOption) (string, error) {
+	return o.Resolve(ctx, call, d.Store)
 }
 
 func (d *Deps) setting(ctx context.Context, name string) (string, error) {
-	values, err := settings(ctx, d.Store)
+	values, err := argument.Settings(ctx, d.Store)
 	return values[name], err
 }
 
@@ -308,4 +320,4 @@ func (d *Deps) now() time.Time {
 }
 
 // nowMinute is the time of a compact answer, to which its dates can be compared.
-func (d *Deps) nowMinute() string { return minute(d.now()) }
+func (d *Deps) nowMinute() string { return answer.Minute(d.now()) }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -75,9 +76,9 @@ func (a *textArgs) Validate() error {
 	}
 	a.attachFrom = nil
 	if a.AttachFrom != "" {
-		ref, err := parseID(a.AttachFrom)
+		ref, err := argument.ParseID(a.AttachFrom)
 		if err != nil {
-			return malformedID("The message id of --attach-from", err)
+			return argument.MalformedID("The message id of --attach-from", err)
 		}
 		a.attachFrom = &ref
 	}
@@ -89,7 +90,7 @@ func (a *textArgs) attached() *mail.Ref { return a.attachFrom }
 
 // composeArgs are what a new message is written from, to be sent or kept as a draft.
 type composeArgs struct {
-	AccountOption
+	argument.AccountOption
 	recipientArgs
 	Subject string `json:"subject,omitempty" acli:"form=line" jsonschema:"maxLength=998" jsonschema_description:"Default: of --reply-to"`
 	textArgs
@@ -111,9 +112,9 @@ func (a *composeArgs) about(option, id string) error {
 	if a.parent = nil; id == "" {
 		return nil
 	}
-	ref, err := parseID(id)
+	ref, err := argument.ParseID(id)
 	if err != nil {
-		return malformedID("The message id of "+option, err)
+		return argument.MalformedID("The message id of "+option, err)
 	}
 	if a.parent = &ref; a.Account != "" && ref.Account != "" && a.Account != ref.Account {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "The message of " + option + " belongs to another account than --account.",
@@ -156,7 +157,7 @@ func (d *Deps) composeIn(ctx context.Context, call *discovery.Call, a *composeAr
 		}
 		a.parent = &refs[0]
 	}
-	return d.account(ctx, call, AccountOption{a.OnAccount()})
+	return d.account(ctx, call, argument.AccountOption{Account: a.OnAccount()})
 }
 
 // noteRecipients notes for the audit entry who would be sent to.

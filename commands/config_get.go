@@ -3,11 +3,12 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
 func configGet(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "config get",
 		Summary:  "Show one setting",
 		Effect:   discovery.Admin,

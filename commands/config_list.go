@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -12,7 +14,7 @@ type ConfigListResult struct {
 }
 
 func configList(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "config list",
 		Summary:  "List the settings",
 		Effect:   discovery.Admin,
@@ -39,8 +41,8 @@ type settingRow struct {
 }
 
 // Brief is one row for each setting.
-func (r ConfigListResult) Brief() listBrief[settingRow] {
-	return listOf(r.Settings, Rest{}, func(s *SettingShown) settingRow {
+func (r ConfigListResult) Brief() answer.List[settingRow] {
+	return answer.ListOf(r.Settings, answer.Rest{}, func(s *SettingShown) settingRow {
 		row := settingRow{s.Name, s.Value, s.Default, s.Description}
 		if row.Default == row.Value {
 			row.Default = ""

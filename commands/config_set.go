@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -13,7 +14,7 @@ type configSetArgs struct {
 }
 
 func configSet(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "config set",
 		Summary:  "Change one setting",
 		Effect:   discovery.Admin,

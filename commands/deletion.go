@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -38,15 +39,15 @@ type deletionRow struct {
 
 // deletionTitle names a deletion in one line.
 func deletionTitle(o *mail.Outgoing) string {
-	return fmt.Sprintf("delete %s of %s", count(len(o.Deletes), "message", "messages"), o.Folder)
+	return fmt.Sprintf("delete %s of %s", answer.Count(len(o.Deletes), "message", "messages"), o.Folder)
 }
 
 // shownDeletion is all of a deletion.
 func shownDeletion(o *mail.Outgoing) *OutboxShowResult {
-	r := &OutboxShowResult{Sending: sendingOf(o), Principal: o.Principal, Created: utc(o.Created), Changed: utc(o.Changed), To: []string{}, CC: []string{}, BCC: []string{},
+	r := &OutboxShowResult{Sending: sendingOf(o), Principal: o.Principal, Created: answer.UTC(o.Created), Changed: answer.UTC(o.Changed), To: []string{}, CC: []string{}, BCC: []string{},
 		Attempts: o.Attempts, Attachments: []AttachmentSent{}, Folder: o.Folder}
 	for _, m := range o.Deletes {
-		r.Deletes = append(r.Deletes, ToDelete{ID: m.ID, Date: utc(m.Date), From: written(m.From), Subject: m.Subject, Outcome: m.Outcome, Reason: m.Reason, short: m.ID})
+		r.Deletes = append(r.Deletes, ToDelete{ID: m.ID, Date: answer.UTC(m.Date), From: answer.Written(m.From), Subject: m.Subject, Outcome: m.Outcome, Reason: m.Reason, short: m.ID})
 	}
 	return r
 }
@@ -64,7 +65,7 @@ func (d *Deps) noteDeletes(ctx context.Context, call *discovery.Call, r *OutboxS
 	}
 	ids := d.shown(ctx, call, refs...)
 	for i, ref := range refs {
-		r.Deletes[i].short = ids.of(ref)
+		r.Deletes[i].short = ids.Of(ref)
 	}
 }
 
@@ -74,7 +75,7 @@ func (r *OutboxShowResult) deletionRows() *discovery.Table[deletionRow] {
 	}
 	var rows []deletionRow
 	for _, m := range r.Deletes {
-		rows = append(rows, deletionRow{m.short, minuteOf(m.Date), strings.Join(m.From, ", "), m.Subject, m.Outcome, m.Reason})
+		rows = append(rows, deletionRow{m.short, answer.MinuteOf(m.Date), strings.Join(m.From, ", "), m.Subject, m.Outcome, m.Reason})
 	}
 	t := discovery.TableOf(rows)
 	return &t
@@ -114,7 +115,7 @@ func (d *Deps) deleted(ctx context.Context, call *discovery.Call, o *mail.Outgoi
 		}
 		issues = append(issues, mail.Issue{Kind: kind, Stage: "expunge", MessageID: m.ID, Message: m.Reason})
 	}
-	r.Outcome = outcome(issues, len(r.Messages) > 0)
+	r.Outcome = answer.OutcomeOf(issues, len(r.Messages) > 0)
 	r.Steps = Steps{Attempted: len(o.Deletes), Succeeded: len(r.Messages)}
 	return r, nil
 }
@@ -126,7 +127,7 @@ func notDeleted(o *mail.Outgoing) *discovery.Fault {
 	if i := slices.IndexFunc(o.Deletes, func(m mail.Deletion) bool { return m.Outcome == mail.DeletionKept }); o.Reason == "" && i >= 0 {
 		reason = " " + o.Deletes[i].Reason
 	} else if o.Reason != "" {
-		reason = " " + plain.Clip(capital(o.Reason), 500)
+		reason = " " + plain.Clip(answer.Capital(o.Reason), 500)
 	}
 	switch o.State {
 	case mail.OutboxDone, mail.OutboxPartly:
@@ -153,7 +154,7 @@ func deletionQuestion(o *mail.Outgoing) (question string, ok bool) {
 	b.WriteString("Delete these messages for good? They cannot be brought back.\nNothing is deleted unless you approve it.\n\n")
 	questionRow(&b, "Account:", o.Account)
 	questionRow(&b, "Folder:", quoted(o.Folder))
-	questionRow(&b, "Count:", count(len(o.Deletes), "message", "messages"))
+	questionRow(&b, "Count:", answer.Count(len(o.Deletes), "message", "messages"))
 	questionRow(&b, "Outbox:", o.ID)
 	questionRow(&b, "Why:", whyAsked(o))
 	b.WriteString("\nWhat their senders wrote stands on the lines that begin with >:\n\n")
@@ -164,7 +165,7 @@ func deletionQuestion(o *mail.Outgoing) (question string, ok bool) {
 		}
 		date := "no date"
 		if !m.Date.IsZero() {
-			date = minute(m.Date)
+			date = answer.Minute(m.Date)
 		}
 		for _, part := range []string{date + "  " + strings.Join(from, ", "), "    " + quoted(m.Subject)} {
 			for _, l := range wrapped(part, questionWidth) {

@@ -3,5 +3,6 @@
 //
 // A command reaches mail through the narrow interfaces of Deps, never through a
 // connection: what it is lent has been through the account's policy. All lists the
-// commands; Faults is the one place where errors become public codes.
+// commands. What they share is in internal/argument and internal/answer, where errors
+// become public codes.
 package commands

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
@@ -35,7 +37,7 @@ type Check struct {
 }
 
 func doctor(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "doctor",
 		Summary:  "Check the set-up",
 		Details:  "It connects and logs in, and reads or sends no message.",
@@ -57,7 +59,7 @@ func doctor(d *Deps) *discovery.Command {
 		case err != nil:
 			return DoctorResult{}, err
 		case stopped != nil:
-			f := Faults(stopped)
+			f := answer.Faults(stopped)
 			r.Checks = append(r.Checks, Check{Name: "stop", Detail: f.Message + " No server is asked.", Code: f.Code, Hint: f.Hint})
 		default:
 			r.Checks = append(r.Checks, d.checkServers(ctx, call, accounts)...)
@@ -140,14 +142,14 @@ func (d *Deps) checkServers(ctx context.Context, call *discovery.Call, accounts 
 func (d *Deps) checkServer(ctx context.Context, name, account string, verify func(context.Context, string) (*mail.Verification, error)) Check {
 	v, err := verify(ctx, account)
 	if err != nil {
-		f := Faults(err)
+		f := answer.Faults(err)
 		if f == nil {
 			f = &discovery.Fault{Code: discovery.ExecutionError, Message: "The check failed for a reason inside the program."}
 		}
 		return Check{Name: name, Detail: f.Message, Code: f.Code, Hint: f.Hint}
 	}
 	if len(v.Issues) > 0 {
-		return Check{Name: name, Detail: v.Issues[0].Message, Code: codeOf(v.Issues[0].Kind), Hint: serverHints[codeOf(v.Issues[0].Kind)]}
+		return Check{Name: name, Detail: v.Issues[0].Message, Code: answer.CodeOf(v.Issues[0].Kind), Hint: serverHints[answer.CodeOf(v.Issues[0].Kind)]}
 	}
 	did := "Logged in to"
 	if v.Untried {

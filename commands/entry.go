@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -65,12 +66,12 @@ func entriesOf(list []mailbox.Summary) []MessageEntry {
 
 // rowsOf makes the rows of the entries. implied are the marks that the command implies,
 // which are left out.
-func rowsOf(entries []MessageEntry, ids *idWriter, implied ...string) []messageRow {
+func rowsOf(entries []MessageEntry, ids *answer.IDs, implied ...string) []messageRow {
 	rows := make([]messageRow, len(entries))
 	for i := range entries {
 		e, s := &entries[i], entries[i].summary
-		rows[i] = messageRow{ID: ids.of(s.Ref), Date: minute(cmp.Or(s.Date, s.InternalDate)), From: sendersWithin(s.From, e.From), Subject: plain.Clip(e.Subject, maxShownChars), Marks: marksOf(s, implied...), Snippet: e.Snippet}
-		if own := ids.own[s.Ref.Account]; len(s.From) == 1 && len(s.To) > 0 && strings.EqualFold(s.From[0].Addr, own) {
+		rows[i] = messageRow{ID: ids.Of(s.Ref), Date: answer.Minute(cmp.Or(s.Date, s.InternalDate)), From: sendersWithin(s.From, e.From), Subject: plain.Clip(e.Subject, maxShownChars), Marks: marksOf(s, implied...), Snippet: e.Snippet}
+		if own := ids.Own[s.Ref.Account]; len(s.From) == 1 && len(s.To) > 0 && strings.EqualFold(s.From[0].Addr, own) {
 			rows[i].From, rows[i].To = "", sendersWithin(s.To, e.To)
 		}
 	}
@@ -84,9 +85,9 @@ func senders(list []mail.Address) string {
 		shown[i] = mail.Address{Name: plain.Clip(list[i].Name, maxShownChars), Addr: list[i].Addr}
 	}
 	if len(list) > len(shown) {
-		return people(shown) + ", …"
+		return answer.People(shown) + ", …"
 	}
-	return people(shown)
+	return answer.People(shown)
 }
 
 // sendersWithin is senders as far as the text of the full answer was cut for its size.
@@ -95,10 +96,10 @@ func sendersWithin(list []mail.Address, full string) string {
 }
 
 func entryOf(s *mailbox.Summary) MessageEntry {
-	return MessageEntry{summary: s, ID: s.Ref.String(), Date: timestamp(s.Date), From: people(s.From), Subject: s.Subject,
+	return MessageEntry{summary: s, ID: s.Ref.String(), Date: answer.Timestamp(s.Date), From: answer.People(s.From), Subject: s.Subject,
 		Flags: shownFlags(s.Flags), HasAttachments: s.HasAttachments, Invitation: s.Invitation, Snippet: s.Snippet,
-		Folder: s.Ref.Folder, UIDValidity: s.Ref.UIDValidity, UID: s.Ref.UID, To: people(s.To), CC: people(s.CC),
-		InternetMessageID: s.InternetMessageID, Size: s.Size, Received: timestamp(s.InternalDate)}
+		Folder: s.Ref.Folder, UIDValidity: s.Ref.UIDValidity, UID: s.Ref.UID, To: answer.People(s.To), CC: answer.People(s.CC),
+		InternetMessageID: s.InternetMessageID, Size: s.Size, Received: answer.Timestamp(s.InternalDate)}
 }
 
 // shownFlags bounds the flags that a server gave. nil stays nil: they are not known.

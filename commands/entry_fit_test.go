@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -22,8 +23,8 @@ func TestCompactAnswersCanBeCutToFit(t *testing.T) {
 			Subject: "hello", Snippet: strings.Repeat("s", 500)}
 		all.Messages = append(all.Messages, &mailbox.Message{Summary: list[i]})
 	}
-	search := &MailSearchResult{Messages: entriesOf(list), args: &mailSearchArgs{}, Outcome: Outcome{IDs: &idWriter{}}}
-	get := &MailGetResult{Outcome: Outcome{IDs: &idWriter{}}}
+	search := &MailSearchResult{Messages: entriesOf(list), args: &mailSearchArgs{}, Outcome: answer.Outcome{IDs: &answer.IDs{}}}
+	get := &MailGetResult{Outcome: answer.Outcome{IDs: &answer.IDs{}}}
 	for _, m := range all.Messages {
 		get.Messages = append(get.Messages, detailOf(m, false))
 	}

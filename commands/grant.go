@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
@@ -46,7 +47,7 @@ func GrantPrincipal(name string) string { return "grant:" + name }
 
 func (d *Deps) grantDetail(g *vault.Grant) GrantDetail {
 	return GrantDetail{Name: g.Name, Principal: GrantPrincipal(g.Name), Accounts: append([]string{}, g.Accounts...), Profile: g.Profile, Identity: g.Identity, Extensions: g.Extensions, AskClient: g.Questions,
-		Created: utc(g.Created), Expires: utc(g.Expires), Expired: !d.now().Before(g.Expires), expires: g.Expires}
+		Created: answer.UTC(g.Created), Expires: answer.UTC(g.Expires), Expired: !d.now().Before(g.Expires), expires: g.Expires}
 }
 
 // grantFault is the fault of an invalid grant, where Faults would speak of settings.
@@ -54,5 +55,5 @@ func grantFault(err error) error {
 	if !errors.Is(err, vault.ErrInvalid) {
 		return err
 	}
-	return &discovery.Fault{Code: discovery.ValidationError, Message: capital(err.Error()) + ".", Hint: "Run 'grant list' to see the grants.", Err: err}
+	return &discovery.Fault{Code: discovery.ValidationError, Message: answer.Capital(err.Error()) + ".", Hint: "Run 'grant list' to see the grants.", Err: err}
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/vault"
 )
@@ -47,7 +49,7 @@ type GrantAddResult struct {
 }
 
 func grantAdd(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "grant add",
 		Summary: "Let a client in over HTTP, with a token of its own",
 		Details: "The token is shown only once; the vault keeps only a digest of it. The client sends it with every request to 'postern serve --http', " +
@@ -59,7 +61,7 @@ func grantAdd(d *Deps) *discovery.Command {
 		call.Target = "grant " + args.Name
 		for _, name := range args.Accounts {
 			if _, err := d.Store.Account(ctx, name); err != nil {
-				if f := Faults(err); f != nil && f.Code == discovery.NotFound {
+				if f := answer.Faults(err); f != nil && f.Code == discovery.NotFound {
 					return nil, &discovery.Fault{Code: f.Code, Message: fmt.Sprintf("There is no account %s.", name), Hint: f.Hint, Err: err}
 				}
 				return nil, err

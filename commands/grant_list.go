@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -14,7 +16,7 @@ type GrantListResult struct {
 }
 
 func grantList(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "grant list",
 		Summary:  "List the grants with everything but their tokens",
 		Details:  "One that has expired opens nothing, and stays in the list until it is removed.",
@@ -46,20 +48,20 @@ type grantRow struct {
 }
 
 // Brief is one row for each grant.
-func (r *GrantListResult) Brief() listBrief[grantRow] {
-	var rest Rest
+func (r *GrantListResult) Brief() answer.List[grantRow] {
+	var rest answer.Rest
 	if r.Truncated {
 		rest.Hint = "The list is cut: 'grant list --fields name' has all names."
 	}
-	return listOf(r.Grants, rest, func(g *GrantDetail) grantRow {
-		return grantRow{g.Name, strings.Join(g.Accounts, " "), g.Profile, g.Identity, strings.Join(g.Extensions, " "), g.AskClient, minute(g.expires), g.Expired}
+	return answer.ListOf(r.Grants, rest, func(g *GrantDetail) grantRow {
+		return grantRow{g.Name, strings.Join(g.Accounts, " "), g.Profile, g.Identity, strings.Join(g.Extensions, " "), g.AskClient, answer.Minute(g.expires), g.Expired}
 	})
 }
 
 // Summary implements discovery.Summarizer.
-func (r *GrantListResult) Summary() string { return count(len(r.Grants), "grant", "grants") }
+func (r *GrantListResult) Summary() string { return answer.Count(len(r.Grants), "grant", "grants") }
 
 // Truncate implements discovery.Truncator.
 func (r *GrantListResult) Truncate(fraction float64) bool {
-	return shorten(&r.Grants, &r.Truncated, fraction)
+	return answer.Shorten(&r.Grants, &r.Truncated, fraction)
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -12,7 +13,7 @@ type GrantRemoveResult struct {
 }
 
 func grantRemove(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "grant remove",
 		Summary:  "End a grant: its token opens nothing from now on",
 		Details:  "It takes effect with the next command that the token is used for, in every process and every open session.",

@@ -4,16 +4,18 @@ import (
 	"context"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
 
 // MailAccountsResult answers mail accounts (001 section 1).
 type MailAccountsResult struct {
-	Accounts   []AccountEntry `json:"accounts"`
-	Default    string         `json:"default_account,omitempty"` // what a command works on that names none; empty where it has to
-	Truncated  bool           `json:"truncated,omitempty"`       // there are more; each can be named with --account
-	NextAction *NextAction    `json:"next_action,omitempty"`
+	Accounts   []AccountEntry     `json:"accounts"`
+	Default    string             `json:"default_account,omitempty"` // what a command works on that names none; empty where it has to
+	Truncated  bool               `json:"truncated,omitempty"`       // there are more; each can be named with --account
+	NextAction *answer.NextAction `json:"next_action,omitempty"`
 }
 
 // AccountEntry is what an agent may know of an account.
@@ -36,7 +38,7 @@ type mailAccountsArgs struct {
 }
 
 func mailAccounts(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail accounts",
 		Summary:  "Accounts, and the default one",
 		Effect:   discovery.Read,
@@ -52,9 +54,9 @@ func mailAccounts(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		r := &MailAccountsResult{Accounts: []AccountEntry{}}
-		r.Default, _ = defaultOf(accounts, configured)
+		r.Default, _ = argument.DefaultOf(accounts, configured)
 		named := args.Account
-		if named == allAccounts {
+		if named == argument.AllAccounts {
 			named = ""
 		}
 		for i, a := range accounts {
@@ -71,9 +73,9 @@ func mailAccounts(d *Deps) *discovery.Command {
 		case named != "" && len(r.Accounts) == 0:
 			return nil, mail.ErrNoAccount
 		case named == "" && r.Default != "":
-			r.NextAction = next("List the folders of the default account", "mail", "folders", "--account", r.Default)
+			r.NextAction = answer.Next("List the folders of the default account", "mail", "folders", "--account", r.Default)
 		case len(r.Accounts) > 0:
-			r.NextAction = next("List the account's folders", "mail", "folders", "--account", r.Accounts[0].ID)
+			r.NextAction = answer.Next("List the account's folders", "mail", "folders", "--account", r.Accounts[0].ID)
 		}
 		return r, nil
 	})
@@ -83,7 +85,7 @@ func mailAccounts(d *Deps) *discovery.Command {
 type accountsBrief struct {
 	discovery.Table[accountsRow]
 	Default string `json:"default,omitempty"`
-	Rest
+	answer.Rest
 }
 
 type accountsRow struct {
@@ -111,4 +113,6 @@ func (r *MailAccountsResult) Brief() accountsBrief {
 }
 
 // Summary implements discovery.Summarizer.
-func (r *MailAccountsResult) Summary() string { return count(len(r.Accounts), "account", "accounts") }
+func (r *MailAccountsResult) Summary() string {
+	return answer.Count(len(r.Accounts), "account", "accounts")
+}

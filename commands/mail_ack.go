@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -19,7 +21,7 @@ type Acked struct {
 }
 
 func mailAck(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail ack",
 		Summary:  "Dealt with, for 'mail list --new'",
 		Details:  "Messages that were acknowledged are no longer new. It changes nothing in the mailbox, may be repeated, and takes messages in any order.",
@@ -35,7 +37,7 @@ func mailAck(d *Deps) *discovery.Command {
 			r.Messages = append(r.Messages, Acked{m.Ref.String(), m.Already})
 		}
 		if c.Folder != "" {
-			r.NextAction = next("See what is still new", "mail", "list", "--account", c.Account, "--folder", c.Folder, "--new")
+			r.NextAction = answer.Next("See what is still new", "mail", "list", "--account", c.Account, "--folder", c.Folder, "--new")
 		}
 		return r, nil
 	})
@@ -43,11 +45,11 @@ func mailAck(d *Deps) *discovery.Command {
 
 type mailAckBrief struct {
 	Acked []string `json:"acked"`
-	Rest
+	answer.Rest
 }
 
 // Brief is the ids of the messages.
-func (r *MailAckResult) Brief() mailAckBrief { return mailAckBrief{r.changed, r.rest(nil)} }
+func (r *MailAckResult) Brief() mailAckBrief { return mailAckBrief{r.changed, r.Rest(nil)} }
 
 // Summary implements discovery.Summarizer.
 func (r *MailAckResult) Summary() string { return done("Noted #", len(r.Messages), r.Issues) }

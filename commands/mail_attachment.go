@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -30,7 +32,7 @@ func (a *mailAttachmentArgs) Validate() error {
 
 // MailAttachmentResult answers mail attachment (000 section 7.1).
 type MailAttachmentResult struct {
-	Outcome
+	answer.Outcome
 	Account       string `json:"account_id"`
 	ID            string `json:"message_id"`
 	PartID        string `json:"part_id"`
@@ -56,12 +58,12 @@ type mailAttachmentBrief struct {
 	SavedTo string `json:"saved_to,omitempty"`
 	Text    string `json:"text,omitempty" acli:"untrusted"`
 	Content []byte `json:"content_base64,omitzero" acli:"untrusted"`
-	Rest
+	answer.Rest
 }
 
 // Brief is the compact answer.
 func (r *MailAttachmentResult) Brief() mailAttachmentBrief {
-	return mailAttachmentBrief{r.PartID, r.Filename, r.ContentType, r.Size, r.SavedTo, r.Text, r.Content, r.rest(r.NextAction)}
+	return mailAttachmentBrief{r.PartID, r.Filename, r.ContentType, r.Size, r.SavedTo, r.Text, r.Content, r.Rest(r.NextAction)}
 }
 
 // readProfile is the name of the profile that promises its client to change
@@ -69,7 +71,7 @@ func (r *MailAttachmentResult) Brief() mailAttachmentBrief {
 const readProfile = "read"
 
 func mailAttachment(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "mail attachment",
 		Summary: "One attachment",
 		Details: "The answer has its content in base64, its text with --as-text, or nothing of it with --save. size_bytes is the size of the decoded content. --save writes only new files below the attachment directory, and never over an existing one. " +
@@ -107,7 +109,7 @@ func mailAttachment(d *Deps) *discovery.Command {
 }
 
 func attachmentResult(a *mailbox.AttachmentContent) *MailAttachmentResult {
-	return &MailAttachmentResult{Outcome: outcome(nil, true), Account: a.Ref.Account, ID: a.Ref.String(), PartID: a.PartID, Filename: a.Filename,
+	return &MailAttachmentResult{Outcome: answer.OutcomeOf(nil, true), Account: a.Ref.Account, ID: a.Ref.String(), PartID: a.PartID, Filename: a.Filename,
 		ContentType: a.ContentType, Size: a.Size}
 }
 
@@ -118,7 +120,7 @@ func (d *Deps) attachmentText(ctx context.Context, call *discovery.Call, args *m
 	}
 	r := attachmentResult(a)
 	r.Text, r.TextTruncated, r.from = a.Text, a.TextTruncated, max(args.FromChar, 1)
-	id := d.shown(ctx, call, a.Ref).of(a.Ref)
+	id := d.shown(ctx, call, a.Ref).Of(a.Ref)
 	if call.Full {
 		id = r.ID
 	}
@@ -128,7 +130,7 @@ func (d *Deps) attachmentText(ctx context.Context, call *discovery.Call, args *m
 		return call.Again(&following)
 	}
 	if a.NextChar > 0 {
-		r.NextAction = nextLine("The text was cut: read the rest", r.more(a.NextChar))
+		r.NextAction = answer.NextLine("The text was cut: read the rest", r.more(a.NextChar))
 	}
 	return r, nil
 }
@@ -137,7 +139,7 @@ func (d *Deps) attachmentText(ctx context.Context, call *discovery.Call, args *m
 func (r *MailAttachmentResult) Truncate(fraction float64) bool {
 	return r.more != nil && clipTexts([]*string{&r.Text}, fraction, func(int) {
 		r.TextTruncated = true
-		r.NextAction = nextLine("The text was cut: read the rest", r.more(r.from+utf8.RuneCountInString(r.Text)-1))
+		r.NextAction = answer.NextLine("The text was cut: read the rest", r.more(r.from+utf8.RuneCountInString(r.Text)-1))
 	})
 }
 
@@ -162,10 +164,10 @@ func (d *Deps) save(ctx context.Context, account, name string, a *mailbox.Attach
 // Summary implements discovery.Summarizer.
 func (r *MailAttachmentResult) Summary() string {
 	if r.SavedTo != "" {
-		return "Saved " + count(int(r.Size), "byte", "bytes")
+		return "Saved " + answer.Count(int(r.Size), "byte", "bytes")
 	}
 	if r.more != nil {
-		return count(utf8.RuneCountInString(r.Text), "character", "characters")
+		return answer.Count(utf8.RuneCountInString(r.Text), "character", "characters")
 	}
-	return count(int(r.Size), "byte", "bytes")
+	return answer.Count(int(r.Size), "byte", "bytes")
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -18,7 +20,7 @@ type mailCopyArgs struct {
 
 // MailCopyResult answers mail copy (001 section 8).
 type MailCopyResult struct {
-	Outcome
+	answer.Outcome
 	Account   string   `json:"source_account_id"`
 	ToAccount string   `json:"destination_account_id"`
 	Folder    string   `json:"source_folder,omitempty"`
@@ -34,7 +36,7 @@ type MailCopyResult struct {
 const transferTime = 300
 
 func mailCopy(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail copy",
 		Summary:  "Copy",
 		Details:  "Within an account the server copies all of them or none.",
@@ -53,7 +55,7 @@ func mailCopy(d *Deps) *discovery.Command {
 		}
 		r := &MailCopyResult{result.Outcome, c.Account, to, c.Folder, args.To, placed(c), Steps{c.Attempted, c.Succeeded}, result.moved}
 		if len(r.Messages) > 0 {
-			r.NextAction = next("See the copies", "mail", "list", "--account", to, "--folder", args.To)
+			r.NextAction = answer.Next("See the copies", "mail", "list", "--account", to, "--folder", args.To)
 		}
 		return r, nil
 	})
@@ -61,11 +63,11 @@ func mailCopy(d *Deps) *discovery.Command {
 
 type mailCopyBrief struct {
 	Copied [][2]string `json:"copied" jsonschema_description:"For each message its id before, and its id at the new place where the server told it"`
-	Rest
+	answer.Rest
 }
 
 // Brief is the ids of the messages, before and at the new place.
-func (r *MailCopyResult) Brief() mailCopyBrief { return mailCopyBrief{r.copied, r.rest(nil)} }
+func (r *MailCopyResult) Brief() mailCopyBrief { return mailCopyBrief{r.copied, r.Rest(nil)} }
 
 // Summary implements discovery.Summarizer.
 func (r *MailCopyResult) Summary() string { return done("Copied #", len(r.Messages), r.Issues) }

@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -38,7 +40,7 @@ type Deleted struct {
 }
 
 func mailDelete(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail delete",
 		Summary:  "Delete for good",
 		Details:  "It needs the account's right to destroy, see 'policy show'; 'mail trash' does not. Only the named messages are removed, whatever else is marked as deleted in the folder. Below mode RW a person decides first.",
@@ -87,11 +89,11 @@ func mailDelete(d *Deps) *discovery.Command {
 
 type mailDeleteBrief struct {
 	Deleted []string `json:"deleted"`
-	Rest
+	answer.Rest
 }
 
 // Brief is the ids of the messages.
-func (r *MailDeleteResult) Brief() mailDeleteBrief { return mailDeleteBrief{r.changed, r.rest(nil)} }
+func (r *MailDeleteResult) Brief() mailDeleteBrief { return mailDeleteBrief{r.changed, r.Rest(nil)} }
 
 // Summary implements discovery.Summarizer.
 func (r *MailDeleteResult) Summary() string { return done("Deleted #", len(r.Messages), r.Issues) }

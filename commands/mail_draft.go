@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
@@ -42,16 +44,16 @@ func (a *mailDraftArgs) Validate() error {
 // MailDraftResult answers mail draft. The message id is there where the server
 // told it.
 type MailDraftResult struct {
-	Account           string      `json:"account_id"`
-	Folder            string      `json:"folder" acli:"untrusted"`
-	ID                string      `json:"message_id,omitempty"`
-	InternetMessageID string      `json:"internet_message_id"`
-	Recipients        []string    `json:"recipients"`
-	Subject           string      `json:"subject" acli:"untrusted"`
-	Size              int64       `json:"size_bytes"`
-	Hint              string      `json:"hint,omitempty" acli:"untrusted" jsonschema_description:"What may not be expected of an answer's recipients"`
-	Issues            []Issue     `json:"issues,omitempty"` // why the draft that it replaces is still there
-	NextAction        *NextAction `json:"next_action,omitempty"`
+	Account           string             `json:"account_id"`
+	Folder            string             `json:"folder" acli:"untrusted"`
+	ID                string             `json:"message_id,omitempty"`
+	InternetMessageID string             `json:"internet_message_id"`
+	Recipients        []string           `json:"recipients"`
+	Subject           string             `json:"subject" acli:"untrusted"`
+	Size              int64              `json:"size_bytes"`
+	Hint              string             `json:"hint,omitempty" acli:"untrusted" jsonschema_description:"What may not be expected of an answer's recipients"`
+	Issues            []answer.Issue     `json:"issues,omitempty"` // why the draft that it replaces is still there
+	NextAction        *answer.NextAction `json:"next_action,omitempty"`
 
 	short string   // the id in a compact answer
 	to    []string // whom a draft is to that takes that from another message, in a compact answer
@@ -59,13 +61,13 @@ type MailDraftResult struct {
 
 // Brief says where the draft is, and to whom where the command did not name them.
 func (r *MailDraftResult) Brief() sendingBrief {
-	b := sendingBrief{ID: r.short, Result: r.Summary(), To: r.to, Rest: (&Outcome{Issues: r.Issues}).rest(nil)}
+	b := sendingBrief{ID: r.short, Result: r.Summary(), To: r.to, Rest: (&answer.Outcome{Issues: r.Issues}).Rest(nil)}
 	b.Hint = r.Hint
 	return b
 }
 
 func mailDraft(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail draft",
 		Summary:  "Leave it in Drafts",
 		Details:  "Without recipients an answer goes as 'mail reply'.",
@@ -113,16 +115,16 @@ func mailDraft(d *Deps) *discovery.Command {
 		if saved.Left != nil {
 			left := *saved.Left
 			left.Message = "The draft without this text may still be there: " + left.Message
-			r.Issues = outcome([]mail.Issue{left}, true).Issues
+			r.Issues = answer.OutcomeOf([]mail.Issue{left}, true).Issues
 		}
 		switch {
 		case saved.Hidden: // nothing shows it here
 		case saved.Ref.UID != 0:
 			r.ID = saved.Ref.String()
-			r.short = d.shown(ctx, call, saved.Ref).of(saved.Ref)
-			r.NextAction = next("See the draft", "mail", "get", r.ID)
+			r.short = d.shown(ctx, call, saved.Ref).Of(saved.Ref)
+			r.NextAction = answer.Next("See the draft", "mail", "get", r.ID)
 		default:
-			r.NextAction = next("See the drafts", "mail", "list", "--account", saved.Account, "--folder", saved.Folder)
+			r.NextAction = answer.Next("See the drafts", "mail", "list", "--account", saved.Account, "--folder", saved.Folder)
 		}
 		return r, nil
 	})

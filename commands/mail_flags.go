@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -88,7 +90,7 @@ type Flagged struct {
 }
 
 func mailFlags(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "mail flags",
 		Summary: "flagged, seen, …",
 		Details: "The system flags are seen, answered and flagged; other words are keywords. 'mail trash' removes messages.",
@@ -112,11 +114,11 @@ func mailFlags(d *Deps) *discovery.Command {
 
 type mailFlagsBrief struct {
 	Changed []string `json:"changed"`
-	Rest
+	answer.Rest
 }
 
 // Brief is the ids of the messages.
-func (r *MailFlagsResult) Brief() mailFlagsBrief { return mailFlagsBrief{r.changed, r.rest(nil)} }
+func (r *MailFlagsResult) Brief() mailFlagsBrief { return mailFlagsBrief{r.changed, r.Rest(nil)} }
 
 // Summary implements discovery.Summarizer.
 func (r *MailFlagsResult) Summary() string {

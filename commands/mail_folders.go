@@ -3,13 +3,15 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailFoldersArgs struct {
-	AccountOption
+	argument.AccountOption
 	Counts  bool   `json:"counts,omitempty" jsonschema_description:"Also how many messages there are and how many are unread"`
 	Pattern string `json:"pattern,omitempty" acli:"form=folder,rare" jsonschema:"example=Projects/%" jsonschema_description:"Only names that match; * stands for anything, % for one level"`
 	After   string `json:"after,omitempty" acli:"form=folder,rare" jsonschema_description:"Only folders behind this one in the list"`
@@ -17,12 +19,12 @@ type mailFoldersArgs struct {
 
 // MailFoldersResult answers mail folders (001 section 3).
 type MailFoldersResult struct {
-	Outcome
+	answer.Outcome
 	Account   string        `json:"account_id"`
 	Folders   []FolderEntry `json:"folders"`
 	Truncated bool          `json:"truncated,omitempty"`
 
-	more func(last string) *NextAction // what goes on behind a folder
+	more func(last string) *answer.NextAction // what goes on behind a folder
 }
 
 // FolderEntry is one folder.
@@ -38,7 +40,7 @@ type FolderEntry struct {
 }
 
 func mailFolders(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail folders",
 		Summary:  "Folders, INBOX first",
 		Details:  "INBOX and folders with a role come first. Counts leave out what the account's rules hide.",
@@ -53,32 +55,34 @@ func mailFolders(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailFoldersResult{Outcome: outcome(list.Issues, true), Account: name, Folders: []FolderEntry{}, more: args.more(call, name)}
+		r := &MailFoldersResult{Outcome: answer.OutcomeOf(list.Issues, true), Account: name, Folders: []FolderEntry{}, more: args.more(call, name)}
 		for _, f := range list.Folders {
 			r.Folders = append(r.Folders, folderEntry(f))
 		}
 		if r.Truncated = list.Truncated; r.Truncated {
 			r.NextAction = r.goOn()
 		} else {
-			r.NextAction = next("List the newest messages", "mail", "list", "--account", name)
+			r.NextAction = answer.Next("List the newest messages", "mail", "list", "--account", name)
 		}
 		return r, nil
 	})
 }
 
 // more makes the next action that lists the folders behind one.
-func (a *mailFoldersArgs) more(call *discovery.Call, account string) func(last string) *NextAction {
-	return func(last string) *NextAction {
+func (a *mailFoldersArgs) more(call *discovery.Call, account string) func(last string) *answer.NextAction {
+	return func(last string) *answer.NextAction {
 		following := *a
 		if following.After = last; call.Full {
 			following.Account = account
 		}
-		return nextLine("List the next folders", call.Again(&following))
+		return answer.NextLine("List the next folders", call.Again(&following))
 	}
 }
 
 // goOn is the next action of a list that was cut.
-func (r *MailFoldersResult) goOn() *NextAction { return r.more(r.Folders[len(r.Folders)-1].Name) }
+func (r *MailFoldersResult) goOn() *answer.NextAction {
+	return r.more(r.Folders[len(r.Folders)-1].Name)
+}
 
 func folderEntry(f mailbox.Folder) FolderEntry {
 	e := FolderEntry{Name: f.Name, Delimiter: f.Delimiter, Role: f.Role, NoSelect: f.NoSelect()}
@@ -93,12 +97,12 @@ func folderEntry(f mailbox.Folder) FolderEntry {
 
 // Summary implements discovery.Summarizer.
 func (r *MailFoldersResult) Summary() string {
-	return r.withIssues(count(len(r.Folders), "folder", "folders"))
+	return r.WithIssues(answer.Count(len(r.Folders), "folder", "folders"))
 }
 
 // Truncate implements discovery.Truncator.
 func (r *MailFoldersResult) Truncate(fraction float64) bool {
-	if !shorten(&r.Folders, &r.Truncated, fraction) {
+	if !answer.Shorten(&r.Folders, &r.Truncated, fraction) {
 		return false
 	}
 	r.NextAction = r.goOn()
@@ -113,12 +117,12 @@ type folderRow struct {
 }
 
 // Brief is the answer without --full.
-func (r *MailFoldersResult) Brief() listBrief[folderRow] {
-	var more *NextAction
+func (r *MailFoldersResult) Brief() answer.List[folderRow] {
+	var more *answer.NextAction
 	if r.Truncated {
 		more = r.NextAction
 	}
-	return listOf(r.Folders, r.rest(more), func(f *FolderEntry) folderRow {
+	return answer.ListOf(r.Folders, r.Rest(more), func(f *FolderEntry) folderRow {
 		row := folderRow{f.Name, f.Role, f.Messages, f.Unread}
 		if f.NoSelect {
 			row.Role = "noselect"

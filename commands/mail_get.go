@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -17,7 +19,7 @@ type mailGetArgs struct {
 	IDs    []string `json:"id,omitempty" acli:"positional,form=id,needed" jsonschema:"maxItems=20,minLength=1,maxLength=600" jsonschema_description:"1 to 20 ids as a list shows them, such as 50 or Sent/5, of one account"`
 	Folder string   `json:"folder,omitempty" acli:"form=folder,rare" jsonschema_description:"Folder of --uid; INBOX if left out"`
 	UIDs   []uint32 `json:"uid,omitempty" acli:"rare" jsonschema:"maxItems=20,minimum=1,maximum=4294967295" jsonschema_description:"UIDs in place of ids"`
-	AccountOption
+	argument.AccountOption
 	Chars           int                 `json:"chars,omitempty" jsonschema:"minimum=100,maximum=20000,default=2000" jsonschema_description:"At most this many characters of text, shared by the messages; each gets 100"`
 	FromChar        int                 `json:"from-char,omitempty" jsonschema:"minimum=1,maximum=2000000" jsonschema_description:"The rest of a long text, from this character on"`
 	Headers         mailbox.HeaderScope `json:"headers,omitempty" acli:"rare" jsonschema:"enum=none,enum=curated,enum=all" jsonschema_description:"Further header fields; none if left out, with --full curated"`
@@ -45,7 +47,7 @@ func (a *mailGetArgs) ids() []mail.Ref { return a.named.refs }
 
 // MailGetResult answers mail get (001 section 5).
 type MailGetResult struct {
-	Outcome
+	answer.Outcome
 	Account  string          `json:"account_id"`
 	Message  *MessageDetail  `json:"message,omitempty" jsonschema_description:"The message, where one was named"`
 	Messages []MessageDetail `json:"messages,omitzero" jsonschema_description:"The messages in the order named, where several were"`
@@ -119,7 +121,7 @@ const (
 )
 
 func mailGet(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail get",
 		Summary:  "Read; --chars is for all together",
 		Details:  "Reading changes nothing: an unread message stays unread.",
@@ -168,7 +170,7 @@ func (d *Deps) got(ctx context.Context, call *discovery.Call, args *mailGetArgs,
 	for _, m := range all.Messages {
 		e := detailOf(m, headers)
 		e.more = func(next int) string {
-			id := r.IDs.of(m.Ref)
+			id := r.IDs.Of(m.Ref)
 			if call.Full {
 				id = m.Ref.String()
 			}
@@ -187,14 +189,14 @@ func (d *Deps) got(ctx context.Context, call *discovery.Call, args *mailGetArgs,
 		r.Messages = append(r.Messages, e)
 	}
 	ids := r.IDs
-	r.Outcome = outcome(issues, true)
+	r.Outcome = answer.OutcomeOf(issues, true)
 	r.IDs = ids
 }
 
 // goOn names the command that goes on in the text of the one message.
 func (r *MailGetResult) goOn() {
 	if m := r.Message; m != nil && m.NextChar > 0 {
-		r.NextAction = nextLine("The text was cut: read the rest", m.more(m.NextChar))
+		r.NextAction = answer.NextLine("The text was cut: read the rest", m.more(m.NextChar))
 	}
 }
 
@@ -204,18 +206,18 @@ func notShown(m *mailbox.Message) (issues []mail.Issue) {
 		issues = append(issues, mail.Issue{Kind: mail.KindRefused, Stage: "parse", Message: text})
 	}
 	if n := len(m.Attachments); n > maxAttachments {
-		left(fmt.Sprintf("Not listed: %s, parts %s to %s; 'mail attachment' with --part gets each.", count(n-maxAttachments, "further attachment", "further attachments"),
+		left(fmt.Sprintf("Not listed: %s, parts %s to %s; 'mail attachment' with --part gets each.", answer.Count(n-maxAttachments, "further attachment", "further attachments"),
 			m.Attachments[maxAttachments].PartID, m.Attachments[n-1].PartID))
 	}
 	if m.Unread > 0 {
-		left(fmt.Sprintf("The text of %s was not read: 'mail attachment' with --part and --as-text reads one.", count(m.Unread, "further attachment", "further attachments")))
+		left(fmt.Sprintf("The text of %s was not read: 'mail attachment' with --part and --as-text reads one.", answer.Count(m.Unread, "further attachment", "further attachments")))
 	}
 	return issues
 }
 
 func detailOf(m *mailbox.Message, headers bool) MessageDetail {
 	e := MessageDetail{m: m, ID: m.Ref.String(), Folder: m.Ref.Folder, UIDValidity: m.Ref.UIDValidity, UID: m.Ref.UID,
-		Date: timestamp(m.Date), From: people(m.From), To: people(m.To), CC: people(m.CC), Subject: m.Subject, Flags: shownFlags(m.Flags),
+		Date: answer.Timestamp(m.Date), From: answer.People(m.From), To: answer.People(m.To), CC: answer.People(m.CC), Subject: m.Subject, Flags: shownFlags(m.Flags),
 		InternetMessageID: m.InternetMessageID, BodyText: m.BodyText, BodyHTML: m.BodyHTML, Truncated: m.BodyTruncated, NextChar: m.NextChar, HiddenChars: m.HiddenChars,
 		Attachments: []AttachmentEntry{}}
 	if e.Flags == nil {
@@ -265,7 +267,7 @@ func eventTime(t time.Time, allDay bool) string {
 	if allDay && !t.IsZero() {
 		return t.Format(time.DateOnly)
 	}
-	return timestamp(t)
+	return answer.Timestamp(t)
 }
 
 // details are the messages of the answer.
@@ -333,10 +335,10 @@ func (e *MessageDetail) cutText() {
 // Summary implements discovery.Summarizer.
 func (r *MailGetResult) Summary() string {
 	if r.Message == nil {
-		return r.withIssues(count(len(r.Messages), "message", "messages"))
+		return r.WithIssues(answer.Count(len(r.Messages), "message", "messages"))
 	}
 	if n := max(len(r.Message.Attachments), r.Message.AttachmentsTotal); n > 0 {
-		return r.withIssues("Message with " + count(n, "attachment", "attachments"))
+		return r.WithIssues("Message with " + answer.Count(n, "attachment", "attachments"))
 	}
-	return r.withIssues("")
+	return r.WithIssues("")
 }

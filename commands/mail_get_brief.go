@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -13,7 +14,7 @@ import (
 // mailGetBrief is the compact answer of mail get.
 type mailGetBrief struct {
 	Messages []messageBrief `json:"messages"`
-	Rest
+	answer.Rest
 }
 
 // messageBrief is one message. To is left out where it is the account itself alone.
@@ -47,7 +48,7 @@ type attachmentBrief struct {
 
 // Brief is the compact answer.
 func (r *MailGetResult) Brief() mailGetBrief {
-	b := mailGetBrief{Rest: r.rest(r.NextAction)}
+	b := mailGetBrief{Rest: r.Rest(r.NextAction)}
 	b.Hint = r.hint
 	for _, e := range r.details() {
 		m := e.brief(r.own, r.IDs)
@@ -66,11 +67,11 @@ var reports = map[string]bool{"message/delivery-status": true, "message/global-d
 
 // brief is the compact form of a message; of a later part of its text, what the first
 // answer did not tell.
-func (e *MessageDetail) brief(own string, ids *idWriter) messageBrief {
+func (e *MessageDetail) brief(own string, ids *answer.IDs) messageBrief {
 	if e.m.FromChar > 1 && !slices.ContainsFunc(e.Attachments, func(a AttachmentEntry) bool { return a.Text != "" || a.Content != nil }) {
-		return messageBrief{ID: ids.of(e.m.Ref), Text: e.BodyText, HTML: e.BodyHTML}
+		return messageBrief{ID: ids.Of(e.m.Ref), Text: e.BodyText, HTML: e.BodyHTML}
 	}
-	b := messageBrief{ID: ids.of(e.m.Ref), Date: minute(e.m.Date), From: sendersWithin(e.m.From, e.From), Subject: e.Subject, Marks: marksOf(&e.m.Summary, "attachments", "invitation"),
+	b := messageBrief{ID: ids.Of(e.m.Ref), Date: answer.Minute(e.m.Date), From: sendersWithin(e.m.From, e.From), Subject: e.Subject, Marks: marksOf(&e.m.Summary, "attachments", "invitation"),
 		Text: e.BodyText, HTML: e.BodyHTML, HiddenChars: e.HiddenChars, CC: e.CC}
 	if to := e.m.To; len(to) != 1 || !strings.EqualFold(to[0].Addr, own) {
 		b.To = e.To
@@ -79,7 +80,7 @@ func (e *MessageDetail) brief(own string, ids *idWriter) messageBrief {
 		b.Headers = append(b.Headers, h.Name+": "+h.Value)
 	}
 	if e.Returned != "" {
-		b.Returned = ids.of(e.m.Returned)
+		b.Returned = ids.Of(e.m.Returned)
 	}
 	var rows []attachmentBrief
 	for i, a := range e.Attachments {
@@ -127,5 +128,5 @@ func eventMinute(t time.Time, allDay bool) string {
 	case allDay:
 		return t.Format(time.DateOnly)
 	}
-	return minute(t)
+	return answer.Minute(t)
 }

@@ -8,13 +8,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailListArgs struct {
-	AccountsOption
+	argument.AccountsOption
 	Folder      string             `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder to list; INBOX if left out"`
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Unread ones"`
 	New         bool               `json:"new,omitempty" acli:"with=mail ack" jsonschema_description:"Ones not acknowledged with 'mail ack'"`
@@ -56,13 +58,13 @@ func (a *mailListArgs) Validate() (err error) {
 
 // anchors reads the ids of an option that names messages to go on from: one, or with all
 // accounts one of each.
-func anchors(o AccountsOption, option string, ids []string, folder string) ([]mail.Ref, error) {
+func anchors(o argument.AccountsOption, option string, ids []string, folder string) ([]mail.Ref, error) {
 	refs := make([]mail.Ref, len(ids))
 	for i, id := range ids {
-		r, err := parseID(id)
+		r, err := argument.ParseID(id)
 		switch {
 		case err != nil:
-			return nil, malformedID("The message id of "+option, err)
+			return nil, argument.MalformedID("The message id of "+option, err)
 		case i > 0 && (!o.OnAll() || slices.ContainsFunc(refs[:i], func(other mail.Ref) bool { return other.Account == r.Account })):
 			return nil, fmt.Errorf("%s names two messages of one account", option)
 		case o.Account != "" && !o.OnAll() && r.Account != "" && r.Account != o.Account:
@@ -103,7 +105,7 @@ func (a *mailListArgs) until() time.Time {
 
 // MailListResult answers mail list (001 section 4, 000 section 7.1).
 type MailListResult struct {
-	Outcome
+	answer.Outcome
 	Account     string `json:"account_id"`
 	Folder      string `json:"folder" acli:"untrusted"`
 	UIDValidity uint32 `json:"uidvalidity,omitempty"`
@@ -112,7 +114,7 @@ type MailListResult struct {
 }
 
 func mailList(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "mail list",
 		Summary: "Messages of a folder, newest first",
 		Details: "Listing changes nothing: unread messages stay unread. Subjects and names of over 120 characters end with '…'. With --account all the folder of each account, merged by date. " +
@@ -126,7 +128,7 @@ func mailList(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		names, all, err := d.accounts(ctx, call, AccountsOption{cmp.Or(args.Account, soleKey(before), soleKey(after))})
+		names, all, err := d.accounts(ctx, call, argument.AccountsOption{Account: cmp.Or(args.Account, soleKey(before), soleKey(after))})
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +159,7 @@ func mailList(d *Deps) *discovery.Command {
 		list := r.merge(pages, args.Limit, args.OldestFirst)
 		r.Outcome = outcomeOf(pages, d.shown(ctx, call, r.refs(list)...), failed)
 		if r.Messages = entriesOf(list); all {
-			r.Account = allAccounts
+			r.Account = argument.AllAccounts
 		} else {
 			p := pages[0]
 			r.Folder, r.UIDValidity, r.UIDNext = p.Folder, p.UIDValidity, p.UIDNext
@@ -166,14 +168,14 @@ func mailList(d *Deps) *discovery.Command {
 		case r.HasMore:
 			r.NextAction = r.next(mail.Ref.String)
 		case len(list) > 0:
-			r.NextAction = next("Read the first of them", "mail", "get", list[0].Ref.String())
+			r.NextAction = answer.Next("Read the first of them", "mail", "get", list[0].Ref.String())
 		}
 		return r, nil
 	})
 }
 
 // anchors resolves the messages to go on from, and returns them by account.
-func (d *Deps) anchors(ctx context.Context, call *discovery.Call, o AccountsOption, lists ...[]mail.Ref) (before, after map[string]mail.Ref, err error) {
+func (d *Deps) anchors(ctx context.Context, call *discovery.Call, o argument.AccountsOption, lists ...[]mail.Ref) (before, after map[string]mail.Ref, err error) {
 	account := o.Account
 	if o.OnAll() {
 		account = "" // each id has to name its own
@@ -200,12 +202,12 @@ func soleKey(at map[string]mail.Ref) (account string) {
 }
 
 // outcomeOf is the outcome of the pages of accounts, and of those that failed.
-func outcomeOf(pages []accountPage, ids *idWriter, failed []Issue) Outcome {
+func outcomeOf(pages []accountPage, ids *answer.IDs, failed []answer.Issue) answer.Outcome {
 	var issues []mail.Issue
 	for _, p := range pages {
 		issues = append(issues, p.Issues...)
 	}
-	o := outcome(append(issues, ids.Issues...), true)
+	o := answer.OutcomeOf(append(issues, ids.Issues...), true)
 	o.IDs = ids
 	if o.Issues = append(o.Issues, failed...); len(failed) > 0 {
 		o.Status = mail.StatusPartial
@@ -215,9 +217,9 @@ func outcomeOf(pages []accountPage, ids *idWriter, failed []Issue) Outcome {
 
 // more makes the next action that lists what comes behind a page; nil where the bounds
 // leave nothing there. The ids of the messages it goes on from name account and folder.
-func (a *mailListArgs) more(call *discovery.Call) func(at []mail.Ref, id func(mail.Ref) string) *NextAction {
+func (a *mailListArgs) more(call *discovery.Call) func(at []mail.Ref, id func(mail.Ref) string) *answer.NextAction {
 	again := call.Again
-	return func(at []mail.Ref, id func(mail.Ref) string) *NextAction {
+	return func(at []mail.Ref, id func(mail.Ref) string) *answer.NextAction {
 		following := *a
 		ids := make([]string, len(at))
 		for i, r := range at {
@@ -234,7 +236,7 @@ func (a *mailListArgs) more(call *discovery.Call) func(at []mail.Ref, id func(ma
 		if len(at) == 0 || following.Validate() != nil {
 			return nil
 		}
-		return nextLine("List the next page", again(&following))
+		return answer.NextLine("List the next page", again(&following))
 	}
 }
 
@@ -248,7 +250,7 @@ func (r *MailListResult) Brief() pageBrief {
 }
 
 // Summary implements discovery.Summarizer.
-func (r *MailListResult) Summary() string { return r.withIssues(r.counted()) }
+func (r *MailListResult) Summary() string { return r.WithIssues(r.counted()) }
 
 // Truncate implements discovery.Truncator.
 func (r *MailListResult) Truncate(fraction float64) bool { return r.truncate(&r.Outcome, fraction) }

@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -20,7 +22,7 @@ type Marked struct {
 }
 
 func mailMarkRead(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail mark-read",
 		Summary:  "Mark as read, all or none",
 		Details:  "Where one is missing, none is marked. It sets the flag \\Seen and nothing else.",
@@ -41,12 +43,12 @@ func mailMarkRead(d *Deps) *discovery.Command {
 
 type mailMarkReadBrief struct {
 	Marked []string `json:"marked"`
-	Rest
+	answer.Rest
 }
 
 // Brief is the ids of the messages.
 func (r *MailMarkReadResult) Brief() mailMarkReadBrief {
-	return mailMarkReadBrief{r.changed, r.rest(nil)}
+	return mailMarkReadBrief{r.changed, r.Rest(nil)}
 }
 
 // Summary implements discovery.Summarizer.

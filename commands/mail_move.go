@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -15,7 +17,7 @@ type mailMoveArgs struct {
 
 // MailMoveResult answers mail move (001 section 9).
 type MailMoveResult struct {
-	Outcome
+	answer.Outcome
 	Account  string   `json:"account_id"`
 	Folder   string   `json:"source_folder,omitempty"`
 	To       string   `json:"destination_folder"`
@@ -27,7 +29,7 @@ type MailMoveResult struct {
 }
 
 func mailMove(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail move",
 		Summary:  "Move",
 		Details:  "It stays in the account. A message is removed from its folder only when its copy is safe. Its id changes with its folder.",
@@ -49,13 +51,13 @@ func mailMove(d *Deps) *discovery.Command {
 func movedResult(c *mailbox.Changed, b batchResult, to string) *MailMoveResult {
 	r := &MailMoveResult{b.Outcome, c.Account, c.Folder, to, placed(c), Steps{c.Attempted, c.Succeeded}, b.moved, c.To}
 	if len(r.Messages) > 0 {
-		r.NextAction = next("See them at their new place", "mail", "list", "--account", c.Account, "--folder", to)
+		r.NextAction = answer.Next("See them at their new place", "mail", "list", "--account", c.Account, "--folder", to)
 	}
 	return r
 }
 
 func mailTrash(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail trash",
 		Summary:  "Into the trash",
 		Details:  "It moves them to the account's folder for the trash; 'mail move' takes them out again. Their ids change.",
@@ -74,11 +76,11 @@ func mailTrash(d *Deps) *discovery.Command {
 type mailMoveBrief struct {
 	Moved [][2]string `json:"moved" jsonschema_description:"For each message its id before, and its id at the new place where the server told it"`
 	To    string      `json:"to,omitempty" jsonschema_description:"The folder that is the trash"`
-	Rest
+	answer.Rest
 }
 
 // Brief is the ids of the messages, before and at the new place.
-func (r *MailMoveResult) Brief() mailMoveBrief { return mailMoveBrief{r.moved, r.trash, r.rest(nil)} }
+func (r *MailMoveResult) Brief() mailMoveBrief { return mailMoveBrief{r.moved, r.trash, r.Rest(nil)} }
 
 // Summary implements discovery.Summarizer.
 func (r *MailMoveResult) Summary() string { return done("Moved #", len(r.Messages), r.Issues) }

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -19,7 +20,7 @@ type pageResult struct {
 
 	// more is the next action that goes on behind the messages at these positions, one of
 	// each account at most; id writes their ids.
-	more func(at []mail.Ref, id func(mail.Ref) string) *NextAction
+	more func(at []mail.Ref, id func(mail.Ref) string) *answer.NextAction
 }
 
 // accountPage is what one account has for a page.
@@ -85,11 +86,13 @@ func (p *pageResult) positions() (at []mail.Ref) {
 }
 
 // next is the action that goes on behind the page.
-func (p *pageResult) next(id func(mail.Ref) string) *NextAction { return p.more(p.positions(), id) }
+func (p *pageResult) next(id func(mail.Ref) string) *answer.NextAction {
+	return p.more(p.positions(), id)
+}
 
 // counted is the summary of a page.
 func (p *pageResult) counted() string {
-	s := count(len(p.Messages), "message", "messages")
+	s := answer.Count(len(p.Messages), "message", "messages")
 	if p.HasMore {
 		s += ", and there are more"
 	}
@@ -98,8 +101,8 @@ func (p *pageResult) counted() string {
 
 // truncate keeps a fraction of the messages and has o go on behind the last of them;
 // false where that would leave none, or all.
-func (p *pageResult) truncate(o *Outcome, fraction float64) bool {
-	if !shorten(&p.Messages, &p.Truncated, fraction) {
+func (p *pageResult) truncate(o *answer.Outcome, fraction float64) bool {
+	if !answer.Shorten(&p.Messages, &p.Truncated, fraction) {
 		return false
 	}
 	p.HasMore, o.NextAction = true, p.next(mail.Ref.String)
@@ -111,16 +114,16 @@ type pageBrief struct {
 	Folder string `json:"folder"`
 	Now    string `json:"now"`
 	discovery.Table[messageRow]
-	Rest
+	answer.Rest
 }
 
 // brief is the page in short; goesOn says that there is something to go on to.
-func (p *pageResult) brief(folder string, o *Outcome, goesOn bool) pageBrief {
-	var more *NextAction
+func (p *pageResult) brief(folder string, o *answer.Outcome, goesOn bool) pageBrief {
+	var more *answer.NextAction
 	if goesOn {
-		more = p.next(o.IDs.of)
+		more = p.next(o.IDs.Of)
 	}
-	return pageBrief{folder, p.now, discovery.TableOf(rowsOf(p.Messages, o.IDs, p.implied...)), o.rest(more)}
+	return pageBrief{folder, p.now, discovery.TableOf(rowsOf(p.Messages, o.IDs, p.implied...)), o.Rest(more)}
 }
 
 // lastUID is how far a page came: to its last message, or to one behind it that

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
@@ -15,7 +17,7 @@ type mailRawArgs struct {
 
 // MailRawResult answers mail raw (001 section 6).
 type MailRawResult struct {
-	Outcome
+	answer.Outcome
 	Account   string `json:"account_id"`
 	ID        string `json:"message_id"`
 	Size      int64  `json:"size_bytes"`
@@ -31,18 +33,18 @@ type mailRawBrief struct {
 	ID     string `json:"id"`
 	Size   int64  `json:"size_bytes"`
 	Source []byte `json:"raw_source_base64" acli:"untrusted"`
-	Rest
+	answer.Rest
 }
 
 // Brief is the compact answer.
 func (r *MailRawResult) Brief() mailRawBrief {
-	return mailRawBrief{r.id, r.Size, r.Source, r.rest(r.NextAction)}
+	return mailRawBrief{r.id, r.Size, r.Source, r.Rest(r.NextAction)}
 }
 
 const maxRawBytes = 1_000_000 // of --max-bytes
 
 func mailRaw(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail raw",
 		Summary:  "Its source, in base64",
 		Details:  "Every byte as it came. size_bytes is the size of the whole message. Nothing is removed from the source, so it may hold text that a person would not see.",
@@ -58,9 +60,9 @@ func mailRaw(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailRawResult{Outcome: outcome(nil, true), Account: ref.Account, ID: m.Ref.String(), Size: m.Size, Truncated: m.Truncated,
+		r := &MailRawResult{Outcome: answer.OutcomeOf(nil, true), Account: ref.Account, ID: m.Ref.String(), Size: m.Size, Truncated: m.Truncated,
 			Encoding: "base64", Source: m.Source}
-		if r.id = d.shown(ctx, call, m.Ref).of(m.Ref); call.Full {
+		if r.id = d.shown(ctx, call, m.Ref).Of(m.Ref); call.Full {
 			r.id = r.ID
 		}
 		if r.Source == nil {
@@ -73,10 +75,10 @@ func mailRaw(d *Deps) *discovery.Command {
 	})
 }
 
-func moreSource(call *discovery.Call, args *mailRawArgs, id string) *NextAction {
+func moreSource(call *discovery.Call, args *mailRawArgs, id string) *answer.NextAction {
 	following := *args
 	following.messageArgs, following.MaxBytes = messageArgs{ID: id}, maxRawBytes
-	return nextLine("The source was cut: show more of it", call.Again(&following))
+	return answer.NextLine("The source was cut: show more of it", call.Again(&following))
 }
 
 // Summary implements discovery.Summarizer.
@@ -84,5 +86,5 @@ func (r *MailRawResult) Summary() string {
 	if r.Truncated {
 		return fmt.Sprintf("The first %d of %d bytes", len(r.Source), r.Size)
 	}
-	return count(len(r.Source), "byte", "bytes")
+	return answer.Count(len(r.Source), "byte", "bytes")
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
@@ -19,15 +21,15 @@ type answerArgs struct {
 // letterArgs name the message that a letter is about.
 type letterArgs struct {
 	ID string `json:"id" acli:"positional,form=id" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Id as a list shows it"`
-	AccountOption
+	argument.AccountOption
 
 	ref mail.Ref // since Validate
 }
 
 // Validate reads the id.
 func (a *letterArgs) Validate() (err error) {
-	if a.ref, err = parseID(a.ID); err != nil {
-		return malformedID("The message id", err)
+	if a.ref, err = argument.ParseID(a.ID); err != nil {
+		return argument.MalformedID("The message id", err)
 	}
 	return nil
 }
@@ -72,7 +74,7 @@ func (a *mailReplyArgs) Validate() error {
 }
 
 func mailReply(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail reply",
 		Summary:  "Answer",
 		Details:  "It goes where the message says that answers go, and to --to, --cc and --bcc. For a draft: 'mail draft --reply-to'.",
@@ -108,7 +110,7 @@ func answerHint(elsewhere bool, leftOut int) string {
 		notes = append(notes, "The message asks that answers go elsewhere than to its sender, and this one does.")
 	}
 	if leftOut > 0 {
-		notes = append(notes, "Left out, since mail cannot be sent to them: "+count(leftOut, "address", "addresses")+" of the message.")
+		notes = append(notes, "Left out, since mail cannot be sent to them: "+answer.Count(leftOut, "address", "addresses")+" of the message.")
 	}
 	return strings.Join(notes, " ")
 }
@@ -135,7 +137,7 @@ func (a *mailForwardArgs) Validate() error {
 }
 
 func mailForward(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail forward",
 		Summary:  "Hand on",
 		Details:  "Its text follows yours, and its attachments go along. For a draft: 'mail draft --forward'.",

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -19,7 +21,7 @@ import (
 const everywhere = "all"
 
 type mailSearchArgs struct {
-	AccountsOption
+	argument.AccountsOption
 	Words       []string           `json:"words,omitempty" acli:"positional,form=line,also=query|q|keyword|keywords|term|search" jsonschema:"maxItems=50,minLength=1,maxLength=256" jsonschema_description:"One phrase"`
 	Folders     []string           `json:"folder,omitempty" acli:"form=folder,value=all|F" jsonschema:"maxItems=50" jsonschema_description:"These; all for Junk and Trash too"`
 	From        string             `json:"from,omitempty" acli:"form=line,value=A,also=sender" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the sender"`
@@ -74,7 +76,7 @@ func wholeDay(t discovery.Datetime) time.Time {
 // MailSearchResult answers mail search (001 section 4). Folder and UIDValidity are those of
 // the one folder that was searched.
 type MailSearchResult struct {
-	Outcome
+	answer.Outcome
 	Account     string         `json:"account_id"`
 	Folder      string         `json:"folder,omitempty" acli:"untrusted"`
 	UIDValidity uint32         `json:"uidvalidity,omitempty"`
@@ -101,7 +103,7 @@ type mailSearchBrief struct {
 	Searched string `json:"searched"` // all folders in words, else those that were named
 	Total    int    `json:"total"`
 	discovery.Table[searchRow]
-	Rest
+	answer.Rest
 }
 
 // searchRow is a message that was found. When is set with --invitations: when the event
@@ -117,10 +119,10 @@ func (r *MailSearchResult) Brief() mailSearchBrief {
 	for i, row := range rowsOf(r.Messages, r.IDs, r.implied...) {
 		rows = append(rows, searchRow{row, r.when[r.Messages[i].summary.Ref]})
 	}
-	b := mailSearchBrief{r.scope(), r.Total, discovery.TableOf(rows), r.rest(nil)}
+	b := mailSearchBrief{r.scope(), r.Total, discovery.TableOf(rows), r.Rest(nil)}
 	switch {
 	case r.NextCursor != "":
-		b.Rest = r.rest(r.NextAction)
+		b.Rest = r.Rest(r.NextAction)
 	case len(r.Messages) == 0 && r.args.Cursor == "":
 		b.Hint = r.elsewhere()
 	}
@@ -152,7 +154,7 @@ func (r *MailSearchResult) elsewhere() string {
 	if r.beyond == 0 {
 		nothing += ", in " + listed(r.leftOut) + " neither"
 	} else if r.beyond > 0 {
-		ways = []string{fmt.Sprintf("--folder all: in %s %s", listed(r.leftOut), count(r.beyond, "message matches", "messages match"))}
+		ways = []string{fmt.Sprintf("--folder all: in %s %s", listed(r.leftOut), answer.Count(r.beyond, "message matches", "messages match"))}
 	} else if len(r.leftOut) > 0 {
 		ways = append(ways, "--folder all for "+listed(r.leftOut)+" too")
 	} else if len(r.args.Folders) > 0 && r.args.Folders[0] != everywhere {
@@ -173,7 +175,7 @@ func listed(names []string) string {
 }
 
 func mailSearch(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail search",
 		Summary:  "WORDS: phrase, any case, in subject or text; all folders but Junk and Trash",
 		Details:  "All criteria must hold. Newest first, as received; copies once.",
@@ -201,12 +203,12 @@ func mailSearch(d *Deps) *discovery.Command {
 			}
 		}
 		ids := d.shown(ctx, call, refsOf(page.Messages)...)
-		r := &MailSearchResult{beyond: beyond, Outcome: outcome(append(page.Issues, ids.Issues...), len(page.Messages) > 0), Account: names[0], Folder: page.Folder, UIDValidity: page.UIDValidity,
+		r := &MailSearchResult{beyond: beyond, Outcome: answer.OutcomeOf(append(page.Issues, ids.Issues...), len(page.Messages) > 0), Account: names[0], Folder: page.Folder, UIDValidity: page.UIDValidity,
 			Searched: append([]string{}, page.Searched...), Total: page.Total, Attempted: page.Attempted, Returned: len(page.Messages), Failed: page.Failed,
 			NextCursor: page.NextCursor, HasMore: page.HasMore, leftOut: page.LeftOut, first: names[0], args: args}
 		r.IDs = ids
 		if all {
-			r.Account = allAccounts
+			r.Account = argument.AllAccounts
 		}
 		for mark, is := range map[string]bool{"unread": page.Unread, "attachments": page.Attachments, "invitation": page.Invitations} {
 			if is {
@@ -280,21 +282,21 @@ func (r *MailSearchResult) suggest(call *discovery.Call) {
 	}
 	switch {
 	case r.NextCursor != "":
-		r.NextAction = nextLine("Show the next page", call.Again(&mailSearchArgs{AccountsOption: following.AccountsOption, Limit: following.Limit,
+		r.NextAction = answer.NextLine("Show the next page", call.Again(&mailSearchArgs{AccountsOption: following.AccountsOption, Limit: following.Limit,
 			Cursor: r.NextCursor, Snippet: following.Snippet}))
 	case len(r.Messages) > 0:
-		r.NextAction = next("Read the first of them", "mail", "get", r.Messages[0].ID)
+		r.NextAction = answer.Next("Read the first of them", "mail", "get", r.Messages[0].ID)
 	case len(r.leftOut) > 0 && len(r.args.Folders) == 0 && r.args.Cursor == "":
 		following.Folders = []string{everywhere}
-		r.NextAction = nextLine("Nothing matches: search "+listed(r.leftOut)+" too", call.Again(&following))
+		r.NextAction = answer.NextLine("Nothing matches: search "+listed(r.leftOut)+" too", call.Again(&following))
 	default:
-		r.NextAction = next("Nothing matches: list the newest messages", "mail", "list", "--account", r.first)
+		r.NextAction = answer.Next("Nothing matches: list the newest messages", "mail", "list", "--account", r.first)
 	}
 }
 
 // Summary implements discovery.Summarizer.
 func (r *MailSearchResult) Summary() string {
-	return r.withIssues(count(r.Returned, "message", "messages") + " of " + count(r.Total, "match", "matches"))
+	return r.WithIssues(answer.Count(r.Returned, "message", "messages") + " of " + answer.Count(r.Total, "match", "matches"))
 }
 
 // Truncate implements discovery.Truncator. No message is left out, since the

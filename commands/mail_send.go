@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -48,12 +50,12 @@ const sendTime = 300
 // MailSendResult answers mail send.
 type MailSendResult struct {
 	Sending
-	Replayed      bool        `json:"replayed,omitempty"`
-	DryRun        bool        `json:"dry_run,omitempty"`
-	NeedsApproval bool        `json:"needs_approval,omitempty"` // the real send would wait for a person
-	Issues        []Issue     `json:"issues,omitempty"`         // what went wrong after it was sent
-	Hint          string      `json:"hint,omitempty" acli:"untrusted" jsonschema_description:"What may not be expected of an answer's recipients"`
-	NextAction    *NextAction `json:"next_action,omitempty"`
+	Replayed      bool               `json:"replayed,omitempty"`
+	DryRun        bool               `json:"dry_run,omitempty"`
+	NeedsApproval bool               `json:"needs_approval,omitempty"` // the real send would wait for a person
+	Issues        []answer.Issue     `json:"issues,omitempty"`         // what went wrong after it was sent
+	Hint          string             `json:"hint,omitempty" acli:"untrusted" jsonschema_description:"What may not be expected of an answer's recipients"`
+	NextAction    *answer.NextAction `json:"next_action,omitempty"`
 
 	to []string // whom a reply or a draft went to, in a compact answer
 }
@@ -64,18 +66,18 @@ type sendingBrief struct {
 	ID     string   `json:"id,omitempty"`
 	Result string   `json:"result"`
 	To     []string `json:"to,omitempty" acli:"untrusted"`
-	Rest
+	answer.Rest
 }
 
 // Brief says what happened, or in a dry run would.
 func (r *MailSendResult) Brief() sendingBrief {
-	b := sendingBrief{r.ID, r.Summary(), r.to, (&Outcome{Issues: r.Issues}).rest(r.NextAction)}
+	b := sendingBrief{r.ID, r.Summary(), r.to, (&answer.Outcome{Issues: r.Issues}).Rest(r.NextAction)}
 	b.Hint = r.Hint
 	return b
 }
 
 func mailSend(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "mail send",
 		Summary: "Send, once",
 		Details: "One recipient outside the outbound list refuses it. " +
@@ -263,7 +265,7 @@ func failedSend(call *discovery.Call, o *mail.Outgoing, err error) error {
 		return err
 	}
 	noteOutgoing(call, o)
-	known := Faults(err)
+	known := answer.Faults(err)
 	if known == nil {
 		return err
 	}
@@ -302,11 +304,11 @@ func sent(o *mail.Outgoing) (*MailSendResult, error) {
 	r := &MailSendResult{Sending: sendingOf(o), Replayed: o.Replayed, Hint: answerHint(o.Elsewhere, o.LeftOut)}
 	for _, i := range []*mail.Issue{o.Unmarked, o.DraftLeft} {
 		if i != nil {
-			r.Issues = append(r.Issues, outcome([]mail.Issue{*i}, true).Issues...)
+			r.Issues = append(r.Issues, answer.OutcomeOf([]mail.Issue{*i}, true).Issues...)
 		}
 	}
 	if o.Sent == mail.SentFailed {
-		r.NextAction = next("The message was sent, but its copy could not be filed: see why", "outbox", "show", o.ID)
+		r.NextAction = answer.Next("The message was sent, but its copy could not be filed: see why", "outbox", "show", o.ID)
 	}
 	return r, nil
 }
@@ -346,7 +348,7 @@ func notSent(o *mail.Outgoing) *discovery.Fault {
 	f := &discovery.Fault{Code: discovery.ExecutionError, Examples: []string{"outbox show " + o.ID}}
 	reason := ""
 	if o.Reason != "" {
-		reason = " " + strings.TrimSuffix(plain.Clip(capital(o.Reason), 500), ".") + "."
+		reason = " " + strings.TrimSuffix(plain.Clip(answer.Capital(o.Reason), 500), ".") + "."
 	}
 	switch o.State {
 	case mail.OutboxUnknown:
@@ -374,7 +376,7 @@ func notSent(o *mail.Outgoing) *discovery.Fault {
 
 // Summary implements discovery.Summarizer.
 func (r *MailSendResult) Summary() string {
-	to := count(len(r.Recipients), "recipient", "recipients")
+	to := answer.Count(len(r.Recipients), "recipient", "recipients")
 	switch {
 	case r.DryRun && r.Replayed:
 		return "Nothing was sent; the key stands for a message that is " + string(r.State) + " already"

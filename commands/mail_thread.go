@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -23,7 +25,7 @@ type mailThreadArgs struct {
 // MailThreadResult answers mail thread (004 section 5). Subject is that of the
 // conversation.
 type MailThreadResult struct {
-	Outcome
+	answer.Outcome
 	Account     string        `json:"account_id"`
 	Folder      string        `json:"folder" acli:"untrusted"`
 	UIDValidity uint32        `json:"uidvalidity,omitempty"`
@@ -31,7 +33,7 @@ type MailThreadResult struct {
 	Messages    []ThreadEntry `json:"messages"`
 	Truncated   bool          `json:"truncated,omitempty"`
 
-	all *NextAction // shows more of it; nil where it cannot
+	all *answer.NextAction // shows more of it; nil where it cannot
 }
 
 // ThreadEntry is a message of a conversation, with what is new in it.
@@ -47,7 +49,7 @@ type ThreadEntry struct {
 type mailThreadBrief struct {
 	Subject string `json:"subject,omitempty" acli:"untrusted"`
 	discovery.Table[threadRow]
-	Rest
+	answer.Rest
 }
 
 // threadRow is a message of a conversation. Subject is empty where it adds nothing but a
@@ -63,7 +65,7 @@ type threadRow struct {
 }
 
 func mailThread(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "mail thread",
 		Summary: "Its conversation, new text only",
 		Details: "Oldest first. It looks in the message's folder, in INBOX, Sent and Archive, or in the folder of all mail where there is one. " +
@@ -84,16 +86,16 @@ func mailThread(d *Deps) *discovery.Command {
 			list[i] = t.Messages[i].Summary
 		}
 		ids := d.shown(ctx, call, refsOf(list)...)
-		r := &MailThreadResult{Outcome: outcome(append(t.Issues, ids.Issues...), len(t.Messages) > 0), Account: ref.Account, Folder: t.Folder, UIDValidity: t.UIDValidity,
+		r := &MailThreadResult{Outcome: answer.OutcomeOf(append(t.Issues, ids.Issues...), len(t.Messages) > 0), Account: ref.Account, Folder: t.Folder, UIDValidity: t.UIDValidity,
 			Subject: t.Subject, Messages: []ThreadEntry{}, Truncated: t.Truncated}
 		r.IDs = ids
 		if t.Truncated && args.Limit < maxThread {
 			following := *args
 			following.Limit = maxThread
-			r.all = nextLine("Show more of the conversation", call.Again(&following))
+			r.all = answer.NextLine("Show more of the conversation", call.Again(&following))
 			r.NextAction = r.all
 		} else if n := len(t.Messages); n > 0 {
-			r.NextAction = next("Read the newest of them", "mail", "get", t.Messages[n-1].Ref.String())
+			r.NextAction = answer.Next("Read the newest of them", "mail", "get", t.Messages[n-1].Ref.String())
 		}
 		for i := range t.Messages {
 			r.Messages = append(r.Messages, threadEntry(&t.Messages[i]))
@@ -130,12 +132,12 @@ func (r *MailThreadResult) Brief() *mailThreadBrief {
 		if len(attached) > 0 { // their column tells it
 			told = []string{"attachments"}
 		}
-		rows[i] = threadRow{ID: r.IDs.of(m.Ref), Date: minute(m.Date), From: sendersWithin(m.From, e.From), Marks: marksOf(m, told...), Text: e.BodyText, Attachments: inWords(attached)}
+		rows[i] = threadRow{ID: r.IDs.Of(m.Ref), Date: answer.Minute(m.Date), From: sendersWithin(m.From, e.From), Marks: marksOf(m, told...), Text: e.BodyText, Attachments: inWords(attached)}
 		if !repeats(e.Subject, r.Subject) {
 			rows[i].Subject = plain.Clip(e.Subject, maxShownChars)
 		}
 	}
-	b := &mailThreadBrief{Subject: plain.Clip(r.Subject, maxShownChars), Table: discovery.TableOf(rows), Rest: r.rest(r.all)}
+	b := &mailThreadBrief{Subject: plain.Clip(r.Subject, maxShownChars), Table: discovery.TableOf(rows), Rest: r.Rest(r.all)}
 	if r.Truncated && r.all == nil {
 		b.Hint = "The conversation has more messages than these; 'mail search --subject' finds others."
 	}
@@ -176,11 +178,11 @@ func repeats(subject, base string) bool {
 
 // Summary implements discovery.Summarizer.
 func (r *MailThreadResult) Summary() string {
-	s := count(len(r.Messages), "message", "messages")
+	s := answer.Count(len(r.Messages), "message", "messages")
 	if r.Truncated {
 		s += ", and there are more"
 	}
-	return r.withIssues(s)
+	return r.WithIssues(s)
 }
 
 // Truncate implements discovery.Truncator: the texts are cut, and where that is not

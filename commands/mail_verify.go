@@ -3,13 +3,15 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
 
 // MailVerifyResult answers mail verify (001 section 2).
 type MailVerifyResult struct {
-	Outcome
+	answer.Outcome
 	Account      string   `json:"account_id"`
 	OK           bool     `json:"ok"`
 	LatencyMS    int64    `json:"latency_ms"`
@@ -27,13 +29,13 @@ type Server struct {
 func serverOf(e mail.Endpoint) Server { return Server{e.Host, e.Port, e.Security != mail.Plaintext} }
 
 func mailVerify(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "mail verify",
 		Summary:  "Log in once",
 		Details:  "It reports what came of it. It asks the server each time and keeps no answer.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail verify"},
-	}, func(ctx context.Context, call *discovery.Call, args *AccountOption) (*MailVerifyResult, error) {
+	}, func(ctx context.Context, call *discovery.Call, args *argument.AccountOption) (*MailVerifyResult, error) {
 		name, err := d.account(ctx, call, *args)
 		if err != nil {
 			return nil, err
@@ -42,16 +44,16 @@ func mailVerify(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailVerifyResult{Outcome: outcome(v.Issues, false), Account: name, LatencyMS: v.Latency.Milliseconds(),
+		r := &MailVerifyResult{Outcome: answer.OutcomeOf(v.Issues, false), Account: name, LatencyMS: v.Latency.Milliseconds(),
 			Server: serverOf(v.Server), Capabilities: v.Capabilities}
 		r.OK = r.Status != mail.StatusFailed
 		if r.Capabilities == nil {
 			r.Capabilities = []string{}
 		}
 		if r.OK {
-			r.NextAction = next("List the newest messages", "mail", "list", "--account", name)
+			r.NextAction = answer.Next("List the newest messages", "mail", "list", "--account", name)
 		} else if d.Exists == nil || d.Exists("doctor") {
-			r.NextAction = next("See what works and what does not", "doctor", "--account", name)
+			r.NextAction = answer.Next("See what works and what does not", "doctor", "--account", name)
 		}
 		return r, nil
 	})
@@ -72,12 +74,12 @@ func (r *MailVerifyResult) Failed() discovery.Code {
 type verifyBrief struct {
 	Account string `json:"account"`
 	OK      bool   `json:"ok"`
-	Rest
+	answer.Rest
 }
 
 // Brief is the answer without --full.
 func (r *MailVerifyResult) Brief() verifyBrief {
-	b := verifyBrief{Account: r.Account, OK: r.OK, Rest: r.rest(nil)}
+	b := verifyBrief{Account: r.Account, OK: r.OK, Rest: r.Rest(nil)}
 	if r.NextAction != nil && !r.OK {
 		b.Hint = "'doctor' shows what works and what does not."
 	}

@@ -8,13 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailWatchArgs struct {
-	AccountsOption
+	argument.AccountsOption
 	Folder  string   `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder to watch; INBOX if left out"`
 	Wait    string   `json:"wait,omitempty" acli:"form=wait,value=50s" jsonschema:"default=50s" jsonschema_description:"Answer with an empty list after this long: 500ms, 30s or 4m, at most 290s"`
 	From    string   `json:"from,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the sender"`
@@ -28,7 +30,7 @@ type mailWatchArgs struct {
 
 // Validate checks what one option alone cannot, and reads the ids.
 func (a *mailWatchArgs) Validate() (err error) {
-	if a.wait, err = parseWait(a.Wait); err != nil {
+	if a.wait, err = argument.ParseWait(a.Wait); err != nil {
 		return err
 	}
 	// The beginning of a folder is no message, and has a place in its ids all the same.
@@ -64,13 +66,13 @@ func (a *mailWatchArgs) OnAccount() string {
 // matches reports whether a message is one to wait for.
 func (a *mailWatchArgs) matches(s *mailbox.Summary) bool {
 	holds := func(text, part string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(part)) }
-	return holds(people(s.From), a.From) && holds(s.Subject, a.Subject)
+	return holds(answer.People(s.From), a.From) && holds(s.Subject, a.Subject)
 }
 
 // MailWatchResult answers mail watch: what arrived, as mail list shows it, the
 // oldest first.
 type MailWatchResult struct {
-	Outcome
+	answer.Outcome
 	Account     string `json:"account_id"`
 	Folder      string `json:"folder" acli:"untrusted"`
 	UIDValidity uint32 `json:"uidvalidity,omitempty"`
@@ -78,7 +80,7 @@ type MailWatchResult struct {
 }
 
 func mailWatch(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "mail watch",
 		Summary: "Wait for mail",
 		Details: "It ends with the first message that matches, or with an empty list after --wait. Run the command in 'more' to go on from there: it misses nothing that came in between. " +
@@ -102,7 +104,7 @@ func mailWatch(d *Deps) *discovery.Command {
 			q.Aside, aside = call.Aside, func(ctx context.Context, wait func(context.Context) error) error { return wait(ctx) }
 		}
 		var pages []accountPage
-		var failed []Issue
+		var failed []answer.Issue
 		err = aside(mail.WithProgress(ctx, call.Progress), func(ctx context.Context) (err error) {
 			pages, failed, err = d.watchEach(ctx, names, after, q, args.wait)
 			return err
@@ -114,7 +116,7 @@ func mailWatch(d *Deps) *discovery.Command {
 		list := r.merge(pages, args.Limit, true)
 		r.Outcome = outcomeOf(pages, d.shown(ctx, call, r.refs(list)...), failed)
 		if r.Messages = entriesOf(list); all {
-			r.Account = allAccounts
+			r.Account = argument.AllAccounts
 		} else {
 			r.Folder, r.UIDValidity = pages[0].Folder, pages[0].UIDValidity
 		}
@@ -130,7 +132,7 @@ func (d *Deps) watchFrom(ctx context.Context, call *discovery.Call, args *mailWa
 	if err != nil {
 		return nil, nil, false, err
 	}
-	names, all, err = d.accounts(ctx, call, AccountsOption{cmp.Or(args.OnAccount(), soleKey(after))})
+	names, all, err = d.accounts(ctx, call, argument.AccountsOption{Account: cmp.Or(args.OnAccount(), soleKey(after))})
 	for _, r := range args.after {
 		if r.UID == 0 && err == nil && r.Protocol == mail.IMAP {
 			r.Account = cmp.Or(r.Account, names[0])
@@ -141,14 +143,14 @@ func (d *Deps) watchFrom(ctx context.Context, call *discovery.Call, args *mailWa
 }
 
 // watchEach watches a folder of each account until something arrives in one of them.
-func (d *Deps) watchEach(ctx context.Context, names []string, after map[string]mail.Ref, q mailbox.WatchQuery, wait time.Duration) ([]accountPage, []Issue, error) {
+func (d *Deps) watchEach(ctx context.Context, names []string, after map[string]mail.Ref, q mailbox.WatchQuery, wait time.Duration) ([]accountPage, []answer.Issue, error) {
 	arrived := make(chan struct{})
 	var once sync.Once
 	q.Stop = arrived
 	return eachAccount(ctx, names, func(ctx context.Context, name string) (accountPage, error) {
 		q := q
 		from, given := after[name]
-		q.FromNow, q.AfterUID, q.UIDValidity, q.Until = !given, from.UID, from.UIDValidity, waitUntil(ctx, wait)
+		q.FromNow, q.AfterUID, q.UIDValidity, q.Until = !given, from.UID, from.UIDValidity, argument.WaitUntil(ctx, wait)
 		page, err := d.Mailboxes.Watch(ctx, name, q)
 		if err != nil {
 			return accountPage{}, err
@@ -168,9 +170,9 @@ func (d *Deps) watchEach(ctx context.Context, names []string, after map[string]m
 }
 
 // more makes the next action, which watches behind the positions.
-func (a *mailWatchArgs) more(call *discovery.Call) func(at []mail.Ref, id func(mail.Ref) string) *NextAction {
+func (a *mailWatchArgs) more(call *discovery.Call) func(at []mail.Ref, id func(mail.Ref) string) *answer.NextAction {
 	again := call.Again
-	return func(at []mail.Ref, id func(mail.Ref) string) *NextAction {
+	return func(at []mail.Ref, id func(mail.Ref) string) *answer.NextAction {
 		following := *a
 		following.After = make([]string, len(at))
 		for i, r := range at {
@@ -179,7 +181,7 @@ func (a *mailWatchArgs) more(call *discovery.Call) func(at []mail.Ref, id func(m
 		if following.Folder = ""; !a.OnAll() {
 			following.Account = ""
 		}
-		return nextLine("Go on waiting behind these", again(&following))
+		return answer.NextLine("Go on waiting behind these", again(&following))
 	}
 }
 
@@ -189,9 +191,9 @@ func (r *MailWatchResult) Brief() pageBrief { return r.brief(r.Folder, &r.Outcom
 // Summary implements discovery.Summarizer.
 func (r *MailWatchResult) Summary() string {
 	if len(r.Messages) == 0 {
-		return r.withIssues("Nothing arrived")
+		return r.WithIssues("Nothing arrived")
 	}
-	return r.withIssues(r.counted())
+	return r.WithIssues(r.counted())
 }
 
 // Truncate implements discovery.Truncator.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
@@ -17,7 +18,7 @@ type messageArgs struct {
 	ID     string `json:"id,omitempty" acli:"positional,form=id,needed" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id as a list shows it, such as 50 or Sent/5"`
 	Folder string `json:"folder,omitempty" acli:"form=folder,rare" jsonschema_description:"Folder, with --uid in place of an id; INBOX if left out"`
 	UID    uint32 `json:"uid,omitempty" acli:"rare" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UID, with --folder in place of an id"`
-	AccountOption
+	argument.AccountOption
 
 	named messagesArgs // the same, since Validate
 }
@@ -53,7 +54,7 @@ type messagesArgs struct {
 	IDs    []string `json:"id,omitempty" acli:"positional,form=id,needed" jsonschema:"maxItems=100,minLength=1,maxLength=600" jsonschema_description:"Message ids as a list shows them, such as 50 or Sent/5, all of one folder"`
 	Folder string   `json:"folder,omitempty" acli:"form=folder,rare" jsonschema_description:"Folder, with --uid in place of ids; INBOX if left out"`
 	UIDs   []uint32 `json:"uid,omitempty" acli:"rare" jsonschema:"maxItems=100,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
-	AccountOption
+	argument.AccountOption
 
 	anyFolder bool       // the messages may be of several folders
 	refs      []mail.Ref // of the ids, since Validate
@@ -71,9 +72,9 @@ func (a *messagesArgs) Validate() error {
 	}
 	a.refs = make([]mail.Ref, len(a.IDs))
 	for i, id := range a.IDs {
-		ref, err := parseID(id)
+		ref, err := argument.ParseID(id)
 		if err != nil {
-			return malformedID("The message id", err)
+			return argument.MalformedID("The message id", err)
 		}
 		a.refs[i] = ref
 		switch first := a.refs[0]; {

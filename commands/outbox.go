@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -78,8 +79,8 @@ func shownOutgoing(s *outbox.Shown) *OutboxShowResult {
 	if s.Kind == mail.OutboxDelete {
 		return shownDeletion(&s.Outgoing)
 	}
-	r := &OutboxShowResult{Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: utc(s.Created), Changed: utc(s.Changed),
-		To: written(s.To), CC: written(s.CC), BCC: written(s.BCC), Attempts: s.Attempts, ServerCode: s.Code,
+	r := &OutboxShowResult{Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: answer.UTC(s.Created), Changed: answer.UTC(s.Changed),
+		To: answer.Written(s.To), CC: answer.Written(s.CC), BCC: answer.Written(s.BCC), Attempts: s.Attempts, ServerCode: s.Code,
 		Attachments: []AttachmentSent{}, Text: plain.LineEnds(s.Body), TextMissing: !s.Here}
 	switch {
 	case s.Markdown:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
@@ -14,7 +15,7 @@ type outboxApproveArgs struct {
 }
 
 func outboxApprove(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "outbox approve",
 		Summary: "Send a message that waits, or delete those that a deletion names, and show what was done",
 		Details: "The code stands for what was shown; with any other nothing happens. On a terminal leave it out: everything is shown, and you are asked. " +

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
@@ -14,7 +15,7 @@ type OutboxDecided struct {
 }
 
 func outboxCancel(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "outbox cancel",
 		Summary:  "Take it back",
 		Details:  "Only waiting or queued messages can be taken back. An agent can take back only its own.",

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -20,12 +22,12 @@ type outboxListArgs struct {
 
 // OutboxListResult answers outbox list.
 type OutboxListResult struct {
-	Messages   []OutboxEntry `json:"messages"`
-	HasMore    bool          `json:"has_more"`
-	Truncated  bool          `json:"truncated,omitempty"`
-	NextAction *NextAction   `json:"next_action,omitempty"`
+	Messages   []OutboxEntry      `json:"messages"`
+	HasMore    bool               `json:"has_more"`
+	Truncated  bool               `json:"truncated,omitempty"`
+	NextAction *answer.NextAction `json:"next_action,omitempty"`
 
-	more func(id string) *NextAction // what goes on behind an entry
+	more func(id string) *answer.NextAction // what goes on behind an entry
 }
 
 // OutboxEntry is a message in the list of the outbox.
@@ -44,7 +46,7 @@ type OutboxEntry struct {
 const maxListedRecipients = 5
 
 func outboxList(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "outbox list",
 		Summary:  "Messages waiting or sent",
 		Details:  "The newest first: those that wait, were sent or may have been sent, and deletions for good that a person decides about. An agent sees only its own messages. Long subjects and lists of recipients are cut; 'outbox show' has all.",
@@ -69,10 +71,10 @@ func outboxList(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &OutboxListResult{Messages: []OutboxEntry{}, more: func(id string) *NextAction {
+		r := &OutboxListResult{Messages: []OutboxEntry{}, more: func(id string) *answer.NextAction {
 			following := *args
 			following.Before = id
-			return nextLine("There are more: show the ones before", call.Again(&following))
+			return answer.NextLine("There are more: show the ones before", call.Again(&following))
 		}}
 		for i := range entries {
 			r.Messages = append(r.Messages, listedOutgoing(&entries[i], call.Admin))
@@ -86,7 +88,7 @@ func outboxList(d *Deps) *discovery.Command {
 
 func listedOutgoing(o *mail.Outgoing, whose bool) OutboxEntry {
 	n := min(len(o.Recipients), maxListedRecipients)
-	e := OutboxEntry{ID: o.ID, Kind: o.Kind, Account: o.Account, State: o.State, Created: utc(o.Created), Recipients: append([]string{}, o.Recipients[:n]...),
+	e := OutboxEntry{ID: o.ID, Kind: o.Kind, Account: o.Account, State: o.State, Created: answer.UTC(o.Created), Recipients: append([]string{}, o.Recipients[:n]...),
 		More: len(o.Recipients) - n, Subject: plain.Clip(o.Subject, maxShownChars)}
 	if o.Kind == mail.OutboxDelete {
 		e.Subject = plain.Clip(deletionTitle(o), maxShownChars)
@@ -117,10 +119,10 @@ type outboxRow struct {
 }
 
 // Brief is one row for each message.
-func (r *OutboxListResult) Brief() listBrief[outboxRow] {
+func (r *OutboxListResult) Brief() answer.List[outboxRow] {
 	several := slices.ContainsFunc(r.Messages, func(m OutboxEntry) bool { return m.Account != r.Messages[0].Account })
-	return listOf(r.Messages, (&Outcome{}).rest(r.NextAction), func(m *OutboxEntry) outboxRow {
-		row := outboxRow{m.ID, minuteOf(m.Created), m.Kind, m.State, "", strings.Join(m.Recipients, ", "), m.Subject, m.Principal}
+	return answer.ListOf(r.Messages, (&answer.Outcome{}).Rest(r.NextAction), func(m *OutboxEntry) outboxRow {
+		row := outboxRow{m.ID, answer.MinuteOf(m.Created), m.Kind, m.State, "", strings.Join(m.Recipients, ", "), m.Subject, m.Principal}
 		if several {
 			row.Account = m.Account
 		}
@@ -139,16 +141,16 @@ func (r *OutboxListResult) Summary() string {
 			waiting++
 		}
 	}
-	s := count(len(r.Messages), "message", "messages")
+	s := answer.Count(len(r.Messages), "message", "messages")
 	if waiting > 0 {
-		s += ", of which " + count(waiting, "waits", "wait") + " for a person"
+		s += ", of which " + answer.Count(waiting, "waits", "wait") + " for a person"
 	}
 	return s
 }
 
 // Truncate implements discovery.Truncator.
 func (r *OutboxListResult) Truncate(fraction float64) bool {
-	if !shorten(&r.Messages, &r.Truncated, fraction) {
+	if !answer.Shorten(&r.Messages, &r.Truncated, fraction) {
 		return false
 	}
 	r.goOn()

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -12,7 +13,7 @@ type outboxRejectArgs struct {
 }
 
 func outboxReject(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "outbox reject",
 		Summary:  "Decide against a message that waits, or leave one alone whose outcome is unknown",
 		Effect:   discovery.Admin,

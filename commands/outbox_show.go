@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
@@ -17,28 +19,28 @@ type outboxShowArgs struct {
 // yes.
 type OutboxShowResult struct {
 	Sending
-	Digest      string           `json:"digest,omitempty"` // for the administrator alone
-	Code        string           `json:"code,omitempty"`   // approves exactly this; for the administrator alone, with the end of the text
-	Principal   string           `json:"principal"`
-	Created     string           `json:"created" jsonschema:"format=date-time"`
-	Changed     string           `json:"changed" jsonschema:"format=date-time"`
-	To          []string         `json:"to" acli:"untrusted"`
-	CC          []string         `json:"cc" acli:"untrusted"`
-	BCC         []string         `json:"bcc" acli:"untrusted"`
-	NotPlain    []string         `json:"not_plain,omitempty" acli:"untrusted"` // recipients with letters that may look like others, and what those are
-	Attempts    int              `json:"attempts"`
-	ServerCode  int              `json:"server_code,omitempty"`
-	Attachments []AttachmentSent `json:"attachments"`
-	Why         string           `json:"why,omitempty"` // what made it wait; empty when it does not wait
-	Folder      string           `json:"folder,omitempty" acli:"untrusted"`
-	Deletes     []ToDelete       `json:"deletes,omitempty"`
-	HTML        string           `json:"html,omitempty"` // what the HTML of the message is; empty without any
-	Text        string           `json:"text" acli:"untrusted"`
-	TextChars   int              `json:"text_chars"`
-	TextMissing bool             `json:"text_missing,omitempty"`
-	Truncated   bool             `json:"truncated,omitempty"`
-	Issues      []Issue          `json:"issues,omitempty"` // what went wrong after it was sent
-	NextAction  *NextAction      `json:"next_action,omitempty"`
+	Digest      string             `json:"digest,omitempty"` // for the administrator alone
+	Code        string             `json:"code,omitempty"`   // approves exactly this; for the administrator alone, with the end of the text
+	Principal   string             `json:"principal"`
+	Created     string             `json:"created" jsonschema:"format=date-time"`
+	Changed     string             `json:"changed" jsonschema:"format=date-time"`
+	To          []string           `json:"to" acli:"untrusted"`
+	CC          []string           `json:"cc" acli:"untrusted"`
+	BCC         []string           `json:"bcc" acli:"untrusted"`
+	NotPlain    []string           `json:"not_plain,omitempty" acli:"untrusted"` // recipients with letters that may look like others, and what those are
+	Attempts    int                `json:"attempts"`
+	ServerCode  int                `json:"server_code,omitempty"`
+	Attachments []AttachmentSent   `json:"attachments"`
+	Why         string             `json:"why,omitempty"` // what made it wait; empty when it does not wait
+	Folder      string             `json:"folder,omitempty" acli:"untrusted"`
+	Deletes     []ToDelete         `json:"deletes,omitempty"`
+	HTML        string             `json:"html,omitempty"` // what the HTML of the message is; empty without any
+	Text        string             `json:"text" acli:"untrusted"`
+	TextChars   int                `json:"text_chars"`
+	TextMissing bool               `json:"text_missing,omitempty"`
+	Truncated   bool               `json:"truncated,omitempty"`
+	Issues      []answer.Issue     `json:"issues,omitempty"` // what went wrong after it was sent
+	NextAction  *answer.NextAction `json:"next_action,omitempty"`
 
 	offset int // of Text in the whole text, in characters
 }
@@ -52,7 +54,7 @@ type AttachmentSent struct {
 }
 
 func outboxShow(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "outbox show",
 		Summary:  "One, whole",
 		Details:  "It shows all that would leave, or which messages would be deleted. The text of a message that was sent is not kept.",
@@ -69,7 +71,7 @@ func outboxShow(d *Deps) *discovery.Command {
 		d.noteDeletes(ctx, call, r)
 		if s.State == mail.OutboxWaiting {
 			r.Why = whyAsked(&s.Outgoing)
-			r.NextAction = next("Take it back, if it is no longer wanted", "outbox", "cancel", s.ID)
+			r.NextAction = answer.Next("Take it back, if it is no longer wanted", "outbox", "cancel", s.ID)
 		}
 		if !call.Admin {
 			return r, nil
@@ -85,13 +87,13 @@ func outboxShow(d *Deps) *discovery.Command {
 		approve := discovery.JoinCommand([]string{"outbox", "approve", s.ID, "--code", r.Code})
 		switch {
 		case s.Kind == mail.OutboxDelete && s.State == mail.OutboxWaiting:
-			r.NextAction = nextLine("Delete exactly these for good", approve)
+			r.NextAction = answer.NextLine("Delete exactly these for good", approve)
 		case s.Kind == mail.OutboxDelete:
-			r.NextAction = nextLine("Delete what is left of these for good", approve)
+			r.NextAction = answer.NextLine("Delete what is left of these for good", approve)
 		case s.State == mail.OutboxWaiting, s.State == mail.OutboxQueued:
-			r.NextAction = nextLine("Send exactly this", approve)
+			r.NextAction = answer.NextLine("Send exactly this", approve)
 		case s.State == mail.OutboxUnknown:
-			r.NextAction = next("If it did arrive, or is no longer wanted, let it rest; '"+approve+"' sends it again", "outbox", "reject", s.ID)
+			r.NextAction = answer.Next("If it did arrive, or is no longer wanted, let it rest; '"+approve+"' sends it again", "outbox", "reject", s.ID)
 		}
 		return r, nil
 	})
@@ -122,7 +124,7 @@ type outboxShowBrief struct {
 	Text        string                             `json:"text,omitempty" acli:"untrusted"`
 	TextMissing bool                               `json:"text_missing,omitempty"`
 	Next        string                             `json:"next,omitempty"`
-	Rest
+	answer.Rest
 }
 
 // outboxAttachment is a file of an outgoing message.
@@ -135,7 +137,7 @@ type outboxAttachment struct {
 // Brief leaves out what no decision needs. Next is what can be done about it.
 func (r *OutboxShowResult) Brief() outboxShowBrief {
 	b := outboxShowBrief{ID: r.ID, State: r.State, Result: r.Summary(), Account: r.Account, From: r.From, To: r.To, CC: r.CC, BCC: r.BCC, Subject: r.Subject,
-		Principal: r.Principal, Date: minuteOf(r.Created), Why: r.Why, Reason: r.Reason, DecidedBy: r.DecidedBy, HTML: r.HTML, Text: r.Text, TextMissing: r.TextMissing}
+		Principal: r.Principal, Date: answer.MinuteOf(r.Created), Why: r.Why, Reason: r.Reason, DecidedBy: r.DecidedBy, HTML: r.HTML, Text: r.Text, TextMissing: r.TextMissing}
 	if len(r.To)+len(r.CC)+len(r.BCC) != len(r.Recipients) {
 		b.Recipients = r.Recipients // the header does not say all of it
 	}
@@ -149,7 +151,7 @@ func (r *OutboxShowResult) Brief() outboxShowBrief {
 		t := discovery.TableOf(files)
 		b.Attachments = &t
 	}
-	b.Rest = (&Outcome{Issues: r.Issues}).rest(nil)
+	b.Rest = (&answer.Outcome{Issues: r.Issues}).Rest(nil)
 	switch {
 	case r.Truncated:
 		b.More = r.NextAction.Arguments.Command
@@ -189,7 +191,7 @@ func (r *OutboxShowResult) Truncate(fraction float64) bool {
 	}
 	r.Text, r.Truncated, r.Code = string(text[:n]), true, ""
 	// Nothing is offered to be sent of which not all was shown.
-	r.NextAction = next("See the rest of the text", "outbox", "show", r.ID, "--offset", strconv.Itoa(r.offset+n))
+	r.NextAction = answer.Next("See the rest of the text", "outbox", "show", r.ID, "--offset", strconv.Itoa(r.offset+n))
 	return true
 }
 

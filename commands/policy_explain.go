@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
@@ -27,7 +29,7 @@ type PolicyExplainResult struct {
 }
 
 func policyExplain(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "policy explain",
 		Summary: "May you run it? If not, why",
 		Details: "It checks the profile, the role, the denied commands, the account's mode and the outbound list. " +
@@ -69,12 +71,12 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 		return nil, nil
 	}
 	if o, ok := args.(interface{ OnAll() bool }); ok && o.OnAll() {
-		_, all, err := d.accounts(ctx, &discovery.Call{}, AccountsOption{allAccounts})
+		_, all, err := d.accounts(ctx, &discovery.Call{}, argument.AccountsOption{Account: argument.AllAccounts})
 		if err != nil {
 			return known(err)
 		}
 		if all {
-			r.Account = allAccounts
+			r.Account = argument.AllAccounts
 			return nil, nil
 		}
 	}
@@ -82,7 +84,7 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 	if m, ok := args.(interface{ ids() []mail.Ref }); ok && len(m.ids()) > 0 {
 		name, _, err = d.accountOf(ctx, m.ids()[0], on.OnAccount())
 	} else {
-		name, err = d.account(ctx, &discovery.Call{}, AccountOption{on.OnAccount()})
+		name, err = d.account(ctx, &discovery.Call{}, argument.AccountOption{Account: on.OnAccount()})
 	}
 	if err != nil {
 		return known(err)
@@ -105,7 +107,7 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 		if err != nil {
 			return known(err)
 		}
-		if f := Faults(d.mayGive(ctx, from, name)); f != nil {
+		if f := answer.Faults(d.mayGive(ctx, from, name)); f != nil {
 			return f, nil
 		}
 	}
@@ -114,7 +116,7 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 		if send, ok := args.(interface{ recipients() []string }); ok {
 			to := send.recipients()
 			// Whom a reply goes to is known when the message is read.
-			if f := sendRefusal(p.CheckSend(to)); f != nil && (len(to) > 0 || f.Reason != mail.ReasonAddress) {
+			if f := answer.SendRefusal(p.CheckSend(to)); f != nil && (len(to) > 0 || f.Reason != mail.ReasonAddress) {
 				return f, nil
 			}
 			return nil, nil
@@ -130,18 +132,18 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 			p = nil
 		}
 		if p.MayFile() && !from.MayGive(p) {
-			return Faults(mail.Operation{Op: c.Path, Account: name}.NotGiven(a.Name)), nil
+			return answer.Faults(mail.Operation{Op: c.Path, Account: name}.NotGiven(a.Name)), nil
 		}
 	}
 	op := mail.Operation{Op: c.Path, Account: a.Name}
 	if _, ok := args.(*mailDeleteArgs); ok {
 		if !p.MayDestroy() {
-			return Faults(op.NoDestroy(&a, p)), nil
+			return answer.Faults(op.NoDestroy(&a, p)), nil
 		}
 		r.NeedsApproval = p.DestroyNeedsApproval()
 	}
 	if !p.MayFile() {
-		return Faults(op.ReadOnly(&a)), nil
+		return answer.Faults(op.ReadOnly(&a)), nil
 	}
 	return nil, nil
 }
@@ -152,7 +154,7 @@ type onAccount interface{ OnAccount() string }
 
 // known is an error as the refusal it would be, else the error itself.
 func known(err error) (*discovery.Fault, error) {
-	if f := Faults(err); f != nil && (f.Code == discovery.NotFound || f.Code == discovery.ValidationError || f.Code == discovery.ConfigError) {
+	if f := answer.Faults(err); f != nil && (f.Code == discovery.NotFound || f.Code == discovery.ValidationError || f.Code == discovery.ConfigError) {
 		g := *f
 		if g.Reason == "" {
 			g.Reason = "account"

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
@@ -47,7 +49,7 @@ type AccountPolicy struct {
 }
 
 func policyShow(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "policy show",
 		Summary: "What you may do",
 		Details: "It says so for each account. For incoming mail it shows only whether there are rules: their entries would tell what is hidden. " +
@@ -59,7 +61,7 @@ func policyShow(d *Deps) *discovery.Command {
 	}, func(ctx context.Context, call *discovery.Call, args *policyShowArgs) (*PolicyShowResult, error) {
 		call.Account = args.Account
 		r := &PolicyShowResult{Principal: call.Principal, Admin: call.Admin, Profile: call.Profile, Deny: []string{}, Accounts: []AccountPolicy{}}
-		settings, err := settings(ctx, d.Store)
+		settings, err := argument.Settings(ctx, d.Store)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +79,7 @@ func policyShow(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		if stopped != nil {
-			r.Stopped = capital(stopped.Error())
+			r.Stopped = answer.Capital(stopped.Error())
 		}
 		accounts, err := d.doctorAccounts(ctx, args.Account)
 		if err != nil {

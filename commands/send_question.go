@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/idna"
 	"golang.org/x/text/width"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
@@ -66,7 +67,7 @@ func questionText(s *outbox.Shown) (question string, ok bool) {
 	}
 	row("Subject:", quoted(s.Subject))
 	for _, f := range s.Files {
-		row("File:", fmt.Sprintf("%s, %s, %s", quoted(plain.Clip(f.Name, maxQuestionName)), harmless(f.Type), count(int(f.Size), "byte", "bytes")))
+		row("File:", fmt.Sprintf("%s, %s, %s", quoted(plain.Clip(f.Name, maxQuestionName)), harmless(f.Type), answer.Count(int(f.Size), "byte", "bytes")))
 	}
 	if s.Markdown {
 		row("HTML:", htmlMade)

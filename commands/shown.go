@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -51,7 +53,7 @@ type shownMemory struct {
 	to map[string]*shownTo
 }
 
-// shownTo is what this process showed to one principal, by shownKey.
+// shownTo is what this process showed to one principal, by answer.FolderKey.
 type shownTo struct {
 	mu      sync.Mutex // held while the store is asked, too
 	folders map[string]shownFolder
@@ -103,27 +105,27 @@ func sameUIDs(a, b vault.ShownFolder) bool {
 // shown notes that the caller is about to be shown these messages, of any folders and
 // accounts, and returns what writes their ids. A command whose answer has ids or UIDs
 // calls it once, for full answers too. Nothing fails because of it.
-func (d *Deps) shown(ctx context.Context, call *discovery.Call, refs ...mail.Ref) *idWriter {
-	w := &idWriter{short: map[string]uint32{}, own: map[string]string{}}
+func (d *Deps) shown(ctx context.Context, call *discovery.Call, refs ...mail.Ref) *answer.IDs {
+	w := &answer.IDs{Short: map[string]uint32{}, Own: map[string]string{}}
 	accounts, err := d.Store.Accounts(ctx)
 	if err != nil {
 		return w
 	}
 	for _, a := range accounts {
-		w.own[a.Name] = a.Email
+		w.Own[a.Name] = a.Email
 	}
 	now := d.now().UTC().Truncate(time.Second)
 	shown := map[string]vault.ShownFolder{}
 	for _, r := range refs {
 		i := slices.IndexFunc(accounts, func(a mail.Account) bool { return a.Name == r.Account })
 		if r.Protocol == mail.IMAP && r.UIDValidity != 0 && i >= 0 {
-			shown[shownKey(r)] = vault.ShownFolder{Mailbox: mailboxOf(&accounts[i]), UIDValidity: r.UIDValidity, Time: now}
+			shown[answer.FolderKey(r)] = vault.ShownFolder{Mailbox: mailboxOf(&accounts[i]), UIDValidity: r.UIDValidity, Time: now}
 		}
 	}
 	if len(shown) == 0 {
 		return w
 	}
-	if w.account = len(accounts) != 1; !w.account {
+	if w.Account = len(accounts) != 1; !w.Account {
 		shown[onlyAccount] = vault.ShownFolder{Mailbox: accounts[0].Name, Time: now}
 	}
 	t := d.shownTo(call.Principal)
@@ -143,12 +145,12 @@ func (d *Deps) shown(ctx context.Context, call *discovery.Call, refs ...mail.Ref
 		}
 		switch account, folder, _ := strings.Cut(key, ":"); {
 		case key == onlyAccount:
-			w.account = !ok || changed
+			w.Account = !ok || changed
 		case changed:
 			w.Issues = append(w.Issues, mail.Issue{Kind: mail.KindConflict, Stage: "examine",
-				Message: fmt.Sprintf("Since %s the folder %s of %s is another one than before: ids shown earlier are void.", minute(f.Changed), folder, account)})
+				Message: fmt.Sprintf("Since %s the folder %s of %s is another one than before: ids shown earlier are void.", answer.Minute(f.Changed), folder, account)})
 		case ok:
-			w.short[key] = f.UIDValidity
+			w.Short[key] = f.UIDValidity
 		}
 	}
 	return w
@@ -205,7 +207,7 @@ func (t *shownTo) put(record *vault.Shown, key string, s vault.ShownFolder, now 
 	return true
 }
 
-// resolve makes whole references of those that parseID read from short ids. It leaves long
+// resolve makes whole references of those that argument.ParseID read from short ids. It leaves long
 // ones as they are, and zero ones. account is that of --account. A command resolves all its
 // ids before it asks a server for anything, so that one that is refused stops all of it.
 func (d *Deps) resolve(ctx context.Context, call *discovery.Call, account string, refs []mail.Ref) ([]mail.Ref, error) {
@@ -237,7 +239,7 @@ func (d *Deps) accountOf(ctx context.Context, r mail.Ref, account string) (name 
 	case err != nil:
 		return "", false, err
 	case len(accounts) == 0:
-		return "", false, errNoAccountYet
+		return "", false, argument.ErrNoAccountYet
 	case len(accounts) == 1:
 		return accounts[0].Name, true, nil
 	}
@@ -262,7 +264,7 @@ func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account str
 	t := d.shownTo(call.Principal)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := shownKey(*r)
+	key := answer.FolderKey(*r)
 	f, known := t.folders[key]
 	sole, soleKnown := t.folders[onlyAccount]
 	if !known || bare && !soleKnown { // another process may have shown it
@@ -281,10 +283,10 @@ func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account str
 	case !known || f.Mailbox != mailboxOf(&a) || bare && sole.Mailbox != r.Account:
 		return staleID(r, bare, fmt.Sprintf("Which message %s is cannot be told: its folder was not listed here yet.", r.Short(!bare)))
 	case bare && recent(sole.Changed, now):
-		return staleID(r, bare, fmt.Sprintf("Until %s an id without an account could be one of another account, which was the only one before.", minute(sole.Changed.Add(shownMistrust))))
+		return staleID(r, bare, fmt.Sprintf("Until %s an id without an account could be one of another account, which was the only one before.", answer.Minute(sole.Changed.Add(shownMistrust))))
 	case recent(f.Changed, now) && !f.uids:
 		refusal := staleID(r, bare, fmt.Sprintf("Since %s the folder of %s is another one than before, and ids shown earlier are void. Short ids of it are not taken until %s.",
-			minute(f.Changed), r.Short(!bare), minute(f.Changed.Add(shownMistrust))))
+			answer.Minute(f.Changed), r.Short(!bare), answer.Minute(f.Changed.Add(shownMistrust))))
 		refusal.Hint += " Where it shows UIDs alone, name the message with --folder and --uid."
 		return refusal
 	}
@@ -301,7 +303,7 @@ func staleID(r *mail.Ref, bare bool, message string) *discovery.Fault {
 	if r.Folder != "INBOX" {
 		tokens = append(tokens, "--folder", r.Folder)
 	}
-	list := next("", tokens...).Arguments.Command
+	list := answer.Next("", tokens...).Arguments.Command
 	return &discovery.Fault{Code: discovery.Conflict, Message: message, Hint: fmt.Sprintf("Run '%s' and copy the id it shows.", list), Examples: []string{list}}
 }
 

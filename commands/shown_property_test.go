@@ -15,6 +15,8 @@ import (
 	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -234,7 +236,7 @@ func (w *shownWorld) list(p *shownProcess, account, folder, principal string) {
 		return
 	}
 	for _, m := range page.Messages {
-		s := shownID{ids.of(m.Ref), principal, m.Subject, account, w.user[account], w.now}
+		s := shownID{ids.Of(m.Ref), principal, m.Subject, account, w.user[account], w.now}
 		if several := len(w.accounts()) > 1; several && !strings.Contains(s.id, account+":") {
 			w.t.Errorf("with several accounts %q names none", s.id)
 		}
@@ -284,7 +286,7 @@ func (w *shownWorld) judge(s shownID, err error) {
 	if err == nil {
 		return
 	}
-	if f := Faults(err); f == nil || f.Code != discovery.Conflict && f.Code != discovery.NotFound && f.Code != discovery.ValidationError {
+	if f := answer.Faults(err); f == nil || f.Code != discovery.Conflict && f.Code != discovery.NotFound && f.Code != discovery.ValidationError {
 		w.t.Errorf("%q: %v", s.id, err)
 	}
 }
@@ -382,7 +384,7 @@ func TestAProcessNoticesWhatItShowedLast(t *testing.T) {
 	show := func(p *shownProcess, uidValidity uint32, want string) {
 		t.Helper()
 		r := mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "Sent", UIDValidity: uidValidity, UID: 5}
-		if got := p.deps.shown(t.Context(), call, r).of(r); got != want {
+		if got := p.deps.shown(t.Context(), call, r).Of(r); got != want {
 			t.Errorf("it shows %q, want %q", got, want)
 		}
 	}
@@ -410,11 +412,11 @@ func TestAScreenShowsUIDs(t *testing.T) {
 	r.UIDValidity, call.Full = 2, true
 	for range 2 {
 		ids := screen.deps.shown(t.Context(), call, r)
-		if len(ids.Issues) != 1 || !strings.Contains(ids.Issues[0].Message, "Since 2026-03-09T08:00Z the folder Sent of work is another one") || ids.of(r) != r.String() {
-			t.Errorf("%q with %+v", ids.of(r), ids.Issues)
+		if len(ids.Issues) != 1 || !strings.Contains(ids.Issues[0].Message, "Since 2026-03-09T08:00Z the folder Sent of work is another one") || ids.Of(r) != r.String() {
+			t.Errorf("%q with %+v", ids.Of(r), ids.Issues)
 		}
 	}
-	short, err := parseID("Sent/5")
+	short, err := argument.ParseID("Sent/5")
 	w.must(err)
 	if refs, err := screen.deps.resolve(t.Context(), call, "", []mail.Ref{short}); err != nil || refs[0] != r {
 		t.Errorf("it means %+v, %v", refs, err)
@@ -437,15 +439,15 @@ func TestTheRecordIsBounded(t *testing.T) {
 		all = append(all, folder(n))
 	}
 	ids := p.deps.shown(t.Context(), call, all...)
-	if got := ids.of(all[maxShownFolders-2]); got != fmt.Sprintf("f%d/5", maxShownFolders-2) {
+	if got := ids.Of(all[maxShownFolders-2]); got != fmt.Sprintf("f%d/5", maxShownFolders-2) {
 		t.Errorf("the last that fits is %q", got)
 	}
 	last := folder(maxShownFolders)
-	if id := p.deps.shown(t.Context(), call, last).of(last); id != last.String() {
+	if id := p.deps.shown(t.Context(), call, last).Of(last); id != last.String() {
 		t.Errorf("one too many is %q", id)
 	}
 	w.now = w.now.Add(shownRenewed + shownMistrust)
-	if p.deps.shown(t.Context(), call, last).of(last) != last.Short(false) {
+	if p.deps.shown(t.Context(), call, last).Of(last) != last.Short(false) {
 		t.Error("there is no room for a new folder, though the others were not shown for days")
 	}
 	record, err := p.store.Shown(t.Context(), "agent")
@@ -465,8 +467,8 @@ func TestShowingAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for n := range 20 {
 				r := mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: fmt.Sprintf("f%d", (i+n)%10), UIDValidity: 7, UID: uint32(i + 1)}
-				id := p.deps.shown(t.Context(), call, r).of(r)
-				short, err := parseID(id)
+				id := p.deps.shown(t.Context(), call, r).Of(r)
+				short, err := argument.ParseID(id)
 				if err != nil || id != r.Short(false) {
 					t.Errorf("%q, %v", id, err)
 				}

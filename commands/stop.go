@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
@@ -27,7 +29,7 @@ type Outgoing struct {
 
 // stop is Urgent: it does not wait for what it is to end.
 func stop(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "stop",
 		Summary: "Stop everything",
 		Details: "Nothing that reads, changes or sends mail begins any more, in any session or process, and what waits for mail ends. " +
@@ -43,7 +45,7 @@ func stop(d *Deps) *discovery.Command {
 			return StopResult{}, err
 		}
 		time.Sleep(vault.StopTime + stopMargin) // also for an earlier stop, whose caller may still be waiting
-		r := StopResult{Since: utc(stopped.Since), By: stopped.By, Already: again, Leaving: []Outgoing{}}
+		r := StopResult{Since: answer.UTC(stopped.Since), By: stopped.By, Already: again, Leaving: []Outgoing{}}
 		now := d.now()
 		entries, _, err := d.Outbox.List(ctx, mail.OutboxQuery{States: []mail.OutboxState{mail.OutboxUnknown}, Limit: mail.MaxOutboxLimit,
 			Only: func(o *mail.Outgoing) bool { return o.Attempt != "" && now.Before(o.Until) }})
@@ -70,13 +72,13 @@ func (r StopResult) Summary() string {
 		}
 	}
 	if n := len(r.Leaving) - deletions; n > 0 {
-		said += "; " + count(n, "message was", "messages were") + " leaving by then"
+		said += "; " + answer.Count(n, "message was", "messages were") + " leaving by then"
 	}
 	if deletions > 0 {
-		said += "; " + count(deletions, "deletion was", "deletions were") + " under way by then"
+		said += "; " + answer.Count(deletions, "deletion was", "deletions were") + " under way by then"
 	}
 	if r.Others > 0 {
-		said += "; of others " + count(r.Others, "entry of the outbox was", "entries of the outbox were") + " under way"
+		said += "; of others " + answer.Count(r.Others, "entry of the outbox was", "entries of the outbox were") + " under way"
 	}
 	return said
 }
@@ -88,7 +90,7 @@ type ResumeResult struct {
 }
 
 func resume(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "resume",
 		Summary:  "Let everything go on after 'stop'",
 		Details:  "Commands run again at once, in every session. Those that the stop refused or ended are not repeated.",
@@ -100,7 +102,7 @@ func resume(d *Deps) *discovery.Command {
 		if stopped == nil || err != nil {
 			return ResumeResult{}, err
 		}
-		return ResumeResult{utc(stopped.Since), stopped.By}, nil
+		return ResumeResult{answer.UTC(stopped.Since), stopped.By}, nil
 	})
 }
 

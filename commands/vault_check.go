@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/vault"
 )
@@ -16,7 +17,7 @@ type VaultCheckResult struct {
 
 // vaultCheck is the administrator's: nobody can write while it reads everything.
 func vaultCheck(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:     "vault check",
 		Summary:  "Read the whole vault and look for damage",
 		Details:  "It reads every page and every record, which takes as long as the vault is big; nothing is written meanwhile. 'audit verify' walks the audit log.",

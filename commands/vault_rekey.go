@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -37,7 +38,7 @@ type VaultRekeyResult struct {
 
 // vaultRekey never shows a key: it would be in the terminal's memory and in logs.
 func vaultRekey(d *Deps) *discovery.Command {
-	return newCommand(discovery.Spec{
+	return argument.Command(discovery.Spec{
 		Path:    "vault rekey",
 		Summary: "Replace the vault's keys, and seal everything again",
 		Details: "Without options both keys are replaced. A new key goes where the former one came from: its file, or its entry in the system keyring. Other processes go on with it, " +

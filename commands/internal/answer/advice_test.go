@@ -1,4 +1,4 @@
-package commands
+package answer
 
 import (
 	"go/ast"
@@ -14,7 +14,7 @@ import (
 
 // Every advice that mail can give has words, and words for nothing else are kept.
 func TestEveryAdviceHasWords(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "mail", "advice.go"), nil, 0)
+	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "..", "mail", "advice.go"), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestEveryAdviceHasWords(t *testing.T) {
 // An untyped string would pass for an Advice: no sentence stands where one is expected.
 func TestErrorsOfMailCarryNoSentenceAsAdvice(t *testing.T) {
 	for _, dir := range []string{"", "login", "mailbox", "outbox"} {
-		files, err := filepath.Glob(filepath.Join("..", "mail", dir, "*.go"))
+		files, err := filepath.Glob(filepath.Join("..", "..", "..", "mail", dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatal(dir, err)
 		}

@@ -1,4 +1,4 @@
-package commands
+package argument
 
 import (
 	"context"
@@ -26,24 +26,24 @@ type AccountsOption struct {
 func (o AccountsOption) OnAccount() string { return o.Account }
 
 // OnAll reports whether the option can mean every account.
-func (o AccountsOption) OnAll() bool { return o.Account == allAccounts }
+func (o AccountsOption) OnAll() bool { return o.Account == AllAccounts }
 
-// allAccounts is the value of --account for every account at once.
-const allAccounts = "all"
+// AllAccounts is the value of --account for every account at once.
+const AllAccounts = "all"
 
-// accountStore is what the option is resolved with.
-type accountStore interface {
+// AccountStore is what the option --account is resolved with; a vault is one.
+type AccountStore interface {
 	Accounts(ctx context.Context) ([]mail.Account, error)
 	AllSettings(ctx context.Context) ([]vault.Setting, error)
 }
 
-// name resolves the option: as given, else the configured default, else the
+// Resolve resolves the option: as given, else the configured default, else the
 // account named default, else the only one. It notes the name for the audit entry.
-func (o AccountOption) name(ctx context.Context, call *discovery.Call, s accountStore) (string, error) {
+func (o AccountOption) Resolve(ctx context.Context, call *discovery.Call, s AccountStore) (string, error) {
 	name := o.Account
 	if name == "" {
 		var err error
-		if name, err = defaultAccount(ctx, s); err != nil {
+		if name, err = DefaultAccount(ctx, s); err != nil {
 			return "", err
 		}
 	}
@@ -51,25 +51,25 @@ func (o AccountOption) name(ctx context.Context, call *discovery.Call, s account
 	return name, nil
 }
 
-// defaultAccount is the account that a command works on which names none, or why there is none.
-func defaultAccount(ctx context.Context, s accountStore) (string, error) {
+// DefaultAccount is the account that a command works on which names none, or why there is none.
+func DefaultAccount(ctx context.Context, s AccountStore) (string, error) {
 	accounts, err := s.Accounts(ctx)
 	if err != nil {
 		return "", err
 	}
-	values, err := settings(ctx, s)
+	values, err := Settings(ctx, s)
 	if err != nil {
 		return "", err
 	}
-	name, refusal := defaultOf(accounts, values["default_account"])
+	name, refusal := DefaultOf(accounts, values["default_account"])
 	if refusal != nil {
 		return "", refusal
 	}
 	return name, nil
 }
 
-// settings are the values in force, by name.
-func settings(ctx context.Context, s accountStore) (map[string]string, error) {
+// Settings are the values in force, by name.
+func Settings(ctx context.Context, s AccountStore) (map[string]string, error) {
 	all, err := s.AllSettings(ctx)
 	values := make(map[string]string, len(all))
 	for _, s := range all {
@@ -78,8 +78,8 @@ func settings(ctx context.Context, s accountStore) (map[string]string, error) {
 	return values, err
 }
 
-// defaultOf is the account that a command works on which names none, or why there is none.
-func defaultOf(accounts []mail.Account, configured string) (string, *discovery.Fault) {
+// DefaultOf is DefaultAccount of these accounts and this setting default_account.
+func DefaultOf(accounts []mail.Account, configured string) (string, *discovery.Fault) {
 	names := make([]string, len(accounts))
 	for i, a := range accounts {
 		names[i] = a.Name
@@ -93,7 +93,7 @@ func defaultOf(accounts []mail.Account, configured string) (string, *discovery.F
 	}
 	switch len(names) {
 	case 0:
-		return "", errNoAccountYet
+		return "", ErrNoAccountYet
 	case 1:
 		return names[0], nil
 	}
@@ -101,4 +101,4 @@ func defaultOf(accounts []mail.Account, configured string) (string, *discovery.F
 		Hint: fmt.Sprintf("Name one with --account: %s.", strings.Join(names, ", "))}
 }
 
-var errNoAccountYet = &discovery.Fault{Code: discovery.ConfigError, Message: "There is no account yet.", Hint: "The administrator adds one with 'account add'."}
+var ErrNoAccountYet = &discovery.Fault{Code: discovery.ConfigError, Message: "There is no account yet.", Hint: "The administrator adds one with 'account add'."}

@@ -1,4 +1,4 @@
-package commands
+package answer
 
 import (
 	"fmt"
@@ -18,14 +18,14 @@ func TestIssuesOfManyFoldersAreBounded(t *testing.T) {
 	for uid := range uint32(100) {
 		issues = append(issues, mail.Issue{Kind: mail.KindNotFound, UID: uid + 1, Message: "There is no such message."})
 	}
-	o := outcome(issues, true)
+	o := OutcomeOf(issues, true)
 	if n := len(o.Issues); n != maxIssues+100+1 || o.Status != mail.StatusPartial {
 		t.Errorf("%d issues, status %s", n, o.Status)
 	}
 	if last := o.Issues[len(o.Issues)-1]; !strings.HasPrefix(last.Message, "Not told: 4980 further issues") || last.Code == "" {
 		t.Errorf("%+v", last)
 	}
-	if o := outcome(issues[:maxIssues], true); len(o.Issues) != maxIssues {
+	if o := OutcomeOf(issues[:maxIssues], true); len(o.Issues) != maxIssues {
 		t.Errorf("%d issues of %d", len(o.Issues), maxIssues)
 	}
 }

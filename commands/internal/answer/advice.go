@@ -1,4 +1,4 @@
-package commands
+package answer
 
 import (
 	"fmt"
@@ -146,7 +146,7 @@ func hint(e *mail.Error, exists func(path string) bool) string {
 	if near := nearNames(e.Missing, e.Known); near != "" {
 		words = near + " " + words
 	}
-	if e.Retryable && codeOf(e.Kind) == discovery.ConnectionFailed {
+	if e.Retryable && CodeOf(e.Kind) == discovery.ConnectionFailed {
 		words = fmt.Sprintf("It is worth trying again in %d s. %s", int64((max(e.Wait, time.Second)+time.Second-1)/time.Second), words)
 	}
 	return words

@@ -1,4 +1,4 @@
-package commands
+package argument
 
 import (
 	"strings"
@@ -7,9 +7,9 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// parseID reads a message id in its long or its short form. A short one has the UIDVALIDITY
-// 0, and no account unless it names one: see resolve.
-func parseID(id string) (mail.Ref, error) {
+// ParseID reads a message id in its long or its short form. A short one has the UIDVALIDITY
+// 0, and no account unless it names one.
+func ParseID(id string) (mail.Ref, error) {
 	if strings.HasPrefix(id, "imap:") || strings.HasPrefix(id, "pop3:") {
 		if ref, err := mail.ParseRef(id); err == nil || strings.Count(id, ":") > 1 {
 			return ref, err
@@ -18,8 +18,8 @@ func parseID(id string) (mail.Ref, error) {
 	return mail.ParseShortRef(id)
 }
 
-// malformedID is the fault of an argument that is no message id.
-func malformedID(what string, err error) *discovery.Fault {
+// MalformedID is the fault of an argument that is no message id.
+func MalformedID(what string, err error) *discovery.Fault {
 	return &discovery.Fault{Code: discovery.ValidationError, Message: what + " is malformed: " + err.Error() + ".",
 		Hint: "Copy the id as 'mail list' shows it: 50 is a message of INBOX, Sent/5 one of the folder Sent."}
 }

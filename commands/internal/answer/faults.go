@@ -1,4 +1,4 @@
-package commands
+package answer
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -74,7 +75,7 @@ func faultOf(err error, exists func(path string) bool) *discovery.Fault {
 	if f := discovery.AsFault(err); f != nil {
 		return f
 	}
-	if f := sendRefusal(err); f != nil {
+	if f := SendRefusal(err); f != nil {
 		return f
 	}
 	if share := (*vault.ShareFull)(nil); errors.As(err, &share) {
@@ -93,7 +94,7 @@ func faultOf(err error, exists func(path string) bool) *discovery.Fault {
 	var account *mail.NoAccount
 	if errors.As(err, &account) {
 		f := &discovery.Fault{Code: discovery.NotFound, Message: "There is no such account.", Hint: "Run 'mail accounts' to list the accounts.", Err: err}
-		if account.Name == allAccounts {
+		if account.Name == argument.AllAccounts {
 			f.Message = "This command works on one account, not on all."
 		} else if near := nearNames(account.Name, account.Known); near != "" {
 			f.Hint = near + " " + f.Hint
@@ -104,17 +105,17 @@ func faultOf(err error, exists func(path string) bool) *discovery.Fault {
 	known := errors.As(err, &m)
 	var stopped *mail.Stopped
 	if errors.As(err, &stopped) && !(known && m.Unknown) {
-		return &discovery.Fault{Code: discovery.PermissionDenied, Message: capital(stopped.Error()) + ". Nothing that reads, changes or sends mail begins, in any session.",
+		return &discovery.Fault{Code: discovery.PermissionDenied, Message: Capital(stopped.Error()) + ". Nothing that reads, changes or sends mail begins, in any session.",
 			Hint: "The person who administers this mailbox can go on with 'resume'; until then leave it.", Reason: "stopped", Err: err}
 	}
 	if known {
-		return &discovery.Fault{Code: codeOf(m.Kind), Message: m.Message, Hint: hint(m, exists), Reason: m.Reason, Foreign: m.Foreign, Err: err}
+		return &discovery.Fault{Code: CodeOf(m.Kind), Message: m.Message, Hint: hint(m, exists), Reason: m.Reason, Foreign: m.Foreign, Err: err}
 	}
 	for _, r := range rules {
 		if errors.Is(err, r.is) {
 			f := &discovery.Fault{Code: r.code, Message: r.message, Hint: r.hint, Reason: r.reason, Err: err}
 			if f.Message == "" {
-				f.Message = fmt.Sprintf("%s.", capital(err.Error()))
+				f.Message = fmt.Sprintf("%s.", Capital(err.Error()))
 			}
 			return f
 		}
@@ -138,8 +139,8 @@ func fileFault(err error) *discovery.Fault {
 	return nil
 }
 
-// codeOf is the public code of a kind of failure.
-func codeOf(k mail.Kind) discovery.Code {
+// CodeOf is the public code of a kind of failure.
+func CodeOf(k mail.Kind) discovery.Code {
 	switch k {
 	case mail.KindNotFound:
 		return discovery.NotFound
@@ -161,13 +162,13 @@ func codeOf(k mail.Kind) discovery.Code {
 	return discovery.ExecutionError
 }
 
-// sendRefusal is the outbound policy's refusal, or nil for another error.
-func sendRefusal(err error) *discovery.Fault {
+// SendRefusal is the outbound policy's refusal, or nil for another error.
+func SendRefusal(err error) *discovery.Fault {
 	var refused *mail.SendRefused
 	if !errors.As(err, &refused) {
 		return nil
 	}
-	f := &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("%s.", capital(err.Error())), Reason: refused.Reason,
+	f := &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("%s.", Capital(err.Error())), Reason: refused.Reason,
 		Hint: fmt.Sprintf("'policy show' lists the recipients you may write to; the administrator adds one with 'allow out add ADDRESS --account %s'.", cmp.Or(refused.Account, "NAME"))}
 	switch refused.Reason {
 	case mail.ReasonReadOnly, mail.ReasonDraft:

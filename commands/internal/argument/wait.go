@@ -1,4 +1,4 @@
-package commands
+package argument
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 // maxWait is shorter than the longest deadline of a command.
 const maxWait = 290 * time.Second
 
-// parseWait reads the value of --wait, whose pattern has let it through: a number
+// ParseWait reads the value of --wait, whose pattern has let it through: a number
 // of seconds, or one with a unit. Nothing is 0.
-func parseWait(text string) (time.Duration, error) {
+func ParseWait(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
@@ -25,9 +25,9 @@ func parseWait(text string) (time.Duration, error) {
 	return w, nil
 }
 
-// waitUntil is when a command that waits has to answer that nothing came: after
+// WaitUntil is when a command that waits has to answer that nothing came: after
 // wait, but before it would be stopped.
-func waitUntil(ctx context.Context, wait time.Duration) time.Time {
+func WaitUntil(ctx context.Context, wait time.Duration) time.Time {
 	until := time.Now().Add(wait)
 	if deadline, ok := ctx.Deadline(); ok {
 		if last := deadline.Add(-min(time.Second, time.Until(deadline)/4)); last.Before(until) {

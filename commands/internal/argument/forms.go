@@ -1,4 +1,4 @@
-package commands
+package argument
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func accountNamed(name string) string { return namePattern.FindString(name) }
 
 // accountOfID is the account that a message id names; empty for one that names none.
 func accountOfID(id string) string {
-	ref, _ := parseID(id)
+	ref, _ := ParseID(id)
 	return accountNamed(ref.Account)
 }
 
@@ -40,8 +40,8 @@ var linePattern = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
 
 const lineWords = "must be one line without control characters"
 
-// newCommand is discovery.New with our forms.
-func newCommand[A, R any](s discovery.Spec, run func(context.Context, *discovery.Call, *A) (R, error)) *discovery.Command {
+// Command is discovery.New with our forms.
+func Command[A, R any](s discovery.Spec, run func(context.Context, *discovery.Call, *A) (R, error)) *discovery.Command {
 	s.Forms = forms
 	return discovery.New(s, run)
 }

@@ -1,0 +1,37 @@
+package answer
+
+import "github.com/postern-mail/postern/discovery"
+
+// Rest ends a compact answer: what went wrong in part, where else to look, and the command
+// that goes on. All of it is left out where there is nothing to say.
+type Rest struct {
+	Issues []string `json:"issues,omitempty" acli:"untrusted"` // they name folders
+	Hint   string   `json:"hint,omitempty"`
+	More   string   `json:"more,omitempty"`
+}
+
+// List is the compact form of a list.
+type List[R any] struct {
+	discovery.Table[R]
+	Rest
+}
+
+// ListOf makes a row of each entry of a list, with what ends the answer.
+func ListOf[E, R any](entries []E, rest Rest, row func(*E) R) List[R] {
+	rows := make([]R, len(entries))
+	for i := range entries {
+		rows[i] = row(&entries[i])
+	}
+	return List[R]{discovery.TableOf(rows), rest}
+}
+
+// Shorten keeps about a fraction of a list, from its beginning, and notes that it did;
+// false where that would leave none.
+func Shorten[T any](list *[]T, truncated *bool, fraction float64) bool {
+	keep := int(float64(len(*list)) * min(fraction, 0.95))
+	if keep < 1 {
+		return false
+	}
+	*list, *truncated = (*list)[:keep], true
+	return true
+}
