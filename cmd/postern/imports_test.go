@@ -49,6 +49,7 @@ var arrows = []struct {
 	{"mail/internal/message", "it reads text as a person does", []string{"mail/internal/rfc5322", "internal/plain", "mail/internal/quoted", "mail/internal/visible"}, nil},
 	{"mail/internal/visible", "it shows any HTML document, so it knows nothing of messages", []string{"internal/plain", "mail/internal/quoted"}, nil},
 	{"mail/internal/quoted", "it marks any text, so it knows nothing of messages", []string{"internal/plain"}, []string{"golang.org/x/net"}},
+	{"mail/internal/codes", "it judges any text, so it knows nothing of messages", []string{}, []string{"golang.org/x/text"}},
 	{"mail/internal/compose", "what is written has to read back as what is read", []string{"mail/internal/markdown", "mail/internal/message", "mail/internal/rfc5322"}, nil},
 	{"mail/internal/links", "it reads any text, so it knows nothing of messages", []string{}, []string{"golang.org/x"}},
 	{"mail/internal/markdown", "it makes HTML of any text, so it knows nothing of messages", []string{"internal/plain"}, []string{"github.com/yuin/goldmark"}},

@@ -1,0 +1,175 @@
+// Package codes finds what a message carries to let its reader in: one-time codes,
+// and links that log in, reset a password or confirm an address. It masks both.
+//
+// Find is what to call, once for a message, with its subject and its whole text; then
+// Found.Mask for every string of that message that leaves the program. The rules:
+//
+//   - A word names a code ("code", "PIN", "Sicherheitscode", "código"), and no word
+//     of trade, travel, meetings or programs stands beside it ("discount code").
+//   - A token looks like a code: 4 to 10 digits, also split into equal groups, or
+//     letters and digits as nobody writes a word.
+//   - The token stands near such a word, or alone on its line in a message that has
+//     such a word.
+//   - A link is secret if its own words speak of logging in, resetting or confirming and
+//     a part of it looks random, or if a part looks random in a message that asks to do this.
+//
+// It is best effort: a code in an image, or named by no word known here, is not found.
+// Every function is pure, takes any string without panicking, and costs work that is
+// linear in its length. The package knows nothing of messages, accounts or policy.
+package codes
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Recent reports whether a message may still hold a code that works: its Date or
+// the time it was received is at most three days before now, or in the future, or neither
+// is known (zero).
+func Recent(date, received, now time.Time) bool {
+	const validity = 3 * 24 * time.Hour
+	since := now.Add(-validity)
+	return date.IsZero() && received.IsZero() || !date.Before(since) || !received.Before(since)
+}
+
+// Found is what Find found in one message. The zero value masks nothing.
+type Found struct {
+	// Codes are the one-time codes in the order of the message, as they are to be
+	// typed: digits are ASCII and stand together, letters are as written.
+	Codes []string
+
+	asks    bool // the message asks to log in, reset or confirm
+	secrets secrets
+	links   bool
+}
+
+// Any reports whether a code or a secret link was found.
+func (f Found) Any() bool { return len(f.Codes) > 0 || f.links }
+
+// Find returns the one-time codes and the secret links of a message. The text is
+// the whole text as a reader sees it, clean (package plain); where it is cut, it has to
+// reach at least 200 characters beyond what is shown of it.
+func Find(subject, text string) Found {
+	s := subject + "\n\n" + text
+	all := linksIn(s)
+	words := split(s, all)
+	var f Found
+	f.asks = asks(words)
+	for _, l := range all {
+		if parts, secret := f.judge(s[l.start:l.end]); secret {
+			f.links = true
+			for _, p := range parts {
+				f.secrets.add(p)
+			}
+		}
+	}
+	for _, c := range codesIn(words) {
+		if !slices.Contains(f.Codes[max(0, len(f.Codes)-100):], c) {
+			f.Codes = append(f.Codes, c)
+		}
+		f.secrets.add(c)
+	}
+	return f
+}
+
+// candidate is a run of words that looks like a code.
+type candidate struct {
+	first, last int // words
+	typed       string
+	kind        kind
+}
+
+type kind uint8
+
+const (
+	digits  kind = iota // only digits
+	capital             // capital letters and digits, or groups of capital letters
+	unusual             // letters that may be a word, or letters and digits in any case
+)
+
+const near = 24 // words between a code and the word that names it
+
+// codesIn returns the codes among the words of a message, in order.
+func codesIn(words []word) []string {
+	names := namesOf(words) // for each word, the nearest name at or before it
+	found := false
+	speaks := false
+	for i, w := range words {
+		found = found || names[i] == i
+		speaks = speaks || w.class&(access|strong|login) != 0
+	}
+	if !found {
+		return nil
+	}
+	next := len(words) // the nearest name behind the candidate
+	nexts := make([]int, len(words)+1)
+	for i := len(words); i >= 0; i-- {
+		if i < len(words) && names[i] == i {
+			next = i
+		}
+		nexts[i] = next
+	}
+	var out []string
+	for i := 0; i < len(words); i++ {
+		c, ok := candidateAt(words, i)
+		if !ok {
+			continue
+		}
+		i = c.last
+		if isCode(words, c, names[c.first], nexts[c.last], speaks) {
+			out = append(out, c.typed)
+		}
+	}
+	return out
+}
+
+// isCode reports whether a candidate is a code, given the nearest names of
+// codes before and behind it, -1 or len(words) for none, and whether the message
+// speaks of access.
+func isCode(words []word, c candidate, before, behind int, speaks bool) bool {
+	first, last := words[c.first], words[c.last]
+	if alone(words, c) {
+		return c.kind == digits || speaks
+	}
+	if counts(words, c) {
+		return false
+	}
+	tight := before >= 0 && c.first-before <= 3 && first.line-words[before].line <= 1
+	if c.kind == unusual {
+		return tight && speaks
+	}
+	if c.kind == capital && !speaks {
+		return false
+	}
+	if year(c.typed) {
+		return tight
+	}
+	return before >= 0 && c.first-before <= near && first.line-words[before].line <= 3 ||
+		behind < len(words) && behind-c.last <= near/2 && words[behind].line-last.line <= 1
+}
+
+// alone reports whether a candidate is all of its line.
+func alone(words []word, c candidate) bool {
+	return (c.first == 0 || words[c.first-1].line < words[c.first].line) &&
+		(c.last == len(words)-1 || words[c.last+1].line > words[c.last].line)
+}
+
+// counts reports whether the words around a number say that it is another one: an
+// order, a phone, an amount.
+func counts(words []word, c candidate) bool {
+	for i := c.first - 1; i >= max(0, c.first-3) && words[i].line == words[c.first].line; i-- {
+		if words[i].class&name != 0 {
+			break
+		}
+		if words[i].class&(trade|number) != 0 {
+			return true
+		}
+	}
+	n := c.last + 1
+	return n < len(words) && words[n].line == words[c.last].line && words[n].class&unit != 0
+}
+
+func year(s string) bool {
+	return len(s) == 4 && (strings.HasPrefix(s, "19") || strings.HasPrefix(s, "20"))
+}

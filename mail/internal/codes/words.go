@@ -1,0 +1,233 @@
+package codes
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// class is what a word speaks of. A word may have several.
+type class uint16
+
+const (
+	name   class = 1 << iota // a code: "code", "PIN"
+	secret                   // a password, which is a code if it is for one time
+	strong                   // being verified, security, one time
+	login                    // signing in
+	access                   // access in a wider sense: confirming, minutes, sharing
+	act                      // what is asked for: reset, confirm
+	object                   // what that is done to: password, address, account
+	click                    // how one signs in by a link: click, button
+	opens                    // in a link: it carries what lets its holder in
+	leaves                   // in a link: it unsubscribes, orders, invites
+	trade                    // what has codes and numbers that let nobody in
+	number                   // a number of something
+	unit                     // what is counted
+)
+
+// lexicon holds the words of each class, folded, in English, German, French,
+// Spanish, Portuguese, Italian, Dutch and Polish. A star stands for any letters.
+var lexicon = compile(map[class]string{
+	name:          "code codes *code *codes codigo codigos codice codici kod kodem kodu pin pincode token passcode passcodes",
+	name | strong: "otp totp tan mtan smstan",
+	secret:        "password passwords *passwort *kennwort passe contrasena clave senha wachtwoord haslo parola",
+	strong: "verif* auth* autent* security sicherheit* securite seguridad seguranca sicurezza beveilig* bezpieczen* onetime einmal* eenmalig* unique unico unica solouso jednoraz* " +
+		"identity identitat identite identidad identidade identita 2fa mfa twofactor twostep zweifaktor* freischalt* temporary temporare* provisoire temporal",
+	login: "signin signingin signon login* loggingin logon logga* einlogg* anmeld* connexion connecter iniciar sesion sessao entrar accedi accedere zalog* logowani* inloggen",
+	access: "access acceso acces accesso acesso zugang* zugriff* toegang* dostep confirm* bestatig* bevestig* potwierdz* conferm* activ* aktiv* ativ* attiv* " +
+		"minute* minuten minuto* minuti minut share shared weitergeben partag* comparti* condivid* delen udostep* reset* device gerat appareil dispositivo expire* gultig valable valido valid",
+	act: "reset* confirm* verif* activat* bestatig* zurucksetz* reinitialis* restablec* redefin* recover* recuper* reimpost* aktivier* activer activez activar ativar " +
+		"conferma* bevestig* potwierdz* unlock entsperr*",
+	object: "password passwort kennwort passe contrasena senha wachtwoord haslo email mail *mailadresse adresse address account *konto* compte cuenta conta identity identitat registration registrierung inscription registro subscription abonnement correo courriel endereco indirizzo",
+	click:  "link lien enlace ligacao click clicking cliquez cliquer clic klick* clique clica button schaltflache bouton boton botao pulsante knop tap",
+	opens:  "reset* confirm* verif* activat* bestat* login* signin* signon logon magic* token otp auth oauth* authenticate authorize sso passw* passwd recover* unlock validat* einlogg* anmeld* connexion connecter activer activar reinitialis* restablecer redefinir recuperar entrar",
+	leaves: "unsubscribe unsub optout preferences order orders booking bookings calendar poll polls survey rsvp event events newsletter abmeld* desabonn* desinscri* baja cancelar invoice",
+	trade: "discount rabatt* gutschein* aktions* coupon* voucher* promo* gift off checkout sale save remise reduction descuento desconto cupon* cupom sconto korting* rabat* cadeau regalo postal post zip plz zipcode area country " +
+		"booking buchung* reservation* reserva reservierung* prenotazione boeking rezerwac* flight vol flug* vuelo voo itinerary pnr record tracking sendung* suivi seguimiento rastre* parcel paket colis error fehler* erreur exit status http " +
+		"source quell* bug review commit commits qr bar barcode ean sku product produkt* artikel* item dress conduct building meeting conference konferenz* dial dialin einwahl* webinar call reunion tax fiscal* fiscale nif iban bic swift sort branch " +
+		"referral empfehlung* parrainage customer kunden* client cliente order bestell* commande pedido ordine invoice rechnung* facture factura fatura ticket case hotel",
+	number: "number *nummer nr no numero num ref reference referenz id tel phone telefon* telephone telefono telefone fax ending endet endend card karte carte tarjeta cartao terminant terminada final since copyright version",
+	unit:   "eur euro euros usd gbp chf points punkte km kg mb gb days tage jours dias hours stunden heures horas users people",
+})
+
+// wordList holds words whole, or as how words begin or end.
+type wordList struct{ whole, begin, end map[string]class }
+
+func compile(lists map[class]string) wordList {
+	l := wordList{map[string]class{}, map[string]class{}, map[string]class{}}
+	for c, words := range lists {
+		for _, w := range strings.Fields(words) {
+			bare := strings.Trim(w, "*")
+			to := l.whole
+			switch {
+			case strings.HasPrefix(w, "*"):
+				to = l.end
+			case strings.HasSuffix(w, "*"):
+				to = l.begin
+			}
+			to[bare] |= c
+		}
+	}
+	return l
+}
+
+// maxWord is how long a word of a lexicon may be.
+const maxWord = 40
+
+// of returns the classes of a folded word.
+func (l wordList) of(w string) class {
+	if len(w) > maxWord {
+		return 0
+	}
+	c := l.whole[w]
+	for i := 3; i <= len(w); i++ {
+		c |= l.begin[w[:i]] | l.end[w[len(w)-i:]]
+	}
+	return c
+}
+
+// word is a run of letters and digits of a text.
+type word struct {
+	text   string // folded
+	typed  string // folded in all but case
+	gap    string // what stands between the word before and this one
+	line   int    // of those that hold words
+	class  class
+	digits int // how many characters are digits
+	lower  bool
+}
+
+// split returns the words of a text, without those of its links.
+func split(s string, links []span) []word {
+	var words []word
+	line, end, fresh := 0, 0, true
+	for i := 0; i < len(s); {
+		if len(links) > 0 && i >= links[0].start {
+			i, links = max(i, links[0].head), links[1:]
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == '\n' {
+			fresh = true
+		}
+		if !isAlnum(r) {
+			i += n
+			continue
+		}
+		start := i
+		w := word{gap: s[end:i]}
+		var b strings.Builder
+		for i < len(s) {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if !isAlnum(r) && (i == start || !unicode.Is(unicode.M, r)) {
+				break
+			}
+			w.lower = w.lower || unicode.IsLower(r)
+			for _, c := range []byte(fold(r)) {
+				if '0' <= c && c <= '9' {
+					w.digits++
+				}
+				b.WriteByte(c)
+			}
+			i += n
+		}
+		if fresh && len(words) > 0 {
+			line++
+		}
+		fresh, end = false, i
+		w.typed, w.line = b.String(), line
+		w.text = strings.ToLower(w.typed)
+		words = append(words, w)
+	}
+	for i := range words {
+		words[i].class = lexicon.of(words[i].text)
+		if i > 0 && words[i].line == words[i-1].line && len(words[i].gap) == 1 {
+			c := lexicon.of(words[i-1].text + words[i].text)
+			words[i-1].class |= c & (strong | login)
+			words[i].class |= c &^ (trade | number)
+		}
+	}
+	return words
+}
+
+func isAlnum(r rune) bool {
+	if r < utf8.RuneSelf {
+		return '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z'
+	}
+	return unicode.IsLetter(r) || unicode.IsDigit(r)
+}
+
+// fold returns a character without accents and width, and a digit of any script
+// as an ASCII digit.
+func fold(r rune) string {
+	if r < utf8.RuneSelf {
+		return string(r)
+	}
+	if d := unicode.Digit; unicode.Is(d, r) {
+		for _, t := range d.R16 {
+			if rune(t.Lo) <= r && r <= rune(t.Hi) {
+				return string('0' + (r-rune(t.Lo))%10)
+			}
+		}
+		for _, t := range d.R32 {
+			if rune(t.Lo) <= r && r <= rune(t.Hi) {
+				return string('0' + (r-rune(t.Lo))%10)
+			}
+		}
+	}
+	switch r {
+	case 'ß':
+		return "ss"
+	case 'ł', 'Ł':
+		return "l"
+	}
+	var b strings.Builder
+	for _, c := range norm.NFKD.String(string(r)) {
+		if !unicode.Is(unicode.M, c) {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+// namesOf returns, for each word, the nearest word at or before it that names a code,
+// -1 for none. Trade beside the name takes it away, unless it also speaks of security.
+func namesOf(words []word) []int {
+	names := make([]int, len(words))
+	last := -1
+	for i, w := range words {
+		if w.class&(name|secret) != 0 {
+			beside := around(words, i, 4, 4)
+			sure := around(words, i, 3, 3)&(strong|login) != 0
+			if sure || w.class&name != 0 && (beside|around(words, i, 8, 0))&trade == 0 {
+				last = i
+			}
+		}
+		names[i] = last
+	}
+	return names
+}
+
+// around returns the classes of a word and those around it on its line.
+func around(words []word, i, before, behind int) class {
+	var c class
+	for j := max(0, i-before); j <= min(len(words)-1, i+behind); j++ {
+		if words[j].line == words[i].line {
+			c |= words[j].class
+		}
+	}
+	return c
+}
+
+// asks reports whether a text asks to reset, confirm or verify something, or to sign in
+// by a link.
+func asks(words []word) bool {
+	for i, w := range words {
+		if c := around(words, i, 5, 5); c&trade == 0 && (w.class&act != 0 && c&object != 0 || w.class&login != 0 && c&click != 0) {
+			return true
+		}
+	}
+	return false
+}
