@@ -15,14 +15,32 @@ import (
 
 	"github.com/invopop/jsonschema"
 
+	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
 
+// AgentsDeps is what the commands work on. Only Mailbox and ReadFile are required.
+type AgentsDeps struct {
+	Mailbox *agentmail.Mailbox
+
+	// Identity is the one that this process may act as; empty means any.
+	Identity string
+
+	// ReadFile reads a file of the attachment directory that has at most limit bytes. The
+	// error matches argument.ErrTooLarge for a longer one.
+	ReadFile func(ctx context.Context, name string, limit int64) ([]byte, error)
+
+	// HostFile reads a regular file of at most limit bytes that the caller named as the
+	// machine knows it; nil means that only files below the attachment directory exist.
+	// The error is as that of ReadFile.
+	HostFile func(path string, limit int64) ([]byte, error)
+}
+
 // agentGroup lists the commands of the agent mailbox.
-func agentGroup(d *Deps) []*discovery.Command {
+func agentGroup(d *AgentsDeps) []*discovery.Command {
 	list := []*discovery.Command{agentSend(d), agentRead(d), agentAck(d), agentStatus(d), agentCleanup(d)}
 	return append([]*discovery.Command{agentDescribe(list)}, list...)
 }
@@ -138,7 +156,7 @@ func encodedSize(v any) int {
 }
 
 // asAgent refuses a caller that is bound to another identity than the one it gives.
-func (d *Deps) asAgent(call *discovery.Call, agent string) error {
+func (d *AgentsDeps) asAgent(call *discovery.Call, agent string) error {
 	call.Target = "as " + agent
 	bound := d.identity(call)
 	if bound == "" || bound == agent {
@@ -161,10 +179,10 @@ func BadIdentity() *discovery.Fault {
 
 // identity is the one that the caller is bound to, by its grant or else by this process.
 // Empty means that it may act as any.
-func (d *Deps) identity(call *discovery.Call) string { return cmp.Or(call.Identity, d.AgentIdentity) }
+func (d *AgentsDeps) identity(call *discovery.Call) string { return cmp.Or(call.Identity, d.Identity) }
 
 // bound reports whether the caller sees only what concerns its own identity.
-func (d *Deps) bound(call *discovery.Call) bool { return d.identity(call) != "" }
+func (d *AgentsDeps) bound(call *discovery.Call) bool { return d.identity(call) != "" }
 
 // agentFault says which message is missing or too much.
 func agentFault(err error) error {
@@ -204,14 +222,14 @@ func agentRefs(text string) (string, error) {
 }
 
 // agentBody is the text of a body file, byte for byte.
-func (d *Deps) agentBody(ctx context.Context, name string) (string, error) {
-	read := func() ([]byte, error) { return d.file(ctx, name, maxAgentBody) }
+func (d *AgentsDeps) agentBody(ctx context.Context, name string) (string, error) {
+	read := func() ([]byte, error) { return d.ReadFile(ctx, name, maxAgentBody) }
 	if d.HostFile != nil {
 		read = func() ([]byte, error) { return d.HostFile(name, maxAgentBody) }
 	}
 	content, err := read()
 	switch {
-	case errors.Is(err, ErrTooLarge):
+	case errors.Is(err, argument.ErrTooLarge):
 		return "", &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The body file has more than %d KiB.", maxAgentBody>>10),
 			Hint: "Keep it as a file, and name its path with --refs.", Err: err}
 	case err != nil:

@@ -20,7 +20,7 @@ type AgentAcked struct {
 	AckedAt string `json:"acked_at" jsonschema:"format=date-time"`
 }
 
-func agentAck(d *Deps) *discovery.Command {
+func agentAck(d *AgentsDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "agent ack",
 		Summary:  "Say that you acted on it",
@@ -31,7 +31,7 @@ func agentAck(d *Deps) *discovery.Command {
 		if err := d.asAgent(call, args.Agent); err != nil {
 			return nil, err
 		}
-		at, err := d.AgentMail.Ack(ctx, args.Agent, args.ID, d.bound(call))
+		at, err := d.Mailbox.Ack(ctx, args.Agent, args.ID, d.bound(call))
 		if err != nil {
 			return nil, agentFault(err)
 		}

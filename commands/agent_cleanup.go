@@ -33,7 +33,7 @@ type AgentExpiring struct {
 	Subject string `json:"subject" acli:"untrusted"`
 }
 
-func agentCleanup(d *Deps) *discovery.Command {
+func agentCleanup(d *AgentsDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "agent cleanup",
 		Summary:  "Delete messages older than 24 hours",
@@ -41,7 +41,7 @@ func agentCleanup(d *Deps) *discovery.Command {
 		Effect:   discovery.State,
 		Examples: []string{"agent cleanup --dry-run", "agent cleanup"},
 	}, func(ctx context.Context, call *discovery.Call, args *agentCleanupArgs) (*AgentCleanedUp, error) {
-		c, err := d.AgentMail.Cleanup(ctx, args.DryRun)
+		c, err := d.Mailbox.Cleanup(ctx, args.DryRun)
 		if err != nil {
 			return nil, err
 		}

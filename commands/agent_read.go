@@ -37,7 +37,7 @@ func (a *agentReadArgs) Validate() (err error) {
 // AgentInbox answers agent read: messages, oldest first.
 type AgentInbox []AgentMessage
 
-func agentRead(d *Deps) *discovery.Command {
+func agentRead(d *AgentsDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "agent read",
 		Summary: "Read yours, mark them read",
@@ -52,7 +52,7 @@ func agentRead(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		if args.Thread != "" {
-			list, err := d.AgentMail.Thread(ctx, agentmail.Thread{Agent: args.Agent, ID: args.Thread, Own: d.bound(call), Room: agentRoom(call.Fields)})
+			list, err := d.Mailbox.Thread(ctx, agentmail.Thread{Agent: args.Agent, ID: args.Thread, Own: d.bound(call), Room: agentRoom(call.Fields)})
 			return agentInbox(list), agentFault(err)
 		}
 		q := agentmail.Query{Agent: args.Agent, From: args.From, All: args.All, Peek: args.NoMarkRead || args.Peek, Limit: args.Limit,
@@ -72,30 +72,30 @@ func agentRead(d *Deps) *discovery.Command {
 // caller has gone. Without it they are unread again, which loses nothing.
 const confirmTime = 10 * time.Second
 
-func (d *Deps) confirmAgentMail(ctx context.Context, agent string, claim *agentmail.Claim) {
+func (d *AgentsDeps) confirmAgentMail(ctx context.Context, agent string, claim *agentmail.Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
 	defer cancel()
-	_ = d.AgentMail.Confirm(ctx, agent, claim)
+	_ = d.Mailbox.Confirm(ctx, agent, claim)
 }
 
 // readAgentMail reads, and where there is nothing waits and reads again: another
 // reader of the same inbox may have been faster.
-func (d *Deps) readAgentMail(ctx context.Context, call *discovery.Call, q agentmail.Query, wait time.Duration) (agentmail.Inbox, error) {
-	in, err := d.AgentMail.Read(ctx, q)
+func (d *AgentsDeps) readAgentMail(ctx context.Context, call *discovery.Call, q agentmail.Query, wait time.Duration) (agentmail.Inbox, error) {
+	in, err := d.Mailbox.Read(ctx, q)
 	if err != nil || len(in.Messages) > 0 || wait == 0 {
 		return in, err
 	}
 	waiting, cancel := context.WithDeadline(ctx, argument.WaitUntil(ctx, wait))
 	defer cancel()
 	for {
-		err := call.Aside(ctx, func(context.Context) error { return d.AgentMail.Await(waiting, q) })
+		err := call.Aside(ctx, func(context.Context) error { return d.Mailbox.Await(waiting, q) })
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			return agentmail.Inbox{}, nil
 		}
 		if err != nil {
 			return agentmail.Inbox{}, err
 		}
-		if in, err = d.AgentMail.Read(ctx, q); err != nil || len(in.Messages) > 0 {
+		if in, err = d.Mailbox.Read(ctx, q); err != nil || len(in.Messages) > 0 {
 			return in, err
 		}
 	}

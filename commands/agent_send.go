@@ -44,7 +44,7 @@ type AgentSent struct {
 	TTLHours  int    `json:"ttl_hours"`
 }
 
-func agentSend(d *Deps) *discovery.Command {
+func agentSend(d *AgentsDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "agent send",
 		Summary: "Write to an agent, or all",
@@ -76,7 +76,7 @@ func agentSend(d *Deps) *discovery.Command {
 			return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message does not fit into one answer.",
 				Hint: "Keep the text in a file, and name its path with --refs."}
 		}
-		sent, err := d.AgentMail.Send(ctx, m)
+		sent, err := d.Mailbox.Send(ctx, m)
 		if err != nil {
 			return nil, err
 		}

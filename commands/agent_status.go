@@ -25,7 +25,7 @@ type AgentStatusList []AgentStatus
 
 // Status counts as reading although it removes what has expired: nobody could see
 // that any more, so nothing that a caller can observe changes.
-func agentStatus(d *Deps) *discovery.Command {
+func agentStatus(d *AgentsDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "agent status",
 		Summary:  "Counts of unread and unacknowledged",
@@ -34,7 +34,7 @@ func agentStatus(d *Deps) *discovery.Command {
 		Standing: true,
 		Examples: []string{"agent status", "agent status --project my-repo", "agent status --agent my-repo:main --fields unread"},
 	}, func(ctx context.Context, _ *discovery.Call, args *agentStatusArgs) (AgentStatusList, error) {
-		found, err := d.AgentMail.Status(ctx, args.Agent, args.Project)
+		found, err := d.Mailbox.Status(ctx, args.Agent, args.Project)
 		if err != nil {
 			return nil, err
 		}

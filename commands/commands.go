@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/vault"
-	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 // Mailboxes is guarded access to mail; *mailbox.Client implements it.
@@ -57,7 +55,7 @@ type Attachments interface {
 }
 
 // ErrTooLarge is returned by Attachments for a file that is larger than the limit.
-var ErrTooLarge = errors.New("the file is too large")
+var ErrTooLarge = argument.ErrTooLarge
 
 // Store is what the commands keep and change: a vault.
 type Store interface {
@@ -132,17 +130,8 @@ type Deps struct {
 	// Attachments keeps what mail attachment saves, and has what is sent.
 	Attachments Attachments
 
-	// AgentMail is where agents leave each other messages.
-	AgentMail *agentmail.Mailbox
-
-	// AgentIdentity is the identity that this process may act as in the agent mailbox; empty
-	// means any.
-	AgentIdentity string
-
-	// HostFile reads a regular file of at most limit bytes that the caller named as
-	// the machine knows it, for agent send; nil means that only files below the
-	// attachment directory exist. The error matches ErrTooLarge for a longer one.
-	HostFile func(path string, limit int64) ([]byte, error)
+	// Agents is what the commands of the agent mailbox work on besides.
+	Agents AgentsDeps
 
 	// Explain says whether the rules above the accounts would let the same caller run a
 	// command string now. It runs nothing.
@@ -221,6 +210,8 @@ func (d *Deps) here(ctx context.Context) func(c *discovery.Command, example stri
 
 // All lists every command.
 func All(d *Deps) []*discovery.Command {
+	of := d.Agents
+	of.ReadFile = d.file
 	return slices.Concat([]*discovery.Command{
 		mailAccounts(d),
 		mailVerify(d),
@@ -273,7 +264,7 @@ func All(d *Deps) []*discovery.Command {
 			grantAdd(d),
 			grantList(d),
 			grantRemove(d),
-		}, agentGroup(d))
+		}, agentGroup(&of))
 }
 
 // Faults is FaultsWhere every command exists.
