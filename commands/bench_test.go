@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/agents"
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
@@ -55,7 +56,7 @@ func newBench(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Accou
 		b.fakeMailboxes = &fakeMailboxes{}
 		mailboxes = b.fakeMailboxes
 	}
-	b.deps = &commands.Deps{Store: store{v}, Agents: commands.AgentsDeps{Mailbox: agentmail.New(v)}, Mailboxes: mailboxes, Attachments: b.saved, Now: func() time.Time { return at },
+	b.deps = &commands.Deps{Store: store{v}, Agents: agents.Deps{Mailbox: agentmail.New(v)}, Mailboxes: mailboxes, Attachments: b.saved, Now: func() time.Time { return at },
 		Exists: func(path string) bool { return b.registry.Exists(path) },
 		Explain: func(ctx context.Context, call *discovery.Call, line string) (commands.Explanation, error) {
 			e, err := b.gateway.Explain(ctx, gateway.Request{Principal: gateway.Principal{Name: call.Principal, Admin: call.Admin}, Line: line})

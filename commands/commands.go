@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-mail/postern/commands/agents"
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
@@ -130,8 +131,8 @@ type Deps struct {
 	// Attachments keeps what mail attachment saves, and has what is sent.
 	Attachments Attachments
 
-	// Agents is what the commands of the agent mailbox work on besides.
-	Agents AgentsDeps
+	// Agents is what the commands of the agent mailbox work on; All gives them ReadFile.
+	Agents agents.Deps
 
 	// Explain says whether the rules above the accounts would let the same caller run a
 	// command string now. It runs nothing.
@@ -210,8 +211,8 @@ func (d *Deps) here(ctx context.Context) func(c *discovery.Command, example stri
 
 // All lists every command.
 func All(d *Deps) []*discovery.Command {
-	of := d.Agents
-	of.ReadFile = d.file
+	mailbox := d.Agents
+	mailbox.ReadFile = d.file
 	return slices.Concat([]*discovery.Command{
 		mailAccounts(d),
 		mailVerify(d),
@@ -264,7 +265,7 @@ func All(d *Deps) []*discovery.Command {
 			grantAdd(d),
 			grantList(d),
 			grantRemove(d),
-		}, agentGroup(&of))
+		}, agents.Commands(&mailbox))
 }
 
 // Faults is FaultsWhere every command exists.

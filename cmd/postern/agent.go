@@ -17,6 +17,7 @@ import (
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/agents"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/vault"
@@ -46,7 +47,7 @@ func (p *process) bindIdentity(f *flag.FlagSet) error {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("--%s %q is not an identity.", identityFlagName, p.identity),
 			Hint: "It must be project:name, in lower-case letters, digits and hyphens."}
 	case identity != "" && !vault.ValidAgentIdentity(identity):
-		return commands.BadIdentity()
+		return agents.BadIdentity()
 	}
 	return nil
 }

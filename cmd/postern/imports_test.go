@@ -19,12 +19,12 @@ var arrows = []struct {
 	may      []string
 	external []string // nil: any module; else only these prefixes beside the standard library
 }{
-	{"cmd/postern", "it wires everything", []string{"cmd/postern/internal/clientconfig", "cmd/postern/internal/hardening", "cmd/postern/internal/house", "cmd/postern/internal/prompt", "cmd/postern/internal/setup", "cmd/postern/internal/terminal", "gateway", "gateway/extension", "gateway/mcpserve", "commands", "discovery", "mail", "mail/autoconfig", "mail/demo", "mail/login", "mail/pdftext", "vault", "vault/agentmail", "conformance"}, nil},
+	{"cmd/postern", "it wires everything", []string{"cmd/postern/internal/clientconfig", "cmd/postern/internal/hardening", "cmd/postern/internal/house", "cmd/postern/internal/prompt", "cmd/postern/internal/setup", "cmd/postern/internal/terminal", "gateway", "gateway/extension", "gateway/mcpserve", "commands", "commands/agents", "discovery", "mail", "mail/autoconfig", "mail/demo", "mail/login", "mail/pdftext", "vault", "vault/agentmail", "conformance"}, nil},
 	{"cmd/postern/internal/clientconfig", "it writes into other programs' files, so nothing that knows a key or a command is near", []string{}, []string{"github.com/tailscale/hujson"}},
 	{"cmd/postern/internal/hardening", "it runs before the rest of the program, so it needs nothing of it", []string{}, []string{"golang.org/x/sys"}},
 	{"cmd/postern/internal/orderedjson", "it reads any JSON, so it knows nothing of what an answer says", []string{}, []string{}},
 	{"cmd/postern/internal/screen", "it draws what strangers wrote, so nothing that knows a key, runs a command or reads a terminal is near", []string{"cmd/postern/internal/orderedjson"}, []string{"github.com/mattn/go-runewidth"}},
-	{"cmd/postern/internal/house", "it wires the packages for one process, and reads no terminal and no flags", []string{"commands", "discovery", "gateway", "gateway/extension", "gateway/mcpserve", "mail", "mail/login", "mail/mailbox", "mail/outbox", "mail/pdftext", "vault", "vault/agentmail", "vault/kv"}, []string{}},
+	{"cmd/postern/internal/house", "it wires the packages for one process, and reads no terminal and no flags", []string{"commands", "commands/agents", "discovery", "gateway", "gateway/extension", "gateway/mcpserve", "mail", "mail/login", "mail/mailbox", "mail/outbox", "mail/pdftext", "vault", "vault/agentmail", "vault/kv"}, []string{}},
 	{"cmd/postern/internal/prompt", "it shows what strangers wrote and passes on what is typed, so no vault, key or mail server is near", []string{"cmd/postern/internal/orderedjson", "cmd/postern/internal/screen", "cmd/postern/internal/terminal", "discovery", "gateway"}, []string{"github.com/peterh/liner"}},
 	{"cmd/postern/internal/setup", "it asks a person for passwords and keys, so it runs no command but those it is handed, and wires nothing", []string{"cmd/postern/internal/terminal", "discovery", "mail", "mail/login", "mail/autoconfig", "vault"}, nil},
 	{"cmd/postern/internal/terminal", "it reads what a person types, so it knows nothing of what was asked", []string{}, []string{"golang.org/x/sys", "golang.org/x/term"}},
@@ -33,7 +33,8 @@ var arrows = []struct {
 	{"gateway/gatewaytest", "it is a client of any server, so it knows none", []string{}, []string{}},
 	{"gateway/extension", "it runs programs for any ACLI server, so it knows nothing of mail", []string{"discovery", "gateway", "internal/child"}, []string{"golang.org/x/sys"}},
 	{"discovery", "it only says what exists, so it knows nothing of mail, of MCP or of who calls", []string{}, []string{"github.com/invopop/jsonschema"}},
-	{"commands", "a command gets guarded access from mail and never a connection, so it cannot forget the policy", []string{"commands/internal/answer", "commands/internal/argument", "vault/agentmail", "discovery", "mail", "mail/login", "mail/mailbox", "mail/outbox", "vault"}, nil},
+	{"commands", "a command gets guarded access from mail and never a connection, so it cannot forget the policy", []string{"commands/agents", "commands/internal/answer", "commands/internal/argument", "discovery", "mail", "mail/login", "mail/mailbox", "mail/outbox", "vault"}, nil},
+	{"commands/agents", "agents' mailbox is the vault's, so nothing of a person's mail is near", []string{"commands/internal/answer", "commands/internal/argument", "discovery", "vault", "vault/agentmail"}, []string{"github.com/invopop/jsonschema"}},
 	{"commands/internal/answer", "errors become public codes here alone, for the commands of every room, so it knows none of them", []string{"commands/internal/argument", "discovery", "mail", "mail/outbox", "vault"}, []string{}},
 	{"commands/internal/argument", "it reads what a caller wrote for the commands of every room, so it knows none of them", []string{"discovery", "mail", "vault"}, []string{}},
 	{"vault", "it keeps what the others define and calls none of them", []string{"mail", "gateway", "vault/bolt", "vault/kv", "internal/child"}, nil},

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/agents"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/gateway/mcpserve"
@@ -57,7 +58,7 @@ func grantProfile(g *vault.Grant) (gateway.Profile, error) {
 		if name := c.Extension(); name != "" && !slices.Contains(extensions, name) {
 			return false
 		}
-		return all(c) && (identity || !commands.InAgentMail(c))
+		return all(c) && (identity || !agents.IsCommand(c))
 	}
 	return p, nil
 }

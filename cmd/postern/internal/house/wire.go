@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/agents"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/gateway/mcpserve"
@@ -152,7 +153,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	deps.Attachments = h.saved
 	deps.Outbox = outbox.New(outbox.Options{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
 		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: s.Log})
-	deps.Agents = commands.AgentsDeps{Mailbox: agentmail.New(correspondence{h.store}), Identity: s.Identity, HostFile: plan.ReadHostFile}
+	deps.Agents = agents.Deps{Mailbox: agentmail.New(correspondence{h.store}), Identity: s.Identity, HostFile: plan.ReadHostFile}
 	deps.Explain = func(ctx context.Context, _ *discovery.Call, line string) (commands.Explanation, error) {
 		principal, _ := principalOf(ctx) // there is one: a command runs
 		e, err := h.Gateway.Explain(ctx, gateway.Request{Principal: principal, Line: line})

@@ -1,4 +1,4 @@
-package commands
+package agents
 
 import (
 	"context"
@@ -8,24 +8,24 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type agentStatusArgs struct {
+type statusArgs struct {
 	Agent   string `json:"agent,omitempty" acli:"form=identity,rare" jsonschema:"example=my-repo:main" jsonschema_description:"Only this identity"`
 	Project string `json:"project,omitempty" acli:"rare" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*$,example=my-repo" form:"must be lower-case letters, digits and dashes" jsonschema_description:"Only the identities of this project"`
 }
 
-// AgentStatus is what waits for one agent (003, command contract of status).
-type AgentStatus struct {
+// Status is what waits for one agent (003, command contract of status).
+type Status struct {
 	Agent   string `json:"agent"`
 	Unread  int    `json:"unread"`
 	Unacked int    `json:"unacked"`
 }
 
-// AgentStatusList answers agent status.
-type AgentStatusList []AgentStatus
+// StatusList answers agent status.
+type StatusList []Status
 
 // Status counts as reading although it removes what has expired: nobody could see
 // that any more, so nothing that a caller can observe changes.
-func agentStatus(d *AgentsDeps) *discovery.Command {
+func status(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "agent status",
 		Summary:  "Counts of unread and unacknowledged",
@@ -33,21 +33,21 @@ func agentStatus(d *AgentsDeps) *discovery.Command {
 		Effect:   discovery.Read,
 		Standing: true,
 		Examples: []string{"agent status", "agent status --project my-repo", "agent status --agent my-repo:main --fields unread"},
-	}, func(ctx context.Context, _ *discovery.Call, args *agentStatusArgs) (AgentStatusList, error) {
+	}, func(ctx context.Context, _ *discovery.Call, args *statusArgs) (StatusList, error) {
 		found, err := d.Mailbox.Status(ctx, args.Agent, args.Project)
 		if err != nil {
 			return nil, err
 		}
-		list := make(AgentStatusList, len(found))
+		list := make(StatusList, len(found))
 		for i, s := range found {
-			list[i] = AgentStatus(s)
+			list[i] = Status(s)
 		}
 		return list, nil
 	})
 }
 
 // Summary implements discovery.Summarizer.
-func (l AgentStatusList) Summary() string {
+func (l StatusList) Summary() string {
 	unread := 0
 	for _, s := range l {
 		unread += s.Unread

@@ -1,4 +1,4 @@
-package commands
+package agents
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/postern-mail/postern/vault/agentmail"
 )
 
-type agentReadArgs struct {
+type readArgs struct {
 	Agent      string `json:"agent" acli:"form=identity,positional" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
 	All        bool   `json:"all,omitempty" acli:"rare" jsonschema_description:"Also messages that were read before"`
 	From       string `json:"from,omitempty" acli:"form=identity,rare" jsonschema:"example=my-repo:reviewer" jsonschema_description:"Only messages of this sender"`
@@ -25,7 +25,7 @@ type agentReadArgs struct {
 }
 
 // Validate checks what one field alone cannot.
-func (a *agentReadArgs) Validate() (err error) {
+func (a *readArgs) Validate() (err error) {
 	if a.Thread != "" && (a.From != "" || a.Wait != "") {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "--thread shows a whole thread, as it is now: it takes neither --from nor --wait.",
 			Hint: "Leave the other option out."}
@@ -34,10 +34,10 @@ func (a *agentReadArgs) Validate() (err error) {
 	return err
 }
 
-// AgentInbox answers agent read: messages, oldest first.
-type AgentInbox []AgentMessage
+// Inbox answers agent read: messages, oldest first.
+type Inbox []Message
 
-func agentRead(d *AgentsDeps) *discovery.Command {
+func read(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "agent read",
 		Summary: "Read yours, mark them read",
@@ -47,24 +47,24 @@ func agentRead(d *AgentsDeps) *discovery.Command {
 		Effect:   discovery.State,
 		Timeout:  300,
 		Examples: []string{"agent read my-repo:main", "agent read my-repo:main --wait 30s", "agent read my-repo:main --all --from my-repo:reviewer --fields id,sender,subject"},
-	}, func(ctx context.Context, call *discovery.Call, args *agentReadArgs) (AgentInbox, error) {
+	}, func(ctx context.Context, call *discovery.Call, args *readArgs) (Inbox, error) {
 		if err := d.asAgent(call, args.Agent); err != nil {
 			return nil, err
 		}
 		if args.Thread != "" {
-			list, err := d.Mailbox.Thread(ctx, agentmail.Thread{Agent: args.Agent, ID: args.Thread, Own: d.bound(call), Room: agentRoom(call.Fields)})
-			return agentInbox(list), agentFault(err)
+			list, err := d.Mailbox.Thread(ctx, agentmail.Thread{Agent: args.Agent, ID: args.Thread, Own: d.bound(call), Room: roomFor(call.Fields)})
+			return inboxOf(list), faultOf(err)
 		}
 		q := agentmail.Query{Agent: args.Agent, From: args.From, All: args.All, Peek: args.NoMarkRead || args.Peek, Limit: args.Limit,
-			Room: agentRoom(call.Fields)}
-		in, err := d.readAgentMail(ctx, call, q, args.wait)
+			Room: roomFor(call.Fields)}
+		in, err := d.readOrWait(ctx, call, q, args.wait)
 		if err != nil {
 			return nil, err
 		}
 		if in.Claim != nil {
-			call.Delivered(func() { d.confirmAgentMail(ctx, q.Agent, in.Claim) })
+			call.Delivered(func() { d.confirm(ctx, q.Agent, in.Claim) })
 		}
-		return agentInbox(in.Messages), nil
+		return inboxOf(in.Messages), nil
 	})
 }
 
@@ -72,15 +72,15 @@ func agentRead(d *AgentsDeps) *discovery.Command {
 // caller has gone. Without it they are unread again, which loses nothing.
 const confirmTime = 10 * time.Second
 
-func (d *AgentsDeps) confirmAgentMail(ctx context.Context, agent string, claim *agentmail.Claim) {
+func (d *Deps) confirm(ctx context.Context, agent string, claim *agentmail.Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
 	defer cancel()
 	_ = d.Mailbox.Confirm(ctx, agent, claim)
 }
 
-// readAgentMail reads, and where there is nothing waits and reads again: another
+// readOrWait reads, and where there is nothing waits and reads again: another
 // reader of the same inbox may have been faster.
-func (d *AgentsDeps) readAgentMail(ctx context.Context, call *discovery.Call, q agentmail.Query, wait time.Duration) (agentmail.Inbox, error) {
+func (d *Deps) readOrWait(ctx context.Context, call *discovery.Call, q agentmail.Query, wait time.Duration) (agentmail.Inbox, error) {
 	in, err := d.Mailbox.Read(ctx, q)
 	if err != nil || len(in.Messages) > 0 || wait == 0 {
 		return in, err
@@ -101,17 +101,17 @@ func (d *AgentsDeps) readAgentMail(ctx context.Context, call *discovery.Call, q 
 	}
 }
 
-// agentInbox is never nil: there is always an array.
-func agentInbox(list []agentmail.Message) AgentInbox {
-	in := make(AgentInbox, len(list))
+// inboxOf is never nil: there is always an array.
+func inboxOf(list []agentmail.Message) Inbox {
+	in := make(Inbox, len(list))
 	for i := range list {
-		in[i] = agentMessage(&list[i])
+		in[i] = messageOf(&list[i])
 	}
 	return in
 }
 
 // Summary implements discovery.Summarizer.
-func (in AgentInbox) Summary() string {
+func (in Inbox) Summary() string {
 	switch len(in) {
 	case 0:
 		return "No messages"

@@ -1,19 +1,28 @@
-package commands_test
+package agents_test
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
+	"github.com/postern-mail/postern/commands/agents"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 // TestAReadThatMayNotGoOnTakesNothing has a message arrive for a read that waits
 // aside, and is not let go on. Another reader has the message at once.
 func TestAReadThatMayNotGoOnTakesNothing(t *testing.T) {
-	b := newBench(t, nil)
-	read := b.registry.Lookup("agent read")
+	v, remove, err := vault.Temporary(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = remove() })
+	mailbox := agentmail.New(v)
+	list := agents.Commands(&agents.Deps{Mailbox: mailbox})
+	read := list[slices.IndexFunc(list, func(c *discovery.Command) bool { return c.Path == "agent read" })]
 	bound, err := read.Bind([]string{"p:b", "--wait", "30s"}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +30,7 @@ func TestAReadThatMayNotGoOnTakesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	link := &fakeLink{aside: func(ctx context.Context, wait func(context.Context) error) error {
-		if _, err := agentmail.New(b.vault).Send(ctx, agentmail.Message{Sender: "p:a", Recipient: "p:b", Subject: "x"}); err != nil {
+		if _, err := mailbox.Send(ctx, agentmail.Message{Sender: "p:a", Recipient: "p:b", Subject: "x"}); err != nil {
 			return err
 		}
 		if err := wait(ctx); err != nil {
@@ -36,7 +45,7 @@ func TestAReadThatMayNotGoOnTakesNothing(t *testing.T) {
 	if link.delivered {
 		t.Error("there is something to be delivered")
 	}
-	in, err := agentmail.New(b.vault).Read(t.Context(), agentmail.Query{Agent: "p:b"})
+	in, err := mailbox.Read(t.Context(), agentmail.Query{Agent: "p:b"})
 	if err != nil || len(in.Messages) != 1 {
 		t.Errorf("%d messages for the next reader: %v", len(in.Messages), err)
 	}

@@ -1,4 +1,4 @@
-package commands
+package agents
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/postern-mail/postern/vault/agentmail"
 )
 
-type agentSendArgs struct {
+type sendArgs struct {
 	From    string  `json:"from" acli:"form=identity" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
 	To      string  `json:"to" acli:"value=P:NAME" jsonschema:"pattern=^([*]|[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*)$,example=my-repo:reviewer,example=*" form:"must be project:name, both of lower-case letters, digits and dashes, or *" jsonschema_description:"Identity of the recipient, or * for every agent"`
 	Subject string  `json:"subject" acli:"form=text" jsonschema:"maxLength=10000" jsonschema_description:"Subject, in one line"`
@@ -23,18 +23,18 @@ type agentSendArgs struct {
 }
 
 // Validate checks what one field alone cannot.
-func (a *agentSendArgs) Validate() (err error) {
+func (a *sendArgs) Validate() (err error) {
 	if a.Body != nil && a.BodyFile != nil {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "The text is given twice.", Hint: "Give either --body or --body-file."}
 	}
 	if a.Refs != nil {
-		a.refs, err = agentRefs(*a.Refs)
+		a.refs, err = canonicalRefs(*a.Refs)
 	}
 	return err
 }
 
-// AgentSent answers agent send (003, command contract of send).
-type AgentSent struct {
+// Sent answers agent send (003, command contract of send).
+type Sent struct {
 	ID        string `json:"id" jsonschema:"format=uuid"`
 	Sender    string `json:"sender"`
 	Recipient string `json:"recipient"`
@@ -44,11 +44,11 @@ type AgentSent struct {
 	TTLHours  int    `json:"ttl_hours"`
 }
 
-func agentSend(d *AgentsDeps) *discovery.Command {
+func send(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "agent send",
 		Summary: "Write to an agent, or all",
-		Details: fmt.Sprintf("The recipient need not exist yet. The message lives 24 hours. A body file keeps every byte, up to %d KiB; keep longer text, and text that is to stay, in a file and name it with --refs.", maxAgentBody>>10),
+		Details: fmt.Sprintf("The recipient need not exist yet. The message lives 24 hours. A body file keeps every byte, up to %d KiB; keep longer text, and text that is to stay, in a file and name it with --refs.", maxBody>>10),
 		Effect:  discovery.State,
 		Examples: []string{
 			`agent send --from my-repo:main --to my-repo:reviewer --subject 'Please look at the parser' --body 'It is on branch x.' --refs '["src/parser.go"]'`,
@@ -56,7 +56,7 @@ func agentSend(d *AgentsDeps) *discovery.Command {
 			`agent send --from my-repo:reviewer --to my-repo:main --subject Done --reply-to 1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b`,
 		},
 		HostPaths: d.HostFile != nil,
-	}, func(ctx context.Context, call *discovery.Call, args *agentSendArgs) (*AgentSent, error) {
+	}, func(ctx context.Context, call *discovery.Call, args *sendArgs) (*Sent, error) {
 		if err := d.asAgent(call, args.From); err != nil {
 			return nil, err
 		}
@@ -67,12 +67,12 @@ func agentSend(d *AgentsDeps) *discovery.Command {
 			m.Body = *args.Body
 		case args.BodyFile != nil:
 			var err error
-			if m.Body, err = d.agentBody(ctx, *args.BodyFile); err != nil {
+			if m.Body, err = d.body(ctx, *args.BodyFile); err != nil {
 				return nil, err
 			}
 		}
 		// The id and the times, which it does not have yet, have room besides.
-		if room := agentRoom(nil); room.Size(&m) > room.Room {
+		if room := roomFor(nil); room.Size(&m) > room.Room {
 			return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message does not fit into one answer.",
 				Hint: "Keep the text in a file, and name its path with --refs."}
 		}
@@ -80,14 +80,14 @@ func agentSend(d *AgentsDeps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		return &AgentSent{ID: sent.ID, Sender: sent.Sender, Recipient: sent.Recipient, Subject: sent.Subject, Type: agentType(&sent),
-			Created: agentTime(sent.Created), TTLHours: agentTTLHours}, nil
+		return &Sent{ID: sent.ID, Sender: sent.Sender, Recipient: sent.Recipient, Subject: sent.Subject, Type: typeOf(&sent),
+			Created: timestamp(sent.Created), TTLHours: ttlHours}, nil
 	})
 }
 
 // Summary implements discovery.Summarizer.
-func (r *AgentSent) Summary() string {
-	if r.Type == agentBroadcast {
+func (r *Sent) Summary() string {
+	if r.Type == broadcast {
 		return "Left for every agent"
 	}
 	return "Left for " + r.Recipient

@@ -1,4 +1,4 @@
-package commands
+package agents
 
 import (
 	"context"
@@ -8,33 +8,33 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type agentAckArgs struct {
+type ackArgs struct {
 	Agent string `json:"agent" acli:"form=identity,positional" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
 	ID    string `json:"message-id" acli:"form=agent_message,positional" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message"`
 }
 
-// AgentAcked answers agent ack (003, command contract of ack).
-type AgentAcked struct {
+// Acked answers agent ack (003, command contract of ack).
+type Acked struct {
 	ID      string `json:"message_id" jsonschema:"format=uuid"`
 	Agent   string `json:"agent"`
 	AckedAt string `json:"acked_at" jsonschema:"format=date-time"`
 }
 
-func agentAck(d *AgentsDeps) *discovery.Command {
+func ack(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "agent ack",
 		Summary:  "Say that you acted on it",
 		Details:  "An ack says more than that a message was read. Each agent acknowledges a broadcast for itself. An ack may be repeated: the first time counts.",
 		Effect:   discovery.State,
 		Examples: []string{"agent ack my-repo:main 1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b"},
-	}, func(ctx context.Context, call *discovery.Call, args *agentAckArgs) (*AgentAcked, error) {
+	}, func(ctx context.Context, call *discovery.Call, args *ackArgs) (*Acked, error) {
 		if err := d.asAgent(call, args.Agent); err != nil {
 			return nil, err
 		}
 		at, err := d.Mailbox.Ack(ctx, args.Agent, args.ID, d.bound(call))
 		if err != nil {
-			return nil, agentFault(err)
+			return nil, faultOf(err)
 		}
-		return &AgentAcked{strings.ToLower(args.ID), args.Agent, agentTime(at)}, nil
+		return &Acked{strings.ToLower(args.ID), args.Agent, timestamp(at)}, nil
 	})
 }

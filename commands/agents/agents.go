@@ -1,4 +1,4 @@
-package commands
+package agents
 
 import (
 	"bytes"
@@ -22,8 +22,8 @@ import (
 	"github.com/postern-mail/postern/vault/agentmail"
 )
 
-// AgentsDeps is what the commands work on. Only Mailbox and ReadFile are required.
-type AgentsDeps struct {
+// Deps is what the commands work on. Only Mailbox and ReadFile are required.
+type Deps struct {
 	Mailbox *agentmail.Mailbox
 
 	// Identity is the one that this process may act as; empty means any.
@@ -39,23 +39,23 @@ type AgentsDeps struct {
 	HostFile func(path string, limit int64) ([]byte, error)
 }
 
-// agentGroup lists the commands of the agent mailbox.
-func agentGroup(d *AgentsDeps) []*discovery.Command {
-	list := []*discovery.Command{agentSend(d), agentRead(d), agentAck(d), agentStatus(d), agentCleanup(d)}
-	return append([]*discovery.Command{agentDescribe(list)}, list...)
+// Commands lists the commands of the agent mailbox.
+func Commands(d *Deps) []*discovery.Command {
+	list := []*discovery.Command{send(d), read(d), ack(d), status(d), cleanup(d)}
+	return append([]*discovery.Command{describe(list)}, list...)
 }
 
-// InAgentMail reports whether a command works on the agent mailbox.
-func InAgentMail(c *discovery.Command) bool { return strings.HasPrefix(c.Path, "agent ") }
+// IsCommand reports whether a command works on the agent mailbox.
+func IsCommand(c *discovery.Command) bool { return strings.HasPrefix(c.Path, "agent ") }
 
 // Kinds of messages, as the answers name them.
 const (
-	agentDirect    = "direct"
-	agentBroadcast = "broadcast"
+	direct    = "direct"
+	broadcast = "broadcast"
 )
 
-// AgentMessage is a message between agents (003, command contract of read).
-type AgentMessage struct {
+// Message is a message between agents (003, command contract of read).
+type Message struct {
 	ID        string `json:"id" jsonschema:"format=uuid"`
 	Sender    string `json:"sender"`
 	Recipient string `json:"recipient"`
@@ -95,24 +95,24 @@ func (orNull) JSONSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{Extras: map[string]any{"type": []string{"string", "null"}}}
 }
 
-func agentMessage(m *agentmail.Message) AgentMessage {
-	return AgentMessage{ID: m.ID, Sender: m.Sender, Recipient: m.Recipient, Subject: m.Subject, Body: m.Body, Refs: orNull(m.Refs),
-		ReplyTo: orNull(m.ReplyTo), Type: agentType(m), TTLHours: agentTTLHours, Created: agentTime(m.Created),
-		ReadAt: orNull(agentTime(m.ReadAt)), AckedAt: orNull(agentTime(m.AckedAt))}
+func messageOf(m *agentmail.Message) Message {
+	return Message{ID: m.ID, Sender: m.Sender, Recipient: m.Recipient, Subject: m.Subject, Body: m.Body, Refs: orNull(m.Refs),
+		ReplyTo: orNull(m.ReplyTo), Type: typeOf(m), TTLHours: ttlHours, Created: timestamp(m.Created),
+		ReadAt: orNull(timestamp(m.ReadAt)), AckedAt: orNull(timestamp(m.AckedAt))}
 }
 
-const agentTTLHours = int(agentmail.TTL / time.Hour)
+const ttlHours = int(agentmail.TTL / time.Hour)
 
-func agentType(m *agentmail.Message) string {
+func typeOf(m *agentmail.Message) string {
 	if m.Broadcast() {
-		return agentBroadcast
+		return broadcast
 	}
-	return agentDirect
+	return direct
 }
 
-// agentTime writes a moment in the local zone with its offset (003 TC11), or nothing
+// timestamp writes a moment in the local zone with its offset (003 TC11), or nothing
 // for none.
-func agentTime(t time.Time) string {
+func timestamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -121,15 +121,15 @@ func agentTime(t time.Time) string {
 
 // Bounds of a message, which has to fit into an answer whole.
 const (
-	maxAgentBody   = 128 << 10 // bytes
-	maxAgentAnswer = 240 << 10 // of all messages of an answer, encoded
+	maxBody   = 128 << 10 // bytes
+	maxAnswer = 240 << 10 // of all messages of an answer, encoded
 )
 
-// agentRoom bounds an answer that shows these fields of its messages, all of them where
+// roomFor bounds an answer that shows these fields of its messages, all of them where
 // none is named.
-func agentRoom(fields []string) agentmail.Room {
-	return agentmail.Room{Room: maxAgentAnswer, Size: func(m *agentmail.Message) int {
-		shown := agentMessage(m)
+func roomFor(fields []string) agentmail.Room {
+	return agentmail.Room{Room: maxAnswer, Size: func(m *agentmail.Message) int {
+		shown := messageOf(m)
 		for name, text := range map[string]*string{"subject": &shown.Subject, "body": &shown.Body} {
 			if len(fields) > 0 && !slices.Contains(fields, name) {
 				*text = ""
@@ -156,7 +156,7 @@ func encodedSize(v any) int {
 }
 
 // asAgent refuses a caller that is bound to another identity than the one it gives.
-func (d *AgentsDeps) asAgent(call *discovery.Call, agent string) error {
+func (d *Deps) asAgent(call *discovery.Call, agent string) error {
 	call.Target = "as " + agent
 	bound := d.identity(call)
 	if bound == "" || bound == agent {
@@ -179,13 +179,13 @@ func BadIdentity() *discovery.Fault {
 
 // identity is the one that the caller is bound to, by its grant or else by this process.
 // Empty means that it may act as any.
-func (d *AgentsDeps) identity(call *discovery.Call) string { return cmp.Or(call.Identity, d.Identity) }
+func (d *Deps) identity(call *discovery.Call) string { return cmp.Or(call.Identity, d.Identity) }
 
 // bound reports whether the caller sees only what concerns its own identity.
-func (d *AgentsDeps) bound(call *discovery.Call) bool { return d.identity(call) != "" }
+func (d *Deps) bound(call *discovery.Call) bool { return d.identity(call) != "" }
 
-// agentFault says which message is missing or too much.
-func agentFault(err error) error {
+// faultOf says which message is missing or too much.
+func faultOf(err error) error {
 	switch {
 	case errors.Is(err, agentmail.ErrNoMessage):
 		return &discovery.Fault{Code: discovery.NotFound, Message: "There is no message with this id: it was never sent, or has expired.",
@@ -197,17 +197,17 @@ func agentFault(err error) error {
 	return err
 }
 
-// agentText checks text of a message by 003 TC3: of the control characters below
+// checkText checks text of a message by 003 TC3: of the control characters below
 // U+0020 only line ends and tabs may be in it.
-func agentText(what, text string) error {
+func checkText(what, text string) error {
 	if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' }); i >= 0 {
 		return fmt.Errorf("%s must not hold control characters other than line ends and tabs, and holds %U", what, text[i])
 	}
 	return nil
 }
 
-// agentRefs returns the canonical form of a JSON array of strings.
-func agentRefs(text string) (string, error) {
+// canonicalRefs returns the canonical form of a JSON array of strings.
+func canonicalRefs(text string) (string, error) {
 	malformed := errors.New("--refs must be a JSON array of strings, such as '[\"notes/plan.md\"]'")
 	d := json.NewDecoder(strings.NewReader(text))
 	var refs []*string
@@ -221,23 +221,23 @@ func agentRefs(text string) (string, error) {
 	return string(canonical), err
 }
 
-// agentBody is the text of a body file, byte for byte.
-func (d *AgentsDeps) agentBody(ctx context.Context, name string) (string, error) {
-	read := func() ([]byte, error) { return d.ReadFile(ctx, name, maxAgentBody) }
+// body is the text of a body file, byte for byte.
+func (d *Deps) body(ctx context.Context, name string) (string, error) {
+	read := func() ([]byte, error) { return d.ReadFile(ctx, name, maxBody) }
 	if d.HostFile != nil {
-		read = func() ([]byte, error) { return d.HostFile(name, maxAgentBody) }
+		read = func() ([]byte, error) { return d.HostFile(name, maxBody) }
 	}
 	content, err := read()
 	switch {
 	case errors.Is(err, argument.ErrTooLarge):
-		return "", &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The body file has more than %d KiB.", maxAgentBody>>10),
+		return "", &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The body file has more than %d KiB.", maxBody>>10),
 			Hint: "Keep it as a file, and name its path with --refs.", Err: err}
 	case err != nil:
 		return "", err
 	case !utf8.Valid(content):
 		return "", &discovery.Fault{Code: discovery.ValidationError, Message: "The body file is not in UTF-8.", Hint: "Save it as UTF-8, or name its path with --refs."}
 	}
-	if err := agentText("The body file", string(content)); err != nil {
+	if err := checkText("The body file", string(content)); err != nil {
 		return "", &discovery.Fault{Code: discovery.ValidationError, Message: sentence(err), Hint: "Name the path of a binary file with --refs."}
 	}
 	return string(content), nil
