@@ -141,7 +141,7 @@ func (r *renderer) end(n *html.Node) {
 	}
 	switch e.tag {
 	case "a":
-		r.link(e, linkAddress(attr(n.Attr, "href")))
+		r.link(e, attr(n.Attr, "href"))
 	case "q":
 		r.text("”", false)
 	case "tr":
@@ -339,14 +339,18 @@ func (r *renderer) image(alt string) {
 // maxURL is the longest address that is shown.
 const maxURL = 2000
 
-// link writes the address of a link behind its text.
-func (r *renderer) link(e *element, url string) {
+// link writes the address of a link behind its text, and says if the text shows another host.
+func (r *renderer) link(e *element, href string) {
 	f := r.top()
-	if url == "" || e.link > len(f.out) {
+	if href == "" || e.link > len(f.out) {
 		return
 	}
-	text := strings.TrimSpace(string(f.out[e.link:]))
-	if text == "" && r.images == 0 || bareAddress(text) == bareAddress(url) {
+	text, url := strings.TrimSpace(string(f.out[e.link:])), linkAddress(href)
+	other := otherHost(text, href)
+	if other != "" {
+		url = strings.TrimSuffix("other host "+other+": "+url, ": ")
+	}
+	if text == "" && r.images == 0 || url == "" || bareAddress(text) == bareAddress(url) {
 		return
 	}
 	lines, space := f.lines, f.space
@@ -359,12 +363,7 @@ func (r *renderer) link(e *element, url string) {
 
 // linkAddress returns an address that may be shown, without white space, or "".
 func linkAddress(href string) string {
-	url := strings.Map(func(c rune) rune {
-		if unicode.IsSpace(c) || unicode.IsControl(c) {
-			return -1
-		}
-		return c
-	}, href)
+	url := linkable(href)
 	if len(url) > maxURL {
 		return ""
 	}
@@ -377,6 +376,16 @@ func linkAddress(href string) string {
 		return url
 	}
 	return ""
+}
+
+// linkable is an address without what browsers leave out of it.
+func linkable(href string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsSpace(c) || unicode.IsControl(c) {
+			return -1
+		}
+		return c
+	}, href)
 }
 
 var scheme = regexp.MustCompile(`^(?i:https?://|mailto:)`)
