@@ -23,6 +23,7 @@ type MessageEntry struct {
 	HasAttachments bool     `json:"has_attachments"`
 	Invitation     bool     `json:"invitation,omitempty"` // a calendar is among the parts
 	Snippet        string   `json:"snippet,omitempty" acli:"untrusted"`
+	HiddenChars    int      `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
 
 	Folder            string `json:"folder,omitempty" acli:"untrusted"`
 	UIDValidity       uint32 `json:"uidvalidity,omitempty"`
@@ -45,6 +46,7 @@ type messageRow struct {
 	Subject string `json:"subject" acli:"untrusted"`
 	Marks   string `json:"marks"`
 	Snippet string `json:"snippet" acli:"untrusted"`
+	Hidden  int    `json:"hidden_chars"`
 }
 
 // Bounds of what a list shows of each message.
@@ -70,7 +72,7 @@ func rowsOf(entries []MessageEntry, ids *answer.IDs, implied ...string) []messag
 	rows := make([]messageRow, len(entries))
 	for i := range entries {
 		e, s := &entries[i], entries[i].summary
-		rows[i] = messageRow{ID: ids.Of(s.Ref), Date: answer.Minute(cmp.Or(s.Date, s.InternalDate)), From: sendersWithin(s.From, e.From), Subject: plain.Clip(e.Subject, maxShownChars), Marks: marksOf(s, implied...), Snippet: e.Snippet}
+		rows[i] = messageRow{ID: ids.Of(s.Ref), Date: answer.Minute(cmp.Or(s.Date, s.InternalDate)), From: sendersWithin(s.From, e.From), Subject: plain.Clip(e.Subject, maxShownChars), Marks: marksOf(s, implied...), Snippet: e.Snippet, Hidden: e.HiddenChars}
 		if own := ids.Own[s.Ref.Account]; len(s.From) == 1 && len(s.To) > 0 && strings.EqualFold(s.From[0].Addr, own) {
 			rows[i].From, rows[i].To = "", sendersWithin(s.To, e.To)
 		}
@@ -97,7 +99,7 @@ func sendersWithin(list []mail.Address, full string) string {
 
 func entryOf(s *mailbox.Summary) MessageEntry {
 	return MessageEntry{summary: s, ID: s.Ref.String(), Date: answer.Timestamp(s.Date), From: answer.People(s.From), Subject: s.Subject,
-		Flags: shownFlags(s.Flags), HasAttachments: s.HasAttachments, Invitation: s.Invitation, Snippet: s.Snippet,
+		Flags: shownFlags(s.Flags), HasAttachments: s.HasAttachments, Invitation: s.Invitation, Snippet: s.Snippet, HiddenChars: s.HiddenChars,
 		Folder: s.Ref.Folder, UIDValidity: s.Ref.UIDValidity, UID: s.Ref.UID, To: answer.People(s.To), CC: answer.People(s.CC),
 		InternetMessageID: s.InternetMessageID, Size: s.Size, Received: answer.Timestamp(s.InternalDate)}
 }

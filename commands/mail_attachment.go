@@ -42,6 +42,7 @@ type MailAttachmentResult struct {
 	SavedTo       string `json:"saved_to,omitempty"`
 	Text          string `json:"extracted_text,omitempty" acli:"untrusted"`
 	TextTruncated bool   `json:"extracted_text_truncated,omitempty"`
+	HiddenChars   int    `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
 	Encoding      string `json:"content_encoding,omitempty" jsonschema:"enum=base64"`
 	Content       []byte `json:"content_base64,omitzero" acli:"untrusted"`
 
@@ -57,13 +58,14 @@ type mailAttachmentBrief struct {
 	Bytes   int64  `json:"bytes"`
 	SavedTo string `json:"saved_to,omitempty"`
 	Text    string `json:"text,omitempty" acli:"untrusted"`
+	Hidden  int    `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
 	Content []byte `json:"content_base64,omitzero" acli:"untrusted"`
 	answer.Rest
 }
 
 // Brief is the compact answer.
 func (r *MailAttachmentResult) Brief() mailAttachmentBrief {
-	return mailAttachmentBrief{r.PartID, r.Filename, r.ContentType, r.Size, r.SavedTo, r.Text, r.Content, r.Rest(r.NextAction)}
+	return mailAttachmentBrief{r.PartID, r.Filename, r.ContentType, r.Size, r.SavedTo, r.Text, r.HiddenChars, r.Content, r.Rest(r.NextAction)}
 }
 
 // readProfile is the name of the profile that promises its client to change
@@ -119,7 +121,7 @@ func (d *Deps) attachmentText(ctx context.Context, call *discovery.Call, args *m
 		return nil, err
 	}
 	r := attachmentResult(a)
-	r.Text, r.TextTruncated, r.from = a.Text, a.TextTruncated, max(args.FromChar, 1)
+	r.Text, r.TextTruncated, r.HiddenChars, r.from = a.Text, a.TextTruncated, a.HiddenChars, max(args.FromChar, 1)
 	id := d.shown(ctx, call, a.Ref).Of(a.Ref)
 	if call.Full {
 		id = r.ID

@@ -92,6 +92,7 @@ type AttachmentEntry struct {
 	PartID        string       `json:"part_id"`
 	Text          string       `json:"extracted_text,omitempty" acli:"untrusted"`
 	TextTruncated bool         `json:"extracted_text_truncated,omitempty"`
+	HiddenChars   int          `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
 	Events        []EventEntry `json:"events,omitempty"`
 	Encoding      string       `json:"content_encoding,omitempty" jsonschema:"enum=base64"`
 	Content       []byte       `json:"content_base64,omitzero" acli:"untrusted"`
@@ -252,7 +253,7 @@ func (e *MessageDetail) addHeaders(fields []mailbox.HeaderField) {
 }
 
 func attachmentEntry(a *mailbox.Attachment) AttachmentEntry {
-	e := AttachmentEntry{Filename: a.Filename, ContentType: a.ContentType, Size: a.Size, PartID: a.PartID, Text: a.Text, TextTruncated: a.TextTruncated}
+	e := AttachmentEntry{Filename: a.Filename, ContentType: a.ContentType, Size: a.Size, PartID: a.PartID, Text: a.Text, TextTruncated: a.TextTruncated, HiddenChars: a.HiddenChars}
 	if a.Content != nil {
 		e.Encoding, e.Content = "base64", a.Content
 	}

@@ -43,6 +43,7 @@ type attachmentBrief struct {
 	Type    string `json:"type" acli:"untrusted"`
 	Bytes   int64  `json:"bytes"`
 	Text    string `json:"text" acli:"untrusted"`
+	Hidden  int    `json:"hidden_chars"`
 	Content []byte `json:"content_base64" acli:"untrusted"`
 }
 
@@ -91,7 +92,7 @@ func (e *MessageDetail) brief(own string, ids *answer.IDs) messageBrief {
 		if b.Returned != "" && reports[a.ContentType] && a.Content == nil {
 			continue
 		}
-		rows = append(rows, attachmentBrief{Part: a.PartID, Name: a.Filename, Type: a.ContentType, Bytes: a.Size, Text: a.Text, Content: a.Content})
+		rows = append(rows, attachmentBrief{Part: a.PartID, Name: a.Filename, Type: a.ContentType, Bytes: a.Size, Text: a.Text, Hidden: a.HiddenChars, Content: a.Content})
 		if row := &rows[len(rows)-1]; a.TextTruncated && !strings.HasSuffix(row.Text, "…") {
 			row.Text += "…"
 		}

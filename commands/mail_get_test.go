@@ -35,7 +35,8 @@ func TestGetAsksForWhatItIsAskedFor(t *testing.T) {
 
 func TestGetCountsWhatAPersonWouldNotSee(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
-	b.message = mailbox.Message{Summary: summaries(1, 10, 0)[0], HiddenChars: 42}
+	b.message = mailbox.Message{Summary: summaries(1, 10, 0)[0]}
+	b.message.HiddenChars = 42
 	if got := b.ok(t, "mail get --uid 1").Data["message"].(map[string]any)["hidden_chars"]; got != 42. {
 		t.Errorf("hidden_chars %v", got)
 	}

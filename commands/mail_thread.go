@@ -61,6 +61,7 @@ type threadRow struct {
 	Subject     string `json:"subject" acli:"untrusted"`
 	Marks       string `json:"marks"`
 	Text        string `json:"text" acli:"untrusted"`
+	Hidden      int    `json:"hidden_chars"`
 	Attachments string `json:"attachments" acli:"untrusted"`
 }
 
@@ -132,7 +133,7 @@ func (r *MailThreadResult) Brief() *mailThreadBrief {
 		if len(attached) > 0 { // their column tells it
 			told = []string{"attachments"}
 		}
-		rows[i] = threadRow{ID: r.IDs.Of(m.Ref), Date: answer.Minute(m.Date), From: sendersWithin(m.From, e.From), Marks: marksOf(m, told...), Text: e.BodyText, Attachments: inWords(attached)}
+		rows[i] = threadRow{ID: r.IDs.Of(m.Ref), Date: answer.Minute(m.Date), From: sendersWithin(m.From, e.From), Marks: marksOf(m, told...), Text: e.BodyText, Hidden: e.HiddenChars, Attachments: inWords(attached)}
 		if !repeats(e.Subject, r.Subject) {
 			rows[i].Subject = plain.Clip(e.Subject, maxShownChars)
 		}

@@ -27,12 +27,13 @@ func TestAConversationIsATableOfNewTexts(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	b.compact = true
 	b.thread = conversation()
+	b.thread.Messages[0].HiddenChars = 40
 	b.page = mailbox.Page{Folder: "INBOX", UIDValidity: 7, Messages: summaries(1, 20, 0)}
 	b.ok(t, "mail list")
 	got, _ := json.Marshal(b.ok(t, "mail thread 1 --chars 300").Data)
-	if want := `{"columns":["id","date","from","marks","text","attachments"],"rows":[` +
-		`["1","2026-03-09T12:00Z","Bob \u003cbob@example.org\u003e","unread invitation","Shall we?","floor-plan.png image/png 371 B (part 2)"],` +
-		`["Sent/5","2026-03-09T12:01Z","me@example.org","","` + strings.Repeat("long ", 60) + `…",""]],"subject":"Plan","untrusted":"from subject text attachments"}`; string(got) != want {
+	if want := `{"columns":["id","date","from","marks","text","hidden_chars","attachments"],"rows":[` +
+		`["1","2026-03-09T12:00Z","Bob \u003cbob@example.org\u003e","unread invitation","Shall we?",40,"floor-plan.png image/png 371 B (part 2)"],` +
+		`["Sent/5","2026-03-09T12:01Z","me@example.org","","` + strings.Repeat("long ", 60) + `…",0,""]],"subject":"Plan","untrusted":"from subject text attachments"}`; string(got) != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	if q := b.threadQuery; q.Chars != 300 || q.Limit != 200 || q.Full {

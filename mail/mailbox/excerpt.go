@@ -21,9 +21,9 @@ const maxSearched = 4000
 // of makes a message of the excerpt: its Snippet, or with lines its BodyText.
 func (e excerpt) of(text *message.Reading) *Message {
 	if !e.lines {
-		return &Message{Summary: Summary{Snippet: text.Around(e.words, e.chars)}}
+		return &Message{Summary: Summary{Snippet: text.Around(e.words, e.chars), HiddenChars: text.Hidden}}
 	}
-	m := &Message{HiddenChars: text.Hidden}
+	m := &Message{Summary: Summary{HiddenChars: text.Hidden}}
 	whole := text.New()
 	if whole == "" {
 		whole, _ = text.Page(0, e.chars+1)

@@ -473,7 +473,7 @@ func mayBeDated(c *goimap.SearchCriteria, since, until time.Time) {
 func (l *listing) summary(g *fetched) Summary {
 	s := g.summary(l.q.Full)
 	if e := l.opening[g.ref]; e != nil {
-		s.Snippet = e.Snippet
+		s.Snippet, s.HiddenChars = e.Snippet, e.HiddenChars
 	}
 	if has, known := l.pool.parts.known(g.ref); known && g.root == nil {
 		s.HasAttachments, s.Invitation = has.attachments, has.invitation

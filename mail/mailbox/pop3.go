@@ -184,7 +184,8 @@ func (x *popBox) snippets(ctx context.Context, s *pop3.Session, chars int, list 
 	}
 	return x.beginnings(ctx, s, messages, popOpening, headerBytes, func(i int, raw []byte) {
 		g := x.fetched(raw, messages[i])
-		list[i].Snippet = x.excerptOf(excerpt{chars: chars}, &g, raw).message.Snippet
+		opening := x.excerptOf(excerpt{chars: chars}, &g, raw).message
+		list[i].Snippet, list[i].HiddenChars = opening.Snippet, opening.HiddenChars
 	})
 }
 

@@ -400,8 +400,8 @@ func (r *reading) attachmentText(a *Attachment, i int, p *message.Part, raw []by
 		}
 		r.pdfs = append(r.pdfs, pdf{i, pdfBytes})
 	default:
-		if text, cut, ok := message.PartText(p, raw, r.q.AttachmentChars); ok {
-			a.Text, a.TextTruncated = text, cut || int64(len(raw)) < p.Size
+		if text, hidden, cut, ok := message.PartText(p, raw, r.q.AttachmentChars); ok {
+			a.Text, a.HiddenChars, a.TextTruncated = text, hidden, cut || int64(len(raw)) < p.Size
 		}
 	}
 }

@@ -333,7 +333,9 @@ func (f *finding) fill(ctx context.Context, shown []candidate) {
 			f.page.Issues = append(f.page.Issues, c.unreadable())
 		default:
 			sum := c.summary(f.q.Full)
-			sum.Snippet = snippets[c.ref]
+			if e := snippets[c.ref]; e != nil {
+				sum.Snippet, sum.HiddenChars = e.Snippet, e.HiddenChars
+			}
 			f.page.Messages = append(f.page.Messages, sum)
 		}
 	}
@@ -341,8 +343,8 @@ func (f *finding) fill(ctx context.Context, shown []candidate) {
 
 // snippets reads the beginning of each message's text as Get reads it, mostly from bytes
 // fetched before. What cannot be read is an Issue.
-func (f *finding) snippets(ctx context.Context, shown []candidate) map[mail.Ref]string {
-	out := map[mail.Ref]string{}
+func (f *finding) snippets(ctx context.Context, shown []candidate) map[mail.Ref]*Message {
+	out := map[mail.Ref]*Message{}
 	if f.q.Snippet == 0 {
 		return out
 	}

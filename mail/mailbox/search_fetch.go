@@ -103,7 +103,7 @@ func (a *accountSearch) fetchEach(s *imap.Session, folders []*folderSearch, want
 
 // snippets adds the opening of the text of each message on the page that is of this
 // account, from what was fetched or from its folder.
-func (a *accountSearch) snippets(ctx context.Context, shown []candidate, out map[mail.Ref]string) error {
+func (a *accountSearch) snippets(ctx context.Context, shown []candidate, out map[mail.Ref]*Message) error {
 	var all, missing []*fetched
 	for _, c := range shown {
 		if c.folder.accountSearch != a || c.fetched == nil || !c.readable {
@@ -126,9 +126,7 @@ func (a *accountSearch) snippets(ctx context.Context, shown []candidate, out map
 			}
 		}
 		texts, err := a.excerpts(s, excerpt{chars: a.q.Snippet, words: cmp.Or(a.q.Words, a.q.Text)}, all, want.structure)
-		for ref, m := range texts {
-			out[ref] = m.Snippet
-		}
+		maps.Copy(out, texts)
 		return err
 	})
 }

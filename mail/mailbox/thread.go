@@ -217,6 +217,9 @@ func (t *threading) thread() *Thread {
 			g.root, m.Text, m.TextTruncated = r.root, r.message.BodyText, r.message.BodyTruncated
 		}
 		m.Summary = g.summary(t.q.Full)
+		if r.message != nil {
+			m.HiddenChars = r.message.HiddenChars
+		}
 		for _, p := range message.Attachments(g.root) {
 			if !p.Incidental() {
 				m.Attachments = append(m.Attachments, Attachment{PartID: p.ID, Filename: p.Filename, ContentType: plain.Line(p.MediaType()), Size: decodedSize(p, r.have[p.ID])})

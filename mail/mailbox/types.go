@@ -93,6 +93,7 @@ type Summary struct {
 	HasAttachments bool   // something was sent besides the text, no calendar
 	Invitation     bool   // a calendar is among the parts
 	Snippet        string // opening of what is new in the text, one line; only where asked for
+	HiddenChars    int    // of HTML that a person would not see, left out of the text that was asked for with it; white space is not counted
 
 	// Filled only where the query says Full.
 	To, CC            []mail.Address
@@ -183,7 +184,6 @@ type Message struct {
 	BodyTruncated bool // BodyText or BodyHTML was cut at the bound
 	FromChar      int  // of the query
 	NextChar      int  // the FromChar that continues BodyText; 0 where nothing is missing
-	HiddenChars   int  // of HTML that a person would not see, in neither of the two; white space is not counted
 	Attachments   []Attachment
 	Unread        int      // attachments whose text was asked for and not read, since there are too many
 	Returned      mail.Ref // of a bounce, the message in the folder for sent mail that came back; zero when it is not known
@@ -204,6 +204,7 @@ type Attachment struct {
 	Size          int64  // bytes when decoded; an estimate where the part was not fetched
 	Text          string // its text; only for GetQuery.AttachmentText
 	TextTruncated bool
+	HiddenChars   int             // of HTML in Text that a person would not see, left out
 	Content       []byte          // decoded; only for GetQuery.Content, nil when it was too large
 	Events        []CalendarEvent // events of a calendar part
 }

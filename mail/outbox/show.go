@@ -107,7 +107,7 @@ func contentOf(raw []byte) *content {
 			}
 			continue
 		case "text/html":
-			if shown, cut, ok := message.PartText(p, c.Raw(p), MaxBodyBytes); ok && !cut {
+			if shown, _, cut, ok := message.PartText(p, c.Raw(p), MaxBodyBytes); ok && !cut {
 				documents, seen = append(documents, text()), append(seen, cmp.Or(shown, "(nothing)"))
 				continue
 			}

@@ -18,26 +18,28 @@ import (
 // than text, HTML, calendars, messages, and data written as text such as JSON, XML
 // or YAML.
 //
+// hidden counts the characters of HTML that a person would not see.
+//
 // HTML is rendered as by visible.Lines, a calendar as a few lines for each event, and
 // a message as its From, To, Date and Subject and its Text. The text is cleaned.
 // Quoted history is marked only in messages and HTML, for elsewhere a ">" at the
 // beginning of a line may mean something else.
-func PartText(p *Part, raw []byte, maxRunes int) (text string, truncated, ok bool) {
+func PartText(p *Part, raw []byte, maxRunes int) (text string, hidden int, truncated, ok bool) {
 	if p == nil || len(p.Children) > 0 {
-		return "", false, false
+		return "", 0, false, false
 	}
 	truncated = int64(len(raw)) < p.Size
 	var cut bool
 	switch kind := textKind(p); kind {
 	case notText:
-		return "", false, false
+		return "", 0, false, false
 	case messageText:
-		text, cut = innerMessage(DecodeBody(raw, p.Encoding), maxRunes)
+		text, hidden, cut = innerMessage(DecodeBody(raw, p.Encoding), maxRunes)
 	case htmlText:
 		q := *p
 		q.Type, q.Subtype = "text", "html"
 		one := partPassage(&q, raw, max(maxRunes, 0))
-		text, cut = quoted.Join(one.lines), one.cut
+		text, hidden, cut = quoted.Join(one.lines), one.hidden, one.cut
 	case eventsText:
 		b := DecodeBody(raw, p.Encoding)
 		cut = len(b) > maxCalendar
@@ -53,13 +55,13 @@ func PartText(p *Part, raw []byte, maxRunes int) (text string, truncated, ok boo
 		b = DecodeBody(b, p.Encoding)
 		charset := p.Param("charset")
 		if isBinary(b, charset) {
-			return "", false, false
+			return "", 0, false, false
 		}
 		s := plain.Text(rfc5322.DecodeText(b, charset))
 		text = strings.TrimRight(strings.Trim(s, "\n"), " \t\u00A0\n")
 	}
 	text, more := plain.Head(text, maxRunes)
-	return text, truncated || cut || more, true
+	return text, hidden, truncated || cut || more, true
 }
 
 type kindOfText int
@@ -142,7 +144,7 @@ func isBinary(b []byte, charset string) bool {
 }
 
 // innerMessage renders a message within a message.
-func innerMessage(raw []byte, maxRunes int) (text string, truncated bool) {
+func innerMessage(raw []byte, maxRunes int) (text string, hidden int, truncated bool) {
 	const maxField = 1000 // runes of a header field
 	e := Parse(raw)
 	var out strings.Builder
@@ -170,15 +172,16 @@ func innerMessage(raw []byte, maxRunes int) (text string, truncated bool) {
 	if head != "" {
 		left -= len("\n\n")
 	}
-	body, cut := Text(e.Root, e.Raw, max(left, 0))
-	truncated = truncated || cut
+	r := Read(e.Root, e.Raw, max(left, 0))
+	body, next := r.Page(0, max(left, 0))
+	truncated = truncated || r.Cut || next > 0
 	switch {
 	case body == "":
-		return head, truncated
+		return head, r.Hidden, truncated
 	case head == "":
-		return body, truncated
+		return body, r.Hidden, truncated
 	}
-	return head + "\n\n" + body, truncated
+	return head + "\n\n" + body, r.Hidden, truncated
 }
 
 // calendarLines renders events for a reader.

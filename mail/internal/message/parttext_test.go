@@ -49,11 +49,25 @@ func TestPartText(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := Parse([]byte("Content-Type: " + tc.header + "\n\nx")).Root
 			p.Size = int64(len(tc.body))
-			got, cut, ok := PartText(p, []byte(tc.body), 1000)
+			got, _, cut, ok := PartText(p, []byte(tc.body), 1000)
 			if got != tc.want || ok != tc.ok || cut {
 				t.Errorf("%q, %v, %v, want %q, %v", got, cut, ok, tc.want, tc.ok)
 			}
 		})
+	}
+}
+
+// What a person would not see of HTML is counted, in an HTML file and in a message within one.
+func TestPartTextTellsWhatIsHidden(t *testing.T) {
+	for kind, body := range map[string]string{"text/html": "<p>Hello<p hidden>x y", "message/rfc822": "Subject: a\nContent-Type: text/html\n\n<p>Hello<p hidden>x y", "text/plain": "Hello"} {
+		p := Parse([]byte("Content-Type: " + kind + "\n\nx")).Root
+		want := 2
+		if kind == "text/plain" {
+			want = 0
+		}
+		if text, hidden, _, _ := PartText(p, []byte(body), 1000); hidden != want || !strings.HasSuffix(text, "Hello") {
+			t.Errorf("%s: %q and %d hidden characters, want %d", kind, text, hidden, want)
+		}
 	}
 }
 
@@ -77,21 +91,21 @@ func TestPartTextIsTruncated(t *testing.T) {
 	} {
 		typ, subtype, _ := strings.Cut(tc.typ, "/")
 		p := NewPart(Part{Type: typ, Subtype: subtype, Size: int64(tc.size)}, nil)
-		if got, cut, ok := PartText(p, []byte(tc.body), tc.n); got != tc.want || cut != tc.cut || !ok {
+		if got, _, cut, ok := PartText(p, []byte(tc.body), tc.n); got != tc.want || cut != tc.cut || !ok {
 			t.Errorf("%s of %d runes: %q, %v, %v, want %q, %v", tc.typ, tc.n, got, cut, ok, tc.want, tc.cut)
 		}
 	}
 	huge := NewPart(Part{Type: "text", Subtype: "csv", Size: 9 << 20}, nil)
-	if got, cut, ok := PartText(huge, []byte(strings.Repeat("a;b;c\n", 9<<20/6)), 100); len(got) != 100 || !cut || !ok {
+	if got, _, cut, ok := PartText(huge, []byte(strings.Repeat("a;b;c\n", 9<<20/6)), 100); len(got) != 100 || !cut || !ok {
 		t.Errorf("%d octets, %v, %v", len(got), cut, ok)
 	}
 }
 
 func TestPartTextOfNothing(t *testing.T) {
-	if _, _, ok := PartText(nil, nil, 10); ok {
+	if _, _, _, ok := PartText(nil, nil, 10); ok {
 		t.Error("nothing has a text")
 	}
-	if _, _, ok := PartText(NewPart(Part{Type: "multipart", Subtype: "mixed", Children: []*Part{{}}}, nil), nil, 10); ok {
+	if _, _, _, ok := PartText(NewPart(Part{Type: "multipart", Subtype: "mixed", Children: []*Part{{}}}, nil), nil, 10); ok {
 		t.Error("a container has a text")
 	}
 }
