@@ -103,7 +103,7 @@ func newRehearsal(t *testing.T, mode mail.Mode, s *scenario, shared *servertest.
 	r.testHouse = wired(t)(newProcess(t, env...).house(house.Plan{Profile: gateway.FullProfile(), Extensions: house.WhereNamed,
 		Principal: gateway.Principal{Name: "agent"}, Open: func(context.Context) (*vault.Vault, error) { return v, nil }}))
 	for account := range accounts {
-		r.run(t, "mail list --account "+account)
+		r.run(t, "mail list --limit 1 --account "+account) // its ids mean something from now on
 	}
 	now, messages := time.Now(), 0
 	for _, step := range s.steps {
@@ -211,19 +211,17 @@ func (r *rehearsal) put(t *testing.T, at time.Time, name, text string) {
 	if folder == "Drafts" {
 		flags = append(flags, imap.FlagDraft)
 	}
+	id := ""
 	if folder != "INBOX" {
 		_ = r.boxes[account].c.Create(folder, nil).Wait() // it may exist
+		r.run(t, "mail list --limit 1 --account "+account+" --folder "+folder)
+		id = folder + "/"
 	}
-	uid := r.boxes[account].append(t, folder, raw, at, flags)
-	id := strconv.Itoa(int(uid))
-	if folder != "INBOX" {
-		id = folder + "/" + id
-	}
+	id += strconv.Itoa(int(r.boxes[account].append(t, folder, raw, at, flags)))
 	if len(r.boxes) > 1 {
 		id = account + ":" + id
 	}
 	r.names[name] = id
-	r.run(t, "mail list --account "+account+" --folder "+folder)
 }
 
 func (b *letterbox) append(t *testing.T, folder, raw string, at time.Time, flags []imap.Flag) imap.UID {
