@@ -82,6 +82,17 @@ const (
 	DestroyOff   Destroy = "off"
 )
 
+// Codes is what agents see of one-time codes, and of links that log in, in recent messages.
+type Codes string
+
+// Codes are masked unless CodesShow; with CodesGive 'mail code' tells one besides. The empty
+// Codes is CodesMask.
+const (
+	CodesMask Codes = "mask"
+	CodesGive Codes = "give"
+	CodesShow Codes = "show"
+)
+
 // Endpoint is one server of an account. The zero Endpoint means there is none.
 type Endpoint struct {
 	Host     string   `json:"host"`
@@ -212,6 +223,7 @@ type Account struct {
 	SentCopy       SentCopy   `json:"sent_copy,omitempty"`
 	Mode           Mode       `json:"mode"`
 	Destroy        Destroy    `json:"destroy,omitempty"`
+	Codes          Codes      `json:"codes,omitempty"`
 	AllowIn        AllowList  `json:"allow_in"`
 	AllowOut       AllowList  `json:"allow_out"`
 	SubjectPattern string     `json:"subject_pattern,omitempty"` // RE2; empty means none
@@ -293,6 +305,11 @@ func (a *Account) Validate() error {
 	case DestroyUnset, DestroyOn, DestroyOff:
 	default:
 		return errors.New("destroy must be on or off")
+	}
+	switch a.Codes {
+	case "", CodesMask, CodesGive, CodesShow:
+	default:
+		return errors.New("codes must be mask, give or show")
 	}
 	if err := a.validateFolders(); err != nil {
 		return err

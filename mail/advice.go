@@ -35,6 +35,8 @@ const (
 	AdviceVerify              Advice = "verify"                // try again, or test the connection
 	AdviceWatchAnew           Advice = "watch_anew"            // watch from now on
 	AdviceAllowChanges        Advice = "allow_changes"         // the administrator allows changes
+	AdviceAllowCodes          Advice = "allow_codes"           // the administrator lets codes be given
+	AdviceWaitForCode         Advice = "wait_for_code"         // wait for the message
 	AdviceAllowDestroy        Advice = "allow_destroy"         // put it into the trash, or the administrator allows deleting for good
 	AdviceTrashInstead        Advice = "trash_instead"         // put it into the trash instead
 	AdviceAllowByVariable     Advice = "allow_by_variable"     // a variable of the environment allows changes

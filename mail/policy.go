@@ -22,6 +22,7 @@ import (
 type Policy struct {
 	mode    Mode
 	destroy Destroy
+	codes   Codes
 	in, out *entrySet // nil: no address passes
 	owns    entrySet  // the account's own addresses
 	subject *regexp.Regexp
@@ -37,7 +38,7 @@ func CompilePolicy(a *Account) (*Policy, error) {
 	if a == nil {
 		return nil, errors.New("there is no account to make a policy from")
 	}
-	p := &Policy{account: a.Name, mode: a.Mode, destroy: a.Destroy, fixed: a.FromEnvironment}
+	p := &Policy{account: a.Name, mode: a.Mode, destroy: a.Destroy, codes: a.Codes, fixed: a.FromEnvironment}
 	var err error
 	if p.in, err = compileList(a.AllowIn); err != nil {
 		return nil, fmt.Errorf("inbound allow-list: %w", err)
@@ -186,6 +187,12 @@ func (p *Policy) MayDestroy() bool {
 func (p *Policy) DestroyNeedsApproval() bool {
 	return p == nil || p.mode != ReadWrite && !p.before()
 }
+
+// MasksCodes reports whether one-time codes of recent messages are masked.
+func (p *Policy) MasksCodes() bool { return p == nil || p.codes != CodesShow }
+
+// GivesCodes reports whether a masked code may be told once.
+func (p *Policy) GivesCodes() bool { return p != nil && p.codes == CodesGive }
 
 // before reports whether the account was made before the right to delete existed, and keeps
 // what it could do.

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"slices"
 	"sort"
+	"time"
 )
 
 // SeenStore keeps, for each folder of each account, which messages were
@@ -30,11 +31,33 @@ type SeenState struct {
 	Floor       uint32     `json:"floor"`
 	Acked       []UIDRange `json:"acked,omitempty"` // above the floor, ascending, apart
 	Newest      Newest     `json:"newest,omitzero"`
+	Given       []Given    `json:"given,omitempty"`
 
 	// Of a mailbox whose messages have names and no UIDs (POP3): digests of the
 	// names that were dealt with, sorted.
 	Named bool     `json:"named,omitempty"`
 	Names []string `json:"names,omitempty"`
+}
+
+// CodeAge is how long a one-time code may be given after its message came.
+const CodeAge = 10 * time.Minute
+
+// Given is a message whose one-time code was given.
+type Given struct {
+	UIDValidity uint32    `json:"uidvalidity"`
+	UID         uint32    `json:"uid"`
+	At          time.Time `json:"at"`
+}
+
+// Give notes that the code of a message is given now, and reports whether it was not before.
+// What is older than twice CodeAge is forgotten.
+func (s *SeenState) Give(uidValidity, uid uint32, now time.Time) bool {
+	s.Given = slices.DeleteFunc(s.Given, func(g Given) bool { return now.Sub(g.At) > 2*CodeAge })
+	if slices.ContainsFunc(s.Given, func(g Given) bool { return g.UIDValidity == uidValidity && g.UID == uid }) {
+		return false
+	}
+	s.Given = append(s.Given, Given{uidValidity, uid, now})
+	return true
 }
 
 // Newest is where a folder's newest messages were when they were last listed, so that a
@@ -95,7 +118,7 @@ func (s *SeenState) Begin(mailbox string, uidValidity, last uint32, backlog bool
 		// whose server does not say which UID comes next.
 		last = min(last, s.Floor)
 	}
-	*s = SeenState{Mailbox: mailbox, UIDValidity: uidValidity, Floor: last}
+	*s = SeenState{Mailbox: mailbox, UIDValidity: uidValidity, Floor: last, Given: s.Given}
 }
 
 // Follow keeps the state for a mailbox by another name, such as that of its server,
@@ -170,7 +193,7 @@ func (s *SeenState) BeginNames(mailbox string, present []string, backlog bool) {
 	if s.KnownNames(mailbox) {
 		return
 	}
-	*s = SeenState{Mailbox: mailbox, Named: true}
+	*s = SeenState{Mailbox: mailbox, Named: true, Given: s.Given}
 	if !backlog {
 		s.AckNames(present...)
 	}

@@ -12,18 +12,21 @@ import (
 type excerpt struct {
 	chars int    // at most so many runes, with "…" at the end where more follows
 	lines bool   // as it is written; else on one line
+	whole bool   // parts of the usual size are read as Get reads them
 	words string // the line shows the place where these stand, if that was fetched
 }
 
 // maxSearched is how many characters of a text are looked through for the words of a search.
 const maxSearched = 4000
 
-// of makes a message of the excerpt: its Snippet, or with lines its BodyText.
-func (e excerpt) of(text *message.Reading) *Message {
+// of makes a message of the excerpt: its Subject, and its Snippet or with lines its BodyText.
+func (e excerpt) of(r *reading) *Message {
+	text := r.text
+	m := &Message{Summary: Summary{Subject: r.masked.Mask(r.g.header.Text("Subject")), HiddenChars: text.Hidden}}
 	if !e.lines {
-		return &Message{Summary: Summary{Snippet: text.Around(e.words, e.chars), HiddenChars: text.Hidden}}
+		m.Snippet = text.Around(e.words, e.chars)
+		return m
 	}
-	m := &Message{Summary: Summary{HiddenChars: text.Hidden}}
 	whole := text.New()
 	if whole == "" {
 		whole, _ = text.Page(0, e.chars+1)

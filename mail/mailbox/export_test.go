@@ -17,5 +17,5 @@ func (m *Client) SetPace(poll, trust, look time.Duration) {
 
 // Excerpt is the excerpt of a message that is here.
 func Excerpt(raw string, chars int, lines bool) *Message {
-	return (&access{}).excerptOf(excerpt{chars: chars, lines: lines}, &fetched{}, []byte(raw)).message
+	return (&access{m: &Client{o: Options{Now: time.Now}}}).excerptOf(excerpt{chars: chars, lines: lines}, &fetched{}, []byte(raw)).message
 }

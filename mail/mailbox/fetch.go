@@ -291,8 +291,8 @@ func (g *fetched) visible(p judge) bool {
 }
 
 // summary is the message as a list shows it; with full, with the fields of a full list.
-func (g *fetched) summary(full bool) Summary {
-	s := Summary{Ref: g.ref, Flags: g.flags, Size: g.size, InternalDate: g.internal, Subject: g.header.Text("Subject"),
+func (x *access) summary(g *fetched, full bool) Summary {
+	s := Summary{Ref: g.ref, Flags: g.flags, Size: g.size, InternalDate: g.internal, Subject: x.masked(g, "").Mask(g.header.Text("Subject")),
 		From: people(g.header, "From"), To: people(g.header, "To"), CC: people(g.header, "Cc"), InternetMessageID: messageID(g.header)}
 	s.Date, _ = g.date()
 	s.HasAttachments, s.Invitation = g.hasAttachments(), message.HasCalendar(g.root)

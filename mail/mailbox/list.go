@@ -471,9 +471,9 @@ func mayBeDated(c *goimap.SearchCriteria, since, until time.Time) {
 
 // summary is the message as the page shows it.
 func (l *listing) summary(g *fetched) Summary {
-	s := g.summary(l.q.Full)
+	s := l.access.summary(g, l.q.Full)
 	if e := l.opening[g.ref]; e != nil {
-		s.Snippet, s.HiddenChars = e.Snippet, e.HiddenChars
+		s.Snippet, s.Subject, s.HiddenChars = e.Snippet, e.Subject, e.HiddenChars
 	}
 	if has, known := l.pool.parts.known(g.ref); known && g.root == nil {
 		s.HasAttachments, s.Invitation = has.attachments, has.invitation

@@ -30,7 +30,7 @@ func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAc
 		return nil, err
 	}
 	return b.runFound(ctx, imap.CopyMessages, false, func(_ context.Context, s *imap.Session, l *located, uids []uint32) error {
-		if err := cmp.Or(b.mayPut(l.spaces, toFolder), b.mayLeave(l, uids, toFolder)); err != nil {
+		if err := cmp.Or(b.mayPut(l.spaces, toFolder), b.mayLeave(l, uids, toFolder), b.mayTell(s, l, uids, toFolder)); err != nil {
 			return err
 		}
 		b.out.Attempted = len(uids)
@@ -143,7 +143,9 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 		if box.UIDValidity != l.box.UIDValidity {
 			return b.madeAnew(mail.AdviceListAgain)
 		}
-		raw, err = b.chunks(s, uid, nil, l.found[uid].size)
+		if raw, err = b.chunks(s, uid, nil, l.found[uid].size); err == nil && b.maskedIn(l.found[uid], raw).Any() {
+			err = b.withheld("it is not copied to another account")
+		}
 		return err
 	})
 	if err != nil {
@@ -219,7 +221,7 @@ func (m *Client) Trash(ctx context.Context, account string, refs []mail.Ref) (*C
 }
 
 func (b *batch) move(ctx context.Context, s *imap.Session, l *located, uids []uint32, toFolder string) error {
-	if err := cmp.Or(b.mayPut(l.spaces, toFolder), b.mayLeave(l, uids, toFolder)); err != nil {
+	if err := cmp.Or(b.mayPut(l.spaces, toFolder), b.mayLeave(l, uids, toFolder), b.mayTell(s, l, uids, toFolder)); err != nil {
 		return err
 	}
 	switch {
@@ -447,7 +449,7 @@ func (m *Client) ToDelete(ctx context.Context, account string, refs []mail.Ref) 
 		}
 		shown = nil
 		for _, u := range b.uids {
-			shown = append(shown, l.found[u].summary(false))
+			shown = append(shown, b.summary(l.found[u], false))
 		}
 		return nil
 	})

@@ -19,6 +19,7 @@ type Original struct {
 	Cut    bool           // there is more text
 	Files  []*AttachmentContent
 	Source []byte
+	Codes  bool // a one-time code or a link that logs in is in it, which agents are not shown
 }
 
 // OriginalQuery is what a letter needs besides the header. Each costs what it fetches.
@@ -49,12 +50,12 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 		if raw.Size > q.Source {
 			return nil, x.Failure(mail.KindLimit, imap.StageFetch, "The message is too large to be handed on.", mail.AdviceMailProgram)
 		}
-		return &Original{Ref: raw.Ref, Header: rfc5322.ParseHeader(message.HeaderOf(raw.Source)), Source: raw.Source}, nil
+		return &Original{Ref: raw.Ref, Header: rfc5322.ParseHeader(message.HeaderOf(raw.Source)), Source: raw.Source, Codes: raw.masked}, nil
 	case !q.Text && !q.Files:
 		h, err := b.header(ctx, ref)
-		return &Original{Ref: ref, Header: h}, err
+		return &Original{Ref: ref, Header: h, Codes: x.masked(&fetched{header: h}, "").Any()}, err
 	}
-	r := &reading{access: x, ref: ref, q: GetQuery{BodyChars: maxOriginalText, Headers: HeadersNone, Content: q.Files}}
+	r := &reading{access: x, ref: ref, q: GetQuery{BodyChars: maxOriginalText, Headers: HeadersNone, Content: q.Files, bare: true}}
 	if err := b.get(ctx, []*reading{r}); err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 		return nil, r.err
 	}
 	r.show(maxOriginalText)
-	o := &Original{Ref: r.g.ref, Header: r.g.header, Text: r.message.BodyText, Cut: r.message.BodyTruncated}
+	o := &Original{Ref: r.g.ref, Header: r.g.header, Text: r.message.BodyText, Cut: r.message.BodyTruncated, Codes: r.masked.Any()}
 	if !q.Files {
 		return o, nil
 	}

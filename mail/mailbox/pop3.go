@@ -153,7 +153,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 				}
 				return false
 			default:
-				page.Messages = append(page.Messages, g.summary(q.Full))
+				page.Messages = append(page.Messages, x.summary(g, q.Full))
 			}
 			return true
 		})
@@ -185,7 +185,7 @@ func (x *popBox) snippets(ctx context.Context, s *pop3.Session, chars int, list 
 	return x.beginnings(ctx, s, messages, popOpening, headerBytes, func(i int, raw []byte) {
 		g := x.fetched(raw, messages[i])
 		opening := x.excerptOf(excerpt{chars: chars}, &g, raw).message
-		list[i].Snippet, list[i].HiddenChars = opening.Snippet, opening.HiddenChars
+		list[i].Snippet, list[i].Subject, list[i].HiddenChars = opening.Snippet, opening.Subject, opening.HiddenChars
 	})
 }
 
@@ -323,18 +323,21 @@ func (x *popBox) get(ctx context.Context, all []*reading) error {
 }
 
 func (x *popBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessage, error) {
-	raw, _, err := x.whole(ctx, ref)
+	raw, g, err := x.whole(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	shown := raw[:min(int64(len(raw)), limit)]
-	return &RawMessage{Ref: x.ref(ref.UIDL), Size: int64(len(raw)), Source: shown, Truncated: len(shown) < len(raw)}, nil
+	return &RawMessage{Ref: x.ref(ref.UIDL), Size: int64(len(raw)), Source: shown, Truncated: len(shown) < len(raw), masked: x.maskedIn(&g, raw).Any()}, nil
 }
 
 func (x *popBox) attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error) {
-	raw, _, err := x.whole(ctx, ref)
+	raw, g, err := x.whole(ctx, ref)
 	if err != nil {
 		return nil, err
+	}
+	if x.maskedIn(&g, raw).Any() {
+		return nil, x.withheld("its attachments are not shown")
 	}
 	e := message.Parse(raw)
 	p, err := x.choose(e.Root, part)

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,18 +34,25 @@ func (m *Client) Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*RawMes
 	if err != nil {
 		return nil, err
 	}
-	return b.raw(ctx, ref, int64(within(int(maxBytes), defaultRawBytes, minRawBytes, maxRawBytes)))
+	raw, err := b.raw(ctx, ref, int64(within(int(maxBytes), defaultRawBytes, minRawBytes, maxRawBytes)))
+	if err == nil && raw.masked {
+		return nil, b.base().withheld("its source is not shown")
+	}
+	return raw, err
 }
 
 func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (out *RawMessage, err error) {
-	source := &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: limit}}
-	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, BodySection: []*goimap.FetchItemBodySection{source}}, func(_ *imap.Session, g *fetched) error {
+	// What is masked is told by more than a small piece.
+	source := &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: max(limit, defaultRawBytes)}}
+	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, InternalDate: true, BodySection: []*goimap.FetchItemBodySection{source}}, func(_ *imap.Session, g *fetched) error {
 		raw, ok := section(g.data, goimap.PartSpecifierNone, nil, false)
 		if !ok {
 			return x.noMessage("")
 		}
-		out = &RawMessage{Ref: g.ref, Size: max(g.size, int64(len(raw))), Source: raw}
-		out.Truncated = out.Size > int64(len(raw))
+		shown := raw[:min(int64(len(raw)), limit)]
+		g.header = rfc5322.ParseHeader(message.HeaderOf(raw))
+		out = &RawMessage{Ref: g.ref, Size: max(g.size, int64(len(raw))), Source: shown, masked: x.maskedIn(g, raw).Any()}
+		out.Truncated = out.Size > int64(len(shown))
 		return nil
 	})
 	return out, err
@@ -201,11 +209,17 @@ func (x *access) textOf(ctx context.Context, a *AttachmentContent, chars int) (t
 
 func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (out *AttachmentContent, err error) {
 	err = withStructure(ctx, func(structure bool) error {
-		opts := goimap.FetchOptions{RFC822Size: true}
-		if structure {
-			opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
-		}
+		opts := wanted{structure: structure, dates: true, full: true}.options()
 		return x.readOne(ctx, ref, opts, func(s *imap.Session, g *fetched) (err error) {
+			if x.mayMask(g) {
+				texts, err := x.readTexts(s, []*fetched{g}, structure)
+				if err != nil {
+					return err
+				}
+				if r := texts[0]; r.err != nil || r.masked.Any() {
+					return cmp.Or(r.err, x.withheld("its attachments are not shown"))
+				}
+			}
 			out, err = x.readAttachment(s, g, part)
 			return err
 		})

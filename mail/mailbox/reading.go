@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/codes"
 	"github.com/postern-mail/postern/mail/internal/message"
 )
 
@@ -35,7 +36,8 @@ type reading struct {
 	pdfs    []pdf
 
 	text     *message.Reading
-	returned string // of a bounce, the Message-ID of the message that came back
+	masked   codes.Found // what is not shown of the message
+	returned string      // of a bounce, the Message-ID of the message that came back
 
 	message  *Message
 	err      error
@@ -228,7 +230,7 @@ func (r *reading) enough(b []byte, p *message.Part) bool {
 	if int64(len(b)) >= p.Size {
 		return true
 	}
-	if len(b) == 0 || p.Size <= smallText && r.excerpt.chars == 0 || p.Subtype == "html" {
+	if len(b) == 0 || p.Size <= smallText && (r.excerpt.chars == 0 || r.excerpt.whole) || p.Subtype == "html" {
 		return false // in HTML the end can hide text of the beginning
 	}
 	text := message.Read(&message.Part{ID: "1", Type: p.Type, Subtype: p.Subtype, Params: p.Params, Encoding: p.Encoding, Size: p.Size},
@@ -302,17 +304,27 @@ func (r *reading) accept(d *imapclient.FetchMessageBuffer) {
 func (r *reading) compose() *Message {
 	body := func(p *message.Part) []byte { return r.have[p.ID] }
 	r.text = message.Read(r.root, body, r.chars())
+	r.masked = r.access.masked(&r.g, r.text.All())
+	if !r.q.bare {
+		r.text.Mask(r.masked.Mask)
+	}
 	if r.excerpt.chars > 0 {
-		return r.excerpt.of(r.text)
+		return r.excerpt.of(r)
 	}
 	r.g.root = r.root
-	out := &Message{Summary: r.g.summary(true)}
+	out := &Message{Summary: r.summary(&r.g, true)}
+	out.Subject = r.masked.Mask(out.Subject)
 	out.Headers = r.headers(&out.Summary)
 	r.returned = message.Returned(r.g.header, r.root, body)
 	for i, p := range message.Attachments(r.root) {
 		a := Attachment{PartID: p.ID, Filename: p.Filename, ContentType: plain.Line(p.MediaType())}
 		raw := r.have[p.ID]
 		a.Size = decodedSize(p, raw)
+		if r.hides() {
+			a.Filename = r.masked.Mask(a.Filename)
+			out.Attachments = append(out.Attachments, a)
+			continue
+		}
 		if message.IsCalendar(p) {
 			a.Events = message.Events(message.DecodeBody(raw, p.Encoding))
 		}
@@ -332,9 +344,15 @@ func (r *reading) compose() *Message {
 		}
 		out.Attachments = append(out.Attachments, a)
 	}
+	if r.hides() && (r.q.HTML || len(out.Attachments) > 0 && (r.q.AttachmentText || r.q.Content)) {
+		r.issues = append(r.issues, r.issue("The message has a one-time code or a link that logs in: neither its HTML nor what its attachments say is shown."))
+	}
 	out.Issues = r.issues
 	return out
 }
+
+// hides reports whether something of the message is masked, so that only its text is shown.
+func (r *reading) hides() bool { return r.masked.Any() && !r.q.bare }
 
 // show puts at most so many characters of the text into the message.
 func (r *reading) show(chars int) {
@@ -371,6 +389,9 @@ func decodedSize(p *message.Part, raw []byte) int64 {
 func (r *reading) html(out *Message, chars int) {
 	left, hidden := chars, 0
 	for _, p := range message.HTMLParts(r.root) {
+		if text, _, _, _ := message.PartText(p, r.have[p.ID], maxBodyChars); r.hides() || r.access.masked(&r.g, text).Any() {
+			continue
+		}
 		if left <= 0 {
 			out.BodyTruncated = true
 			break
@@ -445,7 +466,7 @@ func (r *reading) headers(s *Summary) []HeaderField {
 			delete(own, lower)
 			continue
 		}
-		value, _ := plain.Head(f.Text(), maxHeaderText)
+		value, _ := plain.Head(r.masked.Mask(f.Text()), maxHeaderText)
 		out = append(out, HeaderField{Name: plain.Line(f.Name), Value: value})
 	}
 	return out

@@ -332,9 +332,9 @@ func (f *finding) fill(ctx context.Context, shown []candidate) {
 			f.page.Failed++
 			f.page.Issues = append(f.page.Issues, c.unreadable())
 		default:
-			sum := c.summary(f.q.Full)
+			sum := c.folder.summary(c.fetched, f.q.Full)
 			if e := snippets[c.ref]; e != nil {
-				sum.Snippet, sum.HiddenChars = e.Snippet, e.HiddenChars
+				sum.Snippet, sum.Subject, sum.HiddenChars = e.Snippet, e.Subject, e.HiddenChars
 			}
 			f.page.Messages = append(f.page.Messages, sum)
 		}
@@ -393,6 +393,14 @@ func (q *SearchQuery) criteria(certainly bool) *goimap.SearchCriteria {
 	if !q.Until.IsZero() {
 		c.SentBefore = q.Until.UTC().AddDate(0, 0, -1)
 	}
+	return c
+}
+
+// recent is the search for matches in which a code may be masked, and for a few more: servers
+// know only days.
+func (a *accountSearch) recent() *goimap.SearchCriteria {
+	c, since := a.q.criteria(false), a.m.o.Now().AddDate(0, 0, -5)
+	c.Or = append(c.Or, [2]goimap.SearchCriteria{{Since: since}, {SentSince: since}})
 	return c
 }
 

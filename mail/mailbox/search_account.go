@@ -45,6 +45,7 @@ type folderSearch struct {
 	err     error  // it failed
 
 	found  goimap.UIDSet       // the matches
+	recent goimap.UIDSet       // of these, the ones in which a code may be masked
 	doubt  goimap.UIDSet       // of these, the ones that are still to be checked
 	wants  []uint32            // of these, the ones to fetch now
 	looked map[uint32]*fetched // of these, the newest below before; nil for one that vanished
@@ -230,6 +231,9 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 		if v.criteria = append(v.criteria, a.q.criteria(false)); certain {
 			v.criteria = append(v.criteria, a.q.criteria(true))
 		}
+		if a.unmasks() {
+			v.criteria = append(v.criteria, a.recent())
+		}
 	}
 	a.looking(0, 0, a.folders[0].name)
 	var anew error
@@ -237,7 +241,7 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 	matches := uint64(0)
 	broken := all.start(s, func(i int, v *visit) {
 		f := a.folders[i]
-		if f.err = cmp.Or(v.err, v.errs[0]); f.err != nil {
+		if f.err = cmp.Or(append(v.errs, v.err)...); f.err != nil {
 			refused = append(refused, f.err)
 			return
 		}
@@ -254,6 +258,10 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 			f.doubt = f.found
 		case a.dated():
 			f.doubt = imap.UIDsWithout(f.found, v.found[1])
+		}
+		if a.unmasks() {
+			f.recent = v.found[len(v.found)-1]
+			f.doubt = imap.UIDsTogether(f.doubt, f.recent)
 		}
 		matches += imap.CountUIDs(f.found)
 		if i < len(a.folders)-1 {

@@ -29,11 +29,11 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 			return err
 		}
 		for _, f := range folders {
-			if structured {
-				f.wants = slices.DeleteFunc(f.wants, func(uid uint32) bool { return !f.found.Contains(goimap.UID(uid)) })
-			} else {
-				f.wants = f.newest()
-			}
+			newest := f.newest()
+			f.wants = slices.DeleteFunc(f.wants, func(uid uint32) bool {
+				is := goimap.UID(uid)
+				return !f.found.Contains(is) || !structured && !f.recent.Contains(is) && !slices.Contains(newest, uid)
+			})
 		}
 		folders = slices.DeleteFunc(folders, func(f *folderSearch) bool { return len(f.wants) == 0 || !f.answered() })
 	}
@@ -43,18 +43,48 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 	}
 	want.text = a.q.Snippet > 0 && n <= a.q.Limit
 	checked := structured || a.dated()
-	return a.fetchEach(s, folders, want, func(f *folderSearch, got map[uint32]*fetched) {
+	var recent []*fetched
+	err := a.fetchEach(s, folders, want, func(f *folderSearch, got map[uint32]*fetched) {
 		f.keep(func(uid uint32) bool {
-			g := got[uid]
-			matches := g == nil && !checked || g != nil && f.matches(g)
+			g, new := got[uid], f.recent.Contains(goimap.UID(uid))
+			matches := g == nil && !checked && !new || g != nil && f.matches(g)
 			if matches {
 				f.looked[uid] = g
 			}
+			if matches && new && g.readable && a.mayMask(g) {
+				recent = append(recent, g)
+			}
 			return matches
 		})
+	})
+	hidden, err := a.unmask(s, recent, want.structure, err)
+	for _, f := range folders {
+		f.wants = hidden[f.name]
+		f.keep(func(uint32) bool { return false })
 		set, _ := imap.SplitUIDs(f.left(), uint32(a.q.Limit), false)
 		maps.DeleteFunc(f.looked, func(uid uint32, _ *fetched) bool { return !set.Contains(goimap.UID(uid)) })
-	})
+	}
+	return err
+}
+
+// unmasks reports whether matches have to be checked for codes and links that are masked:
+// the server matches them too, and would tell them digit by digit.
+func (a *accountSearch) unmasks() bool { return a.q.ofText() && a.policy.MasksCodes() }
+
+// unmask returns the UIDs, by folder, of messages that match by what is masked in them alone.
+// err, if not nil, comes back.
+func (a *accountSearch) unmask(s *imap.Session, all []*fetched, structure bool, err error) (map[string][]uint32, error) {
+	hidden := map[string][]uint32{}
+	if err != nil || len(all) == 0 {
+		return hidden, err
+	}
+	texts, err := a.readTexts(s, all, structure)
+	for _, r := range texts {
+		if r.message == nil || r.masked.Any() && !a.q.stands(r.message.Subject, r.text.All()) {
+			hidden[r.g.ref.Folder] = append(hidden[r.g.ref.Folder], r.g.ref.UID)
+		}
+	}
+	return hidden, err
 }
 
 // keep judges the messages that were fetched, and drops the others from those found.
@@ -82,7 +112,7 @@ func (f *folderSearch) matches(g *fetched) bool {
 func (a *accountSearch) fetchEach(s *imap.Session, folders []*folderSearch, want wanted, take func(f *folderSearch, got map[uint32]*fetched)) error {
 	var all visits
 	for _, f := range folders {
-		all.to(f.name, f.valid).requests = []imap.FetchRequest{{UIDs: imap.UIDs(f.wants...), Options: want.options()}}
+		all.to(f.name, f.valid).requests = f.requests(want)
 	}
 	a.empty++
 	err := a.fetchFrom(s, all, mail.AdviceSearchAnew, func(i int, _ *visit, got []fetched) {
@@ -99,6 +129,25 @@ func (a *accountSearch) fetchEach(s *imap.Session, folders []*folderSearch, want
 		err = a.givesNothing()
 	}
 	return err
+}
+
+// requests ask for the messages that the folder wants, with the text of those in which a code
+// may be masked.
+func (f *folderSearch) requests(want wanted) (all []imap.FetchRequest) {
+	var with, without []uint32
+	for _, uid := range f.wants {
+		if f.recent.Contains(goimap.UID(uid)) && want.structure {
+			with = append(with, uid)
+		} else {
+			without = append(without, uid)
+		}
+	}
+	for i, uids := range [][]uint32{without, with} {
+		if want.text = want.text || i == 1; len(uids) > 0 {
+			all = append(all, imap.FetchRequest{UIDs: imap.UIDs(uids...), Options: want.options()})
+		}
+	}
+	return all
 }
 
 // snippets adds the opening of the text of each message on the page that is of this

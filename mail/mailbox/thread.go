@@ -190,7 +190,7 @@ func (g *fetched) earliest() time.Time {
 func (t *threading) subject() string {
 	root := t.group[max(slices.IndexFunc(t.group, func(g *fetched) bool { return t.parents[g.ref] == mail.Ref{} }), 0)]
 	base, _ := message.BaseSubject(root.header.Text("Subject"))
-	return base
+	return t.masked(root, "").Mask(base)
 }
 
 // shown are the messages of the answer: the newest of the conversation, and the one asked
@@ -216,7 +216,8 @@ func (t *threading) thread() *Thread {
 		} else {
 			g.root, m.Text, m.TextTruncated = r.root, r.message.BodyText, r.message.BodyTruncated
 		}
-		m.Summary = g.summary(t.q.Full)
+		m.Summary = t.summary(g, t.q.Full)
+		m.Subject = r.masked.Mask(m.Subject)
 		if r.message != nil {
 			m.HiddenChars = r.message.HiddenChars
 		}

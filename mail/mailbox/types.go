@@ -157,6 +157,8 @@ type GetQuery struct {
 	AttachmentText  bool        // also the text of attachments, where it can be read
 	AttachmentChars int         // 100..50000 runes for each; 0 means 10000
 	Content         bool        // also the bytes of each attachment
+
+	bare bool // nothing is masked
 }
 
 // HeaderScope is which header fields Get returns.
@@ -218,6 +220,8 @@ type RawMessage struct {
 	Size      int64 // of the whole message, in bytes
 	Source    []byte
 	Truncated bool // Source is only the beginning
+
+	masked bool // something of it is not shown, see access.masked
 }
 
 // AttachmentContent is one attachment with its decoded bytes.

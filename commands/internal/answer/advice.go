@@ -48,6 +48,8 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceVerify:              {"Check that the server can be reached; 'mail verify' shows what works.", "mail verify"},
 	mail.AdviceWatchAnew:           {"Watch it again without --after, and list it to see its messages.", ""},
 	mail.AdviceAllowChanges:        {"The administrator allows changes with 'account edit {account} --mode draft'.", ""},
+	mail.AdviceAllowCodes:          {"The administrator lets codes be given with 'account edit {account} --codes give'.", ""},
+	mail.AdviceWaitForCode:         {"Wait for it with --wait 60s, or look for it with 'mail list'.", "mail list"},
 	mail.AdviceAllowDestroy:        {"'mail trash' puts it into the trash; the administrator allows deleting for good with 'account edit {account} --destroy on'.", "mail trash"},
 	mail.AdviceTrashInstead:        {"'mail trash' puts it into the trash.", "mail trash"},
 	mail.AdviceAllowByVariable:     {"The account comes from the environment: its mailbox can be changed where Postern is started with MAIL_IMAP_WRITE_ENABLED=true.", ""},

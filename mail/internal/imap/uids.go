@@ -74,6 +74,14 @@ func UIDsAbove(set goimap.UIDSet, uid uint32) goimap.UIDSet {
 	return out
 }
 
+// UIDsTogether are the UIDs of two sets.
+func UIDsTogether(a, b goimap.UIDSet) (out goimap.UIDSet) {
+	for _, r := range slices.Concat(a, b) {
+		out.AddRange(r.Start, r.Stop)
+	}
+	return out
+}
+
 // UIDsWithout is the part of a set that another does not hold.
 func UIDsWithout(set, other goimap.UIDSet) (out goimap.UIDSet) {
 	other = rising(other)

@@ -44,7 +44,17 @@ func (r *Reading) Page(from, n int) (text string, next int) {
 }
 
 // Runes is how long the text is.
-func (r *Reading) Runes() int { return utf8.RuneCountInString(quoted.Join(r.lines)) }
+func (r *Reading) Runes() int { return utf8.RuneCountInString(r.All()) }
+
+// All returns the text as far as it was read.
+func (r *Reading) All() string { return quoted.Join(r.lines) }
+
+// Mask replaces the text, line by line.
+func (r *Reading) Mask(mask func(line string) string) {
+	for i := range r.lines {
+		r.lines[i].Text = mask(r.lines[i].Text)
+	}
+}
 
 // New returns the text without the history.
 func (r *Reading) New() string { return quoted.New(r.lines) }

@@ -1,0 +1,92 @@
+package mailbox
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/codes"
+	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/message"
+)
+
+// masked finds the one-time codes and links of a message that agents are not shown (see
+// codes.Find): none of an older one, or where the account shows them. text is what was read
+// of it.
+func (x *access) masked(g *fetched, text string) codes.Found {
+	if !x.mayMask(g) {
+		return codes.Found{}
+	}
+	return codes.Find(g.header.Text("Subject"), text)
+}
+
+// mayMask reports whether a message is so new that something of it may be masked.
+func (x *access) mayMask(g *fetched) bool {
+	date, _ := g.date()
+	return x.policy.MasksCodes() && codes.Recent(date, g.internal, x.m.o.Now())
+}
+
+// maskedIn is masked for the source of a message, or its beginning.
+func (x *access) maskedIn(g *fetched, raw []byte) codes.Found {
+	var text strings.Builder
+	e := message.Parse(raw)
+	for p := range e.Root.Leaves() {
+		if s, _, _, ok := message.PartText(p, e.Raw(p), maxFromChar); ok {
+			text.WriteString(s + "\n")
+		}
+	}
+	return x.masked(g, text.String())
+}
+
+// withheld refuses what would show more of a message than its masked text.
+func (x *access) withheld(what string) error {
+	e := x.Failure(mail.KindReadOnly, "", "The message has a one-time code or a link that logs in, so "+what+".", mail.AdviceMailProgram)
+	e.Reason = "codes"
+	return e
+}
+
+// readTexts reads the texts of messages as a search needs them, together. One that cannot be
+// read has none.
+func (x *access) readTexts(s *imap.Session, all []*fetched, structure bool) ([]*reading, error) {
+	var members []*reading
+	for _, g := range all {
+		r := excerpt{chars: maxBodyChars, lines: true, whole: true}.reading(x, g, structure)
+		r.start(*g)
+		members = append(members, r)
+	}
+	return members, readRest(s, members)
+}
+
+// stands reports whether the criteria on the text of a message stand in what is shown of it.
+// A server matches what is masked, too.
+func (q *SearchQuery) stands(subject, text string) bool {
+	subject, text = folded(subject), folded(text)
+	holds := func(in []string, words string) bool {
+		return words == "" || slices.ContainsFunc(in, func(s string) bool { return strings.Contains(s, folded(words)) })
+	}
+	return holds([]string{subject, text}, q.Words) && holds([]string{subject}, q.Subject) && holds([]string{text}, q.Text)
+}
+
+func folded(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+
+// ofText reports whether the query has criteria on what a message says.
+func (q *SearchQuery) ofText() bool { return q.Words+q.Subject+q.Text != "" }
+
+// mayTell refuses to put codes and links that are masked here where others read them.
+func (b *batch) mayTell(s *imap.Session, l *located, uids []uint32, folder string) error {
+	if l.spaces.Own(folder) || !b.policy.MasksCodes() {
+		return nil
+	}
+	var all []*fetched
+	for _, u := range uids {
+		all = append(all, l.found[u])
+	}
+	texts, err := b.readTexts(s, all, false)
+	for _, r := range texts {
+		if err == nil && (r.err != nil || r.masked.Any()) {
+			err = cmp.Or(r.err, b.withheld("it is not put where others read it"))
+		}
+	}
+	return err
+}
