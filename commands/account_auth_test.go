@@ -48,8 +48,8 @@ func newAccountBench(t *testing.T, accounts ...mail.Account) (*bench, *ring) {
 	t.Helper()
 	b := newBench(t, nil, accounts...)
 	r := &ring{kept: map[string]string{}}
-	b.deps.Keyring, b.deps.Tokenize = r, gateway.Tokenize
-	b.deps.ReadSecret = func(_ context.Context, source string) (mail.Secret, error) {
+	b.deps.Admin.Keyring, b.deps.Admin.Tokenize = r, gateway.Tokenize
+	b.deps.Admin.ReadSecret = func(_ context.Context, source string) (mail.Secret, error) {
 		return mail.NewSecret([]byte(canary + source)), nil
 	}
 	return b, r

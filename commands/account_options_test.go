@@ -11,7 +11,7 @@ import (
 // A new account may not delete for good, and one in mode approve may write to everybody.
 func TestWhatANewAccountMayDo(t *testing.T) {
 	b := newBench(t, &fakeMailboxes{})
-	b.deps.ReadSecret = func(context.Context, string) (mail.Secret, error) { return mail.NewSecret([]byte("secret")), nil }
+	b.deps.Admin.ReadSecret = func(context.Context, string) (mail.Secret, error) { return mail.NewSecret([]byte("secret")), nil }
 	const add = "account add new --email ann@example.org --imap-host imap.example.org --password-from stdin "
 	for options, want := range map[string]string{
 		"":                            `"mode":"RO","allow_out":"nobody"`,
@@ -39,7 +39,7 @@ func TestWhatANewAccountMayDo(t *testing.T) {
 func TestDoctorTellsOfRightsFromBefore(t *testing.T) {
 	read := work("read", mail.ReadOnly)
 	b := newBench(t, &fakeMailboxes{}, work("old", mail.Approve), work("work", mail.ReadWrite), read)
-	b.deps.Outbox = &fakeOutbox{}
+	b.deps.Admin.Outbox = &fakeOutbox{}
 	const line = `["rights","ok","Older than the right to delete for good, and may do so unasked: `
 	if got := b.data(t, "doctor"); !strings.Contains(got, line+`old, work.","The administrator settles it with 'account edit old --destroy off' (or on)."]`) {
 		t.Errorf("doctor: %s", got)

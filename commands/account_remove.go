@@ -14,7 +14,7 @@ type AccountRemoveResult struct {
 	LeftInKeyring string `json:"left_in_keyring,omitempty"`
 }
 
-func accountRemove(d *Deps) *discovery.Command {
+func accountRemove(d *AdminDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "account remove",
 		Summary:  "Forget an account and its password; the mailbox itself stays as it is",

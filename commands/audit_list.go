@@ -45,7 +45,7 @@ type AuditShown struct {
 	Count      int    `json:"count,omitempty"` // of the commands that it stands for, where it is not one
 }
 
-func auditList(d *Deps) *discovery.Command {
+func auditList(d *AdminDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "audit list",
 		Summary:  "List the commands that were run, newest first",

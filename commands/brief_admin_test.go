@@ -27,7 +27,7 @@ func TestCompactAnswersOfTheAdministrator(t *testing.T) {
 	pop.POP3 = mail.Endpoint{Host: "pop.example.org", Port: 995, Security: mail.TLS}
 	pop.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@example.org", "ann@example.com"}}
 	b := newBench(t, &fakeMailboxes{}, work("work", mail.ReadWrite), pop)
-	b.deps.Outbox = &fakeOutbox{}
+	b.deps.Admin.Outbox = &fakeOutbox{}
 	for _, test := range []struct{ line, want string }{
 		{"account list", `{"columns":["name","email","server","mode","destroy","allow_in","allow_out"],"rows":[` +
 			`["pop","pop@example.org","pop.example.org:995 tls","approve","before","@example.org ann@example.com","nobody"],` +

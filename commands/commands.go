@@ -11,9 +11,7 @@ import (
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/vault"
 )
 
 // Mailboxes is guarded access to mail; *mailbox.Client implements it.
@@ -60,33 +58,10 @@ var ErrTooLarge = argument.ErrTooLarge
 
 // Store is what the commands keep and change: a vault.
 type Store interface {
-	mail.Directory
-	AddAccount(ctx context.Context, a mail.Account, s mail.Secret) error
-	UpdateAccount(ctx context.Context, name string, change func(*mail.Account) error, s *mail.Secret) error
-	RemoveAccount(ctx context.Context, name string) error
-	ClientSecret(ctx context.Context, account string) (mail.Secret, error)
-	SetConsent(ctx context.Context, account string, refresh mail.Secret) error
-	AllSettings(ctx context.Context) ([]vault.Setting, error)
-	SetSetting(ctx context.Context, name, value string) error
+	AdminStore
 	// ApprovalCode is what the administrator approves an entry of the outbox with.
 	ApprovalCode(ctx context.Context, id, digest string) (string, error)
-	Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditRecord, error)
-	VerifyAudit(ctx context.Context) (vault.AuditReport, error)
-	Check(ctx context.Context) error
-	Stop(ctx context.Context, by string) (stopped *mail.Stopped, again bool, err error)
-	Resume(ctx context.Context) (*mail.Stopped, error)
-	Stopped(ctx context.Context, age time.Duration) (*mail.Stopped, error)
 	ShownStore
-	Grants
-}
-
-// Keyring keeps the passwords of accounts with mail.AuthKeyring;
-// *login.SystemKeyring implements it.
-type Keyring interface {
-	Set(ctx context.Context, account string, s mail.Secret) error
-	// Delete forgets a password. The error matches mail.ErrNotInKeyring when the
-	// keyring has none for the account.
-	Delete(ctx context.Context, account string) error
 }
 
 // Deps is what the commands work on. Every field is required to run them; All
@@ -100,36 +75,15 @@ type Deps struct {
 	// must wait before it may; nil means that nothing bounds them.
 	TakeChanges func(ctx context.Context, principal string, n int) (wait time.Duration, err error)
 
-	// Keyring is where passwords of accounts are kept that the vault does not keep.
-	Keyring Keyring
-
-	// ReadSecret reads a password from where --password-from says: "stdin",
-	// "env:NAME" or "file:PATH". The process decides how.
-	ReadSecret func(ctx context.Context, source string) (mail.Secret, error)
-
-	// Tokenize splits a helper's command as a command string is split. Its error
-	// repeats nothing of it.
-	Tokenize func(line string) ([]string, error)
-
-	// Tell says something to the person who runs a command while it runs, where
-	// there is one; nil says it to nobody.
-	Tell func(text string)
-
-	// Authorize asks an account's owner for consent; nil means mail.Authorize.
-	Authorize func(ctx context.Context, a *mail.Account, clientSecret mail.Secret, o login.AuthorizeOptions) (refresh mail.Secret, err error)
-
-	// Rekey gives the vault new keys and puts them where the former ones came from.
-	Rekey func(ctx context.Context, r Rekeying) ([]NewKey, error)
-
 	// Exists reports whether a path names a command or a group, so that a list of
 	// denied commands cannot hold a misspelt one.
 	Exists func(path string) bool
 
-	// ReadFile reads a file of the administrator's choice, such as a CA.
-	ReadFile func(path string) ([]byte, error)
-
 	// Attachments keeps what mail attachment saves, and has what is sent.
 	Attachments Attachments
+
+	// Admin is what the administrator's commands work on; All gives them what others have too.
+	Admin AdminDeps
 
 	// Agents is what the commands of the agent mailbox work on; All gives them ReadFile.
 	Agents agents.Deps
@@ -137,9 +91,6 @@ type Deps struct {
 	// Explain says whether the rules above the accounts would let the same caller run a
 	// command string now. It runs nothing.
 	Explain func(ctx context.Context, call *discovery.Call, line string) (Explanation, error)
-
-	// Checks are further checks for doctor, of the process itself; nil for none.
-	Checks func(ctx context.Context) []Check
 
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -209,10 +160,11 @@ func (d *Deps) here(ctx context.Context) func(c *discovery.Command, example stri
 	}
 }
 
-// All lists every command.
+// All lists every command, and gives the parts of d what they share with it.
 func All(d *Deps) []*discovery.Command {
-	mailbox := d.Agents
-	mailbox.ReadFile = d.file
+	a := &d.Admin
+	a.Store, a.Mailboxes, a.Outbox, a.Exists, a.Now = d.Store, d.Mailboxes, d.Outbox, d.Exists, d.now
+	d.Agents.ReadFile = d.file
 	return slices.Concat([]*discovery.Command{
 		mailAccounts(d),
 		mailVerify(d),
@@ -240,32 +192,9 @@ func All(d *Deps) []*discovery.Command {
 		outboxCancel(d),
 		outboxApprove(d),
 		outboxReject(d),
-		policyShow(d),
+		policyShow(&d.Admin),
 		policyExplain(d),
-		stop(d),
-		resume(d),
-		doctor(d),
-		accountAdd(d),
-		accountEdit(d),
-		accountAuthorize(d),
-		accountRemove(d),
-		accountList(d),
-		accountShow(d),
-	},
-		ruleCommands(d, inbound, addressesNamed), ruleCommands(d, outbound, addressesNamed),
-		ruleCommands(d, allowed, foldersNamed), ruleCommands(d, hidden, foldersNamed),
-		[]*discovery.Command{
-			configGet(d),
-			configSet(d),
-			configList(d),
-			auditList(d),
-			auditVerify(d),
-			vaultCheck(d),
-			vaultRekey(d),
-			grantAdd(d),
-			grantList(d),
-			grantRemove(d),
-		}, agents.Commands(&mailbox))
+	}, adminCommands(&d.Admin), agents.Commands(&d.Agents))
 }
 
 // Faults is FaultsWhere every command exists.

@@ -7,7 +7,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-func configGet(d *Deps) *discovery.Command {
+func configGet(d *AdminDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "config get",
 		Summary:  "Show one setting",
@@ -19,7 +19,7 @@ func configGet(d *Deps) *discovery.Command {
 	})
 }
 
-func (d *Deps) shownSetting(ctx context.Context, name string) (SettingShown, error) {
+func (d *AdminDeps) shownSetting(ctx context.Context, name string) (SettingShown, error) {
 	all, err := d.Store.AllSettings(ctx)
 	if err != nil {
 		return SettingShown{}, err

@@ -13,7 +13,7 @@ type ConfigListResult struct {
 	Settings []SettingShown `json:"settings"`
 }
 
-func configList(d *Deps) *discovery.Command {
+func configList(d *AdminDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "config list",
 		Summary:  "List the settings",

@@ -45,9 +45,9 @@ type GrantDetail struct {
 // and as the owner of what it sends.
 func GrantPrincipal(name string) string { return "grant:" + name }
 
-func (d *Deps) grantDetail(g *vault.Grant) GrantDetail {
+func (d *AdminDeps) grantDetail(g *vault.Grant) GrantDetail {
 	return GrantDetail{Name: g.Name, Principal: GrantPrincipal(g.Name), Accounts: append([]string{}, g.Accounts...), Profile: g.Profile, Identity: g.Identity, Extensions: g.Extensions, AskClient: g.Questions,
-		Created: answer.UTC(g.Created), Expires: answer.UTC(g.Expires), Expired: !d.now().Before(g.Expires), expires: g.Expires}
+		Created: answer.UTC(g.Created), Expires: answer.UTC(g.Expires), Expired: !d.Now().Before(g.Expires), expires: g.Expires}
 }
 
 // grantFault is the fault of an invalid grant, where Faults would speak of settings.

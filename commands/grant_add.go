@@ -48,7 +48,7 @@ type GrantAddResult struct {
 	Token string      `json:"token"`
 }
 
-func grantAdd(d *Deps) *discovery.Command {
+func grantAdd(d *AdminDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "grant add",
 		Summary: "Let a client in over HTTP, with a token of its own",

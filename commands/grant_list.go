@@ -15,7 +15,7 @@ type GrantListResult struct {
 	Truncated bool          `json:"truncated,omitempty"`
 }
 
-func grantList(d *Deps) *discovery.Command {
+func grantList(d *AdminDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "grant list",
 		Summary:  "List the grants with everything but their tokens",

@@ -12,7 +12,7 @@ type GrantRemoveResult struct {
 	Removed string `json:"removed"`
 }
 
-func grantRemove(d *Deps) *discovery.Command {
+func grantRemove(d *AdminDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "grant remove",
 		Summary:  "End a grant: its token opens nothing from now on",

@@ -28,7 +28,7 @@ type Outgoing struct {
 }
 
 // stop is Urgent: it does not wait for what it is to end.
-func stop(d *Deps) *discovery.Command {
+func stop(d *AdminDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "stop",
 		Summary: "Stop everything",
@@ -46,7 +46,7 @@ func stop(d *Deps) *discovery.Command {
 		}
 		time.Sleep(vault.StopTime + stopMargin) // also for an earlier stop, whose caller may still be waiting
 		r := StopResult{Since: answer.UTC(stopped.Since), By: stopped.By, Already: again, Leaving: []Outgoing{}}
-		now := d.now()
+		now := d.Now()
 		entries, _, err := d.Outbox.List(ctx, mail.OutboxQuery{States: []mail.OutboxState{mail.OutboxUnknown}, Limit: mail.MaxOutboxLimit,
 			Only: func(o *mail.Outgoing) bool { return o.Attempt != "" && now.Before(o.Until) }})
 		for _, o := range entries {
@@ -89,7 +89,7 @@ type ResumeResult struct {
 	By    string `json:"stopped_by,omitempty"`
 }
 
-func resume(d *Deps) *discovery.Command {
+func resume(d *AdminDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "resume",
 		Summary:  "Let everything go on after 'stop'",

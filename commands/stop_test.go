@@ -16,7 +16,7 @@ func TestAStopNamesWhatTheCallerMaySeeLeaving(t *testing.T) {
 			t.Parallel()
 			y := newFakeOutbox()
 			b := newBench(t, nil, work("work", mail.ReadWrite))
-			b.deps.Outbox = y
+			b.deps.Admin.Outbox = y
 			b.principal = gateway.Principal{Name: principal}
 			for id, owner := range map[string]string{"a": mail.AgentPrincipal, "l": "laptop"} {
 				s := y.put(id, owner, mail.OutboxUnknown)

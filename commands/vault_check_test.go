@@ -29,7 +29,7 @@ func TestVaultCheckTellsDamageFromFailure(t *testing.T) {
 		{errors.New("busy"), false, nil, nil},
 	} {
 		b := newBench(t, nil)
-		b.deps.Store = checkedStore{b.deps.Store, c.found}
+		b.deps.Admin.Store = checkedStore{b.deps.Store, c.found}
 		if e := b.do(t, "vault check"); e.Success != c.works || e.Data["ok"] != c.ok || e.Data["problem"] != c.problem {
 			t.Errorf("%v: %+v", c.found, e)
 		}

@@ -37,7 +37,7 @@ type VaultRekeyResult struct {
 }
 
 // vaultRekey never shows a key: it would be in the terminal's memory and in logs.
-func vaultRekey(d *Deps) *discovery.Command {
+func vaultRekey(d *AdminDeps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "vault rekey",
 		Summary: "Replace the vault's keys, and seal everything again",

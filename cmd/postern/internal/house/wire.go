@@ -141,13 +141,13 @@ func (s *System) Wire(plan Plan) (*House, error) {
 		options.PDFText = &pdftext.Runner{Command: []string{s.Self, PDFVerb}}
 	}
 	h.mailboxes = mailbox.New(options)
-	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, TakeChanges: h.store.takeChanges, ReadFile: ReadSmallFile, ReadSecret: plan.ReadSecret}
-	deps.Keyring, deps.Tokenize = keyring, gateway.Tokenize
-	deps.Authorize = plan.Authorize
-	deps.Tell = s.Tell
-	deps.Rekey = func(ctx context.Context, r commands.Rekeying) ([]commands.NewKey, error) {
-		return s.rekey(ctx, h.store, r)
-	}
+	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, TakeChanges: h.store.takeChanges}
+	added := s.loadExtensions(plan.Extensions)
+	deps.Admin = commands.AdminDeps{Keyring: keyring, ReadSecret: plan.ReadSecret, ReadFile: ReadSmallFile, Tokenize: gateway.Tokenize, Tell: s.Tell, Authorize: plan.Authorize,
+		Rekey: func(ctx context.Context, r commands.Rekeying) ([]commands.NewKey, error) {
+			return s.rekey(ctx, h.store, r)
+		},
+		Checks: func(ctx context.Context) []commands.Check { return extensionChecks(ctx, added) }}
 	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return s.attachmentDir(ctx, h.store) },
 		records: h.store, files: shareFiles, bytes: shareFileBytes}
 	deps.Attachments = h.saved
@@ -161,8 +161,6 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	}
 	deps.Exists = func(path string) bool { return h.Registry.Exists(path) }
 	list := commands.All(deps)
-	added := s.loadExtensions(plan.Extensions)
-	deps.Checks = func(ctx context.Context) []commands.Check { return extensionChecks(ctx, added) }
 	info := commands.Info(deps, s.Version)
 	maps.Copy(info.Groups, added.Groups)
 	here := info.Here
