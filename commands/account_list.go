@@ -49,7 +49,7 @@ type accountRow struct {
 func (r *AccountListResult) Brief() answer.List[accountRow] {
 	return answer.ListOf(r.Accounts, answer.Rest{}, func(a *AccountDetail) accountRow {
 		b := a.brief("", nil)
-		return accountRow{b.Name, b.Email, b.IMAP + b.POP3, b.Mode, b.Destroy, plain.Clip(b.AllowIn, maxShownChars), plain.Clip(b.AllowOut, maxShownChars)}
+		return accountRow{b.Name, b.Email, b.IMAP + b.POP3, b.Mode, b.Destroy, plain.Clip(b.AllowIn, answer.MaxShownChars), plain.Clip(b.AllowOut, answer.MaxShownChars)}
 	})
 }
 

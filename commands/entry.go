@@ -51,8 +51,7 @@ type messageRow struct {
 
 // Bounds of what a list shows of each message.
 const (
-	maxShownChars   = 120 // of a subject or a sender's name in a compact answer
-	maxShownSenders = 5   // in a compact answer
+	maxShownSenders = 5 // in a compact answer
 	maxShownFlags   = 50
 	maxFlagChars    = 64
 )
@@ -72,7 +71,7 @@ func rowsOf(entries []MessageEntry, ids *answer.IDs, implied ...string) []messag
 	rows := make([]messageRow, len(entries))
 	for i := range entries {
 		e, s := &entries[i], entries[i].summary
-		rows[i] = messageRow{ID: ids.Of(s.Ref), Date: answer.Minute(cmp.Or(s.Date, s.InternalDate)), From: sendersWithin(s.From, e.From), Subject: plain.Clip(e.Subject, maxShownChars), Marks: marksOf(s, implied...), Snippet: e.Snippet, Hidden: e.HiddenChars}
+		rows[i] = messageRow{ID: ids.Of(s.Ref), Date: answer.Minute(cmp.Or(s.Date, s.InternalDate)), From: sendersWithin(s.From, e.From), Subject: plain.Clip(e.Subject, answer.MaxShownChars), Marks: marksOf(s, implied...), Snippet: e.Snippet, Hidden: e.HiddenChars}
 		if own := ids.Own[s.Ref.Account]; len(s.From) == 1 && len(s.To) > 0 && strings.EqualFold(s.From[0].Addr, own) {
 			rows[i].From, rows[i].To = "", sendersWithin(s.To, e.To)
 		}
@@ -84,7 +83,7 @@ func rowsOf(entries []MessageEntry, ids *answer.IDs, implied ...string) []messag
 func senders(list []mail.Address) string {
 	shown := make([]mail.Address, min(len(list), maxShownSenders))
 	for i := range shown {
-		shown[i] = mail.Address{Name: plain.Clip(list[i].Name, maxShownChars), Addr: list[i].Addr}
+		shown[i] = mail.Address{Name: plain.Clip(list[i].Name, answer.MaxShownChars), Addr: list[i].Addr}
 	}
 	if len(list) > len(shown) {
 		return answer.People(shown) + ", …"

@@ -135,10 +135,10 @@ func (r *MailThreadResult) Brief() *mailThreadBrief {
 		}
 		rows[i] = threadRow{ID: r.IDs.Of(m.Ref), Date: answer.Minute(m.Date), From: sendersWithin(m.From, e.From), Marks: marksOf(m, told...), Text: e.BodyText, Hidden: e.HiddenChars, Attachments: inWords(attached)}
 		if !repeats(e.Subject, r.Subject) {
-			rows[i].Subject = plain.Clip(e.Subject, maxShownChars)
+			rows[i].Subject = plain.Clip(e.Subject, answer.MaxShownChars)
 		}
 	}
-	b := &mailThreadBrief{Subject: plain.Clip(r.Subject, maxShownChars), Table: discovery.TableOf(rows), Rest: r.Rest(r.all)}
+	b := &mailThreadBrief{Subject: plain.Clip(r.Subject, answer.MaxShownChars), Table: discovery.TableOf(rows), Rest: r.Rest(r.all)}
 	if r.Truncated && r.all == nil {
 		b.Hint = "The conversation has more messages than these; 'mail search --subject' finds others."
 	}
@@ -154,7 +154,7 @@ func (a AttachmentEntry) calendar() bool {
 func inWords(list []AttachmentEntry) string {
 	words := make([]string, len(list))
 	for i, a := range list {
-		words[i] = strings.TrimSpace(fmt.Sprintf("%s %s %s (part %s)", plain.Clip(a.Filename, maxShownChars), a.ContentType, bytesInWords(a.Size), a.PartID))
+		words[i] = strings.TrimSpace(fmt.Sprintf("%s %s %s (part %s)", plain.Clip(a.Filename, answer.MaxShownChars), a.ContentType, bytesInWords(a.Size), a.PartID))
 	}
 	return strings.Join(words, ", ")
 }

@@ -89,9 +89,9 @@ func outboxList(d *Deps) *discovery.Command {
 func listedOutgoing(o *mail.Outgoing, whose bool) OutboxEntry {
 	n := min(len(o.Recipients), maxListedRecipients)
 	e := OutboxEntry{ID: o.ID, Kind: o.Kind, Account: o.Account, State: o.State, Created: answer.UTC(o.Created), Recipients: append([]string{}, o.Recipients[:n]...),
-		More: len(o.Recipients) - n, Subject: plain.Clip(o.Subject, maxShownChars)}
+		More: len(o.Recipients) - n, Subject: plain.Clip(o.Subject, answer.MaxShownChars)}
 	if o.Kind == mail.OutboxDelete {
-		e.Subject = plain.Clip(deletionTitle(o), maxShownChars)
+		e.Subject = plain.Clip(deletionTitle(o), answer.MaxShownChars)
 	}
 	if whose {
 		e.Principal = o.Principal

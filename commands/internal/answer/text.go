@@ -66,3 +66,6 @@ func MinuteOf(timestamp string) string {
 	t, _ := time.Parse(time.RFC3339, timestamp) // it is zero where there is none
 	return Minute(t)
 }
+
+// MaxShownChars bounds a subject, a name or a list of addresses in a compact answer.
+const MaxShownChars = 120
