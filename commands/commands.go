@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/commands/agents"
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
@@ -58,7 +59,7 @@ var ErrTooLarge = argument.ErrTooLarge
 
 // Store is what the commands keep and change: a vault.
 type Store interface {
-	AdminStore
+	admin.Store
 	// ApprovalCode is what the administrator approves an entry of the outbox with.
 	ApprovalCode(ctx context.Context, id, digest string) (string, error)
 	ShownStore
@@ -83,7 +84,7 @@ type Deps struct {
 	Attachments Attachments
 
 	// Admin is what the administrator's commands work on; All gives them what others have too.
-	Admin AdminDeps
+	Admin admin.Deps
 
 	// Agents is what the commands of the agent mailbox work on; All gives them ReadFile.
 	Agents agents.Deps
@@ -192,9 +193,9 @@ func All(d *Deps) []*discovery.Command {
 		outboxCancel(d),
 		outboxApprove(d),
 		outboxReject(d),
-		policyShow(&d.Admin),
+		admin.PolicyShow(&d.Admin),
 		policyExplain(d),
-	}, adminCommands(&d.Admin), agents.Commands(&d.Agents))
+	}, admin.Commands(&d.Admin), agents.Commands(&d.Agents))
 }
 
 // Faults is FaultsWhere every command exists.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
@@ -13,22 +13,22 @@ import (
 // TestDoctorTellsOfTheProcessItself adds checks that are not of a server: one that
 // fails leaves the whole no better than partial, and one account's doctor has none.
 func TestDoctorTellsOfTheProcessItself(t *testing.T) {
-	good := commands.Check{Name: "extensions", OK: true, Detail: "There are x-a."}
-	bad := commands.Check{Name: "extension x-b", Detail: "It is left out.", Code: discovery.ConfigError, Hint: "Mend it."}
+	good := admin.Check{Name: "extensions", OK: true, Detail: "There are x-a."}
+	bad := admin.Check{Name: "extension x-b", Detail: "It is left out.", Code: discovery.ConfigError, Hint: "Mend it."}
 	for _, c := range []struct {
 		line   string
-		checks []commands.Check
+		checks []admin.Check
 		want   mail.Status
 		n      int
 		status int // of a process that ends with it
 	}{
-		{"doctor", nil, mail.StatusOK, 2, 0}, {"doctor", []commands.Check{good}, mail.StatusOK, 3, 0},
-		{"doctor", []commands.Check{good, bad}, mail.StatusPartial, 4, 8}, {"doctor --account work", []commands.Check{good, bad}, mail.StatusOK, 2, 0},
+		{"doctor", nil, mail.StatusOK, 2, 0}, {"doctor", []admin.Check{good}, mail.StatusOK, 3, 0},
+		{"doctor", []admin.Check{good, bad}, mail.StatusPartial, 4, 8}, {"doctor --account work", []admin.Check{good, bad}, mail.StatusOK, 2, 0},
 	} {
 		a := work("work", mail.ReadOnly)
 		a.SMTP = mail.Endpoint{} // the servers are asked at once, which the fake is not made for
 		b := newBench(t, &fakeMailboxes{}, a)
-		b.deps.Admin.Checks = func(context.Context) []commands.Check { return c.checks }
+		b.deps.Admin.Checks = func(context.Context) []admin.Check { return c.checks }
 		data := b.ok(t, c.line).Data
 		if checks, _ := data["checks"].([]any); data["status"] != string(c.want) || len(checks) != c.n {
 			t.Errorf("%s with %d: %v", c.line, len(c.checks), data)
@@ -48,9 +48,9 @@ func TestFailedChecksGiveTheirStatus(t *testing.T) {
 		{nil, ""}, {[]discovery.Code{auth}, auth}, {[]discovery.Code{auth, auth}, auth}, {[]discovery.Code{connection}, connection},
 		{[]discovery.Code{auth, connection}, connection}, {[]discovery.Code{timeout}, connection}, {[]discovery.Code{discovery.ConfigError}, connection},
 	} {
-		r := commands.DoctorResult{Checks: []commands.Check{{OK: true}}}
+		r := admin.DoctorResult{Checks: []admin.Check{{OK: true}}}
 		for _, code := range c.failed {
-			r.Checks = append(r.Checks, commands.Check{Code: code})
+			r.Checks = append(r.Checks, admin.Check{Code: code})
 		}
 		if got := r.Failed(); got != c.want {
 			t.Errorf("%q: %q, want %q", c.failed, got, c.want)

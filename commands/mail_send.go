@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
@@ -196,7 +197,7 @@ func (d *Deps) mayAsk(ctx context.Context, call *discovery.Call) (bool, error) {
 	if call.Admin {
 		return true, nil
 	}
-	value, err := d.setting(ctx, AskSetting)
+	value, err := d.setting(ctx, admin.AskSetting)
 	return value == "on", err
 }
 

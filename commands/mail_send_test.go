@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
@@ -20,7 +21,7 @@ import (
 func newDesk(t testing.TB, mode mail.Mode) (*bench, *fakeOutbox) {
 	t.Helper()
 	b := agent(newBench(t, nil, work("work", mode)))
-	if err := b.vault.SetSetting(t.Context(), commands.AskSetting, "on"); err != nil {
+	if err := b.vault.SetSetting(t.Context(), admin.AskSetting, "on"); err != nil {
 		t.Fatal(err)
 	}
 	return b, withFakeOutbox(b)

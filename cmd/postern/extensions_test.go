@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
-	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/gateway"
 )
 
@@ -93,7 +93,7 @@ func TestTheExampleExtension(t *testing.T) {
 	slow(t, "TestAnExtensionGetsNoKey")
 	v := newVault(t)
 	contactsBeside(t, v, true)
-	admin, agent := v.environment(true), v.environment(false)
+	owner, agent := v.environment(true), v.environment(false)
 	const note = "canarynote"
 	one := func(env []string, stdin string, args ...string) answer {
 		t.Helper()
@@ -104,10 +104,10 @@ func TestTheExampleExtension(t *testing.T) {
 		return list[0]
 	}
 	// exec, and the direct form; the administrator adds.
-	if a := one(admin, "", "exec", "x-contacts add 'Ann Lee' --email ann@example.org --note "+note); string(a.Data) != `{"people":1}` {
+	if a := one(owner, "", "exec", "x-contacts add 'Ann Lee' --email ann@example.org --note "+note); string(a.Data) != `{"people":1}` {
 		t.Fatalf("%s", a.raw)
 	}
-	if a := one(admin, "", "x-contacts", "add", "Bob O'Neil", "--email", "bob@example.org"); string(a.Data) != `{"people":2}` {
+	if a := one(owner, "", "x-contacts", "add", "Bob O'Neil", "--email", "bob@example.org"); string(a.Data) != `{"people":2}` {
 		t.Errorf("%s", a.raw)
 	}
 	// The prompt, without a terminal.
@@ -131,8 +131,8 @@ func TestTheExampleExtension(t *testing.T) {
 	}
 	_ = c.Close()
 	// The record: every execution, and no sensitive value.
-	var log commands.AuditListResult
-	list, _ = envelopes(t, admin, "x-contacts add Ann --email ANN@example.org\naudit list --limit 50 --full\naudit verify\nconfig set deny x-contacts\n", "repl")
+	var log admin.AuditListResult
+	list, _ = envelopes(t, owner, "x-contacts add Ann --email ANN@example.org\naudit list --limit 50 --full\naudit verify\nconfig set deny x-contacts\n", "repl")
 	if len(list) != 4 || list[0].Error.Code != "CONFLICT" || !list[2].Success || !list[3].Success {
 		t.Fatalf("%+v", list)
 	}
@@ -210,11 +210,11 @@ func TestABrokenExtensionStopsNothing(t *testing.T) {
 		}
 	}
 	list, _ := envelopes(t, v.environment(false), "", "doctor", "--full")
-	var d commands.DoctorResult
+	var d admin.DoctorResult
 	if len(list) != 1 || json.Unmarshal(list[0].Data, &d) != nil {
 		t.Fatalf("%v", list)
 	}
-	checks := map[string]commands.Check{}
+	checks := map[string]admin.Check{}
 	for _, c := range d.Checks {
 		checks[c.Name] = c
 	}

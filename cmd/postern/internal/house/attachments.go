@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/admin"
 )
 
 // attachments is the directory that attachments are saved in and sent from. It is
@@ -70,7 +71,7 @@ func (a *attachments) rootOf(ctx context.Context) (root *os.Root, own bool, err 
 		own = true
 		// A name alone would not do where a file system does not tell Ann from ann.
 		sum := sha256.Sum256([]byte(p.Name + " " + strings.Join(p.Scope.Accounts, " ")))
-		dir = filepath.Join("grants", fmt.Sprintf("%x-%s", sum[:8], strings.TrimPrefix(p.Name, commands.GrantPrincipal(""))))
+		dir = filepath.Join("grants", fmt.Sprintf("%x-%s", sum[:8], strings.TrimPrefix(p.Name, admin.GrantPrincipal(""))))
 		if err := whole.MkdirAll(dir, 0o700); err != nil {
 			return nil, own, err
 		}

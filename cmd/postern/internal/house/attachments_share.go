@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/kv"
 )
@@ -109,7 +109,7 @@ func (a *attachments) SavedFrom(ctx context.Context, name string) (account strin
 	if err != nil {
 		return "", err
 	}
-	mine, grants := savedKey(p.Name, name), []byte("principal "+commands.GrantPrincipal(""))
+	mine, grants := savedKey(p.Name, name), []byte("principal "+admin.GrantPrincipal(""))
 	var newest time.Time
 	err = a.records.View(ctx, func(tx kv.Tx) error {
 		for r, err := range kv.Each(tx, savedBucket, kv.Range{}) {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway/extension"
 	"github.com/postern-mail/postern/vault"
@@ -66,16 +66,16 @@ func (s *System) loadExtensions(from ExtensionsFrom) *extension.Set {
 // extensionChecks are doctor's lines about extensions: one for those that are there
 // and one for each problem. A grant's caller gets none: they name
 // extensions it has no part in, and files of the machine.
-func extensionChecks(ctx context.Context, set *extension.Set) []commands.Check {
+func extensionChecks(ctx context.Context, set *extension.Set) []admin.Check {
 	if p, ok := principalOf(ctx); ok && p.Scope != nil {
 		return nil
 	}
-	var checks []commands.Check
+	var checks []admin.Check
 	if len(set.Names) > 0 {
-		checks = append(checks, commands.Check{Name: "extensions", OK: true, Detail: "In use: " + strings.Join(set.Names, ", ") + "."})
+		checks = append(checks, admin.Check{Name: "extensions", OK: true, Detail: "In use: " + strings.Join(set.Names, ", ") + "."})
 	}
 	for _, problem := range set.Problems {
-		checks = append(checks, commands.Check{Name: strings.TrimSpace("extension " + problem.Extension), Detail: problem.Message, Code: discovery.ConfigError,
+		checks = append(checks, admin.Check{Name: strings.TrimSpace("extension " + problem.Extension), Detail: problem.Message, Code: discovery.ConfigError,
 			Hint: "The person who installed it mends or removes it and starts Postern again."})
 	}
 	return checks

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
@@ -299,7 +299,7 @@ func syncDir(dir string) {
 }
 
 // rekey gives the vault of this process new keys.
-func (s *System) rekey(ctx context.Context, store *store, r commands.Rekeying) (done []commands.NewKey, err error) {
+func (s *System) rekey(ctx context.Context, store *store, r admin.Rekeying) (done []admin.NewKey, err error) {
 	path, err := vault.DefaultPath(s.Getenv)
 	if err != nil {
 		return nil, err
@@ -348,7 +348,7 @@ func (s *System) rekey(ctx context.Context, store *store, r commands.Rekeying) (
 		p.next = mail.NewSecret([]byte(text))
 		*keyOf(&next, p.variable) = p.next
 		replaced = append(replaced, p)
-		key := commands.NewKey{Key: []string{"admin", "agent"}[i], In: p.String()}
+		key := admin.NewKey{Key: []string{"admin", "agent"}[i], In: p.String()}
 		if p.out != "" {
 			key.In, key.Former = p.out, key.In
 		}

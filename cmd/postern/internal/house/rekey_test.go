@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 )
@@ -79,11 +79,11 @@ func TestAKeyTakesThePlaceOfTheFormerOneOrDoesNot(t *testing.T) {
 		}
 		return ring.secrets["key:main"], string(b)
 	}
-	admin, agents := newStore(s.Opener(false)), newStore(s.Opener(true))
-	both := commands.Rekeying{Admin: true, Agent: true}
+	owner, agents := newStore(s.Opener(false)), newStore(s.Opener(true))
+	both := admin.Rekeying{Admin: true, Agent: true}
 	works := func(what string) {
 		t.Helper()
-		for _, st := range []*store{admin, agents, newStore(s.Opener(false)), newStore(s.Opener(true))} {
+		for _, st := range []*store{owner, agents, newStore(s.Opener(false)), newStore(s.Opener(true))} {
 			if _, err := st.Config(t.Context()); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -98,8 +98,8 @@ func TestAKeyTakesThePlaceOfTheFormerOneOrDoesNot(t *testing.T) {
 	}
 	works("before")
 	adminBefore, agentBefore := read()
-	done, err := s.rekey(t.Context(), admin, both)
-	if err != nil || len(done) != 2 || done[0] != (commands.NewKey{Key: "admin", In: "the system keyring"}) || done[1] != (commands.NewKey{Key: "agent", In: agent}) {
+	done, err := s.rekey(t.Context(), owner, both)
+	if err != nil || len(done) != 2 || done[0] != (admin.NewKey{Key: "admin", In: "the system keyring"}) || done[1] != (admin.NewKey{Key: "agent", In: agent}) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	works("after")
@@ -110,7 +110,7 @@ func TestAKeyTakesThePlaceOfTheFormerOneOrDoesNot(t *testing.T) {
 	// The process ends after the vault was rekeyed and before the keys took their places.
 	ring.failing = true
 	adminBefore, _ = read()
-	if _, err := s.rekey(t.Context(), admin, both); !errors.Is(err, errLocked) {
+	if _, err := s.rekey(t.Context(), owner, both); !errors.Is(err, errLocked) {
 		t.Fatalf("a keyring that is locked meanwhile: %v", err)
 	}
 	if a, _ := read(); a != adminBefore || len(ring.secrets) != 2 {
@@ -124,7 +124,7 @@ func TestAKeyTakesThePlaceOfTheFormerOneOrDoesNot(t *testing.T) {
 	}
 	works("with both new keys beside the former ones")
 	ring.failing = false
-	if _, err := s.rekey(t.Context(), admin, commands.Rekeying{Agent: true}); err != nil {
+	if _, err := s.rekey(t.Context(), owner, admin.Rekeying{Agent: true}); err != nil {
 		t.Fatal(err)
 	}
 	works("after the next one")
@@ -160,10 +160,10 @@ func TestRekeyNeedsAVaultThatStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = remove() }()
-	if _, err := s.rekey(t.Context(), newStore(func(context.Context) (*vault.Vault, error) { return v, nil }), commands.Rekeying{Admin: true, Agent: true}); err == nil {
+	if _, err := s.rekey(t.Context(), newStore(func(context.Context) (*vault.Vault, error) { return v, nil }), admin.Rekeying{Admin: true, Agent: true}); err == nil {
 		t.Error("a vault that ends with the process gets new keys")
 	}
-	if _, err := s.rekey(t.Context(), newStore(s.Opener(true)), commands.Rekeying{Agent: true}); !errors.Is(err, vault.ErrAdminRequired) {
+	if _, err := s.rekey(t.Context(), newStore(s.Opener(true)), admin.Rekeying{Agent: true}); !errors.Is(err, vault.ErrAdminRequired) {
 		t.Errorf("an agent: %v", err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/commands/agents"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
@@ -29,7 +29,7 @@ func (s *store) caller(ctx context.Context, token string) (mcpserve.Caller, erro
 	if err != nil {
 		return mcpserve.Caller{}, err
 	}
-	return mcpserve.Caller{ID: g.ID, Principal: gateway.Principal{Name: commands.GrantPrincipal(g.Name), Unasked: !g.Questions, Scope: &gateway.Scope{
+	return mcpserve.Caller{ID: g.ID, Principal: gateway.Principal{Name: admin.GrantPrincipal(g.Name), Unasked: !g.Questions, Scope: &gateway.Scope{
 		Profile: profile, Accounts: g.Accounts, Identity: g.Identity,
 		Valid: func(ctx context.Context) error { return s.stillGranted(ctx, &g) },
 	}}}, nil
@@ -98,7 +98,7 @@ func seenSettings(ctx context.Context, all []vault.Setting) []vault.Setting {
 		switch s := &all[i]; {
 		case s.Type == vault.TypeAccount && s.Value != "" && !sees(ctx, s.Value):
 			s.Value, s.IsSet = s.Default, false
-		case s.Name == commands.AskSetting && !s.IsSet && p.Scope != nil && !p.Unasked:
+		case s.Name == admin.AskSetting && !s.IsSet && p.Scope != nil && !p.Unasked:
 			s.Value = "on"
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/commands/agents"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
@@ -143,11 +144,11 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	h.mailboxes = mailbox.New(options)
 	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, TakeChanges: h.store.takeChanges}
 	added := s.loadExtensions(plan.Extensions)
-	deps.Admin = commands.AdminDeps{Keyring: keyring, ReadSecret: plan.ReadSecret, ReadFile: ReadSmallFile, Tokenize: gateway.Tokenize, Tell: s.Tell, Authorize: plan.Authorize,
-		Rekey: func(ctx context.Context, r commands.Rekeying) ([]commands.NewKey, error) {
+	deps.Admin = admin.Deps{Keyring: keyring, ReadSecret: plan.ReadSecret, ReadFile: ReadSmallFile, Tokenize: gateway.Tokenize, Tell: s.Tell, Authorize: plan.Authorize,
+		Rekey: func(ctx context.Context, r admin.Rekeying) ([]admin.NewKey, error) {
 			return s.rekey(ctx, h.store, r)
 		},
-		Checks: func(ctx context.Context) []commands.Check { return extensionChecks(ctx, added) }}
+		Checks: func(ctx context.Context) []admin.Check { return extensionChecks(ctx, added) }}
 	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return s.attachmentDir(ctx, h.store) },
 		records: h.store, files: shareFiles, bytes: shareFileBytes}
 	deps.Attachments = h.saved

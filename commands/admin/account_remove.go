@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -14,7 +14,7 @@ type AccountRemoveResult struct {
 	LeftInKeyring string `json:"left_in_keyring,omitempty"`
 }
 
-func accountRemove(d *AdminDeps) *discovery.Command {
+func accountRemove(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "account remove",
 		Summary:  "Forget an account and its password; the mailbox itself stays as it is",

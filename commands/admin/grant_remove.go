@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -12,7 +12,7 @@ type GrantRemoveResult struct {
 	Removed string `json:"removed"`
 }
 
-func grantRemove(d *AdminDeps) *discovery.Command {
+func grantRemove(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "grant remove",
 		Summary:  "End a grant: its token opens nothing from now on",

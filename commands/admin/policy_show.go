@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -48,7 +48,7 @@ type AccountPolicy struct {
 	HideFolders   []string  `json:"hide_folders,omitempty"` // for the administrator alone
 }
 
-func policyShow(d *AdminDeps) *discovery.Command {
+func PolicyShow(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "policy show",
 		Summary: "What you may do",

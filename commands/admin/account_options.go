@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"cmp"
@@ -41,7 +41,7 @@ type accountOptions struct {
 }
 
 // apply sets the options that were given and fills in what follows from them.
-func (o *accountOptions) apply(a *mail.Account, d *AdminDeps) error {
+func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 	if o.Email != "" {
 		if _, err := outbox.ParseAddress(o.Email); err != nil {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: "--email is not a mail address: " + err.Error() + "."}

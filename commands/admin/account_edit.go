@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -42,7 +42,7 @@ type AccountEditResult struct {
 	NextAction    *answer.NextAction `json:"next_action,omitempty"`
 }
 
-func accountEdit(d *AdminDeps) *discovery.Command {
+func accountEdit(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "account edit",
 		Summary:  "Change an account; options that are left out change nothing",

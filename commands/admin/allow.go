@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -153,7 +153,7 @@ func (l ruleList) spec(verb, summary, details string, examples ...string) discov
 }
 
 // ruleCommands are the commands on a list. named gives what their arguments name.
-func ruleCommands[A any](d *AdminDeps, l ruleList, named func(*A) (argument.AccountOption, []string)) []*discovery.Command {
+func ruleCommands[A any](d *Deps, l ruleList, named func(*A) (argument.AccountOption, []string)) []*discovery.Command {
 	add := l.spec("add", "Add entries to the list", "Entries that are on the list already are not added twice.", "ann@example.org --account work", "@example.org bob@example.com")
 	entries, example, empty := "entries", "ann@example.org", "A list that is on and empty lets nothing pass."
 	switch l {
@@ -195,7 +195,7 @@ func ruleCommands[A any](d *AdminDeps, l ruleList, named func(*A) (argument.Acco
 
 // absent returns which of the folders the server does not have, none where it does not say so
 // soon.
-func (d *AdminDeps) absent(ctx context.Context, call *discovery.Call, o argument.AccountOption, folders []string) []string {
+func (d *Deps) absent(ctx context.Context, call *discovery.Call, o argument.AccountOption, folders []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	name, err := o.Resolve(ctx, call, d.Store)
@@ -213,7 +213,7 @@ func (d *AdminDeps) absent(ctx context.Context, call *discovery.Call, o argument
 
 // ruleList has change, which may be nil, alter a list of an account and note what it did, and
 // returns the list.
-func (d *AdminDeps) ruleList(ctx context.Context, call *discovery.Call, o argument.AccountOption, l ruleList, change func(*[]string, *RuleListResult) error) (*RuleListResult, error) {
+func (d *Deps) ruleList(ctx context.Context, call *discovery.Call, o argument.AccountOption, l ruleList, change func(*[]string, *RuleListResult) error) (*RuleListResult, error) {
 	name, err := o.Resolve(ctx, call, d.Store)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -13,7 +13,7 @@ type ConfigListResult struct {
 	Settings []SettingShown `json:"settings"`
 }
 
-func configList(d *AdminDeps) *discovery.Command {
+func configList(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "config list",
 		Summary:  "List the settings",

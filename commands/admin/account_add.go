@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type AccountAddResult struct {
 	NextAction *answer.NextAction `json:"next_action"`
 }
 
-func accountAdd(d *AdminDeps) *discovery.Command {
+func accountAdd(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "account add",
 		Summary: "Add an account",
@@ -83,7 +83,7 @@ func accountAdd(d *AdminDeps) *discovery.Command {
 func (r *AccountAddResult) Brief() accountBrief { return r.Account.brief("", r.NextAction) }
 
 // undoAdd removes an account whose password the keyring did not take.
-func (d *AdminDeps) undoAdd(ctx context.Context, name string, because error) error {
+func (d *Deps) undoAdd(ctx context.Context, name string, because error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	if err := d.Store.RemoveAccount(ctx, name); err != nil {

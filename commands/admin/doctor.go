@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"cmp"
@@ -36,7 +36,7 @@ type Check struct {
 	Hint   string         `json:"hint,omitempty"`
 }
 
-func doctor(d *AdminDeps) *discovery.Command {
+func doctor(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "doctor",
 		Summary:  "Check the set-up",
@@ -83,7 +83,7 @@ func doctor(d *AdminDeps) *discovery.Command {
 	})
 }
 
-func (d *AdminDeps) doctorAccounts(ctx context.Context, only string) ([]mail.Account, error) {
+func (d *Deps) doctorAccounts(ctx context.Context, only string) ([]mail.Account, error) {
 	if only == "" {
 		return d.Store.Accounts(ctx)
 	}
@@ -109,7 +109,7 @@ func rightsBefore(accounts []mail.Account) (Check, bool) {
 
 // checkServers looks at every server at once, and gives up on those that do not
 // answer a little before the command itself has to, so that the others are told.
-func (d *AdminDeps) checkServers(ctx context.Context, call *discovery.Call, accounts []mail.Account) []Check {
+func (d *Deps) checkServers(ctx context.Context, call *discovery.Call, accounts []mail.Account) []Check {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-min(time.Second, time.Until(deadline)/5)))
@@ -139,7 +139,7 @@ func (d *AdminDeps) checkServers(ctx context.Context, call *discovery.Call, acco
 	return checks
 }
 
-func (d *AdminDeps) checkServer(ctx context.Context, name, account string, verify func(context.Context, string) (*mail.Verification, error)) Check {
+func (d *Deps) checkServer(ctx context.Context, name, account string, verify func(context.Context, string) (*mail.Verification, error)) Check {
 	v, err := verify(ctx, account)
 	if err != nil {
 		f := answer.Faults(err)

@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -37,7 +37,7 @@ type AccountAuthorizeResult struct {
 // authorizeTime is how many seconds a person has for the provider's page.
 const authorizeTime = 300
 
-func accountAuthorize(d *AdminDeps) *discovery.Command {
+func accountAuthorize(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "account authorize",
 		Summary:  "Ask the owner of an account with oauth2 for access to the mailbox",

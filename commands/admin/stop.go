@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -28,7 +28,7 @@ type Outgoing struct {
 }
 
 // stop is Urgent: it does not wait for what it is to end.
-func stop(d *AdminDeps) *discovery.Command {
+func stop(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "stop",
 		Summary: "Stop everything",
@@ -89,7 +89,7 @@ type ResumeResult struct {
 	By    string `json:"stopped_by,omitempty"`
 }
 
-func resume(d *AdminDeps) *discovery.Command {
+func resume(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "resume",
 		Summary:  "Let everything go on after 'stop'",

@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -48,7 +48,7 @@ type GrantAddResult struct {
 	Token string      `json:"token"`
 }
 
-func grantAdd(d *AdminDeps) *discovery.Command {
+func grantAdd(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "grant add",
 		Summary: "Let a client in over HTTP, with a token of its own",

@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-func configGet(d *AdminDeps) *discovery.Command {
+func configGet(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "config get",
 		Summary:  "Show one setting",
@@ -19,7 +19,7 @@ func configGet(d *AdminDeps) *discovery.Command {
 	})
 }
 
-func (d *AdminDeps) shownSetting(ctx context.Context, name string) (SettingShown, error) {
+func (d *Deps) shownSetting(ctx context.Context, name string) (SettingShown, error) {
 	all, err := d.Store.AllSettings(ctx)
 	if err != nil {
 		return SettingShown{}, err

@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -45,7 +45,7 @@ type AuditShown struct {
 	Count      int    `json:"count,omitempty"` // of the commands that it stands for, where it is not one
 }
 
-func auditList(d *AdminDeps) *discovery.Command {
+func auditList(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "audit list",
 		Summary:  "List the commands that were run, newest first",

@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -37,7 +37,7 @@ type VaultRekeyResult struct {
 }
 
 // vaultRekey never shows a key: it would be in the terminal's memory and in logs.
-func vaultRekey(d *AdminDeps) *discovery.Command {
+func vaultRekey(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "vault rekey",
 		Summary: "Replace the vault's keys, and seal everything again",

@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type VaultCheckResult struct {
 }
 
 // vaultCheck is the administrator's: nobody can write while it reads everything.
-func vaultCheck(d *AdminDeps) *discovery.Command {
+func vaultCheck(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "vault check",
 		Summary:  "Read the whole vault and look for damage",

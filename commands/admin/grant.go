@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -45,7 +45,7 @@ type GrantDetail struct {
 // and as the owner of what it sends.
 func GrantPrincipal(name string) string { return "grant:" + name }
 
-func (d *AdminDeps) grantDetail(g *vault.Grant) GrantDetail {
+func (d *Deps) grantDetail(g *vault.Grant) GrantDetail {
 	return GrantDetail{Name: g.Name, Principal: GrantPrincipal(g.Name), Accounts: append([]string{}, g.Accounts...), Profile: g.Profile, Identity: g.Identity, Extensions: g.Extensions, AskClient: g.Questions,
 		Created: answer.UTC(g.Created), Expires: answer.UTC(g.Expires), Expired: !d.Now().Before(g.Expires), expires: g.Expires}
 }

@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// AdminStore is what the administrator's commands keep and change: a vault.
-type AdminStore interface {
+// Store is what the administrator's commands keep and change: a vault.
+type Store interface {
 	mail.Directory
 	AddAccount(ctx context.Context, a mail.Account, s mail.Secret) error
 	UpdateAccount(ctx context.Context, name string, change func(*mail.Account) error, s *mail.Secret) error
@@ -31,14 +31,14 @@ type AdminStore interface {
 	Grants
 }
 
-// AdminMailboxes is what is asked of mailboxes here; *mailbox.Client implements it.
-type AdminMailboxes interface {
+// Mailboxes is what is asked of mailboxes here; *mailbox.Client implements it.
+type Mailboxes interface {
 	Verify(ctx context.Context, account string) (*mail.Verification, error)
 	Folders(ctx context.Context, account string, q mailbox.FolderQuery) (*mailbox.FolderList, error)
 }
 
-// AdminOutbox is what is asked of the outbox here; *outbox.Outbox implements it.
-type AdminOutbox interface {
+// Outbox is what is asked of the outbox here; *outbox.Outbox implements it.
+type Outbox interface {
 	Verify(ctx context.Context, account string) (*mail.Verification, error)
 	List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error)
 }
@@ -52,12 +52,12 @@ type Keyring interface {
 	Delete(ctx context.Context, account string) error
 }
 
-// AdminDeps is what the commands work on. Those above ReadSecret are what other commands
-// work on, too.
-type AdminDeps struct {
-	Store     AdminStore
-	Mailboxes AdminMailboxes
-	Outbox    AdminOutbox
+// Deps is what the commands work on. Those above Keyring are what other commands work on,
+// too: commands.All sets them.
+type Deps struct {
+	Store     Store
+	Mailboxes Mailboxes
+	Outbox    Outbox
 
 	// Exists reports whether a path names a command or a group, so that a list of
 	// denied commands cannot hold a misspelt one.
@@ -94,8 +94,8 @@ type AdminDeps struct {
 	Checks func(ctx context.Context) []Check
 }
 
-// adminCommands lists the commands.
-func adminCommands(d *AdminDeps) []*discovery.Command {
+// Commands lists the commands but that of PolicyShow, which agents have.
+func Commands(d *Deps) []*discovery.Command {
 	return slices.Concat([]*discovery.Command{
 		stop(d),
 		resume(d),

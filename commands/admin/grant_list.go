@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -15,7 +15,7 @@ type GrantListResult struct {
 	Truncated bool          `json:"truncated,omitempty"`
 }
 
-func grantList(d *AdminDeps) *discovery.Command {
+func grantList(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "grant list",
 		Summary:  "List the grants with everything but their tokens",

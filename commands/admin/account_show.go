@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -12,7 +12,7 @@ type AccountShowResult struct {
 	Account AccountDetail `json:"account"`
 }
 
-func accountShow(d *AdminDeps) *discovery.Command {
+func accountShow(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "account show",
 		Summary:  "Show one account with everything but its secrets",

@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type AuditVerifyResult struct {
 	SignedAt string `json:"signed_at,omitempty" jsonschema:"format=date-time"`
 }
 
-func auditVerify(d *AdminDeps) *discovery.Command {
+func auditVerify(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "audit verify",
 		Summary: "Check that no entry was changed, removed or reordered",

@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type authOptions struct {
 
 // applyAuth changes where a's credential comes from. Settings of a source that a no longer
 // uses are removed.
-func (o *authOptions) applyAuth(a *mail.Account, d *AdminDeps) error {
+func (o *authOptions) applyAuth(a *mail.Account, d *Deps) error {
 	setIf(&a.Auth, o.Auth)
 	for _, b := range []struct {
 		option string
@@ -99,7 +99,7 @@ func (o *authOptions) applyOAuth(a *mail.OAuth) error {
 
 // secrets reads the secret that was given for an account with this auth: sealed is for
 // the vault (a password or a client secret), kept for the keyring. Nil means not given.
-func (o *authOptions) secrets(ctx context.Context, d *AdminDeps, auth mail.Auth) (sealed, kept *mail.Secret, err error) {
+func (o *authOptions) secrets(ctx context.Context, d *Deps, auth mail.Auth) (sealed, kept *mail.Secret, err error) {
 	switch auth {
 	case mail.AuthOAuth2:
 		sealed, err = d.readSecret(ctx, "--oauth-client-secret-from", "client secret", o.OAuthClientSecretFrom)
@@ -112,7 +112,7 @@ func (o *authOptions) secrets(ctx context.Context, d *AdminDeps, auth mail.Auth)
 }
 
 // readSecret reads a secret from where an option says; nil when it says nothing.
-func (d *AdminDeps) readSecret(ctx context.Context, option, what string, source string) (*mail.Secret, error) {
+func (d *Deps) readSecret(ctx context.Context, option, what string, source string) (*mail.Secret, error) {
 	if source == "" {
 		return nil, nil
 	}
@@ -143,7 +143,7 @@ const settleTime = 10 * time.Second
 
 // forgetInKeyring forgets an account's password and returns what to tell the person
 // when it is still there.
-func (d *AdminDeps) forgetInKeyring(ctx context.Context, name string) string {
+func (d *Deps) forgetInKeyring(ctx context.Context, name string) string {
 	err := d.Keyring.Delete(ctx, name)
 	if err == nil || errors.Is(err, mail.ErrNotInKeyring) {
 		return ""

@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -15,7 +15,7 @@ type AccountListResult struct {
 	Accounts []AccountDetail `json:"accounts"`
 }
 
-func accountList(d *AdminDeps) *discovery.Command {
+func accountList(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "account list",
 		Summary:  "List the accounts with everything but their secrets",

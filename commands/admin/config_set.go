@@ -1,4 +1,4 @@
-package commands
+package admin
 
 import (
 	"context"
@@ -13,7 +13,7 @@ type configSetArgs struct {
 	Value string `json:"value" acli:"positional" jsonschema:"maxLength=1000" jsonschema_description:"The new value; an empty one restores the default"`
 }
 
-func configSet(d *AdminDeps) *discovery.Command {
+func configSet(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "config set",
 		Summary:  "Change one setting",
