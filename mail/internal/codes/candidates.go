@@ -28,9 +28,9 @@ func candidateAt(words []word, i int) (c candidate, ok bool) {
 	if w.lower && w.digits == 0 {
 		return c, false
 	}
-	c.typed, c.kind = w.text, capital
+	c.kind = capital
 	if w.lower {
-		c.kind = unusual
+		c.kind = small
 	}
 	numbers, even, total := w.digits, true, len(w.text)
 	for j := i + 1; j < len(words) && words[j].gap == "-" && !(words[j].lower && words[j].digits == 0); j++ {
@@ -49,7 +49,7 @@ func candidateAt(words []word, i int) (c candidate, ok bool) {
 	case groups > 1:
 		return c, even && 6 <= total && total <= 32 && 3 <= len(w.text) && len(w.text) <= 5 && !joins(words, c)
 	case numbers == 0:
-		c.kind = unusual
+		c.kind = letters
 		return c, 5 <= total && total <= 8 && asciiOnly(w.text) && !shouted(words, i) && !joins(words, c)
 	}
 	return c, 5 <= total && total <= 16 && asciiOnly(w.text) && !joins(words, c)

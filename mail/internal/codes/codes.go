@@ -19,7 +19,6 @@
 package codes
 
 import (
-	"slices"
 	"strings"
 	"time"
 )
@@ -64,11 +63,13 @@ func Find(subject, text string) Found {
 			}
 		}
 	}
+	seen := map[string]bool{}
 	for _, c := range codesIn(words) {
-		if !slices.Contains(f.Codes[max(0, len(f.Codes)-100):], c) {
+		if !seen[c] {
+			seen[c] = true
 			f.Codes = append(f.Codes, c)
+			f.secrets.add(c)
 		}
-		f.secrets.add(c)
 	}
 	return f
 }
@@ -85,39 +86,32 @@ type kind uint8
 const (
 	digits  kind = iota // only digits
 	capital             // capital letters and digits, or groups of capital letters
-	unusual             // letters that may be a word, or letters and digits in any case
+	small               // letters and digits, some of them small
+	letters             // capital letters, which may be a word
 )
 
 const near = 24 // words between a code and the word that names it
 
 // codesIn returns the codes among the words of a message, in order.
 func codesIn(words []word) []string {
-	names := namesOf(words) // for each word, the nearest name at or before it
-	found := false
-	speaks := false
-	for i, w := range words {
-		found = found || names[i] == i
-		speaks = speaks || w.class&(access|strong|login) != 0
-	}
-	if !found {
-		return nil
-	}
-	next := len(words) // the nearest name behind the candidate
-	nexts := make([]int, len(words)+1)
-	for i := len(words); i >= 0; i-- {
-		if i < len(words) && names[i] == i {
+	names := namesOf(words)
+	var spoken class
+	behind, next := make([]int, len(words)), len(words) // the nearest name behind each word
+	for i := len(words) - 1; i >= 0; i-- {
+		behind[i] = next
+		if names[i] == i {
 			next = i
 		}
-		nexts[i] = next
+		spoken |= words[i].class
+	}
+	if next == len(words) && spoken&(strong|login) == 0 {
+		return nil
 	}
 	var out []string
 	for i := 0; i < len(words); i++ {
 		c, ok := candidateAt(words, i)
-		if !ok {
-			continue
-		}
 		i = c.last
-		if isCode(words, c, names[c.first], nexts[c.last], speaks) {
+		if ok && isCode(words, c, names[c.first], behind[c.last], spoken) {
 			out = append(out, c.typed)
 		}
 	}
@@ -125,28 +119,32 @@ func codesIn(words []word) []string {
 }
 
 // isCode reports whether a candidate is a code, given the nearest names of
-// codes before and behind it, -1 or len(words) for none, and whether the message
-// speaks of access.
-func isCode(words []word, c candidate, before, behind int, speaks bool) bool {
+// codes before and behind it, -1 or len(words) for none, and what the message speaks
+// of.
+func isCode(words []word, c candidate, before, behind int, spoken class) bool {
 	first, last := words[c.first], words[c.last]
+	speaks := spoken&(access|strong|login) != 0
+	after := before >= 0 && c.first-before <= near && words[before].phrase == first.phrase && first.line-words[before].line <= 3
+	ahead := behind < len(words) && behind-c.last <= near/2 && words[behind].phrase == last.phrase
 	if alone(words, c) {
-		return c.kind == digits || speaks
+		return c.kind == digits || speaks && (after || c.kind != letters && (before >= 0 || behind < len(words)))
 	}
-	if counts(words, c) {
+	if counts(words, c, before) {
 		return false
 	}
-	tight := before >= 0 && c.first-before <= 3 && first.line-words[before].line <= 1
-	if c.kind == unusual {
-		return tight && speaks
+	if c.kind == digits && c.first > 0 && words[c.first-1].class&enter != 0 && spoken&(strong|login) != 0 {
+		return true
 	}
-	if c.kind == capital && !speaks {
-		return false
+	tight := after && (c.first-before <= 4 || strings.Contains(first.gap, ":")) || ahead && behind-c.last <= 4
+	switch {
+	case c.kind == small, c.kind == letters:
+		return after && tight && speaks
+	case c.kind == capital:
+		return (after || ahead) && speaks
+	case year(c.typed):
+		return after && tight
 	}
-	if year(c.typed) {
-		return tight
-	}
-	return before >= 0 && c.first-before <= near && first.line-words[before].line <= 3 ||
-		behind < len(words) && behind-c.last <= near/2 && words[behind].line-last.line <= 1
+	return tight || (after || ahead) && speaks
 }
 
 // alone reports whether a candidate is all of its line.
@@ -155,13 +153,10 @@ func alone(words []word, c candidate) bool {
 		(c.last == len(words)-1 || words[c.last+1].line > words[c.last].line)
 }
 
-// counts reports whether the words around a number say that it is another one: an
-// order, a phone, an amount.
-func counts(words []word, c candidate) bool {
-	for i := c.first - 1; i >= max(0, c.first-3) && words[i].line == words[c.first].line; i-- {
-		if words[i].class&name != 0 {
-			break
-		}
+// counts reports whether the words around a number, back to the name before it, say that
+// it is another one: an order, a phone, an amount.
+func counts(words []word, c candidate, before int) bool {
+	for i := c.first - 1; i > max(before, c.first-4) && words[i].line == words[c.first].line && words[i].digits == 0; i-- {
 		if words[i].class&(trade|number) != 0 {
 			return true
 		}

@@ -97,7 +97,7 @@ func (f Found) judge(link string) (parts []string, secret bool) {
 	key := class(0)
 	_, rest, _ := strings.Cut(decoded(strings.ReplaceAll(link, "\n", "")), "://")
 	for i, part := range strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune("/?&#=;:,", r) }) {
-		if random := looksRandom(part); i > 0 && (random || key&(opens|name) != 0 && mixed(part)) {
+		if random := looksRandom(part); i > 0 && (random || mixed(part, key&(opens|name) != 0, c&opens != 0)) {
 			parts = append(parts, part)
 			opaque = opaque || random
 			continue
@@ -150,10 +150,11 @@ func looksRandom(part string) bool {
 	return size >= 16 && changes >= 4
 }
 
-// mixed reports whether a part of a link is a short secret where its name says so.
-func mixed(part string) bool {
+// mixed reports whether a part of a link looks like a short secret. A value that its key
+// names one may be digits, and where a link speaks of such, letters and digits.
+func mixed(part string, named, spoken bool) bool {
 	for _, w := range strings.FieldsFunc(part, isMark) {
-		if len(w) >= 4 && strings.Trim(w, "0123456789") == "" || len(w) >= 6 && changesIn(w) > 0 {
+		if named && len(w) >= 4 && strings.Trim(w, "0123456789") == "" || (named || spoken) && len(w) >= 8 && changesIn(w) > 1 {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package codes
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -25,31 +26,33 @@ const (
 	trade                    // what has codes and numbers that let nobody in
 	number                   // a number of something
 	unit                     // what is counted
+	enter                    // what is done with a code
 )
 
 // lexicon holds the words of each class, folded, in English, German, French,
 // Spanish, Portuguese, Italian, Dutch and Polish. A star stands for any letters.
 var lexicon = compile(map[class]string{
-	name:          "code codes *code *codes codigo codigos codice codici kod kodem kodu pin pincode token passcode passcodes",
+	name:          "code codes *code *codes codigo codigos codice codici kod kodem kodu pin pins pincode token passcode passcodes clave senha nip geheimzahl код кода коды",
 	name | strong: "otp totp tan mtan smstan",
-	secret:        "password passwords *passwort *kennwort passe contrasena clave senha wachtwoord haslo parola",
+	secret:        "password passwords *passwort *kennwort passe contrasena wachtwoord haslo parola парол*",
 	strong: "verif* auth* autent* security sicherheit* securite seguridad seguranca sicurezza beveilig* bezpieczen* onetime einmal* eenmalig* unique unico unica solouso jednoraz* " +
-		"identity identitat identite identidad identidade identita 2fa mfa twofactor twostep zweifaktor* freischalt* temporary temporare* provisoire temporal",
+		"identity identitat identite identidad identidade identita 2fa mfa twofactor twostep zweifaktor* freischalt* temporary temporari* provisoire temporal вход* подтвержд* безопасн*",
 	login: "signin signingin signon login* loggingin logon logga* einlogg* anmeld* connexion connecter iniciar sesion sessao entrar accedi accedere zalog* logowani* inloggen",
 	access: "access acceso acces accesso acesso zugang* zugriff* toegang* dostep confirm* bestatig* bevestig* potwierdz* conferm* activ* aktiv* ativ* attiv* " +
-		"minute* minuten minuto* minuti minut share shared weitergeben partag* comparti* condivid* delen udostep* reset* device gerat appareil dispositivo expire* gultig valable valido valid",
+		"minute* minuten minuto* minuti minut share shared weitergeben partag* comparti* condivid* delen udostep* reset* device gerat appareil dispositivo expire* gultig valable valido valid registr* inscri*",
 	act: "reset* confirm* verif* activat* bestatig* zurucksetz* reinitialis* restablec* redefin* recover* recuper* reimpost* aktivier* activer activez activar ativar " +
-		"conferma* bevestig* potwierdz* unlock entsperr*",
+		"conferma* bevestig* potwierdz* unlock entsperr* choose forgot forgotten vergessen oublie olvid* esquec* dimentic* vergeten zapomn*",
 	object: "password passwort kennwort passe contrasena senha wachtwoord haslo email mail *mailadresse adresse address account *konto* compte cuenta conta identity identitat registration registrierung inscription registro subscription abonnement correo courriel endereco indirizzo",
 	click:  "link lien enlace ligacao click clicking cliquez cliquer clic klick* clique clica button schaltflache bouton boton botao pulsante knop tap",
-	opens:  "reset* confirm* verif* activat* bestat* login* signin* signon logon magic* token otp auth oauth* authenticate authorize sso passw* passwd recover* unlock validat* einlogg* anmeld* connexion connecter activer activar reinitialis* restablecer redefinir recuperar entrar",
+	opens:  "reset* confirm* verif* activat* bestat* login* signin* signon logon magic* token otp auth oauth* authenticate authorize approv* sso passw* passwd recover* unlock validat* einlogg* anmeld* connexion connecter activer activar reinitialis* restablecer redefinir recuperar entrar conferm* bevestig* potwierdz* aktivier* ativar attiva* inloggen zaloguj wachtwoord motdepasse contrasena senha haslo kennwort",
 	leaves: "unsubscribe unsub optout preferences order orders booking bookings calendar poll polls survey rsvp event events newsletter abmeld* desabonn* desinscri* baja cancelar invoice",
-	trade: "discount rabatt* gutschein* aktions* coupon* voucher* promo* gift off checkout sale save remise reduction descuento desconto cupon* cupom sconto korting* rabat* cadeau regalo postal post zip plz zipcode area country " +
-		"booking buchung* reservation* reserva reservierung* prenotazione boeking rezerwac* flight vol flug* vuelo voo itinerary pnr record tracking sendung* suivi seguimiento rastre* parcel paket colis error fehler* erreur exit status http " +
+	trade: "discount rabatt* gutschein* aktions* coupon* voucher* promo* gift off checkout sale save remise reduction descuento desconto cupon* cupom sconto korting* rabat* cadeau regalo postal post zip plz zipcode postcode* " +
+		"booking buchung* reservation* reserva reservierung* prenotazione boeking rezerwac* flight vol flug* vuelo voo itinerary pnr record tracking sendung* suivi seguimiento rastre* parcel paket colis error fehler* erreur exit* status http " +
 		"source quell* bug review commit commits qr bar barcode ean sku product produkt* artikel* item dress conduct building meeting conference konferenz* dial dialin einwahl* webinar call reunion tax fiscal* fiscale nif iban bic swift sort branch " +
-		"referral empfehlung* parrainage customer kunden* client cliente order bestell* commande pedido ordine invoice rechnung* facture factura fatura ticket case hotel",
-	number: "number *nummer nr no numero num ref reference referenz id tel phone telefon* telephone telefono telefone fax ending endet endend card karte carte tarjeta cartao terminant terminada final since copyright version",
-	unit:   "eur euro euros usd gbp chf points punkte km kg mb gb days tage jours dias hours stunden heures horas users people",
+		"referral empfehlung* parrainage order bestell* commande pedido ordine invoice rechnung* facture factura fatura ticket case",
+	number: "customer kunden* client cliente number *nummer nr no numero num ref reference referenz id tel phone telefon* telephone telefono telefone fax ending endet endend card karte carte tarjeta cartao terminant terminada final since copyright version line lines referentie",
+	unit:   "eur euro euros usd gbp chf points punkte km kg mb gb days tage jours dias hours stunden heures horas users people bytes words lines",
+	enter:  "enter type use gib geben eingeben verwenden saisi* introdu* ingres* usa utiliza insira digite inserisci voer wpisz",
 })
 
 // wordList holds words whole, or as how words begin or end.
@@ -94,6 +97,7 @@ type word struct {
 	typed  string // folded in all but case
 	gap    string // what stands between the word before and this one
 	line   int    // of those that hold words
+	phrase int    // counts sentences
 	class  class
 	digits int // how many characters are digits
 	lower  bool
@@ -116,29 +120,38 @@ func split(s string, links []span) []word {
 			i += n
 			continue
 		}
-		start := i
+		start, ascii := i, true
 		w := word{gap: s[end:i]}
-		var b strings.Builder
 		for i < len(s) {
 			r, n := utf8.DecodeRuneInString(s[i:])
 			if !isAlnum(r) && (i == start || !unicode.Is(unicode.M, r)) {
 				break
 			}
+			ascii = ascii && r < utf8.RuneSelf
 			w.lower = w.lower || unicode.IsLower(r)
-			for _, c := range []byte(fold(r)) {
-				if '0' <= c && c <= '9' {
-					w.digits++
-				}
-				b.WriteByte(c)
-			}
 			i += n
+		}
+		w.typed = s[start:i]
+		if !ascii {
+			w.typed = folded(w.typed)
+		}
+		for _, c := range []byte(w.typed) {
+			if '0' <= c && c <= '9' {
+				w.digits++
+			}
 		}
 		if fresh && len(words) > 0 {
 			line++
 		}
 		fresh, end = false, i
-		w.typed, w.line = b.String(), line
+		w.line = line
 		w.text = strings.ToLower(w.typed)
+		if n := len(words); n > 0 {
+			w.phrase = words[n-1].phrase
+			if strings.ContainsAny(w.gap, ".!?") && strings.Trim(w.gap, ".") != "" {
+				w.phrase++
+			}
+		}
 		words = append(words, w)
 	}
 	for i := range words {
@@ -157,6 +170,15 @@ func isAlnum(r rune) bool {
 		return '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z'
 	}
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
+}
+
+// folded returns a string with each of its characters folded.
+func folded(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		b.WriteString(fold(r))
+	}
+	return b.String()
 }
 
 // fold returns a character without accents and width, and a digit of any script
@@ -193,17 +215,32 @@ func fold(r rune) string {
 }
 
 // namesOf returns, for each word, the nearest word at or before it that names a code,
-// -1 for none. Trade beside the name takes it away, unless it also speaks of security.
+// -1 for none. A name that speaks of security is sure. Where trade stands beside another
+// one, the message has only sure ones.
 func namesOf(words []word) []int {
+	var sure, others []int
+	traded := false
+	for i, w := range words {
+		switch beside := around(words, i, 3, 3); {
+		case w.class&name != 0 && beside&(strong|login) != 0, w.class&secret != 0 && beside&strong != 0:
+			sure = append(sure, i)
+		case w.class&name != 0:
+			others = append(others, i)
+			traded = traded || around(words, i, 8, 4)&trade != 0
+			for _, before := range words[max(0, i-6):i] {
+				traded = traded || before.class&trade != 0
+			}
+		}
+	}
+	if !traded {
+		sure = append(sure, others...)
+		slices.Sort(sure)
+	}
 	names := make([]int, len(words))
 	last := -1
-	for i, w := range words {
-		if w.class&(name|secret) != 0 {
-			beside := around(words, i, 4, 4)
-			sure := around(words, i, 3, 3)&(strong|login) != 0
-			if sure || w.class&name != 0 && (beside|around(words, i, 8, 0))&trade == 0 {
-				last = i
-			}
+	for i := range words {
+		if len(sure) > 0 && sure[0] == i {
+			last, sure = i, sure[1:]
 		}
 		names[i] = last
 	}
