@@ -190,10 +190,13 @@ func (o OAuth) IsZero() bool { return o.Provider == "" && o.ClientID == "" }
 
 // AllowList is one direction of an account's allow-list. An entry "@domain"
 // matches that domain exactly, "*" everything, any other entry one whole
-// address. An enabled empty list allows nothing.
+// address. An enabled empty list allows nothing. A message that matches an entry of
+// Verified, which only the inbound list has, is allowed if its sender is verified, whatever
+// Entries says.
 type AllowList struct {
-	Enabled bool     `json:"enabled"`
-	Entries []string `json:"entries,omitempty"`
+	Enabled  bool     `json:"enabled"`
+	Entries  []string `json:"entries,omitempty"`
+	Verified []string `json:"verified,omitempty"`
 }
 
 // Timeouts bounds the stages of a connection. Zero means the default.
@@ -226,6 +229,7 @@ type Account struct {
 	Codes          Codes      `json:"codes,omitempty"`
 	AllowIn        AllowList  `json:"allow_in"`
 	AllowOut       AllowList  `json:"allow_out"`
+	AuthServIDs    []string   `json:"authserv_ids,omitempty"`    // whose Authentication-Results are believed; none: what is known of the provider
 	SubjectPattern string     `json:"subject_pattern,omitempty"` // RE2; empty means none
 	AllowFolders   []string   `json:"allow_folders,omitempty"`   // where messages may be put and changed although they are not the person's own, or are sent from
 	HideFolders    []string   `json:"hide_folders,omitempty"`    // invisible with those below them; never INBOX
@@ -312,6 +316,9 @@ func (a *Account) Validate() error {
 		return errors.New("codes must be mask, give or show")
 	}
 	if err := a.validateFolders(); err != nil {
+		return err
+	}
+	if err := a.validateAuthServIDs(); err != nil {
 		return err
 	}
 	if a.SubjectPattern != "" {

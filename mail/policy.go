@@ -25,6 +25,7 @@ type Policy struct {
 	codes   Codes
 	in, out *entrySet // nil: no address passes
 	owns    entrySet  // the account's own addresses
+	border  *Border   // nil: nobody judges senders
 	subject *regexp.Regexp
 	account string // its name
 	fixed   bool   // the account comes from the environment
@@ -38,7 +39,7 @@ func CompilePolicy(a *Account) (*Policy, error) {
 	if a == nil {
 		return nil, errors.New("there is no account to make a policy from")
 	}
-	p := &Policy{account: a.Name, mode: a.Mode, destroy: a.Destroy, codes: a.Codes, fixed: a.FromEnvironment}
+	p := &Policy{account: a.Name, mode: a.Mode, destroy: a.Destroy, codes: a.Codes, fixed: a.FromEnvironment, border: a.border()}
 	var err error
 	if p.in, err = compileList(a.AllowIn); err != nil {
 		return nil, fmt.Errorf("inbound allow-list: %w", err)
@@ -62,16 +63,17 @@ func CompilePolicy(a *Account) (*Policy, error) {
 }
 
 // ShowsAll reports whether the policy hides no message at all, so that no header
-// need be looked at: the inbound list is off, or holds *, and there is no
-// subject pattern.
+// need be looked at: the inbound list is off, or holds * and demands no verified
+// sender, and there is no subject pattern.
 func (p *Policy) ShowsAll() bool {
-	return p != nil && p.in != nil && p.in.all && p.subject == nil
+	return p != nil && p.in != nil && p.in.all && !p.in.judges && p.subject == nil
 }
 
 // Visible reports whether a message with this header may be known to exist. The
 // header must be whole as far as From and Subject fields go.
 //
-// With an inbound list every address of every From field must match an entry.
+// With an inbound list every address of every From field must match an entry. Where one
+// that demands a verified sender matches, the message's verdict must be Verified.
 // Where another mail program might read the From fields differently, the
 // message is not visible, whatever the addresses are: when the strict and the
 // tolerant reading name different addresses, and when something in the header
@@ -82,7 +84,7 @@ func (p *Policy) Visible(h rfc5322.Header) bool {
 	if p == nil || p.in == nil {
 		return false
 	}
-	return p.in.wrote(h) && p.subjectPasses(h)
+	return p.in.wrote(h, p.Verdict) && p.subjectPasses(h)
 }
 
 // VisibleAsOwn is Visible for a message in the account's own folder for sent messages or
@@ -94,28 +96,44 @@ func (p *Policy) VisibleAsOwn(h rfc5322.Header) bool {
 
 // Wrote reports whether own addresses of the account alone are in the From fields of a header
 // that is whole.
-func (p *Policy) Wrote(h rfc5322.Header) bool { return p != nil && p.owns.wrote(h) }
+func (p *Policy) Wrote(h rfc5322.Header) bool { return p != nil && p.owns.wrote(h, nil) }
 
-// wrote reports whether every address of every From field is on the list.
-func (s *entrySet) wrote(h rfc5322.Header) bool {
-	if s.all {
+// wrote reports whether every address of every From field is on the list, and verified
+// where the list demands that.
+func (s *entrySet) wrote(h rfc5322.Header, judge func(rfc5322.Header) Verdict) bool {
+	if s.all && !s.judges {
 		return true
 	}
+	from, ok := authors(h)
+	if !ok {
+		return false
+	}
+	demanded := false
+	for _, a := range from {
+		if !s.matches(a) {
+			return false
+		}
+		demanded = demanded || s.judges && s.demands(a)
+	}
+	return !demanded || judge(h) == Verified
+}
+
+// authors returns the addresses of every From field, normalised. ok is false where there are
+// none, and where another mail program might read others.
+func authors(h rfc5322.Header) (addrs []string, ok bool) {
 	strict, ok := h.StrictAddresses("From")
 	tolerant := h.Addresses("From")
 	if !ok || len(strict) == 0 || len(strict) != len(tolerant) || !h.Certain("From") {
-		return false
+		return nil, false
 	}
 	for i, addr := range strict {
 		a, ok := NormalAddress(addr)
-		if !ok {
-			return false
+		if b, same := NormalAddress(tolerant[i].Addr); !ok || !same || a != b {
+			return nil, false
 		}
-		if b, ok := NormalAddress(tolerant[i].Addr); !ok || a != b || !s.matches(a) {
-			return false
-		}
+		addrs = append(addrs, a)
 	}
-	return true
+	return addrs, true
 }
 
 func (p *Policy) subjectPasses(h rfc5322.Header) bool {
@@ -134,14 +152,16 @@ func (p *Policy) subjectPasses(h rfc5322.Header) bool {
 	return h.Certain("Subject")
 }
 
-// Inbound returns the entries of the inbound list, sorted, in the form of
-// ValidateEntry. It is nil where there is no list, or one that lets everybody
-// through.
+// Inbound returns the entries of the inbound list, those that demand a verified sender
+// among them, sorted, in the form of ValidateEntry. It is nil where there is no list, or
+// one that names no senders because everybody is on it.
 func (p *Policy) Inbound() []string {
-	if p == nil || p.in == nil || p.in.all {
+	if p == nil || p.in == nil || p.in.all || p.in.verified["*"] {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(p.in.entries))
+	all := maps.Clone(p.in.entries)
+	maps.Copy(all, p.in.verified)
+	return slices.Sorted(maps.Keys(all))
 }
 
 // Own returns the account's own addresses in the form in which addresses are compared.
@@ -262,12 +282,14 @@ func (p *Policy) NeedsApproval() bool { return p == nil || p.mode != ReadWrite }
 
 // entrySet is a compiled allow-list.
 type entrySet struct {
-	all     bool            // it is off, or holds *
-	entries map[string]bool // normalised: local@domain or @domain
+	all      bool            // it is off, or holds *
+	entries  map[string]bool // normalised: local@domain or @domain
+	verified map[string]bool // likewise, or *: those that demand a verified sender
+	judges   bool            // it is not off, and has one of verified
 }
 
 func compileList(l AllowList) (*entrySet, error) {
-	set := &entrySet{all: !l.Enabled, entries: make(map[string]bool, len(l.Entries))}
+	set := &entrySet{all: !l.Enabled, entries: make(map[string]bool, len(l.Entries)), verified: make(map[string]bool, len(l.Verified))}
 	for i, e := range l.Entries {
 		n, err := normalEntry(e)
 		if err != nil {
@@ -278,12 +300,25 @@ func compileList(l AllowList) (*entrySet, error) {
 		}
 		set.entries[n] = true
 	}
+	set.judges = l.Enabled && len(l.Verified) > 0
+	for i, e := range l.Verified {
+		n, err := normalEntry(e)
+		if err != nil {
+			return nil, fmt.Errorf("verified entry %d: %w", i+1, err)
+		}
+		set.verified[n] = true
+	}
 	return set, nil
+}
+
+// demands reports whether mail from a normalised address has to be verified.
+func (s *entrySet) demands(addr string) bool {
+	return s.verified["*"] || s.verified[addr] || s.verified[addr[strings.LastIndexByte(addr, '@'):]]
 }
 
 // matches reports whether a normalised address is on the list.
 func (s *entrySet) matches(addr string) bool {
-	return s.all || s.entries[addr] || s.entries[addr[strings.LastIndexByte(addr, '@'):]]
+	return s.all || s.demands(addr) || s.entries[addr] || s.entries[addr[strings.LastIndexByte(addr, '@'):]]
 }
 
 // reaches is matches for a recipient. A server that takes the domain for its own may
@@ -297,7 +332,7 @@ func (s *entrySet) reaches(addr string) bool {
 // names is reaches by an entry other than *, whether the list is on or not.
 func (s *entrySet) names(addr string) bool {
 	at := strings.LastIndexByte(addr, '@')
-	return s.entries[addr] || s.entries[addr[at:]] && !leadsElsewhere.MatchString(norm.NFKC.String(addr[:at]))
+	return s.demands(addr) || s.entries[addr] || s.entries[addr[at:]] && !leadsElsewhere.MatchString(norm.NFKC.String(addr[:at]))
 }
 
 var leadsElsewhere = regexp.MustCompile(`(?i)[%!@:|"\\=#]|\A(?:[-/~.]|imcea[a-z0-9]*-|srs[01][-+])`)

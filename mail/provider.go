@@ -27,6 +27,9 @@ type Provider struct {
 	// FilesSent says that the submission server keeps a copy of what it is given in
 	// the sender's own folder, so that a copy of ours would be a second one.
 	FilesSent bool
+	// Border is whose Authentication-Results its mailboxes can believe, and where it writes
+	// them. Zero: its format is not known well enough.
+	Border Border
 
 	HelpURL string // where the person makes an app password or a registration, or allows access
 	Note    string // what a person has to do there or to know, in whole sentences
@@ -48,6 +51,7 @@ func Providers() []Provider {
 	for i := range all {
 		p := &all[i]
 		p.Domains, p.MX, p.Auth = slices.Clone(p.Domains), slices.Clone(p.MX), slices.Clone(p.Auth)
+		p.Border.IDs, p.Border.Edge, p.Border.Inside = slices.Clone(p.Border.IDs), slices.Clone(p.Border.Edge), slices.Clone(p.Border.Inside)
 	}
 	return all
 }
@@ -90,12 +94,22 @@ func startTLSAt(host string, port uint16) Endpoint { return Endpoint{host, port,
 
 var byPassword = []Auth{AuthPassword}
 
+var (
+	// gmailBorder: https://support.google.com/mail/answer/180707 and the headers that "Show
+	// original" gives.
+	gmailBorder = Border{IDs: []string{"mx.google.com"}, Edge: []string{"mx.google.com"}, Below: true}
+	// microsoftBorder writes no authserv-id:
+	// https://learn.microsoft.com/defender-office-365/message-headers-eop-mdo
+	microsoftBorder = Border{IDs: []string{""}, Edge: []string{"*.mail.protection.outlook.com"},
+		Inside: []string{"*.prod.outlook.com", "*.prod.exchangelabs.com", "*.outlook.office365.com"}}
+)
+
 // providers is in the order in which an MX record is compared.
 var providers = []Provider{
 	{
 		ID: "gmail", Name: "Gmail", Domains: []string{"gmail.com", "googlemail.com"}, MX: []string{"google.com", "googlemail.com"},
 		IMAP: tlsAt("imap.gmail.com", 993), POP3: tlsAt("pop.gmail.com", 995), SMTP: tlsAt("smtp.gmail.com", 465),
-		Auth: []Auth{AuthPassword, AuthOAuth2}, AppPassword: true, OAuth: "google", FilesSent: true,
+		Auth: []Auth{AuthPassword, AuthOAuth2}, AppPassword: true, OAuth: "google", FilesSent: true, Border: gmailBorder,
 		HelpURL: "https://myaccount.google.com/apppasswords",
 		Note:    "An app password needs 2-Step Verification to be on. Where an administrator has turned app passwords off, use OAuth 2.0 with a client of your own.",
 	},
@@ -104,14 +118,14 @@ var providers = []Provider{
 		Domains: []string{"outlook.com", "hotmail.com", "live.com", "msn.com", "outlook.de", "outlook.fr", "outlook.es", "outlook.it", "hotmail.de", "hotmail.fr",
 			"hotmail.es", "hotmail.it", "hotmail.co.uk", "live.de", "live.fr", "live.nl", "live.co.uk"},
 		IMAP: tlsAt("outlook.office365.com", 993), POP3: tlsAt("outlook.office365.com", 995), SMTP: startTLSAt("smtp-mail.outlook.com", 587),
-		Auth: []Auth{AuthOAuth2}, OAuth: "microsoft", FilesSent: true,
+		Auth: []Auth{AuthOAuth2}, OAuth: "microsoft", FilesSent: true, Border: microsoftBorder,
 		HelpURL: "https://portal.azure.com/#view/Microsoft_AAD_RegisteredApps",
 		Note:    "Passwords are not accepted from programs: register a desktop client and give its id. IMAP may have to be turned on in the settings of Outlook.com first.",
 	},
 	{
 		ID: "microsoft365", Name: "Microsoft 365", MX: []string{"mail.protection.outlook.com", "mx.microsoft"},
 		IMAP: tlsAt("outlook.office365.com", 993), POP3: tlsAt("outlook.office365.com", 995), SMTP: startTLSAt("smtp.office365.com", 587),
-		Auth: []Auth{AuthOAuth2}, OAuth: "microsoft", FilesSent: true,
+		Auth: []Auth{AuthOAuth2}, OAuth: "microsoft", FilesSent: true, Border: microsoftBorder,
 		HelpURL: "https://portal.azure.com/#view/Microsoft_AAD_RegisteredApps",
 		Note:    "Passwords are not accepted from programs: an administrator of the organization registers a client and allows IMAP and authenticated SMTP for the mailbox.",
 	},
