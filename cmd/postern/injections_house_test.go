@@ -28,6 +28,13 @@ import (
 // knownPeople are the entries of the inbound list, which hides nobody.
 var knownPeople = []string{"@office.example", "tax@books.example", "club@chess.example"}
 
+// known reports whether all of these addresses are entries of knownPeople.
+func known(addrs []string) bool {
+	return !slices.ContainsFunc(addrs, func(a string) bool {
+		return !slices.Contains(knownPeople, a) && !slices.Contains(knownPeople, a[strings.LastIndexByte(a, '@'):])
+	})
+}
+
 // rehearsal is a house in which one scenario is run.
 type rehearsal struct {
 	*testHouse
@@ -47,7 +54,7 @@ type letterbox struct {
 // mailboxes is what there is on the servers.
 type mailboxes struct {
 	folders map[string]map[string]string // message by folder, and its flags
-	sent    int                          // messages that the submission servers took
+	sent    [][]string                   // recipients of each message that the submission servers took
 	others  int                          // messages in folders that others read
 }
 
@@ -248,7 +255,9 @@ func (r *rehearsal) state(t *testing.T) *mailboxes {
 		now.others = len(r.shared.Files(t, "eve"))
 	}
 	for account, b := range r.boxes {
-		now.sent += len(b.servers.Outgoing())
+		for _, m := range b.servers.Outgoing() {
+			now.sent = append(now.sent, m.To)
+		}
 		list, err := b.c.List("", "*", nil).Collect()
 		if err != nil {
 			t.Fatal(err)
