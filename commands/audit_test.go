@@ -1,7 +1,6 @@
 package commands_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/postern-mail/postern/gateway"
@@ -62,20 +61,6 @@ func TestABatchWithAHiddenMessageIsOnRecord(t *testing.T) {
 			if e := b.lastEntry(t); e.Reason != want || !e.Allowed || e.Code != "" {
 				t.Errorf("%s: %+v, want reason %q: %s", line, e, want, a.JSON)
 			}
-		}
-	}
-}
-
-// TestARunOfRefusedCallsShowsItsNumber, in both answers.
-func TestARunOfRefusedCallsShowsItsNumber(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
-	if err := b.vault.Record(t.Context(), gateway.AuditEntry{Principal: "agent", Command: "mail list", Code: "RATE_LIMITED", Reason: "rate", Count: 5}); err != nil {
-		t.Fatal(err)
-	}
-	for want, full := range map[string]bool{`"RATE_LIMITED x5"`: false, `"count":5`: true} {
-		a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "audit list", Full: full})
-		if !strings.Contains(string(a.JSON), want) {
-			t.Errorf("%s lacks %s", a.JSON, want)
 		}
 	}
 }

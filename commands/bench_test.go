@@ -156,3 +156,14 @@ func summaries(n, subject, sender int) []mailbox.Summary {
 	}
 	return list
 }
+
+// data is the data of a compact answer, as it was written.
+func (b *bench) data(t testing.TB, line string) string {
+	t.Helper()
+	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line})
+	text := strings.TrimSuffix(strings.TrimPrefix(string(a.JSON), `{"success":true,"data":`), "}")
+	if !a.Success() || strings.Contains(text, `"_meta"`) {
+		t.Errorf("%s: %s", line, a.JSON)
+	}
+	return text
+}

@@ -1,4 +1,4 @@
-package commands_test
+package admin_test
 
 import (
 	"context"
@@ -27,8 +27,8 @@ func TestDoctorTellsOfTheProcessItself(t *testing.T) {
 	} {
 		a := work("work", mail.ReadOnly)
 		a.SMTP = mail.Endpoint{} // the servers are asked at once, which the fake is not made for
-		b := newBench(t, &fakeMailboxes{}, a)
-		b.deps.Admin.Checks = func(context.Context) []admin.Check { return c.checks }
+		b := newBench(t, a)
+		b.deps.Checks = func(context.Context) []admin.Check { return c.checks }
 		data := b.ok(t, c.line).Data
 		if checks, _ := data["checks"].([]any); data["status"] != string(c.want) || len(checks) != c.n {
 			t.Errorf("%s with %d: %v", c.line, len(c.checks), data)

@@ -1,4 +1,4 @@
-package commands_test
+package admin_test
 
 import (
 	"context"
@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/vault"
 )
 
 // checkedStore is a store whose check ends with an error.
 type checkedStore struct {
-	commands.Store
+	admin.Store
 	err error
 }
 
@@ -28,8 +28,8 @@ func TestVaultCheckTellsDamageFromFailure(t *testing.T) {
 		{fmt.Errorf("%w: page 7 is used twice", vault.ErrDamaged), true, false, "the vault is damaged, or the file is not a vault: page 7 is used twice"},
 		{errors.New("busy"), false, nil, nil},
 	} {
-		b := newBench(t, nil)
-		b.deps.Admin.Store = checkedStore{b.deps.Store, c.found}
+		b := newBench(t)
+		b.deps.Store = checkedStore{b.deps.Store, c.found}
 		if e := b.do(t, "vault check"); e.Success != c.works || e.Data["ok"] != c.ok || e.Data["problem"] != c.problem {
 			t.Errorf("%v: %+v", c.found, e)
 		}

@@ -1,4 +1,4 @@
-package commands_test
+package admin_test
 
 import (
 	"context"
@@ -46,10 +46,10 @@ func (r *ring) Delete(_ context.Context, account string) error {
 // its own name with the canary.
 func newAccountBench(t *testing.T, accounts ...mail.Account) (*bench, *ring) {
 	t.Helper()
-	b := newBench(t, nil, accounts...)
+	b := newBench(t, accounts...)
 	r := &ring{kept: map[string]string{}}
-	b.deps.Admin.Keyring, b.deps.Admin.Tokenize = r, gateway.Tokenize
-	b.deps.Admin.ReadSecret = func(_ context.Context, source string) (mail.Secret, error) {
+	b.deps.Keyring, b.deps.Tokenize = r, gateway.Tokenize
+	b.deps.ReadSecret = func(_ context.Context, source string) (mail.Secret, error) {
 		return mail.NewSecret([]byte(canary + source)), nil
 	}
 	return b, r
@@ -146,7 +146,7 @@ func TestEachAuthIsAddedWithWhatItNeeds(t *testing.T) {
 			if test.auth == mail.AuthOAuth2 && b.client(t, "work") != test.client {
 				t.Errorf("client secret %q", b.client(t, "work"))
 			}
-			for _, line := range []string{"account show work", "account list", "audit list", "mail accounts"} {
+			for _, line := range []string{"account show work", "account list", "audit list", "policy show"} {
 				if shown, _ := json.Marshal(b.ok(t, line)); strings.Contains(string(shown), canary) {
 					t.Errorf("%s shows a secret: %s", line, shown)
 				}

@@ -1,4 +1,4 @@
-package commands_test
+package admin_test
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestASettingThatDoesNotExistIsNotFound(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite))
+	b := newBench(t, work("work", mail.ReadWrite))
 	for _, line := range []string{"config get nope", "config set nope 3", "config set nope ''"} {
 		b.fails(t, line, discovery.NotFound, "audit_retention_days")
 	}

@@ -1,24 +1,12 @@
-package commands_test
+package admin_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 )
-
-// data is the data of a compact answer, as it was written.
-func (b *bench) data(t testing.TB, line string) string {
-	t.Helper()
-	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line})
-	text := strings.TrimSuffix(strings.TrimPrefix(string(a.JSON), `{"success":true,"data":`), "}")
-	if !a.Success() || strings.Contains(text, `"_meta"`) {
-		t.Errorf("%s: %s", line, a.JSON)
-	}
-	return text
-}
 
 // What an administrator asks for is answered with what is news.
 func TestCompactAnswersOfTheAdministrator(t *testing.T) {
@@ -26,8 +14,7 @@ func TestCompactAnswersOfTheAdministrator(t *testing.T) {
 	pop.Protocol, pop.Email = mail.POP3, "pop@example.org"
 	pop.POP3 = mail.Endpoint{Host: "pop.example.org", Port: 995, Security: mail.TLS}
 	pop.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@example.org", "ann@example.com"}}
-	b := newBench(t, &fakeMailboxes{}, work("work", mail.ReadWrite), pop)
-	b.deps.Admin.Outbox = &fakeOutbox{}
+	b := newBench(t, work("work", mail.ReadWrite), pop)
 	for _, test := range []struct{ line, want string }{
 		{"account list", `{"columns":["name","email","server","mode","destroy","allow_in","allow_out"],"rows":[` +
 			`["pop","pop@example.org","pop.example.org:995 tls","approve","before","@example.org ann@example.com","nobody"],` +
@@ -61,7 +48,7 @@ func TestCompactAnswersOfTheAdministrator(t *testing.T) {
 
 // Without an option account edit changes nothing, and says what it takes.
 func TestAccountEditWithoutOptionsIsAnError(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite))
+	b := newBench(t, work("work", mail.ReadWrite))
 	for _, option := range []string{"--mode", "--allow-in", "--password-from", "--ca-file", "--oauth-client-id"} {
 		b.fails(t, "account edit work", discovery.ValidationError, option)
 	}

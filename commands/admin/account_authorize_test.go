@@ -1,4 +1,4 @@
-package commands_test
+package admin_test
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told, progress []string
-	b.deps.Admin.Tell = func(text string) { told = append(told, text) }
+	b.deps.Tell = func(text string) { told = append(told, text) }
 	for _, test := range []struct {
 		line, code string
 		options    login.AuthorizeOptions
@@ -42,7 +42,7 @@ func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
 		{"account authorize work --device", "ABCD-EFGH", login.AuthorizeOptions{Device: true}, "type the code ABCD-EFGH there"},
 	} {
 		told, progress = nil, nil
-		b.deps.Admin.Authorize = func(ctx context.Context, a *mail.Account, client mail.Secret, o login.AuthorizeOptions) (mail.Secret, error) {
+		b.deps.Authorize = func(ctx context.Context, a *mail.Account, client mail.Secret, o login.AuthorizeOptions) (mail.Secret, error) {
 			if a.Name != "work" || client.Reveal() != canary+"stdin" || o.Device != test.options.Device || o.Port != test.options.Port {
 				t.Errorf("asked with %+v %q %+v", a, client.Reveal(), o)
 			}
@@ -72,7 +72,7 @@ func TestAuthorizeThatFailsKeepsTheFormerConsent(t *testing.T) {
 	if err := b.vault.SetConsent(t.Context(), "work", mail.NewSecret([]byte("former"))); err != nil {
 		t.Fatal(err)
 	}
-	b.deps.Admin.Authorize = func(context.Context, *mail.Account, mail.Secret, login.AuthorizeOptions) (mail.Secret, error) {
+	b.deps.Authorize = func(context.Context, *mail.Account, mail.Secret, login.AuthorizeOptions) (mail.Secret, error) {
 		return mail.Secret{}, &mail.Error{Op: "account authorize", Kind: mail.KindAuth, Message: "The access was refused.", Advice: mail.AdviceAuthorize}
 	}
 	b.fails(t, "account authorize work", discovery.AuthFailed, "The access was refused.")
@@ -91,7 +91,7 @@ func TestAConsentIsKeptWhenTheTimeIsJustOver(t *testing.T) {
 	b, _ := newAccountBench(t)
 	b.ok(t, addGoogle)
 	ctx, cancel := context.WithCancel(t.Context())
-	b.deps.Admin.Authorize = func(context.Context, *mail.Account, mail.Secret, login.AuthorizeOptions) (mail.Secret, error) {
+	b.deps.Authorize = func(context.Context, *mail.Account, mail.Secret, login.AuthorizeOptions) (mail.Secret, error) {
 		cancel()
 		return mail.NewSecret([]byte("agreed")), nil
 	}

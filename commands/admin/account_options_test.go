@@ -1,4 +1,4 @@
-package commands_test
+package admin_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 
 // A new account may not delete for good, and one in mode approve may write to everybody.
 func TestWhatANewAccountMayDo(t *testing.T) {
-	b := newBench(t, &fakeMailboxes{})
-	b.deps.Admin.ReadSecret = func(context.Context, string) (mail.Secret, error) { return mail.NewSecret([]byte("secret")), nil }
+	b := newBench(t)
+	b.deps.ReadSecret = func(context.Context, string) (mail.Secret, error) { return mail.NewSecret([]byte("secret")), nil }
 	const add = "account add new --email ann@example.org --imap-host imap.example.org --password-from stdin "
 	for options, want := range map[string]string{
 		"":                            `"mode":"RO","allow_out":"nobody"`,
@@ -38,8 +38,7 @@ func TestWhatANewAccountMayDo(t *testing.T) {
 // An account made before the right to delete existed keeps it until its mode or right is set.
 func TestDoctorTellsOfRightsFromBefore(t *testing.T) {
 	read := work("read", mail.ReadOnly)
-	b := newBench(t, &fakeMailboxes{}, work("old", mail.Approve), work("work", mail.ReadWrite), read)
-	b.deps.Admin.Outbox = &fakeOutbox{}
+	b := newBench(t, work("old", mail.Approve), work("work", mail.ReadWrite), read)
 	const line = `["rights","ok","Older than the right to delete for good, and may do so unasked: `
 	if got := b.data(t, "doctor"); !strings.Contains(got, line+`old, work.","The administrator settles it with 'account edit old --destroy off' (or on)."]`) {
 		t.Errorf("doctor: %s", got)

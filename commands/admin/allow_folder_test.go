@@ -1,19 +1,19 @@
-package commands_test
+package admin_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 func TestFoldersAreAllowedAndHidden(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
-	b.folders = mailbox.FolderList{Folders: []mailbox.Folder{{Name: "INBOX"}, {Name: "HR"}}}
+	b := newBench(t, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
+	*b.folders = mailbox.FolderList{Folders: []mailbox.Folder{{Name: "INBOX"}, {Name: "HR"}}}
 	if got := b.do(t, "hide folder add HR Hr2 --account other"); fmt.Sprint(got.Data["absent"]) != "[Hr2]" {
 		t.Errorf("hidden, of which one is there: %v", got.Data)
 	}
@@ -63,7 +63,7 @@ func TestFoldersAreAllowedAndHidden(t *testing.T) {
 // While everything is stopped the administrator can bound what goes on afterwards.
 func TestListsAreChangedWhileEverythingIsStopped(t *testing.T) {
 	n := 0
-	for _, c := range commands.All(&commands.Deps{}) {
+	for _, c := range admin.Commands(&admin.Deps{}) {
 		if strings.HasPrefix(c.Path, "allow ") || strings.HasPrefix(c.Path, "hide ") {
 			if n++; !c.Standing {
 				t.Errorf("%s does not run", c.Path)

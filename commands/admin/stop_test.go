@@ -1,4 +1,4 @@
-package commands_test
+package admin_test
 
 import (
 	"fmt"
@@ -14,16 +14,14 @@ func TestAStopNamesWhatTheCallerMaySeeLeaving(t *testing.T) {
 	for principal, want := range map[string]string{mail.PersonPrincipal: "[a] 1", mail.AgentPrincipal: "[a] 1", "laptop": "[l] 1"} {
 		t.Run(principal, func(t *testing.T) {
 			t.Parallel()
-			y := newFakeOutbox()
-			b := newBench(t, nil, work("work", mail.ReadWrite))
-			b.deps.Admin.Outbox = y
+			b := newBench(t, work("work", mail.ReadWrite))
 			b.principal = gateway.Principal{Name: principal}
 			for id, owner := range map[string]string{"a": mail.AgentPrincipal, "l": "laptop"} {
-				s := y.put(id, owner, mail.OutboxUnknown)
-				s.Attempt, s.Until = "at work", at.AddDate(0, 0, 1)
+				o := mail.Outgoing{ID: id, Account: "work", Principal: owner, State: mail.OutboxUnknown, Attempt: "at work", Until: at.AddDate(0, 0, 1)}
 				if id == "l" {
-					s.Kind = mail.OutboxDelete
+					o.Kind = mail.OutboxDelete
 				}
+				*b.outbox = append(*b.outbox, o)
 			}
 			e := b.ok(t, "stop")
 			said := map[bool]string{true: "1 deletion was under way by then", false: "1 message was leaving by then"}[principal == "laptop"]

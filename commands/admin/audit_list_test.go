@@ -1,0 +1,23 @@
+package admin_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+)
+
+// TestARunOfRefusedCallsShowsItsNumber, in both answers.
+func TestARunOfRefusedCallsShowsItsNumber(t *testing.T) {
+	b := newBench(t, work("work", mail.ReadOnly))
+	if err := b.vault.Record(t.Context(), gateway.AuditEntry{Principal: "agent", Command: "mail list", Code: "RATE_LIMITED", Reason: "rate", Count: 5}); err != nil {
+		t.Fatal(err)
+	}
+	for want, full := range map[string]bool{`"RATE_LIMITED x5"`: false, `"count":5`: true} {
+		a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "audit list", Full: full})
+		if !strings.Contains(string(a.JSON), want) {
+			t.Errorf("%s lacks %s", a.JSON, want)
+		}
+	}
+}
