@@ -17,6 +17,7 @@ type Original struct {
 	Header rfc5322.Header // at least who wrote it and to whom, its subject, date and thread
 	Text   string         // as Get shows it
 	Cut    bool           // there is more text
+	Names  []string       // of its attachments, with Text
 	Files  []*AttachmentContent
 	Source []byte
 	Codes  bool // a one-time code or a link that logs in is in it, which agents are not shown
@@ -25,6 +26,7 @@ type Original struct {
 // OriginalQuery is what a letter needs besides the header. Each costs what it fetches.
 type OriginalQuery struct {
 	Text, Files bool
+	Header      bool  // all of it, with Text or Files
 	Source      int64 // with at most so many bytes; 0 for no source
 }
 
@@ -56,6 +58,9 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 		return &Original{Ref: ref, Header: h, Codes: x.masked(&fetched{header: h}, "").Any()}, err
 	}
 	r := &reading{access: x, ref: ref, q: GetQuery{BodyChars: maxOriginalText, Headers: HeadersNone, Content: q.Files, bare: true}}
+	if q.Header {
+		r.q.Headers = HeadersAll
+	}
 	if err := b.get(ctx, []*reading{r}); err != nil {
 		return nil, err
 	}
@@ -64,6 +69,9 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 	}
 	r.show(maxOriginalText)
 	o := &Original{Ref: r.g.ref, Header: r.g.header, Text: r.message.BodyText, Cut: r.message.BodyTruncated, Codes: r.masked.Any()}
+	for _, a := range r.message.Attachments {
+		o.Names = append(o.Names, a.Filename)
+	}
 	if !q.Files {
 		return o, nil
 	}

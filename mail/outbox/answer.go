@@ -24,7 +24,8 @@ func (b *Outbox) fill(ctx context.Context, s *sender, d *Draft) error {
 	if d.ReplyTo == nil || !d.ToSender && !d.ToAll && !d.Quote {
 		return nil
 	}
-	o, err := b.original(ctx, s, *d.ReplyTo, mailbox.OriginalQuery{Text: d.Quote})
+	judged := d.ToSender && s.policy.RepliesUnasked()
+	o, err := b.original(ctx, s, *d.ReplyTo, mailbox.OriginalQuery{Text: d.Quote || judged, Header: judged})
 	if err != nil {
 		return err
 	}

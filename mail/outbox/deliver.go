@@ -121,6 +121,9 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 	if err != nil {
 		return stays(err)
 	}
+	if e.Decided == "" && !s.leaves(e) {
+		return nil, outcome{result: resultNotSent, waits: true, asks: s.asksNow(e)}, nil
+	}
 	if message, err = s.asSubmitted(e, message); err != nil {
 		return stays(err)
 	}

@@ -23,12 +23,12 @@ import (
 
 // What the processes of a test are told.
 const (
-	roleVar    = "OUTBOX_TEST_ROLE" // send, approve or many
+	roleVar    = "OUTBOX_TEST_ROLE" // send, approve, reply, replies or many
 	pathVar    = "OUTBOX_TEST_PATH"
 	keyVar     = "OUTBOX_TEST_KEY"
 	accountVar = "OUTBOX_TEST_ACCOUNT"
 	dieVar     = "OUTBOX_TEST_DIE"   // the moment at which the process kills itself
-	draftVar   = "OUTBOX_TEST_DRAFT" // id of the draft to send, empty for a message of its own
+	draftVar   = "OUTBOX_TEST_DRAFT" // id of the draft to send or of the message to answer, empty for a message of its own
 )
 
 // The test binary is also those processes. This is no TestMain, so that other tests
@@ -125,6 +125,21 @@ func runProcess(role string) error {
 		}
 		_, err = b.Approve(ctx, entries[0].ID, entries[0].Digest, "ann")
 		return err
+	case "reply", "replies":
+		ref, err := mail.ParseRef(os.Getenv(draftVar))
+		if err != nil {
+			return err
+		}
+		if role == "reply" {
+			_, err = b.Send(ctx, account, replyTo(ref, keyed("k")))
+			return err
+		}
+		for range 4 {
+			if _, err := b.Send(ctx, account, replyTo(ref)); err != nil {
+				return err
+			}
+		}
+		return nil
 	case "many":
 		var wg sync.WaitGroup
 		for range 20 {

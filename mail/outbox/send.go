@@ -22,6 +22,7 @@ type Request struct {
 	// once. It is forgotten KeepOutgoing after the entry has ended. Empty means none.
 	Key       string
 	DryRun    bool   // everything but the sending; see Send
+	Offline   bool   // of a dry run: without a word to the submission server
 	Principal string // the caller
 }
 
@@ -116,13 +117,15 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 		return nil, err
 	}
 	e.Request, e.Key, e.Principal = request, key, r.Principal
-	e.State = mail.OutboxQueued
-	if s.policy.NeedsApproval() {
-		e.State = mail.OutboxWaiting
+	if err := b.judge(ctx, s, l, e, message, r.DryRun); err != nil {
+		return nil, wrapStore(ctx, op, err)
 	}
 	if r.DryRun {
 		if err := b.take(ctx, r.Principal, false); err != nil {
 			return nil, wrapStore(ctx, op, err)
+		}
+		if r.Offline {
+			return e, nil
 		}
 		return b.rehearse(ctx, s, e, message)
 	}
@@ -216,7 +219,7 @@ func (b *Outbox) resume(ctx context.Context, s *sender, e mail.Outgoing) (*mail.
 		}
 		return nil
 	}
-	if !s.policy.NeedsApproval() {
+	if s.leaves(&e) {
 		return b.attempt(ctx, s.Op, e.ID, queued)
 	}
 	now := b.now()
@@ -224,8 +227,8 @@ func (b *Outbox) resume(ctx context.Context, s *sender, e mail.Outgoing) (*mail.
 		if busy(e, now) || queued(e) != nil {
 			return false, errNotHeld
 		}
-		e.State = mail.OutboxWaiting
 		release(e, now)
+		e.Wait(s.asksNow(e)...)
 		return false, nil
 	})
 	if errors.Is(err, errNotHeld) {

@@ -84,12 +84,14 @@ type content struct {
 	quoted   int      // last lines of that text that were not Markdown
 	html     string   // what a person sees of other HTML; empty for none
 	files    []compose.Attachment
+
+	documents []string // of HTML, with LF
 }
 
 // contentOf takes any message apart.
 func contentOf(raw []byte) *content {
 	c := &content{Entity: message.Parse(raw)}
-	var documents, seen []string
+	var seen []string
 	for p := range c.Root.Leaves() {
 		data, kind := message.DecodeBody(c.Raw(p), p.Encoding), p.MediaType()
 		if p.Disposition == "attachment" || p.Filename != "" {
@@ -108,14 +110,14 @@ func contentOf(raw []byte) *content {
 			continue
 		case "text/html":
 			if shown, _, cut, ok := message.PartText(p, c.Raw(p), MaxBodyBytes); ok && !cut {
-				documents, seen = append(documents, text()), append(seen, cmp.Or(shown, "(nothing)"))
+				c.documents, seen = append(c.documents, text()), append(seen, cmp.Or(shown, "(nothing)"))
 				continue
 			}
 		}
 		c.files = append(c.files, compose.Attachment{Name: p.Filename, Type: p.MediaType(), Content: data})
 	}
-	if len(c.texts) == 1 && len(documents) == 1 {
-		c.quoted, c.markdown = markdown.Made(c.texts[0], documents[0])
+	if len(c.texts) == 1 && len(c.documents) == 1 {
+		c.quoted, c.markdown = markdown.Made(c.texts[0], c.documents[0])
 	}
 	if !c.markdown {
 		c.html = strings.Join(seen, "\n")

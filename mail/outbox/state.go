@@ -13,11 +13,14 @@ import (
 //
 //	before          what happens                              after
 //	-               Send, mode approve                        waiting
-//	-               Send, mode RW                             queued L
+//	-               Send, mode RW; mode reply, unasked        queued L
+//	-               Send, mode reply, with a reason to ask    waiting
 //	queued          Send with the same key, mode RW; Approve  queued L
-//	queued          Send with the same key, mode approve      waiting
+//	queued unasked  Send with the same key, mode reply        queued L
+//	queued          Send with the same key, another mode      waiting
 //	waiting         Approve                                   waiting L
 //	unknown         Approve                                   unknown L
+//	queued L        the policy asks by now                    waiting
 //	any of these L  the gate: the message is about to leave   unknown L
 //	any of these L  nothing left; may work later              waiting: waiting, unknown: unknown,
 //	                                                          queued: with a key queued, else refused
@@ -51,7 +54,10 @@ import (
 //     behind the gate still says so, and stops the one that took over.
 //  5. Nothing that waits for a person leaves otherwise than through Approve with
 //     the digest of exactly its bytes and envelope.
-//  6. Cancelled and rejected close the gate: an attempt under way finds its name
+//  6. What no person approved leaves only while the policy, looked at right before the wire,
+//     lets it: in mode RW, and in mode reply as far as Unasked is the digest of exactly its
+//     bytes and envelope. Only the step that adds an entry sets that.
+//  7. Cancelled and rejected close the gate: an attempt under way finds its name
 //     gone.
 
 // attempt is one try to send an entry.
@@ -110,6 +116,8 @@ type outcome struct {
 	reason    string // of what is not accepted
 	temporary bool   // of notSent: the same may work later
 	stays     bool   // of notSent: it was no failure of the message, which stays what it was
+	waits     bool   // of notSent: the policy asks a person by now, for these reasons
+	asks      []mail.Ask
 }
 
 // result is what an attempt knows about the message.
@@ -147,10 +155,12 @@ func conclude(e *mail.Outgoing, a attempt, o outcome, sent mail.SentState, now t
 	case o.result == resultUnknown || a.from == mail.OutboxUnknown:
 		e.State = mail.OutboxUnknown
 		return false, nil
+	case o.waits:
+		e.Wait(o.asks...)
 	case a.from == mail.OutboxWaiting && (o.temporary || o.stays):
 		e.State, e.Temporary, e.Decided = mail.OutboxWaiting, o.temporary, ""
 	case a.from == mail.OutboxQueued && e.Key != "" && (o.temporary || o.stays):
-		e.State, e.Temporary = mail.OutboxQueued, o.temporary
+		e.State, e.Temporary, e.Decided = mail.OutboxQueued, o.temporary, ""
 	default:
 		e.State, e.Temporary = mail.OutboxRefused, o.temporary
 	}

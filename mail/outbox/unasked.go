@@ -1,0 +1,85 @@
+package outbox
+
+import (
+	"context"
+	"html"
+	"slices"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/compose"
+	"github.com/postern-mail/postern/mail/internal/links"
+	"github.com/postern-mail/postern/mail/mailbox"
+)
+
+// judge sets how a new entry begins: queued, or waiting for a person. In mode reply it is
+// judged by the very bytes that its digest names. The store has the last word about how many
+// went unasked; a dry run foresees it.
+func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoing, message []byte, dry bool) error {
+	switch e.State = mail.OutboxQueued; {
+	case !s.policy.NeedsApproval():
+		return nil
+	case !s.policy.RepliesUnasked():
+		e.Wait()
+		return nil
+	}
+	f := mail.ReplyFacts{Recipients: e.Recipients}
+	if l.ReplyTo != nil && l.ToSender && l.original != nil && l.Forward == nil && l.stored == nil {
+		c := contentOf(message)
+		f.Reply, f.Answered, f.Attachments = true, l.original.Header, len(c.files)
+		f.Verified = s.policy.Verdict(f.Answered) == mail.Verified
+		f.ForeignLink = s.foreignLink(c, l.original)
+		f.CarriesCode = l.original.Codes
+		f.NewSubject = c.Header.Text("Subject") != compose.ReplySubject(l.original.Header.Text("Subject"))
+	}
+	if dry {
+		since := e.Created.Add(-mail.UnaskedWithin)
+		recent, _, err := b.o.Store.ListOutgoing(ctx, mail.OutboxQuery{Account: e.Account, Limit: mail.MaxUnasked,
+			Only: func(o *mail.Outgoing) bool { return o.Unasked != "" && o.Created.After(since) }})
+		if err != nil {
+			return err
+		}
+		f.Unasked = len(recent)
+	}
+	if asks := s.policy.Asks(&f); len(asks) > 0 {
+		e.Wait(asks...)
+	} else {
+		e.Unasked = e.Digest
+	}
+	return nil
+}
+
+// foreignLink reports whether what leaves has a link or an address that neither the message
+// that it answers has, nor the account is. Names beside addresses are read like the text.
+func (s *sender) foreignLink(c *content, o *mailbox.Original) bool {
+	conversation := append(slices.Clone(o.Names), o.Text, o.Header.Text("Subject"), s.account.Email)
+	conversation = append(conversation, s.account.OwnAddresses...)
+	for _, field := range []string{"From", "To", "Cc"} {
+		for _, a := range o.Header.Addresses(field) {
+			conversation = append(conversation, a.Name, a.Addr)
+		}
+	}
+	written := slices.Clone(c.texts)
+	for _, document := range c.documents {
+		written = append(written, html.UnescapeString(document))
+	}
+	for _, field := range []string{"To", "Cc"} {
+		for _, a := range c.Header.Addresses(field) {
+			written = append(written, a.Name, a.Addr)
+		}
+	}
+	known := links.In(conversation...)
+	return slices.ContainsFunc(written, func(text string) bool { return known.Foreign(text) != "" })
+}
+
+// leaves reports whether a queued entry about which no person decided may leave now.
+func (s *sender) leaves(e *mail.Outgoing) bool {
+	return !s.policy.NeedsApproval() || s.policy.RepliesUnasked() && e.Unasked != "" && e.Unasked == e.Digest && s.policy.Knows(e.Recipients)
+}
+
+// asksNow is why an entry waits that went unasked before; nil where the mode asks about each.
+func (s *sender) asksNow(e *mail.Outgoing) []mail.Ask {
+	if s.policy.RepliesUnasked() && !s.policy.Knows(e.Recipients) {
+		return []mail.Ask{mail.AskRecipient}
+	}
+	return nil
+}
