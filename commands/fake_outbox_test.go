@@ -25,8 +25,10 @@ type fakeOutbox struct {
 	begins  mail.OutboxState // of a message that is new; empty means accepted
 	becomes mail.OutboxState // of one that is approved; empty means accepted
 	reason  string
-	fails   error // of Send and Approve
-	replays bool  // what is sent was sent before
+	asks    []mail.Ask // of a message that is new
+	unasked bool       // it goes so
+	fails   error      // of Send and Approve
+	replays bool       // what is sent was sent before
 
 	unmarked  *mail.Issue // of a message that is sent
 	draftLeft *mail.Issue // of a draft that is sent
@@ -59,6 +61,9 @@ func (y *fakeOutbox) Send(_ context.Context, account string, r outbox.Request) (
 	}
 	s := y.put(fmt.Sprintf("m%d", len(y.order)), r.Principal, state)
 	s.Account, s.Subject, s.Body, s.Reason = account, r.Draft.Subject, r.Draft.Body, y.reason
+	if s.Asks = y.asks; y.unasked {
+		s.Unasked = s.Digest
+	}
 	o := s.Outgoing
 	o.Replayed, o.Unmarked, o.DraftLeft = y.replays, y.unmarked, y.draftLeft
 	if r.Stored != nil {

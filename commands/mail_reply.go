@@ -87,12 +87,11 @@ func mailReply(d *Deps) *discovery.Command {
 		if call.Reply != nil {
 			return d.sentAfterAll(ctx, call, args.Key != "")
 		}
-		ref, m, err := d.letterAbout(ctx, call, &args.letterArgs, &args.recipientArgs, &args.textArgs)
+		account, m, err := d.reply(ctx, call, args)
 		if err != nil {
 			return nil, err
 		}
-		m.ReplyTo, m.ToSender, m.ToAll, m.Quote = &ref, true, args.All, args.Quote
-		r, err := d.send(ctx, call, ref.Account, outbox.Request{Draft: m}, &args.sendArgs)
+		r, err := d.send(ctx, call, account, outbox.Request{Draft: m}, &args.sendArgs)
 		if refused, ok := errors.AsType[*mail.SendRefused](err); ok && len(refused.Recipients) > 0 {
 			call.Target += " " + recipientsTarget(refused.Recipients)
 		}
@@ -101,6 +100,24 @@ func mailReply(d *Deps) *discovery.Command {
 		}
 		return r, err
 	})
+}
+
+// reply is the draft of a reply, and its account.
+func (d *Deps) reply(ctx context.Context, call *discovery.Call, args *mailReplyArgs) (account string, m outbox.Draft, err error) {
+	ref, m, err := d.letterAbout(ctx, call, &args.letterArgs, &args.recipientArgs, &args.textArgs)
+	m.ReplyTo, m.ToSender, m.ToAll, m.Quote = &ref, true, args.All, args.Quote
+	return ref.Account, m, err
+}
+
+// foresee is a reply as the outbox would begin with it, without a word to the submission
+// server. It reads the message.
+func (d *Deps) foresee(ctx context.Context, call *discovery.Call, args *mailReplyArgs) (*mail.Outgoing, error) {
+	as := *call // what the audit entry says is the caller's own
+	account, m, err := d.reply(ctx, &as, args)
+	if err != nil {
+		return nil, err
+	}
+	return d.Outbox.Send(ctx, account, outbox.Request{Draft: m, Principal: call.Principal, DryRun: true, Offline: true})
 }
 
 // answerHint says what the caller of an answer may not expect of its recipients.

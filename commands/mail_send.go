@@ -55,7 +55,8 @@ type MailSendResult struct {
 	DryRun        bool               `json:"dry_run,omitempty"`
 	NeedsApproval bool               `json:"needs_approval,omitempty"` // the real send would wait for a person
 	Issues        []answer.Issue     `json:"issues,omitempty"`         // what went wrong after it was sent
-	Hint          string             `json:"hint,omitempty" acli:"untrusted" jsonschema_description:"What may not be expected of an answer's recipients"`
+	Asks          []string           `json:"asks,omitempty"`           // why it would, in mode reply
+	Hint          string             `json:"hint,omitempty" acli:"untrusted" jsonschema_description:"Why it would wait, and what may not be expected of an answer's recipients"`
 	NextAction    *answer.NextAction `json:"next_action,omitempty"`
 
 	to []string // whom a reply or a draft went to, in a compact answer
@@ -143,7 +144,10 @@ func (d *Deps) send(ctx context.Context, call *discovery.Call, account string, r
 func rehearsed(o *mail.Outgoing, keyed bool) *MailSendResult {
 	r := &MailSendResult{Sending: sendingOf(o), DryRun: true, Replayed: o.Replayed, Hint: answerHint(o.Elsewhere, o.LeftOut)}
 	if !o.Replayed {
-		r.NeedsApproval = o.State == mail.OutboxWaiting
+		r.NeedsApproval, r.Asks = o.State == mail.OutboxWaiting, sentences(o.Asks)
+		if len(o.Asks) > 0 {
+			r.Hint = strings.TrimSpace("It would wait" + since(o.Asks) + ". " + r.Hint)
+		}
 		r.State, r.SentCopy = "", ""
 		if !keyed {
 			r.InternetMessageID = ""
@@ -160,6 +164,17 @@ func noteOutgoing(call *discovery.Call, o *mail.Outgoing) {
 	} else {
 		call.Target += recipientsTarget(o.Recipients)
 	}
+	if o.Unasked != "" {
+		call.Target += " unasked"
+	}
+}
+
+// since says why a person is asked in mode reply; it is empty in another mode.
+func since(asks []mail.Ask) string {
+	if len(asks) == 0 {
+		return ""
+	}
+	return ", since " + asks[0].Sentence()
 }
 
 // waits is the answer to a send that a person has to decide: a question where one
@@ -330,7 +345,7 @@ func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
 		retry = "the same --idempotency-key queues no second one"
 	}
 	return &discovery.Fault{Code: discovery.ApprovalRequired,
-		Message: strings.TrimSpace(fmt.Sprintf("Nothing was sent yet: the message waits in the outbox as %s until a person decides. ", o.ID) + answerHint(o.Elsewhere, o.LeftOut)),
+		Message: strings.TrimSpace(fmt.Sprintf("Nothing was sent yet: the message waits in the outbox as %s until a person decides%s. ", o.ID, since(o.Asks)) + answerHint(o.Elsewhere, o.LeftOut)),
 		Hint:    fmt.Sprintf("Tell the person that %s waits for them, and go on with something else. It is kept; %s.", o.ID, retry)}
 }
 

@@ -81,7 +81,7 @@ func shownOutgoing(s *outbox.Shown) *OutboxShowResult {
 	}
 	r := &OutboxShowResult{Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: answer.UTC(s.Created), Changed: answer.UTC(s.Changed),
 		To: answer.Written(s.To), CC: answer.Written(s.CC), BCC: answer.Written(s.BCC), Attempts: s.Attempts, ServerCode: s.Code,
-		Attachments: []AttachmentSent{}, Text: plain.LineEnds(s.Body), TextMissing: !s.Here}
+		Attachments: []AttachmentSent{}, Text: plain.LineEnds(s.Body), TextMissing: !s.Here, Unasked: s.Unasked != ""}
 	switch {
 	case s.Markdown:
 		r.HTML = htmlMade

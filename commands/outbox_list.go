@@ -41,6 +41,7 @@ type OutboxEntry struct {
 	More       int              `json:"more_recipients,omitempty"`
 	Subject    string           `json:"subject" acli:"untrusted"`
 	Principal  string           `json:"principal,omitempty"`
+	Why        string           `json:"why,omitempty"` // in mode reply, where it waits; for the administrator alone, like Principal
 }
 
 const maxListedRecipients = 5
@@ -95,6 +96,9 @@ func listedOutgoing(o *mail.Outgoing, whose bool) OutboxEntry {
 	}
 	if whose {
 		e.Principal = o.Principal
+		if o.State == mail.OutboxWaiting && len(o.Asks) > 0 {
+			e.Why = o.Asks[0].Sentence()
+		}
 	}
 	return e
 }
@@ -116,13 +120,14 @@ type outboxRow struct {
 	To        string           `json:"to" acli:"untrusted"`
 	Subject   string           `json:"subject" acli:"untrusted"`
 	Principal string           `json:"principal"`
+	Why       string           `json:"why"`
 }
 
 // Brief is one row for each message.
 func (r *OutboxListResult) Brief() answer.List[outboxRow] {
 	several := slices.ContainsFunc(r.Messages, func(m OutboxEntry) bool { return m.Account != r.Messages[0].Account })
 	return answer.ListOf(r.Messages, (&answer.Outcome{}).Rest(r.NextAction), func(m *OutboxEntry) outboxRow {
-		row := outboxRow{m.ID, answer.MinuteOf(m.Created), m.Kind, m.State, "", strings.Join(m.Recipients, ", "), m.Subject, m.Principal}
+		row := outboxRow{m.ID, answer.MinuteOf(m.Created), m.Kind, m.State, "", strings.Join(m.Recipients, ", "), m.Subject, m.Principal, m.Why}
 		if several {
 			row.Account = m.Account
 		}

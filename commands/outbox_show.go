@@ -31,7 +31,9 @@ type OutboxShowResult struct {
 	Attempts    int                `json:"attempts"`
 	ServerCode  int                `json:"server_code,omitempty"`
 	Attachments []AttachmentSent   `json:"attachments"`
-	Why         string             `json:"why,omitempty"` // what made it wait; empty when it does not wait
+	Why         string             `json:"why,omitempty"`     // what made it wait; empty when it does not wait
+	Asks        []string           `json:"asks,omitempty"`    // all that made it wait in mode reply
+	Unasked     bool               `json:"unasked,omitempty"` // mode reply let it go without a person's word
 	Folder      string             `json:"folder,omitempty" acli:"untrusted"`
 	Deletes     []ToDelete         `json:"deletes,omitempty"`
 	HTML        string             `json:"html,omitempty"` // what the HTML of the message is; empty without any
@@ -70,7 +72,7 @@ func outboxShow(d *Deps) *discovery.Command {
 		r.from(args.Offset)
 		d.noteDeletes(ctx, call, r)
 		if s.State == mail.OutboxWaiting {
-			r.Why = whyAsked(&s.Outgoing)
+			r.Why, r.Asks = whyAsked(&s.Outgoing), sentences(s.Asks)
 			r.NextAction = answer.Next("Take it back, if it is no longer wanted", "outbox", "cancel", s.ID)
 		}
 		if !call.Admin {
@@ -117,6 +119,7 @@ type outboxShowBrief struct {
 	Principal   string                             `json:"principal"`
 	Date        string                             `json:"date"`
 	Why         string                             `json:"why,omitempty"`
+	Unasked     bool                               `json:"unasked,omitempty"`
 	Reason      string                             `json:"reason,omitempty" acli:"untrusted"`
 	DecidedBy   string                             `json:"decided_by,omitempty"`
 	Attachments *discovery.Table[outboxAttachment] `json:"attachments,omitempty"`
@@ -137,7 +140,7 @@ type outboxAttachment struct {
 // Brief leaves out what no decision needs. Next is what can be done about it.
 func (r *OutboxShowResult) Brief() outboxShowBrief {
 	b := outboxShowBrief{ID: r.ID, State: r.State, Result: r.Summary(), Account: r.Account, From: r.From, To: r.To, CC: r.CC, BCC: r.BCC, Subject: r.Subject,
-		Principal: r.Principal, Date: answer.MinuteOf(r.Created), Why: r.Why, Reason: r.Reason, DecidedBy: r.DecidedBy, HTML: r.HTML, Text: r.Text, TextMissing: r.TextMissing}
+		Principal: r.Principal, Date: answer.MinuteOf(r.Created), Why: r.Why, Unasked: r.Unasked, Reason: r.Reason, DecidedBy: r.DecidedBy, HTML: r.HTML, Text: r.Text, TextMissing: r.TextMissing}
 	if len(r.To)+len(r.CC)+len(r.BCC) != len(r.Recipients) {
 		b.Recipients = r.Recipients // the header does not say all of it
 	}

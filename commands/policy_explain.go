@@ -22,6 +22,7 @@ type PolicyExplainResult struct {
 	Effect        string         `json:"effect,omitempty" jsonschema:"enum=meta,enum=read,enum=state,enum=flag,enum=write,enum=send,enum=admin"`
 	Account       string         `json:"account_id,omitempty"`
 	NeedsApproval bool           `json:"needs_approval,omitempty"`
+	Asks          []string       `json:"asks,omitempty"` // why, in mode reply
 	Code          discovery.Code `json:"code,omitempty"`
 	Reason        string         `json:"reason,omitempty"`
 	Message       string         `json:"message,omitempty"`
@@ -33,7 +34,7 @@ func policyExplain(d *Deps) *discovery.Command {
 		Path:    "policy explain",
 		Summary: "May you run it? If not, why",
 		Details: "It checks the profile, the role, the denied commands, the account's mode and the outbound list. " +
-			"It looks at no message and no server, so a command it allows can still fail.",
+			"It looks at no message and no server, so a command it allows can still fail; only for a reply in mode reply it reads the message, and says what would make it wait.",
 		Effect:   discovery.Read,
 		Standing: true,
 		Examples: []string{"policy explain 'mail delete 50 --confirm'", "policy explain 'account list'"},
@@ -48,12 +49,12 @@ func policyExplain(d *Deps) *discovery.Command {
 			call.Target = x.Command.Path
 		}
 		if x.Refusal == nil && x.Args != nil {
-			if x.Refusal, err = d.accountRefusal(ctx, x.Command, x.Args, r); err != nil {
+			if x.Refusal, err = d.accountRefusal(ctx, call, x.Command, x.Args, r); err != nil {
 				return nil, err
 			}
 		}
 		if f := x.Refusal; f != nil {
-			r.Allowed, r.NeedsApproval = false, false
+			r.Allowed, r.NeedsApproval, r.Asks = false, false, nil
 			r.Code, r.Reason, r.Message, r.Hint = f.Code, f.Reason, f.Message, f.Hint
 			if r.Reason == "" {
 				r.Reason = "usage"
@@ -65,7 +66,7 @@ func policyExplain(d *Deps) *discovery.Command {
 
 // accountRefusal judges a command by the account it would work on; nil where that
 // allows it. It fills in the account and whether it would wait for a person.
-func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args any, r *PolicyExplainResult) (*discovery.Fault, error) {
+func (d *Deps) accountRefusal(ctx context.Context, call *discovery.Call, c *discovery.Command, args any, r *PolicyExplainResult) (*discovery.Fault, error) {
 	on, ok := args.(onAccount)
 	if !ok {
 		return nil, nil
@@ -119,8 +120,20 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 			if f := answer.SendRefusal(p.CheckSend(to)); f != nil && (len(to) > 0 || f.Reason != mail.ReasonAddress) {
 				return f, nil
 			}
-			return nil, nil
 		}
+		if p.RepliesUnasked() {
+			o := &mail.Outgoing{Asks: []mail.Ask{mail.AskNoReply}}
+			if reply, ok := args.(*mailReplyArgs); ok {
+				if o, err = d.foresee(ctx, call, reply); err != nil {
+					if f := answer.SendRefusal(err); f != nil {
+						return f, nil
+					}
+					return known(err)
+				}
+			}
+			r.NeedsApproval, r.Asks = len(o.Asks) > 0, sentences(o.Asks)
+		}
+		return nil, nil
 	}
 	// Copying to another account changes only that one.
 	if x, ok := args.(*mailCopyArgs); ok && x.ToAccount != "" && string(x.ToAccount) != name {

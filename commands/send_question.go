@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -106,10 +107,21 @@ func whyAsked(o *mail.Outgoing) string {
 		return "a person decides about each deletion for good in " + o.Account
 	}
 	why := "mode approve: a person decides about each message of " + o.Account
-	if o.Elsewhere {
+	if len(o.Asks) > 0 {
+		why = "mode reply: " + o.Asks[0].Sentence()
+	}
+	if o.Elsewhere && !slices.Contains(o.Asks[:min(1, len(o.Asks))], mail.AskElsewhere) {
 		why += "; and it goes elsewhere than to the sender of the message that it answers, as that one asks"
 	}
 	return why
+}
+
+// sentences are why an entry waits in mode reply, each a clause; nil in another mode.
+func sentences(asks []mail.Ask) (all []string) {
+	for _, a := range asks {
+		all = append(all, a.Sentence())
+	}
+	return all
 }
 
 // personShown is an address before the name that the agent gave it: a name can look

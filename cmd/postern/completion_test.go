@@ -61,7 +61,7 @@ func TestCompletionInAShell(t *testing.T) {
 		{"init --admin-key ", "keyring file show"},
 		{"init --agent-key file --no", "--no-questions"},
 		{"init --agent-key file work --imap-se", "--imap-security"},
-		{"init work --mode ", "RO draft approve RW"},
+		{"init work --mode ", "RO draft approve reply RW"},
 		{"completion ", "bash fish zsh"},
 		{"conformance --level m", "minimal"},
 		{"conformance -- ./server --", ""},

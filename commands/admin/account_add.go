@@ -37,7 +37,7 @@ func accountAdd(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "account add",
 		Summary: "Add an account",
-		Details: "It starts read-only and without the right to delete for good, with nobody on its outbound list, or everybody in mode approve.",
+		Details: "It starts read-only and without the right to delete for good, with nobody on its outbound list, or everybody in the modes approve and reply.",
 		Effect:  discovery.Admin,
 		Examples: []string{"account add work --email ann@example.org --imap-host imap.example.org --password-from stdin",
 			"account add work --email ann@example.org --imap-host imap.example.org --smtp-host smtp.example.org --mode RW --password-from file:/run/secrets/mail",
@@ -52,7 +52,7 @@ func accountAdd(d *Deps) *discovery.Command {
 		if err := args.apply(&a, d); err != nil {
 			return nil, err
 		}
-		if a.Mode == mail.Approve {
+		if a.Mode == mail.Approve || a.Mode == mail.Reply {
 			a.AllowOut.Entries = []string{"*"}
 		}
 		sealed, kept, err := args.secrets(ctx, d, a.Auth)

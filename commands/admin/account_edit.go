@@ -92,7 +92,7 @@ func accountEdit(d *Deps) *discovery.Command {
 		if before.Auth == mail.AuthKeyring && after.Auth != mail.AuthKeyring {
 			r.LeftInKeyring = d.forgetInKeyring(ctx, args.Name)
 		}
-		if everybody := slices.Contains(after.AllowOut.Entries, "*"); before.Mode == mail.Approve && after.Mode == mail.ReadWrite && everybody {
+		if everybody := slices.Contains(after.AllowOut.Entries, "*"); (before.Mode == mail.Approve || before.Mode == mail.Reply) && after.Mode == mail.ReadWrite && everybody {
 			r.NextAction = answer.Next("Mail now goes to anybody without a question: to limit that, name the recipients and take * off the list", "allow", "out", "remove", "*", "--account", args.Name)
 		}
 		if after.Auth == mail.AuthOAuth2 && !reflect.DeepEqual(before.OAuth, after.OAuth) {

@@ -32,7 +32,7 @@ type accountOptions struct {
 	Username       string        `json:"username,omitempty" jsonschema:"minLength=1,maxLength=320" jsonschema_description:"Login name; the address if left out"`
 	DisplayName    *string       `json:"display-name,omitempty" jsonschema:"maxLength=200" jsonschema_description:"The person's name, for the From field of sent messages; an empty one removes it"`
 	SentCopy       mail.SentCopy `json:"sent-copy,omitempty" jsonschema:"enum=auto,enum=always,enum=never" jsonschema_description:"Whether a copy of each sent message is put into the Sent folder; auto leaves it to providers that do so themselves"`
-	Mode           mail.Mode     `json:"mode,omitempty" jsonschema:"enum=RO,enum=draft,enum=approve,enum=RW" jsonschema_description:"RO only reads, draft also flags, files and drafts, approve also sends, each message after a person's word, RW sends unasked"`
+	Mode           mail.Mode     `json:"mode,omitempty" jsonschema:"enum=RO,enum=draft,enum=approve,enum=reply,enum=RW" jsonschema_description:"RO only reads, draft also flags, files and drafts, approve also sends what a person approved, reply also some replies unasked, RW sends unasked"`
 	Destroy        mail.Destroy  `json:"destroy,omitempty" jsonschema:"enum=on,enum=off" jsonschema_description:"Whether messages may be deleted for good, in modes before RW after a person's word; without it there is the trash"`
 	SubjectPattern *string       `json:"subject-pattern,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"RE2 pattern; only messages whose subject matches are visible, an empty one removes it"`
 	ProcessBacklog *bool         `json:"process-backlog,omitempty" jsonschema_description:"Whether messages that are in a folder when Postern first looks at it count as new"`

@@ -38,6 +38,7 @@ type AccountPolicy struct {
 	MayChange     bool      `json:"may_change"`
 	MaySend       bool      `json:"may_send"`
 	NeedsApproval bool      `json:"sends_need_approval,omitempty"`
+	ReplyUnasked  bool      `json:"replies_may_go_unasked,omitempty"`
 	MayDestroy    bool      `json:"may_destroy"`
 	DestroyAsks   bool      `json:"destroying_needs_approval,omitempty"`
 	InboundList   bool      `json:"inbound_list"`
@@ -106,7 +107,7 @@ type policyBrief struct {
 	Accounts          discovery.Table[policyRow] `json:"accounts"`
 }
 
-// policyRow is an account. May has the words read, change, send and destroy; Hides says which rules may
+// policyRow is an account. May has the words read, change, send, reply and destroy; Hides says which rules may
 // hide messages; Recipients are those that may be written to, everybody where it is empty;
 // Folders are allowed although they are not the account's own, HideFolders are hidden.
 type policyRow struct {
@@ -126,7 +127,7 @@ func (r *PolicyShowResult) Brief() policyBrief {
 	for _, a := range r.Accounts {
 		row := policyRow{Account: a.ID, Mode: a.Mode, May: "read", Hides: strings.TrimSpace(words(a.InboundList, "senders") + words(a.SubjectFilter, "subjects") + words(a.HidesFolders, "folders")),
 			AllowFolders: a.AllowFolders, HideFolders: a.HideFolders}
-		row.May += words(a.MayChange, "change") + words(a.MaySend && !a.NeedsApproval, "send") + words(a.MaySend && a.NeedsApproval, "send-when-approved") +
+		row.May += words(a.MayChange, "change") + words(a.MaySend && !a.NeedsApproval, "send") + words(a.MaySend && a.NeedsApproval, "send-when-approved") + words(a.ReplyUnasked, "reply") +
 			words(a.MayDestroy && !a.DestroyAsks, "destroy") + words(a.MayDestroy && a.DestroyAsks, "destroy-when-approved")
 		if a.MaySend && a.Outbound.Enabled {
 			row.Recipients = a.Outbound.brief()
@@ -152,7 +153,7 @@ func policyOf(a *mail.Account, admin bool) AccountPolicy {
 		allow, hide = slices.DeleteFunc(slices.Clone(allow), p.HidesFolder), nil
 	}
 	send := p.MaySend() && !a.SMTP.IsZero()
-	return AccountPolicy{ID: a.Name, Mode: a.Mode, MayChange: p.MayFile(), MaySend: send, NeedsApproval: send && p.NeedsApproval(),
+	return AccountPolicy{ID: a.Name, Mode: a.Mode, MayChange: p.MayFile(), MaySend: send, NeedsApproval: send && p.NeedsApproval(), ReplyUnasked: send && p.RepliesUnasked(),
 		MayDestroy: p.MayDestroy(), DestroyAsks: p.MayDestroy() && p.DestroyNeedsApproval(),
 		InboundList: a.AllowIn.Enabled, SubjectFilter: a.SubjectPattern != "", Outbound: shownList(a.AllowOut),
 		AllowFolders: allow, HidesFolders: p.HidesFolders(), HideFolders: hide}
