@@ -285,7 +285,7 @@ func (s *station) listsMail(t testing.TB, printed string) {
 func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
 	s := newStation(t)
 	s.ring = memoryKeyring{}
-	all := append(s.answers(s.env["PW"]), "1", s.ca, "4", "@example.org", "Ann Lee", "", "", "y")
+	all := append(s.answers(s.env["PW"]), "1", s.ca, "5", "@example.org", "Ann Lee", "", "", "y")
 	for n := range all {
 		if testing.Short() && n%4 != 3 {
 			continue
@@ -319,6 +319,18 @@ func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
 		if strings.Contains(out.String(), key) {
 			t.Error("a key is shown")
 		}
+	}
+	// Mode reply knows people, and hides nobody.
+	s1 := newStation(t)
+	s1.ring = memoryKeyring{}
+	p, out = s1.process(t, strings.Join(append(s1.answers(s1.env["PW"]), "1", s1.ca, "4", "", "bob@example.net,@example.org", "Ann Lee", "", "", "y"), "\n")+"\n")
+	if err := s1.ask(t, p); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	a, err = s1.vault(t).Account(t.Context(), "default")
+	if err != nil || a.Mode != mail.Reply || !slices.Equal(a.AllowOut.Entries, []string{"*"}) || a.AllowIn.Enabled || !slices.Equal(a.AllowIn.Entries, []string{"bob@example.net", "@example.org"}) ||
+		!strings.Contains(out.String(), "some answers to people on the inbound list go unasked") {
+		t.Errorf("%+v, %v\n%s", a, err, out)
 	}
 	// The last question answered with no.
 	s2 := newStation(t)

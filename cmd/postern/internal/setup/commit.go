@@ -272,7 +272,7 @@ func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) e
 	if a.Auth == mail.AuthOAuth2 {
 		lines = append(lines, []string{"account", "authorize", a.Name})
 	}
-	if len(s.AllowOut) > 0 && slices.Contains(a.AllowOut.Entries, "*") { // as mode approve begins
+	if len(s.AllowOut) > 0 && slices.Contains(a.AllowOut.Entries, "*") { // as the modes approve and reply begin
 		lines = append(lines, []string{"allow", "out", "remove", "--account=" + a.Name, "--", "*"})
 	}
 	if len(s.AllowOut) > 0 {
@@ -280,6 +280,9 @@ func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) e
 	}
 	if len(s.AllowIn) > 0 {
 		lines = append(lines, append([]string{"allow", "in", "add", "--account=" + a.Name, "--"}, s.AllowIn...), []string{"account", "edit", a.Name, "--allow-in=on"})
+	}
+	if len(s.Known) > 0 {
+		lines = append(lines, append([]string{"allow", "in", "add", "--account=" + a.Name, "--"}, s.Known...))
 	}
 	for _, line := range lines {
 		if _, err := admin.Run(ctx, line...); err != nil {

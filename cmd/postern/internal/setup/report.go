@@ -155,7 +155,10 @@ func recipients(a *mail.Account) string {
 	if a.AllowOut.Enabled {
 		whom = listed(a.AllowOut.Entries)
 	}
-	if p.NeedsApproval() {
+	switch {
+	case p.RepliesUnasked():
+		whom += ", after you approved it; some answers to people on the inbound list go unasked"
+	case p.NeedsApproval():
 		whom += ", each message after you approved it"
 	}
 	return whom

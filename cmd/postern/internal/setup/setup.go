@@ -35,6 +35,7 @@ type Options struct {
 	Account  []string // the arguments of 'account add': a name and its options; nil for no account
 	AllowIn  []string // senders whose mail is visible; empty leaves the list off
 	AllowOut []string // recipients that the account may write to
+	Known    []string // entries of the inbound list, which does not hide others by them; for mode reply
 	Device   bool     // consent to OAuth 2.0 is given on another device
 
 	AdminKey, AgentKey KeyPlace // where to keep new keys; empty makes none, or asks

@@ -17,23 +17,34 @@ func (w *wizard) askRules(ctx context.Context) error {
 		choices = append(choices, choice{"change", "Read, flag, file, put into the trash, write drafts; send nothing"})
 	}
 	if !d.smtp.IsZero() {
-		choices = append(choices, choice{"approve", "All that, and send what you have approved, message by message"}, choice{"send", "All that, and send to whom you allow"})
+		choices = append(choices, choice{"approve", "All that, and send what you have approved, message by message"},
+			choice{"reply", "All that, and answer people whom you name without asking each time"}, choice{"send", "All that, and send to whom you allow"})
 	}
 	may, err := w.ask.Choose(ctx, "What may agents do with this account?", "You can change it later with 'account edit', which also allows deleting for good.", choices)
 	if err != nil {
 		return err
 	}
-	d.mode = map[string]mail.Mode{"read": mail.ReadOnly, "change": mail.Draft, "approve": mail.Approve, "send": mail.ReadWrite}[may]
-	if may == "approve" || may == "send" {
+	d.mode = map[string]mail.Mode{"read": mail.ReadOnly, "change": mail.Draft, "approve": mail.Approve, "reply": mail.Reply, "send": mail.ReadWrite}[may]
+	if d.mode == mail.Approve || d.mode == mail.Reply || d.mode == mail.ReadWrite {
 		help := "Addresses and @domains, separated by commas; * is everybody. Empty: nobody yet."
-		if may == "approve" {
+		switch d.mode {
+		case mail.Approve:
 			help = "Addresses and @domains, separated by commas. Empty: everybody, since you see each message first."
+		case mail.Reply:
+			help = "Addresses and @domains, separated by commas. Empty: everybody, since you see first what is no answer to people you know."
 		}
 		list, err := w.ask.Text(ctx, textQuestion{Title: "To whom may they write?", Optional: true, Check: entries, Help: help})
 		if err != nil {
 			return err
 		}
 		w.AllowOut = SplitList(list)
+		if d.mode == mail.Reply {
+			if list, err = w.ask.Text(ctx, textQuestion{Title: "Whom may they answer without asking you?", Optional: true, Check: entries,
+				Help: "Addresses and @domains, separated by commas. Five plain answers an hour, and only to\nmail that your provider has verified. Empty: nobody yet."}); err != nil {
+				return err
+			}
+			w.Known = SplitList(list)
+		}
 		if d.displayName, err = w.ask.Text(ctx, textQuestion{Title: "Your name, as recipients see it", Optional: true, Check: func(s string) error {
 			if len([]rune(s)) > 200 {
 				return errors.New("it is longer than 200 characters")
