@@ -121,9 +121,16 @@ func (s *entrySet) wrote(h rfc5322.Header, judge func(rfc5322.Header) Verdict) b
 // authors returns the addresses of every From field, normalised. ok is false where there are
 // none, and where another mail program might read others.
 func authors(h rfc5322.Header) (addrs []string, ok bool) {
-	strict, ok := h.StrictAddresses("From")
-	tolerant := h.Addresses("From")
-	if !ok || len(strict) == 0 || len(strict) != len(tolerant) || !h.Certain("From") {
+	addrs, ok = certainAddresses(h, "From")
+	return addrs, ok && len(addrs) > 0
+}
+
+// certainAddresses returns the addresses of every field of the name, normalised. ok is false
+// where another mail program might read others.
+func certainAddresses(h rfc5322.Header, name string) (addrs []string, ok bool) {
+	strict, ok := h.StrictAddresses(name)
+	tolerant := h.Addresses(name)
+	if !ok || len(strict) != len(tolerant) || !h.Certain(name) {
 		return nil, false
 	}
 	for i, addr := range strict {
@@ -332,7 +339,8 @@ func (s *entrySet) reaches(addr string) bool {
 // names is reaches by an entry other than *, whether the list is on or not.
 func (s *entrySet) names(addr string) bool {
 	at := strings.LastIndexByte(addr, '@')
-	return s.demands(addr) || s.entries[addr] || s.entries[addr[at:]] && !leadsElsewhere.MatchString(norm.NFKC.String(addr[:at]))
+	listed := func(e string) bool { return s.entries[e] || s.verified[e] }
+	return listed(addr) || listed(addr[at:]) && !leadsElsewhere.MatchString(norm.NFKC.String(addr[:at]))
 }
 
 var leadsElsewhere = regexp.MustCompile(`(?i)[%!@:|"\\=#]|\A(?:[-/~.]|imcea[a-z0-9]*-|srs[01][-+])`)

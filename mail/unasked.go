@@ -90,7 +90,7 @@ func (p *Policy) Asks(f *ReplyFacts) []Ask {
 		}
 	}
 	h := f.Answered
-	senders, fromOK := certainAddresses(h, "From")
+	senders, fromOK := authors(h)
 	answers, answersOK := certainAddresses(h, "Reply-To")
 	involved := slices.Clone(senders)
 	for _, field := range []string{"To", "Cc"} {
@@ -101,7 +101,7 @@ func (p *Policy) Asks(f *ReplyFacts) []Ask {
 		}
 	}
 	unless(f.Verified, AskUnverified)
-	unless(fromOK && len(senders) > 0 && p.Knows(senders), AskSender)
+	unless(fromOK && p.Knows(senders), AskSender)
 	unless(len(f.Recipients) > 0 && p.Knows(f.Recipients), AskRecipient)
 	unless(!slices.ContainsFunc(f.Recipients, func(r string) bool {
 		normal, ok := NormalAddress(r)
@@ -124,17 +124,6 @@ func (p *Policy) Knows(addrs []string) bool {
 		normal, ok := NormalAddress(addr)
 		return !ok || !p.in.names(normal)
 	})
-}
-
-// certainAddresses are the addresses of a field in the form in which they are compared. ok is
-// false where programs may read others.
-func certainAddresses(h rfc5322.Header, field string) (addrs []string, ok bool) {
-	strict, ok := h.StrictAddresses(field)
-	for _, s := range strict {
-		normal, plain := NormalAddress(s)
-		addrs, ok = append(addrs, normal), ok && plain
-	}
-	return addrs, ok && h.Certain(field)
 }
 
 // sameSet reports whether two lists have the same members.

@@ -54,17 +54,19 @@ func TestEachConditionAloneAsks(t *testing.T) {
 		account func(*Account)
 		want    []Ask
 	}{
-		"no reply":                    {func(f *ReplyFacts) { f.Reply = false }, nil, []Ask{AskNoReply}},
-		"not verified":                {func(f *ReplyFacts) { f.Verified = false }, nil, []Ask{AskUnverified}},
-		"sender unknown":              {from("From: eve@x.example\nTo: bob@x.example"), nil, []Ask{AskSender}},
-		"one of two senders unknown":  {from("From: bob@x.example, eve@x.example"), nil, []Ask{AskSender}},
-		"no sender":                   {from("To: bob@x.example"), nil, []Ask{AskSender}},
-		"two From fields":             {from("From: bob@x.example\nFrom: eve@x.example"), nil, []Ask{AskSender}},
-		"a group as sender":           {from("From: team: bob@x.example;"), nil, []Ask{AskSender, AskOutsider}},
-		"a further From may be there": {from("From: bob@x.example\n\x00From: eve@x.example"), nil, []Ask{AskSender}},
-		"everybody on the list":       {func(*ReplyFacts) {}, list("*"), []Ask{AskSender, AskRecipient}},
-		"an empty list":               {func(*ReplyFacts) {}, list(), []Ask{AskSender, AskRecipient}},
-		"a list that hides":           {func(*ReplyFacts) {}, func(a *Account) { a.AllowIn.Enabled = true }, nil},
+		"no reply":                       {func(f *ReplyFacts) { f.Reply = false }, nil, []Ask{AskNoReply}},
+		"not verified":                   {func(f *ReplyFacts) { f.Verified = false }, nil, []Ask{AskUnverified}},
+		"sender unknown":                 {from("From: eve@x.example\nTo: bob@x.example"), nil, []Ask{AskSender}},
+		"one of two senders unknown":     {from("From: bob@x.example, eve@x.example"), nil, []Ask{AskSender}},
+		"no sender":                      {from("To: bob@x.example"), nil, []Ask{AskSender}},
+		"two From fields":                {from("From: bob@x.example\nFrom: eve@x.example"), nil, []Ask{AskSender}},
+		"a group as sender":              {from("From: team: bob@x.example;"), nil, []Ask{AskSender, AskOutsider}},
+		"a further From may be there":    {from("From: bob@x.example\n\x00From: eve@x.example"), nil, []Ask{AskSender, AskOutsider}},
+		"everybody on the list":          {func(*ReplyFacts) {}, list("*"), []Ask{AskSender, AskRecipient}},
+		"everybody verified on the list": {func(*ReplyFacts) {}, func(a *Account) { a.AllowIn = AllowList{Verified: []string{"*"}} }, []Ask{AskSender, AskRecipient}},
+		"entries that demand a verdict":  {func(*ReplyFacts) {}, func(a *Account) { a.AllowIn = AllowList{Verified: []string{"@x.example"}} }, nil},
+		"an empty list":                  {func(*ReplyFacts) {}, list(), []Ask{AskSender, AskRecipient}},
+		"a list that hides":              {func(*ReplyFacts) {}, func(a *Account) { a.AllowIn.Enabled = true }, nil},
 		"recipient unknown": {func(f *ReplyFacts) {
 			from("From: bob@x.example\nCc: eve@y.example")(f)
 			to("bob@x.example", "eve@y.example")(f)
