@@ -8,8 +8,8 @@
 //     of trade, travel, meetings or programs stands beside it ("discount code").
 //   - A token looks like a code: 4 to 10 digits, also split into equal groups, or
 //     letters and digits as nobody writes a word.
-//   - The token stands near such a word, or alone on its line in a message that has
-//     such a word.
+//   - The token stands near such a word, or alone on its line, or behind "enter", or it
+//     is the only number of a short message, if the message speaks of signing in.
 //   - A link is secret if its own words speak of logging in, resetting or confirming and
 //     a part of it looks random, or if a part looks random in a message that asks to do this.
 //
@@ -90,7 +90,10 @@ const (
 	letters             // capital letters, which may be a word
 )
 
-const near = 24 // words between a code and the word that names it
+const (
+	near  = 24  // words between a code and the word that names it
+	short = 100 // words of a message that may hold nothing but a code
+)
 
 // codesIn returns the codes among the words of a message, in order.
 func codesIn(words []word) []string {
@@ -104,16 +107,30 @@ func codesIn(words []word) []string {
 		}
 		spoken |= words[i].class
 	}
-	if next == len(words) && spoken&(strong|login) == 0 {
+	named := next < len(words)
+	if !named && spoken&(strong|login|act) == 0 {
 		return nil
 	}
 	var out []string
+	numbers, only := 0, "" // how many numbers of four or more digits, and the one that may be a code
 	for i := 0; i < len(words); i++ {
 		c, ok := candidateAt(words, i)
 		i = c.last
-		if ok && isCode(words, c, names[c.first], behind[c.last], spoken) {
+		if c.kind == digits && len(c.typed) >= 4 && c.typed != only {
+			numbers++
+		}
+		if !ok {
+			continue
+		}
+		if isCode(words, c, names[c.first], behind[c.last], spoken) {
 			out = append(out, c.typed)
 		}
+		if c.kind == digits && len(c.typed) <= 8 && !year(c.typed) && !counts(words, c, names[c.first]) {
+			only = c.typed
+		}
+	}
+	if len(out) == 0 && numbers == 1 && only != "" && len(words) <= short && (named || spoken&(strong|login) != 0) {
+		return []string{only}
 	}
 	return out
 }
@@ -132,7 +149,7 @@ func isCode(words []word, c candidate, before, behind int, spoken class) bool {
 	if counts(words, c, before) {
 		return false
 	}
-	if c.kind == digits && c.first > 0 && words[c.first-1].class&enter != 0 && spoken&(strong|login) != 0 {
+	if c.kind == digits && c.first > 0 && words[c.first-1].class&enter != 0 && spoken&(strong|login|act) != 0 {
 		return true
 	}
 	tight := after && (c.first-before <= 4 || strings.Contains(first.gap, ":")) || ahead && behind-c.last <= 4
@@ -147,9 +164,13 @@ func isCode(words []word, c candidate, before, behind int, spoken class) bool {
 	return tight || (after || ahead) && speaks
 }
 
-// alone reports whether a candidate is all of its line.
+// alone reports whether a candidate is all of its line, or of an item of a list.
 func alone(words []word, c candidate) bool {
-	return (c.first == 0 || words[c.first-1].line < words[c.first].line) &&
+	before := c.first - 1
+	if before >= 0 && words[before].line == words[c.first].line && len(words[before].text) <= 2 && words[c.first].gap == ". " {
+		before--
+	}
+	return (before < 0 || words[before].line < words[c.first].line) &&
 		(c.last == len(words)-1 || words[c.last+1].line > words[c.last].line)
 }
 

@@ -36,8 +36,7 @@ func readMails(t testing.TB, file string) []mail {
 }
 
 // TestCorpora keeps how much of what services write is found, and how often something
-// is found where nothing is. The rules were made with the first two corpora; the third was
-// written after them.
+// is found where nothing is. The rules were made with these corpora.
 func TestCorpora(t *testing.T) {
 	for _, c := range []struct {
 		file            string

@@ -97,13 +97,14 @@ func (f Found) judge(link string) (parts []string, secret bool) {
 	key := class(0)
 	_, rest, _ := strings.Cut(decoded(strings.ReplaceAll(link, "\n", "")), "://")
 	for i, part := range strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune("/?&#=;:,", r) }) {
+		k := linkWords(part)
 		if random := looksRandom(part); i > 0 && (random || mixed(part, key&(opens|name) != 0, c&opens != 0)) {
 			parts = append(parts, part)
 			opaque = opaque || random
-			continue
+		} else {
+			key = k
 		}
-		key = linkWords(part)
-		c |= key
+		c |= k
 	}
 	if len(parts) == 0 || c&leaves != 0 && !f.asks {
 		return nil, false

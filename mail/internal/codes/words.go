@@ -27,32 +27,35 @@ const (
 	number                   // a number of something
 	unit                     // what is counted
 	enter                    // what is done with a code
+	renew                    // what is done with a password
 )
 
 // lexicon holds the words of each class, folded, in English, German, French,
 // Spanish, Portuguese, Italian, Dutch and Polish. A star stands for any letters.
 var lexicon = compile(map[class]string{
-	name:          "code codes *code *codes codigo codigos codice codici kod kodem kodu pin pins pincode token passcode passcodes clave senha nip geheimzahl код кода коды",
-	name | strong: "otp totp tan mtan smstan",
-	secret:        "password passwords *passwort *kennwort passe contrasena wachtwoord haslo parola парол*",
+	name:          "code codes *code *codes codigo codigos codice codici kod kodem kodu pin pins pincode token passcode passcodes clave senha nip geheimzahl код кода коды digits ziffern chiffres cifras digitos cijfers cifre cyfry",
+	name | strong: "otp otps totp tan tans mtan smstan",
+	secret:        "password passwords *passwort *kennwort passe contrasena wachtwoord haslo parola парол* *schlussel chave",
 	strong: "verif* auth* autent* security sicherheit* securite seguridad seguranca sicurezza beveilig* bezpieczen* onetime einmal* eenmalig* unique unico unica solouso jednoraz* " +
-		"identity identitat identite identidad identidade identita 2fa mfa twofactor twostep zweifaktor* freischalt* temporary temporari* provisoire temporal вход* подтвержд* безопасн*",
+		"identity identitat identite identidad identidade identita 2fa mfa twofactor twostep zweifaktor* freischalt* temporary temporari* provisoire temporal вход* подтвержд* безопасн* initial* activat* activac* aktivierung* recover* recuper* wiederherst* freigabe*",
 	login: "signin signingin signon login* loggingin logon logga* einlogg* anmeld* connexion connecter iniciar sesion sessao entrar accedi accedere zalog* logowani* inloggen",
 	access: "access acceso acces accesso acesso zugang* zugriff* toegang* dostep confirm* bestatig* bevestig* potwierdz* conferm* activ* aktiv* ativ* attiv* " +
 		"minute* minuten minuto* minuti minut share shared weitergeben partag* comparti* condivid* delen udostep* reset* device gerat appareil dispositivo expire* gultig valable valido valid registr* inscri*",
 	act: "reset* confirm* verif* activat* bestatig* zurucksetz* reinitialis* restablec* redefin* recover* recuper* reimpost* aktivier* activer activez activar ativar " +
-		"conferma* bevestig* potwierdz* unlock entsperr* choose forgot forgotten vergessen oublie olvid* esquec* dimentic* vergeten zapomn*",
+		"conferma* bevestig* potwierdz* unlock entsperr* choose forgot forgotten vergessen oublie olvid* esquec* dimentic* vergeten zapomn* validez valider validate validar valida validieren",
 	object: "password passwort kennwort passe contrasena senha wachtwoord haslo email mail *mailadresse adresse address account *konto* compte cuenta conta identity identitat registration registrierung inscription registro subscription abonnement correo courriel endereco indirizzo",
-	click:  "link lien enlace ligacao click clicking cliquez cliquer clic klick* clique clica button schaltflache bouton boton botao pulsante knop tap",
-	opens:  "reset* confirm* verif* activat* bestat* login* signin* signon logon magic* token otp auth oauth* authenticate authorize approv* sso passw* passwd recover* unlock validat* einlogg* anmeld* connexion connecter activer activar reinitialis* restablecer redefinir recuperar entrar conferm* bevestig* potwierdz* aktivier* ativar attiva* inloggen zaloguj wachtwoord motdepasse contrasena senha haslo kennwort",
+	click:  "link lien enlace ligacao click clicking cliquez cliquer clic klick* clique clica button schaltflache bouton boton botao pulsante knop tap tippe tippen folge folgen suivez suivant appuyez pulsa pulsando siga toque premi volg",
+	opens:  "reset* confirm* verif* activat* bestat* login* signin* signon logon magic* token otp auth oauth* authenticate authorize approv* sso passw* passwd recover* unlock validat* einlogg* anmeld* connexion connecter activer activar reinitialis* restablecer redefinir recuperar entrar conferm* bevestig* potwierdz* aktivier* ativar attiva* inloggen zaloguj wachtwoord motdepasse contrasena senha haslo kennwort lostpass* forgot* mdp vergessen oubli* olvid*",
 	leaves: "unsubscribe unsub optout preferences order orders booking bookings calendar poll polls survey rsvp event events newsletter abmeld* desabonn* desinscri* baja cancelar invoice",
 	trade: "discount rabatt* gutschein* aktions* coupon* voucher* promo* gift off checkout sale save remise reduction descuento desconto cupon* cupom sconto korting* rabat* cadeau regalo postal post zip plz zipcode postcode* " +
 		"booking buchung* reservation* reserva reservierung* prenotazione boeking rezerwac* flight vol flug* vuelo voo itinerary pnr record tracking sendung* suivi seguimiento rastre* parcel paket colis error fehler* erreur exit* status http " +
 		"source quell* bug review commit commits qr bar barcode ean sku product produkt* artikel* item dress conduct building meeting conference konferenz* dial dialin einwahl* webinar call reunion tax fiscal* fiscale nif iban bic swift sort branch " +
-		"referral empfehlung* parrainage order bestell* commande pedido ordine invoice rechnung* facture factura fatura ticket case",
-	number: "customer kunden* client cliente number *nummer nr no numero num ref reference referenz id tel phone telefon* telephone telefono telefone fax ending endet endend card karte carte tarjeta cartao terminant terminada final since copyright version line lines referentie",
-	unit:   "eur euro euros usd gbp chf points punkte km kg mb gb days tage jours dias hours stunden heures horas users people bytes words lines",
-	enter:  "enter type use gib geben eingeben verwenden saisi* introdu* ingres* usa utiliza insira digite inserisci voer wpisz",
+		"referral empfehlung* parrainage order bestell* commande ordine invoice rechnung* facture factura fatura ticket case",
+	number: "customer kunden* client cliente number *nummer nr no numero num ref reference referenz id tel phone telefon* telephone telefono telefone fax ending endet endend card karte carte tarjeta cartao terminant terminada final since copyright version line lines referentie pedido",
+	unit:   "eur euro euros usd gbp chf points punkte km kg mb gb days tage jours dias hours stunden heures horas users people bytes words lines ms mm",
+	enter: "enter type paste copy write submit use gib geben eingeben eintragen tippe tippen trag verwende* nutze* benutze* " +
+		"saisi* entrez tapez recopi* compos* utilisez indiquez introdu* ingres* escrib* teclea usa utiliza insira digit* escreva informe utilize inserisci digita voer vul gebruik wpisz podaj wprowadz*",
+	renew: "new neu neues nouveau nueva nova nuova nieuw nowe set choose change create festlegen vergeben choisir elegir criar trocar",
 })
 
 // wordList holds words whole, or as how words begin or end.
@@ -157,7 +160,8 @@ func split(s string, links []span) []word {
 	for i := range words {
 		words[i].class = lexicon.of(words[i].text)
 		if i > 0 && words[i].line == words[i-1].line && len(words[i].gap) == 1 {
-			c := lexicon.of(words[i-1].text + words[i].text)
+			pair := words[i-1].text + words[i].text // "sign in", "one-time"
+			c := lexicon.whole[pair] | lexicon.begin[pair]
 			words[i-1].class |= c & (strong | login)
 			words[i].class |= c &^ (trade | number)
 		}
@@ -222,7 +226,8 @@ func namesOf(words []word) []int {
 	traded := false
 	for i, w := range words {
 		switch beside := around(words, i, 3, 3); {
-		case w.class&name != 0 && beside&(strong|login) != 0, w.class&secret != 0 && beside&strong != 0:
+		case w.class&name != 0 && beside&(strong|login) != 0, w.class&secret != 0 && beside&(strong|access) != 0,
+			w.class&number != 0 && around(words, i, 1, 0)&strong != 0:
 			sure = append(sure, i)
 		case w.class&name != 0:
 			others = append(others, i)
@@ -258,13 +263,15 @@ func around(words []word, i, before, behind int) class {
 	return c
 }
 
-// asks reports whether a text asks to reset, confirm or verify something, or to sign in
-// by a link.
+// asks reports whether a text asks to reset, confirm or verify something, to choose a
+// password, or to sign in by a link, for which a short text needs no more than both words.
 func asks(words []word) bool {
+	var spoken class
 	for i, w := range words {
-		if c := around(words, i, 5, 5); c&trade == 0 && (w.class&act != 0 && c&object != 0 || w.class&login != 0 && c&click != 0) {
+		if c := around(words, i, 5, 5); c&trade == 0 && (w.class&act != 0 && c&object != 0 || w.class&login != 0 && c&click != 0 || w.class&secret != 0 && c&renew != 0) {
 			return true
 		}
+		spoken |= w.class
 	}
-	return false
+	return len(words) <= short && spoken&login != 0 && spoken&click != 0 && spoken&trade == 0
 }
