@@ -95,13 +95,17 @@ func startTLSAt(host string, port uint16) Endpoint { return Endpoint{host, port,
 var byPassword = []Auth{AuthPassword}
 
 var (
-	// gmailBorder: https://support.google.com/mail/answer/180707 and the headers that "Show
-	// original" gives.
-	gmailBorder = Border{IDs: []string{"mx.google.com"}, Edge: []string{"mx.google.com"}, Below: true}
-	// microsoftBorder writes no authserv-id:
-	// https://learn.microsoft.com/defender-office-365/message-headers-eop-mdo
+	// The shapes are those of headers that these providers write and people publish: Gmail's
+	// since 2017 (with ARC), Microsoft's without an authserv-id, as
+	// https://learn.microsoft.com/defender-office-365/message-headers-eop-mdo has it. iCloud and
+	// Proton write below their Received alone, where nothing proves that they wrote it.
+	gmailBorder     = Border{IDs: []string{"mx.google.com"}, Edge: []string{"mx.google.com"}, ARC: true}
 	microsoftBorder = Border{IDs: []string{""}, Edge: []string{"*.mail.protection.outlook.com"},
 		Inside: []string{"*.prod.outlook.com", "*.prod.exchangelabs.com", "*.outlook.office365.com"}}
+	yahooBorder    = Border{IDs: []string{"*.omega.yahoo.com"}, Edge: []string{"10.*"}, Inside: []string{"*.omega.yahoo.com"}}
+	fastmailBorder = Border{IDs: []string{"*.messagingengine.com"}, Edge: []string{"*.messagingengine.com"}}
+	gmxBorder      = Border{IDs: []string{"gmx.net"}, Edge: []string{"*.gmx.net"}}
+	zohoBorder     = Border{IDs: []string{"mx.zohomail.com"}, Edge: []string{"mx.zohomail.com"}}
 )
 
 // providers is in the order in which an MX record is compared.
@@ -133,7 +137,7 @@ var providers = []Provider{
 		ID: "fastmail", Name: "Fastmail", Domains: []string{"fastmail.com", "fastmail.fm", "fastmail.net", "fastmail.org", "fastmail.de", "fastmail.co.uk", "sent.com", "messagingengine.com"},
 		MX:   []string{"messagingengine.com"},
 		IMAP: tlsAt("imap.fastmail.com", 993), POP3: tlsAt("pop.fastmail.com", 995), SMTP: tlsAt("smtp.fastmail.com", 465),
-		Auth: byPassword, AppPassword: true, HelpURL: "https://app.fastmail.com/settings/security/apps",
+		Border: fastmailBorder, Auth: byPassword, AppPassword: true, HelpURL: "https://app.fastmail.com/settings/security/apps",
 		Note: "Make an app password with access to mail (IMAP/POP/SMTP).",
 	},
 	{
@@ -146,19 +150,19 @@ var providers = []Provider{
 		ID: "yahoo", Name: "Yahoo Mail",
 		Domains: []string{"yahoo.com", "ymail.com", "rocketmail.com", "yahoo.co.uk", "yahoo.de", "yahoo.fr", "yahoo.it", "yahoo.es", "yahoo.ca", "yahoo.com.br", "yahoo.com.au", "yahoo.co.in"},
 		IMAP:    tlsAt("imap.mail.yahoo.com", 993), POP3: tlsAt("pop.mail.yahoo.com", 995), SMTP: tlsAt("smtp.mail.yahoo.com", 465),
-		Auth: byPassword, AppPassword: true, HelpURL: "https://login.yahoo.com/account/security",
+		Border: yahooBorder, Auth: byPassword, AppPassword: true, HelpURL: "https://login.yahoo.com/account/security",
 		Note: "Make an app password under Account security.",
 	},
 	{
 		ID: "aol", Name: "AOL Mail", Domains: []string{"aol.com", "aim.com", "aol.de", "aol.co.uk"},
 		IMAP: tlsAt("imap.aol.com", 993), POP3: tlsAt("pop.aol.com", 995), SMTP: tlsAt("smtp.aol.com", 465),
-		Auth: byPassword, AppPassword: true, HelpURL: "https://login.aol.com/account/security",
+		Border: yahooBorder, Auth: byPassword, AppPassword: true, HelpURL: "https://login.aol.com/account/security",
 		Note: "Make an app password under Account security.",
 	},
 	{
 		ID: "gmx", Name: "GMX", Domains: []string{"gmx.net", "gmx.de", "gmx.at", "gmx.ch", "gmx.org", "gmx.info", "gmx.eu"}, MX: []string{"gmx.net"},
 		IMAP: tlsAt("imap.gmx.net", 993), POP3: tlsAt("pop.gmx.net", 995), SMTP: startTLSAt("mail.gmx.net", 587),
-		Auth: byPassword, HelpURL: "https://hilfe.gmx.net",
+		Border: gmxBorder, Auth: byPassword, HelpURL: "https://hilfe.gmx.net",
 		Note: "Allow access by POP3 and IMAP in the settings of GMX first. With two-factor authentication, make an app-specific password.",
 	},
 	{
@@ -194,13 +198,13 @@ var providers = []Provider{
 	{
 		ID: "zoho", Name: "Zoho Mail", Domains: []string{"zoho.com", "zohomail.com"},
 		IMAP: tlsAt("imap.zoho.com", 993), POP3: tlsAt("pop.zoho.com", 995), SMTP: tlsAt("smtp.zoho.com", 465),
-		Auth: byPassword, HelpURL: "https://accounts.zoho.com/home#security/app_password",
+		Border: zohoBorder, Auth: byPassword, HelpURL: "https://accounts.zoho.com/home#security/app_password",
 		Note: "Turn IMAP access on in the settings of Zoho Mail first. With two-factor authentication, make an application-specific password.",
 	},
 	{
 		ID: "zoho-org", Name: "Zoho Mail for organizations", MX: []string{"zoho.com"},
 		IMAP: tlsAt("imappro.zoho.com", 993), POP3: tlsAt("poppro.zoho.com", 995), SMTP: tlsAt("smtppro.zoho.com", 465),
-		Auth: byPassword, HelpURL: "https://accounts.zoho.com/home#security/app_password",
+		Border: zohoBorder, Auth: byPassword, HelpURL: "https://accounts.zoho.com/home#security/app_password",
 		Note: "Turn IMAP access on in the settings of Zoho Mail first. With two-factor authentication, make an application-specific password.",
 	},
 	{

@@ -1,6 +1,7 @@
 // Package authres judges who wrote a message by what the account's own mail border saw: the
 // Authentication-Results (RFC 8601) that it wrote. Where such a field stands decides whether
 // it is believed, for a stranger can write the same field with the same name into a message.
+// Whoever can hand a message to the border from a private or loopback address is within it.
 //
 // Every function is pure, takes any bytes, and costs time linear in them. What cannot be read
 // strictly, contradicts itself or stands elsewhere than the border writes is Unknown.
@@ -35,9 +36,9 @@ type Border struct {
 	// Inside is what hosts within the border call themselves. It is for providers whose
 	// hosts talk over public addresses, and needs Edge.
 	Inside []string
-	// Below says that the fields stand directly below the edge, as Gmail writes them, which
-	// repeats them above it as ARC-Authentication-Results (RFC 8617).
-	Below bool
+	// ARC says that the results are read from ARC-Authentication-Results (RFC 8617): Gmail
+	// writes them there above the edge, and below it, where a stranger's begin, once more.
+	ARC bool
 }
 
 // FieldNames are the fields that a verdict needs, beside From.
@@ -46,7 +47,7 @@ var FieldNames = []string{"Received", "Authentication-Results", "ARC-Authenticat
 // Verdict judges a message by its whole header. from is the domain of the only From
 // address, lower case and ASCII.
 func (b *Border) Verdict(h rfc5322.Header, from string) Verdict {
-	if b == nil || from == "" || !h.Certain("Authentication-Results") || !h.Certain("Received") {
+	if b == nil || from == "" || !h.Certain("Authentication-Results") || !h.Certain("ARC-Authentication-Results") || !h.Certain("Received") {
 		return Unknown
 	}
 	fields := h.Fields()
@@ -54,21 +55,8 @@ func (b *Border) Verdict(h rfc5322.Header, from string) Verdict {
 	if edge < 0 {
 		return Unknown
 	}
-	if !b.Below {
-		found, ok := b.trusted(fields[:edge], "Authentication-Results")
-		return judge(found, ok, from)
-	}
-	end := edge + 1
-	for end < len(fields) && (named(fields[end], "Received-SPF") || named(fields[end], "Authentication-Results")) {
-		end++
-	}
-	found, ok := b.trusted(fields[edge+1:end], "Authentication-Results")
-	verdict := judge(found, ok && len(found) == 1, from)
-	// What touches the stranger's own fields counts only as far as what stands above agrees.
-	if above, ok := b.trusted(fields[:edge], "ARC-Authentication-Results"); (len(above) > 0 || !ok) && judge(above, ok, from) != verdict {
-		return Unknown
-	}
-	return verdict
+	found, ok := b.trusted(fields[:edge])
+	return judge(found, ok, from)
 }
 
 func named(f rfc5322.Field, name string) bool { return strings.EqualFold(f.Name, name) }
@@ -85,7 +73,7 @@ func (b *Border) edge(fields []rfc5322.Field) int {
 			return i
 		case hop.ok && under(hop.by, b.Edge):
 			return i
-		case b.Edge != nil && !hop.inside() && !(hop.ok && under(hop.by, b.Inside)) && !(b.Below && internalAtGoogle(hop)):
+		case b.Edge != nil && !hop.inside() && !(hop.ok && under(hop.by, b.Inside)) && !(b.ARC && internalAtGoogle(hop)):
 			return -1
 		}
 	}
@@ -97,15 +85,19 @@ func internalAtGoogle(h hop) bool {
 	return h.ok && h.from == "" && h.with == "smtp" && (strings.HasPrefix(h.by, "2002:a") || strings.HasPrefix(h.by, "10."))
 }
 
-// trusted returns the fields of the name with a trusted id. ok is false where one of the name
-// cannot be read, for it may be such a field.
-func (b *Border) trusted(fields []rfc5322.Field, name string) (found []results, ok bool) {
+// trusted returns the results with a trusted id. ok is false where a field that may have one
+// cannot be read.
+func (b *Border) trusted(fields []rfc5322.Field) (found []results, ok bool) {
+	name := "Authentication-Results"
+	if b.ARC {
+		name = "ARC-Authentication-Results"
+	}
 	for _, f := range fields {
 		if !named(f, name) {
 			continue
 		}
 		value := f.Value
-		if strings.HasPrefix(name, "ARC-") { // RFC 8617 section 4.1.1
+		if b.ARC { // the instance comes first (RFC 8617 section 4.1.1)
 			_, value, _ = strings.Cut(value, ";")
 		}
 		r, ok := parseResults(value)
@@ -135,7 +127,7 @@ func judge(found []results, ok bool, from string) Verdict {
 				}
 				dmarc = outcome
 			case "dkim":
-				signed = signed || r.outcome != "none"
+				signed = signed || r.outcome != "none" && r.outcome != "unknown"
 				aligned = aligned || r.outcome == "pass" && !r.twice && relatives(r.signer(), from)
 			case "spf":
 				if of := domainOf(r.props["smtp.mailfrom"]); r.outcome == "fail" || of != "" && !relatives(of, from) {
@@ -149,7 +141,7 @@ func judge(found []results, ok bool, from string) Verdict {
 		return Verified
 	case dmarc == "fail":
 		return Failed
-	case dmarc != "" && dmarc != "none" && dmarc != "bestguesspass":
+	case dmarc != "" && dmarc != "none" && dmarc != "bestguesspass" && dmarc != "unknown": // the last two are Microsoft's and Yahoo's none
 		return Unknown // it could not be found out
 	case aligned:
 		return Verified

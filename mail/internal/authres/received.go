@@ -110,10 +110,14 @@ func private(text string) (n int, ok bool) {
 }
 
 // under reports whether a host is one of the names, where *.example.net stands for every
-// name that ends so.
+// name that ends so, and 10.* for every one that begins so.
 func under(host string, names []string) bool {
+	host = strings.ToLower(host)
 	for _, n := range names {
-		if suffix, ok := strings.CutPrefix(n, "*"); ok && len(host) > len(suffix) && strings.EqualFold(host[len(host)-len(suffix):], suffix) || strings.EqualFold(host, n) {
+		n = strings.ToLower(n)
+		suffix, ends := strings.CutPrefix(n, "*")
+		prefix, begins := strings.CutSuffix(n, "*")
+		if host == n || ends && len(host) > len(suffix) && strings.HasSuffix(host, suffix) || begins && strings.HasPrefix(host, prefix) {
 			return true
 		}
 	}
