@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/invopop/jsonschema"
@@ -161,6 +162,9 @@ func reflectSchema(t reflect.Type) *jsonschema.Schema {
 	return s
 }
 
+// commonSchema is the schema of the options that every command takes. It is not to be changed.
+var commonSchema = sync.OnceValue(func() *jsonschema.Schema { return reflectSchema(commonType) })
+
 // ownSchema is the schema of a type that is not a plain Go value, and nil for all others.
 func ownSchema(t reflect.Type) *jsonschema.Schema {
 	switch {
@@ -188,12 +192,13 @@ func newArgumentSet(t reflect.Type, spec Spec) (*argumentSet, error) {
 // addCommon ends the list with the options that every command takes, and checks
 // what can be checked only of a whole list.
 func (s *argumentSet) addCommon() error {
-	common := reflectSchema(commonType)
+	common := commonSchema()
 	if err := s.add(commonType, common, Spec{}, true); err != nil {
 		return err
 	}
 	for p := common.Properties.Oldest(); p != nil; p = p.Next() {
-		s.schema.Properties.Set(p.Key, p.Value)
+		property := *p.Value // setDefault changes it
+		s.schema.Properties.Set(p.Key, &property)
 	}
 	for _, a := range s.list {
 		if other := s.byName[a.Requires]; a.Requires != "" && (other == nil || other.Positional || a.Required) {
