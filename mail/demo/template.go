@@ -170,6 +170,7 @@ func quoted(charset, s string) (string, error) {
 func wrap64(b []byte) string {
 	s := base64.StdEncoding.EncodeToString(b)
 	var out strings.Builder
+	out.Grow(len(s) + len(s)/76)
 	for len(s) > 76 {
 		out.WriteString(s[:76])
 		out.WriteByte('\n')

@@ -26,7 +26,11 @@ func TestMarkdown(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		plain = append(plain, all[name])
 	}
-	for range 200 {
+	random := 200
+	if testing.Short() {
+		random = 25 // Python takes milliseconds for each
+	}
+	for range random {
 		m := sample()
 		m.Body, m.Quoted = text(r, markdownVocabulary, 60), text(r, markdownVocabulary, 30)
 		plain = append(plain, m)
