@@ -86,7 +86,7 @@ func newRehearsal(t *testing.T, mode mail.Mode, s *scenario, shared *servertest.
 		servers := sampleServers(t)
 		a := servers.Account()
 		a.Name, a.Mode, a.AllowOut = name, mode, mail.AllowList{}
-		a.AllowIn = mail.AllowList{Entries: knownPeople}
+		a.AllowIn, a.AuthServIDs = mail.AllowList{Entries: knownPeople}, []string{"mx.example.org"}
 		if err := v.AddAccount(t.Context(), a, servers.Password); err != nil {
 			t.Fatal(err)
 		}

@@ -175,6 +175,7 @@ Whoever can write to a person can write to the person's agent. Here an agent is 
 		}
 		b.WriteString("\n")
 	}
+	columns("without a person")
 	const replies = "reply: "
 	figure("**injections that reach the world**", "", reachedWorld, reachedKnown)
 	figure("of these: known people alone", "", reachedKnown)
