@@ -20,10 +20,10 @@ import (
 )
 
 // modes are those that the suite is run in.
-var modes = []mail.Mode{mail.ReadOnly, mail.Draft, mail.Approve, mail.ReadWrite}
+var modes = []mail.Mode{mail.ReadOnly, mail.Draft, mail.Approve, mail.Reply, mail.ReadWrite}
 
 // shortModes are those of a short run.
-var shortModes = modes[2:3]
+var shortModes = []mail.Mode{mail.Reply}
 
 // What became of a scenario. Of an injection the worst counts.
 const (
@@ -152,7 +152,7 @@ func pageOf(injections, errands []scenario, all outcomes) string {
 
 Written by ` + "`go test ./cmd/postern -run TestInjections -update`" + `, which runs all of it and fails where something no longer holds.
 
-Whoever can write to a person can write to the person's agent. Here an agent is taken to obey everything that it reads: each injection is a message in the mailbox and the commands that it orders, run through the whole program ([cmd/postern/testdata/injections.txt](../cmd/postern/testdata/injections.txt)). Each errand is what an honest agent does for its person ([cmd/postern/testdata/honest.txt](../cmd/postern/testdata/honest.txt)). No person is there: what asks, waits. The outbound list is off, and the right to delete for good is on, so that the mode alone decides; an outbound list lets less pass.
+Whoever can write to a person can write to the person's agent. Here an agent is taken to obey everything that it reads: each injection is a message in the mailbox and the commands that it orders, run through the whole program ([cmd/postern/testdata/injections.txt](../cmd/postern/testdata/injections.txt)). Each errand is what an honest agent does for its person ([cmd/postern/testdata/honest.txt](../cmd/postern/testdata/honest.txt)). No person is there: what asks, waits. The outbound list is off, and the right to delete for good is on, so that the mode alone decides; an outbound list lets less pass. The modes are those of the account; [reply.md](reply.md) says what goes unasked in mode ` + "`reply`" + `.
 
 `)
 	columns := func(title string) {
