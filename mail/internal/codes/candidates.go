@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// candidateAt returns the longest candidate that begins with a word. A number that is
-// part of something else (a date, a price, a phone number) is none, and neither is
-// any part of it: then last is where it ends.
+// candidateAt returns the longest run that begins with a word and looks like a code. ok is
+// false for ordinary words, and for numbers that are part of something larger, such as a date,
+// a price or a phone number. Either way c.last is where the run ends.
 func candidateAt(words []word, i int) (c candidate, ok bool) {
 	w := words[i]
 	c = candidate{first: i, last: i}

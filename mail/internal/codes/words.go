@@ -31,7 +31,8 @@ const (
 )
 
 // lexicon holds the words of each class, folded, in English, German, French,
-// Spanish, Portuguese, Italian, Dutch and Polish. A star stands for any letters.
+// Spanish, Portuguese, Italian, Dutch and Polish, with a few Russian ones. A star stands
+// for any letters.
 var lexicon = compile(map[class]string{
 	name:          "code codes *code *codes codigo codigos codice codici kod kodem kodu pin pins pincode token passcode passcodes clave senha nip geheimzahl код кода коды digits ziffern chiffres cifras digitos cijfers cifre cyfry",
 	name | strong: "otp otps totp tan tans mtan smstan",
@@ -219,8 +220,9 @@ func fold(r rune) string {
 }
 
 // namesOf returns, for each word, the nearest word at or before it that names a code,
-// -1 for none. A name that speaks of security is sure. Where trade stands beside another
-// one, the message has only sure ones.
+// -1 for none. A name is sure if a word of security or signing in stands beside it ("login
+// PIN", "verification number"). Where a word of trade stands beside another name
+// ("booking code"), only sure names count in the whole message.
 func namesOf(words []word) []int {
 	var sure, others []int
 	traded := false
@@ -252,7 +254,8 @@ func namesOf(words []word) []int {
 	return names
 }
 
-// around returns the classes of a word and those around it on its line.
+// around returns the classes of a word, and of so many words before and behind it that stand
+// on its line.
 func around(words []word, i, before, behind int) class {
 	var c class
 	for j := max(0, i-before); j <= min(len(words)-1, i+behind); j++ {
