@@ -21,6 +21,7 @@ type Mailboxes interface {
 	Folders(ctx context.Context, account string, q mailbox.FolderQuery) (*mailbox.FolderList, error)
 	List(ctx context.Context, account string, q mailbox.ListQuery) (*mailbox.Page, error)
 	Watch(ctx context.Context, account string, q mailbox.WatchQuery) (*mailbox.WatchPage, error)
+	Code(ctx context.Context, account string, q mailbox.CodeQuery) (*mailbox.GivenCode, error)
 	Search(ctx context.Context, accounts []string, q mailbox.SearchQuery) (*mailbox.SearchPage, error)
 	GetEach(ctx context.Context, account string, refs []mail.Ref, q mailbox.GetQuery) (*mailbox.Messages, error)
 	Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*mailbox.RawMessage, error)
@@ -173,6 +174,7 @@ func All(d *Deps) []*discovery.Command {
 		mailList(d),
 		mailSearch(d),
 		mailWatch(d),
+		mailCode(d),
 		mailGet(d),
 		mailSend(d),
 		mailReply(d),

@@ -40,7 +40,7 @@ type mailAccountsArgs struct {
 func mailAccounts(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail accounts",
-		Summary:  "Accounts, and the default one",
+		Summary:  "Accounts",
 		Effect:   discovery.Read,
 		Standing: true,
 		Examples: []string{"mail accounts"},

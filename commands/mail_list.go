@@ -116,7 +116,7 @@ type MailListResult struct {
 func mailList(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "mail list",
-		Summary: "Messages of a folder, newest first",
+		Summary: "A folder, newest first",
 		Details: "Listing changes nothing: unread messages stay unread. Subjects and names of over 120 characters end with '…'. With --account all the folder of each account, merged by date. " +
 			"An account read with POP3 has only INBOX, in the server's order, without flags; there --since and --until compare the Date field.",
 		Effect:   discovery.Read,

@@ -24,7 +24,7 @@ type Marked struct {
 func mailMarkRead(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail mark-read",
-		Summary:  "Mark as read, all or none",
+		Summary:  "Mark read",
 		Details:  "Where one is missing, none is marked. It sets the flag \\Seen and nothing else.",
 		Effect:   discovery.Flag,
 		Examples: []string{"mail mark-read 50 49", "mail mark-read Sent/1"},

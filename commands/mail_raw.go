@@ -46,7 +46,7 @@ const maxRawBytes = 1_000_000 // of --max-bytes
 func mailRaw(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail raw",
-		Summary:  "Its source, in base64",
+		Summary:  "Its source",
 		Details:  "Every byte as it came. size_bytes is the size of the whole message. Nothing is removed from the source, so it may hold text that a person would not see.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail raw 50", "mail raw Sent/1 --max-bytes 20000"},

@@ -49,7 +49,7 @@ const maxListedRecipients = 5
 func outboxList(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "outbox list",
-		Summary:  "Messages waiting or sent",
+		Summary:  "Waiting or sent",
 		Details:  "The newest first: those that wait, were sent or may have been sent, and deletions for good that a person decides about. An agent sees only its own messages. Long subjects and lists of recipients are cut; 'outbox show' has all.",
 		Effect:   discovery.Read,
 		Standing: true,

@@ -34,6 +34,7 @@ type accountOptions struct {
 	SentCopy       mail.SentCopy `json:"sent-copy,omitempty" jsonschema:"enum=auto,enum=always,enum=never" jsonschema_description:"Whether a copy of each sent message is put into the Sent folder; auto leaves it to providers that do so themselves"`
 	Mode           mail.Mode     `json:"mode,omitempty" jsonschema:"enum=RO,enum=draft,enum=approve,enum=reply,enum=RW" jsonschema_description:"RO only reads, draft also flags, files and drafts, approve also sends what a person approved, reply also some replies unasked, RW sends unasked"`
 	Destroy        mail.Destroy  `json:"destroy,omitempty" jsonschema:"enum=on,enum=off" jsonschema_description:"Whether messages may be deleted for good, in modes before RW after a person's word; without it there is the trash"`
+	Codes          mail.Codes    `json:"codes,omitempty" jsonschema:"enum=mask,enum=give,enum=show" jsonschema_description:"One-time codes, and links that log in, of the last three days: mask hides them from every command, give also tells one to 'mail code', show hides nothing"`
 	SubjectPattern *string       `json:"subject-pattern,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"RE2 pattern; only messages whose subject matches are visible, an empty one removes it"`
 	ProcessBacklog *bool         `json:"process-backlog,omitempty" jsonschema_description:"Whether messages that are in a folder when Postern first looks at it count as new"`
 	CAFile         *string       `json:"ca-file,omitempty" jsonschema:"maxLength=4096" jsonschema_description:"File of certificates to trust for this account instead of the system's, an empty one removes them"`
@@ -59,6 +60,7 @@ func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 		a.Destroy = cmp.Or(a.Destroy, mail.DestroyOff)
 	}
 	setIf(&a.Destroy, o.Destroy)
+	setIf(&a.Codes, o.Codes)
 	if err := o.applyAuth(a, d); err != nil {
 		return err
 	}
@@ -167,6 +169,7 @@ type AccountDetail struct {
 	OAuth          mail.OAuth      `json:"oauth,omitzero"`
 	Mode           mail.Mode       `json:"mode"`
 	Destroy        string          `json:"destroy" jsonschema:"enum=on,enum=off,enum=before" jsonschema_description:"The right to delete for good; before: the account is older than it, and deletes unasked in the modes approve and RW"`
+	Codes          mail.Codes      `json:"codes" jsonschema:"enum=mask,enum=give,enum=show"`
 	AllowIn        ListShown       `json:"allow_in"`
 	AllowOut       ListShown       `json:"allow_out"`
 	AllowFolders   []string        `json:"allow_folders,omitempty"`
@@ -195,6 +198,7 @@ type accountBrief struct {
 	OAuth          mail.OAuth      `json:"oauth,omitzero"`
 	Mode           mail.Mode       `json:"mode"`
 	Destroy        string          `json:"destroy,omitempty"`
+	Codes          mail.Codes      `json:"codes,omitempty"`
 	AllowIn        string          `json:"allow_in,omitempty"`
 	AllowOut       string          `json:"allow_out,omitempty"`
 	AllowFolders   []string        `json:"allow_folders,omitempty"`
@@ -208,7 +212,7 @@ type accountBrief struct {
 
 func (a *AccountDetail) brief(leftInKeyring string, more *answer.NextAction) accountBrief {
 	b := accountBrief{Name: a.Name, Email: a.Email, OwnAddresses: a.OwnAddresses, IMAP: briefEndpoint(a.IMAP), POP3: briefEndpoint(a.POP3), SMTP: briefEndpoint(a.SMTP), Submission: a.Submission, Username: a.Username,
-		DisplayName: a.DisplayName, SentCopy: a.SentCopy, Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: a.Destroy, AllowIn: a.AllowIn.brief(), AllowOut: a.AllowOut.brief(),
+		DisplayName: a.DisplayName, SentCopy: a.SentCopy, Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: a.Destroy, Codes: a.Codes, AllowIn: a.AllowIn.brief(), AllowOut: a.AllowOut.brief(),
 		AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: a.CustomCA, LeftInKeyring: leftInKeyring, Rest: (&answer.Outcome{}).Rest(more)}
 	if b.Username == b.Email {
@@ -219,6 +223,9 @@ func (a *AccountDetail) brief(leftInKeyring string, more *answer.NextAction) acc
 	}
 	if b.Destroy == string(mail.DestroyOff) {
 		b.Destroy = ""
+	}
+	if b.Codes == mail.CodesMask {
+		b.Codes = ""
 	}
 	if b.Auth == mail.AuthPassword {
 		b.Auth = ""
@@ -261,7 +268,7 @@ type ListShown struct {
 func detailOfAccount(a *mail.Account) AccountDetail {
 	return AccountDetail{Name: a.Name, Email: a.Email, OwnAddresses: a.OwnAddresses, Protocol: a.Protocol, IMAP: a.IMAP, POP3: a.POP3, SMTP: a.SMTP, Submission: a.Submission,
 		Username: a.Username, DisplayName: a.DisplayName, SentCopy: cmp.Or(a.SentCopy, mail.SentAuto),
-		Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: cmp.Or(string(a.Destroy), "before"), AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut), AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
+		Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: cmp.Or(string(a.Destroy), "before"), Codes: cmp.Or(a.Codes, mail.CodesMask), AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut), AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: len(a.CAPEM) > 0}
 }
 

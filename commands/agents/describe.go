@@ -80,7 +80,7 @@ func describe(others []*discovery.Command) *discovery.Command {
 	var self *discovery.Command
 	self = argument.Command(discovery.Spec{
 		Path:     "agent describe",
-		Summary:  "All about the agent mailbox",
+		Summary:  "The agent mailbox",
 		Effect:   discovery.Meta,
 		Examples: []string{"agent describe", "agent describe send"},
 	}, func(_ context.Context, call *discovery.Call, args *describeArgs) (*Description, error) {

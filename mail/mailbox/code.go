@@ -1,0 +1,97 @@
+package mailbox
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// CodeQuery says which one-time code Code gives.
+type CodeQuery struct {
+	From  string    // the domain of the sender, in lower case; those below it count
+	Until time.Time // how long to wait for one; zero means not at all
+
+	// Aside runs the wait, as in WatchQuery.
+	Aside func(ctx context.Context, wait func(context.Context) error) error
+}
+
+// GivenCode is the answer of Code.
+type GivenCode struct {
+	Summary
+	Code  string
+	Other int // more of what looks like a code in the same message
+}
+
+// codesLooked is how many of the newest messages of INBOX Code looks at.
+const codesLooked = 20
+
+// Code gives the one-time code of the newest message of INBOX that came from a domain within
+// mail.CodeAge, whose sender is verified, and whose code was not given before. It is given
+// once: that is noted before it is told. Without such a message it waits for one; then the
+// error is KindNotFound. Codes that the account does not give are KindReadOnly.
+func (m *Client) Code(ctx context.Context, account string, q CodeQuery) (*GivenCode, error) {
+	x, err := m.openIMAP(ctx, "mail code", account, "no codes: its server only hands out whole messages", mail.AdviceMailProgram)
+	if err != nil {
+		return nil, err
+	}
+	if !x.policy.GivesCodes() || m.o.Seen == nil {
+		return nil, x.Failure(mail.KindReadOnly, "", "The account gives no one-time codes.", mail.AdviceAllowCodes)
+	}
+	page, err := x.list(ctx, ListQuery{Limit: codesLooked})
+	if err != nil {
+		return nil, err
+	}
+	from := func(s *Summary) bool { return len(s.From) == 1 && below(s.From[0].Addr, q.From) }
+	for after := lastUID(page); ; {
+		for i := range page.Messages {
+			if s := &page.Messages[i]; from(s) {
+				if c, err := x.give(ctx, s.Ref); c != nil || err != nil {
+					return c, err
+				}
+			}
+		}
+		if m.o.Now().After(q.Until) {
+			return nil, x.Failure(mail.KindNotFound, "", "No message with a one-time code came from this domain within ten minutes, from a verified sender and not given before.", mail.AdviceWaitForCode)
+		}
+		came, err := m.Watch(ctx, account, WatchQuery{AfterUID: after, FromNow: after == 0, UIDValidity: page.UIDValidity, Until: q.Until, Match: from, Aside: q.Aside})
+		if err != nil {
+			return nil, err
+		}
+		page, after = &came.Page, max(after, came.After)
+		slices.Reverse(page.Messages)
+	}
+}
+
+// below reports whether an address is of a domain, or of one below it.
+func below(addr, domain string) bool {
+	normal, ok := mail.NormalAddress(addr)
+	return ok && (strings.HasSuffix(normal, "@"+domain) || strings.HasSuffix(normal, "."+domain))
+}
+
+// give is the code of a message; nil without one that may be given.
+func (x *imapBox) give(ctx context.Context, ref mail.Ref) (*GivenCode, error) {
+	r := &reading{access: x.access, ref: ref, q: GetQuery{BodyChars: maxBodyChars, Headers: HeadersAll, bare: true}}
+	if err := x.get(ctx, []*reading{r}); err != nil || r.err != nil {
+		if r.err != nil && x.AsError(r.err).Kind == mail.KindNotFound {
+			return nil, nil
+		}
+		return nil, cmp.Or(err, r.err)
+	}
+	now, age := x.m.o.Now(), x.m.o.Now().Sub(r.g.internal)
+	if age > mail.CodeAge || len(r.masked.Codes) == 0 || !r.g.whole || x.policy.Verdict(r.g.header) != mail.Verified {
+		return nil, nil
+	}
+	first := false
+	err := x.m.o.Seen.UpdateSeen(ctx, x.Account, inbox, func(s *mail.SeenState) error {
+		first = s.Give(r.g.ref.UIDValidity, r.g.ref.UID, now)
+		return nil
+	})
+	if err != nil || !first {
+		return nil, err
+	}
+	return &GivenCode{Summary: r.message.Summary, Code: r.masked.Codes[0], Other: len(r.masked.Codes) - 1}, nil
+}
