@@ -41,6 +41,7 @@ type AccountPolicy struct {
 	ReplyUnasked  bool      `json:"replies_may_go_unasked,omitempty"`
 	MayDestroy    bool      `json:"may_destroy"`
 	DestroyAsks   bool      `json:"destroying_needs_approval,omitempty"`
+	GivesCodes    bool      `json:"gives_codes,omitempty"`
 	InboundList   bool      `json:"inbound_list"`
 	SubjectFilter bool      `json:"subject_filter"`
 	Outbound      ListShown `json:"outbound_list"`
@@ -107,7 +108,7 @@ type policyBrief struct {
 	Accounts          discovery.Table[policyRow] `json:"accounts"`
 }
 
-// policyRow is an account. May has the words read, change, send, reply and destroy; Hides says which rules may
+// policyRow is an account. May has the words read, change, send, reply, destroy and codes; Hides says which rules may
 // hide messages; Recipients are those that may be written to, everybody where it is empty;
 // Folders are allowed although they are not the account's own, HideFolders are hidden.
 type policyRow struct {
@@ -128,7 +129,7 @@ func (r *PolicyShowResult) Brief() policyBrief {
 		row := policyRow{Account: a.ID, Mode: a.Mode, May: "read", Hides: strings.TrimSpace(words(a.InboundList, "senders") + words(a.SubjectFilter, "subjects") + words(a.HidesFolders, "folders")),
 			AllowFolders: a.AllowFolders, HideFolders: a.HideFolders}
 		row.May += words(a.MayChange, "change") + words(a.MaySend && !a.NeedsApproval, "send") + words(a.MaySend && a.NeedsApproval, "send-when-approved") + words(a.ReplyUnasked, "reply") +
-			words(a.MayDestroy && !a.DestroyAsks, "destroy") + words(a.MayDestroy && a.DestroyAsks, "destroy-when-approved")
+			words(a.MayDestroy && !a.DestroyAsks, "destroy") + words(a.MayDestroy && a.DestroyAsks, "destroy-when-approved") + words(a.GivesCodes, "codes")
 		if a.MaySend && a.Outbound.Enabled {
 			row.Recipients = a.Outbound.brief()
 		}
@@ -154,7 +155,7 @@ func policyOf(a *mail.Account, admin bool) AccountPolicy {
 	}
 	send := p.MaySend() && !a.SMTP.IsZero()
 	return AccountPolicy{ID: a.Name, Mode: a.Mode, MayChange: p.MayFile(), MaySend: send, NeedsApproval: send && p.NeedsApproval(), ReplyUnasked: send && p.RepliesUnasked(),
-		MayDestroy: p.MayDestroy(), DestroyAsks: p.MayDestroy() && p.DestroyNeedsApproval(),
+		MayDestroy: p.MayDestroy(), DestroyAsks: p.MayDestroy() && p.DestroyNeedsApproval(), GivesCodes: p.GivesCodes(),
 		InboundList: a.AllowIn.Enabled, SubjectFilter: a.SubjectPattern != "", Outbound: shownList(a.AllowOut),
 		AllowFolders: allow, HidesFolders: p.HidesFolders(), HideFolders: hide}
 }

@@ -223,7 +223,7 @@ func (t *threading) thread() *Thread {
 		}
 		for _, p := range message.Attachments(g.root) {
 			if !p.Incidental() {
-				m.Attachments = append(m.Attachments, Attachment{PartID: p.ID, Filename: p.Filename, ContentType: plain.Line(p.MediaType()), Size: decodedSize(p, r.have[p.ID])})
+				m.Attachments = append(m.Attachments, Attachment{PartID: p.ID, Filename: r.masked.Mask(p.Filename), ContentType: plain.Line(p.MediaType()), Size: decodedSize(p, r.have[p.ID])})
 			}
 		}
 		if p := t.parents[g.ref]; slices.ContainsFunc(shown, func(o *fetched) bool { return o.ref == p }) {

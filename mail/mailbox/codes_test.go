@@ -1,0 +1,167 @@
+package mailbox_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+// secretLetters are messages of now with a code and a link that logs in, in the places where
+// services and mail programs put them.
+func secretLetters(code, token string, now time.Time) []letter {
+	link := "https://login.example.net/reset?token=" + token
+	filler := strings.Repeat("Nothing of interest is said on this line of the message.\r\n", 120)
+	html := "Content-Type: text/html; charset=utf-8\r\n\r\n<p>Somebody asked to reset your password.</p><p><a href=\"" + link + "\">Reset password</a></p><p>" + link + "</p>"
+	encoded := "Content-Type: text/plain\r\nContent-Transfer-Encoding: base64\r\n\r\n" + base64.StdEncoding.EncodeToString([]byte("Your security code is "+code+"."))
+	extra, body := mixed(encoded, "Content-Type: text/plain; name=\"copy of "+code+".txt\"\r\nContent-Disposition: attachment; filename=\"copy of "+code+".txt\"\r\n\r\nThe code is "+code)
+	htmlExtra, htmlBody := mixed(html)
+	all := []letter{
+		{Subject: "Your sign-in code", Body: "Your verification code is " + code + ".\r\nIt expires in ten minutes.\r\n"},
+		{Subject: code + " is your verification code", Body: "Enter it where you sign in.\r\n"},
+		{Subject: "Your code", Extra: extra, Body: body},
+		{Subject: "Reset your password", Extra: htmlExtra, Body: htmlBody},
+		{Subject: "A long letter", Body: filler + "Your login code: " + code + "\r\n" + filler},
+		{Subject: "Re: Your code", Body: "Thanks.\r\n\r\nOn Monday, Bob wrote:\r\n> Your verification code is " + code + "\r\n"},
+		{Subject: "Codes of the week", Body: "No such thing here, only the price of 4711 euros.\r\n"},
+	}
+	for i := range all {
+		at := now.Add(-time.Duration(len(all)-i) * time.Hour)
+		all[i].Received, all[i].Date = at, at.Format(time.RFC1123Z)
+		all[i].Extra += fmt.Sprintf("Message-ID: <m%d@example.net>\r\n", i)
+	}
+	return all
+}
+
+var validity = regexp.MustCompile(`imap:ann:([^:]*):\d+:|\b\d{9,10}\b`)
+
+// everyView is what an agent can see of a mailbox with these messages in INBOX.
+func everyView(b *box, uids []uint32) string {
+	var out strings.Builder
+	note := func(what string, v any, err error) {
+		var e *mail.Error
+		if errors.As(err, &e) {
+			err = fmt.Errorf("%s %s %s", e.Kind, e.Reason, e.Message)
+		}
+		fmt.Fprintf(&out, "%s: %v %v\n", what, v, err)
+	}
+	ctx := b.T.Context()
+	for _, snippet := range []int{0, 500} {
+		p, err := b.List(ctx, account, mailbox.ListQuery{Snippet: snippet, Full: true})
+		note("list", *p, err)
+	}
+	w, err := b.Watch(ctx, account, mailbox.WatchQuery{Full: true})
+	note("watch", *w, err)
+	for _, u := range uids {
+		r := b.Ref("INBOX", u)
+		for _, q := range []mailbox.GetQuery{{}, {BodyChars: 20000, Headers: mailbox.HeadersAll, HTML: true, AttachmentText: true, Content: true}, {BodyChars: 100}, {FromChar: 6000, BodyChars: 2000}} {
+			m, err := b.Get(ctx, r, q)
+			if m != nil {
+				note(fmt.Sprint("get ", u), *m, err)
+			}
+		}
+		th, err := b.Thread(ctx, r, mailbox.ThreadQuery{Chars: 20000, Full: true})
+		note("thread", *th, err)
+		for _, size := range []int64{0, 1024} {
+			raw, err := b.Raw(ctx, r, size)
+			note("raw", raw != nil, err)
+		}
+		a, err := b.Attachment(ctx, r, "2")
+		note("attachment", a != nil, err)
+		at, err := b.AttachmentText(ctx, r, mailbox.AttachmentQuery{Part: "1"})
+		note("attachment text", at != nil, err)
+	}
+	words := []string{"code", "is ", "verification code is", "4711", "reset", "token=", "https://login", "Thanks", "line of the message", "copy of"}
+	for n := range 10 {
+		words = append(words, fmt.Sprint(n))
+	}
+	words = append(words, "482913", "730156", "48", "73", "48291", "82913", "code is 4", "code is 7", "4 8", "token=Zk", "Zk3", "Qw8")
+	for i, w := range words {
+		queries := []mailbox.SearchQuery{{Words: w, Limit: 3, Full: true}, {Subject: w}, {Text: w, Snippet: 200}}
+		if i%10 > 0 {
+			queries = queries[:1]
+		}
+		for _, q := range queries {
+			p, err := b.Search(ctx, []string{account}, q)
+			p.NextCursor = ""
+			note(fmt.Sprintf("search %q", w), *p, err)
+		}
+	}
+	return validity.ReplaceAllString(out.String(), "$1")
+}
+
+// What is masked cannot be learnt: two mailboxes that differ in their codes and links alone
+// give the same answers, whatever is asked.
+func TestMailboxesThatDifferInTheirCodesAreTheSame(t *testing.T) {
+	endpoints := mailtest.Endpoints(t)
+	if testing.Short() {
+		endpoints = endpoints[3:]
+	}
+	for _, e := range endpoints {
+		t.Run(e.Name, func(t *testing.T) {
+			var views [2]string
+			now := time.Now()
+			secrets := [2][2]string{{"482913", "Zk3x9QpLm2Vt7RbY4nWc"}, {"730156", "Qw8d5HjKs1Nf6GzX0mPv"}}
+			for i, s := range secrets {
+				for _, list := range []string{"", "*"} {
+					b := open(t, e, fmt.Sprintf("codes%d%d", i, len(list)), func(a *mail.Account) {
+						a.Email = "codes@example.org"
+						if list != "" { // messages are judged one by one
+							a.AllowIn, a.SubjectPattern = mail.AllowList{}, "."
+						}
+					})
+					uids := b.Add("INBOX", secretLetters(s[0], s[1], now)...)
+					views[i] += everyView(b, uids)
+				}
+				for _, secret := range []string{s[0], s[1], s[0][:3] + " " + s[0][3:], s[1][:10]} {
+					if at := strings.Index(views[i], secret); at >= 0 && !strings.HasPrefix(views[i][max(0, at-8):], `search "`) {
+						t.Errorf("%q is shown: %.300s", secret, views[i][max(0, at-200):])
+					}
+				}
+			}
+			a, b := strings.Split(views[0], "\n"), strings.Split(views[1], "\n")
+			for i := range min(len(a), len(b)) {
+				if a[i] != b[i] {
+					t.Fatalf("the answers differ:\n%.1500s\n%.1500s", a[i], b[i])
+				}
+			}
+			if len(a) != len(b) || strings.Count(views[0], "[code hidden]") < 20 || strings.Count(views[0], "[link hidden]") < 4 {
+				t.Errorf("%d and %d lines, %d codes and %d links hidden", len(a), len(b), strings.Count(views[0], "[code hidden]"), strings.Count(views[0], "[link hidden]"))
+			}
+		})
+	}
+}
+
+// Nothing of an old message is masked, and nothing where the account shows codes.
+func TestWhatIsOldOrShownIsNotMasked(t *testing.T) {
+	e := mailtest.InMemory(t)
+	b := open(t, e, "oldcodes")
+	uids := b.Add("INBOX", secretLetters("482913", "Zk3x9QpLm2Vt7RbY4nWc", time.Now().AddDate(0, 0, -4))...)
+	check := func(b *box) {
+		t.Helper()
+		if m := b.Read("INBOX", uids[0], mailbox.GetQuery{}); !strings.Contains(m.BodyText, "482913") {
+			t.Errorf("%q", m.BodyText)
+		}
+		if p := b.search(mailbox.SearchQuery{Words: "482913"}); len(p.Messages) != 5 || !slices.ContainsFunc(p.Messages, func(s mailbox.Summary) bool { return strings.HasPrefix(s.Subject, "482913") }) {
+			t.Errorf("found %d: %+v", len(p.Messages), p.Messages)
+		}
+		if _, err := b.Raw(t.Context(), b.Ref("INBOX", uids[0]), 0); err != nil {
+			t.Error(err)
+		}
+		if a, err := b.Attachment(t.Context(), b.Ref("INBOX", uids[2]), "2"); err != nil || !strings.Contains(string(a.Content), "482913") {
+			t.Error(err)
+		}
+	}
+	check(b)
+	shown := open(t, e, "showncodes", func(a *mail.Account) { a.Codes = mail.CodesShow })
+	uids = shown.Add("INBOX", secretLetters("482913", "Zk3x9QpLm2Vt7RbY4nWc", time.Now())...)
+	check(shown)
+}
