@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/mail"
@@ -18,6 +19,9 @@ type fakeMailboxes struct {
 	page        mailbox.Page
 	watch       mailbox.WatchPage
 	search      mailbox.SearchPage
+	given       *mailbox.GivenCode
+	codeFrom    string
+	waited      time.Time // until when
 	folders     mailbox.FolderList
 	verified    mail.Verification
 	message     mailbox.Message
@@ -87,6 +91,16 @@ func (s *fakeMailboxes) Watch(ctx context.Context, account string, q mailbox.Wat
 	p := s.watch
 	p.Folder = q.Folder
 	return &p, nil
+}
+
+func (s *fakeMailboxes) Code(_ context.Context, account string, q mailbox.CodeQuery) (*mailbox.GivenCode, error) {
+	s.called("code", account)
+	s.codeFrom = q.From
+	s.waited = q.Until
+	if s.given == nil {
+		return nil, (&mail.Operation{Op: "mail code", Account: account}).Failure(mail.KindNotFound, "", "No code.", mail.AdviceWaitForCode)
+	}
+	return s.given, nil
 }
 
 func (s *fakeMailboxes) Search(_ context.Context, accounts []string, q mailbox.SearchQuery) (*mailbox.SearchPage, error) {

@@ -84,7 +84,7 @@ func mailCode(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		return &MailCodeResult{Account: name, ID: c.Ref.String(), Code: c.Code, Others: c.Other, From: people(c.From), Subject: c.Subject,
+		return &MailCodeResult{Account: name, ID: c.Ref.String(), Code: c.Code, Others: c.Other, From: answer.People(c.From), Subject: c.Subject,
 			Received: answer.UTC(c.InternalDate), id: d.shown(ctx, call, c.Ref).Of(c.Ref)}, nil
 	})
 }

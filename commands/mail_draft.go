@@ -69,7 +69,7 @@ func (r *MailDraftResult) Brief() sendingBrief {
 func mailDraft(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail draft",
-		Summary:  "Leave it in Drafts",
+		Summary:  "Keep in Drafts",
 		Details:  "Without recipients an answer goes as 'mail reply'.",
 		Effect:   discovery.Write,
 		Needed:   []string{"body"},

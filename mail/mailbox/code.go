@@ -82,7 +82,7 @@ func (x *imapBox) give(ctx context.Context, ref mail.Ref) (*GivenCode, error) {
 		return nil, cmp.Or(err, r.err)
 	}
 	now, age := x.m.o.Now(), x.m.o.Now().Sub(r.g.internal)
-	if age > mail.CodeAge || len(r.masked.Codes) == 0 || !r.g.whole {
+	if age > mail.CodeAge || len(r.masked.Codes) == 0 || !r.g.whole || x.policy.Verdict(r.g.header) != mail.Verified {
 		return nil, nil
 	}
 	first := false

@@ -1,6 +1,7 @@
 package mailbox_test
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -164,4 +165,65 @@ func TestWhatIsOldOrShownIsNotMasked(t *testing.T) {
 	shown := open(t, e, "showncodes", func(a *mail.Account) { a.Codes = mail.CodesShow })
 	uids = shown.Add("INBOX", secretLetters("482913", "Zk3x9QpLm2Vt7RbY4nWc", time.Now())...)
 	check(shown)
+}
+
+// A code is given once, of a verified sender alone, and only while it is fresh.
+func TestACodeIsGivenOnce(t *testing.T) {
+	b := open(t, mailtest.InMemory(t), "givencodes", func(a *mail.Account) {
+		a.Codes, a.AuthServIDs = mail.CodesGive, []string{"mx.example.org"}
+	})
+	seen := &seenStore{states: map[string]mail.SeenState{}}
+	client := func() *mailbox.Client { // as another process
+		m := mailbox.New(mailbox.Options{Directory: b.Dir, Seen: seen})
+		t.Cleanup(func() { _ = m.Close() })
+		return m
+	}
+	add := func(from, result, code string, age time.Duration) {
+		b.Add("INBOX", letter{Raw: []byte("Authentication-Results: mx.example.org; dmarc=" + result + " header.from=" + from[strings.Index(from, "@")+1:] +
+			"\r\nReceived: from out.example.net (out.example.net [192.0.2.7]) by mx.example.org with ESMTPS; Mon, 23 Nov 2026 04:00:00 +0000\r\n" +
+			"From: " + from + "\r\nTo: ann@example.org\r\nSubject: Sign in\r\nDate: " + time.Now().Format(time.RFC1123Z) + "\r\n\r\nYour verification code is " + code + ".\r\n"), Received: time.Now().Add(-age)})
+	}
+	ask := func(m *mailbox.Client, domain string) string {
+		t.Helper()
+		c, err := m.Code(t.Context(), account, mailbox.CodeQuery{From: domain})
+		if err != nil {
+			mailtest.WantKind(t, err, mail.KindNotFound)
+			return ""
+		}
+		return c.Code
+	}
+	add("no-reply@shop.example.net", "fail", "111111", time.Minute)
+	add("no-reply@other.example", "pass", "222222", time.Minute)
+	add("no-reply@shop.example.net", "pass", "333333", 11*time.Minute)
+	add("no-reply@notexample.net", "pass", "777777", time.Minute)
+	if got := ask(client(), "example.net"); got != "" {
+		t.Errorf("gave %s", got)
+	}
+	add("no-reply@shop.example.net", "pass", "444444", 2*time.Minute)
+	add("no-reply@example.net", "pass", "555555", time.Minute)
+	for i, want := range []string{"555555", "444444", "", ""} {
+		if got := ask(client(), "example.net"); got != want {
+			t.Errorf("call %d gave %q, want %q", i, got, want)
+		}
+	}
+	m := client()
+	answered := make(chan string, 1)
+	go func() {
+		c, err := m.Code(t.Context(), account, mailbox.CodeQuery{From: "example.net", Until: time.Now().Add(20 * time.Second), Aside: func(ctx context.Context, wait func(context.Context) error) error {
+			add("no-reply@example.net", "fail", "888888", 0)
+			add("no-reply@example.net", "pass", "666666", 0)
+			return wait(ctx)
+		}})
+		answered <- fmt.Sprint(c != nil && c.Code == "666666", err)
+	}()
+	if got := <-answered; got != "true <nil>" {
+		t.Error(got)
+	}
+	for _, codes := range []mail.Codes{"", mail.CodesMask, mail.CodesShow} {
+		a, _ := b.Dir.Account(t.Context(), account)
+		a.Codes = codes
+		b.Dir.Set(a)
+		_, err := client().Code(t.Context(), account, mailbox.CodeQuery{From: "other.example"})
+		mailtest.WantKind(t, err, mail.KindReadOnly)
+	}
 }
