@@ -99,16 +99,12 @@ type Placed struct {
 	New string `json:"new_message_id,omitempty"`
 }
 
-func placed(c *mailbox.Changed) []Placed {
-	list := []Placed{}
-	for _, m := range c.Messages {
-		p := Placed{ID: m.Ref.String()}
-		if m.New != (mail.Ref{}) {
-			p.New = m.New.String()
-		}
-		list = append(list, p)
+func placed(m *mailbox.ChangedMessage) Placed {
+	p := Placed{ID: m.Ref.String()}
+	if m.New != (mail.Ref{}) {
+		p.New = m.New.String()
 	}
-	return list
+	return p
 }
 
 // done is a sentence about n changed messages; their number replaces the # in what.

@@ -6,6 +6,7 @@ import (
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 // MailAckResult answers mail ack (000 section 7.1).
@@ -32,10 +33,7 @@ func mailAck(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailAckResult{result, []Acked{}}
-		for _, m := range c.Messages {
-			r.Messages = append(r.Messages, Acked{m.Ref.String(), m.Already})
-		}
+		r := &MailAckResult{result, answer.Each(c.Messages, func(m *mailbox.ChangedMessage) Acked { return Acked{m.Ref.String(), m.Already} })}
 		if c.Folder != "" {
 			r.NextAction = answer.Next("See what is still new", "mail", "list", "--account", c.Account, "--folder", c.Folder, "--new")
 		}

@@ -53,7 +53,7 @@ func mailCopy(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailCopyResult{result.Outcome, c.Account, to, c.Folder, args.To, placed(c), Steps{c.Attempted, c.Succeeded}, result.moved}
+		r := &MailCopyResult{result.Outcome, c.Account, to, c.Folder, args.To, answer.Each(c.Messages, placed), Steps{c.Attempted, c.Succeeded}, result.moved}
 		if len(r.Messages) > 0 {
 			r.NextAction = answer.Next("See the copies", "mail", "list", "--account", to, "--folder", args.To)
 		}

@@ -79,11 +79,8 @@ func mailDelete(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailDeleteResult{result, []Deleted{}, Steps{c.Attempted, c.Succeeded}}
-		for _, m := range c.Messages {
-			r.Messages = append(r.Messages, Deleted{m.Ref.String()})
-		}
-		return r, nil
+		gone := answer.Each(c.Messages, func(m *mailbox.ChangedMessage) Deleted { return Deleted{m.Ref.String()} })
+		return &MailDeleteResult{result, gone, Steps{c.Attempted, c.Succeeded}}, nil
 	})
 }
 

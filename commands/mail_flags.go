@@ -104,11 +104,9 @@ func mailFlags(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailFlagsResult{result, append([]string{}, args.Add...), append([]string{}, args.Remove...), []Flagged{}}
-		for _, m := range c.Messages {
-			r.Messages = append(r.Messages, Flagged{m.Ref.String(), shownFlags(m.Flags), m.Added, m.Removed})
-		}
-		return r, nil
+		return &MailFlagsResult{result, append([]string{}, args.Add...), append([]string{}, args.Remove...), answer.Each(c.Messages, func(m *mailbox.ChangedMessage) Flagged {
+			return Flagged{m.Ref.String(), shownFlags(m.Flags), m.Added, m.Removed}
+		})}, nil
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 // MailMarkReadResult answers mail mark-read (004 section 3).
@@ -33,11 +34,7 @@ func mailMarkRead(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailMarkReadResult{result, []Marked{}}
-		for _, m := range c.Messages {
-			r.Messages = append(r.Messages, Marked{m.Ref.String(), shownFlags(m.Flags)})
-		}
-		return r, nil
+		return &MailMarkReadResult{result, answer.Each(c.Messages, func(m *mailbox.ChangedMessage) Marked { return Marked{m.Ref.String(), shownFlags(m.Flags)} })}, nil
 	})
 }
 

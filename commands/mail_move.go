@@ -49,7 +49,7 @@ func mailMove(d *Deps) *discovery.Command {
 }
 
 func movedResult(c *mailbox.Changed, b batchResult, to string) *MailMoveResult {
-	r := &MailMoveResult{b.Outcome, c.Account, c.Folder, to, placed(c), Steps{c.Attempted, c.Succeeded}, b.moved, c.To}
+	r := &MailMoveResult{b.Outcome, c.Account, c.Folder, to, answer.Each(c.Messages, placed), Steps{c.Attempted, c.Succeeded}, b.moved, c.To}
 	if len(r.Messages) > 0 {
 		r.NextAction = answer.Next("See them at their new place", "mail", "list", "--account", c.Account, "--folder", to)
 	}

@@ -309,9 +309,5 @@ func staleID(r *mail.Ref, bare bool, message string) *discovery.Fault {
 
 // refsOf are the messages of a page.
 func refsOf(list []mailbox.Summary) []mail.Ref {
-	refs := make([]mail.Ref, len(list))
-	for i := range list {
-		refs[i] = list[i].Ref
-	}
-	return refs
+	return answer.Each(list, func(s *mailbox.Summary) mail.Ref { return s.Ref })
 }

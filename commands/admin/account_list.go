@@ -27,11 +27,7 @@ func accountList(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &AccountListResult{Accounts: []AccountDetail{}}
-		for i := range accounts {
-			r.Accounts = append(r.Accounts, detailOfAccount(&accounts[i]))
-		}
-		return r, nil
+		return &AccountListResult{answer.Each(accounts, detailOfAccount)}, nil
 	})
 }
 

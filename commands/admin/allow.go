@@ -24,7 +24,7 @@ const (
 	hidden   ruleList = "hide folder"
 )
 
-// Of returns the entries of the list, and whether it is on.
+// of returns the entries of the list, and whether it is on.
 func (l ruleList) of(a *mail.Account) (entries *[]string, on bool) {
 	switch l {
 	case inbound:

@@ -57,14 +57,11 @@ func auditList(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &AuditListResult{Entries: []AuditShown{}, more: func(seq uint64) *answer.NextAction {
+		r := &AuditListResult{Entries: answer.Each(records[:min(args.Limit, len(records))], shownEntry), more: func(seq uint64) *answer.NextAction {
 			following := *args
 			following.Before = seq
 			return answer.NextLine("There are more: show the ones before", call.Again(&following))
 		}}
-		for _, e := range records[:min(args.Limit, len(records))] {
-			r.Entries = append(r.Entries, shownEntry(e))
-		}
 		if len(records) > args.Limit {
 			r.goOn()
 		}
@@ -77,7 +74,7 @@ func (r *AuditListResult) goOn() {
 	r.HasMore, r.NextAction = true, r.more(r.Entries[len(r.Entries)-1].Seq)
 }
 
-func shownEntry(e vault.AuditRecord) AuditShown {
+func shownEntry(e *vault.AuditRecord) AuditShown {
 	s := AuditShown{Seq: e.Seq, Timestamp: e.Time.UTC().Format(time.RFC3339Nano), Principal: e.Principal, Account: e.Account, Command: e.Command,
 		Parsed: e.Parsed, Target: e.Target, Success: e.Code == "", Result: "allowed", Reason: e.Reason, ErrorCode: e.Code,
 		DurationMS: e.Duration.Milliseconds(), Count: e.Count}

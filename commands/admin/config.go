@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -18,7 +19,7 @@ type SettingShown struct {
 	Description string `json:"description"`
 }
 
-func shownSetting(s vault.Setting) SettingShown {
+func shownSetting(s *vault.Setting) SettingShown {
 	shown := SettingShown{Name: s.Name, Value: s.Value, Default: s.Default, Type: string(s.Type), Description: s.Description}
 	if s.Type == vault.TypeInteger {
 		shown.Minimum, shown.Maximum = &s.Min, &s.Max
@@ -27,11 +28,7 @@ func shownSetting(s vault.Setting) SettingShown {
 }
 
 func settingsHint(all []vault.Setting) string {
-	names := make([]string, len(all))
-	for i, s := range all {
-		names[i] = s.Name
-	}
-	return "Known settings: " + strings.Join(names, ", ") + "."
+	return "Known settings: " + strings.Join(answer.Each(all, func(s *vault.Setting) string { return s.Name }), ", ") + "."
 }
 
 type settingNameArgs struct {

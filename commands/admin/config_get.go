@@ -24,9 +24,9 @@ func (d *Deps) shownSetting(ctx context.Context, name string) (SettingShown, err
 	if err != nil {
 		return SettingShown{}, err
 	}
-	for _, s := range all {
-		if s.Name == name {
-			return shownSetting(s), nil
+	for i := range all {
+		if all[i].Name == name {
+			return shownSetting(&all[i]), nil
 		}
 	}
 	return SettingShown{}, &discovery.Fault{Code: discovery.NotFound, Message: "There is no such setting.", Hint: settingsHint(all)}

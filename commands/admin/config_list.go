@@ -25,11 +25,7 @@ func configList(d *Deps) *discovery.Command {
 		if err != nil {
 			return ConfigListResult{}, err
 		}
-		r := ConfigListResult{Settings: []SettingShown{}}
-		for _, s := range all {
-			r.Settings = append(r.Settings, shownSetting(s))
-		}
-		return r, nil
+		return ConfigListResult{answer.Each(all, shownSetting)}, nil
 	})
 }
 

@@ -28,11 +28,7 @@ func grantList(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &GrantListResult{Grants: []GrantDetail{}}
-		for i := range grants {
-			r.Grants = append(r.Grants, d.grantDetail(&grants[i]))
-		}
-		return r, nil
+		return &GrantListResult{Grants: answer.Each(grants, d.grantDetail)}, nil
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/vault/agentmail"
@@ -53,7 +54,7 @@ func read(d *Deps) *discovery.Command {
 		}
 		if args.Thread != "" {
 			list, err := d.Mailbox.Thread(ctx, agentmail.Thread{Agent: args.Agent, ID: args.Thread, Own: d.bound(call), Room: roomFor(call.Fields)})
-			return inboxOf(list), faultOf(err)
+			return answer.Each(list, messageOf), faultOf(err)
 		}
 		q := agentmail.Query{Agent: args.Agent, From: args.From, All: args.All, Peek: args.NoMarkRead || args.Peek, Limit: args.Limit,
 			Room: roomFor(call.Fields)}
@@ -64,7 +65,7 @@ func read(d *Deps) *discovery.Command {
 		if in.Claim != nil {
 			call.Delivered(func() { d.confirm(ctx, q.Agent, in.Claim) })
 		}
-		return inboxOf(in.Messages), nil
+		return answer.Each(in.Messages, messageOf), nil
 	})
 }
 
@@ -99,15 +100,6 @@ func (d *Deps) readOrWait(ctx context.Context, call *discovery.Call, q agentmail
 			return in, err
 		}
 	}
-}
-
-// inboxOf is never nil: there is always an array.
-func inboxOf(list []agentmail.Message) Inbox {
-	in := make(Inbox, len(list))
-	for i := range list {
-		in[i] = messageOf(&list[i])
-	}
-	return in
 }
 
 // Summary implements discovery.Summarizer.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 type statusArgs struct {
@@ -38,11 +40,7 @@ func status(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		list := make(StatusList, len(found))
-		for i, s := range found {
-			list[i] = Status(s)
-		}
-		return list, nil
+		return answer.Each(found, func(s *agentmail.Status) Status { return Status(*s) }), nil
 	})
 }
 

@@ -18,11 +18,17 @@ type List[R any] struct {
 
 // ListOf makes a row of each entry of a list, with what ends the answer.
 func ListOf[E, R any](entries []E, rest Rest, row func(*E) R) List[R] {
-	rows := make([]R, len(entries))
-	for i := range entries {
-		rows[i] = row(&entries[i])
+	return List[R]{discovery.TableOf(Each(entries, row)), rest}
+}
+
+// Each makes something of each element of a list. It is never nil: an answer has no null in
+// place of a list.
+func Each[E, T any](list []E, of func(*E) T) []T {
+	made := make([]T, len(list))
+	for i := range list {
+		made[i] = of(&list[i])
 	}
-	return List[R]{discovery.TableOf(rows), rest}
+	return made
 }
 
 // Shorten keeps about a fraction of a list, from its beginning, and notes that it did;

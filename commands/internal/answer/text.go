@@ -29,11 +29,7 @@ func People(list []mail.Address) string { return strings.Join(Written(list), ", 
 
 // Written is each address as a person writes it, never nil.
 func Written(list []mail.Address) []string {
-	text := make([]string, len(list))
-	for i, a := range list {
-		text[i] = a.String()
-	}
-	return text
+	return Each(list, func(a *mail.Address) string { return a.String() })
 }
 
 // Timestamp is RFC 3339 in the message's own zone; empty for none.
