@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -101,8 +102,8 @@ var (
 	// Proton write below their Received alone, where nothing proves that they wrote it.
 	gmailBorder     = Border{IDs: []string{"mx.google.com"}, Edge: []string{"mx.google.com"}, ARC: true}
 	microsoftBorder = Border{IDs: []string{""}, Edge: []string{"*.mail.protection.outlook.com"},
-		Inside: []string{"*.prod.outlook.com", "*.prod.exchangelabs.com", "*.outlook.office365.com"}}
-	yahooBorder    = Border{IDs: []string{"*.omega.yahoo.com"}, Edge: []string{"10.*"}, Inside: []string{"*.omega.yahoo.com"}}
+		Inside: []string{"*.prod.outlook.com", "*.prod.exchangelabs.com", "*.outlook.office365.com"}, Net: netip.MustParsePrefix("2603:1080::/25")}
+	yahooBorder    = Border{IDs: []string{"*.omega.yahoo.com"}, Edge: []string{"10.*"}, Inside: []string{"*.omega.yahoo.com"}, Net: netip.MustParsePrefix("127.0.0.0/8")}
 	fastmailBorder = Border{IDs: []string{"*.messagingengine.com"}, Edge: []string{"*.messagingengine.com"}}
 	gmxBorder      = Border{IDs: []string{"gmx.net"}, Edge: []string{"*.gmx.net"}}
 	zohoBorder     = Border{IDs: []string{"mx.zohomail.com"}, Edge: []string{"mx.zohomail.com"}}

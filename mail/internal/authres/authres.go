@@ -8,6 +8,7 @@
 package authres
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -33,9 +34,11 @@ const (
 type Border struct {
 	IDs  []string // trusted authserv-ids; the empty one stands for a field without any
 	Edge []string // what the edge calls itself in its by clause; nil: not known
-	// Inside is what hosts within the border call themselves. It is for providers whose
-	// hosts talk over public addresses, and needs Edge.
+	// Inside is what hosts within the border call themselves, and Net where they are, for
+	// providers whose hosts talk over public addresses or write theirs in a way of their own.
+	// It needs Edge.
 	Inside []string
+	Net    netip.Prefix
 	// ARC says that the results are read from ARC-Authentication-Results (RFC 8617): Gmail
 	// writes them there above the edge, and below it, where a stranger's begin, once more.
 	ARC bool
@@ -73,11 +76,17 @@ func (b *Border) edge(fields []rfc5322.Field) int {
 			return i
 		case hop.ok && under(hop.by, b.Edge):
 			return i
-		case b.Edge != nil && !hop.inside() && !(hop.ok && under(hop.by, b.Inside)) && !(b.ARC && internalAtGoogle(hop)):
+		case b.Edge != nil && !hop.inside() && !b.within(hop) && !(b.ARC && internalAtGoogle(hop)):
 			return -1
 		}
 	}
 	return -1
+}
+
+// within reports whether a hop is between two hosts of Inside.
+func (b *Border) within(h hop) bool {
+	n, ok := addresses(h.from, b.Net.Contains)
+	return h.ok && under(h.by, b.Inside) && ok && n > 0
 }
 
 // internalAtGoogle: Gmail's own hops have no from clause, and an address for a name.

@@ -2,6 +2,7 @@ package authres
 
 import (
 	"net/netip"
+	"regexp"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func parseHop(value string) (h hop) {
 			h.from, h.comment = h.from+gap, h.comment+gap
 		}
 		if c := s.peek(); c == ';' || s.i == len(s.s) {
-			h.ok = c == ';' && seen["by"] && h.by != ""
+			h.ok = h.by != "" && receivedDate.MatchString(s.s[s.i:])
 			return h
 		}
 		start = s.i
@@ -56,6 +57,10 @@ func parseHop(value string) (h hop) {
 	}
 }
 
+// receivedDate is all that may follow the clauses. Other text is a stranger's, who made
+// the clauses end before their end, or whose message begins with a folded line.
+var receivedDate = regexp.MustCompile(`\A;\s*(?:[A-Z][a-z]{2},\s*)?[0-9]{1,2}\s+[A-Z][a-z]{2}\s+[0-9]{4}\s+[0-9:]{5,8}(?:\s+[-+0-9A-Z]{1,5})?(?:\s+\([A-Z0-9+-]{1,5}\))?\s*\z`)
+
 func receivedByte(c byte) bool { return c > ' ' && c != 0x7f && c != ';' && c != '(' && c != ')' }
 
 // inside reports whether the border itself handed the message on: to its store by LMTP, or
@@ -72,39 +77,32 @@ func (h hop) inside() bool {
 	case "esmtpa", "esmtpsa", "utf8smtpa", "utf8smtpsa", "asmtp", "local", "http", "https", "pop3", "imap":
 		return false
 	}
-	within, ok := private(h.comment)
-	all, only := private(h.from)
+	within, ok := addresses(h.comment, private)
+	all, only := addresses(h.from, private)
 	return ok && only && within > 0 && all > 0
 }
 
-// private counts the addresses in a text. ok is false where one is public or may be one.
-func private(text string) (n int, ok bool) {
+func private(a netip.Addr) bool { return a.IsLoopback() || a.IsPrivate() }
+
+// addresses counts the addresses in a text. ok is false where one does not pass, or where
+// something may be an address that this cannot read.
+func addresses(text string, pass func(netip.Addr) bool) (n int, ok bool) {
 	for _, word := range strings.FieldsFunc(text, func(c rune) bool {
 		return !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '.' || c == ':' || c == '-')
 	}) {
-		bare := strings.Trim(word, ":.-")
 		if len(word) > 5 && strings.EqualFold(word[:5], "IPv6:") {
-			word, bare = word[5:], word[5:]
+			word = word[5:]
 		}
 		a, err := netip.ParseAddr(word)
-		if err != nil {
-			a, err = netip.ParseAddr(bare)
-		}
-		if err != nil {
-			if p, e := netip.ParseAddrPort(word); e == nil {
-				a, err = p.Addr(), nil
-			}
+		if p, e := netip.ParseAddrPort(word); e == nil {
+			a, err = p.Addr(), nil
 		}
 		switch {
-		case err != nil && (strings.Count(word, ":") > 1 || strings.Count(bare, ".") == 3 && strings.Trim(bare, "0123456789.:") == ""):
-			return n, false
-		case err != nil:
-			continue
-		}
-		if a = a.Unmap(); !a.IsLoopback() && !a.IsPrivate() {
+		case err == nil && pass(a.Unmap()):
+			n++
+		case err == nil, strings.Count(word, ":") > 1, strings.Count(word, ".") >= 3 && strings.Trim(word, "0123456789.:-") == "":
 			return n, false
 		}
-		n++
 	}
 	return n, true
 }

@@ -180,7 +180,7 @@ func (s *scanner) result() (result, bool) {
 			return r, false
 		}
 		if first {
-			if r.method, r.outcome = name, strings.ToLower(value); value == "" || strings.Contains(value, "=") {
+			if r.method, r.outcome = name, strings.ToLower(value); value == "" || strings.Trim(r.outcome, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 				return r, false
 			}
 			continue
