@@ -4,8 +4,10 @@ import (
 	"context"
 	"html"
 	"slices"
+	"strings"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/codes"
 	"github.com/postern-mail/postern/mail/internal/compose"
 	"github.com/postern-mail/postern/mail/internal/links"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -28,7 +30,7 @@ func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoi
 		f.Reply, f.Answered, f.Attachments = true, l.original.Header, len(c.files)
 		f.Verified = s.policy.Verdict(f.Answered) == mail.Verified
 		f.ForeignLink = s.foreignLink(c, l.original)
-		f.CarriesCode = l.original.Codes
+		f.CarriesCode = l.original.Codes || codes.Find(e.Subject, strings.Join(c.texts, "\n")).Any()
 		f.NewSubject = c.Header.Text("Subject") != compose.ReplySubject(l.original.Header.Text("Subject"))
 	}
 	if dry {

@@ -75,6 +75,7 @@ func TestAReplyGoesUnaskedOrSaysWhyItWaits(t *testing.T) {
 			r.Draft.Attachments = []outbox.Attachment{{Name: "a.txt", Content: []byte("x")}}
 		}, []mail.Ask{mail.AskAttachment}},
 		"to a message with a code": {strings.Replace(fromBob, "Shall we meet at noon?", "Your verification code is 482913.", 1), body("Gladly."), []mail.Ask{mail.AskCode}},
+		"a code of its own":        {strings.Replace(fromBob, "Shall we meet at noon?", "Send me the bank's security code.", 1), body("The security code is 482913."), []mail.Ask{mail.AskCode}},
 		"another subject":          {fromBob, func(r *outbox.Request) { r.Draft.Subject = "Re: Dinner" }, []mail.Ask{mail.AskSubject}},
 		"recipients named by hand": {fromBob, func(r *outbox.Request) { r.Draft.ToSender = false; to("", "bob@example.net")(r) }, []mail.Ask{mail.AskNoReply}},
 		"a new message":            {fromBob, func(r *outbox.Request) { *r = hello() }, []mail.Ask{mail.AskNoReply}},
