@@ -69,8 +69,10 @@ func doctor(d *Deps) *discovery.Command {
 				Hint: "The administrator adds one with 'account add'."})
 		}
 		r.Status = overall(r.Checks)
-		if check, ok := rightsBefore(accounts); ok {
-			r.Checks = append(r.Checks, check)
+		for _, look := range []func([]mail.Account) (Check, bool){rightsBefore, alwaysAsked} {
+			if check, ok := look(accounts); ok {
+				r.Checks = append(r.Checks, check)
+			}
 		}
 		if d.Checks != nil && args.Account == "" {
 			more := d.Checks(ctx)
@@ -105,6 +107,29 @@ func rightsBefore(accounts []mail.Account) (Check, bool) {
 	}
 	return Check{Name: "rights", OK: true, Detail: "Older than the right to delete for good, and may do so unasked: " + strings.Join(names, ", ") + ".",
 		Hint: fmt.Sprintf("The administrator settles it with 'account edit %s --destroy off' (or on).", names[0])}, true
+}
+
+// alwaysAsked tells which accounts in mode reply let no reply go unasked, since they know nobody
+// or nobody is known to judge senders for them. It is nothing that fails.
+func alwaysAsked(accounts []mail.Account) (Check, bool) {
+	var why []string
+	for _, a := range accounts {
+		p, err := mail.CompilePolicy(&a)
+		if err != nil || !p.RepliesUnasked() {
+			continue
+		}
+		if !p.Judges() {
+			why = append(why, a.Name+", where nobody is known to judge senders")
+		}
+		if !slices.ContainsFunc(slices.Concat(a.AllowIn.Entries, a.AllowIn.Verified), func(e string) bool { return e != "*" }) {
+			why = append(why, a.Name+", whose inbound list names nobody")
+		}
+	}
+	if len(why) == 0 {
+		return Check{}, false
+	}
+	return Check{Name: "replies", OK: true, Detail: "In mode reply, but every reply asks: " + strings.Join(why, "; ") + ".",
+		Hint: "The administrator names people with 'allow in add', and who judges senders with 'account edit'."}, true
 }
 
 // checkServers looks at every server at once, and gives up on those that do not

@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/postern-mail/postern/commands/admin"
@@ -35,6 +36,22 @@ func TestDoctorTellsOfTheProcessItself(t *testing.T) {
 		}
 		if a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: c.line}); !a.Success() || a.ExitStatus() != c.status {
 			t.Errorf("%s with %d: status %d, want %d", c.line, len(c.checks), a.ExitStatus(), c.status)
+		}
+	}
+}
+
+func TestDoctorTellsWhereEveryReplyAsks(t *testing.T) {
+	for want, change := range map[string]func(*mail.Account){
+		"": func(*mail.Account) {},
+		"In mode reply, but every reply asks: work, where nobody is known to judge senders.": func(a *mail.Account) { a.AuthServIDs = nil },
+		"In mode reply, but every reply asks: work, whose inbound list names nobody.":        func(a *mail.Account) { a.AllowIn.Entries = []string{"*"} },
+	} {
+		a := work("work", mail.Reply)
+		a.SMTP, a.AuthServIDs, a.AllowIn.Entries = mail.Endpoint{}, []string{"mx.example.org"}, []string{"ann@example.org"}
+		change(&a)
+		data := newBench(t, a).data(t, "doctor")
+		if strings.Contains(data, "every reply asks") != (want != "") || !strings.Contains(data, want) {
+			t.Errorf("%q: %s", want, data)
 		}
 	}
 }
