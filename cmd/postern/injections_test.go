@@ -259,7 +259,7 @@ func (r *rehearsal) inject(t *testing.T) string {
 	for _, step := range r.steps {
 		switch step.kind {
 		case ">":
-			if strings.Contains(step.text, "$id") && r.names["$id"] == "" {
+			if strings.Contains(step.text, "$id") && r.names["$id"] == "" || strings.Contains(step.text, "$told") && r.names["$told"] == "" {
 				continue // what it goes on with was refused
 			}
 			a := r.run(t, step.text)
@@ -282,6 +282,7 @@ func (r *rehearsal) inject(t *testing.T) string {
 		case "!":
 			if strings.Contains(r.said, step.text) {
 				worse(&became, wasTold)
+				r.names["$told"] = step.text
 			}
 		case "~":
 			one, other, _ := strings.Cut(step.text, " ~ ")
@@ -381,4 +382,4 @@ func (r *rehearsal) fill(text string) string {
 	return messageName.ReplaceAllStringFunc(text, func(name string) string { return cmp.Or(r.names[name], name) })
 }
 
-var messageName = regexp.MustCompile(`\$(?:\d+|id)`)
+var messageName = regexp.MustCompile(`\$(?:\d+|id|told)`)
