@@ -36,7 +36,11 @@ var (
 // mimeFields say how the text is encoded, for snippets.
 var mimeFields = []string{"MIME-VERSION", "CONTENT-TRANSFER-ENCODING"}
 
-// head is the section of the header that is fetched.
+// traceFields are what a sender is judged by besides From.
+var traceFields = []string{"RECEIVED", "AUTHENTICATION-RESULTS"}
+
+// head is the section of the header that is fetched. From may stand below any number of
+// trace fields, which are therefore bounded as a whole header is.
 func (w wanted) head() *goimap.FetchItemBodySection {
 	fields, size := shownFields, int64(shownBytes)
 	switch {
@@ -55,6 +59,9 @@ func (w wanted) head() *goimap.FetchItemBodySection {
 	} else if w.copies && !w.full {
 		fields = slices.Concat(fields, []string{"MESSAGE-ID"})
 	}
+	if w.trace {
+		fields, size = slices.Concat(fields, traceFields), headerBytes
+	}
 	return &goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierHeader, HeaderFields: fields, Partial: &goimap.SectionPartial{Size: size}}
 }
 
@@ -71,7 +78,14 @@ type wanted struct {
 	text      bool // the beginning of the text
 	thread    bool // the fields that link conversations
 	copies    bool // what tells a copy from another message
+	trace     bool // the fields that the sender is judged by
 	read      bool // the fields that Get shows
+}
+
+// headers selects what a list fetches of the headers: where the policy hides messages, or
+// all is to be told of senders that it judges, all of them.
+func (j judge) headers(full bool) wanted {
+	return wanted{header: !j.ShowsAll() || full && j.Judges(), trace: j.Judges(), full: full}
 }
 
 // fetched is one message as fetched by IMAP or POP3.
@@ -83,7 +97,7 @@ type fetched struct {
 	whole    bool // and all of it
 	internal time.Time
 	size     int64
-	headed   int           // length of the header in bytes, with POP3
+	headed   int           // length of the header that came, in bytes
 	root     *message.Part // nil when the server did not tell
 	data     *imapclient.FetchMessageBuffer
 }
@@ -156,7 +170,7 @@ func readFetched(ref mail.Ref, d *imapclient.FetchMessageBuffer) fetched {
 	} else {
 		raw, ok = section(d, goimap.PartSpecifierHeader, nil, true)
 	}
-	g.header, g.readable = rfc5322.ParseHeader(raw), ok
+	g.header, g.readable, g.headed = rfc5322.ParseHeader(raw), ok, len(raw)
 	if d.BodyStructure != nil {
 		if g.root = partsOf(d.BodyStructure); g.root != nil {
 			g.root.Forward = message.IsForward(g.header.Text("Subject"))
@@ -290,10 +304,24 @@ func (g *fetched) visible(p judge) bool {
 	return p.ShowsAll() || g.whole && p.shows(g.ref.Folder, g.header)
 }
 
+// verdict is what the policy thinks of the sender, unknown where the header was cut. A server
+// that gives some fields can put them in another order and leave out a second From: they
+// prove nothing in the sender's favour.
+func (g *fetched) verdict(p judge) mail.Verdict {
+	if !p.Judges() || g.headed >= headerBytes {
+		return mail.Unknown
+	}
+	v := p.Verdict(g.header)
+	if v == mail.Verified && !g.whole {
+		return mail.Unknown
+	}
+	return v
+}
+
 // summary is the message as a list shows it; with full, with the fields of a full list.
 func (x *access) summary(g *fetched, full bool) Summary {
 	s := Summary{Ref: g.ref, Flags: g.flags, Size: g.size, InternalDate: g.internal, Subject: x.masked(g, "").Mask(g.header.Text("Subject")),
-		From: people(g.header, "From"), To: people(g.header, "To"), CC: people(g.header, "Cc"), InternetMessageID: messageID(g.header)}
+		From: people(g.header, "From"), To: people(g.header, "To"), CC: people(g.header, "Cc"), InternetMessageID: messageID(g.header), Verdict: g.verdict(x.policy)}
 	s.Date, _ = g.date()
 	s.HasAttachments, s.Invitation = g.hasAttachments(), message.HasCalendar(g.root)
 	if !full {

@@ -78,7 +78,7 @@ func (p *accountPool) join(all []*reading) *gathering {
 	// answers would mix.
 	if g == nil || folder == "" || len(g.members)+len(all) > maxGathered || slices.ContainsFunc(g.members, func(o *reading) bool {
 		return slices.ContainsFunc(all, func(r *reading) bool {
-			return o.ref.UID == r.ref.UID && (o.q != r.q || o.policy.ShowsAll() != r.policy.ShowsAll())
+			return o.ref.UID == r.ref.UID && (o.q != r.q || o.policy.ShowsAll() != r.policy.ShowsAll() || o.policy.Judges() != r.policy.Judges())
 		})
 	}) {
 		g = &gathering{folder: folder}

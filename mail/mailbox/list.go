@@ -80,7 +80,9 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 
 // listing starts the listing of a folder, whose name has been checked.
 func (x *imapBox) listing(q ListQuery, seen *seeing) *listing {
-	return &listing{imapBox: x, q: q, seen: seen, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || dated(&q), full: q.Full}}
+	l := &listing{imapBox: x, q: q, seen: seen, want: x.policy.headers(q.Full)}
+	l.want.dates = q.Full || dated(&q)
+	return l
 }
 
 // do makes the page, also from the messages found before the server failed.

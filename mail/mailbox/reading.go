@@ -69,9 +69,9 @@ func (r *reading) failed() mail.Issue {
 }
 
 // options selects the data of the first fetch. Where the policy hides messages, it judges
-// the same bytes of the header as in a list.
+// the same bytes of the header as in a list; a sender is judged by all of it.
 func (r *reading) options() goimap.FetchOptions {
-	fields := r.policy.ShowsAll() && r.q.Headers != HeadersAll && r.structure
+	fields := r.policy.ShowsAll() && !r.policy.Judges() && r.q.Headers != HeadersAll && r.structure
 	opts := wanted{header: !fields, read: true, structure: r.structure, text: r.structure, dates: true, full: true}.options()
 	if !r.structure {
 		opts.BodySection = append(opts.BodySection, prefixSection())

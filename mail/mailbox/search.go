@@ -71,7 +71,8 @@ func (m *Client) Search(ctx context.Context, accounts []string, q SearchQuery) (
 		if x == nil {
 			continue
 		}
-		s := &accountSearch{imapBox: x, q: &f.q, index: i, want: wanted{header: !x.policy.ShowsAll(), dates: true, full: f.q.Full}}
+		s := &accountSearch{imapBox: x, q: &f.q, index: i, want: x.policy.headers(f.q.Full)}
+		s.want.dates = true
 		s.places(f.at)
 		f.parts = append(f.parts, s)
 		all.Go(func() {

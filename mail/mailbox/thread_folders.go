@@ -140,7 +140,8 @@ func (c *conversing) begin(ref mail.Ref) error {
 // wanted is what is fetched of n candidates. Where the policy hides messages, it judges
 // their headers first.
 func (c *conversing) wanted(n uint64) wanted {
-	w := wanted{header: !c.policy.ShowsAll(), dates: true, full: c.q.Full, thread: true}
+	w := c.policy.headers(c.q.Full)
+	w.dates, w.thread = true, true
 	if c.policy.ShowsAll() && n <= maxTexts {
 		w.structure, w.text = c.structure, c.q.Chars > 0
 	}

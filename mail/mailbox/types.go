@@ -90,10 +90,11 @@ type Summary struct {
 	From           []mail.Address
 	Subject        string
 	Flags          []string
-	HasAttachments bool   // something was sent besides the text, no calendar
-	Invitation     bool   // a calendar is among the parts
-	Snippet        string // opening of what is new in the text, one line; only where asked for
-	HiddenChars    int    // of HTML that a person would not see, left out of the text that was asked for with it; white space is not counted
+	HasAttachments bool         // something was sent besides the text, no calendar
+	Invitation     bool         // a calendar is among the parts
+	Verdict        mail.Verdict // on the sender; of messages fetched without Full it may be unknown in place of verified
+	Snippet        string       // opening of what is new in the text, one line; only where asked for
+	HiddenChars    int          // of HTML that a person would not see, left out of the text that was asked for with it; white space is not counted
 
 	// Filled only where the query says Full.
 	To, CC            []mail.Address
