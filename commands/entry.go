@@ -15,15 +15,17 @@ import (
 
 // MessageEntry is a message in the full answer of a list.
 type MessageEntry struct {
-	ID             string   `json:"message_id"`
-	Date           string   `json:"date,omitempty" jsonschema:"format=date-time"`
-	From           string   `json:"from,omitempty" acli:"untrusted"`
-	Subject        string   `json:"subject,omitempty" acli:"untrusted"`
-	Flags          []string `json:"flags,omitempty" acli:"untrusted"`
-	HasAttachments bool     `json:"has_attachments"`
-	Invitation     bool     `json:"invitation,omitempty"` // a calendar is among the parts
-	Snippet        string   `json:"snippet,omitempty" acli:"untrusted"`
-	HiddenChars    int      `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
+	ID             string       `json:"message_id"`
+	Date           string       `json:"date,omitempty" jsonschema:"format=date-time"`
+	From           string       `json:"from,omitempty" acli:"untrusted"`
+	Sender         mail.Verdict `json:"sender,omitempty" jsonschema:"enum=verified,enum=failed" jsonschema_description:"What the account's own server says of From"`
+	PosingAs       string       `json:"posing_as,omitempty" acli:"untrusted" jsonschema_description:"Another address that the sender's name shows"`
+	Subject        string       `json:"subject,omitempty" acli:"untrusted"`
+	Flags          []string     `json:"flags,omitempty" acli:"untrusted"`
+	HasAttachments bool         `json:"has_attachments"`
+	Invitation     bool         `json:"invitation,omitempty"` // a calendar is among the parts
+	Snippet        string       `json:"snippet,omitempty" acli:"untrusted"`
+	HiddenChars    int          `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
 
 	Folder            string `json:"folder,omitempty" acli:"untrusted"`
 	UIDValidity       uint32 `json:"uidvalidity,omitempty"`
@@ -97,10 +99,25 @@ func sendersWithin(list []mail.Address, full string) string {
 }
 
 func entryOf(s *mailbox.Summary) MessageEntry {
-	return MessageEntry{summary: s, ID: s.Ref.String(), Date: answer.Timestamp(s.Date), From: answer.People(s.From), Subject: s.Subject,
+	e := MessageEntry{summary: s, PosingAs: posingAs(s.From), ID: s.Ref.String(), Date: answer.Timestamp(s.Date), From: answer.People(s.From), Subject: s.Subject,
 		Flags: shownFlags(s.Flags), HasAttachments: s.HasAttachments, Invitation: s.Invitation, Snippet: s.Snippet, HiddenChars: s.HiddenChars,
 		Folder: s.Ref.Folder, UIDValidity: s.Ref.UIDValidity, UID: s.Ref.UID, To: answer.People(s.To), CC: answer.People(s.CC),
 		InternetMessageID: s.InternetMessageID, Size: s.Size, Received: answer.Timestamp(s.InternalDate)}
+	if s.Verdict != mail.Unknown {
+		e.Sender = s.Verdict
+	}
+	return e
+}
+
+// posingAs is the address that the name of one of some senders shows in place of his own, ""
+// for none.
+func posingAs(from []mail.Address) string {
+	for _, a := range from {
+		if other := mail.Poses(a); other != "" {
+			return other
+		}
+	}
+	return ""
 }
 
 // shownFlags bounds the flags that a server gave. nil stays nil: they are not known.
@@ -160,6 +177,12 @@ func clipTexts(texts []*string, fraction float64, cut func(i int)) bool {
 	return true
 }
 
+// The marks of a message whose sender is not who it seems.
+const (
+	failedSender = "failed-sender" // the account's own server says that From is forged
+	posingName   = "posing-name"   // the name shows another address than From has
+)
+
 // marksOf are the words that a compact answer has for a message's flags and parts, without
 // those that the command implies. A message whose flags are not known is not unread.
 func marksOf(s *mailbox.Summary, implied ...string) string {
@@ -176,5 +199,7 @@ func marksOf(s *mailbox.Summary, implied ...string) string {
 	mark(has(`\Draft`), "draft")
 	mark(s.HasAttachments, "attachments")
 	mark(s.Invitation, "invitation")
+	mark(s.Verdict == mail.Failed, failedSender)
+	mark(posingAs(s.From) != "", posingName)
 	return strings.Join(words, " ")
 }

@@ -67,6 +67,8 @@ type MessageDetail struct {
 	From              string                `json:"from,omitempty" acli:"untrusted"`
 	To                string                `json:"to,omitempty" acli:"untrusted"`
 	CC                string                `json:"cc,omitempty" acli:"untrusted"`
+	Sender            mail.Verdict          `json:"sender" jsonschema:"enum=verified,enum=failed,enum=unknown" jsonschema_description:"What the account's own server says of From: verified, failed, or unknown"`
+	PosingAs          string                `json:"posing_as,omitempty" acli:"untrusted" jsonschema_description:"Another address that the sender's name shows"`
 	Subject           string                `json:"subject,omitempty" acli:"untrusted"`
 	Flags             []string              `json:"flags" acli:"untrusted"`
 	InternetMessageID string                `json:"internet_message_id,omitempty" acli:"untrusted"`
@@ -218,7 +220,7 @@ func notShown(m *mailbox.Message) (issues []mail.Issue) {
 
 func detailOf(m *mailbox.Message, headers bool) MessageDetail {
 	e := MessageDetail{m: m, ID: m.Ref.String(), Folder: m.Ref.Folder, UIDValidity: m.Ref.UIDValidity, UID: m.Ref.UID,
-		Date: answer.Timestamp(m.Date), From: answer.People(m.From), To: answer.People(m.To), CC: answer.People(m.CC), Subject: m.Subject, Flags: shownFlags(m.Flags),
+		Date: answer.Timestamp(m.Date), From: answer.People(m.From), To: answer.People(m.To), CC: answer.People(m.CC), Subject: m.Subject, Flags: shownFlags(m.Flags), Sender: cmp.Or(m.Verdict, mail.Unknown), PosingAs: posingAs(m.From),
 		InternetMessageID: m.InternetMessageID, BodyText: m.BodyText, BodyHTML: m.BodyHTML, Truncated: m.BodyTruncated, NextChar: m.NextChar, HiddenChars: m.HiddenChars,
 		Attachments: []AttachmentEntry{}}
 	if e.Flags == nil {

@@ -120,12 +120,23 @@ func (p *painter) messages(data object) bool {
 			p.line(p.in(style, strings.TrimRight(Cut(head+sender, p.Width), " ")))
 			p.line("     ", Cut(subject, p.Width-5))
 		}
+		p.doubts("     ", m)
 		if s := m.Str("snippet"); s != "" {
 			p.wrapped("     ", styleDim, text(s))
 		}
 	}
 	p.line(p.in(styleDim, "N unread, * flagged, @ attachments. Read one: mail get "+p.naming(data, list[0])))
 	return true
+}
+
+// doubts says where the sender of a message is not who it seems.
+func (p *painter) doubts(indent string, m object) {
+	if m.Str("sender") == "failed" {
+		p.wrapped(indent, styleBold, "[forged sender, as the mail server says]")
+	}
+	if other := text(m.Get("posing_as")); other != "" {
+		p.wrapped(indent, styleBold, "[the name shows another address: "+other+"]")
+	}
 }
 
 // folders draws what a person asks about folders, one in a row.
@@ -236,6 +247,7 @@ func (p *painter) thread(data object) bool {
 		if s := text(m.Get("subject")); s != "" && s != subject {
 			p.line(strings.Repeat(" ", runewidth.StringWidth(indent)+4), Cut(s, p.Width-runewidth.StringWidth(indent)-4))
 		}
+		p.doubts("     ", m)
 		if s := m.Str("body_text"); s != "" {
 			p.quoted(s, "    | ", "")
 		}
@@ -295,6 +307,10 @@ func (p *painter) message(data object) bool {
 
 func (p *painter) mail(m object) {
 	p.header("From", text(m.Get("from")))
+	p.doubts("         ", m)
+	if m.Str("sender") == "verified" {
+		p.line("         ", p.in(styleDim, "[verified by the mail server]"))
+	}
 	p.header("To", text(m.Get("to")))
 	p.header("Cc", text(m.Get("cc")))
 	p.header("Date", p.when(m.Str("date")))

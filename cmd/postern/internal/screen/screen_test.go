@@ -37,14 +37,14 @@ func renderedEnvelopes(t testing.TB, s string) map[string][]byte {
 		made[path] = b
 	}
 	type m = map[string]any
-	message := m{"message_id": "imap:demo:INBOX:1:50", "date": "2026-11-21T16:14:22Z", "from": s, "subject": s, "snippet": s, "flags": []string{s, `\Seen`}}
+	message := m{"message_id": "imap:demo:INBOX:1:50", "date": "2026-11-21T16:14:22Z", "from": s, "subject": s, "snippet": s, "flags": []string{s, `\Seen`}, "sender": "failed", "posing_as": s}
 	next := m{"instruction": s, "arguments": m{"command": s}}
 	issues := []m{{"message": s, "message_id": s}}
 	list := m{"account_id": s, "folder": s, "messages": []m{message, {"message_id": s, "from": s, "subject": s, "parent_message_id": "imap:demo:INBOX:1:50", "date": s}}, "subject": s, "issues": issues, "next_action": next}
 	for _, path := range []string{"mail list", "mail search", "mail watch", "mail thread"} {
 		add(path, list)
 	}
-	add("mail get", m{"message": m{"message_id": s + "x", "from": s, "to": s, "cc": s, "subject": s, "date": s, "flags": []string{s}, "body_text": s, "body_html": s, "headers": []m{{"name": s, "value": s}},
+	add("mail get", m{"message": m{"message_id": s + "x", "from": s, "to": s, "cc": s, "sender": "failed", "posing_as": s, "subject": s, "date": s, "flags": []string{s}, "body_text": s, "body_html": s, "headers": []m{{"name": s, "value": s}},
 		"attachments": []m{{"filename": s, "content_type": s, "part_id": s, "size_bytes": 7, "extracted_text": s, "events": []m{{"summary": s}}}}}, "issues": issues})
 	add("outbox show", m{"outbox_id": "x", "state": s, "account_id": s, "from": s, "to": []string{s}, "cc": []string{s}, "bcc": []string{s}, "recipients": []string{s}, "subject": s, "html": s, "text": s, "reason": s,
 		"principal": s, "digest": s, "attachments": []m{{"name": s, "content_type": s, "size_bytes": 1}}})
