@@ -19,6 +19,8 @@ import (
 type Mailboxes interface {
 	Verify(ctx context.Context, account string) (*mail.Verification, error)
 	Folders(ctx context.Context, account string, q mailbox.FolderQuery) (*mailbox.FolderList, error)
+	JudgeSender(ctx context.Context, account, entry string) (map[mail.Verdict]int, error)
+	AuthServID(ctx context.Context, account string) (string, error)
 	List(ctx context.Context, account string, q mailbox.ListQuery) (*mailbox.Page, error)
 	Watch(ctx context.Context, account string, q mailbox.WatchQuery) (*mailbox.WatchPage, error)
 	Code(ctx context.Context, account string, q mailbox.CodeQuery) (*mailbox.GivenCode, error)

@@ -51,6 +51,16 @@ type fakeMailboxes struct {
 	calls     []string
 }
 
+func (s *fakeMailboxes) JudgeSender(_ context.Context, account, entry string) (map[mail.Verdict]int, error) {
+	s.called("judge "+entry, account)
+	return nil, nil
+}
+
+func (s *fakeMailboxes) AuthServID(_ context.Context, account string) (string, error) {
+	s.called("authserv-id", account)
+	return "", nil
+}
+
 func (s *fakeMailboxes) called(what, account string, refs ...mail.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

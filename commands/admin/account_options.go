@@ -37,6 +37,7 @@ type accountOptions struct {
 	Codes          mail.Codes    `json:"codes,omitempty" jsonschema:"enum=mask,enum=give,enum=show" jsonschema_description:"One-time codes, and links that log in, of the last three days: mask hides them from every command, give also tells one to 'mail code', show hides nothing"`
 	SubjectPattern *string       `json:"subject-pattern,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"RE2 pattern; only messages whose subject matches are visible, an empty one removes it"`
 	ProcessBacklog *bool         `json:"process-backlog,omitempty" jsonschema_description:"Whether messages that are in a folder when Postern first looks at it count as new"`
+	AuthServID     []string      `json:"authserv-id,omitempty" jsonschema:"maxItems=20,maxLength=255" jsonschema_description:"Names under which the account's own servers write Authentication-Results; none trusts nobody, an empty one the provider's"`
 	CAFile         *string       `json:"ca-file,omitempty" jsonschema:"maxLength=4096" jsonschema_description:"File of certificates to trust for this account instead of the system's, an empty one removes them"`
 	authOptions
 }
@@ -51,6 +52,12 @@ func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 	setIf(&a.Email, o.Email)
 	if o.OwnAddress != nil {
 		a.OwnAddresses = slices.DeleteFunc(slices.Clone(o.OwnAddress), func(s string) bool { return s == "" })
+	}
+	if o.AuthServID != nil {
+		a.AuthServIDs = slices.DeleteFunc(slices.Clone(o.AuthServID), func(s string) bool { return s == "" })
+		if len(a.AuthServIDs) == 0 {
+			a.AuthServIDs = nil
+		}
 	}
 	setIf(&a.Protocol, o.Protocol)
 	setIf(&a.Username, o.Username)
@@ -176,6 +183,8 @@ type AccountDetail struct {
 	HideFolders    []string        `json:"hide_folders,omitempty"`
 	SubjectPattern string          `json:"subject_pattern,omitempty"`
 	ProcessBacklog bool            `json:"process_backlog"`
+	AuthServIDs    []string        `json:"authserv_ids,omitempty"`
+	JudgesSenders  bool            `json:"judges_senders" jsonschema_description:"Whether it is known whose word on senders counts: that of authserv_ids, or of the provider"`
 	CustomCA       bool            `json:"custom_ca"`
 }
 
@@ -205,6 +214,8 @@ type accountBrief struct {
 	HideFolders    []string        `json:"hide_folders,omitempty"`
 	SubjectPattern string          `json:"subject_pattern,omitempty"`
 	ProcessBacklog bool            `json:"process_backlog,omitempty"`
+	AuthServIDs    []string        `json:"authserv_ids,omitempty"`
+	JudgesSenders  bool            `json:"judges_senders,omitempty"`
 	CustomCA       bool            `json:"custom_ca,omitempty"`
 	LeftInKeyring  string          `json:"left_in_keyring,omitempty"`
 	answer.Rest
@@ -214,7 +225,7 @@ func (a *AccountDetail) brief(leftInKeyring string, more *answer.NextAction) acc
 	b := accountBrief{Name: a.Name, Email: a.Email, OwnAddresses: a.OwnAddresses, IMAP: briefEndpoint(a.IMAP), POP3: briefEndpoint(a.POP3), SMTP: briefEndpoint(a.SMTP), Submission: a.Submission, Username: a.Username,
 		DisplayName: a.DisplayName, SentCopy: a.SentCopy, Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: a.Destroy, Codes: a.Codes, AllowIn: a.AllowIn.brief(), AllowOut: a.AllowOut.brief(),
 		AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
-		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: a.CustomCA, LeftInKeyring: leftInKeyring, Rest: (&answer.Outcome{}).Rest(more)}
+		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, AuthServIDs: a.AuthServIDs, JudgesSenders: a.JudgesSenders, CustomCA: a.CustomCA, LeftInKeyring: leftInKeyring, Rest: (&answer.Outcome{}).Rest(more)}
 	if b.Username == b.Email {
 		b.Username = ""
 	}
@@ -249,29 +260,33 @@ func briefEndpoint(e mail.Endpoint) string {
 // brief is a list in a word, or its entries; empty for one that is off and has none.
 func (l ListShown) brief() string {
 	switch {
-	case l.Enabled && len(l.Entries) == 0:
+	case l.Enabled && len(l.Entries)+len(l.Verified) == 0:
 		return "nobody"
+	case l.Enabled && len(l.Verified) > 0:
+		return strings.TrimSpace(strings.Join(l.Entries, " ") + " only verified: " + strings.Join(l.Verified, " "))
 	case l.Enabled:
 		return strings.Join(l.Entries, " ")
-	case len(l.Entries) > 0:
-		return "off, with " + answer.Count(len(l.Entries), "entry", "entries")
+	case len(l.Entries)+len(l.Verified) > 0:
+		return "off, with " + answer.Count(len(l.Entries)+len(l.Verified), "entry", "entries")
 	}
 	return ""
 }
 
-// ListShown is one allow-list.
+// ListShown is one allow-list. Verified has the entries that demand a verified sender.
 type ListShown struct {
-	Enabled bool     `json:"enabled"`
-	Entries []string `json:"entries"`
+	Enabled  bool     `json:"enabled"`
+	Entries  []string `json:"entries"`
+	Verified []string `json:"verified,omitempty"`
 }
 
 func detailOfAccount(a *mail.Account) AccountDetail {
+	p, _ := mail.CompilePolicy(a) // a policy that cannot be made is nil and judges nobody
 	return AccountDetail{Name: a.Name, Email: a.Email, OwnAddresses: a.OwnAddresses, Protocol: a.Protocol, IMAP: a.IMAP, POP3: a.POP3, SMTP: a.SMTP, Submission: a.Submission,
 		Username: a.Username, DisplayName: a.DisplayName, SentCopy: cmp.Or(a.SentCopy, mail.SentAuto),
 		Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: cmp.Or(string(a.Destroy), "before"), Codes: cmp.Or(a.Codes, mail.CodesMask), AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut), AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
-		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: len(a.CAPEM) > 0}
+		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, AuthServIDs: a.AuthServIDs, JudgesSenders: p.Judges(), CustomCA: len(a.CAPEM) > 0}
 }
 
 func shownList(l mail.AllowList) ListShown {
-	return ListShown{l.Enabled, append([]string{}, l.Entries...)}
+	return ListShown{l.Enabled, append([]string{}, l.Entries...), l.Verified}
 }

@@ -35,6 +35,8 @@ type Store interface {
 type Mailboxes interface {
 	Verify(ctx context.Context, account string) (*mail.Verification, error)
 	Folders(ctx context.Context, account string, q mailbox.FolderQuery) (*mailbox.FolderList, error)
+	JudgeSender(ctx context.Context, account, entry string) (map[mail.Verdict]int, error)
+	AuthServID(ctx context.Context, account string) (string, error)
 }
 
 // Outbox is what is asked of the outbox here; *outbox.Outbox implements it.
@@ -107,7 +109,7 @@ func Commands(d *Deps) []*discovery.Command {
 		accountList(d),
 		accountShow(d),
 	},
-		ruleCommands(d, inbound, addressesNamed), ruleCommands(d, outbound, addressesNamed),
+		[]*discovery.Command{allowInAdd(d)}, ruleCommands(d, inbound, addressesNamed)[1:], ruleCommands(d, outbound, addressesNamed),
 		ruleCommands(d, allowed, foldersNamed), ruleCommands(d, hidden, foldersNamed),
 		[]*discovery.Command{
 			configGet(d),

@@ -83,7 +83,9 @@ type RuleListResult struct {
 	Entries    []string           `json:"entries"`
 	Added      []string           `json:"added,omitempty"`
 	Removed    []string           `json:"removed,omitempty"`
-	Absent     []string           `json:"absent,omitempty"` // added folders that the server does not have now
+	Absent     []string           `json:"absent,omitempty"`   // added folders that the server does not have now
+	Verified   []string           `json:"verified,omitempty"` // entries that demand a verified sender
+	Senders    []SenderReport     `json:"senders,omitempty"`  // of added entries that do
 	Truncated  bool               `json:"truncated,omitempty"`
 	NextAction *answer.NextAction `json:"next_action,omitempty"`
 
@@ -92,17 +94,19 @@ type RuleListResult struct {
 
 // ruleListBrief is a list, or what was changed of it.
 type ruleListBrief struct {
-	Account string   `json:"account"`
-	On      *bool    `json:"on,omitempty"` // of a list of addresses
-	Entries []string `json:"entries"`
-	Added   []string `json:"added,omitempty"`
-	Removed []string `json:"removed,omitempty"`
+	Account  string         `json:"account"`
+	On       *bool          `json:"on,omitempty"` // of a list of addresses
+	Entries  []string       `json:"entries"`
+	Verified []string       `json:"verified,omitempty"`
+	Added    []string       `json:"added,omitempty"`
+	Removed  []string       `json:"removed,omitempty"`
+	Senders  []SenderReport `json:"senders,omitempty"`
 	answer.Rest
 }
 
 // Brief is the list without its name.
 func (r *RuleListResult) Brief() ruleListBrief {
-	b := ruleListBrief{Account: r.Account, Entries: r.Entries, Added: r.Added, Removed: r.Removed}
+	b := ruleListBrief{Account: r.Account, Entries: r.Entries, Verified: r.Verified, Added: r.Added, Removed: r.Removed, Senders: r.Senders}
 	if !r.list.ofFolders() {
 		b.On = &r.Enabled
 	}
@@ -115,7 +119,9 @@ func (r *RuleListResult) Brief() ruleListBrief {
 	case r.list == allowed && len(r.Added) > 0:
 		b.Hint = "This does not open the folders for sent mail and drafts: only sending and 'mail draft' write there."
 	case r.list.ofFolders():
-	case r.Enabled && len(r.Entries) == 0:
+	case fared(r.Senders) != "":
+		b.Hint = fared(r.Senders)
+	case r.Enabled && len(r.Entries)+len(r.Verified) == 0:
 		b.Hint = "The list is on and empty: it lets nothing pass."
 	case r.Enabled && len(r.Entries) > 1 && slices.Contains(r.Entries, "*"):
 		b.Hint = "The entry * lets everybody pass: remove it if the others are to count."
@@ -127,7 +133,7 @@ func (r *RuleListResult) Brief() ruleListBrief {
 
 // Summary implements discovery.Summarizer.
 func (r *RuleListResult) Summary() string {
-	s := answer.Count(len(r.Entries), "entry", "entries")
+	s := answer.Count(len(r.Entries)+len(r.Verified), "entry", "entries")
 	if !r.Enabled {
 		s += ", and the list is off"
 	}
@@ -175,7 +181,8 @@ func ruleCommands[A any](d *Deps, l ruleList, named func(*A) (argument.AccountOp
 			if l == hidden {
 				absent = d.absent(ctx, call, account, entries)
 			}
-			return d.ruleList(ctx, call, account, l, func(list *[]string, r *RuleListResult) error {
+			return d.ruleList(ctx, call, account, l, func(a *mail.Account, r *RuleListResult) error {
+				list, _ := l.of(a)
 				err := l.add(list, entries, r)
 				r.Absent = slices.DeleteFunc(absent, func(f string) bool { return !slices.Contains(r.Added, f) })
 				return err
@@ -184,7 +191,7 @@ func ruleCommands[A any](d *Deps, l ruleList, named func(*A) (argument.AccountOp
 		argument.Command(l.spec("remove", "Remove "+entries+" from the list", "If one of them is not on the list, none is removed.", example+" --account work"),
 			func(ctx context.Context, call *discovery.Call, args *A) (*RuleListResult, error) {
 				account, entries := named(args)
-				return d.ruleList(ctx, call, account, l, func(list *[]string, r *RuleListResult) error { return l.remove(list, entries, r) })
+				return d.ruleList(ctx, call, account, l, func(a *mail.Account, r *RuleListResult) error { return l.remove(a, entries, r) })
 			}),
 		argument.Command(l.spec("list", "Show the "+entries+" of the list", empty, "--account work"),
 			func(ctx context.Context, call *discovery.Call, args *argument.AccountOption) (*RuleListResult, error) {
@@ -213,7 +220,7 @@ func (d *Deps) absent(ctx context.Context, call *discovery.Call, o argument.Acco
 
 // ruleList has change, which may be nil, alter a list of an account and note what it did, and
 // returns the list.
-func (d *Deps) ruleList(ctx context.Context, call *discovery.Call, o argument.AccountOption, l ruleList, change func(*[]string, *RuleListResult) error) (*RuleListResult, error) {
+func (d *Deps) ruleList(ctx context.Context, call *discovery.Call, o argument.AccountOption, l ruleList, change func(*mail.Account, *RuleListResult) error) (*RuleListResult, error) {
 	name, err := o.Resolve(ctx, call, d.Store)
 	if err != nil {
 		return nil, err
@@ -227,8 +234,7 @@ func (d *Deps) ruleList(ctx context.Context, call *discovery.Call, o argument.Ac
 	} else {
 		err = d.Store.UpdateAccount(ctx, name, func(changing *mail.Account) error {
 			r.Added, r.Removed = nil, nil
-			list, _ := l.of(changing)
-			err := change(list, r)
+			err := change(changing, r)
 			a = *changing
 			return err
 		}, nil)
@@ -238,7 +244,10 @@ func (d *Deps) ruleList(ctx context.Context, call *discovery.Call, o argument.Ac
 	}
 	list, on := l.of(&a)
 	r.Entries, r.Enabled = append([]string{}, *list...), on
-	if !on && len(r.Entries) > 0 { // one that is on and empty lets nothing pass
+	if l == inbound {
+		r.Verified = a.AllowIn.Verified
+	}
+	if !on && len(r.Entries)+len(r.Verified) > 0 { // one that is on and empty lets nothing pass
 		r.NextAction = answer.Next("The list is off and holds nothing back: turn it on", "account", "edit", name, "--allow-"+which, "on")
 	}
 	return r, nil
@@ -259,25 +268,32 @@ func (l ruleList) add(list *[]string, entries []string, r *RuleListResult) error
 }
 
 // remove removes entries from a list, in whatever form they are kept.
-func (l ruleList) remove(list *[]string, entries []string, r *RuleListResult) error {
-	var kept []string
+func (l ruleList) remove(a *mail.Account, entries []string, r *RuleListResult) error {
 	left := map[string]bool{}
 	for _, e := range entries {
 		left[l.key(e)] = true
 	}
-	for _, e := range *list {
-		if _, named := left[l.key(e)]; named {
-			left[l.key(e)], r.Removed = false, append(r.Removed, e)
-		} else {
-			kept = append(kept, e)
+	without := func(list []string) (kept []string) {
+		for _, e := range list {
+			if _, named := left[l.key(e)]; !named {
+				kept = append(kept, e)
+			} else if left[l.key(e)] = false; !slices.Contains(r.Removed, e) {
+				r.Removed = append(r.Removed, e)
+			}
 		}
+		return kept
+	}
+	list, _ := l.of(a)
+	kept, verified := without(*list), a.AllowIn.Verified
+	if l == inbound {
+		verified = without(verified)
 	}
 	for _, missing := range left {
 		if missing {
 			return &discovery.Fault{Code: discovery.NotFound, Message: "An entry is not on the list, so none was removed.", Hint: fmt.Sprintf("Run '%s list' to see what is on it.", l)}
 		}
 	}
-	*list = kept
+	*list, a.AllowIn.Verified = kept, verified
 	return nil
 }
 

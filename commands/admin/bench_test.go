@@ -22,7 +22,21 @@ type store struct{ *vault.Vault }
 func (s store) AllSettings(ctx context.Context) ([]vault.Setting, error) { return s.Settings(ctx) }
 
 // fakeMailboxes is Mailboxes on which every login works.
-type fakeMailboxes struct{ folders mailbox.FolderList }
+type fakeMailboxes struct {
+	folders    mailbox.FolderList
+	judged     map[string]map[mail.Verdict]int // by entry
+	authServID string
+	asked      int // how often for authServID
+}
+
+func (m *fakeMailboxes) JudgeSender(_ context.Context, _, entry string) (map[mail.Verdict]int, error) {
+	return m.judged[entry], nil
+}
+
+func (m *fakeMailboxes) AuthServID(context.Context, string) (string, error) {
+	m.asked++
+	return m.authServID, nil
+}
 
 func (*fakeMailboxes) Verify(_ context.Context, account string) (*mail.Verification, error) {
 	return &mail.Verification{Account: account}, nil
@@ -51,6 +65,7 @@ func (y *fakeOutbox) List(_ context.Context, q mail.OutboxQuery) (entries []mail
 // bench is a gateway on a vault of its own and fake servers.
 type bench struct {
 	vault     *vault.Vault
+	mailboxes *fakeMailboxes
 	folders   *mailbox.FolderList
 	outbox    *fakeOutbox
 	registry  *discovery.Registry
@@ -76,7 +91,7 @@ func newBench(t testing.TB, accounts ...mail.Account) *bench {
 		}
 	}
 	mailboxes, outbox := &fakeMailboxes{}, &fakeOutbox{}
-	b := &bench{vault: v, folders: &mailboxes.folders, outbox: outbox, principal: gateway.Principal{Name: "admin", Admin: true}}
+	b := &bench{vault: v, mailboxes: mailboxes, folders: &mailboxes.folders, outbox: outbox, principal: gateway.Principal{Name: "admin", Admin: true}}
 	b.deps = &admin.Deps{Store: store{v}, Mailboxes: mailboxes, Outbox: outbox, Exists: func(string) bool { return true }, Now: func() time.Time { return at }}
 	if b.registry, err = discovery.NewRegistry(discovery.Info{Name: "postern", Version: "test"}, append(admin.Commands(b.deps), admin.PolicyShow(b.deps))...); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 )
@@ -40,7 +41,7 @@ func doctor(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "doctor",
 		Summary:  "Check the set-up",
-		Details:  "It connects and logs in, and reads or sends no message.",
+		Details:  "It connects and logs in, and sends nothing. For the administrator it reads headers of recent mail where nothing says yet whose word on senders counts, and proposes it.",
 		Effect:   discovery.Read,
 		Standing: true,
 		Examples: []string{"doctor", "doctor --timeout 60"},
@@ -69,6 +70,9 @@ func doctor(d *Deps) *discovery.Command {
 				Hint: "The administrator adds one with 'account add'."})
 		}
 		r.Status = overall(r.Checks)
+		if call.Admin && stopped == nil {
+			r.Checks = append(r.Checks, d.proposals(ctx, accounts)...)
+		}
 		for _, look := range []func([]mail.Account) (Check, bool){rightsBefore, alwaysAsked} {
 			if check, ok := look(accounts); ok {
 				r.Checks = append(r.Checks, check)
@@ -130,6 +134,29 @@ func alwaysAsked(accounts []mail.Account) (Check, bool) {
 	}
 	return Check{Name: "replies", OK: true, Detail: "In mode reply, but every reply asks: " + strings.Join(why, "; ") + ".",
 		Hint: "The administrator names people with 'allow in add', and who judges senders with 'account edit'."}, true
+}
+
+// proposals name what accounts that judge no sender could judge them by. It sets nothing, and
+// nothing of it fails.
+func (d *Deps) proposals(ctx context.Context, accounts []mail.Account) []Check {
+	ctx, cancel := context.WithTimeout(ctx, reportTime)
+	defer cancel()
+	ids := make([]string, len(accounts))
+	var wg sync.WaitGroup
+	for i, a := range accounts {
+		if p, err := mail.CompilePolicy(&a); err == nil && !p.Judges() && a.AuthServIDs == nil && a.Protocol == mail.IMAP && !a.FromEnvironment {
+			wg.Go(func() { ids[i], _ = d.Mailboxes.AuthServID(ctx, a.Name) })
+		}
+	}
+	wg.Wait()
+	var checks []Check
+	for i, a := range accounts {
+		if ids[i] != "" {
+			checks = append(checks, Check{Name: a.Name + " senders", OK: true, Detail: "Its server seems to say as " + plain.Line(ids[i]) + " whether senders are genuine, and nothing here believes it yet.",
+				Hint: fmt.Sprintf("If that is the name of the account's own mail server, 'account edit %s --authserv-id %s' believes it.", a.Name, discovery.Quote(ids[i]))})
+		}
+	}
+	return checks
 }
 
 // checkServers looks at every server at once, and gives up on those that do not

@@ -43,6 +43,7 @@ type AccountPolicy struct {
 	DestroyAsks   bool      `json:"destroying_needs_approval,omitempty"`
 	GivesCodes    bool      `json:"gives_codes,omitempty"`
 	InboundList   bool      `json:"inbound_list"`
+	JudgesSenders bool      `json:"judges_senders,omitempty"`
 	SubjectFilter bool      `json:"subject_filter"`
 	Outbound      ListShown `json:"outbound_list"`
 	AllowFolders  []string  `json:"allow_folders,omitempty"`
@@ -110,12 +111,14 @@ type policyBrief struct {
 
 // policyRow is an account. May has the words read, change, send, reply, destroy and codes; Hides says which rules may
 // hide messages; Recipients are those that may be written to, everybody where it is empty;
+// Senders are judged where the account knows whose word on them counts;
 // Folders are allowed although they are not the account's own, HideFolders are hidden.
 type policyRow struct {
 	Account      string    `json:"account"`
 	Mode         mail.Mode `json:"mode"`
 	May          string    `json:"may"`
 	Hides        string    `json:"hides"`
+	Senders      string    `json:"senders"`
 	Recipients   string    `json:"recipients"`
 	AllowFolders []string  `json:"allow_folders"`
 	HideFolders  []string  `json:"hide_folders"`
@@ -130,6 +133,9 @@ func (r *PolicyShowResult) Brief() policyBrief {
 			AllowFolders: a.AllowFolders, HideFolders: a.HideFolders}
 		row.May += words(a.MayChange, "change") + words(a.MaySend && !a.NeedsApproval, "send") + words(a.MaySend && a.NeedsApproval, "send-when-approved") + words(a.ReplyUnasked, "reply") +
 			words(a.MayDestroy && !a.DestroyAsks, "destroy") + words(a.MayDestroy && a.DestroyAsks, "destroy-when-approved") + words(a.GivesCodes, "codes")
+		if a.JudgesSenders {
+			row.Senders = "judged"
+		}
 		if a.MaySend && a.Outbound.Enabled {
 			row.Recipients = a.Outbound.brief()
 		}
@@ -156,6 +162,6 @@ func policyOf(a *mail.Account, admin bool) AccountPolicy {
 	send := p.MaySend() && !a.SMTP.IsZero()
 	return AccountPolicy{ID: a.Name, Mode: a.Mode, MayChange: p.MayFile(), MaySend: send, NeedsApproval: send && p.NeedsApproval(), ReplyUnasked: send && p.RepliesUnasked(),
 		MayDestroy: p.MayDestroy(), DestroyAsks: p.MayDestroy() && p.DestroyNeedsApproval(), GivesCodes: p.GivesCodes(),
-		InboundList: a.AllowIn.Enabled, SubjectFilter: a.SubjectPattern != "", Outbound: shownList(a.AllowOut),
+		InboundList: a.AllowIn.Enabled, JudgesSenders: p.Judges(), SubjectFilter: a.SubjectPattern != "", Outbound: shownList(a.AllowOut),
 		AllowFolders: allow, HidesFolders: p.HidesFolders(), HideFolders: hide}
 }

@@ -37,7 +37,7 @@ var (
 var mimeFields = []string{"MIME-VERSION", "CONTENT-TRANSFER-ENCODING"}
 
 // traceFields are what a sender is judged by besides From.
-var traceFields = []string{"RECEIVED", "AUTHENTICATION-RESULTS"}
+var traceFields = strings.Fields(strings.ToUpper(strings.Join(mail.VerdictFields()[1:], " ")))
 
 // head is the section of the header that is fetched. From may stand below any number of
 // trace fields, which are therefore bounded as a whole header is.

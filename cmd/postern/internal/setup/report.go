@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -116,7 +117,7 @@ func accountInWords(a *mail.Account) string {
 	fmt.Fprintf(&b, "Account %s (%s)\n", a.Name, plain.Line(a.Email))
 	visible := "every message in every folder"
 	if a.AllowIn.Enabled {
-		visible = "only messages from " + listed(a.AllowIn.Entries) + "; all others are hidden from them"
+		visible = "only messages from " + listed(slices.Concat(a.AllowIn.Entries, a.AllowIn.Verified)) + "; all others are hidden from them"
 	}
 	if a.SubjectPattern != "" {
 		visible += ", where the subject matches " + a.SubjectPattern

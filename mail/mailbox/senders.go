@@ -1,0 +1,92 @@
+package mailbox
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// recentMessages is how many messages JudgeSender and AuthServID look at.
+const recentMessages = 50
+
+// JudgeSender counts the verdicts on the newest 50 messages of INBOX that an entry of an
+// allow-list matches. It looks at messages that the inbound list hides, too: what it answers
+// is for the administrator. It is empty with POP3.
+func (m *Client) JudgeSender(ctx context.Context, account, entry string) (map[mail.Verdict]int, error) {
+	x, got, err := m.recent(ctx, account, strings.TrimPrefix(entry, "*"))
+	counts := map[mail.Verdict]int{}
+	for _, g := range got {
+		if slices.ContainsFunc(g.header.Addresses("From"), func(a mail.Address) bool {
+			addr, ok := mail.NormalAddress(a.Addr)
+			return ok && (entry == "*" || addr == entry || strings.HasPrefix(entry, "@") && strings.HasSuffix(addr, entry))
+		}) {
+			counts[g.verdict(x.policy)]++
+		}
+	}
+	return counts, err
+}
+
+// AuthServID returns the authserv-id that the account's own mail servers seem to write: the one
+// that stands where only they write in four of five of the newest messages of INBOX that have
+// any Authentication-Results, five at least, and nowhere else. It is empty where there is
+// none, and with POP3. It proves nothing, and is for the administrator to decide.
+func (m *Client) AuthServID(ctx context.Context, account string) (string, error) {
+	const least = 5
+	_, got, err := m.recent(ctx, account, "")
+	within, outside, all := map[string]int{}, map[string]bool{}, 0
+	for _, g := range got {
+		results := g.header.Values("Authentication-Results")
+		if len(results) == 0 {
+			continue
+		}
+		all++
+		ids := mail.ProposedAuthServIDs(g.header)
+		if len(ids) > 0 {
+			within[strings.ToLower(ids[0])]++
+		}
+		for _, r := range results {
+			id, _, _ := strings.Cut(r, ";")
+			id = strings.ToLower(append(strings.Fields(id), "")[0])
+			outside[id] = outside[id] || !slices.ContainsFunc(ids, func(inside string) bool { return strings.EqualFold(inside, id) })
+		}
+	}
+	for id, n := range within {
+		if n >= least && 5*n >= 4*all && !outside[id] {
+			return id, err
+		}
+	}
+	return "", err
+}
+
+// recent fetches the headers of the newest messages of INBOX, of those whose From has some
+// text where it is not empty, whatever the policy hides.
+func (m *Client) recent(ctx context.Context, account, from string) (*imapBox, []fetched, error) {
+	b, err := m.open(ctx, "mail list", account)
+	x, ok := b.(*imapBox)
+	if err != nil || !ok {
+		return nil, nil, err
+	}
+	var got []fetched
+	err = x.lend(ctx, inbox, func(s *imap.Session) error {
+		criteria := &goimap.SearchCriteria{}
+		if from != "" {
+			*criteria = headerHolds("From", from)
+		}
+		v := visit{folder: inbox, criteria: []*goimap.SearchCriteria{criteria}}
+		err := (visits{&v}).start(s, nil)
+		if err = cmp.Or(err, v.err, v.errs[0]); err != nil {
+			return err
+		}
+		if newest, _ := imap.SplitUIDs(v.found[0], recentMessages, false); len(newest) > 0 {
+			got, err = x.fetchAll(s, newest, wanted{header: true}.options())
+		}
+		return err
+	})
+	return x, got, err
+}
