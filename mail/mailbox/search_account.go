@@ -241,7 +241,7 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 	matches := uint64(0)
 	broken := all.start(s, func(i int, v *visit) {
 		f := a.folders[i]
-		if f.err = cmp.Or(append(v.errs, v.err)...); f.err != nil {
+		if f.err = cmp.Or(slices.Concat([]error{v.err}, v.errs)...); f.err != nil {
 			refused = append(refused, f.err)
 			return
 		}

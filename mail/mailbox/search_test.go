@@ -182,8 +182,10 @@ func Test001_4_SearchIsRefusedBeyondItsBounds(t *testing.T) {
 	if p := b.search(mailbox.SearchQuery{Words: strings.Repeat("ü", 256)}); p.Total != 0 {
 		t.Errorf("%+v", p)
 	}
-	_, err := b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"Nowhere"}})
-	mailtest.WantKind(t, err, mail.KindNotFound)
+	for _, words := range []string{"", "ü"} {
+		_, err := b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"Nowhere"}, Words: words})
+		mailtest.WantKind(t, err, mail.KindNotFound)
+	}
 }
 
 // Snippets come from the body, wherever in the message its text begins.
