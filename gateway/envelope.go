@@ -79,7 +79,7 @@ type failure struct {
 	Examples []string       `json:"examples,omitempty"`
 }
 
-// meta is the envelope's _meta. Without --full it holds only what the data cannot say.
+// meta is the envelope's _meta. Without --full it is there only for what the data cannot say.
 type meta struct {
 	Command    string   `json:"command,omitempty"`
 	DurationMS *int64   `json:"duration_ms,omitempty"`

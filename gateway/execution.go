@@ -228,7 +228,7 @@ func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 	command, ms := x.told(), duration.Milliseconds()
 	m := meta{Untrusted: x.untrusted}
 	if x.plan.full {
-		m.Command, m.DurationMS, m.Now, m.Truncated = command, &ms, now.UTC().Format(time.RFC3339), x.cut
+		m.Now, m.Truncated = now.UTC().Format(time.RFC3339), x.cut
 	}
 	if err := x.audit(ctx, f, command, duration); err != nil {
 		g.o.Logger.Error("audit entry not written", "error_type", fmt.Sprintf("%T", err))
@@ -252,8 +252,8 @@ func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 			m.Untrusted = []string{"error.message", "error.hint"}
 		}
 	}
-	if m.Untrusted != nil || m.Audit != "" || x.plan.full {
-		e.Meta = &m
+	if m.Untrusted != nil || m.Audit != "" || x.plan.full { // 002 sections 5.1.1 and 5.1.2 name what it has
+		m.Command, m.DurationMS, e.Meta = command, &ms, &m
 	}
 	if f == nil {
 		return Answer{JSON: e.encode(), Failed: x.failed, Receipts: x.delivered}

@@ -123,7 +123,7 @@ func TestTheExampleExtension(t *testing.T) {
 	}
 	// MCP.
 	c := serving(t, v)
-	if m := c.Call("x-contacts find ann"); m.IsError() || !strings.Contains(m.Text(), `"people":[{"name":"Ann Lee"`) || !strings.Contains(m.Text(), `"untrusted":["*"]`) {
+	if m := c.Call("x-contacts find ann"); m.IsError() || !strings.Contains(m.Text(), `"people":[{"name":"Ann Lee"`) || !strings.Contains(m.Text(), `"_meta":{"command":"x-contacts find ann","duration_ms":`) || !strings.Contains(m.Text(), `"untrusted":["*"]`) {
 		t.Errorf("%s", m.Line)
 	}
 	if m := c.Call("x-contacts add Eve --email eve@example.org"); !m.IsError() || !strings.Contains(m.Text(), `"code":"PERMISSION_DENIED"`) {
