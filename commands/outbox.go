@@ -67,6 +67,9 @@ func (d *Deps) outgoing(ctx context.Context, call *discovery.Call, id string) (*
 	if !call.Admin && !mail.Owns(call.Principal, s.Principal) {
 		return nil, mail.ErrNoOutgoing
 	}
+	if !call.Admin {
+		s.Mask()
+	}
 	noteOutgoing(call, &s.Outgoing)
 	return s, nil
 }

@@ -107,7 +107,10 @@ func whyAsked(o *mail.Outgoing) string {
 		return "a person decides about each deletion for good in " + o.Account
 	}
 	why := "mode approve: a person decides about each message of " + o.Account
-	if len(o.Asks) > 0 {
+	switch {
+	case slices.Equal(o.Asks, []mail.Ask{mail.AskCode}):
+		why = o.Asks[0].Sentence()
+	case len(o.Asks) > 0:
 		why = "mode reply: " + o.Asks[0].Sentence()
 	}
 	if o.Elsewhere && !slices.Contains(o.Asks[:min(1, len(o.Asks))], mail.AskElsewhere) {

@@ -49,7 +49,7 @@ type SavedDraft struct {
 	Folder     string
 	Ref        mail.Ref // zero when the server did not tell (RFC 4315)
 	MessageID  string   // without angle brackets
-	Subject    string   // as it was written
+	Subject    string   // as it was written, codes masked
 	Recipients []string // the addresses of To, Cc and Bcc
 	Size       int64    // bytes
 	Hidden     bool     // the account's subject pattern hides it from agents, who cannot read it
@@ -117,6 +117,10 @@ func (b *Outbox) saveDraft(ctx context.Context, s *sender, m *compose.Message, o
 	for _, a := range slices.Concat(m.To, m.CC, m.BCC) {
 		to = append(to, a.Addr)
 	}
-	return &SavedDraft{Account: s.Account, Recipients: to, Folder: put.Folder, Ref: put.Ref, MessageID: m.MessageID, Subject: m.Subject, Size: int64(len(built.Copy)),
+	subject := m.Subject
+	if s.policy.MasksCodes() {
+		subject = contentOf(built.Copy).secrets().Mask(subject)
+	}
+	return &SavedDraft{Account: s.Account, Recipients: to, Folder: put.Folder, Ref: put.Ref, MessageID: m.MessageID, Subject: subject, Size: int64(len(built.Copy)),
 		Hidden: !s.policy.VisibleAsOwn(rfc5322.ParseHeader(built.Copy))}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/codes"
 	"github.com/postern-mail/postern/mail/internal/compose"
 	"github.com/postern-mail/postern/mail/internal/markdown"
 	"github.com/postern-mail/postern/mail/internal/message"
@@ -28,6 +29,8 @@ type Shown struct {
 	Markdown   bool         // HTML that was made of exactly this text goes beside it
 	HTML       string       // what a person sees of HTML that was not made of it; empty for none
 	Files      []ShownFile  // all other parts
+
+	secrets codes.Found
 }
 
 // ShownFile is an attachment as it leaves.
@@ -64,6 +67,7 @@ func (b *Outbox) Show(ctx context.Context, id string) (*Shown, error) {
 // read shows a message that compose has built, or that was a draft.
 func (s *Shown) read(raw []byte) {
 	c := contentOf(raw)
+	s.secrets = c.secrets()
 	h := c.Header
 	s.To, s.CC = h.Addresses("To"), h.Addresses("Cc")
 	if from := h.Addresses("From"); len(from) == 1 {

@@ -4,20 +4,24 @@ import (
 	"context"
 	"html"
 	"slices"
-	"strings"
 
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/internal/codes"
 	"github.com/postern-mail/postern/mail/internal/compose"
 	"github.com/postern-mail/postern/mail/internal/links"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-// judge sets how a new entry begins: queued, or waiting for a person. In mode reply it is
+// judge sets how a new entry begins: queued, or waiting for a person. What carries a code
+// waits in every mode. In mode reply it is
 // judged by the very bytes that its digest names. The store has the last word about how many
 // went unasked; a dry run foresees it.
 func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoing, message []byte, dry bool) error {
+	found := s.secretsOf(l.Draft, message)
+	mask(e, found)
 	switch e.State = mail.OutboxQueued; {
+	case !s.policy.NeedsApproval() && found.Any():
+		e.Wait(mail.AskCode)
+		return nil
 	case !s.policy.NeedsApproval():
 		return nil
 	case !s.policy.RepliesUnasked():
@@ -30,7 +34,7 @@ func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoi
 		f.Reply, f.Answered, f.Attachments = true, l.original.Header, len(c.files)
 		f.Verified = s.policy.Verdict(f.Answered) == mail.Verified
 		f.ForeignLink = s.foreignLink(c, l.original)
-		f.CarriesCode = l.original.Codes || codes.Find(e.Subject, strings.Join(c.texts, "\n")).Any()
+		f.CarriesCode = l.original.Codes || c.secrets().Any()
 		f.NewSubject = c.Header.Text("Subject") != compose.ReplySubject(l.original.Header.Text("Subject"))
 	}
 	if dry {
