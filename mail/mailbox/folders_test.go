@@ -1,6 +1,7 @@
 package mailbox_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,16 +16,20 @@ func TestFoldersGoOnUntilAllWereListed(t *testing.T) {
 	for _, e := range mailtest.Endpoints(t) {
 		t.Run(e.Name, func(t *testing.T) {
 			b := open(t, e, "many")
-			for i := range 225 {
+			more, page := 225, 0 // more than a page has by default, which depends on no server
+			if e.Name != "in memory" {
+				more, page = 60, 50
+			}
+			for i := range more {
 				b.folder(fmt.Sprintf("Archive of year %03d", i))
 			}
 			for _, name := range []string{"Projects", "Projects/B", "Projects/A b", "Projects/A/x", "Projects A"} {
 				b.folder(name)
 			}
 			var names, roles []string
-			for q := (mailbox.FolderQuery{Counts: true}); ; q.After = names[len(names)-1] {
+			for q := (mailbox.FolderQuery{Counts: true, Limit: page}); ; q.After = names[len(names)-1] {
 				l, err := b.Folders(t.Context(), account, q)
-				if err != nil || len(l.Folders) > 200 || l.Truncated != (len(l.Folders) == 200) {
+				if err != nil || len(l.Folders) > cmp.Or(page, 200) || l.Truncated != (len(l.Folders) == cmp.Or(page, 200)) {
 					t.Fatalf("%+v %v", l, err)
 				}
 				for _, f := range l.Folders {
@@ -41,7 +46,7 @@ func TestFoldersGoOnUntilAllWereListed(t *testing.T) {
 				}
 			}
 			all, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Limit: 1000})
-			if err != nil || all.Truncated || len(all.Folders) != len(names) || len(names) < 231 {
+			if err != nil || all.Truncated || len(all.Folders) != len(names) || len(names) < more+6 {
 				t.Fatalf("%d folders by pages, %d at once: %v", len(names), len(all.Folders), err)
 			}
 			for i, f := range all.Folders {
