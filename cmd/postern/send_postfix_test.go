@@ -133,6 +133,9 @@ func TestSentMailArrivesAsWritten(t *testing.T) {
 		"answered by name": {[]string{"--subject", "names", "--cc", `"Lee\, Ann" <ann@example.org>`}, "x", false},
 	} {
 		for from, to := range map[string]string{"ann": "bob", "bob": "ann"} {
+			if c.attach && from != "ann" {
+				continue // the size is the same in both directions
+			}
 			if testing.Short() && (from != "ann" || name != "not ASCII" && name != "paragraphs") {
 				continue
 			}
