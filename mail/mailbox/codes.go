@@ -70,8 +70,10 @@ func (q *SearchQuery) stands(subject, text string) bool {
 
 func folded(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
 
-// ofText reports whether the query has criteria on what a message says.
-func (q *SearchQuery) ofText() bool { return q.Words+q.Subject+q.Text != "" }
+// ofText reports whether the query has criteria on what a message says, ofBody whether on more
+// of it than its subject.
+func (q *SearchQuery) ofText() bool { return q.ofBody() || q.Subject != "" }
+func (q *SearchQuery) ofBody() bool { return q.Words+q.Text != "" }
 
 // mayTell refuses to put codes and links that are masked here where others read them.
 func (b *batch) mayTell(s *imap.Session, l *located, uids []uint32, folder string) error {

@@ -49,8 +49,9 @@ func countedOn(t *testing.T, server, user string, sessions int, latency time.Dur
 // realistic is a message such as people get: a plain one, one in two forms, and
 // now and then one with a file.
 func realistic(i int) letter {
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC).Add(time.Duration(i) * time.Hour)
 	l := letter{From: fmt.Sprintf("Person %d <person%d@example.org>", i, i), Subject: fmt.Sprintf("About the meeting on day %d", i),
-		Date: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC).Add(time.Duration(i) * time.Hour).Format(time.RFC1123Z),
+		Date: at.Format(time.RFC1123Z), Received: at,
 		Body: strings.Repeat("A line of text that somebody wrote.\r\n", 10)}
 	switch i % 5 {
 	case 1, 3:
@@ -195,6 +196,50 @@ func TestWarmCosts(t *testing.T) {
 		}
 		if tc.bytes > 0 && st.ToClient > tc.bytes {
 			t.Errorf("%s: %d bytes from the server, want at most %d", tc.name, st.ToClient, tc.bytes)
+		}
+	}
+}
+
+// What codes cost that are masked: the texts of recent messages that a search matches, and
+// nothing where it is about subjects alone; the text beside an attachment.
+func TestCostsOfRecentMessages(t *testing.T) {
+	b, proxy := counted(t, "recent", 0, 0)
+	for i := range 20 {
+		l := realistic(i)
+		l.Received = time.Now()
+		b.Add("INBOX", l)
+	}
+	last := b.list(mailbox.ListQuery{}).Messages[0].Ref
+	search := func(q mailbox.SearchQuery, want int) func() error {
+		return func() error {
+			p, err := b.Search(t.Context(), []string{account}, q)
+			if err == nil && p.Total != want {
+				t.Errorf("%d matches", p.Total)
+			}
+			return err
+		}
+	}
+	for _, tc := range []struct {
+		name  string
+		trips int
+		bytes int64
+		run   func() error
+	}{
+		{"search of subjects", 2, 12_000, search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Subject: "meeting", Limit: 10}, 20)},
+		{"search", 2, 60_000, search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Words: "somebody", Limit: 10}, 20)},
+		{"search for one", 2, 3_000, search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Words: "on day 17"}, 1)},
+		{"search that finds nothing", 1, 1_000, search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Words: "nowhere"}, 0)},
+		{"attachment", 2, 20_000, func() error { _, err := b.Attachment(t.Context(), last, ""); return err }},
+		{"raw", 1, 10_000, func() error { _, err := b.Raw(t.Context(), last, 0); return err }},
+	} {
+		proxy.Reset()
+		if err := tc.run(); err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		st := proxy.Stats()
+		t.Logf("%-26s %d round trips, %d bytes out, %d bytes in", tc.name, st.Flights, st.ToServer, st.ToClient)
+		if st.Flights > tc.trips || st.ToClient > tc.bytes || st.Connections != 0 {
+			t.Errorf("%s: %d round trips on %d new connections, want %d; %d bytes from the server, want at most %d", tc.name, st.Flights, st.Connections, tc.trips, st.ToClient, tc.bytes)
 		}
 	}
 }

@@ -209,7 +209,7 @@ func (x *access) textOf(ctx context.Context, a *AttachmentContent, chars int) (t
 
 func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (out *AttachmentContent, err error) {
 	err = withStructure(ctx, func(structure bool) error {
-		opts := wanted{structure: structure, dates: true, full: true}.options()
+		opts := wanted{structure: structure, dates: true, full: true, text: structure && x.policy.MasksCodes()}.options()
 		return x.readOne(ctx, ref, opts, func(s *imap.Session, g *fetched) (err error) {
 			if x.mayMask(g) {
 				texts, err := x.readTexts(s, []*fetched{g}, structure)

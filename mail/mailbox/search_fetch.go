@@ -78,10 +78,19 @@ func (a *accountSearch) unmask(s *imap.Session, all []*fetched, structure bool, 
 	if err != nil || len(all) == 0 {
 		return hidden, err
 	}
+	hide := func(g *fetched) { hidden[g.ref.Folder] = append(hidden[g.ref.Folder], g.ref.UID) }
+	if !a.q.ofBody() { // the subject is masked as a list masks it, without a look at the text
+		for _, g := range all {
+			if !a.q.stands(a.masked(g, "").Mask(g.header.Text("Subject")), "") {
+				hide(g)
+			}
+		}
+		return hidden, nil
+	}
 	texts, err := a.readTexts(s, all, structure)
 	for _, r := range texts {
 		if r.message == nil || r.masked.Any() && !a.q.stands(r.message.Subject, r.text.All()) {
-			hidden[r.g.ref.Folder] = append(hidden[r.g.ref.Folder], r.g.ref.UID)
+			hide(&r.g)
 		}
 	}
 	return hidden, err
@@ -136,7 +145,7 @@ func (a *accountSearch) fetchEach(s *imap.Session, folders []*folderSearch, want
 func (f *folderSearch) requests(want wanted) (all []imap.FetchRequest) {
 	var with, without []uint32
 	for _, uid := range f.wants {
-		if f.recent.Contains(goimap.UID(uid)) && want.structure {
+		if f.recent.Contains(goimap.UID(uid)) && want.structure && f.q.ofBody() {
 			with = append(with, uid)
 		} else {
 			without = append(without, uid)

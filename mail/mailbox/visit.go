@@ -84,7 +84,7 @@ func (all visits) start(s *imap.Session, answered func(i int, v *visit)) (broken
 	box, open := s.Selected()
 	open = open && len(all) == 1 && box.Name == all[0].folder && box.UIDValidity == all[0].valid
 	// Answers without tags need an EXAMINE between them.
-	tagged := slices.ContainsFunc(all, func(v *visit) bool { return len(v.criteria) > 1 }) && s.Has("ESEARCH")
+	tagged := slices.ContainsFunc(all, func(v *visit) bool { return len(v.criteria) > 1 }) && s.HasAlready("ESEARCH")
 	sent := make([]commands, len(all))
 	s.Together(func() {
 		for i, v := range all {
