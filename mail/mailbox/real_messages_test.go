@@ -28,7 +28,7 @@ func TestRealMessagesThroughEveryDoor(t *testing.T) {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "corpus")
+	b := open(t, e, "corpus", func(a *mail.Account) { a.Codes = mail.CodesShow }) // the messages count as new
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {
