@@ -204,7 +204,7 @@ func TestNewIDsDoNotCountHiddenMessages(t *testing.T) {
 func TestWhatMayNotLeaveOneAccountDoesNotLeaveByAnother(t *testing.T) {
 	_, e := mailtest.Dovecot(t, servertest.Config{})
 	b := open(t, e, "private", func(a *mail.Account) { a.AllowOut = mail.AllowList{Enabled: true} })
-	b.Add("INBOX", letter{Subject: "code 482913"})
+	b.Add("INBOX", letter{Subject: "private"})
 	work := open(t, e, "work", writable).Dir.Known[account]
 	work.Name = "work"
 	b.Dir.Set(work)
