@@ -61,15 +61,13 @@ func (r *MailCodeResult) Brief() mailCodeBrief {
 
 func mailCode(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
-		Path:    "mail code",
-		Summary: "A login code, once",
-		Details: "One-time codes are hidden in messages of the last three days. This tells the newest one in INBOX of a verified sender, at most ten minutes old, once, where the account gives codes.",
-		Effect:  discovery.Read,
-		Timeout: 300,
-		Needed:  []string{"from"},
-		Examples: []string{
-			"mail code --from example.org --wait 60s",
-		},
+		Path:     "mail code",
+		Summary:  "A login code, once",
+		Details:  "One-time codes are hidden in messages of the last three days. This tells the newest one in INBOX of a verified sender, at most ten minutes old, once, where the account gives codes.",
+		Effect:   discovery.Read,
+		Timeout:  300,
+		Needed:   []string{"from"},
+		Examples: []string{"mail code --from example.org"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailCodeArgs) (*MailCodeResult, error) {
 		call.Target = args.domain
 		name, err := d.account(ctx, call, args.AccountOption)

@@ -13,7 +13,7 @@ import (
 
 // unmade are parts of examples that name what is there only once somebody made it: they
 // may answer NOT_FOUND.
-var unmade = []string{" 0123abcd", "agent ack "}
+var unmade = []string{" 0123abcd", "agent ack ", "mail code "}
 
 // TestEveryExampleRuns runs what help and usage errors show an agent as examples: with the
 // sample mailbox as the only account, and with a second account and no default, where the
@@ -93,7 +93,7 @@ func opened(t *testing.T, accounts []string) *testHouse {
 				t.Fatal(err)
 			}
 		}
-		h.Gateway.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "admin", Admin: true}, Line: "account edit " + name + " --allow-out off"})
+		h.Gateway.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "admin", Admin: true}, Line: "account edit " + name + " --allow-out off --codes give"})
 	}
 	return h
 }

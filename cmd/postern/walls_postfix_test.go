@@ -18,7 +18,7 @@ func TestNothingLeavesPastTheWalls(t *testing.T) {
 	o := newOffice(t, servertest.PostfixConfig{})
 	writeFile(t, filepath.Join(o.files, "code.txt"), "482913")
 	o.send(t, "ann", "--account", "bob", "--to", "ann@example.org", "--subject", "Your one-time code", "--body", "482913", "--attach", "code.txt")
-	o.do(t, "account edit ann --mode RO", nil)
+	o.do(t, "account edit ann --mode RO --codes show", nil)
 	o.do(t, "account edit bob --mode approve", nil)
 
 	agent := gateway.Principal{Name: "agent"}
