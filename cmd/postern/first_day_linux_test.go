@@ -85,6 +85,46 @@ func TestAFirstDay(t *testing.T) {
 			t.Errorf("%s: %d messages left", step.answer, n)
 		}
 	}
+
+	// 'postern approve' walks through what waits, with the key that init made.
+	var ids []string
+	for _, subject := range []string{"One", "Two", "Three"} {
+		x = onTerminal(t, 100, 36, s.environment(t), "mail", "send", "--to", "bob@example.org", "--subject", subject, "--body", "This is "+subject+".", "--account", "mine")
+		ids = append(ids, regexp.MustCompile(`in the outbox as ([a-z0-9]+)`).FindStringSubmatch(x.sees("APPROVAL_REQUIRED", "in the outbox as", "\n"))[1])
+		x.quits(6)
+	}
+	x = onTerminal(t, 100, 36, s.environment(t), "approve")
+	x.sees("You decide as the administrator, whose key is the one of "+conf, "1 of 3", "Subject:", "One", "> This is One.", "q ends: ")
+	x.types("y\r")
+	x.sees("It was sent", "2 of 3", "Two", "q ends: ")
+	x.types("n\r")
+	x.sees("is rejected", "3 of 3", "Three", "q ends: ")
+	x.types("\r")
+	x.sees("Still waiting: 1.")
+	x.quits(6)
+	x.keep("4-approve")
+	x = onTerminal(t, 100, 36, s.environment(t), "approve", ids[2][:4])
+	x.sees("1 of 1", "Three", "q ends: ")
+	x.types("q\r")
+	x.sees("Still waiting: 1.")
+	x.quits(6)
+	x = onTerminal(t, 100, 36, s.environment(t), "approve", ids[2][:4])
+	x.sees("1 of 1", "Three", "q ends: ")
+	x.types("y\r")
+	x.sees("It was sent.")
+	x.quits(0)
+	for _, step := range []struct {
+		says   string
+		status int
+		args   []string
+	}{{"Nothing waits for you.", 0, []string{"approve"}}, {"Nothing that waits has this id", 5, []string{"approve", ids[0]}}} {
+		x = onTerminal(t, 100, 36, s.environment(t), step.args...)
+		x.sees(step.says)
+		x.quits(step.status)
+	}
+	if after := s.servers.Outgoing(); len(after) != 4 {
+		t.Errorf("%d messages left", len(after))
+	}
 }
 
 var screens = flag.String("screens", "", "a directory where tests keep what a terminal was sent, to look at with cat")

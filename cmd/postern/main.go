@@ -60,6 +60,7 @@ const usageText = `postern: a door between a person's mail and the agents that w
   postern init                    set up: the vault, its keys and an account
   postern install CLIENT          connect an MCP client, such as claude-code; uninstall takes it out
   postern serve                   speak MCP on standard input and output
+  postern approve                 show what waits for you, and decide
   postern exec 'mail list -n 3'   run one command string
   postern mail list -n 3          run one command as the shell split it
   postern agent describe          a mailbox between agents, in bare JSON
@@ -106,7 +107,7 @@ func start(p *process) {
 func (p *process) verbs() map[string]func(context.Context, []string) error {
 	return map[string]func(context.Context, []string) error{
 		"serve": p.serve, "exec": p.exec, "repl": p.repl, "demo": p.demo, "init": p.init, "keygen": p.keygen,
-		"install": p.install, "uninstall": p.uninstall,
+		"install": p.install, "uninstall": p.uninstall, "approve": p.approve,
 		"agent": p.agent, "reference": p.reference, "conformance": p.conformance,
 		"completion": p.completion, completeVerb: p.completeWords,
 	}

@@ -18,7 +18,7 @@ import (
 //
 // The agent's key, or the line that names it in the keyring, is in a file beside the
 // vault, where a process without any key in its environment looks. The administrator's
-// is in a directory of its own, and only init looks there, while it asks a person: no
+// is in a directory of its own, and only init and approve look there, which ask a person: no
 // other verb becomes the administrator because of a file that lies somewhere.
 func AgentKeyFile(vaultPath string) string { return vaultPath + MailboxKey }
 
@@ -122,6 +122,29 @@ func (s *System) keyIn(ctx context.Context, file string) (mail.Secret, error) {
 		err = fmt.Errorf("the key file %s: %w", file, err)
 	}
 	return keys.Agent, err
+}
+
+// AdminOpener opens the vault with the administrator's key: that of the environment, else the
+// one that init put into a file, or into the keyring that the file names. whose says which it
+// is. open is nil where there is none. Only a verb that asks a person on a terminal about each
+// thing that it does may use it.
+func (s *System) AdminOpener() (open func(context.Context) (*vault.Vault, error), whose string) {
+	path, err := vault.DefaultPath(s.Getenv)
+	if err != nil {
+		return nil, ""
+	}
+	whose = "the one of the environment"
+	if file := AdminKeyFile(path); !s.hasKey(vault.AdminKeyVar) {
+		if whose = "the one of " + file; !isFile(file) {
+			return nil, ""
+		}
+	}
+	return func(ctx context.Context) (*vault.Vault, error) {
+		return s.open(ctx, path, &vault.Options{PolicyPin: s.Getenv("POSTERN_POLICY_PIN")}, func(from *System) (vault.Keys, error) {
+			keys, err := from.findKeys(ctx, path)
+			return vault.Keys{Admin: keys.Admin}, err
+		})
+	}, whose
 }
 
 // FindKeys returns the keys that there are already: those of the environment, else

@@ -44,19 +44,150 @@ func (c *conversation) approve(ctx context.Context, id []string) {
 		_, _ = io.WriteString(c.Stdout, shown)
 		return
 	}
-	question := "Send exactly this? y sends it, anything else leaves it as it is: "
-	if o.Str("kind") == "delete" {
-		question = "Delete exactly these for good? y deletes them, anything else leaves them as they are: "
-	} else if state == "unknown" {
-		question = "It may have arrived already. Send it again? y sends it, anything else leaves it as it is: "
-	}
-	if c.decide(ctx, strings.TrimRight(shown, "\n"), question) != discovery.Accepted {
+	if c.decide(ctx, strings.TrimRight(shown, "\n"), questionOf(o)+" y "+yesOf(o)+", anything else leaves "+them(o)+": ") != discovery.Accepted {
 		c.status = discovery.ApprovalRequired.ExitStatus()
 		fmt.Fprintln(c.Stdout, "Nothing was done. 'outbox reject "+o.Str("outbox_id")+"' refuses it for good.")
 		return
 	}
-	line := discovery.JoinCommand([]string{"outbox", "approve", o.Str("outbox_id"), "--code", o.Str("code")})
+	line := approval(o)
 	c.show(c.do(ctx, line), line)
+}
+
+// questionOf asks about an entry that was shown, yesOf says what a yes does.
+func questionOf(entry orderedjson.Object) string {
+	switch {
+	case entry.Str("kind") == "delete":
+		return "Delete exactly these for good?"
+	case entry.Str("state") == "unknown":
+		return "It may have arrived already. Send it again?"
+	}
+	return "Send exactly this?"
+}
+
+func them(entry orderedjson.Object) string {
+	if entry.Str("kind") == "delete" {
+		return "them as they are"
+	}
+	return "it as it is"
+}
+
+func yesOf(entry orderedjson.Object) string {
+	if entry.Str("kind") == "delete" {
+		return "deletes them"
+	}
+	return "sends it"
+}
+
+// approval is the command that approves an entry as it was shown.
+func approval(entry orderedjson.Object) string {
+	return discovery.JoinCommand([]string{"outbox", "approve", entry.Str("outbox_id"), "--code", entry.Str("code")})
+}
+
+// said runs a command and tells in a line what it did, or why it did not.
+func (c *conversation) said(ctx context.Context, line string) (ok bool) {
+	a := c.do(ctx, line)
+	v, _ := orderedjson.Decode(a.JSON)
+	answer, _ := v.(orderedjson.Object)
+	if text := answer.Str("message"); a.Success() && text != "" {
+		a.Delivered()
+		fmt.Fprintln(c.Stdout, screen.Visible(text)+".")
+		return true
+	}
+	c.show(a, line)
+	return a.Success()
+}
+
+// ApproveWaiting shows each entry of the outbox that waits for a person, the oldest first, asks
+// about it and goes on. With an id, or the beginning of one, only those are shown. The
+// principal must be the administrator and standard input a terminal. The status is 0 where
+// nothing waits any more of what was asked about.
+func ApproveWaiting(ctx context.Context, o Options, id string) (status int, err error) {
+	c, _, end := begin(o)
+	defer end()
+	ids, ok := c.waiting(ctx, id)
+	switch {
+	case !ok:
+		return c.status, nil
+	case len(ids) == 0 && id == "":
+		fmt.Fprintln(c.Stdout, "Nothing waits for you.")
+		return 0, nil
+	case len(ids) == 0:
+		fmt.Fprintln(c.Stdout, "Nothing that waits has this id: 'postern approve' alone shows all.")
+		return discovery.NotFound.ExitStatus(), nil
+	}
+	left := 0
+	for i, id := range ids {
+		fmt.Fprintf(c.Stdout, "\n%d of %d\n", i+1, len(ids))
+		decided, on := c.walk(ctx, id)
+		if !decided {
+			left++
+		}
+		if !on {
+			left += len(ids) - i - 1
+			break
+		}
+	}
+	if left == 0 {
+		return 0, ctx.Err()
+	}
+	fmt.Fprintf(c.Stdout, "Still waiting: %d.\n", left)
+	return discovery.ApprovalRequired.ExitStatus(), ctx.Err()
+}
+
+// waiting returns the ids of what waits, the oldest first. If it fails, the person has been
+// told.
+func (c *conversation) waiting(ctx context.Context, prefix string) (ids []string, ok bool) {
+	const line = "outbox list --state waiting --limit 500"
+	a := c.do(ctx, line)
+	v, err := orderedjson.Decode(a.JSON)
+	answer, _ := v.(orderedjson.Object)
+	data, _ := answer.Get("data").(orderedjson.Object)
+	messages, _ := data.Get("messages").([]any)
+	if err != nil || !a.Success() {
+		c.show(a, line)
+		return nil, false
+	}
+	a.Delivered()
+	for _, m := range slices.Backward(messages) {
+		entry, _ := m.(orderedjson.Object)
+		if id := entry.Str("outbox_id"); id != "" && strings.HasPrefix(id, prefix) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, true
+}
+
+// walk shows one entry and asks what becomes of it. on is false where the person ends.
+func (c *conversation) walk(ctx context.Context, id string) (decided, on bool) {
+	o, ok := c.whole(ctx, []string{id})
+	if !ok {
+		return false, ctx.Err() == nil
+	}
+	if o.Str("state") != "waiting" || o.Str("code") == "" {
+		fmt.Fprintln(c.Stdout, "It does not wait any more.")
+		return true, true
+	}
+	seen := slices.DeleteFunc(slices.Clone(o), func(m orderedjson.Member) bool { return m.Name == "digest" || m.Name == "code" })
+	shown := c.look().Draw(orderedjson.Object{{Name: "success", Value: true}, {Name: "data", Value: seen}}, "outbox show")
+	if !c.page(ctx, strings.Split(strings.TrimRight(shown, "\n"), "\n")) {
+		fmt.Fprintln(c.Stdout, "Not all of it was shown, so you are not asked.")
+		return false, ctx.Err() == nil
+	}
+	terminal.Discard(c.Stdin)
+	answer, err := c.read(ctx, questionOf(o)+" y "+yesOf(o)+", n refuses it, Enter leaves it waiting, q ends: ")
+	if err != nil {
+		fmt.Fprintln(c.Stdout)
+		return false, false
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return c.said(ctx, approval(o)), true
+	case "n", "no":
+		return c.said(ctx, discovery.JoinCommand([]string{"outbox", "reject", o.Str("outbox_id")})), true
+	case "q", "quit":
+		return false, false
+	}
+	return false, true
 }
 
 // whole is the answer of 'outbox show' with all of the text, however many calls that takes.

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/cmd/postern/internal/prompt"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+// approve walks through what waits for a person, with the administrator's key of the
+// environment, of the keyring or of the file that init made. An agent can start it, but it
+// asks on a terminal alone; who can type there and read that file is the administrator anyway.
+func (p *process) approve(ctx context.Context, args []string) error {
+	f := p.flags("approve", "[ID]")
+	if err := parse(f, args, 0, 1); err != nil {
+		return err
+	}
+	if !p.onTerminal() {
+		return &discovery.Fault{Code: discovery.ApprovalRequired, Message: "'postern approve' shows what waits and asks, and there is no terminal here.",
+			Hint: "Run it in a terminal, or look with 'postern outbox list --state waiting' and the administrator's key."}
+	}
+	s := p.system()
+	open, whose := s.AdminOpener()
+	if open == nil {
+		return &discovery.Fault{Code: discovery.PermissionDenied, Message: "The administrator's key was not found.",
+			Hint: "Set POSTERN_ADMIN_KEY, POSTERN_ADMIN_KEY_FILE or POSTERN_ADMIN_KEY_COMMAND, as 'postern init' told, and run it again."}
+	}
+	h, err := p.house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true}, Environment: true, Open: open})
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	fmt.Fprintf(p.stdout, "You decide as the administrator, whose key is %s.\n", whose)
+	id := ""
+	if f.NArg() > 0 {
+		id = f.Arg(0)
+	}
+	status, err := prompt.ApproveWaiting(ctx, p.promptOptions(h), id)
+	if err == nil && status != 0 {
+		return exitStatus(status)
+	}
+	return err
+}
