@@ -187,7 +187,7 @@ func (d *Deps) letter(ctx context.Context, call *discovery.Call, account string,
 	m := outbox.Draft{To: r.to, CC: r.cc, BCC: r.bcc, Markdown: a.Markdown, As: a.As}
 	if a.Body != nil {
 		m.Body = *a.Body
-	} else if a.BodyFile != "" {
+	} else if m.FromFile = a.BodyFile != ""; m.FromFile {
 		text, err := d.fileFor(ctx, account, a.BodyFile, maxBodyFile)
 		if err != nil {
 			return m, err

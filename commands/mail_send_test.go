@@ -36,7 +36,7 @@ func TestWhatIsWrittenIsWhatIsSent(t *testing.T) {
 		`--body-file letters/one.txt --attach a/b.pdf,c.txt --reply-to imap:work:INBOX:7:3 --idempotency-key k-1`)
 	r := y.request
 	want := outbox.Draft{To: []mail.Address{{Name: "Lee, Ann", Addr: "ann@example.org"}, {Addr: "bob@example.org"}}, CC: []mail.Address{{Addr: "c@example.org"}}, BCC: []mail.Address{{Addr: "d@example.org"}}, Subject: "Grüße, Ann",
-		Body: "Dear Ann,\r\n\r\nyours.", Attachments: []outbox.Attachment{{Name: "b.pdf", Content: []byte{0, 1, 2}}, {Name: "c.txt", Content: []byte("c")}}, ReplyTo: &mail.Ref{}}
+		Body: "Dear Ann,\r\n\r\nyours.", FromFile: true, Attachments: []outbox.Attachment{{Name: "b.pdf", Content: []byte{0, 1, 2}}, {Name: "c.txt", Content: []byte("c")}}, ReplyTo: &mail.Ref{}}
 	*want.ReplyTo = ref(3)
 	if got, err := json.Marshal(r.Draft); err != nil || string(got) != marshalled(t, want) {
 		t.Errorf("asked for %s", got)

@@ -18,8 +18,11 @@ const (
 	AskRecipient  Ask = "recipient"
 	AskOutsider   Ask = "outsider"
 	AskElsewhere  Ask = "elsewhere"
+	AskList       Ask = "list"
+	AskFile       Ask = "file"
 	AskAttachment Ask = "attachment"
 	AskLink       Ask = "link"
+	AskNumber     Ask = "number"
 	AskSubject    Ask = "subject"
 	AskCode       Ask = "code"
 	AskOften      Ask = "often"
@@ -40,6 +43,12 @@ func (a Ask) Sentence() string {
 		return "a recipient took no part in the message that it answers"
 	case AskElsewhere:
 		return "the message that it answers asks for replies elsewhere than to its sender"
+	case AskList:
+		return "the message that it answers came through a list"
+	case AskFile:
+		return "its text comes from a file"
+	case AskNumber:
+		return "it has a long number, as of an account or a telephone, that is not in the conversation"
 	case AskAttachment:
 		return "it carries an attachment"
 	case AskLink:
@@ -62,15 +71,17 @@ const (
 
 // ReplyFacts are what Asks judges of a message.
 type ReplyFacts struct {
-	Reply       bool           // it was written as an answer, not sent from a stored draft
-	Answered    rfc5322.Header // whole, of the message that it answers
-	Verified    bool           // and its Verdict is Verified
-	Recipients  []string       // of the envelope, plain
-	Attachments int
-	ForeignLink bool // what is written has a link or an address that the conversation does not have
-	NewSubject  bool // the subject is not the one that an answer has by itself
-	CarriesCode bool // what leaves has a one-time code, or a link that logs in
-	Unasked     int  // messages of the account that went unasked within UnaskedWithin
+	Reply         bool           // it was written as an answer, not sent from a stored draft
+	Answered      rfc5322.Header // whole, of the message that it answers
+	Verified      bool           // and its Verdict is Verified
+	Recipients    []string       // of the envelope, plain
+	Attachments   int
+	FromFile      bool // the text was read from a file
+	ForeignNumber bool // what is written has a long number that the conversation does not have
+	ForeignLink   bool // what is written has a link or an address that the conversation does not have
+	NewSubject    bool // the subject is not the one that an answer has by itself
+	CarriesCode   bool // what leaves has a one-time code, or a link that logs in
+	Unasked       int  // messages of the account that went unasked within UnaskedWithin
 }
 
 // RepliesUnasked reports whether the account's mode lets replies go unasked for which Asks has
@@ -108,8 +119,11 @@ func (p *Policy) Asks(f *ReplyFacts) []Ask {
 		return !ok || p.Owns(r) || !slices.Contains(involved, normal)
 	}), AskOutsider)
 	unless(answersOK && (len(answers) == 0 || sameSet(answers, senders)), AskElsewhere)
+	unless(len(h.Values("List-Id"))+len(h.Values("List-Post")) == 0, AskList)
+	unless(!f.FromFile, AskFile)
 	unless(f.Attachments == 0, AskAttachment)
 	unless(!f.ForeignLink, AskLink)
+	unless(!f.ForeignNumber, AskNumber)
 	unless(!f.NewSubject, AskSubject)
 	unless(!f.CarriesCode, AskCode)
 	unless(f.Unasked < MaxUnasked, AskOften)

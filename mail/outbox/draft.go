@@ -20,6 +20,7 @@ type Draft struct {
 	Markdown    bool           // Body is Markdown: HTML made of it goes beside the text; Quoted stays text
 	Attachments []Attachment
 	ReplyTo     *mail.Ref // the message this answers, in the same account; nil for none
+	FromFile    bool      // Body was read from a file
 	As          string    // the sender, one of the account's own addresses; empty for its first
 
 	// Of the message of ReplyTo: it goes to its sender besides those named, or to all whom that

@@ -33,7 +33,8 @@ func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoi
 		c := contentOf(message)
 		f.Reply, f.Answered, f.Attachments = true, l.original.Header, len(c.files)
 		f.Verified = s.policy.Verdict(f.Answered) == mail.Verified
-		f.ForeignLink = s.foreignLink(c, l.original)
+		f.FromFile = l.FromFile
+		f.ForeignLink, f.ForeignNumber = s.foreign(c, l.original)
 		f.CarriesCode = l.original.Codes || c.secrets().Any()
 		f.NewSubject = c.Header.Text("Subject") != compose.ReplySubject(l.original.Header.Text("Subject"))
 	}
@@ -54,9 +55,10 @@ func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoi
 	return nil
 }
 
-// foreignLink reports whether what leaves has a link or an address that neither the message
-// that it answers has, nor the account is. Names beside addresses are read like the text.
-func (s *sender) foreignLink(c *content, o *mailbox.Original) bool {
+// foreign reports whether what leaves has a link or an address that neither the message
+// that it answers has, nor the account is, and whether it has such a number. Names beside
+// addresses are read like the text.
+func (s *sender) foreign(c *content, o *mailbox.Original) (link, number bool) {
 	conversation := append(slices.Clone(o.Names), o.Text, o.Header.Text("Subject"), s.account.Email)
 	conversation = append(conversation, s.account.OwnAddresses...)
 	for _, field := range []string{"From", "To", "Cc"} {
@@ -74,7 +76,11 @@ func (s *sender) foreignLink(c *content, o *mailbox.Original) bool {
 		}
 	}
 	known := links.In(conversation...)
-	return slices.ContainsFunc(written, func(text string) bool { return known.Foreign(text) != "" })
+	for _, text := range written {
+		link = link || known.Foreign(text) != ""
+		number = number || links.ForeignNumber(text, conversation...)
+	}
+	return link, number
 }
 
 // leaves reports whether a queued entry about which no person decided may leave now.

@@ -3,7 +3,7 @@
 // as a link; what it lets pass is spelled exactly as the conversation spells it. So it takes
 // some words for links that are none, such as report.pdf, and that costs a question.
 //
-// Telephone and account numbers are no links here.
+// ForeignNumber does the same for telephone and account numbers.
 package links
 
 import (

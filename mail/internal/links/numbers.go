@@ -1,0 +1,69 @@
+package links
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/postern-mail/postern/internal/plain"
+)
+
+// ForeignNumber reports whether a text has a number as accounts and telephones have, of eight
+// digits or more, that the conversation does not have. Digits may be of any script and in
+// groups; dates and times are no such numbers.
+func ForeignNumber(text string, conversation ...string) bool {
+	known := map[string]bool{}
+	for _, c := range conversation {
+		for _, n := range numbers(c) {
+			known[n] = true
+		}
+	}
+	for _, n := range numbers(text) {
+		if !known[n] {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	dateOrTime = regexp.MustCompile(`\b(?:\d{4}-\d{1,2}-\d{1,2}T?|\d{1,2}([./-])\d{1,2}[./-](?:\d{4}|\d{2})|\d{1,2}:\d{2}(?::\d{2})?)(?:\b|T)`)
+	long       = regexp.MustCompile(`\d(?:[\pZs\t.,'()/_*~-]*\d){7,}`)
+)
+
+// numbers returns the long numbers of a text, digits alone.
+func numbers(text string) (all []string) {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case plain.Unseen(r):
+			return -1
+		case unicode.Is(unicode.Nd, r):
+			return '0' + digit(r)
+		}
+		return r
+	}, text)
+	for _, n := range long.FindAllString(dateOrTime.ReplaceAllString(text, "|"), -1) {
+		all = append(all, strings.Map(func(r rune) rune {
+			if r < '0' || r > '9' {
+				return -1
+			}
+			return r
+		}, n))
+	}
+	return all
+}
+
+// digit is the value of a decimal digit: those of a script stand together, from its zero on.
+func digit(r rune) rune {
+	for _, t := range unicode.Nd.R16 {
+		if rune(t.Lo) <= r && r <= rune(t.Hi) {
+			return (r - rune(t.Lo)) % 10
+		}
+	}
+	for _, t := range unicode.Nd.R32 {
+		if rune(t.Lo) <= r && r <= rune(t.Hi) {
+			return (r - rune(t.Lo)) % 10
+		}
+	}
+	return 0
+}
