@@ -99,7 +99,7 @@ func (g *Gateway) authorize(p Principal, s *Settings, c *discovery.Command) *dis
 	case c.Effect == discovery.Admin && !p.admin():
 		return denied(c, "role", g.o.AdminHint)
 	case !p.admin() && matchesAny(c.Path, s.Deny):
-		return denied(c, "deny", "The administrator has taken this command away. Run 'help' for the available commands.")
+		return denied(c, "deny", "The administrator has not given it to agents. Run 'help' for the available commands.")
 	}
 	return nil
 }

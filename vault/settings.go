@@ -46,6 +46,7 @@ type Config struct {
 	Timezone           *time.Location // never nil
 	Deny               []string       // paths of commands that only the administrator may run, such as "mail send"
 	SearchMaxMatches   int
+	ExtensionsSend     bool // agents may run extensions that let something leave
 	AskInClient        bool // what needs approval may be approved in the agent's own client
 }
 
@@ -100,6 +101,8 @@ var settings = []setting{
 		func(c *Config) *int { return &c.SearchMaxMatches }),
 	toggle("ask_in_client", false, "on asks in the agent's own client what needs approval, which any program that starts the server can answer; off leaves it to 'outbox approve'; while neither is set, only grants with --ask-in-client ask",
 		func(c *Config) *bool { return &c.AskInClient }),
+	toggle("extensions_send", false, "on lets agents run extensions of effect send; what these let leave passes no list, and no person is asked",
+		func(c *Config) *bool { return &c.ExtensionsSend }),
 }
 
 func parseAccount(_ *setting, value string, c *Config) (string, error) {

@@ -13,11 +13,11 @@ func TestSettingsHaveTheirDefaults(t *testing.T) {
 	c, err := agent.Config(t.Context())
 	must(t, err)
 	if c.AuditRetentionDays != 90 || c.CommandsPerMinute != 1200 || c.SendsPerHour != 20 || c.ChangesPerHour != 1000 || c.DefaultAccount != "" ||
-		c.Timezone != time.Local || len(c.Deny) != 0 || c.SearchMaxMatches != 20000 || c.AskInClient {
+		c.Timezone != time.Local || len(c.Deny) != 0 || c.SearchMaxMatches != 20000 || c.AskInClient || c.ExtensionsSend {
 		t.Errorf("Config = %+v", c)
 	}
 	all, err := agent.Settings(t.Context())
-	if err != nil || len(all) != 9 {
+	if err != nil || len(all) != 10 {
 		t.Fatalf("Settings = %v, %v", all, err)
 	}
 	for _, s := range all {

@@ -266,3 +266,39 @@ func TestWhereExtensionsAre(t *testing.T) {
 		t.Errorf("%d commands, %q", n, says)
 	}
 }
+
+// TestAnExtensionThatSendsIsTheAdministrators: what it lets leave passes no list and no
+// person, so that agents have it only after the administrator said so.
+func TestAnExtensionThatSendsIsTheAdministrators(t *testing.T) {
+	v := newVault(t)
+	dir := contactsBeside(t, v, false)
+	at := filepath.Join(dir, "x-post")
+	ownDirectory(t, at)
+	ownFile(t, filepath.Join(at, "manifest.json"), `{"name":"x-post","summary":"Post a text","program":"run","effect":"send","arguments":[{"name":"text","type":"string","positional":true,"required":true,"description":"The text"}],"examples":["x-post hello"]}`, 0o644)
+	ownFile(t, filepath.Join(at, "run"), "#!/bin/sh\ncat >/dev/null\necho '{}'\n", 0o755)
+	last := func(admin bool, lines ...string) answer {
+		t.Helper()
+		list, stderr := envelopes(t, v.environment(admin), strings.Join(lines, "\n")+"\n", "repl")
+		if len(list) != len(lines) {
+			t.Fatalf("%q: %d answers, %s", lines, len(list), stderr)
+		}
+		return list[len(list)-1]
+	}
+	has := func(a answer) bool { return strings.Contains(string(a.raw), `"x-post"`) }
+	if a := last(false, "x-post hello"); a.Error.Code != "PERMISSION_DENIED" || has(last(false, "help")) || has(last(false, "schema")) {
+		t.Errorf("an agent has it: %s", a.raw)
+	}
+	if a := last(false, "doctor"); !strings.Contains(string(a.raw), "config set extensions_send on") {
+		t.Errorf("%s", a.raw)
+	}
+	ran := func(a answer) bool { return a.Success || runtime.GOOS == "windows" }
+	if a := last(true, "x-post hello"); !ran(a) {
+		t.Errorf("the administrator: %s", a.raw)
+	}
+	if a := last(true, "config set extensions_send on"); !a.Success {
+		t.Fatalf("%s", a.raw)
+	}
+	if a := last(false, "x-post hello"); !ran(a) || !has(last(false, "help")) {
+		t.Errorf("an agent, when it is on: %s", a.raw)
+	}
+}

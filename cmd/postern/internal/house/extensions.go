@@ -66,13 +66,16 @@ func (s *System) loadExtensions(from ExtensionsFrom) *extension.Set {
 // extensionChecks are doctor's lines about extensions: one for those that are there
 // and one for each problem. A grant's caller gets none: they name
 // extensions it has no part in, and files of the machine.
-func extensionChecks(ctx context.Context, set *extension.Set) []admin.Check {
+func (h *House) extensionChecks(ctx context.Context, set *extension.Set) []admin.Check {
 	if p, ok := principalOf(ctx); ok && p.Scope != nil {
 		return nil
 	}
 	var checks []admin.Check
 	if len(set.Names) > 0 {
 		checks = append(checks, admin.Check{Name: "extensions", OK: true, Detail: "In use: " + strings.Join(set.Names, ", ") + "."})
+	}
+	if c, err := h.store.Config(ctx); err == nil && !c.ExtensionsSend && len(h.store.sending) > 0 {
+		checks = append(checks, admin.Check{Name: "extensions that send", OK: true, Detail: "Only the administrator may run them: " + strings.Join(h.store.sending, ", ") + ". 'config set extensions_send on' lets agents."})
 	}
 	for _, problem := range set.Problems {
 		checks = append(checks, admin.Check{Name: strings.TrimSpace("extension " + problem.Extension), Detail: problem.Message, Code: discovery.ConfigError,

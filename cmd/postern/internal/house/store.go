@@ -2,6 +2,7 @@ package house
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ type store struct {
 
 	environment    *mail.Environment // accounts beside the vault's
 	environmentErr error             // what is wrong with them; no account is used then
+
+	sending []string // paths of the extensions that let something leave
 
 	asks      bool // opening runs a program that fetches a key
 	temporary bool // the vault is made when it is opened, see passing
@@ -60,7 +63,11 @@ func (s *store) Settings(ctx context.Context, without bool) (gateway.Settings, e
 	if err == nil { // by the policy that was read for the settings
 		stopped, err = s.Stopped(ctx, vault.StopTime)
 	}
-	return gateway.Settings{Deny: c.Deny, CommandsPerMinute: c.CommandsPerMinute, Location: c.Timezone, Stopped: stopFault(stopped)}, err
+	deny := c.Deny
+	if !c.ExtensionsSend {
+		deny = slices.Concat(deny, s.sending)
+	}
+	return gateway.Settings{Deny: deny, CommandsPerMinute: c.CommandsPerMinute, Location: c.Timezone, Stopped: stopFault(stopped)}, err
 }
 
 // Take implements gateway.Limiter. It opens nothing: the gateway asks for the settings

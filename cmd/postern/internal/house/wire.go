@@ -144,11 +144,16 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	h.mailboxes = mailbox.New(options)
 	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, TakeChanges: h.store.takeChanges}
 	added := s.loadExtensions(plan.Extensions)
+	for _, c := range added.Commands {
+		if c.Effect == discovery.Send {
+			h.store.sending = append(h.store.sending, c.Path)
+		}
+	}
 	deps.Admin = admin.Deps{Keyring: keyring, ReadSecret: plan.ReadSecret, ReadFile: ReadSmallFile, Tokenize: gateway.Tokenize, Tell: s.Tell, Authorize: plan.Authorize,
 		Rekey: func(ctx context.Context, r admin.Rekeying) ([]admin.NewKey, error) {
 			return s.rekey(ctx, h.store, r)
 		},
-		Checks: func(ctx context.Context) []admin.Check { return extensionChecks(ctx, added) }}
+		Checks: func(ctx context.Context) []admin.Check { return h.extensionChecks(ctx, added) }}
 	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return s.attachmentDir(ctx, h.store) },
 		records: h.store, files: shareFiles, bytes: shareFileBytes}
 	deps.Attachments = h.saved
