@@ -62,7 +62,8 @@ func TestInjections(t *testing.T) {
 	}
 	in, run := modes, slices.Concat(injections, errands)
 	var shared *servertest.DovecotServer
-	if testing.Short() {
+	short := testing.Short() || racing // under the race detector all of it takes minutes
+	if short {
 		in, run = shortModes, injections
 	} else if s, err := servertest.StartDovecot(servertest.Config{ACL: true, Others: true}); err == nil {
 		t.Cleanup(func() { _ = s.Stop() })
@@ -101,7 +102,7 @@ func TestInjections(t *testing.T) {
 	})
 	page := pageOf(injections, errands, all)
 	if *update {
-		if testing.Short() {
+		if short {
 			t.Fatal("a short run does not find out what the page says")
 		}
 		if err := os.WriteFile(injectionsPage, []byte(page), 0o644); err != nil {

@@ -79,9 +79,9 @@ func TestDoctorProposesWhomToBelieve(t *testing.T) {
 		t.Errorf("%v %v", a.AuthServIDs, err)
 	}
 	b.principal.Admin = false
-	b.mailboxes.asked = 0
-	if got := b.data(t, "doctor"); strings.Contains(got, "authserv") || b.mailboxes.asked > 0 {
-		t.Errorf("an agent: %s, %v", got, b.mailboxes.asked)
+	b.mailboxes.asked.Store(0)
+	if got := b.data(t, "doctor"); strings.Contains(got, "authserv") || b.mailboxes.asked.Load() > 0 {
+		t.Errorf("an agent: %s, %v", got, b.mailboxes.asked.Load())
 	}
 	b.principal.Admin = true
 	b.ok(t, "account edit work --authserv-id mx.example.org")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ type fakeMailboxes struct {
 	folders    mailbox.FolderList
 	judged     map[string]map[mail.Verdict]int // by entry
 	authServID string
-	asked      int // how often for authServID
+	asked      atomic.Int32 // how often for authServID
 }
 
 func (m *fakeMailboxes) JudgeSender(_ context.Context, _, entry string) (map[mail.Verdict]int, error) {
@@ -34,7 +35,7 @@ func (m *fakeMailboxes) JudgeSender(_ context.Context, _, entry string) (map[mai
 }
 
 func (m *fakeMailboxes) AuthServID(context.Context, string) (string, error) {
-	m.asked++
+	m.asked.Add(1)
 	return m.authServID, nil
 }
 
