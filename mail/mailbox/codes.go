@@ -39,6 +39,19 @@ func (x *access) maskedIn(g *fetched, raw []byte) codes.Found {
 	return x.masked(g, text.String())
 }
 
+// maskedPart is masked for another form of a message's text than the one that is read, and for
+// a message within it. Files are not looked at: their numbers are not meant for a login.
+func (x *access) maskedPart(g *fetched, p *message.Part, raw []byte) codes.Found {
+	if !says(p) {
+		return codes.Found{}
+	}
+	text, _, _, _ := message.PartText(p, raw, maxFromChar)
+	return x.masked(g, text)
+}
+
+// says reports whether a part is text of a message, or a message.
+func says(p *message.Part) bool { return p.Type == "message" || p.Type == "text" && p.Filename == "" }
+
 // withheld refuses what would show more of a message than its masked text.
 func (x *access) withheld(what string) error {
 	e := x.Failure(mail.KindReadOnly, "", "The message has a one-time code or a link that logs in, so "+what+".", mail.AdviceMailProgram)

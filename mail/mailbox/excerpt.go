@@ -12,7 +12,7 @@ import (
 type excerpt struct {
 	chars int    // at most so many runes, with "…" at the end where more follows
 	lines bool   // as it is written; else on one line
-	whole bool   // parts of the usual size are read as Get reads them
+	whole bool   // parts of the usual size are read as Get reads them, also those that it does not show
 	words string // the line shows the place where these stand, if that was fetched
 }
 

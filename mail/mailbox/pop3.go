@@ -344,6 +344,9 @@ func (x *popBox) attachment(ctx context.Context, ref mail.Ref, part string) (*At
 	if err != nil {
 		return nil, err
 	}
+	if x.maskedPart(&g, p, e.Raw(p)).Any() {
+		return nil, x.withheld("this part of it is not shown")
+	}
 	return attachmentOf(x.ref(ref.UIDL), p, e.Raw(p)), nil
 }
 

@@ -248,6 +248,9 @@ func (x *imapBox) readAttachment(s *imap.Session, g *fetched, part string) (*Att
 	} else if raw, err = x.chunks(s, g.ref.UID, partNumbers(p.ID), p.Size); err != nil {
 		return nil, err
 	}
+	if x.maskedPart(g, p, raw).Any() {
+		return nil, x.withheld("this part of it is not shown")
+	}
 	return attachmentOf(g.ref, p, raw), nil
 }
 

@@ -198,6 +198,13 @@ func (r *reading) missing() []*goimap.FetchItemBodySection {
 		}
 		return r.have[p.ID]
 	}, r.chars())
+	if r.excerpt.whole && r.root != nil {
+		for p := range r.root.Leaves() {
+			if says(p) {
+				want(p, smallText)
+			}
+		}
+	}
 	if r.excerpt.chars > 0 {
 		return sections
 	}
@@ -305,6 +312,13 @@ func (r *reading) compose() *Message {
 	body := func(p *message.Part) []byte { return r.have[p.ID] }
 	r.text = message.Read(r.root, body, r.chars())
 	r.masked = r.access.masked(&r.g, r.text.All())
+	if r.excerpt.whole && r.root != nil && !r.masked.Any() {
+		for p := range r.root.Leaves() {
+			if found := r.access.maskedPart(&r.g, p, r.have[p.ID]); found.Any() {
+				r.masked = found
+			}
+		}
+	}
 	if !r.q.bare {
 		r.text.Mask(r.masked.Mask)
 	}
@@ -336,7 +350,9 @@ func (r *reading) compose() *Message {
 			out.Unread++
 		}
 		if r.q.Content {
-			if int64(len(raw)) >= p.Size {
+			if !r.q.bare && r.access.maskedPart(&r.g, p, raw).Any() {
+				r.issues = append(r.issues, r.issue(fmt.Sprintf("The content of part %s is not shown: it has a one-time code or a link that logs in.", p.ID)))
+			} else if int64(len(raw)) >= p.Size {
 				a.Content = message.DecodeBody(raw, p.Encoding)
 			} else {
 				r.issues = append(r.issues, r.issue(fmt.Sprintf("The content of part %s was not sent along, because the message has too many or too large parts; get it with 'mail attachment'.", p.ID)))
@@ -389,8 +405,12 @@ func decodedSize(p *message.Part, raw []byte) int64 {
 func (r *reading) html(out *Message, chars int) {
 	left, hidden := chars, 0
 	for _, p := range message.HTMLParts(r.root) {
-		if text, _, _, _ := message.PartText(p, r.have[p.ID], maxBodyChars); r.hides() || r.access.masked(&r.g, text).Any() {
-			continue
+		if r.hides() {
+			break // which compose has said
+		}
+		if text, _, _, _ := message.PartText(p, r.have[p.ID], maxFromChar); r.access.masked(&r.g, text).Any() {
+			out.Issues = append(out.Issues, r.issue("The HTML is not shown: it has a one-time code or a link that logs in."))
+			break
 		}
 		if left <= 0 {
 			out.BodyTruncated = true
@@ -422,7 +442,7 @@ func (r *reading) attachmentText(a *Attachment, i int, p *message.Part, raw []by
 		r.pdfs = append(r.pdfs, pdf{i, pdfBytes})
 	default:
 		if text, hidden, cut, ok := message.PartText(p, raw, r.q.AttachmentChars); ok {
-			a.Text, a.HiddenChars, a.TextTruncated = text, hidden, cut || int64(len(raw)) < p.Size
+			a.Text, a.HiddenChars, a.TextTruncated = r.access.maskedPart(&r.g, p, raw).MaskLines(text), hidden, cut || int64(len(raw)) < p.Size
 		}
 	}
 }

@@ -46,16 +46,8 @@ func mask(e *mail.Outgoing, found codes.Found) {
 // person who decides sees them.
 func (s *Shown) Mask() {
 	mask(&s.Outgoing, s.secrets)
-	s.Body, s.HTML = maskLines(s.Body, s.secrets), maskLines(s.HTML, s.secrets)
+	s.Body, s.HTML = s.secrets.MaskLines(s.Body), s.secrets.MaskLines(s.HTML)
 	for i := range s.Files {
 		s.Files[i].Name = s.secrets.Mask(s.Files[i].Name)
 	}
-}
-
-func maskLines(text string, found codes.Found) string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = found.Mask(lines[i])
-	}
-	return strings.Join(lines, "\n")
 }

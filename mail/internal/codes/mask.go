@@ -84,6 +84,18 @@ func (f Found) Mask(s string) string {
 	return b.String() + s[at:]
 }
 
+// MaskLines is Mask for each line of a text alone.
+func (f Found) MaskLines(text string) string {
+	if !f.Any() {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = f.Mask(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
 // in returns where the secrets stand in a string, sorted.
 func (x secrets) in(s string) []span {
 	if len(x.set) == 0 {
