@@ -231,3 +231,38 @@ func TestACodeIsGivenOnce(t *testing.T) {
 		mailtest.WantKind(t, err, mail.KindReadOnly)
 	}
 }
+
+// With POP3 the same is masked.
+func TestPOP3MasksCodes(t *testing.T) {
+	const code = "482913"
+	b := openPop(t, "popcodes")
+	extra, body := mixed("Content-Type: text/plain\r\n\r\nYour verification code is "+code+".", "Content-Type: text/plain\r\nContent-Disposition: attachment; filename=\"of "+code+".txt\"\r\n\r\nThe code is "+code)
+	b.deliver("From: Bank <no-reply@example.net>\r\nTo: ann@example.org\r\nSubject: " + code + " is your verification code\r\nMessage-ID: <1@example.net>\r\nDate: " + time.Now().Format(time.RFC1123Z) + "\r\n" + extra + "\r\n" + body)
+	p := b.list(mailbox.ListQuery{Snippet: 200, Full: true})
+	if len(p.Messages) != 1 {
+		t.Fatalf("%+v", p)
+	}
+	ref := p.Messages[0].Ref
+	m, err := b.Get(t.Context(), ref, mailbox.GetQuery{Headers: mailbox.HeadersAll, HTML: true, AttachmentText: true, Content: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	th, err := b.Thread(t.Context(), ref, mailbox.ThreadQuery{Chars: 1000, Full: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := fmt.Sprintf("%+v %+v %+v", p.Messages, m, th); strings.Contains(all, code) || strings.Count(all, "[code hidden]") < 6 {
+		t.Errorf("shows %s", all)
+	}
+	for _, a := range m.Attachments {
+		if a.Text != "" || a.Content != nil {
+			t.Errorf("%+v", a)
+		}
+	}
+	_, err = b.Raw(t.Context(), ref, 0)
+	if e := mailtest.WantKind(t, err, mail.KindReadOnly); e.Reason != "codes" {
+		t.Errorf("%+v", e)
+	}
+	_, err = b.Attachment(t.Context(), ref, "2")
+	mailtest.WantKind(t, err, mail.KindReadOnly)
+}
