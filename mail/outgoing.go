@@ -117,6 +117,9 @@ type Outgoing struct {
 	// even a person.
 	Settled bool   `json:"settled,omitempty"`
 	Decided string `json:"decided,omitempty"` // who approved, rejected or cancelled; empty without such a decision
+	// Coded says that it carries a one-time code, or a link that logs in, of a message that it
+	// answers, hands on or is: agents do not see its text.
+	Coded bool `json:"coded,omitempty"`
 	// Asks is why it waits in an account that RepliesUnasked; Unasked is the Digest for which
 	// Policy.Asks had no reason to ask, empty where a person decides or the mode asks never.
 	Asks    []Ask     `json:"asks,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/codes"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
@@ -20,7 +21,7 @@ type Original struct {
 	Names  []string       // of its attachments, with Text
 	Files  []*AttachmentContent
 	Source []byte
-	Codes  bool // a one-time code or a link that logs in is in it, which agents are not shown
+	Masked codes.Found // one-time codes and links that log in, which agents are not shown
 }
 
 // OriginalQuery is what a letter needs besides the header. Each costs what it fetches.
@@ -52,10 +53,10 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 		if raw.Size > q.Source {
 			return nil, x.Failure(mail.KindLimit, imap.StageFetch, "The message is too large to be handed on.", mail.AdviceMailProgram)
 		}
-		return &Original{Ref: raw.Ref, Header: rfc5322.ParseHeader(message.HeaderOf(raw.Source)), Source: raw.Source, Codes: raw.masked}, nil
+		return &Original{Ref: raw.Ref, Header: rfc5322.ParseHeader(message.HeaderOf(raw.Source)), Source: raw.Source, Masked: raw.masked}, nil
 	case !q.Text && !q.Files:
 		h, err := b.header(ctx, ref)
-		return &Original{Ref: ref, Header: h, Codes: x.masked(&fetched{header: h}, "").Any()}, err
+		return &Original{Ref: ref, Header: h, Masked: x.masked(&fetched{header: h}, "")}, err
 	}
 	r := &reading{access: x, ref: ref, q: GetQuery{BodyChars: maxOriginalText, Headers: HeadersNone, Content: q.Files, bare: true}}
 	if q.Header {
@@ -68,7 +69,7 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 		return nil, r.err
 	}
 	r.show(maxOriginalText)
-	o := &Original{Ref: r.g.ref, Header: r.g.header, Text: r.message.BodyText, Cut: r.message.BodyTruncated, Codes: r.masked.Any()}
+	o := &Original{Ref: r.g.ref, Header: r.g.header, Text: r.message.BodyText, Cut: r.message.BodyTruncated, Masked: r.masked}
 	for _, a := range r.message.Attachments {
 		o.Names = append(o.Names, a.Filename)
 	}

@@ -328,7 +328,7 @@ func (x *popBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessag
 		return nil, err
 	}
 	shown := raw[:min(int64(len(raw)), limit)]
-	return &RawMessage{Ref: x.ref(ref.UIDL), Size: int64(len(raw)), Source: shown, Truncated: len(shown) < len(raw), masked: x.maskedIn(&g, raw).Any()}, nil
+	return &RawMessage{Ref: x.ref(ref.UIDL), Size: int64(len(raw)), Source: shown, Truncated: len(shown) < len(raw), masked: x.maskedIn(&g, raw)}, nil
 }
 
 func (x *popBox) attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error) {

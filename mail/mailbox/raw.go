@@ -35,7 +35,7 @@ func (m *Client) Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*RawMes
 		return nil, err
 	}
 	raw, err := b.raw(ctx, ref, int64(within(int(maxBytes), defaultRawBytes, minRawBytes, maxRawBytes)))
-	if err == nil && raw.masked {
+	if err == nil && raw.masked.Any() {
 		return nil, b.base().withheld("its source is not shown")
 	}
 	return raw, err
@@ -51,7 +51,7 @@ func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (out *RawM
 		}
 		shown := raw[:min(int64(len(raw)), limit)]
 		g.header = rfc5322.ParseHeader(message.HeaderOf(raw))
-		out = &RawMessage{Ref: g.ref, Size: max(g.size, int64(len(raw))), Source: shown, masked: x.maskedIn(g, raw).Any()}
+		out = &RawMessage{Ref: g.ref, Size: max(g.size, int64(len(raw))), Source: shown, masked: x.maskedIn(g, raw)}
 		out.Truncated = out.Size > int64(len(shown))
 		return nil
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/codes"
 	"github.com/postern-mail/postern/mail/internal/message"
 )
 
@@ -222,7 +223,7 @@ type RawMessage struct {
 	Source    []byte
 	Truncated bool // Source is only the beginning
 
-	masked bool // something of it is not shown, see access.masked
+	masked codes.Found // what of it is not shown
 }
 
 // AttachmentContent is one attachment with its decoded bytes.

@@ -62,6 +62,7 @@ func (b *Outbox) handOn(ctx context.Context, s *sender, d *Draft) error {
 	if err != nil {
 		return err
 	}
+	d.original = o
 	subject := o.Header.Text("Subject")
 	if d.Subject == "" {
 		d.Subject = compose.ForwardSubject(subject)

@@ -26,12 +26,27 @@ func (c *content) secrets() codes.Found {
 }
 
 // secretsOf is secrets of a letter that was not written in the command alone, where the
-// account masks codes. raw is the letter as it leaves.
+// account masks codes. raw is the letter as it leaves. What the message has that it answers or
+// hands on counts first: beside other words it might not be found any more.
 func (s *sender) secretsOf(d *Draft, raw []byte) codes.Found {
-	if !s.policy.MasksCodes() || d.ReplyTo == nil && d.Forward == nil && d.stored == nil {
+	switch {
+	case !s.policy.MasksCodes() || d.ReplyTo == nil && d.Forward == nil && d.stored == nil:
 		return codes.Found{}
+	case d.original != nil && d.original.Masked.Any():
+		return d.original.Masked
 	}
 	return contentOf(raw).secrets()
+}
+
+// noCode refuses to put a code into a draft: agents read drafts, and beside their own words they
+// could tell what is masked.
+func (s *sender) noCode(found codes.Found) error {
+	if !s.policy.MasksCodes() || !found.Any() {
+		return nil
+	}
+	e := s.Failure(mail.KindReadOnly, "", "It would have a one-time code or a link that logs in of another message, so it is not written as a draft.", mail.AdviceMailProgram)
+	e.Reason = "codes"
+	return e
 }
 
 // mask hides codes in what lists show of an entry.
@@ -43,8 +58,16 @@ func mask(e *mail.Outgoing, found codes.Found) {
 }
 
 // Mask hides codes and links that log in from an agent, which sees its own entries. The
-// person who decides sees them.
+// person who decides sees them. Of an entry that is Coded it hides the whole text: beside every
+// number that an agent wrote above it, the hidden one would be told.
 func (s *Shown) Mask() {
+	if s.Coded && s.Here {
+		s.Subject, s.Body, s.HTML, s.Files = s.kept, codes.HiddenCode, "", nil
+		for _, f := range s.Attachments {
+			s.Files = append(s.Files, ShownFile{FileName: f})
+		}
+		return
+	}
 	mask(&s.Outgoing, s.secrets)
 	s.Body, s.HTML = s.secrets.MaskLines(s.Body), s.secrets.MaskLines(s.HTML)
 	for i := range s.Files {

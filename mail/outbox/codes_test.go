@@ -1,11 +1,14 @@
 package outbox_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/emersion/go-imap/v2"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
@@ -31,10 +34,13 @@ func TestWhatCarriesACodeWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(s.Subject, code) {
-			t.Errorf("a draft tells %q", s.Subject)
-		}
 		return outbox.Request{Principal: "agent", Stored: &s.Ref}
+	}
+	// Beside such words a code is not found, and among all numbers it would be told.
+	const offers, guesses = "Here is our discount code: the order code is 4711, the voucher code 4712, the promo code 4713.", "482911 482912 482914"
+	var source string
+	asDraft := func(source string) mail.Ref { // of a mail program
+		return d.put("Drafts", strings.NewReplacer("Bank <no-reply@bank.example>", "ann@example.org", "ann@example.org", "bob@example.net", "1@bank", rand.Text()+"@bank", "\n", "\r\n").Replace(source), imap.FlagDraft)
 	}
 	for name, request := range map[string]func(ref mail.Ref) outbox.Request{
 		"answered": func(ref mail.Ref) outbox.Request { return replyTo(ref) },
@@ -50,18 +56,40 @@ func TestWhatCarriesACodeWaits(t *testing.T) {
 		"handed on whole": func(ref mail.Ref) outbox.Request {
 			return outbox.Request{Principal: "agent", Draft: outbox.Draft{To: to, Forward: &ref, Whole: true, Subject: "Look"}}
 		},
+		"quoted among other words": func(ref mail.Ref) outbox.Request {
+			return replyTo(ref, func(r *outbox.Request) { r.Draft.Quote, r.Draft.Body = true, offers })
+		},
+		"handed on among other words": func(ref mail.Ref) outbox.Request {
+			return outbox.Request{Principal: "agent", Draft: outbox.Draft{To: to, Forward: &ref, Body: offers}}
+		},
+		"answered among other words": func(ref mail.Ref) outbox.Request {
+			return outbox.Request{Principal: "agent", Draft: outbox.Draft{To: to, ReplyTo: &ref, Body: offers}}
+		},
+		"quoted below every number": func(ref mail.Ref) outbox.Request {
+			return replyTo(ref, func(r *outbox.Request) { r.Draft.Quote, r.Draft.Subject, r.Draft.Body = true, guesses, guesses })
+		},
+		"a person's draft": func(mail.Ref) outbox.Request {
+			stored := asDraft(source)
+			return outbox.Request{Principal: "agent", Stored: &stored}
+		},
 		"a draft": func(ref mail.Ref) outbox.Request { return saved(outbox.Draft{To: to, Forward: &ref}) },
-		"a draft with it": func(ref mail.Ref) outbox.Request {
-			return saved(outbox.Draft{To: to, Forward: &ref, Whole: true, Subject: "Look"})
-		},
-		"a draft that quotes": func(ref mail.Ref) outbox.Request {
-			return saved(outbox.Draft{ReplyTo: &ref, ToSender: true, Quote: true, Body: "x"})
-		},
 	} {
-		for _, source := range []string{coded, honest} {
+		for _, source = range []string{coded, honest} {
 			carries := source == coded
 			t.Run(fmt.Sprintf("%s %v", name, carries), func(t *testing.T) {
 				left := len(d.server.messages())
+				if carries && name == "a draft" {
+					ref := d.source(source)
+					for _, draft := range []outbox.Draft{{Forward: &ref, Body: offers}, {Forward: &ref, Whole: true}, {ReplyTo: &ref, ToSender: true, Quote: true}, {ReplyTo: &ref, Body: offers}} {
+						_, err := d.SaveDraft(t.Context(), account, draft)
+						if e := mailtest.WantKind(t, err, mail.KindReadOnly); e.Reason != "codes" {
+							t.Errorf("%+v", e)
+						}
+					}
+					_, err := d.AppendToDraft(t.Context(), asDraft(source), outbox.Draft{Body: offers})
+					mailtest.WantKind(t, err, mail.KindReadOnly)
+					return
+				}
 				e := d.mustSend(request(d.source(source)))
 				kept := d.entry(e.ID)
 				if !carries {
@@ -80,11 +108,11 @@ func TestWhatCarriesACodeWaits(t *testing.T) {
 				if said := fmt.Sprintf("%+v %+v", e, kept); strings.Contains(said, code) || strings.Contains(said, token) {
 					t.Errorf("the entry tells it: %s", said)
 				}
-				if whole := fmt.Sprint(shown.Subject, shown.Body, shown.Files); !strings.Contains(whole, code) && name != "handed on whole" && name != "a draft with it" {
+				if whole := fmt.Sprint(shown.Subject, shown.Body, shown.Files); !strings.Contains(whole, code) && name != "handed on whole" {
 					t.Errorf("a person sees %s", whole)
 				}
 				shown.Mask()
-				if said := fmt.Sprintf("%v %s %s %v", shown.Outgoing, shown.Body, shown.HTML, shown.Files); strings.Contains(said, code) || strings.Contains(said, token) {
+				if said := fmt.Sprintf("%v %s %s %v", shown.Outgoing, shown.Body, shown.HTML, shown.Files); strings.Contains(said, code) || strings.Contains(said, token) || shown.Body != "[code hidden]" || strings.Contains(name, "every") && shown.Subject != guesses {
 					t.Errorf("the agent sees %s", said)
 				}
 			})

@@ -253,6 +253,7 @@ func (b *Outbox) message(ctx context.Context, s *sender, l *letter, left string)
 			if parent, err = b.original(ctx, s, *l.ReplyTo, mailbox.OriginalQuery{}); err != nil {
 				return nil, err
 			}
+			l.original = parent
 		}
 		m.InReplyTo, m.References = compose.ReplyReferences(parent.Header)
 		if m.Subject == "" {

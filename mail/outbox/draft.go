@@ -30,7 +30,7 @@ type Draft struct {
 	Forward *mail.Ref // a message of the same account that this hands on; nil for none
 	Whole   bool      // as it is, in an attachment; else its text follows, and its attachments go along
 
-	original  *mailbox.Original // that of ReplyTo, where it was read already
+	original  *mailbox.Original // that of ReplyTo or Forward, where it was read already
 	elsewhere bool              // see mail.Outgoing, like the next
 	leftOut   int
 	stored    *storedDraft // the draft that this is, to be sent as it stands; nil for none
@@ -50,7 +50,7 @@ type SavedDraft struct {
 	Folder     string
 	Ref        mail.Ref // zero when the server did not tell (RFC 4315)
 	MessageID  string   // without angle brackets
-	Subject    string   // as it was written, codes masked
+	Subject    string   // as it was written
 	Recipients []string // the addresses of To, Cc and Bcc
 	Size       int64    // bytes
 	Hidden     bool     // the account's subject pattern hides it from agents, who cannot read it
@@ -79,6 +79,11 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	m, err := b.message(ctx, s, l, newName())
 	if err != nil {
 		return nil, err
+	}
+	if l.original != nil {
+		if err := s.noCode(l.original.Masked); err != nil {
+			return nil, err
+		}
 	}
 	saved, err := b.saveDraft(ctx, s, m, "")
 	if err == nil {
@@ -118,10 +123,6 @@ func (b *Outbox) saveDraft(ctx context.Context, s *sender, m *compose.Message, o
 	for _, a := range slices.Concat(m.To, m.CC, m.BCC) {
 		to = append(to, a.Addr)
 	}
-	subject := m.Subject
-	if s.policy.MasksCodes() {
-		subject = contentOf(built.Copy).secrets().Mask(subject)
-	}
-	return &SavedDraft{Account: s.Account, Recipients: to, Folder: put.Folder, Ref: put.Ref, MessageID: m.MessageID, Subject: subject, Size: int64(len(built.Copy)),
+	return &SavedDraft{Account: s.Account, Recipients: to, Folder: put.Folder, Ref: put.Ref, MessageID: m.MessageID, Subject: m.Subject, Size: int64(len(built.Copy)),
 		Hidden: !s.policy.VisibleAsOwn(rfc5322.ParseHeader(built.Copy))}, nil
 }

@@ -31,6 +31,7 @@ type Shown struct {
 	Files      []ShownFile  // all other parts
 
 	secrets codes.Found
+	kept    string // the subject, codes masked, where it is Coded
 }
 
 // ShownFile is an attachment as it leaves.
@@ -67,7 +68,7 @@ func (b *Outbox) Show(ctx context.Context, id string) (*Shown, error) {
 // read shows a message that compose has built, or that was a draft.
 func (s *Shown) read(raw []byte) {
 	c := contentOf(raw)
-	s.secrets = c.secrets()
+	s.secrets, s.kept = c.secrets(), s.Subject
 	h := c.Header
 	s.To, s.CC = h.Addresses("To"), h.Addresses("Cc")
 	if from := h.Addresses("From"); len(from) == 1 {

@@ -99,6 +99,9 @@ func (b *Outbox) AppendToDraft(ctx context.Context, ref mail.Ref, more Draft) (*
 	case old.quoted > 0:
 		return nil, s.Unsupported("The draft ends with what it quotes, so nothing can be added behind that.", mail.AdviceFileDraft)
 	}
+	if err := s.noCode(old.secrets()); err != nil {
+		return nil, err
+	}
 	d := old.draft()
 	d.stored, d.Markdown = nil, old.markdown
 	if d.Body = old.texts[0]; d.Body != "" && !strings.HasSuffix(d.Body, "\n") {

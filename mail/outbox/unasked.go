@@ -17,7 +17,12 @@ import (
 // went unasked; a dry run foresees it.
 func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoing, message []byte, dry bool) error {
 	found := s.secretsOf(l.Draft, message)
-	mask(e, found)
+	switch e.Coded = found.Any(); {
+	case l.Forward != nil || l.stored != nil:
+		mask(e, found)
+	case l.Subject == "": // else an agent would be told which of its own numbers is the code
+		e.Subject = found.Mask(e.Subject)
+	}
 	switch e.State = mail.OutboxQueued; {
 	case !s.policy.NeedsApproval() && found.Any():
 		e.Wait(mail.AskCode)
@@ -35,7 +40,7 @@ func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoi
 		f.Verified = s.policy.Verdict(f.Answered) == mail.Verified
 		f.FromFile = l.FromFile
 		f.ForeignLink, f.ForeignNumber = s.foreign(c, l.original)
-		f.CarriesCode = l.original.Codes || c.secrets().Any()
+		f.CarriesCode = l.original.Masked.Any() || c.secrets().Any()
 		f.NewSubject = c.Header.Text("Subject") != compose.ReplySubject(l.original.Header.Text("Subject"))
 	}
 	if dry {
