@@ -27,6 +27,7 @@ func secretLetters(code, token string, now time.Time) []letter {
 	htmlExtra, htmlBody := mixed(html)
 	whole, wholeBody := mixed("Content-Type: text/plain\r\n\r\nSee below.", "Content-Type: message/rfc822\r\n\r\nFrom: bank@example.net\r\nSubject: Hello\r\n\r\nYour verification code is "+code+".")
 	forms, formsBody := mixed("Content-Type: text/plain\r\n\r\nThis is what the plain form of the message says, and it is long enough.", "Content-Type: text/html\r\n\r\n<p>Your verification code is "+code+".</p>")
+	calendar, calendarBody := mixed("Content-Type: text/plain\r\n\r\nSee below.", "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART:20261125T100000Z\r\nSUMMARY:Your login code is "+code+"\r\nEND:VEVENT\r\nEND:VCALENDAR")
 	all := []letter{
 		{Subject: "Your sign-in code", Body: "Your verification code is " + code + ".\r\nIt expires in ten minutes.\r\n"},
 		{Subject: code + " is your verification code", Body: "Enter it where you sign in.\r\n"},
@@ -36,6 +37,8 @@ func secretLetters(code, token string, now time.Time) []letter {
 		{Subject: "Re: Your code", Body: "Thanks.\r\n\r\nOn Monday, Bob wrote:\r\n> Your verification code is " + code + "\r\n"},
 		{Subject: "Fwd", Extra: whole, Body: wholeBody},
 		{Subject: "Two forms", Extra: strings.Replace(forms, "mixed", "alternative", 1), Body: formsBody},
+		{Subject: code, Body: "Enter the number above to sign in.\r\n"},
+		{Subject: "An appointment", Extra: calendar, Body: calendarBody},
 		{Subject: "Codes of the week", Body: "No such thing here, only the price of 4711 euros.\r\n"},
 	}
 	for i := range all {
@@ -155,7 +158,7 @@ func TestWhatIsOldOrShownIsNotMasked(t *testing.T) {
 		if m := b.Read("INBOX", uids[0], mailbox.GetQuery{}); !strings.Contains(m.BodyText, "482913") {
 			t.Errorf("%q", m.BodyText)
 		}
-		if p := b.search(mailbox.SearchQuery{Words: "482913"}); len(p.Messages) != 7 || !slices.ContainsFunc(p.Messages, func(s mailbox.Summary) bool { return strings.HasPrefix(s.Subject, "482913") }) {
+		if p := b.search(mailbox.SearchQuery{Words: "482913"}); len(p.Messages) != 9 || !slices.ContainsFunc(p.Messages, func(s mailbox.Summary) bool { return strings.HasPrefix(s.Subject, "482913") }) {
 			t.Errorf("found %d: %+v", len(p.Messages), p.Messages)
 		}
 		if _, err := b.Raw(t.Context(), b.Ref("INBOX", uids[0]), 0); err != nil {

@@ -341,6 +341,13 @@ func (r *reading) compose() *Message {
 		}
 		if message.IsCalendar(p) {
 			a.Events = message.Events(message.DecodeBody(raw, p.Encoding))
+			if text, _, _, ok := message.PartText(p, raw, maxFromChar); ok && !r.q.bare {
+				found := r.access.masked(&r.g, text)
+				for i := range a.Events {
+					e := &a.Events[i]
+					e.Summary, e.Location, e.Organizer = found.Mask(e.Summary), found.Mask(e.Location), found.Mask(e.Organizer)
+				}
+			}
 		}
 		switch {
 		case !r.q.AttachmentText:

@@ -10,7 +10,8 @@
 //   - A token looks like a code: 4 to 10 digits, also split into equal groups, or
 //     letters and digits as nobody writes a word.
 //   - The token stands near such a word, or alone on its line, or behind "enter", or it
-//     is the only number of a short message, if the message speaks of signing in.
+//     is the only number of a short message, if the message speaks of signing in. A number
+//     of six digits or more that is all of the subject needs nothing else: a list knows no more.
 //   - A link is secret if its own words speak of logging in, resetting or confirming and
 //     a part of it looks random, or if a part looks random in a message that asks to do this.
 //
@@ -66,7 +67,13 @@ func Find(subject, text string) Found {
 		}
 	}
 	seen := map[string]bool{}
-	for _, c := range codesIn(words) {
+	codes := codesIn(words)
+	if own := split(subject, nil); len(own) > 0 {
+		if c, ok := candidateAt(own, 0); ok && c.kind == digits && c.last == len(own)-1 && len(c.typed) >= 6 {
+			codes = append(codes, c.typed)
+		}
+	}
+	for _, c := range codes {
 		if !seen[c] {
 			seen[c] = true
 			f.Codes = append(f.Codes, c)

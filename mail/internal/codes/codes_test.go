@@ -19,6 +19,8 @@ func TestFind(t *testing.T) {
 		{"Login", "Your login code: K7XQ2P", "K7XQ2P"},
 		{"482913 is your Acme code", "Hello.", "482913"},
 		{"Your verification code", "482913", "482913"},
+		{"482 913", "", "482913"},
+		{"5000", "", ""},
 		{"Ihr Sicherheitscode", "Guten Tag,\n\n４８２９１３\n", "482913"},
 		{"رمز", "Your security code is ٤٨٢٩١٣", "482913"},
 		{"Hello", "The year 2026 had 482913 visitors.", ""},

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/postern-mail/postern/internal/plain"
 )
 
@@ -27,8 +29,8 @@ func ForeignNumber(text string, conversation ...string) bool {
 }
 
 var (
-	dateOrTime = regexp.MustCompile(`\b(?:\d{4}-\d{1,2}-\d{1,2}T?|\d{1,2}([./-])\d{1,2}[./-](?:\d{4}|\d{2})|\d{1,2}:\d{2}(?::\d{2})?)(?:\b|T)`)
-	long       = regexp.MustCompile(`\d(?:[\pZs\t.,'()/_*~-]*\d){7,}`)
+	dateOrTime = regexp.MustCompile(`\b(?:\d{4}-[01]?\d-[0-3]?\dT?|[0-3]?\d([./-])[0-3]?\d[./-](?:\d{4}|\d{2})|[0-2]?\d:[0-5]\d(?::[0-5]\d)?)(?:\b|T)`)
+	long       = regexp.MustCompile(`\d(?:[^\pL\pN]*\d){7,}`) // any marks may part the groups
 )
 
 // numbers returns the long numbers of a text, digits alone.
@@ -41,8 +43,8 @@ func numbers(text string) (all []string) {
 			return '0' + digit(r)
 		}
 		return r
-	}, text)
-	for _, n := range long.FindAllString(dateOrTime.ReplaceAllString(text, "|"), -1) {
+	}, norm.NFKC.String(text)) // also digits in circles and above the line
+	for _, n := range long.FindAllString(dateOrTime.ReplaceAllString(text, "x"), -1) {
 		all = append(all, strings.Map(func(r rune) rune {
 			if r < '0' || r > '9' {
 				return -1
