@@ -44,7 +44,7 @@ func numbers(text string) (all []string) {
 		}
 		return r
 	}, norm.NFKC.String(text)) // also digits in circles and above the line
-	for _, n := range long.FindAllString(dateOrTime.ReplaceAllString(text, "x"), -1) {
+	for _, n := range long.FindAllString(undated(text), -1) {
 		all = append(all, strings.Map(func(r rune) rune {
 			if r < '0' || r > '9' {
 				return -1
@@ -54,6 +54,28 @@ func numbers(text string) (all []string) {
 	}
 	return all
 }
+
+// undated replaces the dates and times of a text. What goes on with a mark and a digit, before
+// or behind, is none: telephone numbers are written in pairs. A time may go on to another one.
+func undated(text string) string {
+	var b strings.Builder
+	at := 0
+	for _, m := range dateOrTime.FindAllStringIndex(text, -1) {
+		time := strings.Contains(text[m[0]:m[1]], ":")
+		if goesOn(text[m[1]:], time) || m[0] > 1 && isDigit(text[m[0]-2]) && strings.IndexByte("./-:", text[m[0]-1]) >= 0 && !(time && text[m[0]-1] == '-') {
+			continue
+		}
+		b.WriteString(text[at:m[0]] + "x")
+		at = m[1]
+	}
+	return b.String() + text[at:]
+}
+
+func goesOn(rest string, time bool) bool {
+	return len(rest) > 1 && isDigit(rest[1]) && strings.IndexByte("./-:", rest[0]) >= 0 && !(time && rest[0] == '-')
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // digit is the value of a decimal digit: those of a script stand together, from its zero on.
 func digit(r rune) rune {
