@@ -2,6 +2,7 @@ package imap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -33,27 +34,28 @@ func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
 		answer     func(s *scripted.Conn, tag, command string)
 		ask        func(s *Session) error
 		kind       wire.Kind // empty: it works
+		or         wire.Kind // where a race in the network decides: the answer came before the rest of the command left
 	}{
 		{"a message 0 is expunged", scripted.Caps, func(s *scripted.Conn, tag, command string) {
 			s.Send("* 0 EXPUNGE\r\n" + strings.Repeat("* 1 EXPUNGE\r\n", 200) + tag + " OK done\r\n")
 		}, func(s *Session) error {
 			_, err := s.Expunge(goimap.UIDSetNum(1, 2)).Wait()
 			return err
-		}, ""},
+		}, "", ""},
 		{"accepted between two literals", simple, func(s *scripted.Conn, tag, command string) {
 			s.Send("+ go\r\n" + tag + " OK done\r\n")
 			s.Drain()
 		}, func(s *Session) error {
 			_, err := s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "From", Value: "jörg"}, {Key: "Subject", Value: "größe"}}}).Wait()
 			return err
-		}, wire.KindProtocol},
+		}, wire.KindProtocol, ""},
 		{"refused between two literals", simple, func(s *scripted.Conn, tag, command string) {
 			s.Send("+ go\r\n" + tag + " BAD no\r\n")
 			s.Drain()
 		}, func(s *Session) error {
 			_, err := s.Count(&goimap.SearchCriteria{Text: []string{"jörg", "größe"}}).Wait()
 			return err
-		}, wire.KindRefused},
+		}, wire.KindRefused, wire.KindProtocol},
 		{"a set in falling order", scripted.Caps, func(s *scripted.Conn, tag, command string) {
 			s.Send(fmt.Sprintf("* ESEARCH (TAG %q) UID ALL %s\r\n%s OK done\r\n", tag, falling(), tag))
 		}, func(s *Session) error {
@@ -62,7 +64,7 @@ func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
 				return fmt.Errorf("%d ranges", len(set))
 			}
 			return err
-		}, ""},
+		}, "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			scripted.Settle(t)
@@ -91,7 +93,11 @@ func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
 					t.Error(err)
 				}
 				if test.kind != "" {
-					wantError(t, err, test.kind, StageSearch)
+					kind := test.kind
+					if e := (*wire.Error)(nil); errors.As(err, &e) && test.or == e.Kind {
+						kind = test.or
+					}
+					wantError(t, err, kind, StageSearch)
 				}
 			})
 			within(t, "Close", func() { _ = p.Close() })
