@@ -18,7 +18,25 @@ func (x *access) masked(g *fetched, text string) codes.Found {
 	if !x.mayMask(g) {
 		return codes.Found{}
 	}
-	return codes.Find(g.header.Text("Subject"), text)
+	var names []string
+	for _, field := range []string{"From", "Sender", "Reply-To", "To", "Cc", "Bcc"} {
+		for _, a := range g.header.Addresses(field) {
+			if a.Name != "" {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return codes.Find(g.header.Text("Subject"), text, names...)
+}
+
+// mask hides what was found where a summary says it: in the subject, and in names.
+func (s *Summary) mask(found codes.Found) {
+	s.Subject = found.Mask(s.Subject)
+	for _, people := range [][]mail.Address{s.From, s.To, s.CC} {
+		for i := range people {
+			people[i].Name = found.Mask(people[i].Name)
+		}
+	}
 }
 
 // mayMask reports whether a message is so new that something of it may be masked.
@@ -71,21 +89,28 @@ func (x *access) readTexts(s *imap.Session, all []*fetched, structure bool) ([]*
 	return members, readRest(s, members)
 }
 
-// stands reports whether the criteria on the text of a message stand in what is shown of it.
+// stands reports whether the criteria on what a message says stand in what is shown of it.
 // A server matches what is masked, too.
-func (q *SearchQuery) stands(subject, text string) bool {
-	subject, text = folded(subject), folded(text)
-	holds := func(in []string, words string) bool {
+func (q *SearchQuery) stands(s *Summary, text string) bool {
+	subject, text := folded(s.Subject), folded(text)
+	holds := func(words string, in ...string) bool {
 		return words == "" || slices.ContainsFunc(in, func(s string) bool { return strings.Contains(s, folded(words)) })
 	}
-	return holds([]string{subject, text}, q.Words) && holds([]string{subject}, q.Subject) && holds([]string{text}, q.Text)
+	named := func(people []mail.Address) string {
+		var all []string
+		for _, a := range people {
+			all = append(all, a.Name+" <"+a.Addr+">")
+		}
+		return folded(strings.Join(all, ", "))
+	}
+	return holds(q.Words, subject, text) && holds(q.Subject, subject) && holds(q.Text, text) && holds(q.From, named(s.From)) && holds(q.To, named(s.To))
 }
 
 func folded(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
 
 // ofText reports whether the query has criteria on what a message says, ofBody whether on more
-// of it than its subject.
-func (q *SearchQuery) ofText() bool { return q.ofBody() || q.Subject != "" }
+// of it than its subject and names.
+func (q *SearchQuery) ofText() bool { return q.ofBody() || q.Subject+q.From+q.To != "" }
 func (q *SearchQuery) ofBody() bool { return q.Words+q.Text != "" }
 
 // mayTell refuses to put codes and links that are masked here where others read them.

@@ -39,6 +39,7 @@ func secretLetters(code, token string, now time.Time) []letter {
 		{Subject: "Two forms", Extra: strings.Replace(forms, "mixed", "alternative", 1), Body: formsBody},
 		{Subject: code, Body: "Enter the number above to sign in.\r\n"},
 		{Subject: "An appointment", Extra: calendar, Body: calendarBody},
+		{From: "Acme " + code + " <no-reply@example.net>", Subject: "Sign in", Body: "The number stands above.\r\n", Extra: "Cc: \"Ann, " + code + "\" <ann@example.org>\r\nSender: \"" + code + "\" <mailer@example.net>\r\nReply-To: Help " + code + " <help@example.net>\r\n"},
 		{Subject: "Codes of the week", Body: "No such thing here, only the price of 4711 euros.\r\n"},
 	}
 	for i := range all {
@@ -97,6 +98,9 @@ func everyView(b *box, uids []uint32) string {
 		if i%10 > 0 {
 			queries = queries[:1]
 		}
+		if i >= 10 {
+			queries = append(queries, mailbox.SearchQuery{From: w}, mailbox.SearchQuery{To: w})
+		}
 		for _, q := range queries {
 			p, err := b.Search(ctx, []string{account}, q)
 			p.NextCursor = ""
@@ -109,9 +113,9 @@ func everyView(b *box, uids []uint32) string {
 // What is masked cannot be learnt: two mailboxes that differ in their codes and links alone
 // give the same answers, whatever is asked.
 func TestMailboxesThatDifferInTheirCodesAreTheSame(t *testing.T) {
-	endpoints := mailtest.Endpoints(t)
-	if testing.Short() {
-		endpoints = endpoints[3:]
+	endpoints := []mailtest.Endpoint{mailtest.InMemory(t)}
+	if !testing.Short() {
+		endpoints = mailtest.Endpoints(t)
 	}
 	for _, e := range endpoints {
 		t.Run(e.Name, func(t *testing.T) {

@@ -320,8 +320,9 @@ func (g *fetched) verdict(p judge) mail.Verdict {
 
 // summary is the message as a list shows it; with full, with the fields of a full list.
 func (x *access) summary(g *fetched, full bool) Summary {
-	s := Summary{Ref: g.ref, Flags: g.flags, Size: g.size, InternalDate: g.internal, Subject: x.masked(g, "").Mask(g.header.Text("Subject")),
+	s := Summary{Ref: g.ref, Flags: g.flags, Size: g.size, InternalDate: g.internal, Subject: g.header.Text("Subject"),
 		From: people(g.header, "From"), To: people(g.header, "To"), CC: people(g.header, "Cc"), InternetMessageID: messageID(g.header), Verdict: g.verdict(x.policy)}
+	s.mask(x.masked(g, ""))
 	s.Date, _ = g.date()
 	s.HasAttachments, s.Invitation = g.hasAttachments(), message.HasCalendar(g.root)
 	if !full {

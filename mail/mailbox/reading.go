@@ -327,7 +327,7 @@ func (r *reading) compose() *Message {
 	}
 	r.g.root = r.root
 	out := &Message{Summary: r.summary(&r.g, true)}
-	out.Subject = r.masked.Mask(out.Subject)
+	out.mask(r.masked)
 	out.Headers = r.headers(&out.Summary)
 	r.returned = message.Returned(r.g.header, r.root, body)
 	for i, p := range message.Attachments(r.root) {

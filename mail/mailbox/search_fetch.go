@@ -79,9 +79,9 @@ func (a *accountSearch) unmask(s *imap.Session, all []*fetched, structure bool, 
 		return hidden, err
 	}
 	hide := func(g *fetched) { hidden[g.ref.Folder] = append(hidden[g.ref.Folder], g.ref.UID) }
-	if !a.q.ofBody() { // the subject is masked as a list masks it, without a look at the text
+	if !a.q.ofBody() { // subject and names are masked as a list masks them, without a look at the text
 		for _, g := range all {
-			if !a.q.stands(a.masked(g, "").Mask(g.header.Text("Subject")), "") {
+			if s := a.summary(g, true); a.masked(g, "").Any() && !a.q.stands(&s, "") {
 				hide(g)
 			}
 		}
@@ -89,7 +89,9 @@ func (a *accountSearch) unmask(s *imap.Session, all []*fetched, structure bool, 
 	}
 	texts, err := a.readTexts(s, all, structure)
 	for _, r := range texts {
-		if r.message == nil || r.masked.Any() && !a.q.stands(r.message.Subject, r.text.All()) {
+		s := a.summary(&r.g, true)
+		s.mask(r.masked)
+		if r.message == nil || r.masked.Any() && !a.q.stands(&s, r.text.All()) {
 			hide(&r.g)
 		}
 	}

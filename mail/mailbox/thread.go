@@ -217,7 +217,7 @@ func (t *threading) thread() *Thread {
 			g.root, m.Text, m.TextTruncated = r.root, r.message.BodyText, r.message.BodyTruncated
 		}
 		m.Summary = t.summary(g, t.q.Full)
-		m.Subject = r.masked.Mask(m.Subject)
+		m.mask(r.masked)
 		if r.message != nil {
 			m.HiddenChars = r.message.HiddenChars
 		}

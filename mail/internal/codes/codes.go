@@ -12,6 +12,7 @@
 //   - The token stands near such a word, or alone on its line, or behind "enter", or it
 //     is the only number of a short message, if the message speaks of signing in. A number
 //     of six digits or more that is all of the subject needs nothing else: a list knows no more.
+//     Nor does one that stands anywhere in the name of a person.
 //   - A link is secret if its own words speak of logging in, resetting or confirming and
 //     a part of it looks random, or if a part looks random in a message that asks to do this.
 //
@@ -51,8 +52,9 @@ func (f Found) Any() bool { return len(f.Codes) > 0 || f.links }
 
 // Find returns the one-time codes and the secret links of a message. The text is
 // the whole text as a reader sees it, clean (package plain); where it is cut, it has to
-// reach at least 200 characters beyond what is shown of it.
-func Find(subject, text string) Found {
+// reach at least 200 characters beyond what is shown of it. The names are those that stand
+// beside addresses.
+func Find(subject, text string, names ...string) Found {
 	s := subject + "\n\n" + text
 	all := linksIn(s)
 	words := split(s, all)
@@ -71,6 +73,16 @@ func Find(subject, text string) Found {
 	if own := split(subject, nil); len(own) > 0 {
 		if c, ok := candidateAt(own, 0); ok && c.kind == digits && c.last == len(own)-1 && len(c.typed) >= 6 {
 			codes = append(codes, c.typed)
+		}
+	}
+	for _, name := range names {
+		words := split(name, nil)
+		codes = append(codes, codesIn(words)...)
+		for i := 0; i < len(words); i++ {
+			c, ok := candidateAt(words, i)
+			if i = c.last; ok && c.kind == digits && len(c.typed) >= 6 {
+				codes = append(codes, c.typed)
+			}
 		}
 	}
 	for _, c := range codes {
