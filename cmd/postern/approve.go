@@ -22,25 +22,34 @@ func (p *process) approve(ctx context.Context, args []string) error {
 		return &discovery.Fault{Code: discovery.ApprovalRequired, Message: "'postern approve' shows what waits and asks, and there is no terminal here.",
 			Hint: "Run it in a terminal, or look with 'postern outbox list --state waiting' and the administrator's key."}
 	}
-	s := p.system()
-	open, whose := s.AdminOpener()
-	if open == nil {
-		return &discovery.Fault{Code: discovery.PermissionDenied, Message: "The administrator's key was not found.",
-			Hint: "Set POSTERN_ADMIN_KEY, POSTERN_ADMIN_KEY_FILE or POSTERN_ADMIN_KEY_COMMAND, as 'postern init' told, and run it again."}
-	}
-	h, err := p.house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true}, Environment: true, Open: open})
+	o, end, err := p.administrator()
 	if err != nil {
 		return err
 	}
-	defer h.Close()
-	fmt.Fprintf(p.stdout, "You decide as the administrator, whose key is %s.\n", whose)
+	defer end()
 	id := ""
 	if f.NArg() > 0 {
 		id = f.Arg(0)
 	}
-	status, err := prompt.ApproveWaiting(ctx, p.promptOptions(h), id)
+	status, err := prompt.ApproveWaiting(ctx, o, id)
 	if err == nil && status != 0 {
 		return exitStatus(status)
 	}
 	return err
+}
+
+// administrator opens the administrator's door until end, and says whose key that takes. It is
+// for what shows a person on the terminal each thing and asks.
+func (p *process) administrator() (o prompt.Options, end func(), err error) {
+	open, whose := p.system().AdminOpener()
+	if open == nil {
+		return o, nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "The administrator's key was not found.",
+			Hint: "Set POSTERN_ADMIN_KEY, POSTERN_ADMIN_KEY_FILE or POSTERN_ADMIN_KEY_COMMAND, as 'postern init' told, and run it again."}
+	}
+	h, err := p.house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true}, Environment: true, Open: open})
+	if err != nil {
+		return o, nil, err
+	}
+	fmt.Fprintf(p.stdout, "You decide as the administrator, whose key is %s.\n", whose)
+	return p.promptOptions(h), h.Close, nil
 }

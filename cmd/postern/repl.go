@@ -30,6 +30,11 @@ func (p *process) repl(ctx context.Context, args []string) error {
 func (p *process) converse(ctx context.Context, h *house.House, asJSON, history bool) error {
 	o := p.promptOptions(h)
 	o.JSON, o.History = asJSON, history
+	o.Waiting = h.Waiting
+	o.Administrator = func() (prompt.Door, func(), error) {
+		admin, end, err := p.administrator()
+		return admin.Door, end, err
+	}
 	if p.onTerminal() {
 		return prompt.Run(ctx, o)
 	}

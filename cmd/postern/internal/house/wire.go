@@ -44,6 +44,7 @@ type House struct {
 	Principal gateway.Principal
 	store     *store
 	mailboxes *mailbox.Client
+	outbox    *outbox.Outbox
 	logins    func() error // ends what gives credentials
 	saved     *attachments
 }
@@ -70,6 +71,16 @@ func (h *House) Temporary() bool { return h.store.temporary }
 
 // Accounts are those that the house's principal may know of.
 func (h *House) Accounts(ctx context.Context) ([]mail.Account, error) { return h.store.Accounts(ctx) }
+
+// Waiting counts what waits in the outbox for a person, whoever asked for it, up to 500. It
+// does not make a vault for that, nor run a program that may ask for a key.
+func (h *House) Waiting(ctx context.Context) (int, error) {
+	if !h.store.Opened() && (h.store.asks || h.store.temporary) {
+		return 0, nil
+	}
+	waiting, _, err := h.outbox.List(ctx, mail.OutboxQuery{States: []mail.OutboxState{mail.OutboxWaiting}, Limit: mail.MaxOutboxLimit})
+	return len(waiting), err
+}
 
 // Grants are those of the vault.
 func (h *House) Grants(ctx context.Context) ([]vault.Grant, error) { return h.store.Grants(ctx) }
@@ -157,8 +168,9 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return s.attachmentDir(ctx, h.store) },
 		records: h.store, files: shareFiles, bytes: shareFileBytes}
 	deps.Attachments = h.saved
-	deps.Outbox = outbox.New(outbox.Options{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
+	h.outbox = outbox.New(outbox.Options{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
 		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: s.Log})
+	deps.Outbox = h.outbox
 	deps.Agents = agents.Deps{Mailbox: agentmail.New(correspondence{h.store}), Identity: s.Identity, HostFile: plan.ReadHostFile}
 	deps.Explain = func(ctx context.Context, _ *discovery.Call, line string) (commands.Explanation, error) {
 		principal, _ := principalOf(ctx) // there is one: a command runs

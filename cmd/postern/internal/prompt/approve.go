@@ -104,16 +104,20 @@ func (c *conversation) said(ctx context.Context, line string) (ok bool) {
 func ApproveWaiting(ctx context.Context, o Options, id string) (status int, err error) {
 	c, _, end := begin(o)
 	defer end()
+	return c.approveAll(ctx, id), ctx.Err()
+}
+
+func (c *conversation) approveAll(ctx context.Context, id string) (status int) {
 	ids, ok := c.waiting(ctx, id)
 	switch {
 	case !ok:
-		return c.status, nil
+		return c.status
 	case len(ids) == 0 && id == "":
 		fmt.Fprintln(c.Stdout, "Nothing waits for you.")
-		return 0, nil
+		return 0
 	case len(ids) == 0:
-		fmt.Fprintln(c.Stdout, "Nothing that waits has this id: 'postern approve' alone shows all.")
-		return discovery.NotFound.ExitStatus(), nil
+		fmt.Fprintln(c.Stdout, "Nothing that waits has this id: 'approve' without one shows all.")
+		return discovery.NotFound.ExitStatus()
 	}
 	left := 0
 	for i, id := range ids {
@@ -128,10 +132,10 @@ func ApproveWaiting(ctx context.Context, o Options, id string) (status int, err 
 		}
 	}
 	if left == 0 {
-		return 0, ctx.Err()
+		return 0
 	}
 	fmt.Fprintf(c.Stdout, "Still waiting: %d.\n", left)
-	return discovery.ApprovalRequired.ExitStatus(), ctx.Err()
+	return discovery.ApprovalRequired.ExitStatus()
 }
 
 // waiting returns the ids of what waits, the oldest first. If it fails, the person has been

@@ -33,6 +33,8 @@ type Door struct {
 
 	// Accounts names the principal's accounts, for completion.
 	Accounts func(ctx context.Context) ([]string, error)
+	// Waiting counts what waits for a person, for the prompt; nil counts nothing.
+	Waiting func(ctx context.Context) (int, error)
 }
 
 // visible reports whether a command exists for the principal.
@@ -48,6 +50,10 @@ type Options struct {
 	Stdout   io.Writer
 	Stderr   io.Writer
 	Progress *Progress
+
+	// Administrator opens the administrator's door until end, for 'approve' at the prompt of
+	// another principal.
+	Administrator func() (d Door, end func(), err error)
 
 	JSON    bool // answers are shown in JSON
 	History bool // the history is read and kept
@@ -104,11 +110,12 @@ func Approve(ctx context.Context, o Options, line string) (status int, ok bool) 
 // conversation is a prompt on a terminal.
 type conversation struct {
 	Options
-	status   int // of the last answer that was shown
-	prompt   prompter
-	open     chan typedLine // gets the line of a prompt that was abandoned; nil without one
-	history  *history
-	complete *Completer
+	status    int // of the last answer that was shown
+	prompt    prompter
+	announced int            // how many entries waited when that was said last
+	open      chan typedLine // gets the line of a prompt that was abandoned; nil without one
+	history   *history
+	complete  *Completer
 }
 
 // prompter asks for a line on the terminal, one at a time; *liner.State implements it.
@@ -171,6 +178,7 @@ func (c *conversation) abandon(resting liner.ModeApplier) {
 
 func (c *conversation) run(ctx context.Context) error {
 	for ctx.Err() == nil {
+		c.announce(ctx)
 		line, err := c.read(ctx, "postern> ")
 		switch {
 		case errors.Is(err, liner.ErrPromptAborted):
@@ -191,7 +199,9 @@ func (c *conversation) run(ctx context.Context) error {
 		if kept, ok := c.remembered(line); ok {
 			c.history.add(kept)
 		}
-		c.answer(ctx, line)
+		if !c.decides(ctx, line) {
+			c.answer(ctx, line)
+		}
 	}
 	return ctx.Err()
 }

@@ -59,7 +59,7 @@ func talk(t *testing.T) *conversation {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
-	d := Door{Gateway: h.Gateway, Registry: h.Registry, Principal: h.Principal, Accounts: func(context.Context) ([]string, error) { return []string{a.Name}, nil }}
+	d := Door{Gateway: h.Gateway, Registry: h.Registry, Principal: h.Principal, Accounts: func(context.Context) ([]string, error) { return []string{a.Name}, nil }, Waiting: h.Waiting}
 	return &conversation{Options: Options{Door: d, Getenv: getenv, Stdout: io.Discard, Progress: NewProgress(io.Discard, getenv)}, history: &history{}, complete: NewCompleter(d)}
 }
 
