@@ -73,6 +73,11 @@ func doctor(d *Deps) *discovery.Command {
 		if call.Admin && stopped == nil {
 			r.Checks = append(r.Checks, d.proposals(ctx, accounts)...)
 		}
+		waiting, err := d.waiting(ctx, call, args.Account)
+		if err != nil {
+			return DoctorResult{}, err
+		}
+		r.Checks = append(r.Checks, waiting...)
 		for _, look := range []func([]mail.Account) (Check, bool){rightsBefore, alwaysAsked} {
 			if check, ok := look(accounts); ok {
 				r.Checks = append(r.Checks, check)
@@ -95,6 +100,21 @@ func (d *Deps) doctorAccounts(ctx context.Context, only string) ([]mail.Account,
 	}
 	a, err := d.Store.Account(ctx, only)
 	return []mail.Account{a}, err
+}
+
+// waiting tells how much waits for a person; a person is told of all of it, an agent of its
+// own. It is nothing that fails.
+func (d *Deps) waiting(ctx context.Context, call *discovery.Call, account string) ([]Check, error) {
+	q := mail.OutboxQuery{Account: account, States: []mail.OutboxState{mail.OutboxWaiting}, Limit: mail.MaxOutboxLimit}
+	if !call.Admin && call.Principal != mail.PersonPrincipal {
+		q.Principal = call.Principal
+	}
+	entries, _, err := d.Outbox.List(ctx, q)
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	return []Check{{Name: "waiting", OK: true, Detail: answer.Count(len(entries), "message waits", "messages wait") + " for a person.",
+		Hint: "'postern approve' in a terminal shows each and asks."}}, nil
 }
 
 // rightsBefore tells which accounts still delete for good unasked, since they were made

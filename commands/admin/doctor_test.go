@@ -74,3 +74,31 @@ func TestFailedChecksGiveTheirStatus(t *testing.T) {
 		}
 	}
 }
+
+// A person is told how much waits and where they decide, an agent of its own alone.
+func TestDoctorTellsWhatWaits(t *testing.T) {
+	b := newBench(t, work("work", mail.Approve))
+	for i, e := range []struct {
+		account, by string
+		state       mail.OutboxState
+	}{{"work", "agent", mail.OutboxWaiting}, {"work", "grant:desk", mail.OutboxWaiting}, {"other", "agent", mail.OutboxWaiting}, {"work", "agent", mail.OutboxAccepted}} {
+		*b.outbox = append(*b.outbox, mail.Outgoing{ID: string(rune('a' + i)), Account: e.account, Principal: e.by, State: e.state})
+	}
+	for _, c := range []struct {
+		principal gateway.Principal
+		line      string
+		waits     string
+	}{
+		{b.principal, "doctor", "3 messages wait for a person."},
+		{gateway.Principal{Name: mail.PersonPrincipal}, "doctor --account work", "2 messages wait for a person."},
+		{gateway.Principal{Name: mail.AgentPrincipal}, "doctor", "2 messages wait for a person."},
+		{gateway.Principal{Name: "grant:desk"}, "doctor", "1 message waits for a person."},
+		{gateway.Principal{Name: "grant:other"}, "doctor", ""},
+	} {
+		b.principal = c.principal
+		data := b.data(t, c.line)
+		if strings.Contains(data, "'postern approve'") != (c.waits != "") || !strings.Contains(data, c.waits) || !strings.Contains(data, `"status":"ok"`) {
+			t.Errorf("%s of %s: %s", c.line, c.principal.Name, data)
+		}
+	}
+}
