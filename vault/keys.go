@@ -86,21 +86,27 @@ func DefaultPath(getenv func(string) string) (string, error) {
 // error. It runs key commands for at most 30 s each. Where the process has a terminal a
 // command can ask there; elsewhere its children are killed with it then. In place of the
 // key each form can hold "keyring:NAME", which is looked up in keyring; nil means no
-// keyring. Errors match ErrBadKey, or ErrPermissions for a key file that others can read,
-// and name the variable, never its value.
-func KeysFrom(ctx context.Context, getenv func(string) string, keyring Keyring) (Keys, error) {
-	admin, err := keyFromEnv(ctx, getenv, AdminKeyVar, keyring)
+// keyring. An administrator's key in a variable or a file can be sealed, see
+// PassphrasePrefix, and is opened by unseal; nil makes one an error that matches ErrSealed.
+// Other errors match ErrBadKey, or ErrPermissions for a key file that others can read, or
+// are unseal's. They name the variable, never its value.
+func KeysFrom(ctx context.Context, getenv func(string) string, keyring Keyring, unseal Unseal) (Keys, error) {
+	if unseal == nil {
+		unseal = func(context.Context, string) (mail.Secret, error) { return mail.Secret{}, ErrSealed }
+	}
+	admin, err := keyFromEnv(ctx, getenv, AdminKeyVar, keyring, unseal)
 	if err != nil {
 		return Keys{}, err
 	}
-	agent, err := keyFromEnv(ctx, getenv, AgentKeyVar, keyring)
+	agent, err := keyFromEnv(ctx, getenv, AgentKeyVar, keyring, nil)
 	if err != nil {
 		return Keys{}, err
 	}
 	return Keys{Admin: admin, Agent: agent}, nil
 }
 
-func keyFromEnv(ctx context.Context, getenv func(string) string, name string, keyring Keyring) (mail.Secret, error) {
+// keyFromEnv reads one key. With a nil unseal it cannot be a sealed one.
+func keyFromEnv(ctx context.Context, getenv func(string) string, name string, keyring Keyring, unseal Unseal) (mail.Secret, error) {
 	sources := []struct {
 		name string
 		read func(string) ([]byte, error)
@@ -135,6 +141,13 @@ func keyFromEnv(ctx context.Context, getenv func(string) string, name string, ke
 	if named, ok := strings.CutPrefix(secret.Reveal(), KeyringPrefix); ok {
 		if secret, err = keyFromKeyring(ctx, keyring, named); err != nil {
 			return mail.Secret{}, fmt.Errorf("%s: %w", src.name, err)
+		}
+	} else if unseal != nil && set < 2 && strings.HasPrefix(secret.Reveal(), PassphrasePrefix) {
+		if secret, err = unseal(ctx, secret.Reveal()); err != nil {
+			return mail.Secret{}, fmt.Errorf("%s: %w", src.name, err)
+		}
+		if secret.IsZero() {
+			return secret, nil
 		}
 	}
 	if _, err := decodeKey(secret, src.name); err != nil {

@@ -51,7 +51,7 @@ func TestKeysNamedInTheKeyring(t *testing.T) {
 		"keyring out":       {"POSTERN_KEY", "keyring:broken", ring, false, "cannot be used now"},
 		"no keyring":        {"POSTERN_KEY", "keyring:agent-1", nil, false, "no keyring here"},
 	} {
-		k, err := KeysFrom(t.Context(), env(map[string]string{c.variable: c.value}), c.ring)
+		k, err := KeysFrom(t.Context(), env(map[string]string{c.variable: c.value}), c.ring, nil)
 		switch {
 		case c.ok && (err != nil || k.Agent.Reveal() != key || !k.Admin.IsZero()):
 			t.Errorf("%s: %v", name, err)
@@ -61,5 +61,5 @@ func TestKeysNamedInTheKeyring(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	wantErr(t, second(KeysFrom(ctx, env(map[string]string{"POSTERN_KEY": "keyring:agent-1"}), ring)), context.Canceled, "stopped")
+	wantErr(t, second(KeysFrom(ctx, env(map[string]string{"POSTERN_KEY": "keyring:agent-1"}), ring, nil)), context.Canceled, "stopped")
 }

@@ -52,7 +52,7 @@ func TestKeysFromEnv(t *testing.T) {
 		"command, no key":  {map[string]string{"POSTERN_KEY_COMMAND": "go version"}, "", "", ErrBadKey},
 		"no shell in here": {map[string]string{"POSTERN_KEY_COMMAND": "echo$IFS" + agent}, "", "", ErrBadKey},
 	} {
-		k, err := KeysFrom(t.Context(), env(c.env), nil)
+		k, err := KeysFrom(t.Context(), env(c.env), nil, nil)
 		if !errors.Is(err, c.want) || k.Admin.Reveal() != c.admin || k.Agent.Reveal() != c.agent {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
@@ -73,7 +73,7 @@ func TestKeysFromEnv(t *testing.T) {
 	}
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o620} {
 		path := write("open", agent, mode)
-		wantErr(t, second(KeysFrom(t.Context(), env(map[string]string{"POSTERN_KEY_FILE": path}), nil)), ErrPermissions, "a key file of mode %o", mode)
+		wantErr(t, second(KeysFrom(t.Context(), env(map[string]string{"POSTERN_KEY_FILE": path}), nil, nil)), ErrPermissions, "a key file of mode %o", mode)
 	}
 }
 
@@ -84,18 +84,18 @@ func TestKeyCommand(t *testing.T) {
 	vars := env(map[string]string{"POSTERN_KEY_COMMAND": self + "  ignored   arguments"})
 
 	t.Setenv(roleVar, "print-key")
-	k, err := KeysFrom(t.Context(), vars, nil)
+	k, err := KeysFrom(t.Context(), vars, nil, nil)
 	if err != nil || k.Agent.Reveal() != fixtureAgentKey || !k.Admin.IsZero() {
 		t.Errorf("a command that prints a key: %v", err)
 	}
 	t.Setenv(roleVar, "print-key-and-fail")
-	if k, err := KeysFrom(t.Context(), vars, nil); !errors.Is(err, ErrBadKey) || !k.Agent.IsZero() || strings.Contains(err.Error(), fixtureAgentKey) {
+	if k, err := KeysFrom(t.Context(), vars, nil, nil); !errors.Is(err, ErrBadKey) || !k.Agent.IsZero() || strings.Contains(err.Error(), fixtureAgentKey) {
 		t.Errorf("a command that prints a key and fails: %v, want ErrBadKey", err)
 	}
 	t.Setenv(roleVar, "hang")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	wantErr(t, second(KeysFrom(ctx, vars, nil)), context.DeadlineExceeded, "a command that hangs")
+	wantErr(t, second(KeysFrom(ctx, vars, nil, nil)), context.DeadlineExceeded, "a command that hangs")
 }
 
 // childOf makes the processes of a test start a child that connects back. child waits for
@@ -121,7 +121,7 @@ func TestAKeyCommandMayLeaveAChildBehind(t *testing.T) {
 	must(t, err)
 	child := childOf(t)
 	t.Setenv(roleVar, "leave-a-child")
-	k, err := KeysFrom(t.Context(), env(map[string]string{"POSTERN_KEY_COMMAND": self}), nil)
+	k, err := KeysFrom(t.Context(), env(map[string]string{"POSTERN_KEY_COMMAND": self}), nil, nil)
 	if err != nil || k.Agent.Reveal() != fixtureAgentKey {
 		t.Errorf("a command whose child holds its output: %v", err)
 	}

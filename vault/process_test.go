@@ -67,7 +67,7 @@ func runRole(role string) error {
 		return err
 	}
 	ctx, name := context.Background(), os.Getenv(nameEnv)
-	keys, err := KeysFrom(ctx, os.Getenv, nil)
+	keys, err := KeysFrom(ctx, os.Getenv, nil, nil)
 	if err != nil {
 		return err
 	}

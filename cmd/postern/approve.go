@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
@@ -22,7 +23,7 @@ func (p *process) approve(ctx context.Context, args []string) error {
 		return &discovery.Fault{Code: discovery.ApprovalRequired, Message: "'postern approve' shows what waits and asks, and there is no terminal here.",
 			Hint: "Run it in a terminal, or look with 'postern outbox list --state waiting' and the administrator's key."}
 	}
-	o, end, err := p.administrator()
+	o, end, err := p.administrator(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (p *process) approve(ctx context.Context, args []string) error {
 
 // administrator opens the administrator's door until end, and says whose key that takes. It is
 // for what shows a person on the terminal each thing and asks.
-func (p *process) administrator() (o prompt.Options, end func(), err error) {
+func (p *process) administrator(ctx context.Context) (o prompt.Options, end func(), err error) {
 	open, whose := p.system().AdminOpener()
 	if open == nil {
 		return o, nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "The administrator's key was not found.",
@@ -51,5 +52,12 @@ func (p *process) administrator() (o prompt.Options, end func(), err error) {
 		return o, nil, err
 	}
 	fmt.Fprintf(p.stdout, "You decide as the administrator, whose key is %s.\n", whose)
+	if _, err := open(ctx); err != nil { // a passphrase is asked for before a command has its time
+		h.Close()
+		if !errors.Is(err, context.Canceled) {
+			err = faultOf(err)
+		}
+		return o, nil, err
+	}
 	return p.promptOptions(h), h.Close, nil
 }

@@ -48,6 +48,10 @@ func (p *process) once(ctx context.Context, r gateway.Request) error {
 		answer := p.progress().Do(ctx, door, r)
 		prompt.Draw(p.stdout, p.getenv, answer, "help")
 		return statusOf(answer)
+	} else if !page {
+		if err := p.unsealed(ctx); err != nil {
+			return err
+		}
 	}
 	if p.onTerminal() {
 		if status, ok := prompt.Approve(ctx, p.promptOptions(h), line); ok {

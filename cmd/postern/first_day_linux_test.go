@@ -24,7 +24,7 @@ func TestAFirstDay(t *testing.T) {
 		{"address", demo.Username + enter}, {"servers?", "y"}, {"Name of the account", "mine" + enter}, {"Password", s.env["PW"] + enter},
 		{"What now?", enter}, {"certificates (PEM)", s.ca + enter},
 		{"What may agents do", down + down + enter}, {"To whom may they write", "@example.org" + enter}, {"Your name", "Ann Lee" + enter},
-		{"Whose mail", enter}, {"keys kept?", enter}, {"add the account", enter},
+		{"Whose mail", enter}, {"keys kept?", down + enter}, {"add the account", enter},
 	} {
 		x.sees(step.sees)
 		x.types(step.types)

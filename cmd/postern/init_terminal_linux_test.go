@@ -38,7 +38,7 @@ func (s *station) steps(plain bool) []step {
 	}
 	return []step{
 		{"address", demo.Username + enter}, {"servers?", yes}, {"Name of the account", enter}, {"Password", s.env["PW"] + enter},
-		{"What now?", first}, {"certificates (PEM)", s.ca + enter}, {"What may agents do", enter}, {"Whose mail", enter}, {"keys kept?", enter}, {"add the account", enter},
+		{"What now?", first}, {"certificates (PEM)", s.ca + enter}, {"What may agents do", enter}, {"Whose mail", enter}, {"keys kept?", enter}, {"Passphrase", passphrase + enter}, {"same again", passphrase + enter}, {"add the account", enter},
 	}
 }
 

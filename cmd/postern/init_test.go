@@ -165,11 +165,16 @@ func (s *station) files(t testing.TB) (names []string) {
 	return names
 }
 
+// passphrase is that of a station's administrator's key.
+const passphrase = "correct höörse"
+
 // vault opens what was made, with the keys that were kept.
 func (s *station) vault(t testing.TB) *vault.Vault {
 	t.Helper()
 	p, _ := s.process(t, "")
-	keys, err := p.system().FindKeys(t.Context(), s.env["POSTERN_DB"])
+	system := p.system()
+	system.Passphrase = func(context.Context, bool) (mail.Secret, error) { return mail.NewSecret([]byte(passphrase)), nil }
+	keys, err := system.FindKeys(t.Context(), s.env["POSTERN_DB"])
 	if err != nil || keys.Admin.IsZero() || keys.Agent.IsZero() {
 		t.Fatalf("the keys were not kept: %v", err)
 	}
@@ -227,7 +232,7 @@ func TestAnAddressAndAPasswordAreEnough(t *testing.T) {
 // noSecretIn fails when a text holds the password or a key.
 func (s *station) noSecretIn(t testing.TB, text string) {
 	t.Helper()
-	secrets := []string{s.env["PW"]}
+	secrets := []string{s.env["PW"], passphrase}
 	for _, file := range []string{house.AdminKeyFile(s.env["POSTERN_DB"]), house.AgentKeyFile(s.env["POSTERN_DB"])} {
 		if key, err := os.ReadFile(file); err == nil && !strings.HasPrefix(string(key), vault.KeyringPrefix) {
 			secrets = append(secrets, strings.TrimSpace(string(key)))

@@ -185,7 +185,7 @@ func (p *process) fingerprint(ctx context.Context, path string) string {
 	if pin := p.getenv("POSTERN_POLICY_PIN"); pin != "" {
 		return pin
 	}
-	keys, err := p.system().Keys(ctx, path)
+	keys, err := p.system().Keys(ctx, path, true)
 	if err != nil {
 		return ""
 	}

@@ -18,6 +18,9 @@ func (p *process) repl(ctx context.Context, args []string) error {
 	if err := parse(f, args, 0, 0); err != nil {
 		return err
 	}
+	if err := p.unsealed(ctx); err != nil {
+		return err
+	}
 	h, err := p.asOwner(gateway.FullProfile(), nil)
 	if err != nil {
 		return err
@@ -31,8 +34,8 @@ func (p *process) converse(ctx context.Context, h *house.House, asJSON, history 
 	o := p.promptOptions(h)
 	o.JSON, o.History = asJSON, history
 	o.Waiting = h.Waiting
-	o.Administrator = func() (prompt.Door, func(), error) {
-		admin, end, err := p.administrator()
+	o.Administrator = func(ctx context.Context) (prompt.Door, func(), error) {
+		admin, end, err := p.administrator(ctx)
 		return admin.Door, end, err
 	}
 	if p.onTerminal() {

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
 )
 
 // readSecret reads the first line of the source that --password-from names, from a terminal
@@ -42,6 +44,38 @@ func (p *process) readSecret(ctx context.Context, stdin *bufio.Reader, source st
 	}
 	return terminal.Await(ctx, func() (mail.Secret, error) { return firstLine(stdin) })
 }
+
+// passphrase asks for the passphrase of the administrator's key; see house.System. The
+// terminal must be the standard input: an agent's command, which has another, is not to wait
+// on the terminal of the person who started the agent.
+func (p *process) passphrase(ctx context.Context, again bool) (mail.Secret, error) {
+	if !p.asksHidden() {
+		return mail.Secret{}, vault.ErrSealed
+	}
+	defer p.progress().Aside()()
+	if again {
+		fmt.Fprintln(p.stderr, "This passphrase does not open the key.")
+	}
+	typed, err := terminal.ReadHidden(ctx, p.stdin, p.stderr, "Passphrase of the administrator's key: ")
+	defer clear(typed)
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("the input ended: %w", context.Canceled)
+	}
+	return mail.NewSecret(typed), err
+}
+
+// unsealed asks for the passphrase of the administrator's key of the environment, where it
+// has one, before a command begins that has its own time. Ctrl-C ends the question.
+func (p *process) unsealed(ctx context.Context) error {
+	if !p.asksHidden() {
+		return nil // the command says what to do
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	return p.system().Unseal(ctx)
+}
+
+func (p *process) asksHidden() bool { return terminal.Is(p.stdin) && terminal.Is(p.stderr) }
 
 func firstLine(r io.Reader) (mail.Secret, error) {
 	line, err := bufio.NewReader(io.LimitReader(r, terminal.MaxHidden)).ReadBytes('\n')

@@ -11,7 +11,7 @@ import (
 
 // system is what a house needs of this process.
 func (p *process) system() *house.System {
-	return &house.System{Getenv: p.getenv, Environ: p.environ, Secrets: p.secrets, Stderr: p.stderr, Log: p.log, Self: p.self, Person: p.attended(), Version: version(), Identity: p.agentIdentity(), Keyring: p.ring, Tell: p.progress().Tell, Own: &p.own}
+	return &house.System{Getenv: p.getenv, Environ: p.environ, Secrets: p.secrets, Stderr: p.stderr, Log: p.log, Self: p.self, Person: p.attended(), Version: version(), Identity: p.agentIdentity(), Keyring: p.ring, Tell: p.progress().Tell, Own: &p.own, Passphrase: p.passphrase}
 }
 
 // house builds the house of a plan. Where the plan reads no secrets of its own, they

@@ -17,7 +17,7 @@ import (
 
 // TestFaultsAreComplete gives every known error its public form.
 func TestFaultsAreComplete(t *testing.T) {
-	known := []error{mail.ErrNoAccount, mail.ErrNoOutgoing, &outbox.Limited{Wait: time.Second}, &mail.SendRefused{Reason: mail.ReasonReadOnly}, vault.ErrNoVault, vault.ErrNoKey, vault.ErrBadKey, vault.ErrWrongKey, vault.ErrPermissions, vault.ErrFutureFormat,
+	known := []error{mail.ErrNoAccount, mail.ErrNoOutgoing, &outbox.Limited{Wait: time.Second}, &mail.SendRefused{Reason: mail.ReasonReadOnly}, vault.ErrNoVault, vault.ErrNoKey, vault.ErrPassphrase, vault.ErrSealed, vault.ErrBadKey, vault.ErrWrongKey, vault.ErrPermissions, vault.ErrFutureFormat,
 		vault.ErrUntrustedPolicy, vault.ErrPolicyPin, vault.ErrDamaged, vault.ErrAdminRequired, vault.ErrExists, vault.ErrNoSecret, vault.ErrInvalid, vault.ErrBusy,
 		context.DeadlineExceeded}
 	for _, err := range known {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
@@ -62,19 +63,23 @@ func (k unasked) Secret(ctx context.Context, name string) (mail.Secret, error) {
 }
 
 // Keys returns the keys of the environment, or where that has none the agent's
-// key from beside the vault.
-func (s *System) Keys(ctx context.Context, path string) (vault.Keys, error) {
-	keys, err := s.keysFrom(ctx, unasked{s.Keyring})
+// key from beside the vault. An agent does without an administrator's key that is sealed.
+func (s *System) Keys(ctx context.Context, path string, asAgent bool) (vault.Keys, error) {
+	unseal := s.unseal
+	if asAgent {
+		unseal = vault.LeaveSealed
+	}
+	keys, err := s.keysFrom(ctx, unasked{s.Keyring}, unseal)
 	if err == nil && keys.Admin.IsZero() && keys.Agent.IsZero() {
-		keys.Agent, err = s.keyIn(ctx, AgentKeyFile(path))
+		keys.Agent, err = s.keyIn(ctx, vault.AgentKeyVar, AgentKeyFile(path))
 	}
 	return keys, err
 }
 
 // keysFrom returns the keys of the environment.
-func (s *System) keysFrom(ctx context.Context, keyring Keyring) (vault.Keys, error) {
+func (s *System) keysFrom(ctx context.Context, keyring Keyring, unseal vault.Unseal) (vault.Keys, error) {
 	if !s.successors {
-		return vault.KeysFrom(ctx, s.Getenv, keyring)
+		return vault.KeysFrom(ctx, s.Getenv, keyring, unseal)
 	}
 	return vault.KeysFrom(ctx, func(name string) string {
 		value := s.Getenv(name)
@@ -82,7 +87,7 @@ func (s *System) keysFrom(ctx context.Context, keyring Keyring) (vault.Keys, err
 			value = s.keyFile(value)
 		}
 		return value
-	}, successorRing{keyring})
+	}, successorRing{keyring}, unseal)
 }
 
 // keyFile is the key file to read in the place of another.
@@ -105,23 +110,81 @@ func (s *System) asks() bool {
 	return s.Getenv(vault.AdminKeyVar+"_COMMAND") != "" || s.Getenv(vault.AgentKeyVar+"_COMMAND") != ""
 }
 
-// keyIn reads a key file that init made. It is zero for a missing file.
-func (s *System) keyIn(ctx context.Context, file string) (mail.Secret, error) {
+// passphraseTries is how often a person may type a passphrase.
+const passphraseTries = 3
+
+// unseal opens an administrator's key that is sealed with a passphrase, which the process
+// asks a person for once.
+func (s *System) unseal(ctx context.Context, text string) (mail.Secret, error) {
+	if optional(ctx) {
+		return mail.Secret{}, vault.ErrNoKey
+	}
+	o := s.Own
+	if o == nil || s.Passphrase == nil {
+		return mail.Secret{}, vault.ErrSealed
+	}
+	o.asking.Lock()
+	defer o.asking.Unlock()
+	if key, there := o.unsealed[text]; there {
+		return key.Clone(), nil
+	}
+	err := vault.ErrPassphrase
+	var key mail.Secret
+	if !o.passphrase.IsZero() { // vault rekey seals with the same
+		key, err = vault.OpenKey(text, o.passphrase)
+	}
+	for try := 0; errors.Is(err, vault.ErrPassphrase) && try < passphraseTries; try++ {
+		typed, failed := s.Passphrase(ctx, try > 0)
+		if failed != nil {
+			return mail.Secret{}, failed
+		}
+		if key, err = vault.OpenKey(text, typed); err == nil {
+			o.passphrase = typed
+		} else {
+			typed.Wipe()
+		}
+	}
+	if err == nil {
+		o.unsealed = map[string]mail.Secret{text: key.Clone()}
+	}
+	return key, err
+}
+
+// Unseal asks for the passphrase of an administrator's key that is sealed in a variable or
+// the file that one names, before the time of a command begins. It does nothing for any other
+// key, and leaves what else is wrong with one to the command.
+func (s *System) Unseal(ctx context.Context) error {
+	text := s.Getenv(vault.AdminKeyVar)
+	if file := s.Getenv(vault.AdminKeyVar + "_FILE"); text == "" && file != "" {
+		b, err := ReadFile(file, 4096)
+		if text = string(b); err != nil {
+			return nil
+		}
+	}
+	if !strings.HasPrefix(text, vault.PassphrasePrefix) {
+		return nil
+	}
+	_, err := s.unseal(ctx, strings.TrimRight(text, "\r\n"))
+	return err
+}
+
+// keyIn reads the key of a variable from a file that init made. It is zero for a missing file.
+func (s *System) keyIn(ctx context.Context, variable, file string) (mail.Secret, error) {
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 		return mail.Secret{}, nil
 	}
 	only := *s
 	only.Getenv = func(name string) string {
-		if name == vault.AgentKeyVar+"_FILE" {
+		if name == variable+"_FILE" {
 			return file
 		}
 		return ""
 	}
-	keys, err := only.keysFrom(ctx, unasked{s.Keyring})
+	keys, err := only.keysFrom(ctx, unasked{s.Keyring}, s.unseal)
 	if err != nil {
 		err = fmt.Errorf("the key file %s: %w", file, err)
 	}
-	return keys.Agent, err
+	return *keyOf(&keys, variable), err
 }
 
 // AdminOpener opens the vault with the administrator's key: that of the environment, else the
@@ -166,17 +229,17 @@ func (s *System) FindKeys(ctx context.Context, path string) (keys vault.Keys, er
 }
 
 func (s *System) findKeys(ctx context.Context, path string) (vault.Keys, error) {
-	keys, err := s.keysFrom(ctx, s.Keyring)
+	keys, err := s.keysFrom(ctx, s.Keyring, s.unseal)
 	if err != nil {
 		return keys, err
 	}
 	if keys.Agent.IsZero() {
-		if keys.Agent, err = s.keyIn(ctx, AgentKeyFile(path)); err != nil {
+		if keys.Agent, err = s.keyIn(ctx, vault.AgentKeyVar, AgentKeyFile(path)); err != nil {
 			return keys, err
 		}
 	}
 	if keys.Admin.IsZero() {
-		keys.Admin, err = s.keyIn(ctx, AdminKeyFile(path))
+		keys.Admin, err = s.keyIn(ctx, vault.AdminKeyVar, AdminKeyFile(path))
 	}
 	return keys, err
 }

@@ -53,7 +53,7 @@ func (s *System) OpenMailbox(ctx context.Context, path string) (*vault.Vault, er
 
 // mailboxKeys returns the keys of the vault at path, which it makes where it is missing.
 func (s *System) mailboxKeys(ctx context.Context, path string) (vault.Keys, error) {
-	keys, err := s.keysFrom(ctx, s.Keyring)
+	keys, err := s.keysFrom(ctx, s.Keyring, s.unseal)
 	if err != nil {
 		return keys, err
 	}
@@ -65,7 +65,7 @@ func (s *System) mailboxKeys(ctx context.Context, path string) (vault.Keys, erro
 		return s.makeMailbox(ctx, path, keys)
 	}
 	if keys.Admin.IsZero() && keys.Agent.IsZero() {
-		keys.Agent, err = s.keyIn(ctx, path+MailboxKey)
+		keys.Agent, err = s.keyIn(ctx, vault.AgentKeyVar, path+MailboxKey)
 		return keys, err
 	}
 	return keys, nil
@@ -90,7 +90,7 @@ func (s *System) makeMailbox(ctx context.Context, path string, given vault.Keys)
 			return vault.Keys{}, err
 		}
 		var err error
-		if *k.secret, err = s.keyIn(ctx, k.file); err != nil {
+		if *k.secret, err = s.keyIn(ctx, vault.AgentKeyVar, k.file); err != nil {
 			return vault.Keys{}, err
 		}
 	}

@@ -49,10 +49,15 @@ func (r successorRing) Secret(ctx context.Context, name string) (mail.Secret, er
 }
 
 // OwnKeys are the new keys that this process gave its vault and could not put where the
-// former ones came from. The zero OwnKeys has none. It is safe for concurrent use.
+// former ones came from, and the administrator's key that a passphrase opened, with that
+// passphrase. The zero OwnKeys has none. It is safe for concurrent use.
 type OwnKeys struct {
 	mu   sync.Mutex
 	keys vault.Keys
+
+	asking     sync.Mutex             // held while a person is asked, see System.unseal
+	unsealed   map[string]mail.Secret // by the text that was opened
+	passphrase mail.Secret            // that opened it
 }
 
 // over puts them in the place of others.
@@ -69,6 +74,16 @@ func (o *OwnKeys) over(k vault.Keys) vault.Keys {
 		k.Agent = o.keys.Agent
 	}
 	return k
+}
+
+// opener is the passphrase that opened the administrator's key; zero where none was sealed.
+func (o *OwnKeys) opener() mail.Secret {
+	if o == nil {
+		return mail.Secret{}
+	}
+	o.asking.Lock()
+	defer o.asking.Unlock()
+	return o.passphrase
 }
 
 // keep notes the new keys of these places.
@@ -123,11 +138,13 @@ type keyPlace struct {
 	from     string // the variable that handed it over, empty where there is none
 	out      string // the file that gets the new key in place of these
 	next     mail.Secret
+	text     string // of the next key as it is kept: sealed where the former one was
+	unseal   vault.Unseal
 }
 
 // place finds where a key comes from. fallback is where it is where no variable says it.
 func (s *System) place(variable, fallback string) (p keyPlace, err error) {
-	p = keyPlace{variable: variable, ring: s.Keyring}
+	p = keyPlace{variable: variable, ring: s.Keyring, unseal: s.unseal}
 	text := s.Getenv(variable)
 	if text != "" {
 		p.from = variable
@@ -207,7 +224,7 @@ func (p *keyPlace) put(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(f, p.next.Reveal()+"\n")
+	_, err = io.WriteString(f, p.text+"\n")
 	if err == nil {
 		err = f.Sync()
 	}
@@ -235,7 +252,14 @@ func (p *keyPlace) successor(ctx context.Context) (key mail.Secret, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return mail.NewSecret([]byte(strings.TrimRight(string(b), "\n"))), err
+	text := strings.TrimRight(string(b), "\n")
+	if p.variable == vault.AdminKeyVar && strings.HasPrefix(text, vault.PassphrasePrefix) {
+		if key, err = p.unseal(ctx, text); !errors.Is(err, vault.ErrBadKey) { // else it is a part of one
+			return key, err
+		}
+		return mail.Secret{}, nil
+	}
+	return mail.NewSecret([]byte(text)), err
 }
 
 // settle has the successor of a key take its place where it opens the vault, and removes it
@@ -323,9 +347,9 @@ func (s *System) rekey(ctx context.Context, store *store, r admin.Rekeying) (don
 		return nil, err
 	}
 	places[0].out, places[1].out = r.AdminOut, r.AgentOut
-	now, err := s.keysFrom(ctx, s.Keyring)
+	now, err := s.keysFrom(ctx, s.Keyring, s.unseal)
 	if err == nil && now.Agent.IsZero() {
-		now.Agent, err = s.keyIn(ctx, AgentKeyFile(path))
+		now.Agent, err = s.keyIn(ctx, vault.AgentKeyVar, AgentKeyFile(path))
 	}
 	if err != nil {
 		return nil, err
@@ -345,7 +369,12 @@ func (s *System) rekey(ctx context.Context, store *store, r admin.Rekeying) (don
 		if err != nil {
 			return nil, err
 		}
-		p.next = mail.NewSecret([]byte(text))
+		p.next, p.text = mail.NewSecret([]byte(text)), text
+		if passphrase := s.Own.opener(); p.variable == vault.AdminKeyVar && !passphrase.IsZero() {
+			if p.text, err = vault.SealKey(p.next, passphrase); err != nil {
+				return nil, err
+			}
+		}
 		*keyOf(&next, p.variable) = p.next
 		replaced = append(replaced, p)
 		key := admin.NewKey{Key: []string{"admin", "agent"}[i], In: p.String()}

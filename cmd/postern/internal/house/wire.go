@@ -104,7 +104,11 @@ type System struct {
 	Identity string // the process's identity in the agent mailbox; empty means any
 	Keyring  Keyring
 	Tell     func(text string) // says something to the person while a command runs
-	Own      *OwnKeys          // what the process's houses share of vault rekey; nil keeps nothing
+	Own      *OwnKeys          // the keys that the process's houses share; nil keeps none, and opens no sealed one
+
+	// Passphrase asks for that of the administrator's key; again says that another one did
+	// not open it. The error matches vault.ErrSealed where nobody can be asked, as nil does.
+	Passphrase func(ctx context.Context, again bool) (mail.Secret, error)
 
 	successors bool // keys that are about to replace others are read in their place, see open
 }
@@ -227,7 +231,7 @@ func (s *System) Opener(asAgent bool) func(context.Context) (*vault.Vault, error
 			return nil, err
 		}
 		return s.open(ctx, path, &vault.Options{PolicyPin: s.Getenv("POSTERN_POLICY_PIN"), AsAgent: asAgent},
-			func(from *System) (vault.Keys, error) { return from.Keys(ctx, path) })
+			func(from *System) (vault.Keys, error) { return from.Keys(ctx, path, asAgent) })
 	}
 }
 

@@ -53,7 +53,7 @@ type Options struct {
 
 	// Administrator opens the administrator's door until end, for 'approve' at the prompt of
 	// another principal.
-	Administrator func() (d Door, end func(), err error)
+	Administrator func(ctx context.Context) (d Door, end func(), err error)
 
 	JSON    bool // answers are shown in JSON
 	History bool // the history is read and kept

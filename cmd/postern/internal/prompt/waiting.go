@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -40,7 +41,10 @@ func (c *conversation) decides(ctx context.Context, line string) bool {
 	defer stop()
 	admin := *c
 	if !c.Principal.Admin {
-		door, end, err := c.Administrator()
+		door, end, err := c.Administrator(ctx)
+		if errors.Is(err, context.Canceled) {
+			return true
+		}
 		if err != nil {
 			fmt.Fprintln(c.Stdout, err)
 			if f := discovery.AsFault(err); f != nil {

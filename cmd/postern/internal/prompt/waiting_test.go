@@ -44,7 +44,7 @@ func TestThePromptSaysWhatWaits(t *testing.T) {
 	t.Cleanup(func() { _ = nothing.Close() })
 	c.Stdin = nothing
 	opened, ended := 0, 0
-	c.Administrator = func() (Door, func(), error) { opened++; return admin, func() { ended++ }, nil }
+	c.Administrator = func(context.Context) (Door, func(), error) { opened++; return admin, func() { ended++ }, nil }
 	sit := func(lines ...string) string {
 		var out strings.Builder
 		c.Stdout, c.prompt = &out, &typist{lines, &out}
@@ -72,7 +72,7 @@ func TestThePromptSaysWhatWaits(t *testing.T) {
 	if got := sit("approve", "y", "version"); strings.HasPrefix(got, "1 message") || strings.Contains(got, "wait for") {
 		t.Errorf("what was said is said again: %s", got)
 	}
-	c.Administrator = func() (Door, func(), error) {
+	c.Administrator = func(context.Context) (Door, func(), error) {
 		return Door{}, nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "No key.", Hint: "Get one."}
 	}
 	if got := sit("approve"); !strings.Contains(got, "No key.\nGet one.\npostern> ") {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -27,7 +29,8 @@ type KeyPlace string
 const (
 	InKeyring KeyPlace = "keyring"
 	InFile    KeyPlace = "file"
-	ShownOnce KeyPlace = "show" // printed, and kept by the person; the administrator's only
+	Sealed    KeyPlace = "passphrase" // in its file, sealed with a passphrase; the administrator's only, and only where a person is asked
+	ShownOnce KeyPlace = "show"       // printed, and kept by the person; the administrator's only
 )
 
 // newKey is a new key that is not kept yet.
@@ -67,6 +70,32 @@ func (s *setup) makeKeys(c *keyChain) error {
 	return nil
 }
 
+// askPassphrase asks twice for the passphrase of the administrator's key.
+func (w *wizard) askPassphrase(ctx context.Context) error {
+	for {
+		first, err := w.ask.Secret(ctx, "Passphrase", fmt.Sprintf("At least %d characters. You are asked for it when you approve something or change\n"+
+			"accounts and rules. Nobody can recover it: keep it where you keep your passwords.", vault.MinPassphrase))
+		if err != nil {
+			return err
+		}
+		if utf8.RuneCountInString(first.Reveal()) < vault.MinPassphrase {
+			w.ask.Say(fmt.Sprintf("That is too short: a passphrase has at least %d characters.", vault.MinPassphrase))
+			continue
+		}
+		second, err := w.ask.Secret(ctx, "The same again", "")
+		if err != nil {
+			return err
+		}
+		same := first.Equal(second)
+		second.Wipe()
+		if same {
+			w.passphrase = first
+			return nil
+		}
+		w.ask.Say("The two are different. Please type both again.")
+	}
+}
+
 // keyringTime bounds one call to the keyring, within which a person may have to
 // unlock it.
 const keyringTime = 60 * time.Second
@@ -77,6 +106,11 @@ func (s *setup) keep(ctx context.Context, k *newKey, undo *undoing) error {
 	switch k.place {
 	case ShownOnce:
 		return nil
+	case Sealed:
+		var err error
+		if line, err = vault.SealKey(k.secret, s.passphrase); err != nil {
+			return err
+		}
 	case InKeyring:
 		// No key had that name before: writing over one would close a vault for good.
 		name := k.role + "-" + strings.ToLower(rand.Text()[:12])

@@ -34,6 +34,8 @@ func (s *setup) report(m *made) error {
 		switch k.place {
 		case ShownOnce:
 			where = k.secret.Reveal() + "\n                    It is shown this once and kept nowhere: put it into a password manager now."
+		case Sealed:
+			where += ", sealed with your passphrase"
 		case InKeyring:
 			where = "in the system keyring; " + k.file + " names it"
 		}

@@ -142,6 +142,8 @@ type setup struct {
 	mu      sync.Mutex
 	secrets map[string]mail.Secret // by source: typed input is read once
 	refresh mail.Secret            // the consent given in the trial
+
+	passphrase mail.Secret // of a new administrator's key that is sealed
 }
 
 func newSetup(system *System, o Options) *setup {
@@ -155,6 +157,7 @@ func (s *setup) wipe() {
 		secret.Wipe()
 	}
 	s.refresh.Wipe()
+	s.passphrase.Wipe()
 }
 
 // keys finds the existing keys and makes those that may be made. They are not kept

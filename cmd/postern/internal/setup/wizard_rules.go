@@ -88,17 +88,25 @@ func (w *wizard) askKeys(ctx context.Context, chain *keyChain) error {
 		agent = InKeyring
 		choices = append(choices, choice{string(InKeyring), "Both in the system keyring"})
 	}
+	if chain.Admin.IsZero() {
+		choices = append(choices, choice{string(Sealed), "The administrator's behind a passphrase; the agent's in the " + string(agent)})
+	}
 	choices = append(choices, choice{string(InFile), "Both in files that only you can read"},
 		choice{string(ShownOnce), "Show me the administrator's key once; the agent's in the " + string(agent)})
 	where, err := w.ask.Choose(ctx, "Where are the keys kept?", "The agent's key opens the vault to work with mail, the administrator's to change\n"+
-		"accounts and rules. Programs that run as you can read both places: keep the\n"+
-		"administrator's key yourself if agents run programs here.", choices)
+		"accounts and rules. Programs that run as you, and so agents that run programs, can\n"+
+		"read what only you can read; a passphrase they do not know.", choices)
 	if err != nil {
 		return err
 	}
 	w.AdminKey, w.AgentKey = KeyPlace(where), KeyPlace(where)
-	if where == string(ShownOnce) {
+	if where == string(ShownOnce) || where == string(Sealed) {
 		w.AgentKey = agent
+	}
+	if where == string(Sealed) {
+		if err := w.askPassphrase(ctx); err != nil {
+			return err
+		}
 	}
 	return w.makeKeys(chain)
 }

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/demo"
+	"github.com/postern-mail/postern/vault"
+)
+
+// From init, which asks twice, to a message that leaves: the administrator's key is behind a
+// passphrase that is on no screen, and without which nothing is decided.
+func TestAPassphraseFromInitToApprove(t *testing.T) {
+	s := newStation(t)
+	x := s.onTerminal(t, []string{"ACCESSIBLE=1"}, "init")
+	steps := s.steps(true)
+	for _, step := range steps {
+		x.sees(step.sees)
+		if step.sees == "Passphrase" { // what is too short or another is asked again
+			for _, typed := range []step2{{"short", "too short"}, {passphrase, "same again"}, {"another one", "are different"}} {
+				x.types(typed.types + enter)
+				x.sees(typed.sees)
+			}
+		}
+		if step.sees == "What may agents do" {
+			step.types = "3" + enter + "@example.org" + enter + enter
+		}
+		x.types(step.types)
+	}
+	x.sees("sealed with your passphrase", "mcpServers")
+	x.quits(0)
+	s.noSecretIn(t, x.written())
+	file := house.AdminKeyFile(s.env["POSTERN_DB"])
+	if text, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(text), vault.PassphrasePrefix) || strings.Count(string(text), "\n") != 1 {
+		t.Fatalf("%q, %v", text, err)
+	}
+
+	x = s.onTerminal(t, nil, "mail", "send", "--to", "bob@example.org", "--subject", "One", "--body", "x")
+	x.sees("APPROVAL_REQUIRED", "in the outbox as", "\n")
+	x.quits(6)
+	for _, c := range []struct {
+		typed  []string
+		says   string
+		status int
+	}{
+		{[]string{"wrong" + enter, enter, "wrong again" + enter}, "does not open the administrator's key", 3},
+		{[]string{interrupt}, "", 130},
+		{[]string{"\x04"}, "", 130},
+	} {
+		x = s.onTerminal(t, nil, "approve")
+		for i, typed := range c.typed {
+			if i > 0 {
+				x.sees("This passphrase does not open the key.", "Passphrase of the administrator's key: ")
+			} else {
+				x.sees("Passphrase of the administrator's key: ")
+			}
+			x.types(typed)
+		}
+		x.sees(c.says)
+		x.quits(c.status)
+		if strings.Contains(x.written(), "wrong") {
+			t.Error("what was typed is shown")
+		}
+	}
+	x = s.onTerminal(t, nil, "approve")
+	x.sees("Passphrase of the administrator's key: ")
+	x.types("wrong" + enter)
+	x.sees("does not open", "Passphrase of the administrator's key: ")
+	x.types(passphrase + enter)
+	x.sees("1 of 1", "q ends: ")
+	x.types("y\r")
+	x.sees("It was sent.")
+	x.quits(0)
+	s.noSecretIn(t, x.written())
+	if n := len(s.servers.Outgoing()); n != 1 {
+		t.Errorf("%d messages left", n)
+	}
+	// Another account takes the passphrase, too.
+	x = s.onTerminal(t, nil, "init")
+	x.sees("Passphrase of the administrator's key: ")
+	x.types(passphrase + enter)
+	x.sees("There is a vault already", demo.Username, "Add another account?")
+	x.types(interrupt)
+	x.quits(130)
+}
+
+// step2 is an answer and what is said to it.
+type step2 struct{ types, sees string }
+
+// sealedVault is a vault whose administrator's key is in a sealed file. It returns that
+// file and the environments of the administrator and of an agent.
+func sealedVault(t *testing.T) (file string, admin, agent []string) {
+	t.Helper()
+	v := newVault(t)
+	v.add(t, mail.Account{Name: "work", Email: "me@example.org", Protocol: mail.IMAP, Username: "me", Auth: mail.AuthPassword, Mode: mail.ReadOnly,
+		IMAP: mail.Endpoint{Host: "127.0.0.1", Port: 1, Security: mail.TLS}}, "secret")
+	file, _, agent = v.keyFiles(t)
+	text, err := vault.SealKey(mail.NewSecret([]byte(v.text[0])), mail.NewSecret([]byte(passphrase)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, file, text+"\n")
+	return file, append([]string{"POSTERN_ADMIN_KEY_FILE=" + file}, agent...), agent
+}
+
+// Each verb that acts as the administrator asks, once, and help does not.
+func TestAPassphraseIsAskedWhereTheKeyIsNeeded(t *testing.T) {
+	_, admin, _ := sealedVault(t)
+	x := onTerminal(t, 100, 40, admin, "account", "list")
+	x.sees("Passphrase of the administrator's key: ")
+	x.types(passphrase + enter)
+	x.sees("work")
+	x.quits(0)
+	x = onTerminal(t, 100, 40, admin, "repl")
+	x.sees("Passphrase of the administrator's key: ")
+	x.types(passphrase + enter)
+	x.sees(promptSign)
+	for range 2 {
+		x.types("account list\r")
+		x.sees("work", promptSign)
+	}
+	x.types("quit\r")
+	x.quits(0)
+	if n := strings.Count(x.written(), "Passphrase"); n != 1 {
+		t.Errorf("it was asked %d times", n)
+	}
+	x = onTerminal(t, 100, 40, admin, "repl")
+	x.sees("Passphrase of the administrator's key: ")
+	x.types(interrupt)
+	x.quits(0)
+	x = onTerminal(t, 100, 40, admin, "help", "account", "add")
+	x.quits(0)
+	if strings.Contains(x.written(), "Passphrase") || !strings.Contains(x.written(), "--imap-host") {
+		t.Errorf("help: %s", x.written())
+	}
+}
+
+// Without a terminal nothing waits: the error says what to do, and an agent goes on with its
+// own key.
+func TestASealedKeyWithoutATerminal(t *testing.T) {
+	file, admin, _ := sealedVault(t)
+	refused(t, program(t, admin, "account", "list"), "CONFIG_ERROR", 3, "no terminal to ask for it")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := append([]string{"POSTERN_ADMIN_KEY=" + strings.TrimSpace(string(text))}, admin[1:]...)
+	refused(t, program(t, direct, "account", "list"), "CONFIG_ERROR", 3, "POSTERN_ADMIN_KEY_COMMAND")
+	if out, err := program(t, admin, "help").CombinedOutput(); err != nil {
+		t.Errorf("help needs the passphrase: %v\n%s", err, out)
+	}
+	c := program(t, admin, "serve")
+	c.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cli","arguments":{"command":"mail accounts"}}}
+`)
+	if out, err := c.Output(); err != nil || !strings.Contains(string(out), "work") {
+		t.Errorf("an agent's server: %v\n%s", err, out)
+	}
+	writeFile(t, file, "passphrase:half\n")
+	x := onTerminal(t, 100, 40, admin, "account", "list")
+	x.sees("Passphrase of the administrator's key: ")
+	x.types(passphrase + enter)
+	x.sees("is not a key that this version sealed")
+	x.quits(3)
+}
+
+// A new administrator's key is sealed with the passphrase of the former one, wherever it goes.
+func TestRekeyKeepsThePassphrase(t *testing.T) {
+	file, admin, agent := sealedVault(t)
+	out := filepath.Join(t.TempDir(), "new.key")
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"vault rekey", "vault rekey --admin --admin-out " + out} {
+		x := onTerminal(t, 100, 40, admin, "exec", line)
+		x.sees("Passphrase of the administrator's key: ")
+		x.types(passphrase + enter)
+		var answer struct{ Success bool }
+		found := regexp.MustCompile(`\{"success.*\}`).FindString(x.sees("success", "\n"))
+		if err := json.Unmarshal([]byte(found), &answer); err != nil || !answer.Success {
+			t.Fatalf("%s: %q, %v\n%s", line, found, err, x.written())
+		}
+		x.quits(0)
+		if strings.Count(x.written(), "Passphrase of") != 1 {
+			t.Errorf("%s asks again", line)
+		}
+	}
+	for _, f := range []string{file, out} {
+		text, err := os.ReadFile(f)
+		if err != nil || !strings.HasPrefix(string(text), vault.PassphrasePrefix) || string(text) == string(before) {
+			t.Errorf("%s: %q, %v", f, text, err)
+		}
+		if _, err := os.Lstat(f + ".new"); err == nil {
+			t.Errorf("%s.new is left", f)
+		}
+	}
+	// The process that ends between the change and the last step leaves the new key beside
+	// the former one.
+	if err := os.Rename(out, file+".new"); err != nil {
+		t.Fatal(err)
+	}
+	x := onTerminal(t, 100, 40, append([]string{"POSTERN_ADMIN_KEY_FILE=" + file}, agent...), "account", "list")
+	x.sees("Passphrase of the administrator's key: ")
+	x.types(passphrase + enter)
+	x.sees("work")
+	x.quits(0)
+}
