@@ -72,8 +72,34 @@ func (p *process) setupSystem(path string) *setup.System {
 			}
 			return clientconfig.Paste("postern", entry), nil
 		},
+		Clients: p.clients,
+		Connect: func(client, fingerprint, profile string) error { return p.connect(path, client, fingerprint, profile) },
+
 		Administer: p.administer,
 	}
+}
+
+// clients are the MCP clients that a set-up can connect.
+func (p *process) clients() (clients []setup.Client) {
+	for _, name := range clientconfig.Names() {
+		c, _ := clientconfig.Named(name)
+		clients = append(clients, setup.Client{Name: c.Name, Title: c.Title, Found: c.Found(p.getenv)})
+	}
+	return clients
+}
+
+// connect puts the entry for the vault at path into a client's file for every project.
+func (p *process) connect(path, client, fingerprint, profile string) error {
+	c, _ := clientconfig.Named(client)
+	file, err := c.UserFile(p.getenv)
+	if err != nil {
+		return err
+	}
+	entry, err := p.serverEntry(path, fingerprint, profile)
+	if err != nil {
+		return err
+	}
+	return p.putIn(c, file, "postern", entry)
 }
 
 // administrator runs the commands of a set-up; see setup.Administrator.

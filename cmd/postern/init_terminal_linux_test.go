@@ -38,7 +38,7 @@ func (s *station) steps(plain bool) []step {
 	}
 	return []step{
 		{"address", demo.Username + enter}, {"servers?", yes}, {"Name of the account", enter}, {"Password", s.env["PW"] + enter},
-		{"What now?", first}, {"certificates (PEM)", s.ca + enter}, {"What may agents do", enter}, {"Whose mail", enter}, {"keys kept?", enter}, {"Passphrase", passphrase + enter}, {"same again", passphrase + enter}, {"add the account", enter},
+		{"What now?", first}, {"certificates (PEM)", s.ca + enter}, {"What may agents do", enter}, {"To whom", enter}, {"Your name", enter}, {"Whose mail", enter}, {"keys kept?", enter}, {"Passphrase", passphrase + enter}, {"same again", passphrase + enter}, {"Add the account", enter},
 	}
 }
 
@@ -56,7 +56,9 @@ func TestInitOnATerminal(t *testing.T) {
 				c.sees(step.sees)
 				c.types(step.types)
 			}
-			c.sees("mcpServers")
+			c.sees("Connect a client now?")
+			c.types(enter) // none: nothing was found here
+			c.sees("mcpServers", "postern approve")
 			c.quits(0)
 			s.noSecretIn(t, c.written())
 			if name != "forms" && regexp.MustCompile(`\x1b\[[0-9;]*3[0-9][;m]`).MatchString(c.written()) {
@@ -90,6 +92,7 @@ func TestInterruptAtAnyQuestionLeavesNothing(t *testing.T) {
 			}
 			c.sees(steps[n].sees)
 			c.types(interrupt)
+			c.sees("Nothing was stored.")
 			c.quits(130)
 			s.untouched(t)
 		}

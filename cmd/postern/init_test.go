@@ -195,25 +195,32 @@ func (s *station) answers(password string) []string {
 	}
 }
 
+// taken are the answers of a person who gives the certificate's authority and takes what is
+// proposed for the rest: send what I approve, to everybody, no name of my own, everybody's
+// mail, a passphrase twice, add it, no client.
+func (s *station) taken() []string {
+	return []string{"1", s.ca, "", "", "", "", "", passphrase, passphrase, "", ""}
+}
+
+// readOnly are the same answers but for an account that only reads, with keys in files.
+func (s *station) readOnly() []string { return []string{"1", s.ca, "2", "", "2", "", ""} }
+
 // Nobody needs more than an address, a password and the return key: the rest is found
 // or proposed. What was made works as it was printed.
 func TestAnAddressAndAPasswordAreEnough(t *testing.T) {
 	s := newStation(t)
-	lines := append(s.answers(s.env["PW"]), "1", s.ca, // the certificate's authority
-		"",     // read, and nothing else
-		"",     // everybody's mail
-		"", "") // keys in files; make it
-	p, out := s.process(t, strings.Join(lines, "\n")+"\n")
+	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), s.taken()...), "\n")+"\n")
 	if err := s.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"localhost", "certificate", "works:", "every message in every folder", "nobody: the account is read-only", "mcpServers", "--read-only"} {
+	for _, want := range []string{"localhost", "certificate", "works:", "every message in every folder", "everybody, each message after you approved it", "install claude-code --profile full\n", "mcpServers",
+		`"--profile", "full"`, "what came today?\n", "postern repl\n", "postern approve\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not said:\n%s", want, out)
 		}
 	}
 	a, err := s.vault(t).Account(t.Context(), "default")
-	if err != nil || a.Mode != mail.ReadOnly || !a.AllowOut.Enabled || len(a.AllowOut.Entries) != 0 || a.SMTP.IsZero() {
+	if err != nil || a.Mode != mail.Approve || !slices.Equal(a.AllowOut.Entries, []string{"*"}) || a.Destroy != mail.DestroyOff || a.SMTP.IsZero() {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	admin, agent := house.AdminKeyFile(s.env["POSTERN_DB"]), house.AgentKeyFile(s.env["POSTERN_DB"])
@@ -285,181 +292,6 @@ func (s *station) listsMail(t testing.TB, printed string) {
 	}
 }
 
-// Whoever stops at a question, by ending the input there, leaves nothing. The first
-// answers are the same each time; the last of them makes everything.
-func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
-	s := newStation(t)
-	s.ring = memoryKeyring{}
-	all := append(s.answers(s.env["PW"]), "1", s.ca, "5", "@example.org", "Ann Lee", "", "", "y")
-	for n := range all {
-		if testing.Short() && n%4 != 3 {
-			continue
-		}
-		p, out := s.process(t, strings.Join(append(slices.Clone(all[:n]), ""), "\n"))
-		if err := s.ask(t, p); !errors.Is(err, context.Canceled) {
-			t.Errorf("stopped at question %d: %v\n%s", n+1, err, out)
-		}
-		s.untouched(t)
-	}
-	p, out := s.process(t, strings.Join(all, "\n")+"\n")
-	if err := s.ask(t, p); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	a, err := s.vault(t).Account(t.Context(), "default")
-	if err != nil || a.Mode != mail.ReadWrite || !slices.Equal(a.AllowOut.Entries, []string{"@example.org"}) || a.DisplayName != "Ann Lee" || a.AllowIn.Enabled {
-		t.Errorf("%+v, %v", a, err)
-	}
-	if !strings.Contains(out.String(), "anybody at example.org") {
-		t.Errorf("the rules are not told:\n%s", out)
-	}
-	kept := s.ring.(memoryKeyring)
-	if len(kept) != 2 {
-		t.Errorf("%d keys in the keyring", len(kept))
-	}
-	reference, err := os.ReadFile(house.AgentKeyFile(s.env["POSTERN_DB"]))
-	if err != nil || !bytes.HasPrefix(reference, []byte("keyring:agent-")) {
-		t.Errorf("%q, %v", reference, err)
-	}
-	for _, key := range kept {
-		if strings.Contains(out.String(), key) {
-			t.Error("a key is shown")
-		}
-	}
-	// Mode reply knows people, and hides nobody.
-	s1 := newStation(t)
-	s1.ring = memoryKeyring{}
-	p, out = s1.process(t, strings.Join(append(s1.answers(s1.env["PW"]), "1", s1.ca, "4", "", "bob@example.net,@example.org", "Ann Lee", "", "", "y"), "\n")+"\n")
-	if err := s1.ask(t, p); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	a, err = s1.vault(t).Account(t.Context(), "default")
-	if err != nil || a.Mode != mail.Reply || !slices.Equal(a.AllowOut.Entries, []string{"*"}) || a.AllowIn.Enabled || !slices.Equal(a.AllowIn.Entries, []string{"bob@example.net", "@example.org"}) ||
-		!strings.Contains(out.String(), "some answers to people on the inbound list go unasked") {
-		t.Errorf("%+v, %v\n%s", a, err, out)
-	}
-	// The last question answered with no.
-	s2 := newStation(t)
-	p, _ = s2.process(t, strings.Join(append(s2.answers(s2.env["PW"]), "1", s2.ca, "", "", "", "n"), "\n")+"\n")
-	if err := s2.ask(t, p); err != nil {
-		t.Error(err)
-	}
-	s2.untouched(t)
-}
-
-// A wrong password is asked for again, a server that does not answer can be changed,
-// and one that only sends can be left out.
-func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*station)
-		lines  func(*station) []string
-		said   string
-	}{
-		"wrong password": {
-			func(*station) {},
-			func(s *station) []string {
-				return append(s.answers("wrong-c4n4ry"), "1", s.ca, "1", s.env["PW"], "", "", "", "")
-			}, "did not accept the login",
-		},
-		"dead server": {
-			func(s *station) { s.srv["imaps"].Port = closedPort(t) },
-			func(s *station) []string {
-				host, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
-				_, smtp, _ := net.SplitHostPort(s.servers.SMTPAddr)
-				return append(s.answers(s.env["PW"]), "1", s.ca, "2", // change the servers
-					"1", host, "1", port, host, "1", smtp, "", // IMAP, SMTP, login name
-					"1", s.ca, "", "", "", "")
-			}, "FAILED: imap",
-		},
-		"dead server, whose port alone was wrong": {
-			func(s *station) { s.srv["imaps"].Port = closedPort(t) },
-			func(s *station) []string {
-				_, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
-				return append(s.answers(s.env["PW"]), "1", s.ca, "2", // change the servers
-					"1", "", "1", port, "localhost", "1", "", "", // the hosts and the port of SMTP are proposed again
-					"1", s.ca, "", "", "", "")
-			}, "FAILED: imap",
-		},
-		"no server to send with": {
-			func(s *station) { s.srv["submissions"].Port = closedPort(t) },
-			func(s *station) []string {
-				return append(s.answers(s.env["PW"]), "1", s.ca, "2", "", "", "", "")
-			}, "FAILED: smtp",
-		},
-		"half of the settings": {
-			func(s *station) { delete(s.srv, "submissions") },
-			func(s *station) []string {
-				_, smtp, _ := net.SplitHostPort(s.servers.SMTPAddr)
-				return []string{demo.Username, "y", "localhost", "1", smtp, "", "", s.env["PW"], "1", s.ca, "", "", "", ""}
-			}, "fill in the rest",
-		},
-		"nothing found": {
-			func(s *station) { clear(s.srv) },
-			func(s *station) []string {
-				host, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
-				return []string{demo.Username, "1", host, "1", port, "", "", "", s.env["PW"], "1", s.ca, "", "", "", ""}
-			}, "No servers were found",
-		},
-		"servers refused": {
-			func(*station) {},
-			func(s *station) []string {
-				host, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
-				return []string{demo.Username, "n", "1", host, "1", port, "", "", "", s.env["PW"], "1", s.ca, "", "", "", ""}
-			}, "Found by",
-		},
-	} {
-		if testing.Short() && name != "wrong password" && name != "half of the settings" {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			s := newStation(t)
-			c.change(s)
-			p, out := s.process(t, strings.Join(c.lines(s), "\n")+"\n")
-			if err := s.ask(t, p); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			if !strings.Contains(out.String(), c.said) {
-				t.Errorf("%q is not said:\n%s", c.said, out)
-			}
-			if _, err := s.vault(t).Account(t.Context(), "default"); err != nil {
-				t.Error(err)
-			}
-			s.noSecretIn(t, out.String())
-		})
-	}
-}
-
-// What the form lets agents do is in the account, and told in words.
-func TestTheFormSaysWhatAgentsMayDo(t *testing.T) {
-	for name, c := range map[string]struct {
-		answers []string
-		mode    mail.Mode
-		out     []string
-		told    []string
-	}{
-		"drafts":            {[]string{"2"}, mail.Draft, nil, []string{"may put it into the trash", "nobody: they write drafts, and you send them"}},
-		"approve":           {[]string{"3", "", "Ann Lee"}, mail.Approve, []string{"*"}, []string{"everybody, each message after you approved it"}},
-		"approve, to a few": {[]string{"3", "@example.org", ""}, mail.Approve, []string{"@example.org"}, []string{"anybody at example.org, each message after you approved it"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newStation(t)
-			s.ring = memoryKeyring{}
-			p, out := s.process(t, strings.Join(slices.Concat(s.answers(s.env["PW"]), []string{"1", s.ca}, c.answers, []string{"", "", "y", ""}), "\n"))
-			if err := s.ask(t, p); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			a, err := s.vault(t).Account(t.Context(), "default")
-			if err != nil || a.Mode != c.mode || a.Destroy != mail.DestroyOff || !slices.Equal(a.AllowOut.Entries, c.out) {
-				t.Errorf("%+v, %v", a, err)
-			}
-			for _, words := range c.told {
-				if !strings.Contains(out.String(), words) {
-					t.Errorf("%q is not told:\n%s", words, out)
-				}
-			}
-		})
-	}
-}
-
 // Run again, it adds another account or changes nothing.
 func TestRunAgainItAddsAnAccountOrNothing(t *testing.T) {
 	s := newStation(t)
@@ -515,6 +347,13 @@ func TestRunAgainItAddsAnAccountOrNothing(t *testing.T) {
 	if err != nil || len(accounts) != 2 {
 		t.Errorf("%d accounts, %v", len(accounts), err)
 	}
+	// What a command means that names no account stays the first.
+	if name, err := s.vault(t).Setting(t.Context(), "default_account"); err != nil || name != "work" {
+		t.Errorf("default_account is %q, %v", name, err)
+	}
+	if out, err := do(append([]string{"--accept-found", "third"}, account...)...); err != nil || strings.Contains(out, "default_account") {
+		t.Errorf("it is set again: %v\n%s", err, out)
+	}
 }
 
 // Keys that a set-up kept which was killed then are used by the next one; so are those
@@ -545,7 +384,7 @@ func TestKeysThatAreThereAreUsed(t *testing.T) {
 
 	s = newStation(t)
 	s.env["POSTERN_ADMIN_KEY"], s.env["POSTERN_KEY"] = adminKey, agentKey
-	p, out = s.process(t, strings.Join(append(s.answers(s.env["PW"]), "1", s.ca, "", "", ""), "\n")+"\n")
+	p, out = s.process(t, strings.Join(append(s.answers(s.env["PW"]), "1", s.ca, "2", "", "", ""), "\n")+"\n")
 	if err := s.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -558,7 +397,7 @@ func TestKeysThatAreThereAreUsed(t *testing.T) {
 // needed again.
 func TestAKeyThatThePersonKeeps(t *testing.T) {
 	s := newStation(t)
-	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), "1", s.ca, "", "", "2", ""), "\n")+"\n")
+	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), "1", s.ca, "2", "", "3", "", ""), "\n")+"\n")
 	if err := s.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -567,7 +406,7 @@ func TestAKeyThatThePersonKeeps(t *testing.T) {
 		t.Errorf("it is kept, or shown again: %v\n%s", err, out)
 	}
 	again := append([]string{admin, "y"}, s.answers(s.env["PW"])...)
-	p, out = s.process(t, strings.Join(append(again, "1", s.ca, "", "", ""), "\n")+"\n")
+	p, out = s.process(t, strings.Join(append(again, "1", s.ca, "2", "", "", ""), "\n")+"\n")
 	if err := s.ask(t, p); err != nil || strings.Contains(out.String(), admin) {
 		t.Fatalf("%v\n%s", err, out)
 	}

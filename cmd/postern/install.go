@@ -10,10 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/cmd/postern/internal/setup"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
@@ -83,9 +85,10 @@ func stableProgram(self string) (string, error) {
 const installSynopsis = `[flags] CLIENT
 
 Adds this program to an MCP client's configuration, and changes nothing else there. The
-clients are claude-code, claude-desktop, cursor, vscode and codex. Where the client has deny
-rules, those are added that keep its own tools from the vault and the keys. Each file as it
-was is kept beside it, with the ending .postern-backup. No key or password is written.
+clients are claude-code, claude-desktop, cursor, vscode, codex, gemini-cli and windsurf.
+Where the client has deny rules, those are added that keep its own tools from the vault and
+the keys. Each file as it was is kept beside it, with the ending .postern-backup. No key or
+password is written.
 `
 
 // installOptions are what install and uninstall share.
@@ -216,7 +219,7 @@ func rules(c clientconfig.Client, e *clientconfig.Entry) []string {
 func (p *process) deny(c clientconfig.Client, former, rules []string) error {
 	file, who, ok := c.RuleFile(p.getenv)
 	if !ok || rules == nil {
-		if _, err := io.WriteString(p.stdout, withoutRules(c)); !ok || former == nil || err != nil {
+		if err := setup.Show(p.stdout, withoutRules(c)); !ok || former == nil || err != nil {
 			return err
 		}
 	}
@@ -226,7 +229,7 @@ func (p *process) deny(c clientconfig.Client, former, rules []string) error {
 		return configFault(file, err)
 	}
 	if changed && rules != nil {
-		_, err = fmt.Fprintf(p.stdout, "The tools of %s are denied the vault, the keys and the command postern: %s\n", who, file)
+		err = setup.Show(p.stdout, fmt.Sprintf("The tools of %s are denied the vault, the keys and the command postern: %s\n", who, file))
 	}
 	return err
 }
@@ -234,6 +237,14 @@ func (p *process) deny(c clientconfig.Client, former, rules []string) error {
 // withoutRules says what to do where a client has no deny rules.
 func withoutRules(c clientconfig.Client) string {
 	return "No rules were written that deny the tools of " + c.Title + " the vault and the keys. If it has a shell, run it as another user or in a container, or put the administrator's key into a keyring or behind a passphrase: see SECURITY.md.\n"
+}
+
+// profileOf is the profile of an entry of serverEntry.
+func profileOf(e *clientconfig.Entry) string {
+	if slices.Contains(e.Args, "full") {
+		return "full"
+	}
+	return "read-only"
 }
 
 // putIn writes the entry into the client's file.
@@ -245,9 +256,9 @@ func (p *process) putIn(c clientconfig.Client, file, name string, entry *clientc
 		return configFault(file, err)
 	}
 	if changed {
-		_, err = fmt.Fprintf(p.stdout, "%s starts Postern as %s: %s\n%s\n", c.Title, name, file, c.Reload)
+		err = setup.Show(p.stdout, fmt.Sprintf("%s starts Postern as %s: %s\nIt gets %s (%s).\n%s\n", c.Title, name, file, setup.Offers(profileOf(entry)), strings.Join(entry.Args[1:], " "), c.Reload))
 	} else {
-		_, err = fmt.Fprintf(p.stdout, "%s has it already: %s\n", c.Title, file)
+		err = setup.Show(p.stdout, fmt.Sprintf("%s has it already: %s\n", c.Title, file))
 	}
 	if err != nil {
 		return err

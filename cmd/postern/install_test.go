@@ -91,6 +91,8 @@ var samples = map[string]string{
 	"cursor":         "{\n  \"mcpServers\": {\n    \"files\": {\"command\": \"npx\",}, // mine\n  },\n}\n",
 	"vscode":         "{\n  // servers\n  \"servers\": {}\n}\n",
 	"codex":          "model = \"o\" # comment\n\n[mcp_servers.files]\ncommand = \"npx\"\n",
+	"gemini-cli":     "{\n  // mine\n  \"security\": {\"auth\": {\"selectedType\": \"gemini-api-key\"}}\n}\n",
+	"windsurf":       "{\n  \"mcpServers\": {\n    \"files\": {\n      \"serverUrl\": \"https://files.example.org/mcp\"\n    }\n  }\n}\n",
 }
 
 // A client finds the entry after install, a second time changes nothing, and uninstall

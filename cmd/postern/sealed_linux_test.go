@@ -28,12 +28,14 @@ func TestAPassphraseFromInitToApprove(t *testing.T) {
 				x.sees(typed.sees)
 			}
 		}
-		if step.sees == "What may agents do" {
-			step.types = "3" + enter + "@example.org" + enter + enter
+		if step.sees == "To whom" {
+			step.types = "@example.org" + enter
 		}
 		x.types(step.types)
 	}
-	x.sees("sealed with your passphrase", "mcpServers")
+	x.sees("sealed with your passphrase", "Connect a client now?")
+	x.types(enter)
+	x.sees("mcpServers")
 	x.quits(0)
 	s.noSecretIn(t, x.written())
 	file := house.AdminKeyFile(s.env["POSTERN_DB"])

@@ -101,6 +101,14 @@ var clients = []Client{
 		Name: "codex", Title: "Codex", Reload: "Restart it, or look with /mcp. A project's file counts only where Codex trusts the project.", format: tomlFormat{}, project: ".codex/config.toml",
 		location: location{home: ".codex/config.toml", variable: "CODEX_HOME"},
 	},
+	{
+		Name: "gemini-cli", Title: "Gemini CLI", Reload: "Restart it, or look with /mcp.", format: jsonFormat{container: "mcpServers", comments: true}, project: ".gemini/settings.json",
+		location: location{home: ".gemini/settings.json"},
+	},
+	{
+		Name: "windsurf", Title: "Windsurf", Reload: "Refresh the list of servers in its panel for MCP.", format: usual,
+		location: location{home: ".codeium/windsurf/mcp_config.json"},
+	},
 }
 
 // Named returns the client with a name; ok is false for an unknown name.
@@ -120,6 +128,20 @@ func Names() []string {
 		names[i] = c.Name
 	}
 	return names
+}
+
+// Found reports whether the client seems to be on this machine: its file for all projects is
+// there, or the directory of its own that holds it.
+func (c Client) Found(getenv func(string) string) bool {
+	file, err := c.UserFile(getenv)
+	if err != nil {
+		return false
+	}
+	if _, err = os.Stat(file); err == nil || c.location.home == filepath.Base(file) {
+		return err == nil
+	}
+	_, err = os.Stat(filepath.Dir(file))
+	return err == nil
 }
 
 // UserFile returns the file for all projects of the user whose environment getenv

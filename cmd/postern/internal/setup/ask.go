@@ -16,11 +16,16 @@ import (
 )
 
 // asker puts questions to a person. Every method returns an error that matches
-// context.Canceled when the person stops, by Ctrl-C or by ending the input, and
-// never an answer that the person did not give.
+// context.Canceled when the person stops, by Ctrl-C or by ending the input, errBack
+// when the person wants the question before, and never an answer that the person did
+// not give.
 type asker interface {
 	// Say shows a paragraph.
 	Say(text string)
+	// WayBack says how the person gets to the question before.
+	WayBack() string
+	// Answered is how many questions were answered so far.
+	Answered() int
 	Text(ctx context.Context, q textQuestion) (string, error)
 	// Secret asks without showing the input. It is never empty.
 	Secret(ctx context.Context, title, help string) (mail.Secret, error)
@@ -59,6 +64,12 @@ var errEmptySecret = errors.New("it is empty; Ctrl-C ends without changing anyth
 // errStopped says that the person stopped.
 var errStopped = fmt.Errorf("stopped by the person: %w", context.Canceled)
 
+// errBack says that the person wants the question before.
+var errBack = errors.New("back to the question before")
+
+// wordBack is what a person types to a lineAsker for the question before.
+const wordBack = "back"
+
 // newAsker picks forms for a terminal that can show them, and plain lines for other
 // terminals and for screen readers.
 func newAsker(s *System, plain bool) asker {
@@ -75,9 +86,15 @@ type lineAsker struct {
 	stdin *os.File // in, for input that is not shown
 	in    *bufio.Reader
 	out   io.Writer
+
+	answered int
 }
 
-func (l *lineAsker) Say(text string) { fmt.Fprintf(l.out, "%s\n\n", text) }
+func (l *lineAsker) Say(text string) { _ = Show(l.out, text+"\n\n") }
+
+func (l *lineAsker) WayBack() string { return "The word " + wordBack }
+
+func (l *lineAsker) Answered() int { return l.answered }
 
 func (l *lineAsker) line(ctx context.Context) (string, error) {
 	line, err := terminal.Await(ctx, func() (string, error) { return terminal.ReadLine(l.in, terminal.MaxHidden) })
@@ -99,17 +116,22 @@ func (l *lineAsker) until(ctx context.Context, question string, take func(line s
 		if err != nil {
 			return err
 		}
-		if err = take(strings.TrimSpace(line)); err == nil {
+		if line = strings.TrimSpace(line); line == wordBack {
+			fmt.Fprintln(l.out)
+			return errBack
+		}
+		if err = take(line); err == nil {
+			l.answered++
 			fmt.Fprintln(l.out)
 			return nil
 		}
-		fmt.Fprintf(l.out, "%s.\n", sentence(err))
+		_ = Show(l.out, sentence(err)+".\n")
 	}
 }
 
 func (l *lineAsker) help(text string) {
 	if text != "" {
-		fmt.Fprintln(l.out, text)
+		_ = Show(l.out, text+"\n")
 	}
 }
 
@@ -130,10 +152,13 @@ func (l *lineAsker) Secret(ctx context.Context, title, help string) (mail.Secret
 	l.help(help)
 	for {
 		s, err := l.hidden(ctx, title)
-		if err != nil {
+		switch {
+		case err != nil:
 			return mail.Secret{}, err
-		}
-		if !s.IsZero() {
+		case s.Reveal() == wordBack:
+			return mail.Secret{}, errBack
+		case !s.IsZero():
+			l.answered++
 			return s, nil
 		}
 		fmt.Fprintf(l.out, "%s.\n", sentence(errEmptySecret))
@@ -159,7 +184,7 @@ func (l *lineAsker) Choose(ctx context.Context, title, help string, choices []ch
 	l.help(help)
 	fmt.Fprintln(l.out, title)
 	for i, c := range choices {
-		fmt.Fprintf(l.out, "  %d. %s\n", i+1, c.Label)
+		_ = Show(l.out, fmt.Sprintf("  %d.  %s\n", i+1, c.Label))
 	}
 	err = l.until(ctx, fmt.Sprintf("Number, 1 to %d [1]: ", len(choices)), func(line string) error {
 		n, err := strconv.Atoi(cmp.Or(line, "1"))

@@ -165,6 +165,7 @@ type made struct {
 	vault.InitResult
 	keys     []newKey // the new ones
 	accounts []mail.Account
+	fallback string // the account that was made the default by this set-up
 }
 
 // commitTime bounds the steps that must finish once they have begun.
@@ -203,7 +204,7 @@ func (s *setup) commit(ctx context.Context, chain *keyChain) (m *made, err error
 		return nil, err
 	}
 	if s.Account != nil {
-		if err := s.addAccount(ctx, v, &undo); err != nil {
+		if m.fallback, err = s.addAccount(ctx, v, &undo); err != nil {
 			return nil, err
 		}
 	}
@@ -240,8 +241,20 @@ func (s *setup) makeVault(ctx context.Context, keys vault.Keys, undo *undoing) (
 }
 
 // addAccount adds the account with its lists, by the administrator's commands, so
-// that each is in the audit log.
-func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) error {
+// that each is in the audit log. Beside a first account the second would leave commands
+// without one that they mean when they name none: the first stays that, and is returned.
+func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) (fallback string, err error) {
+	before, err := v.Accounts(ctx)
+	if err != nil {
+		return "", err
+	}
+	configured, err := v.Setting(ctx, "default_account")
+	if err != nil {
+		return "", err
+	}
+	if len(before) == 1 && before[0].Name != "default" && s.name() != "default" && configured == "" {
+		fallback = before[0].Name
+	}
 	admin, err := s.Administer(AdministratorOptions{Vault: v, ReadSecret: s.secret,
 		Authorize: func(context.Context, *mail.Account, mail.Secret, login.AuthorizeOptions) (mail.Secret, error) {
 			s.mu.Lock()
@@ -249,11 +262,11 @@ func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) e
 			return mail.NewSecret([]byte(s.refresh.Reveal())), nil
 		}})
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer admin.Close()
 	if _, err := admin.Run(ctx, append([]string{"account", "add"}, s.Account...)...); err != nil {
-		return err
+		return "", err
 	}
 	undo.add("the account "+s.name(), func(ctx context.Context) error {
 		admin, err := s.Administer(AdministratorOptions{Vault: v})
@@ -266,16 +279,16 @@ func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) e
 	})
 	a, err := v.Account(ctx, s.name())
 	if err != nil {
-		return err
+		return "", err
 	}
 	var lines [][]string
 	if a.Auth == mail.AuthOAuth2 {
 		lines = append(lines, []string{"account", "authorize", a.Name})
 	}
-	if len(s.AllowOut) > 0 && slices.Contains(a.AllowOut.Entries, "*") { // as the modes approve and reply begin
-		lines = append(lines, []string{"allow", "out", "remove", "--account=" + a.Name, "--", "*"})
-	}
-	if len(s.AllowOut) > 0 {
+	if len(s.AllowOut) > 0 && !slices.Equal(s.AllowOut, a.AllowOut.Entries) {
+		if slices.Contains(a.AllowOut.Entries, "*") { // as the modes approve and reply begin
+			lines = append(lines, []string{"allow", "out", "remove", "--account=" + a.Name, "--", "*"})
+		}
 		lines = append(lines, append([]string{"allow", "out", "add", "--account=" + a.Name, "--"}, s.AllowOut...))
 	}
 	if len(s.AllowIn) > 0 {
@@ -284,12 +297,15 @@ func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) e
 	if len(s.Known) > 0 {
 		lines = append(lines, append([]string{"allow", "in", "add", "--account=" + a.Name, "--"}, s.Known...))
 	}
+	if fallback != "" {
+		lines = append(lines, []string{"config", "set", "default_account", fallback})
+	}
 	for _, line := range lines {
 		if _, err := admin.Run(ctx, line...); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return nil
+	return fallback, nil
 }
 
 // trialKeyring is the keyring of a trial, in memory, so that the system's is not

@@ -1,9 +1,9 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -20,16 +20,29 @@ type formAsker struct {
 	in      *formInput
 	out     *os.File
 	environ []string // the environment with NO_COLOR and TERM
+
+	answered int
 }
 
-func (f *formAsker) Say(text string) { fmt.Fprintf(f.out, "%s\n\n", text) }
+func (f *formAsker) Say(text string) { _ = Show(f.out, text+"\n\n") }
+
+func (f *formAsker) WayBack() string { return "Esc" }
+
+func (f *formAsker) Answered() int { return f.answered }
 
 // ask shows one field until it is answered.
 func (f *formAsker) ask(ctx context.Context, field huh.Field) error {
 	in, end := f.in.lend()
 	defer end()
+	back := false
 	form := huh.NewForm(huh.NewGroup(field)).WithTheme(huh.ThemeFunc(huh.ThemeBase16)).
-		WithProgramOptions(tea.WithInput(in), tea.WithOutput(f.out), tea.WithEnvironment(f.environ))
+		WithProgramOptions(tea.WithInput(in), tea.WithOutput(f.out), tea.WithEnvironment(f.environ), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
+			if key, ok := msg.(tea.KeyPressMsg); ok && (key.Code == tea.KeyEscape || key.String() == "shift+tab") {
+				back = true
+				return tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl} // the library's way out
+			}
+			return msg
+		}))
 	if width, height, err := term.GetSize(int(f.out.Fd())); err == nil {
 		// Else the first drawing is 80 columns wide, and drawn again at once.
 		form.Update(tea.WindowSizeMsg{Width: width, Height: height})
@@ -38,6 +51,8 @@ func (f *formAsker) ask(ctx context.Context, field huh.Field) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, huh.ErrUserAborted) && back:
+		return errBack
 	case errors.Is(err, huh.ErrUserAborted):
 		return errStopped
 	case err == nil && form.State != huh.StateCompleted:
@@ -47,10 +62,11 @@ func (f *formAsker) ask(ctx context.Context, field huh.Field) error {
 }
 
 func (f *formAsker) noted(title, answer string) {
+	f.answered++
 	if !strings.HasSuffix(title, "?") {
 		title += ":"
 	}
-	fmt.Fprintf(f.out, "%s %s\n", title, answer)
+	_ = Show(f.out, title+" "+cmp.Or(answer, "(empty)")+"\n")
 }
 
 func (f *formAsker) Text(ctx context.Context, q textQuestion) (string, error) {

@@ -1,6 +1,8 @@
 package setup
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
@@ -19,6 +22,76 @@ import (
 // how to go on.
 func (s *setup) report(m *made) error {
 	var b strings.Builder
+	s.tellMade(&b, m)
+	if len(m.accounts) == 0 {
+		fmt.Fprintf(&b, "\nNext, on a terminal:\n    postern init\nOr, where %s is set:\n    postern init NAME --email ADDRESS --password-from stdin\n", vault.AdminKeyVar)
+		return Show(s.Stdout, b.String())
+	}
+	b.WriteString("\n")
+	s.tellConnect(&b, m)
+	b.WriteString("\n")
+	s.tellNext(&b, m)
+	return Show(s.Stdout, b.String())
+}
+
+// finish prints the result, connects a client if the person wants it, and says how to go on.
+// Everything is stored by then.
+func (w *wizard) finish(ctx context.Context, m *made) error {
+	var b strings.Builder
+	w.tellMade(&b, m)
+	w.ask.Say(strings.TrimSpace(b.String()))
+	b.Reset()
+	connected, err := w.connect(ctx, m)
+	if !connected {
+		w.tellConnect(&b, m)
+		b.WriteString("\n")
+	}
+	w.tellNext(&b, m)
+	return errors.Join(Show(w.Stdout, b.String()), err)
+}
+
+// connect offers to connect a client, with what was chosen for the accounts.
+func (w *wizard) connect(ctx context.Context, m *made) (connected bool, err error) {
+	const none = ""
+	var found, others []choice
+	for _, c := range w.Clients() {
+		if c.Found {
+			found = append(found, choice{c.Name, c.Title})
+		} else {
+			others = append(others, choice{c.Name, c.Title + ", which was not found here"})
+		}
+	}
+	choices := slices.Concat(found, []choice{{none, "None now"}}, others)
+	name, err := w.ask.Choose(ctx, "Connect a client now?", "It gets "+Offers(profileFor(m.accounts))+".", choices)
+	switch {
+	case errors.Is(err, errBack):
+		w.ask.Say("The account is stored, and there is no way back behind that: 'postern account edit' changes it.")
+		return w.connect(ctx, m)
+	case err != nil || name == none:
+		return false, err
+	}
+	if err := w.Connect(name, m.Fingerprint, profileFor(m.accounts)); err != nil {
+		text := sentence(err) + "."
+		if f, ok := errors.AsType[*discovery.Fault](err); ok {
+			text = f.Message + " " + f.Hint
+		}
+		w.ask.Say(text)
+		return false, nil
+	}
+	_, err = io.WriteString(w.Stdout, "\n")
+	return true, err
+}
+
+// Offers says in words what a client gets with a profile, which is full or read-only.
+func Offers(profile string) string {
+	if profile == "full" {
+		return "every command, and your rules decide what each may do"
+	}
+	return "only the commands that read"
+}
+
+// tellMade tells of the vault, the keys and the accounts.
+func (s *setup) tellMade(b *strings.Builder, m *made) {
 	state := "made"
 	if !m.Created {
 		state = "there already, unchanged"
@@ -26,51 +99,59 @@ func (s *setup) report(m *made) error {
 			state = "there already"
 		}
 	}
-	fmt.Fprintf(&b, "vault               %s (%s)\npolicy fingerprint  %s\n", m.Path, state, m.Fingerprint)
+	fmt.Fprintf(b, "vault                %s (%s)\npolicy fingerprint   %s\n", m.Path, state, m.Fingerprint)
 	for i := range m.keys {
 		k := &m.keys[i]
 		label := map[string]string{"admin": "administrator's key", "agent": "agent's key"}[k.role]
-		where := "in " + k.file
+		where := k.file
 		switch k.place {
 		case ShownOnce:
-			where = k.secret.Reveal() + "\n                    It is shown this once and kept nowhere: put it into a password manager now."
+			where = k.secret.Reveal() + "\n                     It is shown this once and kept nowhere: put it into a password manager now."
 		case Sealed:
 			where += ", sealed with your passphrase"
 		case InKeyring:
 			where = "in the system keyring; " + k.file + " names it"
 		}
-		fmt.Fprintf(&b, "%-19s %s\n", label, where)
-	}
-	if len(m.accounts) == 0 {
-		fmt.Fprintf(&b, "\nNext: postern init, on a terminal; or, where %s is set:\n  postern init NAME --email ADDRESS --password-from stdin\n", vault.AdminKeyVar)
+		fmt.Fprintf(b, "%-19s  %s\n", label, where)
 	}
 	for i := range m.accounts {
-		fmt.Fprintf(&b, "\n%s\n", accountInWords(&m.accounts[i]))
+		fmt.Fprintf(b, "\n%s\n", accountInWords(&m.accounts[i]))
 	}
-	if len(m.accounts) > 0 {
-		s.tellHow(&b, m)
+	if m.fallback != "" {
+		fmt.Fprintf(b, "\nA command that names no account means %s: 'config set default_account' changes that.\n", m.fallback)
 	}
-	_, err := io.WriteString(s.Stdout, b.String())
-	return err
 }
 
-// tellHow says how the administrator changes rules and how a client is connected.
-func (s *setup) tellHow(b *strings.Builder, m *made) {
-	form, command := s.adminForm(), "postern account show "+m.accounts[0].Name
-	if runtime.GOOS == "windows" {
-		form = "set " + strings.ReplaceAll(form, "'", "") + "\n "
-	}
-	fmt.Fprintf(b, "\nTo see or change accounts and rules, give the administrator's key to that command only, such as:\n  %s %s\n", form, command)
-	profile, option := profileFor(m.accounts), ""
-	if profile != "read-only" {
-		option = " --profile " + profile
-	}
+// tellConnect says how a client is connected with what was chosen.
+func (s *setup) tellConnect(b *strings.Builder, m *made) {
+	profile := profileFor(m.accounts)
 	entry, err := s.ClientEntry(m.Fingerprint, profile)
 	if err != nil {
-		fmt.Fprintf(b, "\nTo connect a client: %s.\n", sentence(err))
+		fmt.Fprintf(b, "To connect a client: %s.\n", sentence(err))
 		return
 	}
-	fmt.Fprintf(b, "\nTo connect a client: postern install claude-code%s (or claude-desktop, cursor, vscode, codex)\nOr paste this into its configuration:\n\n%s\n", option, entry)
+	option := "--profile " + profile
+	if profile == "read-only" {
+		option = "--read-only"
+	}
+	var names []string
+	for _, c := range s.Clients() {
+		names = append(names, c.Name)
+	}
+	fmt.Fprintf(b, "To connect a client, which then gets %s:\n    postern install %s %s\nThe clients are %s. For any other, paste this into its configuration:\n\n%s", Offers(profile), names[0], option, strings.Join(names, ", "), entry)
+}
+
+// tellNext says what to do now.
+func (s *setup) tellNext(b *strings.Builder, m *made) {
+	form := s.adminForm()
+	if runtime.GOOS == "windows" {
+		form = "set " + strings.ReplaceAll(form, "'", "") + "\n   "
+	}
+	fmt.Fprintf(b, "To see or change accounts and rules, give the administrator's key to that command only, such as:\n    %s postern account show %s\n\n", form, m.accounts[0].Name)
+	b.WriteString("ask your agent       what came today?\nlook yourself        postern repl\n")
+	if slices.ContainsFunc(m.accounts, func(a mail.Account) bool { return rights(&a).MaySend() && rights(&a).NeedsApproval() }) {
+		b.WriteString("decide what leaves   postern approve\n")
+	}
 }
 
 // adminForm returns how to give a command the administrator's key.

@@ -63,8 +63,18 @@ type System struct {
 	// ClientEntry returns the text that a person pastes into the configuration of
 	// an MCP client. profile is full or read-only.
 	ClientEntry func(fingerprint, profile string) (string, error)
+	// Clients are the MCP clients that Connect knows, at least one.
+	Clients func() []Client
+	// Connect puts the entry into a client's own configuration, and says what it wrote.
+	Connect func(client, fingerprint, profile string) error
 
 	Administer func(AdministratorOptions) (Administrator, error)
+}
+
+// Client is a program that starts MCP servers.
+type Client struct {
+	Name, Title string
+	Found       bool // on this machine
 }
 
 // Finder finds an address's servers; *autoconfig.Finder implements it.
@@ -90,7 +100,7 @@ type AdministratorOptions struct {
 }
 
 // Commands are the paths of the commands that an Administrator must have.
-var Commands = []string{"account add", "account authorize", "account edit", "account remove", "allow in add", "allow out add", "allow out remove", "doctor"}
+var Commands = []string{"account add", "account authorize", "account edit", "account remove", "allow in add", "allow out add", "allow out remove", "config set", "doctor"}
 
 // Run makes what the options say, without questions, and prints the result.
 func Run(ctx context.Context, system *System, o Options) error {
@@ -196,7 +206,7 @@ func (s *setup) adminKeyGiven() bool {
 // refuseTaken refuses an account that exists already, before a person is asked for a
 // password or a server for a login.
 func (s *setup) refuseTaken(ctx context.Context, chain *keyChain) error {
-	accounts, err := s.accounts(ctx, chain)
+	accounts, err := s.existing(ctx, chain)
 	if err != nil {
 		return err
 	}
@@ -208,8 +218,8 @@ func (s *setup) refuseTaken(ctx context.Context, chain *keyChain) error {
 	return nil
 }
 
-// accounts returns the vault's accounts; nil without a vault.
-func (s *setup) accounts(ctx context.Context, chain *keyChain) ([]mail.Account, error) {
+// existing returns the vault's accounts; nil without a vault.
+func (s *setup) existing(ctx context.Context, chain *keyChain) ([]mail.Account, error) {
 	there, err := s.exists()
 	if err != nil || !there {
 		return nil, err

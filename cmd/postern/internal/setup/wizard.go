@@ -4,16 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
-
-	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
+	"slices"
 )
 
 // wizard asks a person for the values of the options, and then does the same as with
@@ -22,7 +15,12 @@ type wizard struct {
 	*setup
 	ask   asker
 	draft draft
-	typed struct{ incoming, smtp mail.Endpoint } // the servers before they were to be changed
+	typed struct { // before it was to be changed
+		email          string
+		incoming, smtp mail.Endpoint
+	}
+	chain    *keyChain
+	accounts []mail.Account // those that there are already
 }
 
 // draft is the account as far as known; see compose.
@@ -41,98 +39,148 @@ type draft struct {
 	displayName string
 }
 
-func (w *wizard) run(ctx context.Context) error {
-	chain, accounts, err := w.begin(ctx)
-	if err != nil || chain == nil {
+// errEnough says that the person wants nothing made.
+var errEnough = errors.New("the person wants nothing made")
+
+func (w *wizard) run(ctx context.Context) (err error) {
+	stored := false
+	defer func() {
+		if !stored && errors.Is(err, context.Canceled) {
+			w.ask.Say("Nothing was stored.")
+		}
+	}()
+	err = w.walk(ctx, []step{{do: w.begin}, {do: w.askAddress}, {do: w.askServers}, {do: w.askName}, {do: w.askLogin}, {do: w.tryUntilItWorks, trial: true},
+		{do: w.askMode}, {do: w.askRecipients}, {do: w.askKnown}, {do: w.askDisplayName}, {do: w.askSenders}, {do: w.askKeys}, {do: w.askAll}})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{
-		w.askAddress,
-		w.askServers,
-		func(ctx context.Context) error { return w.askName(ctx, accounts) },
-		w.askLogin,
-		w.tryUntilItWorks,
-		w.askRules,
-		func(ctx context.Context) error { return w.askKeys(ctx, chain) },
-	} {
-		if err := step(ctx); err != nil {
+	w.compose()
+	if there, err := w.exists(); err != nil {
+		return err
+	} else if !there {
+		if err := w.makeKeys(w.chain); err != nil {
 			return err
 		}
 	}
-	w.compose()
-	question := "Add the account " + w.draft.name + "?"
-	if there, _ := w.exists(); !there {
-		question = "Make the vault " + w.Path + " and add the account " + w.draft.name + "?"
-	}
-	if yes, err := w.ask.Confirm(ctx, question, true); err != nil || !yes {
-		if err == nil {
-			w.ask.Say("Nothing was stored.")
-		}
-		return err
-	}
-	m, err := w.commit(ctx, chain)
+	m, err := w.commit(ctx, w.chain)
 	if err != nil {
 		return err
 	}
-	return w.report(m)
+	stored = true
+	return w.finish(ctx, m)
 }
 
-// begin looks for a vault, its keys and its accounts. The chain is nil when the person
+// step is one or more questions, or none.
+type step struct {
+	do    func(context.Context) error
+	trial bool // nothing to come back to
+}
+
+// walk takes the steps in order. Where the person wants the question before, it begins a step
+// in the middle of its questions again, else the last one before that asked something, with
+// everything as it was then.
+func (w *wizard) walk(ctx context.Context, steps []step) error {
+	type place struct {
+		step    int
+		draft   draft
+		options Options
+	}
+	var answered []place
+	for i := 0; i < len(steps); {
+		here, asked := place{i, w.draft, w.Options}, w.ask.Answered()
+		err := steps[i].do(ctx)
+		asked = w.ask.Answered() - asked
+		switch {
+		case errors.Is(err, errBack):
+			switch {
+			case asked > 0:
+			case len(answered) == 0:
+				w.ask.Say("This is the first question.")
+			default:
+				here, answered = answered[len(answered)-1], answered[:len(answered)-1]
+			}
+			here.draft.caFile = w.draft.caFile // it stays right, and is tedious to find
+			i, w.draft, w.Options = here.step, here.draft, here.options
+			continue
+		case err != nil:
+			return err
+		case asked > 0 && !steps[i].trial:
+			answered = append(answered, here)
+		}
+		i++
+	}
+	return nil
+}
+
+// begin looks for a vault, its keys and its accounts. The error is errEnough when the person
 // does not want another account.
-func (w *wizard) begin(ctx context.Context) (*keyChain, []mail.Account, error) {
+func (w *wizard) begin(ctx context.Context) error {
 	found, err := w.Keys(ctx)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	chain := &keyChain{Keys: found}
+	w.chain = &keyChain{Keys: found}
 	there, err := w.exists()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
+	way := "Nothing is stored before the last question. " + w.ask.WayBack() + " goes to the question before, Ctrl-C ends."
 	if !there {
-		w.ask.Say("This sets up Postern: a vault for your mail account, and rules for the agents that may use it.\nNothing is stored before the last question. Ctrl-C ends at any point.")
-		return chain, nil, nil
+		w.ask.Say("This sets up Postern: a vault for your mail account, and rules for the agents that may use it. " + way)
+		return nil
 	}
-	if chain.Admin.IsZero() {
+	if w.chain.Admin.IsZero() {
 		w.ask.Say("There is a vault already: " + w.Path)
-		if chain.Admin, err = w.ask.Secret(ctx, "Administrator's key of the vault", "It is needed to add an account."); err != nil {
-			return nil, nil, err
+		if w.chain.Admin, err = w.ask.Secret(ctx, "Administrator's key of the vault", "It is needed to add an account."); err != nil {
+			return err
 		}
 	}
-	accounts, err := w.accounts(ctx, chain)
-	if err != nil {
-		return nil, nil, err
+	if w.accounts, err = w.existing(ctx, w.chain); err != nil {
+		return err
 	}
 	text := "There is a vault already: " + w.Path
-	for i := range accounts {
-		text += "\n\n" + accountInWords(&accounts[i])
+	for i := range w.accounts {
+		text += "\n\n" + accountInWords(&w.accounts[i])
 	}
-	w.ask.Say(text)
+	w.ask.Say(text + "\n\n" + way)
 	title := "Add another account?"
-	if len(accounts) == 0 {
+	if len(w.accounts) == 0 {
 		title = "Add an account?"
 	}
-	yes, err := w.ask.Confirm(ctx, title, len(accounts) == 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !yes {
+	yes, err := w.ask.Confirm(ctx, title, len(w.accounts) == 0)
+	if err == nil && !yes {
 		w.ask.Say("Nothing was changed.")
-		return nil, nil, nil
+		return errEnough
 	}
-	return chain, accounts, nil
+	return err
+}
+
+// askAll asks whether to store it all.
+func (w *wizard) askAll(ctx context.Context) error {
+	if there, _ := w.exists(); !there {
+		w.ask.Say("The vault is " + w.Path)
+	}
+	yes, err := w.ask.Confirm(ctx, "Add the account "+w.draft.name+"?", true)
+	if err == nil && !yes {
+		w.ask.Say("Nothing was stored.")
+		return errEnough
+	}
+	return err
 }
 
 func (w *wizard) askAddress(ctx context.Context) error {
-	email, err := w.ask.Text(ctx, textQuestion{Title: "Mail address", Help: "The address whose mail agents are to work with.", Check: func(s string) error {
+	email, err := w.ask.Text(ctx, textQuestion{Title: "Mail address", Help: "The address whose mail agents are to work with.", Proposed: w.typed.email, Check: func(s string) error {
 		_, _, err := autoconfig.Split(s)
 		return err
 	}})
 	if err != nil {
 		return err
 	}
-	w.draft.email, w.draft.username, w.draft.mode = email, email, mail.ReadOnly
-	w.draft.protocol, w.draft.auth = mail.IMAP, mail.AuthPassword
+	w.typed.email = email
+	w.draft = draft{email: email, username: email, mode: mail.ReadOnly, protocol: mail.IMAP, auth: mail.AuthPassword}
 	_, domain, _ := autoconfig.Split(email)
 	if mail.ProviderOf(domain) == nil {
 		w.ask.Say("Looking for the servers of " + domain + ". Nothing but the domain is asked for.")
@@ -141,116 +189,18 @@ func (w *wizard) askAddress(ctx context.Context) error {
 	return err
 }
 
-// askServers shows the servers that were found, and asks for the others.
-func (w *wizard) askServers(ctx context.Context) error {
-	d, found := &w.draft, w.draft.found
-	if p := found.Provider; p != nil {
-		if len(p.Auth) == 0 {
-			return &discovery.Fault{Code: discovery.ConfigError, Message: p.Note, Hint: "Use an account of another provider."}
-		}
-		w.ask.Say(p.Name + ". " + p.Note)
-	}
-	if found.Incoming.IsZero() && found.SMTP.IsZero() {
-		w.ask.Say("No servers were found for this address. Your provider's help pages name them.")
-		return w.typeServers(ctx)
-	}
-	text := "Found by " + plain.Line(strings.Join(found.Sources, " and ")) + ":\n  " + serversOf(found)
-	if found.Username != d.email {
-		text += "\n  login name " + plain.Line(found.Username)
-	}
-	if len(found.Foreign) > 0 {
-		text += "\n\nServers outside your address's own domain: " + strings.Join(found.Foreign, ", ") + ".\nUse them only if you know that your mail is there: your password goes to them."
-	}
-	w.ask.Say(text)
-	if found.Provider == nil || len(found.Foreign) > 0 {
-		yes, err := w.ask.Confirm(ctx, "Use these servers?", len(found.Foreign) == 0)
-		if err != nil {
-			return err
-		}
-		if !yes {
-			d.found = &autoconfig.Settings{Username: d.email}
-			return w.typeServers(ctx)
-		}
-	}
-	d.incoming, d.smtp, d.username = found.Incoming, found.SMTP, found.Username
-	if found.Protocol != "" {
-		d.protocol = found.Protocol
-	}
-	if !found.Complete() {
-		w.ask.Say("That is not all: please fill in the rest.")
-		return w.typeServers(ctx)
-	}
-	return nil
-}
-
-// typeServers asks for the missing servers.
-func (w *wizard) typeServers(ctx context.Context) (err error) {
-	d := &w.draft
-	typed := w.typed // the failure is mostly a slip in the earlier input
-	if d.incoming.IsZero() {
-		kind, err := w.ask.Choose(ctx, "How is the mail read?", "", []choice{{string(mail.IMAP), "IMAP, with folders and search"}, {string(mail.POP3), "POP3, the inbox only"}})
-		if err != nil {
-			return err
-		}
-		d.protocol = mail.Protocol(kind)
-		if d.incoming, err = w.typeServer(ctx, kind, "", typed.incoming, false); err != nil {
-			return err
-		}
-	}
-	if d.smtp.IsZero() {
-		if d.smtp, err = w.typeServer(ctx, "smtp", "It sends mail. Leave it empty if nothing is ever to be sent.", typed.smtp, true); err != nil {
-			return err
-		}
-	}
-	d.username, err = w.ask.Text(ctx, textQuestion{Title: "Login name", Proposed: d.username})
-	return err
-}
-
-// typeServer asks for the server of a service, which is imap, pop3 or smtp. before is the
-// earlier answer.
-func (w *wizard) typeServer(ctx context.Context, service, help string, before mail.Endpoint, optional bool) (e mail.Endpoint, err error) {
-	proposed := before.Host
-	if optional {
-		proposed = "" // an empty answer is allowed here; with a proposal it would mean that
-	}
-	e.Host, err = w.ask.Text(ctx, textQuestion{Title: strings.ToUpper(service) + " server", Help: help, Proposed: proposed, Optional: optional, Check: func(s string) error {
-		if len(s) > 253 || strings.ContainsAny(s, " /@:") {
-			return errors.New("that is not a host name, such as imap.example.org")
-		}
-		return nil
-	}})
-	if err != nil || e.Host == "" {
-		return mail.Endpoint{}, err
-	}
-	security, err := w.ask.Choose(ctx, "How is the connection protected?", "", []choice{{string(mail.TLS), "TLS from the beginning"}, {string(mail.StartTLS), "STARTTLS"}})
-	if err != nil {
-		return mail.Endpoint{}, err
-	}
-	e.Security = mail.Security(security)
-	usual := mail.DefaultPort(service, e.Security)
-	if e.Host == before.Host && e.Security == before.Security && before.Port != 0 {
-		usual = before.Port
-	}
-	_, err = w.ask.Text(ctx, textQuestion{Title: "Port", Proposed: fmt.Sprint(usual), Check: func(s string) error {
-		n, err := strconv.ParseUint(s, 10, 16)
-		if err != nil || n == 0 {
-			return errors.New("a port is a number from 1 to 65535")
-		}
-		e.Port = uint16(n)
-		return nil
-	}})
-	return e, err
-}
-
-func (w *wizard) askName(ctx context.Context, accounts []mail.Account) (err error) {
+func (w *wizard) askName(ctx context.Context) (err error) {
 	there := func(name string) bool {
-		return slices.ContainsFunc(accounts, func(a mail.Account) bool { return a.Name == name })
+		return slices.ContainsFunc(w.accounts, func(a mail.Account) bool { return a.Name == name })
 	}
-	proposed := "default"
-	for n := 2; there(proposed); n++ {
-		proposed = fmt.Sprintf("account%d", n)
+	proposed, help := "default", "It is what commands call it. A command that names none means 'default'."
+	if n := len(w.accounts); n > 0 { // one named default would become what commands mean that name none
+		for n, proposed = n+1, ""; proposed == "" || there(proposed); n++ {
+			proposed = fmt.Sprintf("account%d", n)
+		}
+		help = "It is what commands call it."
 	}
-	w.draft.name, err = w.ask.Text(ctx, textQuestion{Title: "Name of the account", Help: "It is what commands call it. 'default' is used when a command names none.", Proposed: proposed, Check: func(s string) error {
+	w.draft.name, err = w.ask.Text(ctx, textQuestion{Title: "Name of the account", Help: help, Proposed: proposed, Check: func(s string) error {
 		switch {
 		case !mail.ValidAccountName(s):
 			return errors.New("a name has 1 to 64 letters, digits, - and _")
@@ -313,7 +263,7 @@ func (w *wizard) hold(ctx context.Context, title, help string) error {
 func (w *wizard) askClient(ctx context.Context, p *mail.Provider) (err error) {
 	d := &w.draft
 	d.oauth.Provider = p.OAuth
-	if d.oauth.ClientID, err = w.ask.Text(ctx, textQuestion{Title: "Client id", Help: "Of the desktop client that you registered with the provider. See " + p.HelpURL}); err != nil {
+	if d.oauth.ClientID, err = w.ask.Text(ctx, textQuestion{Title: "Client id", Help: "Of the desktop client that you registered with the provider. See " + p.HelpURL, Check: oneWord}); err != nil {
 		return err
 	}
 	if d.hasSecret, err = w.ask.Confirm(ctx, "Has the client a secret, too?", p.OAuth == "google"); err != nil {
@@ -353,105 +303,4 @@ func (w *wizard) compose() {
 	case d.hasSecret:
 		w.add("--oauth-client-secret-from", "stdin")
 	}
-}
-
-// tryUntilItWorks logs in, and has the person correct the failures.
-func (w *wizard) tryUntilItWorks(ctx context.Context) error {
-	for {
-		w.compose()
-		w.ask.Say("Logging in to the servers. No message is read or sent.")
-		_, checks, err := w.try(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		var text []string
-		if err != nil {
-			var f *discovery.Fault
-			if !errors.As(err, &f) {
-				return err
-			}
-			text = append(text, f.Message, f.Hint)
-		}
-		bad := 0
-		for _, c := range checks {
-			mark := "works:  "
-			if !c.OK {
-				mark, bad = "FAILED: ", bad+1
-			}
-			text = append(text, mark+strings.TrimPrefix(c.Name, w.draft.name+" ")+". "+plain.Line(c.Detail))
-			if !c.OK && c.Hint != "" {
-				text = append(text, "        "+c.Hint)
-			}
-		}
-		w.ask.Say(strings.Join(text, "\n"))
-		if err == nil && bad == 0 {
-			return nil
-		}
-		if err := w.mend(ctx, checks); err != nil {
-			return err
-		}
-	}
-}
-
-// mend asks what to change after a failed try.
-func (w *wizard) mend(ctx context.Context, checks []check) error {
-	d := &w.draft
-	login, certificate, onlySMTP := len(checks) == 0, false, len(checks) > 1
-	for _, c := range checks {
-		if c.OK {
-			continue
-		}
-		login = login || c.Code == discovery.AuthFailed
-		certificate = certificate || strings.Contains(c.Detail, "certificate")
-		onlySMTP = onlySMTP && strings.HasSuffix(c.Name, " smtp")
-	}
-	var choices []choice
-	for _, o := range []struct {
-		offered bool
-		choice
-	}{
-		{certificate, choice{"ca", "Give the file of an authority to trust, for a server with its own"}},
-		{login && d.auth == mail.AuthPassword, choice{"password", "Type the password again"}},
-		{!certificate && !(login && d.auth == mail.AuthPassword), choice{"again", "Try again"}},
-		{login, choice{"username", "Change the login name"}},
-		{onlySMTP, choice{"unsent", "Go on without a server to send with"}},
-		{true, choice{"servers", "Change the servers"}},
-		{true, choice{"stop", "Stop; nothing is stored"}},
-	} {
-		if o.offered {
-			choices = append(choices, o.choice)
-		}
-	}
-	what, err := w.ask.Choose(ctx, "What now?", "", choices)
-	if err != nil {
-		return err
-	}
-	switch what {
-	case "ca":
-		d.caFile, err = w.ask.Text(ctx, textQuestion{Title: "File of certificates (PEM)", Check: func(s string) error {
-			if _, err := os.Stat(s); err != nil {
-				return errors.New("there is no such file")
-			}
-			return nil
-		}})
-		if err == nil {
-			d.caFile, err = filepath.Abs(d.caFile)
-		}
-		return err
-	case "password":
-		return w.askPassword(ctx)
-	case "username":
-		d.username, err = w.ask.Text(ctx, textQuestion{Title: "Login name", Proposed: d.username})
-		return err
-	case "unsent":
-		d.smtp = mail.Endpoint{}
-	case "servers":
-		w.typed.incoming, w.typed.smtp = d.incoming, d.smtp
-		d.incoming, d.smtp, d.caFile = mail.Endpoint{}, mail.Endpoint{}, ""
-		return w.typeServers(ctx)
-	case "stop":
-		w.ask.Say("Nothing was stored.")
-		return errStopped
-	}
-	return nil
 }

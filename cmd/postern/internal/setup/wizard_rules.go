@@ -4,60 +4,94 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 )
 
-// askRules asks what agents may do. The proposals allow the least.
-func (w *wizard) askRules(ctx context.Context) error {
+// askMode asks for the account's place on the ladder of modes.
+func (w *wizard) askMode(ctx context.Context) error {
 	d := &w.draft
-	choices := []choice{{"read", "Read, and nothing else"}}
+	var choices []choice
+	if !d.smtp.IsZero() {
+		choices = append(choices, choice{string(mail.Approve), "Read, draft, and send what I approve; delete nothing for good"})
+	}
+	choices = append(choices, choice{string(mail.ReadOnly), "Only read"})
 	if d.protocol == mail.IMAP {
-		choices = append(choices, choice{"change", "Read, flag, file, put into the trash, write drafts; send nothing"})
+		choices = append(choices, choice{string(mail.Draft), "Read, file and write drafts; send nothing"})
 	}
 	if !d.smtp.IsZero() {
-		choices = append(choices, choice{"approve", "All that, and send what you have approved, message by message"},
-			choice{"reply", "All that, and answer people whom you name without asking each time"}, choice{"send", "All that, and send to whom you allow"})
+		choices = append(choices, choice{string(mail.Reply), "Send what I approve, and answer people I name without asking me"},
+			choice{string(mail.ReadWrite), "Send to those I allow, without asking me"})
 	}
-	may, err := w.ask.Choose(ctx, "What may agents do with this account?", "You can change it later with 'account edit', which also allows deleting for good.", choices)
-	if err != nil {
-		return err
+	mode, err := w.ask.Choose(ctx, "What may agents do with this account?", "Nothing of this deletes for good. You can change it later with 'postern account edit'.", choices)
+	d.mode = mail.Mode(mode)
+	return err
+}
+
+// sends reports whether agents may send at all.
+func (w *wizard) sends() bool {
+	return w.draft.mode == mail.Approve || w.draft.mode == mail.Reply || w.draft.mode == mail.ReadWrite
+}
+
+func (w *wizard) askRecipients(ctx context.Context) error {
+	if !w.sends() {
+		return nil
 	}
-	d.mode = map[string]mail.Mode{"read": mail.ReadOnly, "change": mail.Draft, "approve": mail.Approve, "reply": mail.Reply, "send": mail.ReadWrite}[may]
-	if d.mode == mail.Approve || d.mode == mail.Reply || d.mode == mail.ReadWrite {
-		help := "Addresses and @domains, separated by commas; * is everybody. Empty: nobody yet."
-		switch d.mode {
-		case mail.Approve:
-			help = "Addresses and @domains, separated by commas. Empty: everybody, since you see each message first."
-		case mail.Reply:
-			help = "Addresses and @domains, separated by commas. Empty: everybody, since you see first what is no answer to people you know."
-		}
-		list, err := w.ask.Text(ctx, textQuestion{Title: "To whom may they write?", Optional: true, Check: entries, Help: help})
-		if err != nil {
-			return err
-		}
-		w.AllowOut = SplitList(list)
-		if d.mode == mail.Reply {
-			if list, err = w.ask.Text(ctx, textQuestion{Title: "Whom may they answer without asking you?", Optional: true, Check: entries,
-				Help: "Addresses and @domains, separated by commas. Five plain answers an hour, and only to\nmail that your provider has verified. Empty: nobody yet."}); err != nil {
-				return err
-			}
-			w.Known = SplitList(list)
-		}
-		if d.displayName, err = w.ask.Text(ctx, textQuestion{Title: "Your name, as recipients see it", Optional: true, Check: func(s string) error {
-			if len([]rune(s)) > 200 {
-				return errors.New("it is longer than 200 characters")
-			}
-			return nil
-		}}); err != nil {
-			return err
-		}
+	q := textQuestion{Title: "To whom may they write?", Proposed: "*", Check: entries,
+		Help: "Addresses and @domains, separated by commas. * is everybody: you see each message before it leaves."}
+	switch w.draft.mode {
+	case mail.Reply:
+		q.Help = "Addresses and @domains, separated by commas. * is everybody: you see first what is no answer to people you name."
+	case mail.ReadWrite:
+		q.Proposed, q.Optional = "", true
+		q.Help = "Addresses and @domains, separated by commas; * is everybody. Empty: nobody yet."
 	}
+	list, err := w.ask.Text(ctx, q)
+	w.AllowOut = SplitList(list)
+	return err
+}
+
+// askKnown asks for the people that mode reply answers unasked.
+func (w *wizard) askKnown(ctx context.Context) error {
+	if w.draft.mode != mail.Reply {
+		return nil
+	}
+	list, err := w.ask.Text(ctx, textQuestion{Title: "Whom may they answer without asking you?", Optional: true, Check: entries,
+		Help: "Addresses and @domains, separated by commas. Five plain answers an hour, and only to mail that your provider has verified. Empty: nobody yet."})
+	w.Known = SplitList(list)
+	return err
+}
+
+func (w *wizard) askDisplayName(ctx context.Context) (err error) {
+	if !w.sends() {
+		return nil
+	}
+	w.draft.displayName, err = w.ask.Text(ctx, textQuestion{Title: "Your name, as recipients see it", Help: "Empty: your address alone.", Optional: true, Check: func(s string) error {
+		if len([]rune(s)) > 200 || strings.ContainsFunc(s, unicode.IsControl) {
+			return errors.New("a name has at most 200 characters, all of which can be seen")
+		}
+		return nil
+	}})
+	return err
+}
+
+// askSenders asks for the inbound list, which hides others.
+func (w *wizard) askSenders(ctx context.Context) error {
 	list, err := w.ask.Text(ctx, textQuestion{Title: "Whose mail may they see?", Optional: true, Check: entries,
-		Help: "Addresses and @domains, separated by commas. Empty: everybody's."})
+		Help: "Addresses and @domains, separated by commas; all else is hidden from them. Empty: everybody's."})
 	w.AllowIn = SplitList(list)
 	return err
+}
+
+// oneWord refuses white space and what cannot be seen.
+func oneWord(s string) error {
+	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return errors.New("that is more than one word")
+	}
+	return nil
 }
 
 // entries checks entries of an allow-list.
@@ -71,7 +105,8 @@ func entries(line string) error {
 }
 
 // askKeys asks where to keep the new keys.
-func (w *wizard) askKeys(ctx context.Context, chain *keyChain) error {
+func (w *wizard) askKeys(ctx context.Context) error {
+	chain := w.chain
 	if there, err := w.exists(); err != nil || there {
 		return err
 	}
@@ -93,8 +128,8 @@ func (w *wizard) askKeys(ctx context.Context, chain *keyChain) error {
 	}
 	choices = append(choices, choice{string(InFile), "Both in files that only you can read"},
 		choice{string(ShownOnce), "Show me the administrator's key once; the agent's in the " + string(agent)})
-	where, err := w.ask.Choose(ctx, "Where are the keys kept?", "The agent's key opens the vault to work with mail, the administrator's to change\n"+
-		"accounts and rules. Programs that run as you, and so agents that run programs, can\n"+
+	where, err := w.ask.Choose(ctx, "Where are the keys kept?", "The agent's key opens the vault to work with mail, the administrator's to change "+
+		"accounts and rules. Programs that run as you, and so agents that run programs, can "+
 		"read what only you can read; a passphrase they do not know.", choices)
 	if err != nil {
 		return err
@@ -108,5 +143,5 @@ func (w *wizard) askKeys(ctx context.Context, chain *keyChain) error {
 			return err
 		}
 	}
-	return w.makeKeys(chain)
+	return nil
 }
