@@ -19,6 +19,10 @@ type Info struct {
 	Recipes     []string          // commands the root help ends with; those not visible are left out
 	Usage       string            // how a command is written and what its words mean, for the root help
 
+	// AdminHint tells a caller who is not the administrator, and asks about a command that is
+	// the administrator's alone, how to become that. Empty says that there is no such command.
+	AdminHint string
+
 	// Here returns what completes an example of a command so that it runs as written for
 	// the caller of ctx: a registry cannot know which account there is. It is called once
 	// for an answer. nil leaves examples as they are.
@@ -151,6 +155,9 @@ func (r *Registry) notFound(about string, tokens []string, visible func(*Command
 		return &Fault{Code: CommandNotFound, Message: fmt.Sprintf("'%s' is given as one word.", tokens[0]),
 			Hint: "Give the words of a command apart, without quotes around them.", Examples: c.Examples[:1]}
 	}
+	if path := r.administrators(tokens, visible); path != "" {
+		return &Fault{Code: PermissionDenied, Message: fmt.Sprintf("'%s' is for the administrator alone.", path), Hint: r.info.AdminHint, Reason: "role"}
+	}
 	var paths []string
 	for _, c := range r.commands {
 		if visible(c) {
@@ -185,6 +192,21 @@ func (r *Registry) notFound(about string, tokens []string, visible func(*Command
 		f.Hint, f.Examples = didYouMean(near, "'")+" "+f.Hint, r.byPath[near[0]].Examples[:1]
 	}
 	return f
+}
+
+// administrators returns the command or group that the tokens begin with, where all of it is the
+// administrator's and the caller is to be told; else it is empty.
+func (r *Registry) administrators(tokens []string, visible func(*Command) bool) (path string) {
+	for n := min(len(tokens), 3); n > 0 && !r.Exists(path); n-- {
+		path = strings.Join(tokens[:n], " ")
+	}
+	others := func(c *Command) bool {
+		return (c.Path == path || under(c.Path, path)) && (c.Effect != Admin || visible(c))
+	}
+	if r.info.AdminHint == "" || !r.Exists(path) || slices.ContainsFunc(r.commands, others) {
+		return ""
+	}
+	return path
 }
 
 // byLastWord finds commands whose own word is near to one of the words written,

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/commands/agents"
 	"github.com/postern-mail/postern/discovery"
@@ -73,7 +74,13 @@ func (p *process) agent(ctx context.Context, args []string) error {
 		return p.agentError(err)
 	}
 	defer h.Close()
-	answer := h.Gateway.Do(ctx, gateway.Request{Principal: h.Principal, Tokens: append([]string{"agent"}, args...), Full: true})
+	tokens := append([]string{"agent"}, args...)
+	answer := h.Gateway.Do(ctx, gateway.Request{Principal: h.Principal, Tokens: tokens, Full: true})
+	door, line := commandDoor(h), discovery.JoinCommand(tokens)
+	if path := door.Path(line); answer.Success() && terminal.Is(p.stdout) && (path == "help" || path == "agent describe") {
+		door.Show(p.stdout, p.getenv, answer, line)
+		return nil
+	}
 	out, err := bareAnswer(answer)
 	if err != nil {
 		return p.agentError(err)

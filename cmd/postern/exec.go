@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/prompt"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
@@ -13,26 +14,37 @@ import (
 	"github.com/postern-mail/postern/gateway"
 )
 
+// jsonFlag asks for the envelope on a terminal too.
+const jsonFlag = "--json"
+
 // exec runs one command string.
 func (p *process) exec(ctx context.Context, args []string) error {
-	f := p.flags("exec", "'<command string>'")
+	f := p.flags("exec", "[--json] '<command string>'")
+	asJSON := f.Bool(strings.TrimLeft(jsonFlag, "-"), false, "answer in JSON on a terminal too")
 	if err := parse(f, args, 1, 1); err != nil {
 		return err
 	}
-	return p.once(ctx, gateway.Request{Line: f.Arg(0)})
+	return p.once(ctx, gateway.Request{Line: f.Arg(0)}, *asJSON)
 }
 
 // direct runs the process's own arguments as the tokens of one command. They are
 // never joined and split again: the shell has done that already.
 func (p *process) direct(ctx context.Context) error {
-	err := p.once(ctx, gateway.Request{Tokens: p.args})
+	tokens := slices.Clone(p.args)
+	end := slices.Index(append(tokens, "--"), "--") // behind it nothing is an option
+	at := slices.Index(tokens[:end], jsonFlag)      // no option takes a value with a dash as a word of its own
+	if at >= 0 {
+		tokens = slices.Delete(tokens, at, at+1)
+	}
+	err := p.once(ctx, gateway.Request{Tokens: tokens}, at >= 0)
 	if near := discovery.Nearest(p.args[0], slices.Sorted(maps.Keys(p.verbs())), 1); err != nil && len(near) > 0 && near[0] != completeVerb {
 		fmt.Fprintf(p.stderr, "Did you mean 'postern %s'?\n", near[0])
 	}
 	return err
 }
 
-func (p *process) once(ctx context.Context, r gateway.Request) error {
+// once runs one command, and shows the answer to a person on a terminal.
+func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) error {
 	h, err := p.asOwner(gateway.FullProfile(), bufio.NewReader(p.stdin))
 	if err != nil {
 		return err
@@ -43,17 +55,12 @@ func (p *process) once(ctx context.Context, r gateway.Request) error {
 	if r.Tokens != nil {
 		line = discovery.JoinCommand(r.Tokens)
 	}
-	if page := door.Help(line); page && terminal.Is(p.stdout) {
-		r.Full = true
-		answer := p.progress().Do(ctx, door, r)
-		prompt.Draw(p.stdout, p.getenv, answer, "help")
-		return statusOf(answer)
-	} else if !page {
+	if door.Path(line) != "help" {
 		if err := p.unsealed(ctx); err != nil {
 			return err
 		}
 	}
-	if p.onTerminal() {
+	if p.onTerminal() && !asJSON {
 		if status, ok := prompt.Approve(ctx, p.promptOptions(h), line); ok {
 			if status != 0 {
 				return exitStatus(status)
@@ -61,8 +68,11 @@ func (p *process) once(ctx context.Context, r gateway.Request) error {
 			return nil
 		}
 	}
+	r.Full = !asJSON && terminal.Is(p.stdout)
 	answer := p.progress().Do(ctx, door, r)
-	if _, err := answer.WriteTo(p.stdout); err != nil {
+	if r.Full {
+		door.Show(p.stdout, p.getenv, answer, line)
+	} else if _, err := answer.WriteTo(p.stdout); err != nil {
 		return err
 	}
 	return statusOf(answer)

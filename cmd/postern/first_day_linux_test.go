@@ -44,11 +44,11 @@ func TestAFirstDay(t *testing.T) {
 	x.types("mail get --uid 50\r")
 	x.sees("Help desk <help@example.org>", "Subject: About this mailbox", "│ ", promptSign)
 	x.types(`mail send --to bob@example.net --subject Hello --body "Are you there?"` + "\r")
-	x.sees("PERMISSION_DENIED", "bob@example.net", promptSign)
+	x.sees("Nothing is sent", "bob@example.net", promptSign)
 	x.types(`mail send --to bob@example.org --subject Hello --body "Are you there?"` + "\r")
 	x.sees("Nothing leaves unless you approve it", "From:", `demo@example.org, called "Ann Lee", account mine`, "To:", "bob@example.org", "> Are you there?", "leaves it in the outbox: ")
 	x.types("\r")
-	id := regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(x.sees("APPROVAL_REQUIRED", "outbox show ", promptSign))[1]
+	id := regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(x.sees("Nothing was sent yet", "outbox show ", promptSign))[1]
 	sent := len(s.servers.Outgoing())
 	x.types("outbox list --state waiting\r")
 	x.sees(id, promptSign)
@@ -65,7 +65,7 @@ func TestAFirstDay(t *testing.T) {
 
 	// The agent's key alone reads, and sends nothing.
 	x = onTerminal(t, 100, 36, s.environment(t), "mail", "send", "--to", "bob@example.org", "--subject", "Again", "--body", "x", "--account", "mine")
-	id = regexp.MustCompile(`in the outbox as ([a-z0-9]+)`).FindStringSubmatch(x.sees("APPROVAL_REQUIRED", "in the outbox as", "\n"))[1]
+	id = regexp.MustCompile(`in the outbox as ([a-z0-9]+)`).FindStringSubmatch(x.sees("Nothing was sent yet", "in the outbox as", "\n"))[1]
 	x.quits(6)
 	if len(s.servers.Outgoing()) != 1 {
 		t.Error("a message left without its person's word")
@@ -91,7 +91,7 @@ func TestAFirstDay(t *testing.T) {
 	var ids []string
 	for _, subject := range []string{"One", "Two", "Three"} {
 		x = onTerminal(t, 100, 36, s.environment(t), "mail", "send", "--to", "bob@example.org", "--subject", subject, "--body", "This is "+subject+".", "--account", "mine")
-		ids = append(ids, regexp.MustCompile(`in the outbox as ([a-z0-9]+)`).FindStringSubmatch(x.sees("APPROVAL_REQUIRED", "in the outbox as", "\n"))[1])
+		ids = append(ids, regexp.MustCompile(`in the outbox as ([a-z0-9]+)`).FindStringSubmatch(x.sees("Nothing was sent yet", "in the outbox as", "\n"))[1])
 		x.quits(6)
 	}
 	x = onTerminal(t, 100, 36, s.environment(t), "approve")

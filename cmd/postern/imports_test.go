@@ -19,7 +19,7 @@ var arrows = []struct {
 	may      []string
 	external []string // nil: any module; else only these prefixes beside the standard library
 }{
-	{"cmd/postern", "it wires everything", []string{"cmd/postern/internal/clientconfig", "cmd/postern/internal/hardening", "cmd/postern/internal/house", "cmd/postern/internal/prompt", "cmd/postern/internal/setup", "cmd/postern/internal/terminal", "gateway", "gateway/extension", "gateway/mcpserve", "commands", "commands/admin", "commands/agents", "discovery", "mail", "mail/autoconfig", "mail/demo", "mail/login", "mail/pdftext", "vault", "vault/agentmail", "conformance"}, nil},
+	{"cmd/postern", "it wires everything", []string{"cmd/postern/internal/clientconfig", "cmd/postern/internal/hardening", "cmd/postern/internal/house", "cmd/postern/internal/prompt", "cmd/postern/internal/screen", "cmd/postern/internal/setup", "cmd/postern/internal/terminal", "gateway", "gateway/extension", "gateway/mcpserve", "commands", "commands/admin", "commands/agents", "discovery", "mail", "mail/autoconfig", "mail/demo", "mail/login", "mail/pdftext", "vault", "vault/agentmail", "conformance"}, nil},
 	{"cmd/postern/internal/clientconfig", "it writes into other programs' files, so nothing that knows a key or a command is near", []string{}, []string{"github.com/tailscale/hujson"}},
 	{"cmd/postern/internal/hardening", "it runs before the rest of the program, so it needs nothing of it", []string{}, []string{"golang.org/x/sys"}},
 	{"cmd/postern/internal/orderedjson", "it reads any JSON, so it knows nothing of what an answer says", []string{}, []string{}},

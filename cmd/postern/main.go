@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	_ "time/tzdata" // a zone in the settings must mean the same on a machine that knows none
@@ -21,7 +22,9 @@ import (
 	"github.com/postern-mail/postern/cmd/postern/internal/hardening"
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/cmd/postern/internal/prompt"
+	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/cmd/postern/internal/setup"
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway/extension"
@@ -53,24 +56,43 @@ type process struct {
 	own   house.OwnKeys
 }
 
-const usageText = `postern: a door between a person's mail and the agents that work for them
+// usage is the program's page: what is typed, and what that does.
+var usage = []screen.Section{
+	{Title: "Start", Rows: [][2]string{
+		{"postern demo", "try everything on a sample mailbox, nothing to set up"},
+		{"postern init", "set up: the vault, its keys and an account"},
+		{"postern install CLIENT", "connect an MCP client, such as claude-code"},
+		{"postern uninstall CLIENT", "take it out of the client again"},
+		{"postern doctor", "check that everything works"},
+	}},
+	{Title: "For you", Rows: [][2]string{
+		{"postern approve", "show what waits for you, and decide"},
+		{"postern repl", "a prompt; without a terminal one command a line"},
+		{"postern mail list", "any command, here and at the prompt; 'postern help' lists them"},
+		{"postern outbox list", "what was sent, and what waits"},
+		{"postern account list", "the accounts; account show, add, edit and remove"},
+		{"postern allow in add ADDRESS", "whose messages agents see; allow out add: to whom they write"},
+		{"postern stop", "stop everything, until 'postern resume'"},
+	}},
+	{Title: "For agents", Rows: [][2]string{
+		{"postern serve", "speak MCP on standard input and output, or with --http"},
+		{"postern exec 'COMMAND'", "run one command string, such as 'mail list -n 3'"},
+		{"postern agent", "a mailbox between agents, in bare JSON"},
+	}},
+	{Title: "Tools", Rows: [][2]string{
+		{"postern keygen", "print a fresh key"},
+		{"postern completion SHELL", "completion with Tab for bash, zsh or fish"},
+		{"postern reference", "all commands as one document, --format markdown or man"},
+		{"postern conformance -- SERVER", "judge an ACLI server, ours or another"},
+	}},
+}
 
-  postern demo                    try everything on a sample mailbox, nothing to set up
-  postern keygen                  print a fresh key
-  postern init                    set up: the vault, its keys and an account
-  postern install CLIENT          connect an MCP client, such as claude-code; uninstall takes it out
-  postern serve                   speak MCP on standard input and output
-  postern approve                 show what waits for you, and decide
-  postern exec 'mail list -n 3'   run one command string
-  postern mail list -n 3          run one command as the shell split it
-  postern agent describe          a mailbox between agents, in bare JSON
-  postern conformance -- SERVER   judge an ACLI server, ours or another
-  postern repl                    a prompt; one command a line when not on a terminal
-  postern reference               all commands as one document, --format markdown or man
-  postern completion bash         completion with Tab for bash, zsh or fish
+const about = "postern: a door between a person's mail and the agents that work for them. On a terminal commands are shown as a person reads them, and in JSON with --json or in a pipe. -h behind anything explains it."
 
-Commands answer in JSON; 'postern help' lists them. Every verb takes -h.
-`
+// page draws a page of this program.
+func (p *process) page(out io.Writer, about string, sections ...screen.Section) {
+	fmt.Fprint(out, prompt.LookOf(out, p.getenv).Page(about, sections...))
+}
 
 func main() { start(systemProcess()) }
 
@@ -116,12 +138,12 @@ func (p *process) verbs() map[string]func(context.Context, []string) error {
 // run executes one process verb and returns the exit status.
 func (p *process) run(ctx context.Context) int {
 	if len(p.args) == 0 {
-		fmt.Fprint(p.stderr, usageText)
+		p.page(p.stderr, about, usage...)
 		return 2
 	}
 	switch verb := p.args[0]; verb {
 	case "-h", "--help":
-		fmt.Fprint(p.stdout, usageText)
+		p.page(p.stdout, about, usage...)
 		return 0
 	case "--version", "-v":
 		fmt.Fprintln(p.stdout, "postern", version())
@@ -167,9 +189,14 @@ func (p *process) report(err error) int {
 		return 0 // nobody reads on
 	}
 	f := faultOf(err)
-	fmt.Fprintf(p.stderr, "postern: %s\n", f.Message)
-	if f.Hint != "" {
-		fmt.Fprintf(p.stderr, "%s\n", f.Hint)
+	for _, sentence := range []string{"postern: " + f.Message, f.Hint} {
+		switch {
+		case sentence == "":
+		case terminal.Is(p.stderr):
+			p.page(p.stderr, screen.Line(sentence))
+		default:
+			fmt.Fprintln(p.stderr, sentence)
+		}
 	}
 	return f.Code.ExitStatus()
 }
@@ -188,8 +215,20 @@ func (p *process) flags(verb, synopsis string) *flag.FlagSet {
 	f.SetOutput(p.stderr)
 	p.flagged = f
 	f.Usage = func() {
-		fmt.Fprintln(f.Output(), strings.TrimRight("usage: postern "+verb+" "+synopsis, " "))
-		f.PrintDefaults()
+		for l := range strings.Lines("usage: postern " + verb + " " + synopsis) {
+			p.page(f.Output(), strings.TrimRight(l, " \n"))
+		}
+		var rows [][2]string
+		f.VisitAll(func(g *flag.Flag) {
+			value, about := flag.UnquoteUsage(g)
+			if !slices.Contains([]string{"", "0", "false"}, g.DefValue) {
+				about += " (default " + g.DefValue + ")"
+			}
+			rows = append(rows, [2]string{strings.TrimRight("--"+g.Name+" "+strings.ToUpper(value), " "), screen.Line(about)})
+		})
+		if len(rows) > 0 {
+			p.page(f.Output(), "", screen.Section{Title: "Options", Rows: rows})
+		}
 	}
 	return f
 }

@@ -39,7 +39,7 @@ func TestAnAgentDoesNotUseUpWhatThePersonMaySend(t *testing.T) {
 	}
 	env := v.environment(false)
 	at := func(line string) string {
-		x := onTerminal(t, 200, 50, env, "exec", line)
+		x := onTerminal(t, 200, 50, env, "exec", "--json", line)
 		x.quits(0)
 		return x.written()
 	}

@@ -27,7 +27,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 	x.types("\x03") // Ctrl-C gives up the line
 	x.sees(promptSign)
 	x.types("nonsense\r")
-	x.sees("COMMAND_NOT_FOUND: There is no command 'nonsense'.", "For example:", promptSign)
+	x.sees("There is no command 'nonsense'.", "For example:", promptSign)
 	x.types("help mail watch\r")
 	x.sees("Arguments", "--subject", "Examples", promptSign)
 
@@ -57,7 +57,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 	x.types("mail send --to ann@example.org --subject Later --body '" + strings.Repeat("long line ", 8) + "'\r")
 	x.sees("outbox: ")
 	x.types("\r")
-	out := x.sees("APPROVAL_REQUIRED", "outbox show ", promptSign)
+	out := x.sees("Nothing was sent yet", "outbox show ", promptSign)
 	id := regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(out)[1]
 	x.types("outbox approve " + id + "\r")
 	x.sees("Goes to:", "ann@example.org", "Subject:", "Later", "Digest:", "Code:", "> long line", "leaves it as it is: ")
@@ -74,7 +74,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 	x.types("mail delete 50 --confirm\r")
 	x.sees("Delete these messages for good?", "Help desk", "About this mailbox", "leaves it in the outbox: ")
 	x.types("\r")
-	id = regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(x.sees("APPROVAL_REQUIRED", "outbox show ", promptSign))[1]
+	id = regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(x.sees("Nothing was deleted yet", "outbox show ", promptSign))[1]
 	x.types("outbox approve " + id + "\r")
 	x.sees("To be deleted for good:", "About this mailbox", "leaves them as they are: ")
 	x.types("n\r")
@@ -94,7 +94,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 	x.types(`mail send --to ann@example.org --subject Long --body "` + strings.Repeat(`a\n`, 40) + `b"` + "\r")
 	x.sees("Enter shows more, q stops: ")
 	x.types("q\r")
-	x.sees("you are not asked", "APPROVAL_REQUIRED", promptSign)
+	x.sees("you are not asked", "Nothing was sent yet", promptSign)
 	x.types("\x04")
 	x.quits(0)
 }
@@ -145,7 +145,7 @@ func TestATerminalWithoutEmphasis(t *testing.T) {
 		x.types("mail list --limit 2\r")
 		x.sees("Help desk", "2 messages", promptSign)
 		x.types("nonsense\r")
-		x.sees("COMMAND_NOT_FOUND", promptSign)
+		x.sees("There is no command", promptSign)
 		x.types("quit\r")
 		x.quits(0)
 		for _, style := range []string{"\x1b[1m", "\x1b[2m", "\x1b[1;31m"} {

@@ -58,8 +58,10 @@ func writeManual(w io.Writer, r *discovery.Registry) error {
 		".SH NAME\npostern \\- the door between a person's mail and agents\n" +
 		".SH SYNOPSIS\n.B postern\n.I VERB\n[\n.I arguments\n]\n.br\n.B postern\n.I COMMAND\n[\n.I arguments\n]\n" +
 		".SH VERBS\n.nf\n")
-	for line := range strings.Lines(strings.SplitN(usageText, "\n\n", 3)[1]) {
-		b.WriteString(manual(strings.TrimSpace(line)) + "\n")
+	for _, part := range usage {
+		for _, row := range part.Rows {
+			fmt.Fprintf(&b, "%s\n", manual(fmt.Sprintf("%-30s %s", row[0], row[1])))
+		}
 	}
 	b.WriteString(".fi\n")
 	shared := commonArguments(r)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/login"
@@ -208,6 +209,15 @@ func (s *System) AdminOpener() (open func(context.Context) (*vault.Vault, error)
 			return vault.Keys{Admin: keys.Admin}, err
 		})
 	}, whose
+}
+
+// adminHint tells a person how to become the administrator.
+func (s *System) adminHint() string {
+	const alone = " in a shell of your own, from which no agent is started, and try again."
+	if path, err := vault.DefaultPath(s.Getenv); err == nil && isFile(AdminKeyFile(path)) {
+		return "It takes the administrator's key: set POSTERN_ADMIN_KEY_FILE=" + discovery.Quote(AdminKeyFile(path)) + alone
+	}
+	return "It takes the administrator's key: set POSTERN_ADMIN_KEY_FILE, as 'postern init' told," + alone
 }
 
 // FindKeys returns the keys that there are already: those of the environment, else

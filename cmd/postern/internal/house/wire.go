@@ -13,6 +13,7 @@
 package house
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -185,6 +186,9 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	list := commands.All(deps)
 	info := commands.Info(deps, s.Version)
 	maps.Copy(info.Groups, added.Groups)
+	if s.Person {
+		info.AdminHint = s.adminHint()
+	}
 	here := info.Here
 	info.Here = func(ctx context.Context) func(*discovery.Command, string) string {
 		if !h.store.Opened() && !h.store.temporary { // an example is not worth asking for a key
@@ -201,7 +205,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 		Registry: h.Registry, Profile: plan.Profile, Settings: h.store, Auditor: h.store, Limiter: h.store,
 		Faults: commands.Faults, Context: onBehalfOf, Until: h.store.until, Logger: s.Log,
 		FailureHint: "Try again; if it fails again, run 'doctor' and look at the log on standard error.",
-		AdminHint:   "This command requires POSTERN_ADMIN_KEY (admin privilege): run it as 'postern exec' where that is set.",
+		AdminHint:   cmp.Or(info.AdminHint, "This command requires POSTERN_ADMIN_KEY (admin privilege): run it as 'postern exec' where that is set."),
 	})
 	return h, err
 }

@@ -241,7 +241,7 @@ func (c *conversation) show(a gateway.Answer, line string) {
 		fmt.Fprintf(c.Stdout, "%s\n", a.JSON)
 		return
 	}
-	_, _ = io.WriteString(c.Stdout, c.look().Render(a.JSON, c.pathOf(line)))
+	_, _ = io.WriteString(c.Stdout, c.look().Render(a.JSON, c.Path(line)))
 }
 
 // resolve takes a line apart and finds its command, which is nil for a group.
@@ -252,8 +252,8 @@ func (d *Door) resolve(line string) (tokens []string, found discovery.Resolved, 
 	return tokens, found, err
 }
 
-// pathOf is the command that a line names; empty for none.
-func (d *Door) pathOf(line string) string {
+// Path is the command that a line names, "help" where it asks for a page; empty for none.
+func (d *Door) Path(line string) string {
 	_, found, err := d.resolve(line)
 	switch {
 	case err != nil:
@@ -264,19 +264,22 @@ func (d *Door) pathOf(line string) string {
 	return found.Command.Path
 }
 
-// Help reports whether a line asks for a page of help.
-func (d *Door) Help(line string) bool { return d.pathOf(line) == "help" }
-
-// Draw writes the full answer of a command for a person at a terminal.
-func Draw(out io.Writer, getenv func(string) string, a gateway.Answer, path string) {
-	_, _ = io.WriteString(out, lookOf(out, getenv).Render(a.JSON, path))
+// Show writes the full answer of a line for a person who typed it in a shell. The answer has
+// arrived then.
+func (d *Door) Show(out io.Writer, getenv func(string) string, a gateway.Answer, line string) {
+	look := LookOf(out, getenv)
+	for _, c := range d.Registry.Commands() {
+		word, _, _ := strings.Cut(c.Path, " ")
+		look.Shell = append(look.Shell, word)
+	}
+	_, _ = io.WriteString(out, look.Render(a.JSON, d.Path(line)))
 	a.Delivered()
 }
 
-// lookOf is how a terminal wants to be written to.
-func lookOf(out io.Writer, getenv func(string) string) screen.Look {
+// LookOf is how a terminal wants to be written to.
+func LookOf(out io.Writer, getenv func(string) string) screen.Look {
 	width, _ := terminal.Size(out)
-	return screen.Look{Width: max(width, 20), Color: terminal.Color(getenv), Quote: discovery.Quote}
+	return screen.Look{Width: max(width, 20), Color: terminal.Color(getenv) && terminal.Is(out), Quote: discovery.Quote}
 }
 
-func (c *conversation) look() screen.Look { return lookOf(c.Stdout, c.Getenv) }
+func (c *conversation) look() screen.Look { return LookOf(c.Stdout, c.Getenv) }

@@ -26,6 +26,7 @@ var views = map[string]func(p *painter, data object) bool{
 	"outbox show":    (*painter).outgoing,
 	"outbox approve": (*painter).outgoing,
 	"help":           (*painter).help,
+	"agent describe": (*painter).describe,
 }
 
 // when returns a date in its shortest form that is clear today.
@@ -122,10 +123,11 @@ func (p *painter) messages(data object) bool {
 		}
 		p.doubts("     ", m)
 		if s := m.Str("snippet"); s != "" {
-			p.wrapped("     ", styleDim, text(s))
+			p.broken("     ", styleDim, text(s))
 		}
 	}
-	p.line(p.in(styleDim, "N unread, * flagged, @ attachments. Read one: mail get "+p.naming(data, list[0])))
+	p.wrapped("", styleDim, "N unread, * flagged, @ attachments.")
+	p.line(p.in(styleDim, "Read one: "+p.typed("mail get ")+p.quote(shortIDs(text(list[0].Get("message_id"))))))
 	return true
 }
 
@@ -135,7 +137,7 @@ func (p *painter) doubts(indent string, m object) {
 		p.wrapped(indent, styleBold, "[forged sender, as the mail server says]")
 	}
 	if other := text(m.Get("posing_as")); other != "" {
-		p.wrapped(indent, styleBold, "[the name shows another address: "+other+"]")
+		p.broken(indent, styleBold, "[the name shows another address: "+other+"]")
 	}
 }
 
@@ -203,14 +205,6 @@ func (p *painter) folder(data object) string {
 	return strings.Trim(text(data.Get("account_id"))+", "+text(data.Get("folder")), ", ")
 }
 
-// naming returns the command-line words that name a message of a list.
-func (p *painter) naming(data, m object) string {
-	if uid := uidOf(m.Str("message_id")); uid != "" && data.Str("folder") == "INBOX" {
-		return "--uid " + uid
-	}
-	return p.quote(text(m.Get("message_id")))
-}
-
 // thread draws a conversation, each message below the one it answers, with what is new in
 // it.
 func (p *painter) thread(data object) bool {
@@ -224,7 +218,7 @@ func (p *painter) thread(data object) bool {
 			return false
 		}
 	}
-	p.wrapped("", styleBold, text(data.Get("subject")))
+	p.broken("", styleBold, text(data.Get("subject")))
 	p.line(p.in(styleDim, p.folder(data)))
 	subject := text(data.Get("subject"))
 	for _, m := range list {
@@ -400,7 +394,7 @@ func (p *painter) files(m object, id string) {
 		}
 	}
 	if id != "" {
-		p.line(p.in(styleDim, "Save one: mail attachment "+p.quote(id)+" --part "+text(list[0].Get("part_id"))+" --save NAME"))
+		p.line(p.in(styleDim, "Save one: "+p.typed("mail attachment ")+p.quote(shortIDs(id))+" --part "+text(list[0].Get("part_id"))+" --save NAME"))
 	}
 }
 
@@ -458,9 +452,9 @@ func (p *painter) outgoing(data object) bool {
 		p.line("To be deleted for good:")
 		for _, m := range list {
 			parts := []string{fill(idOf(data, m), 6), fill(p.when(m.Str("date")), 16), text(m.Get("from")), text(m.Get("subject"))}
-			p.wrapped("> ", "", strings.Join(parts, "  "))
+			p.broken("> ", "", strings.Join(parts, "  "))
 			if outcome := text(m.Get("outcome")); outcome != "" {
-				p.wrapped("  ", styleDim, strings.TrimSpace(outcome+" "+text(m.Get("reason"))))
+				p.broken("  ", styleDim, strings.TrimSpace(outcome+" "+text(m.Get("reason"))))
 			}
 		}
 		p.line("")
@@ -489,7 +483,7 @@ func (p *painter) help(data object) bool {
 	p.wrapped("", "", text(data.Get("description")))
 	if u := data.Str("usage"); u != "" {
 		p.line("")
-		p.wrapped("", styleDim, "Usage: "+text(u))
+		p.wrapped("", styleDim, "Usage: "+p.typed(text(u)))
 	}
 	if list, ok := data.Objects("commands"); ok && len(list) > 0 {
 		p.line("")
@@ -497,18 +491,26 @@ func (p *painter) help(data object) bool {
 		if data.Str("command") == "" {
 			list = grouped(list)
 		}
-		p.columns(list, func(c object) string { return text(c.Get("name")) }, func(c object) string { return text(c.Get("description")) })
+		var rows [][2]string
+		for _, c := range list {
+			rows = append(rows, [2]string{text(c.Get("name")), text(c.Get("description"))})
+		}
+		p.columns(rows)
 	}
 	if list, ok := data.Objects("arguments"); ok && len(list) > 0 {
 		p.line("")
 		p.line(p.in(styleBold, "Arguments"))
-		p.columns(list, argumentName, argumentText)
+		var rows [][2]string
+		for _, a := range list {
+			rows = append(rows, [2]string{argumentName(a), argumentText(a)})
+		}
+		p.columns(rows)
 	}
 	if list := data.Strings("examples"); len(list) > 0 {
 		p.line("")
 		p.line(p.in(styleBold, "Examples"))
 		for _, x := range list {
-			p.line("  ", text(x))
+			p.line("  ", p.typed(text(x)))
 		}
 	}
 	return true
@@ -538,27 +540,48 @@ func grouped(commands []object) []object {
 	return list
 }
 
-// columns writes names with their descriptions beside them.
-func (p *painter) columns(list []object, name, about func(object) string) {
+// columns writes names with what they are beside them.
+func (p *painter) columns(rows [][2]string) {
 	widest := 0
-	for _, o := range list {
-		widest = max(widest, runewidth.StringWidth(name(o)))
+	for _, r := range rows {
+		widest = max(widest, runewidth.StringWidth(r[0]))
 	}
 	widest = min(widest, 30, p.Width/2)
-	for _, o := range list {
-		n := name(o)
-		for i, l := range Wrap(about(o), p.Width-widest-4) {
+	for _, r := range rows {
+		for i, l := range Words(r[1], p.Width-widest-4) {
 			switch {
 			case i > 0:
 				p.line(strings.Repeat(" ", widest+4), l)
-			case runewidth.StringWidth(n) > widest:
-				p.line("  ", n)
+			case runewidth.StringWidth(r[0]) > widest:
+				p.line("  ", p.in(styleBold, r[0]))
 				p.line(strings.Repeat(" ", widest+4), l)
 			default:
-				p.line("  ", p.in(styleBold, fill(n, widest)), "  ", l)
+				p.line("  ", p.in(styleBold, fill(r[0], widest)), "  ", l)
 			}
 		}
 	}
+}
+
+// Section is a part of a page about the program: names, each with what it is. The texts are
+// ours and visible.
+type Section struct {
+	Title string
+	Rows  [][2]string
+}
+
+// Page draws a text of ours, and sections below it.
+func (l Look) Page(about string, sections ...Section) string {
+	p := &painter{Look: l}
+	p.Width = max(p.Width, minWidth)
+	if about != "" || len(sections) == 0 {
+		p.wrapped("", "", about)
+	}
+	for _, s := range sections {
+		p.line("")
+		p.line(p.in(styleBold, s.Title))
+		p.columns(s.Rows)
+	}
+	return p.b.String()
 }
 
 func argumentName(a object) string {

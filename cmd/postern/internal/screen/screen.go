@@ -15,6 +15,7 @@
 package screen
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,6 +46,10 @@ type Look struct {
 	// command. It gets visible text, and its result is shown unchanged. Nil leaves
 	// words unquoted. Only Render calls it, while it runs.
 	Quote func(word string) string
+
+	// Shell are the first words of commands that are typed in a shell, behind the program's
+	// name. Nil where commands are typed at the prompt.
+	Shell []string
 }
 
 // Render draws the envelope of an answer, as lines that each end in a line feed. The
@@ -52,8 +57,8 @@ type Look struct {
 // answer that the view does not expect is drawn like that of any other path. A failure
 // is drawn alike for all of them.
 //
-// Text is broken or cut at the window's width. Names, ids and text to be copied stay
-// whole, so a line can be wider. There is no error: an envelope that is not a JSON
+// Text is broken at the window's width; only the senders and subjects of a list are cut. Words
+// that are not a stranger's, ids and text to be copied stay whole, so a line can be wider. There is no error: an envelope that is not a JSON
 // object is one line of visible text, and one with neither success nor an error gives no
 // text.
 func (l Look) Render(envelope []byte, path string) string {
@@ -123,22 +128,50 @@ func (p *painter) line(parts ...string) {
 	p.b.WriteString(strings.TrimRight(strings.Join(parts, ""), " ") + "\n")
 }
 
-// wrapped writes visible text, broken at the window's width, behind an indent.
+// wrapped writes visible text of our own, broken between words, behind an indent.
 func (p *painter) wrapped(indent, style, s string) {
+	for _, l := range Words(s, p.Width-runewidth.StringWidth(indent)) {
+		p.line(indent, p.in(style, l))
+	}
+}
+
+// broken writes visible text of others, broken at the window's width, behind an indent.
+func (p *painter) broken(indent, style, s string) {
 	for _, l := range Wrap(s, p.Width-runewidth.StringWidth(indent)) {
 		p.line(indent, p.in(style, l))
 	}
 }
 
+// typed returns a command as it is typed here.
+func (p *painter) typed(command string) string {
+	if word, _, _ := strings.Cut(command, " "); slices.Contains(p.Shell, word) {
+		return "postern " + command
+	}
+	return command
+}
+
+var namedCommand = regexp.MustCompile(`(^|[ (]|Usage: )('?)([a-z][a-z-]*)`)
+
+// advice returns a hint of ours with its commands as they are typed here.
+func (p *painter) advice(s string) string {
+	return namedCommand.ReplaceAllStringFunc(s, func(a string) string {
+		m := namedCommand.FindStringSubmatch(a)
+		if m[1] != "Usage: " && m[2] == "" {
+			return a
+		}
+		return m[1] + m[2] + p.typed(m[3])
+	})
+}
+
 func (p *painter) failure(e object) {
-	p.wrapped("", styleRed, text(e.Get("code"))+": "+text(e.Get("message")))
+	p.wrapped("", styleRed, cmp.Or(text(e.Get("message")), text(e.Get("code"))))
 	if h := text(e.Get("hint")); h != "" {
-		p.wrapped("", "", h)
+		p.wrapped("", "", p.advice(h))
 	}
 	if list := e.Strings("examples"); len(list) > 0 {
 		p.line(p.in(styleDim, "For example:"))
 		for _, x := range list {
-			p.line("  ", text(x)) // whole, to be copied
+			p.line("  ", p.typed(text(x))) // whole, to be copied
 		}
 	}
 }
@@ -157,7 +190,7 @@ func (p *painter) after(o object, data any, shown bool) {
 	if n, ok := fields.Get("next_action").(object); ok {
 		if a, ok := n.Get("arguments").(object); ok && a.Str("command") != "" {
 			p.line(p.in(styleDim, strings.Replace(text(n.Get("instruction")), ": ", "; ", 1)+":"))
-			p.line("  ", shortIDs(text(a.Get("command"))))
+			p.line("  ", p.typed(shortIDs(text(a.Get("command")))))
 		}
 	}
 	if meta, ok := o.Get("_meta").(object); ok {
@@ -210,7 +243,7 @@ func (p *painter) object(o object, indent string) {
 			continue
 		}
 		name, rest := indent+fill(Visible(f.Name), longest)+"  ", strings.Repeat(" ", runewidth.StringWidth(indent)+longest+2)
-		for i, l := range Wrap(text(f.Value), p.Width-len(rest)) {
+		for i, l := range Words(text(f.Value), p.Width-len(rest)) {
 			if i > 0 {
 				name = rest
 			}
@@ -239,7 +272,7 @@ func (p *painter) object(o object, indent string) {
 // quoted writes text of several lines, each behind a mark.
 func (p *painter) quoted(s, mark, style string) {
 	for l := range strings.SplitSeq(strings.TrimRight(plain.LineEnds(s), "\n"), "\n") {
-		p.wrapped(mark, style, Visible(l))
+		p.broken(mark, style, Visible(l))
 	}
 }
 

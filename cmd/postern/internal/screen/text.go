@@ -2,6 +2,7 @@ package screen
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -60,6 +61,36 @@ func Cut(s string, columns int) string {
 
 // fill returns text in exactly that many columns.
 func fill(s string, columns int) string { return runewidth.FillRight(Cut(s, columns), columns) }
+
+// apart are the parts of our own sentences that stay on one line, to be copied or read in one:
+// commands in quotes, and options in brackets.
+var apart = regexp.MustCompile(`(^|[ (])'[^' ][^']*'|\[[^\]]*\]`)
+
+// Words breaks visible text of one line at spaces alone, so that no part is wider than that
+// many columns unless it is one word, or a command in quotes. It is for our own sentences: a
+// terminal breaks what is wider, and the text of others could pass for something else there;
+// see Wrap. Fewer than eight columns count as eight, and there is always one part.
+func Words(s string, columns int) []string {
+	columns = max(columns, 8)
+	s = apart.ReplaceAllStringFunc(s, func(a string) string { return a[:1] + strings.ReplaceAll(a[1:], " ", "\u00a0") })
+	var lines []string
+	line := ""
+	for i, word := range strings.Split(s, " ") {
+		switch {
+		case i == 0:
+			line = word
+		case strings.Trim(line, " ") != "" && runewidth.StringWidth(line)+1+runewidth.StringWidth(word) > columns:
+			lines, line = append(lines, strings.TrimRight(line, " ")), word
+		default:
+			line += " " + word
+		}
+	}
+	lines = append(lines, strings.TrimRight(line, " "))
+	for i := range lines {
+		lines[i] = strings.ReplaceAll(lines[i], "\u00a0", " ")
+	}
+	return lines
+}
 
 // Wrap breaks visible text of one line so that no part is wider than that many columns,
 // at a space where possible; a character that is wider by itself stays whole. Fewer

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// On a terminal a command of the shell is drawn as at the prompt, with the commands that it
+// proposes as a shell takes them; --json gives the envelope.
+func TestACommandOfTheShellOnATerminal(t *testing.T) {
+	t.Parallel()
+	servers, v := sampleServers(t), newVault(t)
+	v.add(t, servers.Account(), servers.Password.Reveal())
+	for _, tc := range []struct {
+		line   string
+		status int
+		sees   []string
+	}{
+		{"mail list --limit 2", 0, []string{"demo, INBOX", "Help desk", "Read one: postern mail get demo:50\n", "  postern mail list --before"}},
+		{"mail list --limt 2", 2, []string{"'mail list' has no option '--limt'.\nDid you mean --limit? Usage: postern mail list", "For example:\n  postern mail list"}},
+		{"mail list -h", 0, []string{"A folder, newest first.", "Usage: postern mail list", "--oldest-first"}},
+		{"serv", 2, []string{"There is no command 'serv'.", "Did you mean 'postern serve'?"}},
+		{"serve -h", 0, []string{"usage: postern serve", "--read-only  "}},
+		{"grant -h", 6, []string{"'grant' is for the administrator alone.", "set POSTERN_ADMIN_KEY_FILE"}},
+		{"help account add", 6, []string{"'account add' is for the administrator alone.", "set POSTERN_ADMIN_KEY_FILE"}},
+		{"outbox approve -h", 6, []string{"You may not run 'outbox approve'.", "set POSTERN_ADMIN_KEY_FILE"}},
+		{"mail list --json --limit 1", 0, []string{`{"success":true,"data":{"folder":"INBOX"`}},
+		{"exec --json nonsense", 2, []string{`{"success":false,"error":{"code":"COMMAND_NOT_FOUND"`}},
+		{"agent -h", 0, []string{"agent send"}},
+		{"-h", 0, []string{"Start\n", "For you\n", "postern approve", "postern account list", "For agents\n", "Tools\n"}},
+	} {
+		x := onTerminal(t, 90, 40, append(v.environment(false), "NO_COLOR=1"), strings.Fields(tc.line)...)
+		x.sees(tc.sees...)
+		x.quits(tc.status)
+		for l := range strings.Lines(strings.ReplaceAll(x.written(), "\r", "")) {
+			if drawn := !strings.HasPrefix(l, "{"); drawn && len([]rune(l)) > 91 {
+				t.Errorf("%s: a line is too wide: %q", tc.line, l)
+			}
+		}
+	}
+}
