@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"html"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+)
+
+const approvalPicture = "../../docs/approval.svg"
+
+// The picture of the README is what a terminal of 80 columns shows while an agent's message
+// is approved. Ids and times, which differ each time, are those of one day.
+func TestThePictureOfAnApprovalIsWhatATerminalShows(t *testing.T) {
+	servers, v := sampleServers(t), newVault(t)
+	a := servers.Account()
+	a.Mode, a.AllowOut = mail.Approve, mail.AllowList{Enabled: true, Entries: []string{"*"}}
+	v.add(t, a, servers.Password.Reveal())
+	sent := newHouse(t, v).as(t, gateway.Principal{Name: mail.AgentPrincipal},
+		`mail send --to bob@example.org --subject "Reading room on Wednesday" --body "Hello Bob,\n\nWednesday at three suits us. Shall I book the small room?\n\nAnn"`)
+	id := regexp.MustCompile(`in the outbox as ([0-9a-z]+)`).FindStringSubmatch(sent.Error.Message)
+	if id == nil || len(servers.Outgoing()) != 0 {
+		t.Fatalf("%s", sent.raw)
+	}
+	x := onTerminal(t, 80, 40, v.environment(true), "approve")
+	x.sees("q ends: ")
+	x.types("y\r")
+	x.sees("It was sent.")
+	x.quits(0)
+	if n := len(servers.Outgoing()); n != 1 {
+		t.Fatalf("%d messages left", n)
+	}
+	// The first line says whose key decides, which is another for everybody.
+	_, shown, _ := strings.Cut(strings.ReplaceAll(x.written(), "\r\n", "\n"), "\n\n")
+	shown = strings.ReplaceAll(shown, id[1], "01m7c4ysvjr7jq38")
+	shown = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d`).ReplaceAllString(shown, "2026-11-18 09:42")
+	picture, err := picture("Postern shows a waiting message whole and asks whether to send it", "$ postern approve\n\n"+shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(approvalPicture, []byte(picture), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if old, err := os.ReadFile(approvalPicture); err != nil || string(old) != picture {
+		t.Errorf("docs/approval.svg is not what a terminal shows (%v): run 'go test ./cmd/postern -run ThePictureOfAnApproval -update', and look at it. Now it is\n%s", err, shown)
+	}
+}
+
+// picture draws what a terminal was sent as SVG: lines of text, some of it bold. Anything
+// else that steers a terminal is an error.
+func picture(title, sent string) (string, error) {
+	const column, line, margin = 8.4, 19, 16
+	bold := regexp.MustCompile("\x1b\\[[01]?m")
+	lines := strings.Split(strings.TrimRight(sent, "\n"), "\n")
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="#1f2328">
+<title>%s</title>
+<rect x="0.5" y="0.5" width="%d" height="%d" rx="8" fill="#fbfaf7" stroke="#d0d0c8"/>
+`, int(80*column)+2*margin, len(lines)*line+2*margin, html.EscapeString(title), int(80*column)+2*margin-1, len(lines)*line+2*margin-1)
+	for i, text := range lines {
+		plain := bold.ReplaceAllString(text, "")
+		if plain == "" {
+			continue
+		}
+		if strings.ContainsFunc(plain, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return "", fmt.Errorf("the picture cannot draw %q", text)
+		}
+		drawn := bold.ReplaceAllStringFunc(html.EscapeString(text), func(s string) string {
+			if s == "\x1b[1m" {
+				return `<tspan font-weight="bold">`
+			}
+			return `</tspan>`
+		})
+		fmt.Fprintf(&b, "<text x=\"%d\" y=\"%d\" textLength=\"%.1f\" xml:space=\"preserve\">%s</text>\n", margin, margin+i*line+14, column*float64(utf8.RuneCountInString(plain)), drawn)
+	}
+	b.WriteString("</svg>\n")
+	return b.String(), nil
+}
