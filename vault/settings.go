@@ -2,7 +2,9 @@ package vault
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,13 +18,15 @@ import (
 type SettingType string
 
 // The kinds: a decimal integer within bounds; the name of an account or an empty text; an
-// IANA time zone or "local"; paths of commands separated by commas; "on" or "off".
+// IANA time zone or "local"; paths of commands separated by commas; "on" or "off"; a program
+// and its arguments as an array in JSON, or an empty text.
 const (
 	TypeInteger  SettingType = "integer"
 	TypeAccount  SettingType = "account"
 	TypeTimezone SettingType = "timezone"
 	TypeCommands SettingType = "commands"
 	TypeSwitch   SettingType = "switch"
+	TypeProgram  SettingType = "program"
 )
 
 // Setting is one setting with its present value.
@@ -46,8 +50,9 @@ type Config struct {
 	Timezone           *time.Location // never nil
 	Deny               []string       // paths of commands that only the administrator may run, such as "mail send"
 	SearchMaxMatches   int
-	ExtensionsSend     bool // agents may run extensions that let something leave
-	AskInClient        bool // what needs approval may be approved in the agent's own client
+	ExtensionsSend     bool     // agents may run extensions that let something leave
+	NotifyCommand      []string // the program that tells a person what waits, and its arguments; none by default
+	AskInClient        bool     // what needs approval may be approved in the agent's own client
 }
 
 type setting struct {
@@ -103,6 +108,22 @@ var settings = []setting{
 		func(c *Config) *bool { return &c.AskInClient }),
 	toggle("extensions_send", false, "on lets agents run extensions of effect send; what these let leave passes no list, and no person is asked",
 		func(c *Config) *bool { return &c.ExtensionsSend }),
+	{Setting{Name: "notify_command", Type: TypeProgram, Description: "program that tells you what begins to wait for you: its path and arguments as an array in JSON, in which {id}, {account} and {recipients} are filled in"}, parseNotifyCommand},
+}
+
+// maxArguments bounds the program of a setting and its arguments.
+const maxArguments = 32
+
+func parseNotifyCommand(_ *setting, value string, c *Config) (string, error) {
+	c.NotifyCommand = nil
+	if value == "" {
+		return "", nil
+	}
+	if err := json.Unmarshal([]byte(value), &c.NotifyCommand); err != nil || len(c.NotifyCommand) == 0 || len(c.NotifyCommand) > maxArguments ||
+		!filepath.IsAbs(c.NotifyCommand[0]) || strings.Contains(strings.Join(c.NotifyCommand, ""), "\x00") {
+		return "", fmt.Errorf(`want an array in JSON that begins with the full path of a program, such as ["/usr/bin/notify-send","A message waits: {id}"]`)
+	}
+	return value, nil
 }
 
 func parseAccount(_ *setting, value string, c *Config) (string, error) {

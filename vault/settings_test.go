@@ -13,11 +13,11 @@ func TestSettingsHaveTheirDefaults(t *testing.T) {
 	c, err := agent.Config(t.Context())
 	must(t, err)
 	if c.AuditRetentionDays != 90 || c.CommandsPerMinute != 1200 || c.SendsPerHour != 20 || c.ChangesPerHour != 1000 || c.DefaultAccount != "" ||
-		c.Timezone != time.Local || len(c.Deny) != 0 || c.SearchMaxMatches != 20000 || c.AskInClient || c.ExtensionsSend {
+		c.Timezone != time.Local || len(c.Deny) != 0 || c.SearchMaxMatches != 20000 || c.AskInClient || c.ExtensionsSend || c.NotifyCommand != nil {
 		t.Errorf("Config = %+v", c)
 	}
 	all, err := agent.Settings(t.Context())
-	if err != nil || len(all) != 10 {
+	if err != nil || len(all) != 11 {
 		t.Fatalf("Settings = %v, %v", all, err)
 	}
 	for _, s := range all {
@@ -46,6 +46,8 @@ func TestSetSetting(t *testing.T) {
 		{"deny", " mail   send , mail delete,mail send,", "mail delete,mail send"}, {"deny", "", ""}, {"deny", "mail", "mail"},
 		{"deny", "mail --send", "!"}, {"deny", "Mail send", "!"}, {"deny", "mail send;mail get", "!"}, {"deny", "a b c d e", "!"},
 		{"search_max_matches", "100", "100"}, {"search_max_matches", "1000000", "1000000"}, {"search_max_matches", "99", "!"}, {"search_max_matches", "1000001", "!"},
+		{"notify_command", ` ["/bin/a b","{id}"] `, `["/bin/a b","{id}"]`}, {"notify_command", "/bin/a", "!"}, {"notify_command", `["a"]`, "!"}, {"notify_command", `["./a"]`, "!"}, {"notify_command", `[]`, "!"},
+		{"notify_command", `{"a":1}`, "!"}, {"notify_command", `["/bin/a",1]`, "!"}, {"notify_command", `["/bin/a","\u0000"]`, "!"}, {"notify_command", `["/a"` + strings.Repeat(`,""`, 32) + "]", "!"}, {"notify_command", "", ""},
 		{"ask_in_client", "off", "off"}, {"ask_in_client", "ON", "on"}, {"ask_in_client", "", "!"}, {"ask_in_client", "true", "!"}, {"ask_in_client", "on off", "!"},
 	} {
 		before, err := agent.Setting(t.Context(), c.name)

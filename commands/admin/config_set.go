@@ -2,6 +2,9 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/postern-mail/postern/commands/internal/argument"
@@ -36,6 +39,15 @@ func configSet(d *Deps) *discovery.Command {
 				if path = strings.TrimSpace(path); path != "" && !d.Exists(path) {
 					return SettingShown{}, &discovery.Fault{Code: discovery.ValidationError, Message: "One of the paths names neither a command nor a group.",
 						Hint: "Run 'help' for the commands, and separate paths by commas."}
+				}
+			}
+		}
+		if args.Name == "notify_command" {
+			var command []string
+			if json.Unmarshal([]byte(args.Value), &command) == nil && len(command) > 0 && filepath.IsAbs(command[0]) {
+				if _, err := exec.LookPath(command[0]); err != nil {
+					return SettingShown{}, &discovery.Fault{Code: discovery.ValidationError, Message: "There is no program at the path that the array begins with.", Err: err,
+						Hint: "Give the full path of a file that can be started on this machine."}
 				}
 			}
 		}

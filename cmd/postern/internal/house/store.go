@@ -24,6 +24,7 @@ type store struct {
 	environmentErr error             // what is wrong with them; no account is used then
 
 	sending []string // paths of the extensions that let something leave
+	notify  notifier // tells the person what begins to wait
 
 	asks      bool // opening runs a program that fetches a key
 	temporary bool // the vault is made when it is opened, see passing
@@ -35,6 +36,7 @@ type store struct {
 
 func newStore(open func(context.Context) (*vault.Vault, error)) *store {
 	s := &store{open: open, environment: &mail.Environment{}}
+	s.notify.store, s.notify.ending = s, make(chan struct{})
 	s.Vault = vault.Lazy(func(ctx context.Context) (*vault.Vault, error) {
 		if s.asks && optional(ctx) {
 			return nil, vault.ErrNoKey // help must not ask a person for a key

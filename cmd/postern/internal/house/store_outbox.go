@@ -16,7 +16,11 @@ func (s *store) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 	if !ownOutgoing(ctx, &o) {
 		return mail.Outgoing{}, false, mail.ErrNoOutgoing
 	}
-	return s.Vault.AddOutgoing(ctx, o, message)
+	kept, added, err = s.Vault.AddOutgoing(ctx, o, message)
+	if added && kept.State == mail.OutboxWaiting {
+		s.notify.waits(ctx, kept.ID)
+	}
+	return kept, added, err
 }
 
 func (s *store) Outgoing(ctx context.Context, id string) (mail.Outgoing, error) {
@@ -51,12 +55,18 @@ func (s *store) ListOutgoing(ctx context.Context, q mail.OutboxQuery) (entries [
 }
 
 func (s *store) ChangeOutgoing(ctx context.Context, id string, change func(o *mail.Outgoing) (drop bool, err error)) (mail.Outgoing, error) {
-	return s.Vault.ChangeOutgoing(ctx, id, func(o *mail.Outgoing) (bool, error) {
+	var before mail.OutboxState
+	o, err := s.Vault.ChangeOutgoing(ctx, id, func(o *mail.Outgoing) (bool, error) {
 		if !ownOutgoing(ctx, o) {
 			return false, mail.ErrNoOutgoing
 		}
+		before = o.State
 		return change(o)
 	})
+	if err == nil && before == mail.OutboxQueued && o.State == mail.OutboxWaiting {
+		s.notify.waits(ctx, o.ID)
+	}
+	return o, err
 }
 
 // outboxKey is the same for every process on a vault, so that a key names one

@@ -51,9 +51,10 @@ type House struct {
 }
 
 // Close ends what the house has open. It waits for a temporary vault that is just being
-// made, and removes it.
+// made, and removes it, and for a program that tells the person what waits.
 func (h *House) Close() {
 	h.Gateway.Close()
+	h.store.notify.close()
 	_ = h.mailboxes.Close()
 	_ = h.logins()
 	h.store.Close()
@@ -137,7 +138,7 @@ type Plan struct {
 // Wire builds the house. Nothing is opened or dialled yet.
 func (s *System) Wire(plan Plan) (*House, error) {
 	h := &House{Principal: plan.Principal, store: newStore(plan.Open)}
-	h.store.asks = s.asks()
+	h.store.asks, h.store.notify.environ = s.asks(), s.Environ
 	if plan.Environment {
 		h.store.environment, h.store.environmentErr = mail.EnvironmentAccounts(slices.Concat(s.Environ, s.Secrets))
 	}
@@ -169,7 +170,9 @@ func (s *System) Wire(plan Plan) (*House, error) {
 		Rekey: func(ctx context.Context, r admin.Rekeying) ([]admin.NewKey, error) {
 			return s.rekey(ctx, h.store, r)
 		},
-		Checks: func(ctx context.Context) []admin.Check { return h.extensionChecks(ctx, added) }}
+		Checks: func(ctx context.Context) []admin.Check {
+			return append(h.extensionChecks(ctx, added), h.notifyChecks(ctx)...)
+		}}
 	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return s.attachmentDir(ctx, h.store) },
 		records: h.store, files: shareFiles, bytes: shareFileBytes}
 	deps.Attachments = h.saved
