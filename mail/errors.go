@@ -136,10 +136,12 @@ func (o Operation) NoDestroy(a *Account, p *Policy) *Error {
 	return e
 }
 
-// Explain says what a failure of a connection means. server begins the sentence, such
-// as "The mail server". Advice stays as it was where the kind alone gives none.
-func (e *Error) Explain(w *wire.Error, server string) {
+// Explain says what a failure of a connection to a server means, and why it could not be
+// reached. server begins the sentence, such as "The mail server". Advice stays as it was where
+// the kind alone gives none.
+func (e *Error) Explain(w *wire.Error, server string, at Endpoint) {
 	e.Stage, e.Retryable = w.Stage, !w.Permanent
+	why := w.Why(wire.Target{Host: at.Host, Port: at.Port, Security: at.Security})
 	say := func(kind Kind, advice Advice, what string) {
 		e.Kind, e.Advice, e.Message = kind, cmp.Or(advice, e.Advice), server+what+"."
 	}
@@ -160,20 +162,26 @@ func (e *Error) Explain(w *wire.Error, server string) {
 		say(KindAuth, AdviceCheckLogin, " did not accept the login"+code)
 		e.Retryable = false
 	case wire.KindCertificate:
-		say(KindCertificate, AdviceCertificate, "'s certificate was not accepted")
-		e.Retryable = false
+		say(KindCertificate, AdviceCertificate, "'s certificate was not accepted"+why)
+		if e.Retryable = false; wire.Expired(w) {
+			e.Advice = AdviceAskOperator
+		}
 	case wire.KindTimeout, wire.KindCanceled:
-		say(KindTimeout, AdviceMoreTime, " did not answer in time")
+		say(KindTimeout, AdviceMoreTime, " did not answer in time"+why)
 	case wire.KindProtocol:
+		if w.Stage == wire.StageTLS {
+			say(e.Kind, AdviceCheckTLS, "'s connection could not be protected with TLS"+why)
+			return
+		}
 		say(e.Kind, "", " said something that could not be understood")
 	case wire.KindLimit:
 		say(KindLimit, AdviceLess, " sent more than is allowed")
 	case wire.KindRefused:
-		say(KindRefused, AdviceAskOperator, " refused the command")
+		say(KindRefused, AdviceAskOperator, " refused the command"+why)
 	case wire.KindClosed:
-		say(e.Kind, "", " closed the connection")
+		say(e.Kind, "", " closed the connection"+why)
 	default:
-		say(e.Kind, "", " could not be reached")
+		say(e.Kind, "", " could not be reached"+why)
 	}
 }
 
@@ -222,10 +230,12 @@ func (o Operation) Wrap(ctx context.Context, err error, explain func(*Error)) er
 		explain(e)
 	}
 	if cause := ctx.Err(); cause != nil && e.Kind != KindAuth {
-		e.Kind, e.Retryable = KindTimeout, true
-		e.Message, e.Advice = "It took too long.", AdviceMoreTime
+		silent := e.Kind == KindTimeout && (e.Stage == wire.StageConnect || e.Stage == wire.StageTLS || e.Stage == wire.StageGreeting)
+		e.Kind, e.Retryable, e.Advice = KindTimeout, true, AdviceMoreTime
 		if errors.Is(cause, context.Canceled) {
 			e.Message, e.Advice = "The command was cancelled.", AdviceRunAgain
+		} else if !silent { // else it says where
+			e.Message = "It took too long."
 		}
 		if !errors.Is(err, cause) {
 			e.Err = fmt.Errorf("%w: %w", cause, err)

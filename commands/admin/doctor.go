@@ -221,7 +221,7 @@ func (d *Deps) checkServer(ctx context.Context, name, account string, verify fun
 		return Check{Name: name, Detail: f.Message, Code: f.Code, Hint: f.Hint}
 	}
 	if len(v.Issues) > 0 {
-		return Check{Name: name, Detail: v.Issues[0].Message, Code: answer.CodeOf(v.Issues[0].Kind), Hint: serverHints[answer.CodeOf(v.Issues[0].Kind)]}
+		return Check{Name: name, Detail: v.Issues[0].Message, Code: answer.CodeOf(v.Issues[0].Kind), Hint: serverHint(v.Issues[0].Kind)}
 	}
 	did := "Logged in to"
 	if v.Untried {
@@ -230,10 +230,17 @@ func (d *Deps) checkServer(ctx context.Context, name, account string, verify fun
 	return Check{Name: name, OK: true, Detail: fmt.Sprintf("%s %s:%d within %d ms.", did, v.Server.Host, v.Server.Port, v.Latency.Milliseconds())}
 }
 
-// serverHints say what to look at, by what went wrong.
+// serverHint says what to look at, by what went wrong.
+func serverHint(k mail.Kind) string {
+	if k == mail.KindCertificate {
+		return "Check the account's host and port; a server with its own authority needs --ca-file."
+	}
+	return serverHints[answer.CodeOf(k)]
+}
+
 var serverHints = map[discovery.Code]string{
 	discovery.AuthFailed:       "Check the account's user name and password; some providers want an app password.",
-	discovery.ConnectionFailed: "Check the account's host, port and security; a server with its own authority needs --ca-file.",
+	discovery.ConnectionFailed: "Check the account's host, port and security.",
 	discovery.Timeout:          "Try again, or allow more time with --timeout SECONDS (at most 300).",
 	discovery.ExecutionError:   "Try again later; if it fails again, ask the operator of the server.",
 }

@@ -208,7 +208,7 @@ func (x *access) wrap(ctx context.Context, err error) error {
 		x.m.lost.Delete(x.Account)
 		return nil
 	}
-	err = login.Wrap(ctx, x.Operation, &x.account, err, explain)
+	err = login.Wrap(ctx, x.Operation, &x.account, err, func(e *mail.Error) { explain(e, x.account.Incoming()) })
 	var e *mail.Error
 	if errors.As(err, &e) {
 		switch {

@@ -22,15 +22,13 @@ func (x *access) madeAnew(advice mail.Advice) *mail.Error {
 }
 
 // explain turns a failure of either protocol into an *Error.
-func explain(e *mail.Error) {
+func explain(e *mail.Error, at mail.Endpoint) {
 	var w *wire.Error
 	if !errors.As(e.Err, &w) {
 		return
 	}
-	e.Explain(w, "The mail server")
+	e.Explain(w, "The mail server", at)
 	switch {
-	case w.Kind == wire.KindProtocol && w.Stage == wire.StageTLS:
-		e.Advice, e.Message = mail.AdviceCheckTLS, "The connection to the mail server could not be protected with TLS."
 	case w.Kind == wire.KindRefused && errors.Is(w, imap.ErrSends):
 		e.Kind, e.Advice, e.Message = mail.KindReadOnly, mail.AdviceSendInstead, "The server sends every message that is put into this folder, so nothing is put there."
 	case w.Kind == wire.KindRefused && w.Code == "IN-USE":

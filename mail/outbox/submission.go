@@ -70,13 +70,13 @@ func (b *Outbox) connect(ctx context.Context, o mail.Operation, a *mail.Account)
 	if ctx.Err() != nil || !errors.As(err, &w) {
 		return nil, login.Wrap(ctx, o, a, err, nil)
 	}
-	return nil, login.Explain(submissionError(o, w), a)
+	return nil, login.Explain(submissionError(o, a, w), a)
 }
 
-func submissionError(o mail.Operation, w *wire.Error) *mail.Error {
+func submissionError(o mail.Operation, a *mail.Account, w *wire.Error) *mail.Error {
 	e := o.Failure(mail.KindConnection, "", "", "")
 	e.Err = w
-	e.Explain(w, "The submission server")
+	e.Explain(w, "The submission server", a.SMTP)
 	if w.Kind != wire.KindAuth && w.Kind != wire.KindCertificate {
 		e.Advice = mail.AdviceCheckSubmission
 	}
@@ -110,7 +110,7 @@ func failed(ctx context.Context, o mail.Operation, a *mail.Account, err error) *
 		return f
 	}
 	f.code = w.Reply
-	e := submissionError(o, w)
+	e := submissionError(o, a, w)
 	e.Retryable = sending.Temporary && !f.unknown
 	switch {
 	case w.Kind == wire.KindRefused:

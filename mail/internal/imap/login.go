@@ -160,7 +160,7 @@ func (d *dialog) startTLS(ctx context.Context, target wire.Target) error {
 		return err
 	}
 	if !d.has("STARTTLS") {
-		return &wire.Error{Kind: wire.KindProtocol, Permanent: true, Err: errors.New("server does not offer STARTTLS, and logging in without TLS is refused")}
+		return &wire.Error{Kind: wire.KindProtocol, Permanent: true, Err: wire.ErrNoStartTLS}
 	}
 	l, err := d.do("STARTTLS")
 	if err != nil {

@@ -189,7 +189,7 @@ func TestStartTLS(t *testing.T) {
 		"login only in front":      {"250-hello\r\n250-STARTTLS\r\n250 AUTH PLAIN\r\n", "220 go\r\n", "250 hello\r\n", wire.KindAuth},
 		"an answer in front of it": {"250-hello\r\n250 STARTTLS\r\n", "220 go\r\n250-hello\r\n250 AUTH PLAIN\r\n", "250 hello\r\n", wire.KindProtocol},
 		"one byte in front of it":  {"250-hello\r\n250 STARTTLS\r\n", "220 go\r\n2", "250-hello\r\n250 AUTH PLAIN\r\n", wire.KindProtocol},
-		"not offered":              {"250-hello\r\n250 AUTH PLAIN\r\n", "220 go\r\n", "", wire.KindConnection},
+		"not offered":              {"250-hello\r\n250 AUTH PLAIN\r\n", "220 go\r\n", "", wire.KindProtocol},
 		"refused":                  {"250-hello\r\n250-AUTH PLAIN\r\n250 STARTTLS\r\n", "454 4.7.0 not now\r\n", "", wire.KindRefused},
 		"answered with another":    {"250-hello\r\n250-AUTH PLAIN\r\n250 STARTTLS\r\n", "250 ok\r\n", "", wire.KindProtocol},
 	} {

@@ -13,7 +13,6 @@ package smtp
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -152,7 +151,7 @@ func (s *Session) hello(stage string, within time.Duration) error {
 // and replies that it sent ahead end the connection (RFC 3207 section 6).
 func (s *Session) startTLS(ctx context.Context, target wire.Target) error {
 	if !s.offers("STARTTLS") {
-		return failure(wire.StageTLS, errors.New("server does not offer STARTTLS, and logging in without TLS is refused"))
+		return failure(wire.StageTLS, wire.ErrNoStartTLS)
 	}
 	r, failed := s.command(wire.StageTLS, "STARTTLS", target.Greeting)
 	if failed != nil {

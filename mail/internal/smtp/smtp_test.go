@@ -196,7 +196,7 @@ func TestRefusals(t *testing.T) {
 		"unknown CA":           {config(new(store).serve(t, &leaf, true), wire.TLS, other), wire.KindCertificate},
 		"other host":           {config(new(store).serve(t, &elsewhere, true), wire.TLS, ca), wire.KindCertificate},
 		"unknown CA, starttls": {config(new(store).serve(t, &leaf, false), wire.StartTLS, other), wire.KindCertificate},
-		"no starttls":          {config(new(store).serve(t, nil, false), wire.StartTLS, ca), wire.KindConnection},
+		"no starttls":          {config(new(store).serve(t, nil, false), wire.StartTLS, ca), wire.KindProtocol},
 		"plaintext to afar":    {nonLoopback, wire.KindInvalid},
 		"nothing listens":      {config(port(closed), wire.Plaintext, nil), wire.KindConnection},
 		"silent":               {silent, wire.KindTimeout},
