@@ -61,6 +61,12 @@ func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) erro
 		}
 	}
 	if p.onTerminal() && !asJSON {
+		if status, ok := prompt.Word(ctx, p.promptOptions(h), r.Tokens); ok {
+			if status != 0 {
+				return exitStatus(status)
+			}
+			return nil
+		}
 		if status, ok := prompt.Approve(ctx, p.promptOptions(h), line); ok {
 			if status != 0 {
 				return exitStatus(status)

@@ -46,9 +46,9 @@ func TestAFirstDay(t *testing.T) {
 	x.types(`mail send --to bob@example.net --subject Hello --body "Are you there?"` + "\r")
 	x.sees("Nothing is sent", "bob@example.net", promptSign)
 	x.types(`mail send --to bob@example.org --subject Hello --body "Are you there?"` + "\r")
-	x.sees("Nothing leaves unless you approve it", "From:", `demo@example.org, called "Ann Lee", account mine`, "To:", "bob@example.org", "> Are you there?", "leaves it in the outbox: ")
+	x.sees("From:", "Ann Lee", "Goes to:", "bob@example.org", "> Are you there?", "leaves it waiting: ")
 	x.types("\r")
-	id := regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(x.sees("Nothing was sent yet", "outbox show ", promptSign))[1]
+	id := regexp.MustCompile(`outbox as ([a-z0-9]+)`).FindStringSubmatch(x.sees("It waits in the outbox as ", promptSign))[1]
 	sent := len(s.servers.Outgoing())
 	x.types("outbox list --state waiting\r")
 	x.sees(id, promptSign)

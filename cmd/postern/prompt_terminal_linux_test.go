@@ -49,16 +49,16 @@ func TestASittingAtThePrompt(t *testing.T) {
 		x.sees("\n" + promptSign)
 	}
 	x.types(`mail send --to "Ann Lee <ann@example.org>" --bcc eve@example.org --subject Hi --body "one\ntwo"` + "\r")
-	x.sees("Nothing leaves unless you approve it", "To:", "ann@example.org", "Bcc:", "eve@example.org", "> one", "> two", "leaves it in the outbox: ")
+	x.sees("Goes to:", "eve@example.org", "To:", "ann@example.org", "> one", "> two", "leaves it waiting: ")
 	x.types("y\r")
-	x.sees("state", "accepted", promptSign)
+	x.sees("It was sent", promptSign)
 
 	// One that waits is approved by its name alone; anything but yes leaves it there.
 	x.types("mail send --to ann@example.org --subject Later --body '" + strings.Repeat("long line ", 8) + "'\r")
-	x.sees("outbox: ")
+	x.sees("waiting: ")
 	x.types("\r")
-	out := x.sees("Nothing was sent yet", "outbox show ", promptSign)
-	id := regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(out)[1]
+	out := x.sees("It waits in the outbox as ", promptSign)
+	id := regexp.MustCompile(`outbox as ([a-z0-9]+)`).FindStringSubmatch(out)[1]
 	x.types("outbox approve " + id + "\r")
 	x.sees("Goes to:", "ann@example.org", "Subject:", "Later", "Digest:", "Code:", "> long line", "leaves it as it is: ")
 	x.types("\r")
@@ -72,9 +72,9 @@ func TestASittingAtThePrompt(t *testing.T) {
 	x.types("account edit demo --destroy on\r")
 	x.sees("\n" + promptSign)
 	x.types("mail delete 50 --confirm\r")
-	x.sees("Delete these messages for good?", "Help desk", "About this mailbox", "leaves it in the outbox: ")
+	x.sees("To be deleted for good:", "Help desk", "About this mailbox", "leaves it waiting: ")
 	x.types("\r")
-	id = regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(x.sees("Nothing was deleted yet", "outbox show ", promptSign))[1]
+	id = regexp.MustCompile(`outbox as ([a-z0-9]+)`).FindStringSubmatch(x.sees("It waits in the outbox as ", promptSign))[1]
 	x.types("outbox approve " + id + "\r")
 	x.sees("To be deleted for good:", "About this mailbox", "leaves them as they are: ")
 	x.types("n\r")
@@ -94,7 +94,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 	x.types(`mail send --to ann@example.org --subject Long --body "` + strings.Repeat(`a\n`, 40) + `b"` + "\r")
 	x.sees("Enter shows more, q stops: ")
 	x.types("q\r")
-	x.sees("you are not asked", "Nothing was sent yet", promptSign)
+	x.sees("you are not asked", "It waits in the outbox", promptSign)
 	x.types("\x04")
 	x.quits(0)
 }

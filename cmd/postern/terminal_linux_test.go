@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,6 +32,8 @@ type tty struct {
 // control is what a program sends to a terminal beside text.
 var control = regexp.MustCompile(`\x1b(\[[0-9;?<>=$]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[()][A-Z0-9]|[=>78PM])`)
 
+var waited = flag.Duration("waited", 5*time.Minute, "how long a test waits for what a terminal does not show")
+
 // onTerminal starts the program on a terminal of that many columns and lines.
 func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) *tty {
 	t.Helper()
@@ -47,7 +50,7 @@ func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) 
 		t.Fatal(err)
 	}
 	go x.read()
-	late := time.AfterFunc(5*time.Minute, func() { x.end() }) // no part of any test
+	late := time.AfterFunc(*waited, func() { x.end() }) // no part of any test
 	t.Cleanup(func() {
 		late.Stop()
 		_ = x.cmd.Process.Kill()

@@ -2,7 +2,9 @@ package house
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -122,6 +124,39 @@ func (a *attachments) Save(ctx context.Context, from, name string, content []byt
 		return filepath.ToSlash(name), nil
 	}
 	return filepath.Join(root.Name(), name), nil
+}
+
+// stage copies a file from anywhere into a directory of its own, for its owner to send it,
+// until remove. It is not for an agent.
+func (a *attachments) stage(ctx context.Context, file string) (name string, remove func(), err error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", nil, cmp.Or(err, error(&fs.PathError{Op: "open", Path: file, Err: ErrNotRegular}))
+	}
+	root, err := a.open(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	dir := "staged-" + rand.Text()
+	if err := root.Mkdir(dir, 0o700); err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = root.RemoveAll(dir) }
+	name = path.Join(dir, filepath.Base(file))
+	to, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = io.Copy(to, f)
+		err = errors.Join(err, to.Close())
+	}
+	if err != nil {
+		remove()
+		return "", nil, err
+	}
+	return name, remove, nil
 }
 
 // Read implements commands.Attachments. It does not wait for a

@@ -213,6 +213,12 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	return h, err
 }
 
+// Stage puts a copy of a person's file among the attachments, where a command of theirs may
+// send it from by that name, until remove. It is for prompts and never for an agent.
+func (h *House) Stage(ctx context.Context, file string) (name string, remove func(), err error) {
+	return h.saved.stage(ctx, file)
+}
+
 // attachmentDir is where attachments are saved: where POSTERN_ATTACHMENTS says, else
 // beside the vault.
 func (s *System) attachmentDir(ctx context.Context, store *store) (string, error) {

@@ -122,7 +122,7 @@ func (c *conversation) approveAll(ctx context.Context, id string) (status int) {
 	left := 0
 	for i, id := range ids {
 		fmt.Fprintf(c.Stdout, "\n%d of %d\n", i+1, len(ids))
-		decided, on := c.walk(ctx, id)
+		decided, on := c.walk(ctx, id, true)
 		if !decided {
 			left++
 		}
@@ -161,8 +161,9 @@ func (c *conversation) waiting(ctx context.Context, prefix string) (ids []string
 	return ids, true
 }
 
-// walk shows one entry and asks what becomes of it. on is false where the person ends.
-func (c *conversation) walk(ctx context.Context, id string) (decided, on bool) {
+// walk shows one entry and asks what becomes of it. on is false where the person ends, which
+// they can where more are to come.
+func (c *conversation) walk(ctx context.Context, id string, more bool) (decided, on bool) {
 	o, ok := c.whole(ctx, []string{id})
 	if !ok {
 		return false, ctx.Err() == nil
@@ -178,7 +179,11 @@ func (c *conversation) walk(ctx context.Context, id string) (decided, on bool) {
 		return false, ctx.Err() == nil
 	}
 	terminal.Discard(c.Stdin)
-	answer, err := c.read(ctx, questionOf(o)+" y "+yesOf(o)+", n refuses it, Enter leaves it waiting, q ends: ")
+	question := questionOf(o) + " y " + yesOf(o) + ", n refuses it, Enter leaves it waiting"
+	if more {
+		question += ", q ends"
+	}
+	answer, err := c.read(ctx, question+": ")
 	if err != nil {
 		fmt.Fprintln(c.Stdout)
 		return false, false
@@ -225,25 +230,6 @@ func (c *conversation) whole(ctx context.Context, id []string) (data orderedjson
 		}
 		return append(data, orderedjson.Member{Name: "text", Value: all}), true
 	}
-}
-
-// ask puts a command's question. A line typed before the question was shown does not answer
-// it.
-func (c *conversation) ask(ctx context.Context, q string) discovery.Verdict {
-	var lines []string
-	width := c.look().Width
-	for l := range strings.SplitSeq(strings.TrimRight(q, "\n"), "\n") {
-		mark, rest := "", screen.Visible(l)
-		for _, m := range []string{"> ", "        > "} {
-			if r, ok := strings.CutPrefix(rest, m); ok {
-				mark, rest = m, r
-			}
-		}
-		for _, part := range screen.Wrap(rest, width-len(mark)) {
-			lines = append(lines, strings.TrimRight(mark+part, " "))
-		}
-	}
-	return c.decide(ctx, strings.TrimRight(strings.Join(lines, "\n"), "\n"), "y approves it, n refuses it, Enter leaves it in the outbox: ")
 }
 
 // decide shows lines, a page at a time, and asks when the last of them was shown.

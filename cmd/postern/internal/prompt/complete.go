@@ -89,8 +89,14 @@ func (c *Completer) line(ctx context.Context, line string) (head string, list []
 func (c *Completer) Propose(ctx context.Context, tokens []string, word string) (list []string) {
 	var proposals []string
 	found, err := c.door.Registry.Resolve(tokens, c.door.visible)
+	switch {
+	case len(tokens) == 0:
+		proposals = Words()
+	case slices.Contains(Words(), tokens[0]):
+		return StartingWith(word, c.ids("message_id"))
+	}
 	if err != nil || found.Command == nil {
-		proposals = c.Words(strings.Join(tokens, " "))
+		proposals = append(proposals, c.Words(strings.Join(tokens, " "))...)
 	} else if name, _, attached := strings.Cut(word, "="); attached && strings.HasPrefix(name, "--") {
 		if a := option(found.Command, name); a != nil {
 			for _, v := range c.values(ctx, found.Command, a, tokens) {

@@ -40,6 +40,16 @@ func historyFile(getenv func(string) string) string {
 		}
 		return name
 	}
+	dir := stateDir(getenv)
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "history")
+}
+
+// stateDir is where the prompt keeps files of its own; empty where the system has no place
+// for them.
+func stateDir(getenv func(string) string) string {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return ""
@@ -56,7 +66,7 @@ func historyFile(getenv func(string) string) string {
 	if dir == "" {
 		return ""
 	}
-	return filepath.Join(dir, "postern", "history")
+	return filepath.Join(dir, "postern")
 }
 
 // openHistory reads the history. It reports a failure, and keeps nothing then: a prompt
@@ -127,7 +137,10 @@ func (h *history) add(line string) {
 // called up again would have "[redacted]" sent. A line that is not a command, or cannot be
 // read, may be a password in the wrong place.
 func (d *Door) remembered(line string) (string, bool) {
-	_, found, err := d.resolve(line)
+	tokens, found, err := d.resolve(line)
+	if screen.Visible(line) == line && len(tokens) > 0 && slices.Contains(Words(), tokens[0]) {
+		return line, true
+	}
 	if err != nil || screen.Visible(line) != line {
 		return "", false
 	}

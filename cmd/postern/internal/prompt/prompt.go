@@ -19,6 +19,7 @@ import (
 
 	"github.com/peterh/liner"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/discovery"
@@ -55,6 +56,9 @@ type Options struct {
 	// another principal.
 	Administrator func(ctx context.Context) (d Door, end func(), err error)
 
+	// Stage puts a file of the person's where a command may send it from, until remove.
+	Stage func(ctx context.Context, file string) (name string, remove func(), err error)
+
 	JSON    bool // answers are shown in JSON
 	History bool // the history is read and kept
 }
@@ -75,7 +79,7 @@ func Run(ctx context.Context, o Options) error {
 			l.AppendHistory(line)
 		}
 	}
-	fmt.Fprintln(o.Stdout, "Postern. 'help' lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D ends.")
+	c.tell("Postern. Try inbox, read ID, reply ID, search WORDS. 'help' lists all, Tab completes, Ctrl-C stops a command, Ctrl-D ends.")
 	return c.run(ctx)
 }
 
@@ -116,6 +120,8 @@ type conversation struct {
 	open      chan typedLine // gets the line of a prompt that was abandoned; nil without one
 	history   *history
 	complete  *Completer
+	filed     *filing // what 'undo' takes back
+	temporary string  // a directory that is removed at the end; empty for none
 }
 
 // prompter asks for a line on the terminal, one at a time; *liner.State implements it.
@@ -177,6 +183,7 @@ func (c *conversation) abandon(resting liner.ModeApplier) {
 }
 
 func (c *conversation) run(ctx context.Context) error {
+	defer c.forget()
 	for ctx.Err() == nil {
 		c.announce(ctx)
 		line, err := c.read(ctx, "postern> ")
@@ -199,7 +206,9 @@ func (c *conversation) run(ctx context.Context) error {
 		if kept, ok := c.remembered(line); ok {
 			c.history.add(kept)
 		}
-		if !c.decides(ctx, line) {
+		if w, args, ok := c.wordOf(line); ok {
+			c.runWord(ctx, w, args)
+		} else if !c.decides(ctx, line) {
 			c.answer(ctx, line)
 		}
 	}
@@ -214,21 +223,50 @@ func (c *conversation) answer(ctx context.Context, line string) {
 		c.approve(ctx, id)
 		return
 	}
-	r := gateway.Request{Line: line, Full: true, CanAsk: c.mayAsk()}
-	a := c.Progress.Do(ctx, c.Door, r)
-	if a.Asked != nil {
-		verdict := c.ask(ctx, a.Asked.Text)
-		r.Reply = &gateway.Reply{State: a.Asked.State, Verdict: verdict}
-		decided := c.Progress.Do(ctx, c.Door, r)
-		if verdict != discovery.Unanswered { // else the first answer holds, which says where it waits
-			a = decided
-		}
+	if strings.TrimSpace(line) == "help" && !c.JSON {
+		c.help()
 	}
-	c.show(a, line)
+	c.execute(ctx, gateway.Request{Line: line}, line)
 }
 
-// do runs a command that asks nothing.
+// execute runs a command and shows its answer. What then waits for a person's word is shown
+// to the administrator, who is asked about it at once.
+func (c *conversation) execute(ctx context.Context, r gateway.Request, line string) gateway.Answer {
+	r.Full = true
+	a := c.Progress.Do(ctx, c.Door, r)
+	if id := waitsAs(a); id != "" && c.mayAsk() {
+		defer a.Delivered()
+		c.complete.note(a.JSON)
+		c.status = a.ExitStatus()
+		if decided, _ := c.walk(ctx, id, false); !decided {
+			c.tell("It waits in the outbox as " + id + ": 'approve' asks again.")
+		}
+		return a
+	}
+	c.show(a, line)
+	return a
+}
+
+// waitsAs is the id of what an answer says to wait for a person; empty for none.
+func waitsAs(a gateway.Answer) string {
+	if a.Code != discovery.ApprovalRequired {
+		return ""
+	}
+	v, _ := orderedjson.Decode(a.JSON)
+	answer, _ := v.(orderedjson.Object)
+	e, _ := answer.Get("error").(orderedjson.Object)
+	for _, x := range e.Strings("examples") {
+		if id, ok := strings.CutPrefix(x, "outbox show "); ok {
+			return id
+		}
+	}
+	return ""
+}
+
+// do runs a command that asks nothing. Ctrl-C stops it.
 func (c *conversation) do(ctx context.Context, line string) gateway.Answer {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
 	return c.Progress.Do(ctx, c.Door, gateway.Request{Line: line, Full: true})
 }
 

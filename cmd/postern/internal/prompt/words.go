@@ -1,0 +1,304 @@
+package prompt
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
+	"github.com/postern-mail/postern/cmd/postern/internal/screen"
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+// A word is what a person types in place of a command. It runs commands as they would be
+// typed, through the same door, and knows of them what their help says. What it gets wrong
+// costs a person a look at 'help', never a message.
+type word struct {
+	name, takes, about string
+	low, high          int // how many arguments it takes; high of -1 is any number
+	do                 func(c *conversation, ctx context.Context, args []string)
+}
+
+// words are all of them. It is a function because one of them shows the list.
+func words() []word {
+	return []word{
+		{"inbox", "[N]", "the newest messages of all accounts", 0, 1, (*conversation).inbox},
+		{"read", "ID...", "messages, which are read then", 1, -1, (*conversation).reads},
+		{"thread", "ID", "the conversation of a message", 1, 1, (*conversation).thread},
+		{"search", "WORDS...", "messages with these words, in all accounts", 1, -1, (*conversation).search},
+		{"write", "[TO...]", "a letter, in your editor", 0, -1, (*conversation).write},
+		{"reply", "ID [all]", "an answer, to its sender or to all", 1, 2, (*conversation).reply},
+		{"forward", "ID [TO...]", "hand a message on", 1, -1, (*conversation).forward},
+		{"archive", "ID...", "put messages into the archive", 1, -1, (*conversation).archive},
+		{"trash", "ID...", "put messages into the trash", 1, -1, (*conversation).trash},
+		{"undo", "", "take back the last archive or trash", 0, 0, (*conversation).undo},
+		{"save", "ID [PART] [PLACE]", "keep the attachments of a message", 1, 3, (*conversation).save},
+		{"open", "ID [PART]", "look at an attachment", 1, 2, (*conversation).opens},
+	}
+}
+
+// help shows the words, above the page of the commands.
+func (c *conversation) help() {
+	for _, w := range append(words(), word{name: "approve", takes: "[ID]", about: "decide about what waits for you"}) {
+		left := fmt.Sprintf("  %-26s", strings.TrimSpace(w.name+" "+w.takes))
+		for _, l := range screen.Wrap(w.about, c.look().Width-len(left)) {
+			fmt.Fprintln(c.Stdout, left+l)
+			left = strings.Repeat(" ", len(left))
+		}
+	}
+	fmt.Fprintln(c.Stdout)
+}
+
+// Words are the names of the words, for completion.
+func Words() (names []string) {
+	for _, w := range words() {
+		names = append(names, w.name)
+	}
+	return append(names, "approve")
+}
+
+// wordOf is the word that a line begins with, with its arguments.
+func (c *conversation) wordOf(line string) (w word, args []string, ok bool) {
+	tokens, err := gateway.Tokenize(line)
+	if err != nil || c.JSON || len(tokens) == 0 {
+		return w, nil, false
+	}
+	i := slices.IndexFunc(words(), func(w word) bool { return w.name == tokens[0] })
+	if i < 0 {
+		return w, nil, false
+	}
+	return words()[i], tokens[1:], true
+}
+
+// runWord does what a word says.
+func (c *conversation) runWord(ctx context.Context, w word, args []string) {
+	n := len(args)
+	if slices.Contains(args, "-h") || slices.Contains(args, "--help") || n < w.low || w.high >= 0 && n > w.high {
+		c.tell(strings.TrimSpace(w.name+" "+w.takes) + ": " + w.about)
+		return
+	}
+	_, stop := signal.NotifyContext(context.Background(), os.Interrupt) // Ctrl-C stops a command, and not what is around it
+	defer stop()
+	w.do(c, ctx, args)
+}
+
+// Word runs a word of the process's own arguments. ok is false where the first is none.
+func Word(ctx context.Context, o Options, tokens []string) (status int, ok bool) {
+	w, args, ok := (&conversation{Options: o}).wordOf(discovery.JoinCommand(tokens))
+	if !ok {
+		return 0, false
+	}
+	c, _, end := begin(o)
+	defer end()
+	c.runWord(ctx, w, args) // a file that it opened stays: its viewer may still read it
+	return c.status, true
+}
+
+// tell says a sentence to the person.
+func (c *conversation) tell(s string) {
+	for _, l := range screen.Wrap(screen.Visible(s), c.look().Width) {
+		fmt.Fprintln(c.Stdout, l)
+	}
+}
+
+// command makes a command string.
+func command(tokens ...string) string { return discovery.JoinCommand(tokens) }
+
+// data runs a command and returns what it answers. If it fails, the person has been told.
+func (c *conversation) data(ctx context.Context, line string) (data orderedjson.Object, ok bool) {
+	a := c.do(ctx, line)
+	v, err := orderedjson.Decode(a.JSON)
+	answer, _ := v.(orderedjson.Object)
+	data, _ = answer.Get("data").(orderedjson.Object)
+	if err != nil || !a.Success() {
+		c.show(a, line)
+		return nil, false
+	}
+	a.Delivered()
+	c.complete.note(a.JSON)
+	return data, true
+}
+
+// view runs a command and shows its answer, with a pager where it is longer than the window.
+func (c *conversation) view(ctx context.Context, line string) (ok bool) {
+	a := c.do(ctx, line)
+	if !a.Success() {
+		c.show(a, line)
+		return false
+	}
+	a.Delivered()
+	c.complete.note(a.JSON)
+	c.status = 0
+	c.pager(ctx, c.look().Render(a.JSON, c.Path(line)))
+	return true
+}
+
+// pager shows text that may be longer than the window: with the program that PAGER names, else
+// a page at a time.
+func (c *conversation) pager(ctx context.Context, text string) {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	_, height := terminal.Size(c.Stdout)
+	if len(lines) < height-1 {
+		_, _ = io.WriteString(c.Stdout, text)
+		return
+	}
+	if argv, err := gateway.Tokenize(c.Getenv("PAGER")); err == nil && len(argv) > 0 {
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), c.Stdout, c.Stderr
+		if cmd.Env = os.Environ(); c.Getenv("LESS") == "" {
+			cmd.Env = append(cmd.Env, "LESS=FRX")
+		}
+		if err := cmd.Run(); err == nil || cmd.ProcessState != nil {
+			return
+		}
+	}
+	c.page(ctx, lines)
+}
+
+// all are the words that have a list be of all accounts, where there are several.
+func (c *conversation) all(ctx context.Context) []string {
+	if names, err := c.Accounts(ctx); err == nil && len(names) > 1 {
+		return []string{"--account", "all"}
+	}
+	return nil
+}
+
+func (c *conversation) inbox(ctx context.Context, args []string) {
+	_, height := terminal.Size(c.Stdout)
+	n := strconv.Itoa(min(max(height-6, 10), 100))
+	if len(args) > 0 {
+		n = args[0]
+	}
+	c.view(ctx, command(append([]string{"mail", "list", "--limit", n}, c.all(ctx)...)...))
+}
+
+func (c *conversation) search(ctx context.Context, args []string) {
+	line := append([]string{"mail", "search"}, args...)
+	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--account") }) {
+		line = append(line, c.all(ctx)...)
+	}
+	c.view(ctx, command(line...))
+}
+
+// longest is as much of a text as a command gives at once, in characters.
+const longest = "20000"
+
+// reads shows messages, and marks those as read that were not.
+func (c *conversation) reads(ctx context.Context, args []string) {
+	line := command(append([]string{"mail", "get", "--chars", longest, "--headers", "none", "--full"}, args...)...)
+	a := c.do(ctx, line)
+	if !a.Success() {
+		c.show(a, line)
+		return
+	}
+	a.Delivered()
+	c.complete.note(a.JSON)
+	c.status = 0
+	c.pager(ctx, c.look().Render(a.JSON, "mail get"))
+	v, _ := orderedjson.Decode(a.JSON)
+	answer, _ := v.(orderedjson.Object)
+	data, _ := answer.Get("data").(orderedjson.Object)
+	unread := []string{"mail", "mark-read"}
+	for _, m := range messagesOf(data) {
+		if _, flagged := m.Get("flags").([]any); flagged && !slices.Contains(m.Strings("flags"), `\Seen`) {
+			unread = append(unread, m.Str("message_id"))
+		}
+	}
+	if len(unread) > 2 {
+		// Where nothing may be changed it stays unread, and nobody needs to be told.
+		c.do(ctx, command(unread...)).Delivered()
+	}
+}
+
+// messagesOf are the messages of an answer that has one or several.
+func messagesOf(data orderedjson.Object) []orderedjson.Object {
+	if m, ok := data.Get("message").(orderedjson.Object); ok {
+		return []orderedjson.Object{m}
+	}
+	list, _ := data.Objects("messages")
+	return list
+}
+
+func (c *conversation) thread(ctx context.Context, args []string) {
+	c.view(ctx, command("mail", "thread", "--chars", longest, args[0]))
+}
+
+// filing is what 'undo' takes back.
+type filing struct {
+	account, from, to string
+	ids               []string // at their new place
+}
+
+func (c *conversation) trash(ctx context.Context, args []string) {
+	c.file(ctx, append([]string{"mail", "trash"}, args...))
+}
+
+// archive moves messages to the folder for the archive, which only their account knows.
+func (c *conversation) archive(ctx context.Context, args []string) {
+	m, ok := c.data(ctx, command("mail", "get", "--chars", "100", "--fields", "account_id", args[0]))
+	if !ok {
+		return
+	}
+	folders, ok := c.data(ctx, command("mail", "folders", "--account", m.Str("account_id")))
+	if !ok {
+		return
+	}
+	list, _ := folders.Objects("folders")
+	for _, role := range []string{"archive", "all"} {
+		for _, f := range list {
+			if f.Str("role") == role {
+				c.file(ctx, append([]string{"mail", "move", "--to", f.Str("name")}, args...))
+				return
+			}
+		}
+	}
+	c.status = discovery.NotFound.ExitStatus()
+	c.tell("The account " + m.Str("account_id") + " has no folder for the archive. 'mail move ID --to FOLDER' takes any.")
+}
+
+// file runs a command that moves messages, says what it did, and keeps it for undo.
+func (c *conversation) file(ctx context.Context, tokens []string) {
+	line := command(tokens...)
+	a := c.do(ctx, line)
+	c.show(a, line)
+	v, _ := orderedjson.Decode(a.JSON)
+	answer, _ := v.(orderedjson.Object)
+	data, _ := answer.Get("data").(orderedjson.Object)
+	f := filing{account: data.Str("account_id"), from: data.Str("source_folder"), to: data.Str("destination_folder")}
+	for _, m := range messagesOf(data) {
+		if id := m.Str("new_message_id"); id != "" {
+			f.ids = append(f.ids, id)
+		}
+	}
+	if c.filed = nil; len(f.ids) > 0 {
+		c.filed = &f
+	}
+}
+
+func (c *conversation) undo(ctx context.Context, _ []string) {
+	f := c.filed
+	if f == nil {
+		c.status = discovery.NotFound.ExitStatus()
+		c.tell("There is nothing to take back: it knows of the last 'archive' or 'trash' of this sitting alone.")
+		return
+	}
+	if _, ok := c.data(ctx, command(append([]string{"mail", "move", "--to", f.from}, f.ids...)...)); ok {
+		c.filed, c.status = nil, 0
+		c.tell(fmt.Sprintf("%s moved back from %s to %s.", counted(len(f.ids), "message"), f.to, f.from))
+	}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
