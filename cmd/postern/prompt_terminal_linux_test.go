@@ -49,7 +49,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 		x.sees("\n" + promptSign)
 	}
 	x.types(`mail send --to "Ann Lee <ann@example.org>" --bcc eve@example.org --subject Hi --body "one\ntwo"` + "\r")
-	x.sees("Goes to:", "eve@example.org", "To:", "ann@example.org", "> one", "> two", "leaves it waiting: ")
+	x.sees("To:", "ann@example.org", "Goes to:", "eve@example.org", "> one", "> two", "leaves it waiting: ")
 	x.types("y\r")
 	x.sees("It was sent", promptSign)
 
