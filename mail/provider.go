@@ -234,7 +234,7 @@ var providers = []Provider{
 		ID: "proton", Name: "Proton Mail", Domains: []string{"proton.me", "protonmail.com", "protonmail.ch", "pm.me"}, MX: []string{"protonmail.ch"},
 		IMAP: startTLSAt("127.0.0.1", 1143), SMTP: startTLSAt("127.0.0.1", 1025),
 		Auth: byPassword, AppPassword: true, FilesSent: true, HelpURL: "https://proton.me/mail/bridge",
-		Note: "Proton Mail is read through Proton Mail Bridge on this machine. Take the password from Bridge, and export its certificate in the advanced settings of Bridge: it is the file to give when the certificate is asked for.",
+		Note: "Proton Mail is read through Proton Mail Bridge on this machine. Take the password from Bridge. Its certificate is its own: it is shown, and kept for this account when you agree.",
 	},
 	{
 		ID: "tuta", Name: "Tuta", Domains: []string{"tuta.com", "tuta.io", "tutanota.com", "tutanota.de", "tutamail.com", "keemail.me"}, MX: []string{"tutanota.de"},

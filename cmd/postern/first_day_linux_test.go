@@ -22,7 +22,7 @@ func TestAFirstDay(t *testing.T) {
 	x := s.onTerminal(t, nil, "init")
 	for _, step := range []step{
 		{"address", demo.Username + enter}, {"servers?", "y"}, {"Name of the account", "mine" + enter}, {"Password", s.env["PW"] + enter},
-		{"What now?", enter}, {"certificates (PEM)", s.ca + enter},
+		{"What now?", down + enter}, {"certificates (PEM)", s.ca + enter},
 		{"What may agents do", enter}, {"To whom may they write", "@example.org" + enter}, {"Your name", "Ann Lee" + enter},
 		{"Whose mail", enter}, {"keys kept?", down + enter}, {"Add the account", enter},
 		{"Connect a client now?", enter},

@@ -32,13 +32,13 @@ type step struct{ sees, types string }
 
 func (s *station) steps(plain bool) []step {
 	// A choice of the lines is a number, one of the forms is made with the arrows.
-	first, yes := enter, "y"
+	second, yes := down+enter, "y"
 	if plain {
-		first, yes = "1"+enter, "y"+enter
+		second, yes = "2"+enter, "y"+enter
 	}
 	return []step{
 		{"address", demo.Username + enter}, {"servers?", yes}, {"Name of the account", enter}, {"Password", s.env["PW"] + enter},
-		{"What now?", first}, {"certificates (PEM)", s.ca + enter}, {"What may agents do", enter}, {"To whom", enter}, {"Your name", enter}, {"Whose mail", enter}, {"keys kept?", enter}, {"Passphrase", passphrase + enter}, {"same again", passphrase + enter}, {"Add the account", enter},
+		{"What now?", second}, {"certificates (PEM)", s.ca + enter}, {"What may agents do", enter}, {"To whom", enter}, {"Your name", enter}, {"Whose mail", enter}, {"keys kept?", enter}, {"Passphrase", passphrase + enter}, {"same again", passphrase + enter}, {"Add the account", enter},
 	}
 }
 

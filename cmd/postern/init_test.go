@@ -199,11 +199,11 @@ func (s *station) answers(password string) []string {
 // proposed for the rest: send what I approve, to everybody, no name of my own, everybody's
 // mail, a passphrase twice, add it, no client.
 func (s *station) taken() []string {
-	return []string{"1", s.ca, "", "", "", "", "", passphrase, passphrase, "", ""}
+	return []string{"2", s.ca, "", "", "", "", "", passphrase, passphrase, "", ""}
 }
 
 // readOnly are the same answers but for an account that only reads, with keys in files.
-func (s *station) readOnly() []string { return []string{"1", s.ca, "2", "", "2", "", ""} }
+func (s *station) readOnly() []string { return []string{"2", s.ca, "2", "", "2", "", ""} }
 
 // Nobody needs more than an address, a password and the return key: the rest is found
 // or proposed. What was made works as it was printed.
@@ -384,7 +384,7 @@ func TestKeysThatAreThereAreUsed(t *testing.T) {
 
 	s = newStation(t)
 	s.env["POSTERN_ADMIN_KEY"], s.env["POSTERN_KEY"] = adminKey, agentKey
-	p, out = s.process(t, strings.Join(append(s.answers(s.env["PW"]), "1", s.ca, "2", "", "", ""), "\n")+"\n")
+	p, out = s.process(t, strings.Join(append(s.answers(s.env["PW"]), "2", s.ca, "2", "", "", ""), "\n")+"\n")
 	if err := s.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -397,7 +397,7 @@ func TestKeysThatAreThereAreUsed(t *testing.T) {
 // needed again.
 func TestAKeyThatThePersonKeeps(t *testing.T) {
 	s := newStation(t)
-	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), "1", s.ca, "2", "", "3", "", ""), "\n")+"\n")
+	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), "2", s.ca, "2", "", "3", "", ""), "\n")+"\n")
 	if err := s.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -406,7 +406,7 @@ func TestAKeyThatThePersonKeeps(t *testing.T) {
 		t.Errorf("it is kept, or shown again: %v\n%s", err, out)
 	}
 	again := append([]string{admin, "y"}, s.answers(s.env["PW"])...)
-	p, out = s.process(t, strings.Join(append(again, "1", s.ca, "2", "", "", ""), "\n")+"\n")
+	p, out = s.process(t, strings.Join(append(again, "2", s.ca, "2", "", "", ""), "\n")+"\n")
 	if err := s.ask(t, p); err != nil || strings.Contains(out.String(), admin) {
 		t.Fatalf("%v\n%s", err, out)
 	}

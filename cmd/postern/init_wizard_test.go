@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/pem"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -23,7 +26,7 @@ import (
 func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
 	s := newStation(t)
 	s.ring = memoryKeyring{}
-	all := append(s.answers(s.env["PW"]), "1", s.ca, "5", "@example.org", "Ann Lee", "", "", "y", "1")
+	all := append(s.answers(s.env["PW"]), "2", s.ca, "5", "@example.org", "Ann Lee", "", "", "y", "1")
 	for n := range len(all) - 1 { // behind the last but one everything is stored
 		if testing.Short() && n%4 != 3 {
 			continue
@@ -61,7 +64,7 @@ func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
 	// Mode reply knows people, and hides nobody.
 	s1 := newStation(t)
 	s1.ring = memoryKeyring{}
-	p, out = s1.process(t, strings.Join(append(s1.answers(s1.env["PW"]), "1", s1.ca, "4", "", "bob@example.net,@example.org", "Ann Lee", "", "", "y", ""), "\n")+"\n")
+	p, out = s1.process(t, strings.Join(append(s1.answers(s1.env["PW"]), "2", s1.ca, "4", "", "bob@example.net,@example.org", "Ann Lee", "", "", "y", ""), "\n")+"\n")
 	if err := s1.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -72,7 +75,7 @@ func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
 	}
 	// The last question answered with no.
 	s2 := newStation(t)
-	p, _ = s2.process(t, strings.Join(append(s2.answers(s2.env["PW"]), "1", s2.ca, "2", "", "2", "n"), "\n")+"\n")
+	p, _ = s2.process(t, strings.Join(append(s2.answers(s2.env["PW"]), "2", s2.ca, "2", "", "2", "n"), "\n")+"\n")
 	if err := s2.ask(t, p); err != nil {
 		t.Error(err)
 	}
@@ -90,14 +93,14 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 		"wrong password": {
 			func(*station) {},
 			func(s *station) []string {
-				return append(s.answers("wrong-c4n4ry"), "1", s.ca, "1", s.env["PW"], "2", "", "2", "", "")
+				return append(s.answers("wrong-c4n4ry"), "2", s.ca, "1", s.env["PW"], "2", "", "2", "", "")
 			}, "did not accept the login",
 		},
 		"dead server": {
 			func(s *station) { s.srv["imaps"].Port = closedPort(t) },
 			func(s *station) []string {
 				host, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
-				return append(append(s.answers(s.env["PW"]), "1", s.ca, "2", // change the servers
+				return append(append(s.answers(s.env["PW"]), "2", s.ca, "2", // change the servers
 					"1", host+":"+port, "1", s.servers.SMTPAddr, "1", ""), // IMAP, SMTP, login name
 					s.readOnly()...)
 			}, " refuses connections: ",
@@ -106,7 +109,7 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 			func(s *station) { s.srv["imaps"].Port = closedPort(t) },
 			func(s *station) []string {
 				_, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
-				return append(append(s.answers(s.env["PW"]), "1", s.ca, "2", // change the servers
+				return append(append(s.answers(s.env["PW"]), "2", s.ca, "2", // change the servers
 					"1", "localhost:"+port, "", "", "", ""), // SMTP and its port are proposed again
 					s.readOnly()...)
 			}, "FAILED:  imap",
@@ -114,7 +117,7 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 		"no server to send with": {
 			func(s *station) { s.srv["submissions"].Port = closedPort(t) },
 			func(s *station) []string {
-				return append(s.answers(s.env["PW"]), "1", s.ca, "2", "", "", "2", "", "")
+				return append(s.answers(s.env["PW"]), "2", s.ca, "2", "", "", "2", "", "")
 			}, "FAILED:  smtp",
 		},
 		"half of the settings": {
@@ -133,7 +136,7 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 		"servers refused": {
 			func(*station) {},
 			func(s *station) []string {
-				return append([]string{demo.Username, "n", "1", s.servers.IMAPAddr, "1", "none", "", "", s.env["PW"], "1", s.ca}, "1", "", "2", "", "")
+				return append([]string{demo.Username, "n", "1", s.servers.IMAPAddr, "1", "none", "", "", s.env["PW"], "2", s.ca}, "1", "", "2", "", "")
 			}, "Found by",
 		},
 	} {
@@ -173,7 +176,7 @@ func TestTheFormSaysWhatAgentsMayDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStation(t)
 			s.ring = memoryKeyring{}
-			p, out := s.process(t, strings.Join(slices.Concat(s.answers(s.env["PW"]), []string{"1", s.ca}, c.answers, []string{"", "", "y", "", ""}), "\n"))
+			p, out := s.process(t, strings.Join(slices.Concat(s.answers(s.env["PW"]), []string{"2", s.ca}, c.answers, []string{"", "", "y", "", ""}), "\n"))
 			if err := s.ask(t, p); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -207,7 +210,7 @@ func TestTheWizardConnectsAClientWithWhatWasChosen(t *testing.T) {
 			if err := os.Mkdir(cursor, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			p, out := s.process(t, strings.Join(slices.Concat(s.answers(s.env["PW"]), []string{"1", s.ca}, c.mode, []string{"", "2", "", ""}), "\n")+"\n")
+			p, out := s.process(t, strings.Join(slices.Concat(s.answers(s.env["PW"]), []string{"2", s.ca}, c.mode, []string{"", "2", "", ""}), "\n")+"\n")
 			if err := s.ask(t, p); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -242,6 +245,34 @@ func TestTheWizardConnectsAClientWithWhatWasChosen(t *testing.T) {
 	}
 }
 
+// The certificate of a server on this machine, such as Proton Mail Bridge's, is shown, and kept
+// for the account when the person says so.
+func TestACertificateThatThePersonTrusts(t *testing.T) {
+	s := newStation(t)
+	p, out := s.process(t, strings.Join(slices.Concat(s.answers(s.env["PW"]), []string{"1", "n", "1", "y"}, s.readOnly()[2:]), "\n")+"\n")
+	if err := s.ask(t, p); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	a, err := s.vault(t).Account(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, rest := pem.Decode(a.CAPEM)
+	if block == nil || len(rest) > 0 {
+		t.Fatalf("kept is %q", a.CAPEM)
+	}
+	sum := sha256.Sum256(block.Bytes)
+	for i := range 2 { // on two lines, as other programs write it
+		if half := strings.ReplaceAll(fmt.Sprintf("% X", sum[16*i:16*i+16]), " ", ":"); strings.Count(out.String(), half) != 2 {
+			t.Errorf("%s is not shown each time:\n%s", half, out)
+		}
+	}
+	s.listsMail(t, out.String())
+	if left, err := os.ReadDir(s.passing); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
 // The way back leads to the question before, with everything as it was then, and what is typed
 // behind it counts.
 func TestTheWayBackThroughTheWizard(t *testing.T) {
@@ -252,7 +283,7 @@ func TestTheWayBackThroughTheWizard(t *testing.T) {
 		demo.Username, "back", "", // the servers, the address, which is proposed again
 		"y", "wrong", "back", "mine", // the name
 		"back", "mine", s.env["PW"], // at the password
-		"1", "back", "1", "~/ca.pem", // what now, and the file
+		"2", "back", "2", "~/ca.pem", // what now, and the file
 		"5", "@example.org", "back", "back", "1", "@example.com", "Ann", // to whom, the mode
 		"back", "Ann Lee", "", "back", "@example.net", // the name, whose mail
 		"back", "", "2", "back", "3", "y", "back", "", // the keys twice, no way back behind storing, no client

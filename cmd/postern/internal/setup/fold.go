@@ -41,9 +41,7 @@ func fold(text string, columns int) string {
 			indent = runewidth.StringWidth(second)
 			trimmed = line[len(second):]
 		}
-		var b strings.Builder
-		b.WriteString(line[:len(line)-len(trimmed)])
-		used := indent
+		folded, used := line[:len(line)-len(trimmed)], indent
 		for n, word := range strings.Fields(trimmed) {
 			w, at := runewidth.StringWidth(word), indent
 			if w > columns-indent { // such as a path, which is to be copied
@@ -51,16 +49,13 @@ func fold(text string, columns int) string {
 			}
 			switch {
 			case used+min(n, 1)+w > columns && used > at:
-				b.WriteString("\n" + strings.Repeat(" ", at))
-				used = at
+				folded, used = strings.TrimRight(folded, " ")+"\n"+strings.Repeat(" ", at), at
 			case n > 0:
-				b.WriteByte(' ')
-				used++
+				folded, used = folded+" ", used+1
 			}
-			b.WriteString(word)
-			used += w
+			folded, used = folded+word, used+w
 		}
-		lines[i] = b.String()
+		lines[i] = folded
 	}
 	return strings.Join(lines, "\n")
 }

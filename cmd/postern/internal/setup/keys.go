@@ -73,7 +73,7 @@ func (s *setup) makeKeys(c *keyChain) error {
 // askPassphrase asks twice for the passphrase of the administrator's key.
 func (w *wizard) askPassphrase(ctx context.Context) error {
 	for {
-		first, err := w.ask.Secret(ctx, "Passphrase", fmt.Sprintf("At least %d characters. You are asked for it when you approve something or change\n"+
+		first, err := w.ask.Secret(ctx, "Passphrase", fmt.Sprintf("At least %d characters. You are asked for it when you approve something or change "+
 			"accounts and rules. Nobody can recover it: keep it where you keep your passwords.", vault.MinPassphrase))
 		if err != nil {
 			return err

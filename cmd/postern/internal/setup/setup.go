@@ -153,6 +153,7 @@ type setup struct {
 	secrets map[string]mail.Secret // by source: typed input is read once
 	refresh mail.Secret            // the consent given in the trial
 
+	passing    []string    // files to remove in the end
 	passphrase mail.Secret // of a new administrator's key that is sealed
 }
 
@@ -168,6 +169,9 @@ func (s *setup) wipe() {
 	}
 	s.refresh.Wipe()
 	s.passphrase.Wipe()
+	for _, file := range s.passing {
+		_ = os.Remove(file)
+	}
 }
 
 // keys finds the existing keys and makes those that may be made. They are not kept

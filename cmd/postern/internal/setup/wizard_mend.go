@@ -69,13 +69,15 @@ func (w *wizard) server(service string) mail.Endpoint {
 // mend asks what to change after a failed try.
 func (w *wizard) mend(ctx context.Context, checks []check) error {
 	d := &w.draft
-	login, certificate, onlySMTP := len(checks) == 0, false, len(checks) > 1
+	login, certificate, onlySMTP := len(checks) == 0, "", len(checks) > 1
 	for _, c := range checks {
 		if c.OK {
 			continue
 		}
 		login = login || c.Code == discovery.AuthFailed
-		certificate = certificate || strings.Contains(c.Detail, "certificate")
+		if certificate == "" && strings.Contains(c.Detail, "certificate") {
+			certificate = strings.TrimPrefix(c.Name, d.name+" ")
+		}
 		onlySMTP = onlySMTP && strings.HasSuffix(c.Name, " smtp")
 	}
 	var choices []choice
@@ -83,9 +85,10 @@ func (w *wizard) mend(ctx context.Context, checks []check) error {
 		offered bool
 		choice
 	}{
-		{certificate, choice{"ca", "Give the file of an authority to trust, for a server with its own"}},
+		{certificate != "" && w.server(certificate).Loopback(), choice{"pin", "Look at the certificate, to trust that one: the server is on this machine"}},
+		{certificate != "", choice{"ca", "Give the file of an authority to trust, for a server with its own"}},
 		{login && d.auth == mail.AuthPassword, choice{"password", "Type the password again"}},
-		{!certificate && !(login && d.auth == mail.AuthPassword), choice{"again", "Try again"}},
+		{certificate == "" && !(login && d.auth == mail.AuthPassword), choice{"again", "Try again"}},
 		{login, choice{"username", "Change the login name"}},
 		{onlySMTP, choice{"unsent", "Go on without a server to send with"}},
 		{true, choice{"servers", "Change the servers"}},
@@ -100,16 +103,18 @@ func (w *wizard) mend(ctx context.Context, checks []check) error {
 		if err != nil {
 			return err
 		}
-		if err = w.mendBy(ctx, what); !errors.Is(err, errBack) {
+		if err = w.mendBy(ctx, what, certificate); !errors.Is(err, errBack) {
 			return err
 		}
 	}
 }
 
-// mendBy does what was chosen.
-func (w *wizard) mendBy(ctx context.Context, what string) error {
+// mendBy does what was chosen. certificate is the service whose certificate was not accepted.
+func (w *wizard) mendBy(ctx context.Context, what, certificate string) error {
 	d := &w.draft
 	switch what {
+	case "pin":
+		return w.pin(ctx, certificate)
 	case "ca":
 		_, err := w.ask.Text(ctx, textQuestion{Title: "File of certificates (PEM)", Check: func(s string) (err error) {
 			d.caFile, err = w.certificates(s)
