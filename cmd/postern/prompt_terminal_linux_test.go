@@ -44,10 +44,6 @@ func TestASittingAtThePrompt(t *testing.T) {
 	x.mu.Unlock()
 
 	// A message that needs a person's word is shown as it will go, and asked about.
-	for _, line := range []string{"allow out add @example.org", "account edit demo --mode approve"} {
-		x.types(line + "\r")
-		x.sees("\n" + promptSign)
-	}
 	x.types(`mail send --to "Ann Lee <ann@example.org>" --bcc eve@example.org --subject Hi --body "one\ntwo"` + "\r")
 	x.sees("To:", "ann@example.org", "Goes to:", "eve@example.org", "> one", "> two", "leaves it waiting: ")
 	x.types("y\r")
@@ -95,6 +91,44 @@ func TestASittingAtThePrompt(t *testing.T) {
 	x.sees("Enter shows more, q stops: ")
 	x.types("q\r")
 	x.sees("you are not asked", "It waits in the outbox", promptSign)
+	x.types("\x04")
+	x.quits(0)
+}
+
+// The demo says what to try first, and that is what it shows: a sender who is another, text that
+// a person would not see, and an agent's message that leaves when the person says so.
+func TestTheDemoShowsThePoint(t *testing.T) {
+	t.Parallel()
+	x := onTerminal(t, 60, 40, nil, "demo")
+	welcome, _, _ := strings.Cut(x.sees("nothing leaves. Try:", "1 message waits for you: 'approve' shows it.", promptSign), "Postern. 'help'")
+	tries := regexp.MustCompile(`(?m)^  (\S+(?: \S+)*)   ?`).FindAllStringSubmatch(welcome, -1)
+	if lines := strings.Split(welcome, "\n"); len(lines) > 10 || len(tries) != 3 {
+		t.Fatalf("%d lines say what to try: %q", len(lines), tries)
+	}
+	for l := range strings.Lines(welcome) {
+		if len(strings.TrimRight(l, "\n")) > 60 {
+			t.Errorf("too wide: %q", l)
+		}
+	}
+	for i, sees := range [][]string{{"40  ", "the name shows another address: director@example.org", promptSign},
+		{"mailbox-renewal.example.net", "hidden characters that are not shown: ", promptSign},
+		{"1 of 1", "To:      Reader service <readers@example.org>", "By:      agent", "> Yes, she may", "q ends: "}} {
+		x.types(tries[i][1] + "\r")
+		if got := x.sees(sees...); strings.Contains(got, "SYSTEM:") || strings.Contains(got, "already\napproved") {
+			t.Errorf("hidden text is shown: %s", got)
+		}
+	}
+	x.types("y\r")
+	if got := x.sees("It was sent.", promptSign); strings.Contains(got, "wait") {
+		t.Errorf("something waits still: %s", got)
+	}
+	x.types("mail list --folder Sent --limit 1\r")
+	x.sees("Re: May readers", promptSign)
+	// Everybody may be written to.
+	x.types("mail send --to anybody@elsewhere.example --subject Hello --body x\r")
+	x.sees("leaves it in the outbox: ")
+	x.types("y\r")
+	x.sees("accepted", promptSign)
 	x.types("\x04")
 	x.quits(0)
 }
