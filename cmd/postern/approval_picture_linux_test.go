@@ -59,7 +59,7 @@ func TestThePictureOfAnApprovalIsWhatATerminalShows(t *testing.T) {
 // else that steers a terminal is an error.
 func picture(title, sent string) (string, error) {
 	const column, line, margin = 8.4, 19, 16
-	bold := regexp.MustCompile("\x1b\\[[01]?m")
+	bold := regexp.MustCompile("^\x1b\\[[01]?m")
 	lines := strings.Split(strings.TrimRight(sent, "\n"), "\n")
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="#1f2328">
@@ -67,20 +67,22 @@ func picture(title, sent string) (string, error) {
 <rect x="0.5" y="0.5" width="%d" height="%d" rx="8" fill="#fbfaf7" stroke="#d0d0c8"/>
 `, int(80*column)+2*margin, len(lines)*line+2*margin, html.EscapeString(title), int(80*column)+2*margin-1, len(lines)*line+2*margin-1)
 	for i, text := range lines {
-		plain := bold.ReplaceAllString(text, "")
-		if plain == "" {
-			continue
-		}
-		if strings.ContainsFunc(plain, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return "", fmt.Errorf("the picture cannot draw %q", text)
-		}
-		drawn := bold.ReplaceAllStringFunc(html.EscapeString(text), func(s string) string {
-			if s == "\x1b[1m" {
-				return `<tspan font-weight="bold">`
+		at, weight := 0, "normal"
+		for text != "" {
+			if m := bold.FindString(text); m != "" {
+				if text, weight = text[len(m):], "normal"; m == "\x1b[1m" {
+					weight = "bold"
+				}
+				continue
 			}
-			return `</tspan>`
-		})
-		fmt.Fprintf(&b, "<text x=\"%d\" y=\"%d\" textLength=\"%.1f\" xml:space=\"preserve\">%s</text>\n", margin, margin+i*line+14, column*float64(utf8.RuneCountInString(plain)), drawn)
+			run, _, _ := strings.Cut(text, "\x1b")
+			if run == "" || strings.ContainsFunc(run, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+				return "", fmt.Errorf("the picture cannot draw %q", text)
+			}
+			// Each run stands in its column, whatever the font's width.
+			fmt.Fprintf(&b, "<text x=\"%.1f\" y=\"%d\" font-weight=\"%s\" xml:space=\"preserve\">%s</text>\n", margin+column*float64(at), margin+i*line+14, weight, html.EscapeString(run))
+			text, at = text[len(run):], at+utf8.RuneCountInString(run)
+		}
 	}
 	b.WriteString("</svg>\n")
 	return b.String(), nil
