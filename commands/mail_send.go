@@ -335,7 +335,7 @@ func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
 	if o.Kind == mail.OutboxDelete {
 		return &discovery.Fault{Code: discovery.ApprovalRequired,
 			Message: fmt.Sprintf("Nothing was deleted yet: the deletion waits in the outbox as %s until a person decides.", o.ID),
-			Hint:    fmt.Sprintf("Tell the person that %s waits for them, who decide with 'postern approve', and go on with something else. It is kept for %d days; asking for the same again queues no second one.", o.ID, int(mail.DeletionWaits.Hours()/24))}
+			Hint:    fmt.Sprintf("Tell the person that %s waits for them and that 'postern approve' shows it, and go on with something else. It is kept for %d days; asking for the same again queues no second one.", o.ID, int(mail.DeletionWaits.Hours()/24))}
 	}
 	retry := "sending it again would queue a second one"
 	switch {
@@ -346,7 +346,7 @@ func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
 	}
 	return &discovery.Fault{Code: discovery.ApprovalRequired,
 		Message: strings.TrimSpace(fmt.Sprintf("Nothing was sent yet: the message waits in the outbox as %s until a person decides%s. ", o.ID, since(o.Asks)) + answerHint(o.Elsewhere, o.LeftOut)),
-		Hint:    fmt.Sprintf("Tell the person that %s waits for them, who decide with 'postern approve', and go on with something else. It is kept; %s.", o.ID, retry)}
+		Hint:    fmt.Sprintf("Tell the person that %s waits for them and that 'postern approve' shows it, and go on with something else. It is kept; %s.", o.ID, retry)}
 }
 
 func rejectedFault(o *mail.Outgoing) *discovery.Fault {

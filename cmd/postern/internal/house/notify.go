@@ -166,10 +166,13 @@ func (n *notifier) claim(ctx context.Context, begun []string) (command, ids []st
 	return c.NotifyCommand, ids, wait
 }
 
-// tell starts the program about those entries that still wait.
+// tell starts the program about those entries that still wait. A process that can write into the
+// vault could have made one up: its id and account must be what they can be.
 func (n *notifier) tell(ctx context.Context, command, ids []string) {
 	waiting, _, err := n.store.ListOutgoing(ctx, mail.OutboxQuery{States: []mail.OutboxState{mail.OutboxWaiting}, Limit: mail.MaxOutboxLimit,
-		Only: func(o *mail.Outgoing) bool { return slices.Contains(ids, o.ID) }})
+		Only: func(o *mail.Outgoing) bool {
+			return slices.Contains(ids, o.ID) && mail.ValidAccountName(o.ID) && mail.ValidAccountName(o.Account)
+		}})
 	if err != nil || len(waiting) == 0 {
 		return
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 // tellPerson makes this test's program one that notes in a file what it is told, and ends with
@@ -177,6 +178,24 @@ func TestNobodyIsToldOfWhatDoesNotWait(t *testing.T) {
 		begins(t, other, "agent", "14", "work", mail.OutboxWaiting, 1)
 		other.notify.rest()
 		if got, _ := told(t, file); len(got) != 1 {
+			t.Errorf("told %q", got)
+		}
+	})
+}
+
+// What a process wrote into the vault past the outbox reaches no argument.
+func TestAForgedEntryTellsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, file := notifying(t, "0")
+		for id, account := range map[string]string{"0a": `" & do shell script "x`, "0b\n": "work", "0c": "work"} {
+			record, _ := json.Marshal(mail.Outgoing{ID: id, Account: account, State: mail.OutboxWaiting})
+			if err := s.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("outbox", []byte(id), record) }); err != nil {
+				t.Fatal(err)
+			}
+			s.notify.waits(t.Context(), id)
+		}
+		s.notify.rest()
+		if got, _ := told(t, file); len(got) != 1 || got[0][0] != "0c" || got[0][1] != "work" {
 			t.Errorf("told %q", got)
 		}
 	})
