@@ -67,7 +67,7 @@ func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) erro
 			}
 			return nil
 		}
-		if status, ok := prompt.Approve(ctx, p.promptOptions(h), line); ok {
+		if status, ok := prompt.Asks(ctx, p.promptOptions(h), line); ok {
 			if status != 0 {
 				return exitStatus(status)
 			}

@@ -23,15 +23,6 @@ import (
 // mayAsk reports whether commands may ask the person at the prompt.
 func (c *conversation) mayAsk() bool { return c.Principal.Admin && !c.JSON }
 
-// approves returns the arguments of an 'outbox approve' without the code.
-func (c *conversation) approves(line string) (rest []string, ok bool) {
-	_, found, err := c.resolve(line)
-	if err != nil || !c.mayAsk() || found.Command == nil || found.Command.Path != "outbox approve" || len(found.Rest) != 1 || strings.HasPrefix(found.Rest[0], "-") {
-		return nil, false
-	}
-	return found.Rest, true
-}
-
 // approve shows a message of the outbox whole, and sends it if the person says so.
 func (c *conversation) approve(ctx context.Context, id []string) {
 	o, ok := c.whole(ctx, id)

@@ -97,18 +97,35 @@ func begin(o Options) (c *conversation, l *liner.State, end func()) {
 	}
 }
 
-// Approve answers an 'outbox approve' without the code, as the prompt does: it shows what
-// would happen, and asks. ok is false for any other line. The status is that of a process that
-// ends with it.
-func Approve(ctx context.Context, o Options, line string) (status int, ok bool) {
-	id, ok := (&conversation{Options: o}).approves(line)
-	if !ok {
+// Asks answers a line that asks a person on a terminal, as the prompt does: an 'outbox approve'
+// without the code, an 'account edit' without options, an 'account remove'. ok is false for any
+// other line. The status is that of a process that ends with it.
+func Asks(ctx context.Context, o Options, line string) (status int, ok bool) {
+	if (&conversation{Options: o}).asking(line) == nil {
 		return 0, false
 	}
 	c, _, end := begin(o)
 	defer end()
-	c.approve(ctx, id)
+	c.asking(line)(ctx)
 	return c.status, true
+}
+
+// asking is what a line that asks does; nil for any other line.
+func (c *conversation) asking(line string) func(context.Context) {
+	_, found, err := c.resolve(line)
+	if err != nil || !c.mayAsk() || found.Command == nil || len(found.Rest) != 1 || strings.HasPrefix(found.Rest[0], "-") {
+		return nil
+	}
+	name := found.Rest[0]
+	switch found.Command.Path {
+	case "outbox approve":
+		return func(ctx context.Context) { c.approve(ctx, []string{name}) }
+	case "account remove":
+		return func(ctx context.Context) { c.removeAccount(ctx, name) }
+	case "account edit":
+		return func(ctx context.Context) { c.editAccount(ctx, found.Command, name) }
+	}
+	return nil
 }
 
 // conversation is a prompt on a terminal.
@@ -219,8 +236,8 @@ func (c *conversation) run(ctx context.Context) error {
 func (c *conversation) answer(ctx context.Context, line string) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	if id, ok := c.approves(line); ok {
-		c.approve(ctx, id)
+	if ask := c.asking(line); ask != nil {
+		ask(ctx)
 		return
 	}
 	if strings.TrimSpace(line) == "help" && !c.JSON {
