@@ -121,7 +121,7 @@ func (l *letter) tokens(ctx context.Context, stage func(context.Context, string)
 		}
 		name, gone, err := stage(ctx, atHome(file))
 		if err != nil {
-			return nil, remove, fmt.Errorf("Attach: %w", err)
+			return nil, remove, fmt.Errorf("attach: %w", err)
 		}
 		removes = append(removes, gone)
 		tokens = append(tokens, "--attach="+strings.ReplaceAll(name, ",", `\,`))
