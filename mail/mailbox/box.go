@@ -108,8 +108,8 @@ func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
 	}
 	target.Gate = m.gate
 	if a.Protocol == mail.POP3 {
-		s, err := keep(m, &a, func() *popSession {
-			return newPopSession(pop3.Config{Target: target, Socket: a.Timeouts.Socket}, m.o.Now)
+		s, err := keep(m, &a, func() *pop3.Kept {
+			return pop3.NewKept(pop3.Config{Target: target, Socket: a.Timeouts.Socket}, m.o.Now)
 		})
 		return &popBox{x, s}, err
 	}

@@ -31,12 +31,12 @@ const popHeaders = 5000
 // other.
 type popBox struct {
 	*access
-	session *popSession
+	kept *pop3.Kept
 }
 
-// lend runs fn on the account's session, perhaps twice; see popSession.lend.
-func (x *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) error) error {
-	return x.wrap(ctx, x.session.lend(ctx, fresh, fn))
+// lend runs fn on the account's session, perhaps twice; see pop3.Kept.
+func (x *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Mailbox) error) error {
+	return x.wrap(ctx, x.kept.Lend(ctx, fresh, fn))
 }
 
 // notPOP3 is the error of a command that needs something POP3 lacks.
@@ -63,7 +63,7 @@ const popThreadBytes = 16 << 20
 // the policy hides. A message that the server refuses is not readable; heads skips it too
 // if the policy hides any, since the policy cannot judge it. size says how many to ask for
 // next; nil means popGroup.
-func (x *popBox) heads(ctx context.Context, s *pop3.Session, all []pop3.Message, size func() int, take func(g *fetched) (more bool)) error {
+func (x *popBox) heads(ctx context.Context, s *pop3.Mailbox, all []pop3.Message, size func() int, take func(g *fetched) (more bool)) error {
 	for len(all) > 0 {
 		n := min(popGroup, len(all))
 		if size != nil {
@@ -115,14 +115,14 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
 	page := &Page{Folder: popFolder}
 	var names popNames
-	err := x.lend(ctx, true, func(s *pop3.Session) error {
+	err := x.lend(ctx, true, func(s *pop3.Mailbox) error {
 		*page = Page{Folder: popFolder}
-		if x.session.skipped > 0 && x.policy.ShowsAll() {
+		if s.Skipped > 0 && x.policy.ShowsAll() {
 			page.Issues = append(page.Issues, mail.Issue{Kind: mail.KindConnection, Stage: "list",
-				Message: fmt.Sprintf("The server gave %d messages no name, and they are left out.", x.session.skipped)})
+				Message: fmt.Sprintf("The server gave %d messages no name, and they are left out.", s.Skipped)})
 		}
 		var err error
-		if names, err = x.seen(ctx, x.m.o.Seen, x.session.list); err != nil {
+		if names, err = x.seen(ctx, x.m.o.Seen, s.List); err != nil {
 			return err
 		}
 		bounded, err := x.between(ctx, s, &q)
@@ -177,10 +177,10 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 const popOpening = 400
 
 // snippets fills in the opening of each message.
-func (x *popBox) snippets(ctx context.Context, s *pop3.Session, chars int, list []Summary) error {
+func (x *popBox) snippets(ctx context.Context, s *pop3.Mailbox, chars int, list []Summary) error {
 	messages := make([]pop3.Message, len(list))
 	for i := range list {
-		messages[i] = x.session.list[x.session.places[list[i].Ref.UIDL]]
+		messages[i] = s.List[s.Places[list[i].Ref.UIDL]]
 	}
 	return x.beginnings(ctx, s, messages, popOpening, headerBytes, func(i int, raw []byte) {
 		g := x.fetched(raw, messages[i])
@@ -195,7 +195,7 @@ const allLines = -1
 // beginnings reads the header and so many lines of the text of messages, or the whole where
 // the server cannot; of each at most keep bytes. got is not called for a message that the
 // server refuses.
-func (x *popBox) beginnings(ctx context.Context, s *pop3.Session, messages []pop3.Message, lines, keep int, got func(i int, raw []byte)) error {
+func (x *popBox) beginnings(ctx context.Context, s *pop3.Mailbox, messages []pop3.Message, lines, keep int, got func(i int, raw []byte)) error {
 	numbers := make([]int, len(messages))
 	for i, m := range messages {
 		numbers[i] = m.Number
@@ -212,28 +212,28 @@ func (x *popBox) beginnings(ctx context.Context, s *pop3.Session, messages []pop
 }
 
 // between returns the messages between the query's Before and After, oldest first.
-func (x *popBox) between(ctx context.Context, s *pop3.Session, q *ListQuery) ([]pop3.Message, error) {
+func (x *popBox) between(ctx context.Context, s *pop3.Mailbox, q *ListQuery) ([]pop3.Message, error) {
 	low, err := x.place(ctx, s, q.After, -1)
 	if err != nil {
 		return nil, err
 	}
-	high, err := x.place(ctx, s, q.Before, len(x.session.list))
+	high, err := x.place(ctx, s, q.Before, len(s.List))
 	if err != nil {
 		return nil, err
 	}
-	return x.session.list[min(low+1, high):high], nil
+	return s.List[min(low+1, high):high], nil
 }
 
 // place is the position in the list of a message that a query continues from.
-func (x *popBox) place(ctx context.Context, s *pop3.Session, anchor mail.Ref, none int) (int, error) {
+func (x *popBox) place(ctx context.Context, s *pop3.Mailbox, anchor mail.Ref, none int) (int, error) {
 	if anchor == (mail.Ref{}) {
 		return none, nil
 	}
-	i, there := x.session.places[anchor.UIDL]
+	i, there := s.Places[anchor.UIDL]
 	if anchor != x.ref(anchor.UIDL) || !there {
 		return 0, x.noAnchor("")
 	}
-	err := x.judge(ctx, s, x.session.list[i])
+	err := x.judge(ctx, s, s.List[i])
 	var e *mail.Error
 	if errors.As(err, &e) && e.Kind == mail.KindNotFound {
 		return 0, x.noAnchor(e.Reason)
@@ -255,12 +255,12 @@ func (x *popBox) whole(ctx context.Context, ref mail.Ref) (raw []byte, g fetched
 		return nil, g, err
 	}
 	fetch := func(fresh bool) error {
-		return x.lend(ctx, fresh, func(s *pop3.Session) error {
-			i, ok := x.session.places[ref.UIDL]
+		return x.lend(ctx, fresh, func(s *pop3.Mailbox) error {
+			i, ok := s.Places[ref.UIDL]
 			if !ok {
 				return x.noMessage("")
 			}
-			m := x.session.list[i]
+			m := s.List[i]
 			if m.Size > maxWholeBytes {
 				if err := x.judge(ctx, s, m); err != nil {
 					return err
@@ -292,7 +292,7 @@ func (x *popBox) whole(ctx context.Context, ref mail.Ref) (raw []byte, g fetched
 }
 
 // judge refuses a message that the policy hides, by its header alone.
-func (x *popBox) judge(ctx context.Context, s *pop3.Session, m pop3.Message) error {
+func (x *popBox) judge(ctx context.Context, s *pop3.Mailbox, m pop3.Message) error {
 	shown := x.policy.ShowsAll()
 	if !shown {
 		if err := x.heads(ctx, s, []pop3.Message{m}, nil, func(*fetched) bool { shown = true; return false }); err != nil {
@@ -356,17 +356,17 @@ func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 		return nil, err
 	}
 	var t *threading
-	err := x.lend(ctx, true, func(s *pop3.Session) error {
+	err := x.lend(ctx, true, func(s *pop3.Mailbox) error {
 		t = x.threading(q, func(string) int { return 0 })
-		i, ok := x.session.places[ref.UIDL]
+		i, ok := s.Places[ref.UIDL]
 		if !ok {
 			return x.noMessage("")
 		}
-		all := x.session.list
+		all := s.List
 		if older := len(all) - popHeaders; older > 0 && x.policy.ShowsAll() {
 			t.cut = true
 			if all = all[older:]; i < older {
-				all = append([]pop3.Message{x.session.list[i]}, all...)
+				all = append([]pop3.Message{s.List[i]}, all...)
 			}
 		}
 		kept := 0
@@ -407,14 +407,14 @@ const popLines = 400
 
 // texts reads the messages of a conversation that are shown. Of a long one it reads the
 // beginning, where the server has TOP, and does not know the attachments.
-func (x *popBox) texts(ctx context.Context, s *pop3.Session, t *threading) error {
+func (x *popBox) texts(ctx context.Context, s *pop3.Mailbox, t *threading) error {
 	if t.q.Chars == 0 {
 		return nil
 	}
 	read := func(lines int, fits func(pop3.Message) bool) error {
 		var messages []pop3.Message
 		shown := slices.DeleteFunc(t.shown(), func(g *fetched) bool {
-			m := x.session.list[x.session.places[g.ref.UIDL]]
+			m := s.List[s.Places[g.ref.UIDL]]
 			if fits(m) {
 				messages = append(messages, m)
 			}
@@ -446,14 +446,14 @@ func (x *popBox) folders(ctx context.Context, q FolderQuery) (*FolderList, error
 		list.Folders, q.Limit = []Folder{folder}, 1
 		return list, x.cutFolders(q, list)
 	}
-	err := x.lend(ctx, true, func(s *pop3.Session) error {
+	err := x.lend(ctx, true, func(s *pop3.Mailbox) error {
 		if !q.Counts {
 			return nil
 		}
-		n := uint32(len(x.session.list))
+		n := uint32(len(s.List))
 		if !x.policy.ShowsAll() {
 			n = 0
-			if err := x.heads(ctx, s, x.session.list, nil, func(*fetched) bool { n++; return true }); err != nil {
+			if err := x.heads(ctx, s, s.List, nil, func(*fetched) bool { n++; return true }); err != nil {
 				return err
 			}
 		}
@@ -488,24 +488,16 @@ func (x *popBox) warm(ctx context.Context) error {
 	if !x.m.o.OneConnection {
 		return nil
 	}
-	return x.lend(ctx, false, func(*pop3.Session) error { return nil })
+	return x.lend(ctx, false, func(*pop3.Mailbox) error { return nil })
 }
 
 func (x *popBox) dial(ctx context.Context, done func(capabilities []string)) error {
 	// The mailbox is locked while the kept session is open.
-	return x.wrap(ctx, x.session.alone(ctx, func(ctx context.Context) error {
-		s, err := pop3.Dial(ctx, x.session.cfg)
-		if err != nil {
-			return err
-		}
-		done(s.Capabilities())
-		_ = s.Close()
-		return nil
-	}))
+	return x.wrap(ctx, x.kept.Try(ctx, func(s *pop3.Session) { done(s.Capabilities()) }))
 }
 
 func (x *popBox) ask(ctx context.Context, done func(capabilities []string)) error {
-	return x.lend(ctx, false, func(s *pop3.Session) error {
+	return x.lend(ctx, false, func(s *pop3.Mailbox) error {
 		err := s.Check(ctx)
 		if err == nil {
 			done(s.Capabilities())

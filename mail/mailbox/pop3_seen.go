@@ -71,17 +71,17 @@ func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 	var out *Changed
 	var names popNames
 	var acked []mail.Ref
-	err := x.lend(ctx, true, func(s *pop3.Session) error {
+	err := x.lend(ctx, true, func(s *pop3.Mailbox) error {
 		out, acked = &Changed{Account: x.Account, Folder: popFolder}, nil
 		var err error
-		if names, err = x.seen(ctx, store, x.session.list); err != nil {
+		if names, err = x.seen(ctx, store, s.List); err != nil {
 			return err
 		}
 		var there []pop3.Message
 		shown := map[string]bool{}
 		for _, r := range refs {
-			if i, ok := x.session.places[r.UIDL]; ok && !slices.Contains(there, x.session.list[i]) {
-				there = append(there, x.session.list[i])
+			if i, ok := s.Places[r.UIDL]; ok && !slices.Contains(there, s.List[i]) {
+				there = append(there, s.List[i])
 				shown[r.UIDL] = x.policy.ShowsAll()
 			}
 		}
@@ -92,7 +92,7 @@ func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 			switch {
 			case !shown[r.UIDL]:
 				missing := x.noMessage("").Issue()
-				if _, hidden := x.session.places[r.UIDL]; hidden {
+				if _, hidden := s.Places[r.UIDL]; hidden {
 					missing.Reason = "filtered"
 				}
 				missing.MessageID = r.String()
@@ -101,7 +101,7 @@ func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 				acked = append(acked, r)
 				// The caller has listed the mailbox before, and what came after that
 				// message may be new to them.
-				names.first = names.first[:min(len(names.first), x.session.places[r.UIDL])]
+				names.first = names.first[:min(len(names.first), s.Places[r.UIDL])]
 			}
 		}
 		switch {

@@ -1,4 +1,4 @@
-package mailbox
+package pop3
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/postern-mail/postern/mail/internal/pop3"
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
@@ -15,14 +14,14 @@ import (
 // while for the next command and then closed, and a command that needs the current list
 // gets a young one.
 const (
-	popKept  = 20 * time.Second // idle, before it is given up
-	popYoung = 5 * time.Second  // how old a session may be that lists the mailbox
+	kept  = 20 * time.Second // idle, before it is given up
+	young = 5 * time.Second  // how old a session may be that lists the mailbox
 )
 
-// popSession is the one session of an account. It is safe for concurrent use: callers wait
-// for each other.
-type popSession struct {
-	cfg pop3.Config
+// Kept is the one session of a mailbox, kept between commands. It is safe for concurrent use:
+// callers wait for each other.
+type Kept struct {
+	cfg Config
 	now func() time.Time
 
 	life context.Context // ends with Close
@@ -30,24 +29,29 @@ type popSession struct {
 	turn chan struct{} // one place
 
 	// The fields below belong to the holder of the turn.
-	session *pop3.Session
+	mailbox *Mailbox
 	release context.CancelFunc // ends the session's context
 	opened  time.Time
-	list    []pop3.Message
-	skipped int
-	places  map[string]int // by UIDL, where in list
 	idle    *time.Timer
 }
 
-func newPopSession(cfg pop3.Config, now func() time.Time) *popSession {
-	b := &popSession{cfg: cfg, now: now, turn: make(chan struct{}, 1)}
+// Mailbox is a session with what the mailbox held when it began.
+type Mailbox struct {
+	*Session
+	List    []Message
+	Skipped int            // messages that the server gave no name, which are left out
+	Places  map[string]int // by UIDL, where in List
+}
+
+// NewKept makes a Kept, which connects when it is first used.
+func NewKept(cfg Config, now func() time.Time) *Kept {
+	b := &Kept{cfg: cfg, now: now, turn: make(chan struct{}, 1)}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b
 }
 
-// alone runs fn while there is no session. The context of fn also ends when the
-// account's session is closed for good.
-func (b *popSession) alone(ctx context.Context, fn func(context.Context) error) error {
+// Try logs in on a session of its own, while the kept one is closed, and ends it after done.
+func (b *Kept) Try(ctx context.Context, done func(s *Session)) error {
 	if err := b.enter(ctx); err != nil {
 		return err
 	}
@@ -55,29 +59,35 @@ func (b *popSession) alone(ctx context.Context, fn func(context.Context) error) 
 	b.drop()
 	ctx, cancel := b.within(ctx)
 	defer cancel()
-	return b.explain(fn(ctx))
+	s, err := Dial(ctx, b.cfg)
+	if err != nil {
+		return b.explain(err)
+	}
+	done(s)
+	_ = s.Close()
+	return nil
 }
 
 // enter takes the turn.
-func (b *popSession) enter(ctx context.Context) error {
+func (b *Kept) enter(ctx context.Context) error {
 	select {
 	case b.turn <- struct{}{}:
 		if b.life.Err() == nil {
 			return nil
 		}
 		b.leave()
-		return errPopClosed
+		return errClosed
 	case <-b.life.Done():
-		return errPopClosed
+		return errClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (b *popSession) leave() { <-b.turn }
+func (b *Kept) leave() { <-b.turn }
 
 // within returns a context that ends with ctx or with Close.
-func (b *popSession) within(ctx context.Context) (context.Context, context.CancelFunc) {
+func (b *Kept) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(b.life, cancel)
 	return ctx, func() {
@@ -87,17 +97,17 @@ func (b *popSession) within(ctx context.Context) (context.Context, context.Cance
 }
 
 // explain replaces the error of a connection that Close ended.
-func (b *popSession) explain(err error) error {
+func (b *Kept) explain(err error) error {
 	var w *wire.Error
 	if b.life.Err() == nil || err == nil || errors.As(err, &w) && w.Kind == wire.KindRefused {
 		return err
 	}
-	return errPopClosed
+	return errClosed
 }
 
-// lend runs fn on the session; on a new one if none is open, or if fresh is set and it is
+// Lend runs fn on the session; on a new one if none is open, or if fresh is set and it is
 // not young. A dead session is replaced once, if it was not new; fn then runs again.
-func (b *popSession) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) error) error {
+func (b *Kept) Lend(ctx context.Context, fresh bool, fn func(s *Mailbox) error) error {
 	if err := b.enter(ctx); err != nil {
 		return err
 	}
@@ -106,14 +116,14 @@ func (b *popSession) lend(ctx context.Context, fresh bool, fn func(s *pop3.Sessi
 		b.idle.Stop()
 	}
 	defer b.keep()
-	if b.session != nil && fresh && b.now().Sub(b.opened) > b.youth() {
+	if b.mailbox != nil && fresh && b.now().Sub(b.opened) > b.youth() {
 		b.drop()
 	}
-	for used := b.session != nil; ; used = false {
+	for used := b.mailbox != nil; ; used = false {
 		if err := b.open(ctx); err != nil {
 			return b.explain(err)
 		}
-		err := fn(b.session)
+		err := fn(b.mailbox)
 		var w *wire.Error
 		if err == nil || !errors.As(err, &w) || w.Kind == wire.KindRefused {
 			return err
@@ -127,22 +137,22 @@ func (b *popSession) lend(ctx context.Context, fresh bool, fn func(s *pop3.Sessi
 
 // youth is the maximum age of a session that shows the present messages: servers that allow
 // logins less often say so (RFC 2449 section 6.5).
-func (b *popSession) youth() time.Duration {
-	if seconds, err := strconv.Atoi(b.session.Capability("LOGIN-DELAY")); err == nil && seconds > 0 {
-		return max(popYoung, time.Duration(min(seconds, 900))*time.Second)
+func (b *Kept) youth() time.Duration {
+	if seconds, err := strconv.Atoi(b.mailbox.Capability("LOGIN-DELAY")); err == nil && seconds > 0 {
+		return max(young, time.Duration(min(seconds, 900))*time.Second)
 	}
-	return popYoung
+	return young
 }
 
-func (b *popSession) open(ctx context.Context) error {
-	if b.session != nil {
+func (b *Kept) open(ctx context.Context) error {
+	if b.mailbox != nil {
 		return nil
 	}
 	// The session outlives the command that begins it, which bounds its beginning.
 	life, release := b.within(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, release)
 	defer stop()
-	s, err := pop3.Dial(life, b.cfg)
+	s, err := Dial(life, b.cfg)
 	if err != nil {
 		release()
 		return err
@@ -157,26 +167,25 @@ func (b *popSession) open(ctx context.Context) error {
 		return err
 	}
 	b.release = release
-	b.session, b.opened, b.list, b.skipped = s, b.now(), list, skipped
-	b.places = make(map[string]int, len(list))
+	b.mailbox, b.opened = &Mailbox{Session: s, List: list, Skipped: skipped, Places: make(map[string]int, len(list))}, b.now()
 	for i, m := range list {
-		b.places[m.UIDL] = i
+		b.mailbox.Places[m.UIDL] = i
 	}
 	return nil
 }
 
-var errPopClosed = errors.New("the program is ending")
+var errClosed = errors.New("the program is ending")
 
 // keep leaves the session for the next command, for a while.
-func (b *popSession) keep() {
-	if b.session == nil {
+func (b *Kept) keep() {
+	if b.mailbox == nil {
 		return
 	}
 	if b.idle != nil {
-		b.idle.Reset(popKept)
+		b.idle.Reset(kept)
 		return
 	}
-	b.idle = time.AfterFunc(popKept, func() {
+	b.idle = time.AfterFunc(kept, func() {
 		select {
 		case b.turn <- struct{}{}:
 			b.drop()
@@ -187,17 +196,17 @@ func (b *popSession) keep() {
 }
 
 // drop closes the session, which unlocks the mailbox. The caller holds the turn.
-func (b *popSession) drop() {
-	if b.session != nil {
-		_ = b.session.Close()
+func (b *Kept) drop() {
+	if b.mailbox != nil {
+		_ = b.mailbox.Close()
 		b.release()
-		b.session, b.list, b.places = nil, nil, nil
+		b.mailbox = nil
 	}
 }
 
 // Close ends the session and returns when it has ended. Commands that use it or wait for it
 // fail; a session that is idle says goodbye to the server.
-func (b *popSession) Close() error {
+func (b *Kept) Close() error {
 	select {
 	case b.turn <- struct{}{}:
 	default:

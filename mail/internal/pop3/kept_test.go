@@ -1,14 +1,12 @@
-package mailbox
+package pop3
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/mail/internal/pop3"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
@@ -21,7 +19,7 @@ type stallingPop struct {
 	gone  chan struct{} // a client has gone
 }
 
-func stallAt(t *testing.T, at string) (*popSession, *stallingPop) {
+func stallAt(t *testing.T, at string) (*Kept, *stallingPop) {
 	t.Helper()
 	s := &stallingPop{said: make(chan string, 100), stuck: make(chan struct{}, 100), gone: make(chan struct{}, 100)}
 	sv := scripted.Serve(t, func(c *scripted.Conn) {
@@ -36,29 +34,23 @@ func stallAt(t *testing.T, at string) (*popSession, *stallingPop) {
 			command, _, _ = strings.Cut(c.Line(), " ")
 		}
 	})
-	return newPopSession(pop3.Config{Target: sv.Target(wire.Plaintext)}, time.Now), s
+	return NewKept(Config{Target: sv.Target(wire.Plaintext)}, time.Now), s
 }
 
 // TestClosingEndsWhatAPOP3SessionIsDoing closes a mailbox while the server keeps silent,
 // and another command waits for its turn.
 func TestClosingEndsWhatAPOP3SessionIsDoing(t *testing.T) {
-	retrieve := func(b *popSession) error {
-		return b.lend(t.Context(), false, func(s *pop3.Session) error {
+	retrieve := func(b *Kept) error {
+		return b.Lend(t.Context(), false, func(s *Mailbox) error {
 			return s.Retrieve(t.Context(), []int{1}, 100, func(int, []byte, error) {})
 		})
 	}
-	verify := func(b *popSession) error {
-		return b.alone(t.Context(), func(ctx context.Context) error {
-			s, err := pop3.Dial(ctx, b.cfg)
-			if err == nil {
-				err = s.Close()
-			}
-			return err
-		})
+	verify := func(b *Kept) error {
+		return b.Try(t.Context(), func(*Session) {})
 	}
 	for name, c := range map[string]struct {
 		at string
-		do func(*popSession) error
+		do func(*Kept) error
 	}{
 		"connecting": {"greeting", retrieve},
 		"logging in": {"PASS", retrieve},
@@ -77,7 +69,7 @@ func TestClosingEndsWhatAPOP3SessionIsDoing(t *testing.T) {
 			for range 2 {
 				select {
 				case err := <-done:
-					if !errors.Is(err, errPopClosed) {
+					if !errors.Is(err, errClosed) {
 						t.Errorf("%v, want what says that it was closed", err)
 					}
 				case <-time.After(time.Minute):
@@ -88,7 +80,7 @@ func TestClosingEndsWhatAPOP3SessionIsDoing(t *testing.T) {
 				t.Error(err)
 			}
 			<-s.gone
-			if err := retrieve(b); !errors.Is(err, errPopClosed) {
+			if err := retrieve(b); !errors.Is(err, errClosed) {
 				t.Errorf("afterwards: %v", err)
 			}
 			if err := b.Close(); err != nil {
@@ -101,7 +93,7 @@ func TestClosingEndsWhatAPOP3SessionIsDoing(t *testing.T) {
 // A session that nobody uses is ended as the protocol has it.
 func TestClosingAnIdlePOP3SessionSaysGoodbye(t *testing.T) {
 	b, s := stallAt(t, "nowhere")
-	if err := b.lend(t.Context(), false, func(*pop3.Session) error { return nil }); err != nil {
+	if err := b.Lend(t.Context(), false, func(*Mailbox) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Close(); err != nil {
