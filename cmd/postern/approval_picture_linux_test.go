@@ -8,39 +8,36 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/postern-mail/postern/gateway"
-	"github.com/postern-mail/postern/mail"
 )
 
 const approvalPicture = "../../docs/approval.svg"
 
-// The picture of the README is what a terminal of 80 columns shows while an agent's message
-// is approved. Ids and times, which differ each time, are those of one day.
+// The picture of the README is what a terminal of 80 columns shows while the answer that
+// waits in the demo is approved. Id and times, which differ each time, are those of one day.
 func TestThePictureOfAnApprovalIsWhatATerminalShows(t *testing.T) {
-	servers, v := sampleServers(t), newVault(t)
-	a := servers.Account()
-	a.Mode, a.AllowOut = mail.Approve, mail.AllowList{Enabled: true, Entries: []string{"*"}}
-	v.add(t, a, servers.Password.Reveal())
-	sent := newHouse(t, v).as(t, gateway.Principal{Name: mail.AgentPrincipal},
-		`mail send --to bob@example.org --subject "Reading room on Wednesday" --body "Hello Bob,\n\nWednesday at three suits us. Shall I book the small room?\n\nAnn"`)
-	id := regexp.MustCompile(`in the outbox as ([0-9a-z]+)`).FindStringSubmatch(sent.Error.Message)
-	if id == nil || len(servers.Outgoing()) != 0 {
-		t.Fatalf("%s", sent.raw)
-	}
-	x := onTerminal(t, 80, 40, v.environment(true), "approve")
+	x := onTerminal(t, 80, 50, nil, "demo")
+	x.sees(promptSign)
+	x.types("approve\r")
 	x.sees("q ends: ")
 	x.types("y\r")
-	x.sees("It was sent.")
+	x.sees("It was sent.", promptSign)
+	x.types("quit\r")
 	x.quits(0)
-	if n := len(servers.Outgoing()); n != 1 {
-		t.Fatalf("%d messages left", n)
+	out := strings.ReplaceAll(x.written(), "\r\n", "\n")
+	_, shown, _ := strings.Cut(out, "\n1 of 1\n")
+	shown, _, found := strings.Cut(shown, "It was sent.\n")
+	if !found {
+		t.Fatalf("%q", out)
 	}
-	// The first line says whose key decides, which is another for everybody.
-	_, shown, _ := strings.Cut(strings.ReplaceAll(x.written(), "\r\n", "\n"), "\n\n")
-	shown = strings.ReplaceAll(shown, id[1], "01m7c4ysvjr7jq38")
-	shown = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d`).ReplaceAllString(shown, "2026-11-18 09:42")
-	picture, err := picture("Postern shows a waiting message whole and asks whether to send it", "$ postern approve\n\n"+shown)
+	shown = "postern> approve\n\n1 of 1\n" + shown + "It was sent.\n"
+	for _, r := range []struct{ differs, is string }{
+		{`[0-9a-z]{16} \(waiting\)`, "01m7c4ysvjr7jq38 (waiting)"},
+		{`\d{4}-\d\d-\d\d \d\d:\d\d`, "2026-11-18 09:42"},
+		{`\d+ [A-Z][a-z]+ \d{4} at \d\d:\d\d`, "17 November 2026 at 16:05"},
+	} {
+		shown = regexp.MustCompile(r.differs).ReplaceAllString(shown, r.is)
+	}
+	picture, err := picture("Postern shows a waiting message whole and asks whether to send it", shown)
 	if err != nil {
 		t.Fatal(err)
 	}
