@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mattn/go-runewidth"
+
 	"github.com/postern-mail/postern/mail/demo"
 )
 
@@ -95,6 +97,38 @@ func TestInterruptAtAnyQuestionLeavesNothing(t *testing.T) {
 			c.sees("Nothing was stored.")
 			c.quits(130)
 			s.untouched(t)
+		}
+	}
+}
+
+// What init says fits the window: no line is wider but one with a path or a fingerprint, which
+// stands alone, and a command to copy.
+func TestInitFitsTheWindow(t *testing.T) {
+	for _, columns := range []int{60, 80} {
+		if testing.Short() && columns != 60 {
+			continue
+		}
+		s := newStation(t)
+		c := onTerminal(t, columns, 40, append(s.environment(t), "ACCESSIBLE=1"), "init")
+		for _, step := range s.steps(true) {
+			c.sees(step.sees)
+			c.types(step.types)
+		}
+		c.sees("Connect a client now?")
+		c.types("2" + enter)
+		c.sees("Claude Code starts Postern", "postern approve")
+		c.quits(0)
+		lines := 0
+		for line := range strings.Lines(strings.ReplaceAll(c.written(), "\r", "")) {
+			line = strings.TrimRight(line, "\n")
+			lines++
+			if strings.HasPrefix(line, "    ") || runewidth.StringWidth(line) <= columns || len(strings.Fields(line)) == 1 || strings.HasSuffix(line, ": "+s.ca) { // typed
+				continue
+			}
+			t.Errorf("%d columns: %q", columns, line)
+		}
+		if lines < 60 {
+			t.Errorf("%d lines", lines)
 		}
 	}
 }

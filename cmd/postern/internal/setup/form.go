@@ -30,12 +30,22 @@ func (f *formAsker) WayBack() string { return "Esc" }
 
 func (f *formAsker) Answered() int { return f.answered }
 
+// keys are the library's, with the way back in what is shown below each question.
+func keys() *huh.KeyMap {
+	k := huh.NewDefaultKeyMap()
+	k.Select.Filter.SetEnabled(false)
+	k.Input.Submit.SetHelp("enter", "go on • esc go back")
+	k.Select.Submit.SetHelp("enter", "choose • esc go back")
+	k.Confirm.Submit.SetHelp("enter", "go on • esc go back")
+	return k
+}
+
 // ask shows one field until it is answered.
 func (f *formAsker) ask(ctx context.Context, field huh.Field) error {
 	in, end := f.in.lend()
 	defer end()
 	back := false
-	form := huh.NewForm(huh.NewGroup(field)).WithTheme(huh.ThemeFunc(huh.ThemeBase16)).
+	form := huh.NewForm(huh.NewGroup(field)).WithTheme(huh.ThemeFunc(huh.ThemeBase16)).WithKeyMap(keys()).
 		WithProgramOptions(tea.WithInput(in), tea.WithOutput(f.out), tea.WithEnvironment(f.environ), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
 			if key, ok := msg.(tea.KeyPressMsg); ok && (key.Code == tea.KeyEscape || key.String() == "shift+tab") {
 				back = true

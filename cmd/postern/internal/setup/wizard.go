@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
-	"slices"
+	"github.com/postern-mail/postern/vault"
 )
 
 // wizard asks a person for the values of the options, and then does the same as with
@@ -132,14 +134,24 @@ func (w *wizard) begin(ctx context.Context) error {
 		w.ask.Say("This sets up Postern: a vault for your mail account, and rules for the agents that may use it. " + way)
 		return nil
 	}
-	if w.chain.Admin.IsZero() {
+	typed := w.chain.Admin.IsZero()
+	if typed {
 		w.ask.Say("There is a vault already: " + w.Path)
-		if w.chain.Admin, err = w.ask.Secret(ctx, "Administrator's key of the vault", "It is needed to add an account."); err != nil {
+	}
+	for {
+		if typed {
+			if w.chain.Admin, err = w.ask.Secret(ctx, "Administrator's key of the vault", "It is needed to add an account."); err != nil {
+				return err
+			}
+		}
+		w.accounts, err = w.existing(ctx, w.chain)
+		if err == nil {
+			break
+		}
+		if !typed || !errors.Is(err, vault.ErrWrongKey) {
 			return err
 		}
-	}
-	if w.accounts, err = w.existing(ctx, w.chain); err != nil {
-		return err
+		w.ask.Say("That is not the key of this vault.")
 	}
 	text := "There is a vault already: " + w.Path
 	for i := range w.accounts {
