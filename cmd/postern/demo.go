@@ -16,7 +16,7 @@ import (
 const demoWelcome = `A sample mailbox. Send what you like, nothing leaves. Try:
 
   mail list -n 12   40 poses as another sender: it is marked
-  mail get 43       has text that only agents would read
+  read 43           has text that only agents would read
   approve           an agent's answer waits for your word
 
 `
