@@ -3,6 +3,7 @@
 package terminal
 
 import (
+	"context"
 	"os"
 
 	"golang.org/x/term"
@@ -11,4 +12,4 @@ import (
 // silence has nothing to do where reading a password does all of it.
 func silence(int) error { return nil }
 
-func readHidden(f *os.File) ([]byte, error) { return term.ReadPassword(int(f.Fd())) }
+func readHidden(_ context.Context, f *os.File) ([]byte, error) { return term.ReadPassword(int(f.Fd())) }

@@ -4,6 +4,7 @@ package terminal
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 
@@ -24,11 +25,29 @@ func silence(fd int) error {
 	return unix.IoctlSetTermios(fd, ioctlSet, t)
 }
 
+// typed waits until something can be read, and looks now and then whether ctx has ended. A
+// terminal that cannot be waited for is read at once.
+func typed(ctx context.Context, fd int) error {
+	for ctx.Err() == nil {
+		var ready unix.FdSet
+		ready.Set(fd)
+		n, err := unix.Select(fd+1, &ready, nil, nil, &unix.Timeval{Usec: 50_000})
+		if n > 0 || err != nil && err != unix.EINTR {
+			break
+		}
+	}
+	return ctx.Err()
+}
+
 // readHidden reads a line from a terminal that was silenced. It changes nothing of the
-// terminal, which may have been set back meanwhile because the caller waits no longer.
-func readHidden(f *os.File) ([]byte, error) {
+// terminal, which may have been set back meanwhile because the caller waits no longer. Once
+// ctx has ended it takes no more: what is typed then is for the next to ask.
+func readHidden(ctx context.Context, f *os.File) ([]byte, error) {
 	line := make([]byte, 0, MaxHidden) // never moved, so that the caller can clear all of it
 	for {
+		if err := typed(ctx, int(f.Fd())); err != nil {
+			return nil, err
+		}
 		n, err := f.Read(line[len(line):cap(line)])
 		line = line[:len(line)+n]
 		end := bytes.IndexByte(line, '\n')

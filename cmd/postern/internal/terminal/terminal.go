@@ -65,7 +65,7 @@ func ReadHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 	defer func() { _ = term.Restore(fd, before) }()
 	fmt.Fprint(out, prompt)
 	defer fmt.Fprintln(out)
-	return Await(ctx, func() ([]byte, error) { return readHidden(in) })
+	return Await(ctx, func() ([]byte, error) { return readHidden(ctx, in) })
 }
 
 // ReadLine returns the next line without its end. Of a line longer than limit bytes it
