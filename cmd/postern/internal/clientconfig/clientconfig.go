@@ -19,7 +19,8 @@
 // allows. Nothing is written for Codex (0.138), where a path can be denied only in a
 // permission profile that takes the place of the whole sandbox, and rules for commands are
 // experimental; for VS Code, whose sandbox is for commands alone and whose other settings
-// decide only what runs unasked; and for Claude Desktop, which documents none.
+// decide only what runs unasked; for Claude Desktop, which documents none; and for Gemini CLI
+// and Windsurf, whose rules nobody has read for this yet.
 //
 // Only this program's own entries are changed: see ErrForeign. The package decides
 // neither the program that a client starts nor its key, and knows nothing of mail,

@@ -80,8 +80,8 @@ func certificateInWords(c *x509.Certificate) string {
 		c.NotBefore.Format(time.DateOnly), c.NotAfter.Format(time.DateOnly), hex[:48], hex[48:])
 }
 
-// certificateOf returns the certificate that a server shows, which nobody has verified yet. It
-// sends the server nothing but the wish for TLS.
+// certificateOf returns the certificate that a server on this machine shows, which nobody has
+// verified yet. It sends the server nothing but the wish for TLS.
 func certificateOf(ctx context.Context, service string, e mail.Endpoint) (*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, unreachedTime)
 	defer cancel()
@@ -90,6 +90,9 @@ func certificateOf(ctx context.Context, service string, e mail.Endpoint) (*x509.
 		return nil, err
 	}
 	defer conn.Close()
+	if a, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
+		return nil, errors.New("the server is not on this machine")
+	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if e.Security == mail.StartTLS {
 		if err := startTLS(textproto.NewConn(conn), service); err != nil {

@@ -16,7 +16,11 @@ func (w *wizard) askMode(ctx context.Context) error {
 	d := &w.draft
 	var choices []choice
 	if !d.smtp.IsZero() {
-		choices = append(choices, choice{string(mail.Approve), "Read, draft, and send what I approve; delete nothing for good"})
+		label := "Read, draft, and send what I approve; delete nothing for good"
+		if d.protocol == mail.POP3 { // which has no folder for drafts
+			label = "Read, and send what I approve; delete nothing for good"
+		}
+		choices = append(choices, choice{string(mail.Approve), label})
 	}
 	choices = append(choices, choice{string(mail.ReadOnly), "Only read"})
 	if d.protocol == mail.IMAP {

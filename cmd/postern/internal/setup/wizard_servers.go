@@ -19,6 +19,7 @@ import (
 // askServers shows the servers that were found, and asks for the others.
 func (w *wizard) askServers(ctx context.Context) error {
 	d, found := &w.draft, w.draft.found
+	d.caFile = "" // of other servers, where the person came back
 	if p := found.Provider; p != nil {
 		if len(p.Auth) == 0 {
 			return &discovery.Fault{Code: discovery.ConfigError, Message: p.Note, Hint: "Use an account of another provider."}
