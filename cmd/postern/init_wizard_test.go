@@ -103,7 +103,7 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 				return append(append(s.answers(s.env["PW"]), "2", s.ca, "2", // change the servers
 					"1", host+":"+port, "1", s.servers.SMTPAddr, "1", ""), // IMAP, SMTP, login name
 					s.readOnly()...)
-			}, " refuses connections: ",
+			}, ": nothing answers at ",
 		},
 		"dead server, whose port alone was wrong": {
 			func(s *station) { s.srv["imaps"].Port = closedPort(t) },

@@ -3,7 +3,6 @@ package setup
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,7 +29,7 @@ func (w *wizard) tryUntilItWorks(ctx context.Context) error {
 			if !errors.As(err, &f) {
 				return err
 			}
-			text = append(text, f.Message, f.Hint)
+			text = append(text, f.Message+hintInWords(f.Hint))
 		}
 		bad := 0
 		for _, c := range checks {
@@ -39,12 +38,8 @@ func (w *wizard) tryUntilItWorks(ctx context.Context) error {
 				mark, bad = "FAILED:  ", bad+1
 			}
 			service, detail := strings.TrimPrefix(c.Name, w.draft.name+" "), plain.Line(c.Detail)
-			switch {
-			case c.OK:
-			case c.Code == discovery.ConnectionFailed && !strings.Contains(detail, "certificate"):
-				detail += unreached(ctx, w.server(service))
-			case c.Code != discovery.ConnectionFailed && c.Hint != "":
-				detail += " " + c.Hint
+			if !c.OK && c.Code != discovery.ConnectionFailed { // whose detail says why, and what can be changed is asked next
+				detail += hintInWords(c.Hint)
 			}
 			text = append(text, mark+service+": "+detail)
 		}
@@ -162,26 +157,14 @@ func (w *wizard) certificates(name string) (string, error) {
 	return filepath.Abs(name)
 }
 
-// unreachedTime bounds the look for the reason why a server cannot be reached.
+// unreachedTime bounds the look at the certificate of a server.
 const unreachedTime = 10 * time.Second
 
-// unreached says why no connection to a server can be made; empty where one can.
-func unreached(ctx context.Context, e mail.Endpoint) string {
-	ctx, cancel := context.WithTimeout(ctx, unreachedTime)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", e.Address())
-	if err == nil {
-		_ = conn.Close()
+// hintInWords is a hint behind a sentence, where it names no option of a command: here
+// questions are asked instead.
+func hintInWords(hint string) string {
+	if hint == "" || strings.Contains(hint, "--") {
 		return ""
 	}
-	var dns *net.DNSError
-	switch {
-	case errors.As(err, &dns) && dns.IsNotFound:
-		return " No host has the name " + e.Host + "."
-	case errors.As(err, &dns):
-		return " The name " + e.Host + " could not be looked up: is this machine online?"
-	case ctx.Err() != nil:
-		return " " + e.Address() + " does not answer: the port may be wrong, or something on the way blocks it."
-	}
-	return " " + e.Address() + " refuses connections: the host or the port may be wrong, or the server does not run."
+	return " " + hint
 }
