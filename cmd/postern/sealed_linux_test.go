@@ -83,6 +83,30 @@ func TestAPassphraseFromInitToApprove(t *testing.T) {
 	if n := len(s.servers.Outgoing()); n != 1 {
 		t.Errorf("%d messages left", n)
 	}
+	// So does the word of the prompt, which asks once.
+	x = s.onTerminal(t, nil, "mail", "send", "--to", "bob@example.org", "--subject", "Two", "--body", "x")
+	x.sees("in the outbox as", "\n")
+	x.quits(6)
+	x = s.onTerminal(t, nil, "repl")
+	x.sees("1 message waits for you: 'approve' shows it.", promptSign)
+	x.types("approve\r")
+	x.sees("Passphrase of the administrator's key: ")
+	x.types(interrupt)
+	if got := x.sees(promptSign); strings.Contains(got, "1 of 1") || strings.Contains(got, "cancel") {
+		t.Errorf("given up: %s", got)
+	}
+	x.types("approve\r")
+	x.sees("Passphrase of the administrator's key: ")
+	x.types(passphrase + enter)
+	x.sees("1 of 1", "q ends: ")
+	x.types("\r")
+	x.sees("Still waiting: 1.", promptSign)
+	x.types("approve\r")
+	x.sees("approve", "1 of 1", "q ends: ")
+	x.types("n\r")
+	x.sees("is rejected", promptSign)
+	x.types("quit\r")
+	x.quits(0)
 	// Another account takes the passphrase, too.
 	x = s.onTerminal(t, nil, "init")
 	x.sees("Passphrase of the administrator's key: ")
