@@ -7,6 +7,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 )
 
 const root = "../.."
@@ -15,11 +20,12 @@ var (
 	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	markdownHead = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	notInAnchor  = regexp.MustCompile("[^a-z0-9 _-]")
+	typedCommand = regexp.MustCompile(`(?m)^(?:\$|   ) postern ([a-z].*)$`)
 	fenced       = regexp.MustCompile("(?ms)^```.*?^```")
 )
 
 // documents are the README, what stands beside it, and all pages of docs, by their path
-// below the root, with code taken out.
+// below the root.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{"README.md": "", "SECURITY.md": "", "CHANGELOG.md": "", "conformance/README.md": ""}
@@ -35,7 +41,7 @@ func documents(t *testing.T) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pages[p] = fenced.ReplaceAllString(string(b), "")
+		pages[p] = string(b)
 	}
 	return pages
 }
@@ -43,6 +49,9 @@ func documents(t *testing.T) map[string]string {
 // Every link within the tree leads to a file that exists, and to a heading that it has.
 func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 	pages := documents(t)
+	for page, text := range pages {
+		pages[page] = fenced.ReplaceAllString(text, "") // a comment of a shell is no heading
+	}
 	for page, text := range pages {
 		for _, m := range markdownLink.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(m[1], ":") {
@@ -68,6 +77,41 @@ func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
+// Every command that a page has somebody type exists, with these arguments.
+func TestCommandsOfTheDocumentsExist(t *testing.T) {
+	p := &process{getenv: func(string) string { return "" }}
+	h, err := p.house(house.Plan{Profile: gateway.FullProfile()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	all := func(*discovery.Command) bool { return true }
+	bound := 0
+	for page, text := range documents(t) {
+		for _, m := range typedCommand.FindAllStringSubmatch(strings.ReplaceAll(text, "\\\n", " "), -1) {
+			words, err := gateway.Tokenize(m[1])
+			if err != nil {
+				t.Errorf("%s: %s: %v", page, m[1], err)
+				continue
+			}
+			if p.verbs()[words[0]] != nil || words[0] == "inbox" {
+				continue // not a command of the registry
+			}
+			found, err := h.Registry.Resolve(words, all)
+			if err == nil {
+				_, err = h.Registry.Bind(found.Command, found.Rest, time.UTC, all)
+			}
+			if err != nil {
+				t.Errorf("%s: postern %s: %v", page, m[1], err)
+			}
+			bound++
+		}
+	}
+	if bound < 20 {
+		t.Errorf("only %d commands were found", bound)
+	}
+}
+
 // A reader finds every page from the index, a developer every package from its table, and
 // the README stays a page to decide and to start.
 func TestTheDocumentsAreComplete(t *testing.T) {
@@ -78,14 +122,10 @@ func TestTheDocumentsAreComplete(t *testing.T) {
 			t.Errorf("docs/README.md does not name %s: give it a line there", name)
 		}
 	}
-	readme, err := os.ReadFile(root + "/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(readme), "\n"); n > 110 {
+	if n := strings.Count(pages["README.md"], "\n"); n > 110 {
 		t.Errorf("README.md has %d lines, more than 110: move some to docs", n)
 	}
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
