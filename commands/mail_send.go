@@ -329,13 +329,13 @@ func sent(o *mail.Outgoing) (*MailSendResult, error) {
 	return r, nil
 }
 
-// approvalRequired says that the message waits, that a person decides, and where they are asked.
-// There is nothing in it that approves: no code and no command that takes one.
+// approvalRequired says that the message waits, and that a person decides. How they do is
+// theirs to know: there is nothing in it to paste.
 func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
 	if o.Kind == mail.OutboxDelete {
 		return &discovery.Fault{Code: discovery.ApprovalRequired,
 			Message: fmt.Sprintf("Nothing was deleted yet: the deletion waits in the outbox as %s until a person decides.", o.ID),
-			Hint:    fmt.Sprintf("Tell the person that %s waits for them and that 'postern approve' shows it, and go on with something else. It is kept for %d days; asking for the same again queues no second one.", o.ID, int(mail.DeletionWaits.Hours()/24))}
+			Hint:    fmt.Sprintf("Tell the person that %s waits for them, and go on with something else. It is kept for %d days; asking for the same again queues no second one.", o.ID, int(mail.DeletionWaits.Hours()/24))}
 	}
 	retry := "sending it again would queue a second one"
 	switch {
@@ -346,7 +346,7 @@ func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
 	}
 	return &discovery.Fault{Code: discovery.ApprovalRequired,
 		Message: strings.TrimSpace(fmt.Sprintf("Nothing was sent yet: the message waits in the outbox as %s until a person decides%s. ", o.ID, since(o.Asks)) + answerHint(o.Elsewhere, o.LeftOut)),
-		Hint:    fmt.Sprintf("Tell the person that %s waits for them and that 'postern approve' shows it, and go on with something else. It is kept; %s.", o.ID, retry)}
+		Hint:    fmt.Sprintf("Tell the person that %s waits for them, and go on with something else. It is kept; %s.", o.ID, retry)}
 }
 
 func rejectedFault(o *mail.Outgoing) *discovery.Fault {
