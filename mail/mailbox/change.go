@@ -102,7 +102,7 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 	// The folder is opened each time: the change must not reach another message, and not every
 	// server tells a session that its folder was replaced.
 	var opening *imap.Examining
-	var fetch *imap.Fetching
+	var fetching *imap.Fetching
 	var telling *imap.Pending[imap.Namespaces]
 	learned := func() error { return nil }
 	if b.files {
@@ -117,10 +117,10 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 		} else {
 			opening = s.Examine(b.folder)
 		}
-		fetch = s.Fetch(imap.UIDs(b.uids...), w.options())
+		fetching = s.Fetch(imap.UIDs(b.uids...), w.options())
 	})
 	box, err := opening.Wait()
-	data, fetchErr := fetch.Wait()
+	data, fetchErr := fetching.Wait()
 	spaces, spacesErr := telling.Wait()
 	if err = cmp.Or(err, learned(), spacesErr); err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 	for i := range got {
 		switch g := &got[i]; {
 		case !slices.Contains(b.uids, g.ref.UID):
-		case g.visible(b.policy):
+		case b.policy.sees(g):
 			l.found[g.ref.UID] = g
 		default:
 			l.hidden = true

@@ -52,7 +52,7 @@ func (e excerpt) reading(x *access, g *fetched, structure bool) *reading {
 func (x *imapBox) excerpts(s *imap.Session, e excerpt, got []*fetched, structure bool) (map[mail.Ref]*Message, error) {
 	var members []*reading
 	for _, g := range got {
-		if g.readable && g.visible(x.policy) {
+		if g.readable && x.policy.sees(g) {
 			r := e.reading(x.access, g, structure)
 			r.start(*g)
 			members = append(members, r)

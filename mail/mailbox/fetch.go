@@ -298,20 +298,20 @@ func canonicalFlag(s string) string {
 	return s
 }
 
-// visible applies the policy. An incomplete header proves nothing and passes only where the
+// sees applies the policy. An incomplete header proves nothing and passes only where the
 // policy hides nothing.
-func (g *fetched) visible(p judge) bool {
-	return p.ShowsAll() || g.whole && p.shows(g.ref.Folder, g.header)
+func (j judge) sees(g *fetched) bool {
+	return j.ShowsAll() || g.whole && j.shows(g.ref.Folder, g.header)
 }
 
 // verdict is what the policy thinks of the sender, unknown where the header was cut. A server
 // that gives some fields can put them in another order and leave out a second From: they
 // prove nothing in the sender's favour.
-func (g *fetched) verdict(p judge) mail.Verdict {
-	if !p.Judges() || g.headed >= headerBytes {
+func (j judge) verdict(g *fetched) mail.Verdict {
+	if !j.Judges() || g.headed >= headerBytes {
 		return mail.Unknown
 	}
-	v := p.Verdict(g.header)
+	v := j.Verdict(g.header)
 	if v == mail.Verified && !g.whole {
 		return mail.Unknown
 	}
@@ -321,7 +321,7 @@ func (g *fetched) verdict(p judge) mail.Verdict {
 // summary is the message as a list shows it; with full, with the fields of a full list.
 func (x *access) summary(g *fetched, full bool) Summary {
 	s := Summary{Ref: g.ref, Flags: g.flags, Size: g.size, InternalDate: g.internal, Subject: g.header.Text("Subject"),
-		From: people(g.header, "From"), To: people(g.header, "To"), CC: people(g.header, "Cc"), InternetMessageID: messageID(g.header), Verdict: g.verdict(x.policy)}
+		From: people(g.header, "From"), To: people(g.header, "To"), CC: people(g.header, "Cc"), InternetMessageID: messageID(g.header), Verdict: x.policy.verdict(g)}
 	s.mask(x.masked(g, ""))
 	s.Date, _ = g.date()
 	s.HasAttachments, s.Invitation = g.hasAttachments(), message.HasCalendar(g.root)

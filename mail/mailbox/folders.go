@@ -264,7 +264,7 @@ func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UID
 	}
 	return x.walk(s, from, false, wanted{header: true}, nil, func(got []fetched) bool {
 		for i := range got {
-			if got[i].visible(x.policy) {
+			if x.policy.sees(&got[i]) {
 				fn(&got[i])
 			}
 		}

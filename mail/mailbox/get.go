@@ -23,7 +23,6 @@ const (
 	minAttachmentChars     = 100
 	maxAttachmentChars     = 50_000
 
-	textBytes     = 5 << 10   // of the body, fetched at once: the text of most messages is no longer
 	smallText     = 64 << 10  // a text part up to here is fetched whole
 	maxPartBytes  = 512 << 10 // of one part of plain text
 	maxHTMLBytes  = 2 << 20   // of one part of HTML, whose style sheet can stand anywhere
@@ -35,6 +34,9 @@ const (
 	maxSections   = 60       // of one message in one fetch
 	maxHeaderText = 4000     // characters of one header field
 )
+
+// textBytes is how much of the body is fetched at once: the text of most messages is no longer.
+const textBytes = 5 << 10
 
 // curated are the header fields that matter to a reader and for which Message has no field.
 var curated = []string{"sender", "reply-to", "bcc", "in-reply-to", "references", "list-id", "list-unsubscribe", "auto-submitted"}
@@ -196,7 +198,7 @@ func (x *imapBox) findReturned(ctx context.Context, all []*reading) error {
 		return x.fetchFrom(s, visits{&look}, mail.AdviceListAgain, func(_ int, _ *visit, got []fetched) {
 			for _, g := range got {
 				for i, r := range bounces {
-					if g.visible(x.policy) && search.found[i].Contains(goimap.UID(g.ref.UID)) {
+					if x.policy.sees(&g) && search.found[i].Contains(goimap.UID(g.ref.UID)) {
 						r.message.Returned = g.ref
 					}
 				}

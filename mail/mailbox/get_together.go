@@ -166,13 +166,13 @@ func fetchNow(s *imap.Session, folder string, start func() *imap.Fetching) (box 
 		s.Renew()
 	}
 	var opening *imap.Examining
-	var fetch *imap.Fetching
+	var fetching *imap.Fetching
 	s.Together(func() {
 		opening = s.Examine(folder)
-		fetch = start()
+		fetching = start()
 	})
 	box, openErr = opening.Wait()
-	data, fetchErr = fetch.Wait()
+	data, fetchErr = fetching.Wait()
 	return box, data, openErr, fetchErr
 }
 

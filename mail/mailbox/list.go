@@ -388,7 +388,7 @@ func (l *listing) take(got []fetched) (more bool) {
 			}
 			continue
 		}
-		if !g.visible(l.policy) || !g.inTime(l.q.Since, l.q.Until) {
+		if !l.policy.sees(g) || !g.inTime(l.q.Since, l.q.Until) {
 			continue
 		}
 		if len(l.shown) == l.q.Limit {

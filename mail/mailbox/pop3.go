@@ -80,7 +80,7 @@ func (x *popBox) heads(ctx context.Context, s *pop3.Mailbox, all []pop3.Message,
 			return err
 		}
 		for i := range heads {
-			if heads[i].visible(x.policy) && !take(&heads[i]) {
+			if x.policy.sees(&heads[i]) && !take(&heads[i]) {
 				return nil
 			}
 		}
@@ -275,7 +275,7 @@ func (x *popBox) whole(ctx context.Context, ref mail.Ref) (raw []byte, g fetched
 			if err = errors.Join(err, refused); err != nil {
 				return err
 			}
-			if g = x.fetched(raw, m); !g.visible(x.policy) {
+			if g = x.fetched(raw, m); !x.policy.sees(&g) {
 				raw = nil
 				return x.noMessage("filtered")
 			}

@@ -97,7 +97,7 @@ func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions) (
 	}
 	ref.UIDValidity = box.UIDValidity
 	g := readFetched(ref, d)
-	if !g.visible(x.policy) {
+	if !x.policy.sees(&g) {
 		return nil, x.noMessage("filtered")
 	}
 	return &g, nil

@@ -88,7 +88,7 @@ func prefixSection() *goimap.FetchItemBodySection {
 func (r *reading) start(g fetched) {
 	r.g = g
 	d := g.data
-	if !r.g.visible(r.policy) {
+	if !r.policy.sees(&r.g) {
 		r.finish(nil, r.noMessage("filtered"))
 		return
 	}

@@ -22,7 +22,7 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 		err := a.fetchEach(s, folders, wanted{header: true, dates: true}, func(f *folderSearch, got map[uint32]*fetched) {
 			f.keep(func(uid uint32) bool {
 				g := got[uid]
-				return g != nil && g.visible(a.policy) && g.inTime(a.q.Since, a.q.Until)
+				return g != nil && a.policy.sees(g) && g.inTime(a.q.Since, a.q.Until)
 			})
 		})
 		if err != nil {
@@ -115,7 +115,7 @@ func (f *folderSearch) matches(g *fetched) bool {
 	if !g.readable {
 		return f.policy.ShowsAll() && !f.q.Attachments && !f.q.Invitations
 	}
-	return g.visible(f.policy) && g.inTime(f.q.Since, f.q.Until) && (!f.q.Attachments || g.hasAttachments()) && (!f.q.Invitations || message.HasCalendar(g.root))
+	return f.policy.sees(g) && g.inTime(f.q.Since, f.q.Until) && (!f.q.Attachments || g.hasAttachments()) && (!f.q.Invitations || message.HasCalendar(g.root))
 }
 
 // fetchEach fetches from several folders in one write. A folder that fails, or is another

@@ -26,7 +26,7 @@ func (m *Client) JudgeSender(ctx context.Context, account, entry string) (map[ma
 			addr, ok := mail.NormalAddress(a.Addr)
 			return ok && (entry == "*" || addr == entry || strings.HasPrefix(entry, "@") && strings.HasSuffix(addr, entry))
 		}) {
-			counts[g.verdict(x.policy)]++
+			counts[x.policy.verdict(&g)]++
 		}
 	}
 	return counts, err

@@ -194,7 +194,7 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 		for i := range got {
 			g := &got[i]
 			switch {
-			case !g.readable || !g.visible(c.policy):
+			case !g.readable || !c.policy.sees(g):
 			case len(c.known) >= maxCandidates:
 				c.cut = true // only for visible messages: hidden ones do not count
 			default:
