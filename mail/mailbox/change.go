@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // MaxBatch bounds the messages one change may name.
@@ -82,7 +83,7 @@ func (x *imapBox) batch(refs []mail.Ref) (*batch, error) {
 // shows.
 type located struct {
 	box    imap.Folder
-	found  map[uint32]*fetched
+	found  map[uint32]*fetch.Message
 	hidden bool // the policy hides one of them; only for the audit
 	spaces imap.Namespaces
 }
@@ -97,8 +98,8 @@ func (l *located) reason() string {
 
 // locate opens the folder and looks at the messages, in one round trip. It reveals nothing
 // about a message that the policy hides.
-func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, error) {
-	w.header = !b.policy.ShowsAll()
+func (b *batch) locate(s *imap.Session, writable bool, w fetch.Wanted) (*located, error) {
+	w.Header = !b.policy.ShowsAll()
 	// The folder is opened each time: the change must not reach another message, and not every
 	// server tells a session that its folder was replaced.
 	var opening *imap.Examining
@@ -117,7 +118,7 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 		} else {
 			opening = s.Examine(b.folder)
 		}
-		fetching = s.Fetch(imap.UIDs(b.uids...), w.options())
+		fetching = s.Fetch(imap.UIDs(b.uids...), w.Options())
 	})
 	box, err := opening.Wait()
 	data, fetchErr := fetching.Wait()
@@ -130,19 +131,19 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 			return nil, b.madeAnew(mail.AdviceListAgain)
 		}
 	}
-	if refusedByServer(fetchErr) && !b.policy.ShowsAll() {
+	if imap.Refused(fetchErr) && !b.policy.ShowsAll() {
 		data, fetchErr = nil, nil
 	}
 	if fetchErr != nil {
 		return nil, fetchErr
 	}
-	l := &located{box: box, found: map[uint32]*fetched{}, spaces: spaces}
+	l := &located{box: box, found: map[uint32]*fetch.Message{}, spaces: spaces}
 	got := b.readWindow(box, data)
 	for i := range got {
 		switch g := &got[i]; {
-		case !slices.Contains(b.uids, g.ref.UID):
+		case !slices.Contains(b.uids, g.Ref.UID):
 		case b.policy.sees(g):
-			l.found[g.ref.UID] = g
+			l.found[g.Ref.UID] = g
 		default:
 			l.hidden = true
 		}
@@ -220,7 +221,7 @@ func (x *imapBox) change(ctx context.Context, folder string, grant imap.Grant, f
 func (b *batch) runFound(ctx context.Context, grant imap.Grant, writable bool, fn func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error) (*Changed, error) {
 	b.files = grant == imap.CopyMessages || grant == imap.MoveMessages
 	return b.run(ctx, grant, func(ctx context.Context, s *imap.Session) error {
-		l, err := b.locate(s, writable, wanted{})
+		l, err := b.locate(s, writable, fetch.Wanted{})
 		if err == nil && grant != imap.CopyMessages {
 			err = b.mayTouch(l.spaces, b.folder)
 		}
@@ -246,7 +247,7 @@ func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.C
 			return b.out, nil
 		}
 	}
-	if b.sent && err != nil && !refusedByServer(err) {
+	if b.sent && err != nil && !imap.Refused(err) {
 		return nil, b.undecided(err, "Whether the messages are at their new place is not known.", mail.AdviceLookIntoBoth)
 	}
 	if err != nil {
@@ -275,15 +276,11 @@ type storeStep struct {
 // although they were added, by its flags after the step.
 func undone[F ~string](now []F, step storeStep) (left []string) {
 	for _, f := range step.flags {
-		if hasFlag(now, f) != (step.op == goimap.StoreFlagsAdd) {
+		if fetch.HasFlag(now, f) != (step.op == goimap.StoreFlagsAdd) {
 			left = append(left, string(f))
 		}
 	}
 	return left
-}
-
-func hasFlag[F ~string](flags []F, flag goimap.Flag) bool {
-	return slices.ContainsFunc(flags, func(f F) bool { return strings.EqualFold(string(f), string(flag)) })
 }
 
 // flag runs the steps one after the other. With all, it changes every message or no
@@ -295,7 +292,7 @@ func (b *batch) flag(ctx context.Context, grant imap.Grant, all bool, steps ...s
 				return err
 			}
 		}
-		l, err := b.locate(s, true, wanted{})
+		l, err := b.locate(s, true, fetch.Wanted{})
 		if err == nil {
 			err = b.mayTouch(l.spaces, b.folder)
 		}
@@ -330,7 +327,7 @@ func (b *batch) storeAtOnce(s *imap.Session, step storeStep) (done bool, err err
 	l := &located{box: box}
 	b.out = &Changed{Account: b.account.Name, Folder: b.folder, Attempted: 1}
 	data, err := s.Store(imap.UIDs(b.uids...), step.op, step.flags).Wait()
-	if refusedByServer(err) || err == nil && len(data) == 0 {
+	if imap.Refused(err) || err == nil && len(data) == 0 {
 		return false, nil // it came after the folder was opened, or does not exist
 	}
 	if err != nil {
@@ -374,19 +371,19 @@ func (b *batch) refused(l *located, uid uint32, stage string, message string) ma
 	return mail.Issue{Kind: mail.KindRefused, Stage: stage, UID: uid, MessageID: b.ref(l, uid).String(), Message: message}
 }
 
-// toldFlags is flagsOf, or nil if the server sent no flags.
+// toldFlags is fetch.Flags, or nil if the server sent no flags.
 func toldFlags(flags []goimap.Flag) []string {
 	if flags == nil {
 		return nil
 	}
-	return flagsOf(flags)
+	return fetch.Flags(flags)
 }
 
 // store makes the steps, and reports the outcome of each message.
 func (b *batch) store(s *imap.Session, l *located, uids []uint32, steps []storeStep) (broken error) {
 	changed := make([]ChangedMessage, len(uids))
 	for i, u := range uids {
-		changed[i] = ChangedMessage{Ref: b.ref(l, u), Flags: l.found[u].flags}
+		changed[i] = ChangedMessage{Ref: b.ref(l, u), Flags: l.found[u].Flags}
 	}
 	for _, step := range steps {
 		b.out.Attempted += len(uids)
@@ -400,7 +397,7 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, steps []storeS
 			break
 		}
 		if slices.ContainsFunc(changed, func(c ChangedMessage) bool {
-			d := dataOf(data, c.Ref.UID)
+			d := fetch.DataOf(data, c.Ref.UID)
 			return (d == nil || d.Flags == nil) && len(undone(c.Flags, step)) > 0
 		}) {
 			// Where a right is missing, some servers do not set the flag, say OK and report
@@ -411,8 +408,8 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, steps []storeS
 		}
 		for i := range changed {
 			c := &changed[i]
-			if d := dataOf(data, c.Ref.UID); d != nil && d.Flags != nil {
-				c.Flags = flagsOf(d.Flags)
+			if d := fetch.DataOf(data, c.Ref.UID); d != nil && d.Flags != nil {
+				c.Flags = fetch.Flags(d.Flags)
 			} else if len(undone(c.Flags, step)) > 0 {
 				c.Flags = nil // the flags from before no longer hold
 			}
@@ -460,7 +457,7 @@ func (b *batch) flags(names []string, adding bool) ([]goimap.Flag, error) {
 	}
 	var flags []goimap.Flag
 	for _, n := range names {
-		f := canonicalFlag(n)
+		f := fetch.CanonicalFlag(n)
 		switch {
 		case !imap.ValidFlag(f):
 			return nil, b.Invalid("A flag is a keyword without spaces, or a system flag such as \\Flagged.", mail.AdviceFlags)

@@ -16,6 +16,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // Options sets a Client up. Only Directory is needed.
@@ -62,7 +63,7 @@ type accountPool struct {
 	cfg   imap.Config
 	turn  chan struct{} // one place: changes of an account happen one after the other
 	reads readQueue
-	parts partFacts
+	parts fetch.PartFacts
 	posts map[string]*post // by folder; guarded by Client.mu
 	own   ownFolders
 }

@@ -81,13 +81,13 @@ func (x *imapBox) give(ctx context.Context, ref mail.Ref) (*GivenCode, error) {
 		}
 		return nil, cmp.Or(err, r.err)
 	}
-	now, age := x.m.o.Now(), x.m.o.Now().Sub(r.g.internal)
-	if age > mail.CodeAge || len(r.masked.Codes) == 0 || !r.g.whole || x.policy.Verdict(r.g.header) != mail.Verified {
+	now, age := x.m.o.Now(), x.m.o.Now().Sub(r.g.Internal)
+	if age > mail.CodeAge || len(r.masked.Codes) == 0 || !r.g.Whole || x.policy.Verdict(r.g.Header) != mail.Verified {
 		return nil, nil
 	}
 	first := false
 	err := x.m.o.Seen.UpdateSeen(ctx, x.Account, inbox, func(s *mail.SeenState) error {
-		first = s.Give(r.g.ref.UIDValidity, r.g.ref.UID, now)
+		first = s.Give(r.g.Ref.UIDValidity, r.g.Ref.UID, now)
 		return nil
 	})
 	if err != nil || !first {

@@ -9,24 +9,25 @@ import (
 	"github.com/postern-mail/postern/mail/internal/codes"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // masked finds the one-time codes and links of a message that agents are not shown (see
 // codes.Find): none of an older one, or where the account shows them. text is what was read
 // of it.
-func (x *access) masked(g *fetched, text string) codes.Found {
+func (x *access) masked(g *fetch.Message, text string) codes.Found {
 	if !x.mayMask(g) {
 		return codes.Found{}
 	}
 	var names []string
 	for _, field := range []string{"From", "Sender", "Reply-To", "To", "Cc", "Bcc"} {
-		for _, a := range g.header.Addresses(field) {
+		for _, a := range g.Header.Addresses(field) {
 			if a.Name != "" {
 				names = append(names, a.Name)
 			}
 		}
 	}
-	return codes.Find(g.header.Text("Subject"), text, names...)
+	return codes.Find(g.Header.Text("Subject"), text, names...)
 }
 
 // mask hides what was found where a summary says it: in the subject, and in names.
@@ -40,13 +41,13 @@ func (s *Summary) mask(found codes.Found) {
 }
 
 // mayMask reports whether a message is so new that something of it may be masked.
-func (x *access) mayMask(g *fetched) bool {
-	date, _ := g.date()
-	return x.policy.MasksCodes() && codes.Recent(date, g.internal, x.m.o.Now())
+func (x *access) mayMask(g *fetch.Message) bool {
+	date, _ := g.Date()
+	return x.policy.MasksCodes() && codes.Recent(date, g.Internal, x.m.o.Now())
 }
 
 // maskedIn is masked for the source of a message, or its beginning.
-func (x *access) maskedIn(g *fetched, raw []byte) codes.Found {
+func (x *access) maskedIn(g *fetch.Message, raw []byte) codes.Found {
 	var text strings.Builder
 	e := message.Parse(raw)
 	for p := range e.Root.Leaves() {
@@ -59,7 +60,7 @@ func (x *access) maskedIn(g *fetched, raw []byte) codes.Found {
 
 // maskedPart is masked for another form of a message's text than the one that is read, and for
 // a message within it. Files are not looked at: their numbers are not meant for a login.
-func (x *access) maskedPart(g *fetched, p *message.Part, raw []byte) codes.Found {
+func (x *access) maskedPart(g *fetch.Message, p *message.Part, raw []byte) codes.Found {
 	if !says(p) {
 		return codes.Found{}
 	}
@@ -79,7 +80,7 @@ func (x *access) withheld(what string) error {
 
 // readTexts reads the texts of messages as a search needs them, together. One that cannot be
 // read has none.
-func (x *access) readTexts(s *imap.Session, all []*fetched, structure bool) ([]*reading, error) {
+func (x *access) readTexts(s *imap.Session, all []*fetch.Message, structure bool) ([]*reading, error) {
 	var members []*reading
 	for _, g := range all {
 		r := excerpt{chars: maxBodyChars, lines: true, whole: true}.reading(x, g, structure)
@@ -118,7 +119,7 @@ func (b *batch) mayTell(s *imap.Session, l *located, uids []uint32, folder strin
 	if l.spaces.Own(folder) || !b.policy.MasksCodes() {
 		return nil
 	}
-	var all []*fetched
+	var all []*fetch.Message
 	for _, u := range uids {
 		all = append(all, l.found[u])
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // Draft returns the source of a draft, and its reference with the UIDVALIDITY: a message of
@@ -18,21 +19,21 @@ func (m *Client) Draft(ctx context.Context, op string, ref mail.Ref) (source []b
 	if err != nil {
 		return nil, whole, err
 	}
-	opts := goimap.FetchOptions{RFC822Size: true, Flags: true, BodySection: []*goimap.FetchItemBodySection{headerSection()}}
-	err = x.readOne(ctx, ref, opts, func(s *imap.Session, g *fetched) error {
+	opts := goimap.FetchOptions{RFC822Size: true, Flags: true, BodySection: []*goimap.FetchItemBodySection{fetch.HeaderSection()}}
+	err = x.readOne(ctx, ref, opts, func(s *imap.Session, g *fetch.Message) error {
 		drafts, err := x.knownFor(s, "drafts")
 		switch {
 		case err != nil:
 			return err
-		case !g.readable:
+		case !g.Readable:
 			return x.noMessage("")
-		case g.ref.Folder != drafts || !hasFlag(g.flags, goimap.FlagDraft):
+		case g.Ref.Folder != drafts || !fetch.HasFlag(g.Flags, goimap.FlagDraft):
 			return x.Invalid("The message is not a draft in the account's folder for drafts.", mail.AdviceListDrafts)
-		case !x.policy.Wrote(g.header):
+		case !x.policy.Wrote(g.Header):
 			return x.Invalid("The draft is not from the account's own address.", mail.AdviceFileDraft)
 		}
-		whole = g.ref
-		source, err = x.chunks(s, g.ref.UID, nil, g.size)
+		whole = g.Ref
+		source, err = x.chunks(s, g.Ref.UID, nil, g.Size)
 		return err
 	})
 	return source, whole, err
@@ -50,7 +51,7 @@ func (m *Client) RemoveDraft(ctx context.Context, op string, ref mail.Ref) *mail
 			switch {
 			case err != nil:
 				return err
-			case b.folder != drafts || !hasFlag(l.found[ref.UID].flags, goimap.FlagDraft):
+			case b.folder != drafts || !fetch.HasFlag(l.found[ref.UID].Flags, goimap.FlagDraft):
 				return b.Invalid("The message is not a draft any more.", mail.AdviceListDrafts)
 			case !s.UIDPlus():
 				return b.Failure(mail.KindUnsupported, "", "The server can delete no single message: it has no UIDPLUS.", mail.AdviceTrash)

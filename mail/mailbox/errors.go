@@ -40,15 +40,6 @@ func explain(e *mail.Error, at mail.Endpoint) {
 	}
 }
 
-// wireRefusal returns the server's refusal of a command, or nil.
-func wireRefusal(err error) *wire.Error {
-	var w *wire.Error
-	if errors.As(err, &w) && !w.OutOfStep {
-		return w
-	}
-	return nil
-}
-
 // undecided is the error of a change that was cut off: whether it happened is unknown.
 func (x *access) undecided(err error, message string, advice mail.Advice) error {
 	e := *x.AsError(err)

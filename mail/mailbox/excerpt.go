@@ -5,6 +5,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // excerpt is the part of a message's text that a list or a conversation shows: what is new
@@ -22,7 +23,7 @@ const maxSearched = 4000
 // of makes a message of the excerpt: its Subject, and its Snippet or with lines its BodyText.
 func (e excerpt) of(r *reading) *Message {
 	text := r.text
-	m := &Message{Summary: Summary{Subject: r.masked.Mask(r.g.header.Text("Subject")), HiddenChars: text.Hidden}}
+	m := &Message{Summary: Summary{Subject: r.masked.Mask(r.g.Header.Text("Subject")), HiddenChars: text.Hidden}}
 	if !e.lines {
 		m.Snippet = text.Around(e.words, e.chars)
 		return m
@@ -37,8 +38,8 @@ func (e excerpt) of(r *reading) *Message {
 }
 
 // reading begins to read the excerpt of a message.
-func (e excerpt) reading(x *access, g *fetched, structure bool) *reading {
-	r := &reading{access: x, ref: g.ref, q: GetQuery{BodyChars: 4 * e.chars}, excerpt: e}
+func (e excerpt) reading(x *access, g *fetch.Message, structure bool) *reading {
+	r := &reading{access: x, ref: g.Ref, q: GetQuery{BodyChars: 4 * e.chars}, excerpt: e}
 	if e.words != "" {
 		r.q.BodyChars = max(r.q.BodyChars, maxSearched)
 	}
@@ -47,12 +48,12 @@ func (e excerpt) reading(x *access, g *fetched, structure bool) *reading {
 }
 
 // excerpts reads the excerpt of each message that the policy shows, out of messages that
-// were fetched with wanted.text; what is missing it fetches for all of them at once. A
+// were fetched with fetch.Wanted.Text; what is missing it fetches for all of them at once. A
 // message that cannot be read has none.
-func (x *imapBox) excerpts(s *imap.Session, e excerpt, got []*fetched, structure bool) (map[mail.Ref]*Message, error) {
+func (x *imapBox) excerpts(s *imap.Session, e excerpt, got []*fetch.Message, structure bool) (map[mail.Ref]*Message, error) {
 	var members []*reading
 	for _, g := range got {
-		if g.readable && x.policy.sees(g) {
+		if g.Readable && x.policy.sees(g) {
 			r := e.reading(x.access, g, structure)
 			r.start(*g)
 			members = append(members, r)
@@ -69,7 +70,7 @@ func (x *imapBox) excerpts(s *imap.Session, e excerpt, got []*fetched, structure
 }
 
 // excerptOf reads the excerpt of a message that is here as a whole, or of its beginning.
-func (x *access) excerptOf(e excerpt, g *fetched, raw []byte) *reading {
+func (x *access) excerptOf(e excerpt, g *fetch.Message, raw []byte) *reading {
 	r := e.reading(x, g, false)
 	r.g = *g
 	r.take(message.Parse(raw), true)

@@ -1,6 +1,10 @@
 package mailbox
 
-import "time"
+import (
+	"time"
+
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+)
 
 // SetPace changes how fast a Watch goes; zero leaves a value as it is.
 func (m *Client) SetPace(poll, trust, look time.Duration) {
@@ -17,5 +21,5 @@ func (m *Client) SetPace(poll, trust, look time.Duration) {
 
 // Excerpt is the excerpt of a message that is here.
 func Excerpt(raw string, chars int, lines bool) *Message {
-	return (&access{m: &Client{o: Options{Now: time.Now}}}).excerptOf(excerpt{chars: chars, lines: lines}, &fetched{}, []byte(raw)).message
+	return (&access{m: &Client{o: Options{Now: time.Now}}}).excerptOf(excerpt{chars: chars, lines: lines}, &fetch.Message{}, []byte(raw)).message
 }

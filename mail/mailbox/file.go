@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // OwnMessage is a message written here, to be filed in a folder of the account.
@@ -85,7 +86,7 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 	if errors.Is(err, ErrNoRole) || errors.Is(err, ErrSelfFiling) {
 		return nil, err
 	}
-	answered := refusedByServer(err)
+	answered := imap.Refused(err)
 	if err = x.wrap(ctx, err); sent && !answered {
 		err = x.undecided(err, "Whether the message arrived in the folder is not known.", mail.AdviceLookIntoFolder)
 	}
@@ -119,7 +120,7 @@ func (x *imapBox) holds(s *imap.Session, folder, messageID string) (bool, error)
 	if _, err := s.Examine(folder).Wait(); err != nil {
 		return false, err
 	}
-	criteria := headerHolds("Message-ID", messageID)
+	criteria := fetch.HeaderHolds("Message-ID", messageID)
 	found, err := s.Search(&criteria).Wait()
 	return len(found) > 0, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // The bounds of Folders.
@@ -217,7 +218,7 @@ func (x *imapBox) count(s *imap.Session, list *FolderList, statuses map[string]*
 			st, err = w.Wait()
 		}
 		switch {
-		case err != nil && !refusedByServer(err):
+		case err != nil && !imap.Refused(err):
 			broken = err // the others fail too, and are waited for
 		case err == nil && st != nil && st.NumMessages != nil && st.NumUnseen != nil:
 			f.Counts = &Counts{Messages: *st.NumMessages, Unread: *st.NumUnseen, UIDNext: uint32(st.UIDNext), UIDValidity: st.UIDValidity}
@@ -229,8 +230,6 @@ func (x *imapBox) count(s *imap.Session, list *FolderList, statuses map[string]*
 	return broken
 }
 
-func refusedByServer(err error) bool { return wireRefusal(err) != nil }
-
 func (x *imapBox) visibleCounts(s *imap.Session, folder string) (*Counts, error) {
 	box, err := s.Examine(folder).Wait()
 	if err != nil {
@@ -238,9 +237,9 @@ func (x *imapBox) visibleCounts(s *imap.Session, folder string) (*Counts, error)
 	}
 	// UIDNEXT would tell that a hidden message has come.
 	counts := &Counts{UIDValidity: box.UIDValidity}
-	err = x.eachVisible(s, box, nil, func(g *fetched) {
+	err = x.eachVisible(s, box, nil, func(g *fetch.Message) {
 		counts.Messages++
-		if !hasFlag(g.flags, goimap.FlagSeen) {
+		if !fetch.HasFlag(g.Flags, goimap.FlagSeen) {
 			counts.Unread++
 		}
 	})
@@ -250,19 +249,19 @@ func (x *imapBox) visibleCounts(s *imap.Session, folder string) (*Counts, error)
 // eachVisible calls fn with the messages of the open folder that the policy shows, newest
 // first. found are the messages to check; nil means all. In a folder too large to check
 // each message, it first asks the server which can be visible.
-func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDSet, fn func(*fetched)) error {
-	from := source{uids: found}
+func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDSet, fn func(*fetch.Message)) error {
+	from := fetch.Source{UIDs: found}
 	if found == nil {
-		from = source{low: 1, high: box.Exists}
+		from = fetch.Source{Low: 1, High: box.Exists}
 		if senders := senders(x.policy); senders != nil && box.Exists > maxScan {
 			uids, err := s.Search(senders).Wait()
 			if err != nil {
 				return err
 			}
-			from = source{uids: uids}
+			from = fetch.Source{UIDs: uids}
 		}
 	}
-	return x.walk(s, from, false, wanted{header: true}, nil, func(got []fetched) bool {
+	return x.walk(s, from, false, fetch.Wanted{Header: true}, nil, func(got []fetch.Message) bool {
 		for i := range got {
 			if x.policy.sees(&got[i]) {
 				fn(&got[i])

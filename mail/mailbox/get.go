@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	goimap "github.com/emersion/go-imap/v2"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // The bounds of Get.
@@ -34,17 +34,6 @@ const (
 	maxSections   = 60       // of one message in one fetch
 	maxHeaderText = 4000     // characters of one header field
 )
-
-// textBytes is how much of the body is fetched at once: the text of most messages is no longer.
-const textBytes = 5 << 10
-
-// curated are the header fields that matter to a reader and for which Message has no field.
-var curated = []string{"sender", "reply-to", "bcc", "in-reply-to", "references", "list-id", "list-unsubscribe", "auto-submitted"}
-
-// readFields are the fields to fetch when neither the caller nor the policy needs the whole
-// header.
-var readFields = strings.Fields(strings.ToUpper("From To Cc Subject Date Message-ID " + strings.Join(curated, " ") +
-	" MIME-Version Content-Type Content-Transfer-Encoding Content-Disposition Content-ID"))
 
 // maxGet bounds the messages of one GetEach.
 const maxGet = 20
@@ -175,31 +164,31 @@ func (x *imapBox) findReturned(ctx context.Context, all []*reading) error {
 		if err != nil || sent == "" {
 			return err
 		}
-		search := visit{folder: sent}
+		search := fetch.Visit{Folder: sent}
 		for _, r := range bounces {
-			criteria := headerHolds("Message-ID", "<"+r.returned+">")
-			search.criteria = append(search.criteria, &criteria)
+			criteria := fetch.HeaderHolds("Message-ID", "<"+r.returned+">")
+			search.Criteria = append(search.Criteria, &criteria)
 		}
-		if err = (visits{&search}).start(s, nil); err != nil || search.err != nil {
+		if err = (fetch.Visits{&search}).Start(s, nil); err != nil || search.Err != nil {
 			return err
 		}
-		look := visit{folder: sent, valid: search.box.UIDValidity}
+		look := fetch.Visit{Folder: sent, UIDValidity: search.Box.UIDValidity}
 		for i, r := range bounces {
-			newest, _ := imap.SplitUIDs(search.found[i], maxReturned, false)
+			newest, _ := imap.SplitUIDs(search.Found[i], maxReturned, false)
 			for _, uid := range imap.Numbers(newest) {
-				if look.fetch(uid, wanted{header: true}.options()); x.policy.ShowsAll() {
-					r.message.Returned = x.refTo(search.box.Name, look.valid, uid)
+				if look.Fetch(uid, fetch.Wanted{Header: true}.Options()); x.policy.ShowsAll() {
+					r.message.Returned = x.refTo(search.Box.Name, look.UIDValidity, uid)
 				}
 			}
 		}
-		if x.policy.ShowsAll() || len(look.requests) == 0 {
+		if x.policy.ShowsAll() || len(look.Requests) == 0 {
 			return nil
 		}
-		return x.fetchFrom(s, visits{&look}, mail.AdviceListAgain, func(_ int, _ *visit, got []fetched) {
+		return x.fetchFrom(s, fetch.Visits{&look}, mail.AdviceListAgain, func(_ int, _ *fetch.Visit, got []fetch.Message) {
 			for _, g := range got {
 				for i, r := range bounces {
-					if x.policy.sees(&g) && search.found[i].Contains(goimap.UID(g.ref.UID)) {
-						r.message.Returned = g.ref
+					if x.policy.sees(&g) && search.Found[i].Contains(goimap.UID(g.Ref.UID)) {
+						r.message.Returned = g.Ref
 					}
 				}
 			}

@@ -7,10 +7,10 @@ import (
 	"sync"
 
 	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapclient"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // maxGathered bounds the messages that one FETCH reads.
@@ -116,13 +116,13 @@ func (p *accountPool) gather(g *gathering) {
 	members := p.leave(g)
 	for _, r := range members {
 		alone := err
-		if !r.finished && len(members) > 1 && (unreadable(alone) || refusedByServer(alone)) {
+		if !r.finished && len(members) > 1 && (unreadable(alone) || imap.Refused(alone)) {
 			alone = p.readTogether(g, r, true)
 		}
 		if !r.finished && unreadable(alone) {
 			alone = p.readTogether(g, r, false)
 		}
-		if !r.finished && refusedByServer(alone) && !r.policy.ShowsAll() {
+		if !r.finished && imap.Refused(alone) && !r.policy.ShowsAll() {
 			// The policy could not judge the message, and an error would reveal that it
 			// exists.
 			r.finish(nil, r.noMessage("filtered"))
@@ -151,62 +151,37 @@ func (p *accountPool) readTogether(g *gathering, one *reading, structure bool) e
 	})
 }
 
-// fetchNow opens a folder and fetches from it, in one round trip. The folder is current, and
-// a UID names the message it named when box was told: if the folder is already open, it
-// asks the server in the same write whether that still holds, and opens the folder again
-// only if not. Opening it each time would work too, but costs servers more the larger the
-// folder is; sending a NOOP first would not, since Dovecot answers the commands sent with
-// it from the session's earlier state.
-func fetchNow(s *imap.Session, folder string, start func() *imap.Fetching) (box imap.Folder, data []*imapclient.FetchMessageBuffer, openErr, fetchErr error) {
-	if box, ok := s.Unchanged(folder, false); ok {
-		data, current, err := s.Still(start)
-		if current || err != nil && !refusedByServer(err) {
-			return box, data, nil, err
-		}
-		s.Renew()
-	}
-	var opening *imap.Examining
-	var fetching *imap.Fetching
-	s.Together(func() {
-		opening = s.Examine(folder)
-		fetching = start()
-	})
-	box, openErr = opening.Wait()
-	data, fetchErr = fetching.Wait()
-	return box, data, openErr, fetchErr
-}
-
 // readAll reads messages of one or more folders. The fetched data counts only if the
 // UIDVALIDITY turns out to be right. The error is that of readings that are not finished.
 func readAll(s *imap.Session, members []*reading) error {
-	var all visits
+	var all fetch.Visits
 	for _, r := range members {
-		all.to(r.ref.Folder, 0).fetch(r.ref.UID, r.options())
+		all.To(r.ref.Folder, 0).Fetch(r.ref.UID, r.options())
 	}
 	if len(all) == 1 {
 		v := all[0]
-		if v.box, v.data, v.err, v.refused = fetchNow(s, v.folder, func() *imap.Fetching { return s.FetchEach(v.requests) }); v.err != nil {
-			return v.err
+		if v.Box, v.Data, v.Err, v.Refused = fetch.Now(s, v.Folder, func() *imap.Fetching { return s.FetchEach(v.Requests) }); v.Err != nil {
+			return v.Err
 		}
-	} else if err := all.start(s, nil); err != nil {
+	} else if err := all.Start(s, nil); err != nil {
 		return err
 	}
 	var readable []*reading
 	var refused error
 	for _, r := range members {
-		v, ref := all.to(r.ref.Folder, 0), r.ref
-		ref.UIDValidity = v.box.UIDValidity
-		switch d := dataOf(v.data, ref.UID); {
-		case v.err != nil:
-			r.finish(nil, v.err)
+		v, ref := all.To(r.ref.Folder, 0), r.ref
+		ref.UIDValidity = v.Box.UIDValidity
+		switch d := fetch.DataOf(v.Data, ref.UID); {
+		case v.Err != nil:
+			r.finish(nil, v.Err)
 		case r.ref.UIDValidity != 0 && r.ref != ref:
 			r.finish(nil, r.madeAnew(mail.AdviceListAgain))
-		case v.refused != nil:
-			refused = v.refused
+		case v.Refused != nil:
+			refused = v.Refused
 		case d == nil || len(d.BodySection) == 0:
 			r.finish(nil, r.noMessage(""))
 		default:
-			r.start(readFetched(ref, d))
+			r.start(fetch.Read(ref, d))
 			readable = append(readable, r)
 		}
 	}
@@ -216,13 +191,13 @@ func readAll(s *imap.Session, members []*reading) error {
 // readRest fetches the missing sections, for all the messages at once.
 func readRest(s *imap.Session, members []*reading) error {
 	for range maxRounds {
-		var all visits
+		var all fetch.Visits
 		for _, r := range members {
 			if r.finished {
 				continue
 			}
 			if sections := r.missing(); len(sections) > 0 {
-				all.to(r.ref.Folder, r.g.ref.UIDValidity).fetch(r.ref.UID, goimap.FetchOptions{BodySection: sections})
+				all.To(r.ref.Folder, r.g.Ref.UIDValidity).Fetch(r.ref.UID, goimap.FetchOptions{BodySection: sections})
 			} else {
 				r.finish(r.compose(), nil)
 			}
@@ -230,18 +205,18 @@ func readRest(s *imap.Session, members []*reading) error {
 		if len(all) == 0 {
 			return nil
 		}
-		if err := all.start(s, nil); err != nil {
+		if err := all.Start(s, nil); err != nil {
 			return err
 		}
 		for _, r := range members {
 			if r.finished {
 				continue
 			}
-			v := all.to(r.ref.Folder, 0)
-			switch d := dataOf(v.data, r.ref.UID); {
-			case v.err == errReplaced:
+			v := all.To(r.ref.Folder, 0)
+			switch d := fetch.DataOf(v.Data, r.ref.UID); {
+			case v.Err == fetch.ErrReplaced:
 				r.finish(nil, r.madeAnew(mail.AdviceListAgain))
-			case v.err != nil || v.refused != nil:
+			case v.Err != nil || v.Refused != nil:
 				r.issues = append(r.issues, r.issue("The server refused a part of the message; what it gave before is shown."))
 				r.finish(r.compose(), nil)
 			case d != nil:
@@ -254,15 +229,6 @@ func readRest(s *imap.Session, members []*reading) error {
 	for _, r := range members {
 		if !r.finished {
 			r.finish(r.compose(), nil)
-		}
-	}
-	return nil
-}
-
-func dataOf(data []*imapclient.FetchMessageBuffer, uid uint32) *imapclient.FetchMessageBuffer {
-	for _, d := range data {
-		if uint32(d.UID) == uid {
-			return d
 		}
 	}
 	return nil

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // The bounds of List.
@@ -81,7 +81,7 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 // listing starts the listing of a folder, whose name has been checked.
 func (x *imapBox) listing(q ListQuery, seen *seeing) *listing {
 	l := &listing{imapBox: x, q: q, seen: seen, want: x.policy.headers(q.Full)}
-	l.want.dates = q.Full || dated(&q)
+	l.want.Dates = q.Full || dated(&q)
 	return l
 }
 
@@ -150,13 +150,13 @@ func unreadable(err error) bool {
 type listing struct {
 	*imapBox
 	q    ListQuery
-	want wanted
+	want fetch.Wanted
 	seen *seeing
 
 	structured bool // a BODYSTRUCTURE may be asked for
 
 	page    *Page
-	shown   []*fetched            // the messages of the page
+	shown   []*fetch.Message      // the messages of the page
 	opening map[mail.Ref]*Message // the Snippet of each, where the query wants it
 	next    uint32                // the next UID of the folder, visible or not; 0 when the server did not say
 	reached uint32                // the greatest UID that was looked at, visible or not
@@ -172,8 +172,8 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 	// structure may be unreadable, and must not be noticed.
 	l.structured = structure
 	// A snippet needs it, too; and pages further back are mostly of messages not listed before.
-	l.want.text = l.q.Snippet > 0 && l.policy.ShowsAll()
-	l.want.structure = structure && l.policy.ShowsAll() && (l.q.Full || l.want.text || l.q.BeforeUID != 0 || !l.pool.parts.begun(l.q.Folder))
+	l.want.Text = l.q.Snippet > 0 && l.policy.ShowsAll()
+	l.want.Structure = structure && l.policy.ShowsAll() && (l.q.Full || l.want.Text || l.q.BeforeUID != 0 || !l.pool.parts.Begun(l.q.Folder))
 	return l.lend(ctx, l.q.Folder, func(s *imap.Session) error {
 		// From the start: after a dead connection this runs again.
 		l.page, l.shown, l.opening, l.next, l.reached, l.listed, l.came = &Page{Folder: l.q.Folder}, nil, nil, 0, 0, 0, 0
@@ -196,9 +196,9 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 		if !structure {
 			return nil
 		}
-		var doubtful []*fetched
+		var doubtful []*fetch.Message
 		for _, g := range l.shown {
-			if _, known := l.pool.parts.known(g.ref); !known && g.root == nil && g.doubtful() {
+			if _, known := l.pool.parts.Known(g.Ref); !known && g.Root == nil && g.Doubtful() {
 				doubtful = append(doubtful, g)
 			}
 		}
@@ -210,8 +210,8 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 // fetched with it. Where the policy hides messages, those it shows are fetched once more:
 // nothing of the others' texts is asked for.
 func (l *listing) snippets(s *imap.Session) (err error) {
-	if !l.want.text {
-		if err := l.fetchAgain(s, l.shown, wanted{header: true, structure: l.structured, text: true, dates: l.want.dates, full: l.q.Full}); err != nil {
+	if !l.want.Text {
+		if err := l.fetchAgain(s, l.shown, fetch.Wanted{Header: true, Structure: l.structured, Text: true, Dates: l.want.Dates, Full: l.q.Full}); err != nil {
 			return err
 		}
 	}
@@ -262,7 +262,7 @@ func (l *listing) windows(last int) func() int {
 
 // numbered goes through the sequence numbers low..high from the end asked for.
 func (l *listing) numbered(s *imap.Session, low, high uint32, last int) error {
-	return l.walk(s, source{low: low, high: high}, l.q.OldestFirst, l.want, l.windows(last), l.take)
+	return l.walk(s, fetch.Source{Low: low, High: high}, l.q.OldestFirst, l.want, l.windows(last), l.take)
 }
 
 // byNumber lists by sequence numbers, whose order is that of UIDs (RFC 9051 section
@@ -332,12 +332,12 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 		set.AddRange(low, 0) // to the newest there is
 	}
 	again := false
-	box, data, err, fetchErr := fetchNow(s, l.q.Folder, func() *imap.Fetching {
+	box, data, err, fetchErr := fetch.Now(s, l.q.Folder, func() *imap.Fetching {
 		if again { // messages came or went: ask for what new ones are made of at once
-			l.want.structure = l.structured && l.policy.ShowsAll()
+			l.want.Structure = l.structured && l.policy.ShowsAll()
 		}
 		again = true
-		return s.Fetch(set, l.want.options())
+		return s.Fetch(set, l.want.Options())
 	})
 	if err != nil {
 		return err
@@ -346,7 +346,7 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 		return err
 	}
 	l.listed = int(box.Exists)
-	if refusedByServer(fetchErr) || fetchErr == nil && box.Exists < high {
+	if imap.Refused(fetchErr) || fetchErr == nil && box.Exists < high {
 		// The folder no longer has the range.
 		return l.numbered(s, 1, box.Exists, 0)
 	}
@@ -368,27 +368,27 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 
 // take adds the visible messages that match the query, and reports whether the page has
 // room.
-func (l *listing) take(got []fetched) (more bool) {
+func (l *listing) take(got []fetch.Message) (more bool) {
 	l.came += len(got)
 	for i := range got {
 		g := &got[i]
-		if g.readable {
-			l.reached = max(l.reached, g.ref.UID)
+		if g.Readable {
+			l.reached = max(l.reached, g.Ref.UID)
 		}
-		if l.policy.ShowsAll() && l.page.UIDNext != 0 && g.ref.UID >= l.page.UIDNext {
-			l.page.UIDNext = g.ref.UID + 1
+		if l.policy.ShowsAll() && l.page.UIDNext != 0 && g.Ref.UID >= l.page.UIDNext {
+			l.page.UIDNext = g.Ref.UID + 1
 		}
-		if l.q.BeforeUID != 0 && g.ref.UID >= l.q.BeforeUID || g.ref.UID <= l.q.AfterUID || l.q.Unread && hasFlag(g.flags, goimap.FlagSeen) ||
-			slices.ContainsFunc(l.shown, func(shown *fetched) bool { return shown.ref == g.ref }) {
+		if l.q.BeforeUID != 0 && g.Ref.UID >= l.q.BeforeUID || g.Ref.UID <= l.q.AfterUID || l.q.Unread && fetch.HasFlag(g.Flags, goimap.FlagSeen) ||
+			slices.ContainsFunc(l.shown, func(shown *fetch.Message) bool { return shown.Ref == g.Ref }) {
 			continue
 		}
-		if !g.readable {
+		if !g.Readable {
 			if l.policy.ShowsAll() {
-				l.page.Issues = append(l.page.Issues, g.unreadable())
+				l.page.Issues = append(l.page.Issues, g.Unreadable())
 			}
 			continue
 		}
-		if !l.policy.sees(g) || !g.inTime(l.q.Since, l.q.Until) {
+		if !l.policy.sees(g) || !g.InTime(l.q.Since, l.q.Until) {
 			continue
 		}
 		if len(l.shown) == l.q.Limit {
@@ -404,12 +404,12 @@ func (l *listing) take(got []fetched) (more bool) {
 func (l *listing) bySearch(s *imap.Session) error {
 	known, _ := s.Selected()
 	from := known.Name == l.q.Folder && l.searchable(uint64(known.Exists))
-	v := visit{folder: l.q.Folder, criteria: []*goimap.SearchCriteria{l.criteria(from)}}
-	err := (visits{&v}).start(s, nil)
-	if err = cmp.Or(err, v.err, v.errs[0]); err != nil {
+	v := fetch.Visit{Folder: l.q.Folder, Criteria: []*goimap.SearchCriteria{l.criteria(from)}}
+	err := (fetch.Visits{&v}).Start(s, nil)
+	if err = cmp.Or(err, v.Err, v.Errs[0]); err != nil {
 		return err
 	}
-	box, found := v.box, v.found[0]
+	box, found := v.Box, v.Found[0]
 	anew := !l.seen.known(l.imapBox, box)
 	if err := l.begin(s, box); err != nil {
 		return err
@@ -422,12 +422,12 @@ func (l *listing) bySearch(s *imap.Session) error {
 	}
 	first, _ := imap.SplitUIDs(found, uint32(l.q.Limit), l.q.OldestFirst)
 	for _, uid := range imap.Numbers(first) {
-		if _, known := l.pool.parts.known(l.refTo(box.Name, box.UIDValidity, uid)); !known {
-			l.want.structure = l.structured && l.policy.ShowsAll()
+		if _, known := l.pool.parts.Known(l.refTo(box.Name, box.UIDValidity, uid)); !known {
+			l.want.Structure = l.structured && l.policy.ShowsAll()
 			break
 		}
 	}
-	return l.walk(s, source{uids: found}, l.q.OldestFirst, l.want, l.windows(0), l.take)
+	return l.walk(s, fetch.Source{UIDs: found}, l.q.OldestFirst, l.want, l.windows(0), l.take)
 }
 
 // criteria selects at least what the query does. With from the server leaves out messages
@@ -453,34 +453,20 @@ func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 		set.AddRange(min(low, high), max(low, high))
 		c.UID = append(c.UID, set)
 	}
-	mayBeDated(c, l.q.Since, l.q.Until)
+	fetch.MayBeDated(c, l.q.Since, l.q.Until)
 	return c
 }
 
-// mayBeDated adds bounds to a search that every message within the times has. The server
-// knows only days, without their zone, so the bounds are a day wider on either side; a
-// message without a readable Date counts by its INTERNALDATE.
-func mayBeDated(c *goimap.SearchCriteria, since, until time.Time) {
-	if !since.IsZero() {
-		day := since.UTC().AddDate(0, 0, -1)
-		c.Or = append(c.Or, [2]goimap.SearchCriteria{{SentSince: day}, {Since: day}})
-	}
-	if !until.IsZero() {
-		day := until.UTC().AddDate(0, 0, 2)
-		c.Or = append(c.Or, [2]goimap.SearchCriteria{{SentBefore: day}, {Before: day}})
-	}
-}
-
 // summary is the message as the page shows it.
-func (l *listing) summary(g *fetched) Summary {
+func (l *listing) summary(g *fetch.Message) Summary {
 	s := l.access.summary(g, l.q.Full)
-	if e := l.opening[g.ref]; e != nil {
+	if e := l.opening[g.Ref]; e != nil {
 		s.Snippet, s.Subject, s.HiddenChars = e.Snippet, e.Subject, e.HiddenChars
 	}
-	if has, known := l.pool.parts.known(g.ref); known && g.root == nil {
-		s.HasAttachments, s.Invitation = has.attachments, has.invitation
-	} else if g.root != nil || !g.doubtful() || !l.structured {
-		l.pool.parts.note(g.ref, parts{s.HasAttachments, s.Invitation})
+	if has, known := l.pool.parts.Known(g.Ref); known && g.Root == nil {
+		s.HasAttachments, s.Invitation = has.Attachments, has.Invitation
+	} else if g.Root != nil || !g.Doubtful() || !l.structured {
+		l.pool.parts.Note(g.Ref, fetch.Parts{Attachments: s.HasAttachments, Invitation: s.Invitation})
 	}
 	return s
 }

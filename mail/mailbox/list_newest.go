@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // fromTheNewest reports whether the list is of the newest messages, whatever they are.
@@ -25,7 +26,7 @@ func (l *listing) guessNewest(s *imap.Session) error {
 	valid, uids := l.seen.state.UIDValidity, l.seen.state.Newest.Around(n)
 	var set goimap.UIDSet
 	set.AddRange(goimap.UID(uids.First), goimap.UID(uids.Last))
-	box, data, err, fetchErr := fetchNow(s, l.q.Folder, func() *imap.Fetching { return s.Fetch(set, l.want.options()) })
+	box, data, err, fetchErr := fetch.Now(s, l.q.Folder, func() *imap.Fetching { return s.Fetch(set, l.want.Options()) })
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (l *listing) guessNewest(s *imap.Session) error {
 		older, covers = min(older, d.SeqNum-1), covers || d.SeqNum >= box.Exists
 	}
 	switch {
-	case fetchErr != nil && !refusedByServer(fetchErr):
+	case fetchErr != nil && !imap.Refused(fetchErr):
 		return fetchErr
 	case fetchErr != nil || box.UIDValidity != valid || !covers:
 		older = box.Exists
@@ -71,7 +72,7 @@ func (l *listing) noteNewest() error {
 	if l.broken || len(l.shown) == 0 {
 		return nil
 	}
-	now := mail.Newest{UIDRange: mail.UIDRange{First: l.shown[len(l.shown)-1].ref.UID, Last: last}, Messages: len(l.shown)}
+	now := mail.Newest{UIDRange: mail.UIDRange{First: l.shown[len(l.shown)-1].Ref.UID, Last: last}, Messages: len(l.shown)}
 	if !l.seen.state.Newest.Leads(now) {
 		l.seen.newest = now
 	}

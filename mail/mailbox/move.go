@@ -12,6 +12,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // Copy copies messages to a folder, of another account when toAccount is neither
@@ -47,7 +48,7 @@ func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAc
 // noFolder turns the server's refusal of an unknown folder, with the code TRYCREATE (RFC
 // 9051 section 7.1) or without, into our error.
 func (b *batch) noFolder(err error, folder string) error {
-	w := wireRefusal(err)
+	w := imap.Refusal(err)
 	if w == nil || w.Code != "TRYCREATE" && w.Code != "NONEXISTENT" {
 		return err
 	}
@@ -99,7 +100,7 @@ func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref
 	b.files = true
 	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
 		var err error
-		if l, err = b.locate(s, false, wanted{dates: true, full: true}); err != nil {
+		if l, err = b.locate(s, false, fetch.Wanted{Dates: true, Full: true}); err != nil {
 			return err
 		}
 		if uids, err = b.present(l); err != nil {
@@ -143,7 +144,7 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 		if box.UIDValidity != l.box.UIDValidity {
 			return b.madeAnew(mail.AdviceListAgain)
 		}
-		if raw, err = b.chunks(s, uid, nil, l.found[uid].size); err == nil && b.maskedIn(l.found[uid], raw).Any() {
+		if raw, err = b.chunks(s, uid, nil, l.found[uid].Size); err == nil && b.maskedIn(l.found[uid], raw).Any() {
 			err = b.withheld("it is not copied to another account")
 		}
 		return err
@@ -153,7 +154,7 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 	}
 	b.out.Succeeded++
 	var flags []goimap.Flag
-	for _, f := range l.found[uid].flags {
+	for _, f := range l.found[uid].Flags {
 		if f != string(goimap.FlagDeleted) && imap.ValidFlag(f) {
 			flags = append(flags, goimap.Flag(f))
 		}
@@ -164,14 +165,14 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 			return err
 		}
 		sent = true
-		placed, err = to.append(s, folder, flags, l.found[uid].internal, raw)
+		placed, err = to.append(s, folder, flags, l.found[uid].Internal, raw)
 		return err
 	})
 	if err == nil {
 		b.out.Succeeded++
 		return placed, nil
 	}
-	answered := refusedByServer(err)
+	answered := imap.Refused(err)
 	if err = to.inFolder(ctx, folder, b.noFolder(err, folder)); sent && !answered {
 		err = to.undecided(err, "Whether the copy arrived is not known.", mail.AdviceLookIntoFolder)
 	}
@@ -243,7 +244,7 @@ func (b *batch) move(ctx context.Context, s *imap.Session, l *located, uids []ui
 // notMoved reports the state of messages whose MOVE was refused: a server may have moved
 // some of them by then. It returns err if it has no state to add.
 func (b *batch) notMoved(ctx context.Context, s *imap.Session, l *located, uids []uint32, err error) error {
-	if !refusedByServer(err) {
+	if !imap.Refused(err) {
 		return err
 	}
 	e := *b.AsError(b.wrap(ctx, err))
@@ -258,7 +259,7 @@ func (b *batch) notMoved(ctx context.Context, s *imap.Session, l *located, uids 
 	}
 	for _, u := range uids {
 		of := e
-		if of.Message = "The message was not moved: it is still where it was. " + e.Message; dataOf(there, u) == nil {
+		if of.Message = "The message was not moved: it is still where it was. " + e.Message; fetch.DataOf(there, u) == nil {
 			of.Message, of.Retryable = "The message is gone from its folder, and may be at the new place: look there. "+e.Message, false
 		}
 		b.out.Issues = append(b.out.Issues, b.issue(l, u, &of))
@@ -312,20 +313,20 @@ func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids [
 	s.Renew()
 	before := s.Moved()
 	stored, err := s.Store(imap.UIDs(uids...), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted}).Wait()
-	w := wireRefusal(err)
+	w := imap.Refusal(err)
 	if err != nil && w == nil {
 		lost(uids, err)
 		return
 	}
 	var doomed []uint32
 	for _, u := range uids {
-		d := dataOf(stored, u)
+		d := fetch.DataOf(stored, u)
 		switch {
-		case w != nil && d != nil && hasFlag(d.Flags, goimap.FlagDeleted):
+		case w != nil && d != nil && fetch.HasFlag(d.Flags, goimap.FlagDeleted):
 			kept(u, imap.StageStore, marked, w)
 		case w != nil:
 			kept(u, imap.StageStore, "", w)
-		case d != nil && d.Flags != nil && !hasFlag(d.Flags, goimap.FlagDeleted):
+		case d != nil && d.Flags != nil && !fetch.HasFlag(d.Flags, goimap.FlagDeleted):
 			kept(u, imap.StageStore, " The server did not mark it \\Deleted; it may not allow it.", nil)
 		default:
 			doomed = append(doomed, u)
@@ -338,27 +339,27 @@ func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids [
 	s.Renew()
 	quiet := s.Moved() == before
 	expunged, err := s.Expunge(imap.UIDs(doomed...)).Wait()
-	if w = wireRefusal(err); err != nil && w == nil {
+	if w = imap.Refusal(err); err != nil && w == nil {
 		lost(doomed, err)
 		return
 	}
-	if quiet && !slices.ContainsFunc(doomed, func(u uint32) bool { return !wasExpunged(dataOf(stored, u), expunged) }) {
+	if quiet && !slices.ContainsFunc(doomed, func(u uint32) bool { return !wasExpunged(fetch.DataOf(stored, u), expunged) }) {
 		b.out.Succeeded += len(doomed) // the server has named each
 		return
 	}
 	there, lookErr := look(s, doomed)
-	if lookErr != nil && w == nil && !refusedByServer(lookErr) {
+	if lookErr != nil && w == nil && !imap.Refused(lookErr) {
 		lost(doomed, lookErr)
 		return
 	}
 	for _, u := range doomed {
-		d := dataOf(there, u)
+		d := fetch.DataOf(there, u)
 		switch {
 		case d == nil && (w == nil || lookErr == nil):
 			b.out.Succeeded++ // it is gone, or the server says OK and shows nothing more
 		case w != nil:
 			kept(u, imap.StageExpunge, marked, w)
-		case d.Flags != nil && !hasFlag(d.Flags, goimap.FlagDeleted):
+		case d.Flags != nil && !fetch.HasFlag(d.Flags, goimap.FlagDeleted):
 			kept(u, imap.StageExpunge, " The server did not remove it; it may not allow it.", nil)
 		default:
 			kept(u, imap.StageExpunge, " The server did not remove it; it may not allow it."+marked, nil)
@@ -440,7 +441,7 @@ func (m *Client) ToDelete(ctx context.Context, account string, refs []mail.Ref) 
 	}
 	var shown []Summary
 	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
-		l, err := b.locate(s, false, wanted{dates: true})
+		l, err := b.locate(s, false, fetch.Wanted{Dates: true})
 		if err != nil {
 			return err
 		}

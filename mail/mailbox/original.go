@@ -10,6 +10,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // Original is a message that a letter answers or hands on.
@@ -56,7 +57,7 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 		return &Original{Ref: raw.Ref, Header: rfc5322.ParseHeader(message.HeaderOf(raw.Source)), Source: raw.Source, Masked: raw.masked}, nil
 	case !q.Text && !q.Files:
 		h, err := b.header(ctx, ref)
-		return &Original{Ref: ref, Header: h, Masked: x.masked(&fetched{header: h}, "")}, err
+		return &Original{Ref: ref, Header: h, Masked: x.masked(&fetch.Message{Header: h}, "")}, err
 	}
 	r := &reading{access: x, ref: ref, q: GetQuery{BodyChars: maxOriginalText, Headers: HeadersNone, Content: q.Files, bare: true}}
 	if q.Header {
@@ -69,7 +70,7 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 		return nil, r.err
 	}
 	r.show(maxOriginalText)
-	o := &Original{Ref: r.g.ref, Header: r.g.header, Text: r.message.BodyText, Cut: r.message.BodyTruncated, Masked: r.masked}
+	o := &Original{Ref: r.g.Ref, Header: r.g.Header, Text: r.message.BodyText, Cut: r.message.BodyTruncated, Masked: r.masked}
 	for _, a := range r.message.Attachments {
 		o.Names = append(o.Names, a.Filename)
 	}

@@ -121,7 +121,7 @@ func (x *imapBox) findOwn(s *imap.Session, folder string) error {
 		return nil
 	}
 	_, err := x.folderFor(s, "sent")
-	if refusedByServer(err) {
+	if imap.Refused(err) {
 		x.pool.own.note(nil, x.m.o.Now())
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // beforeRoles is called before the write that learnRoles goes into: what a LIST may ask for
@@ -33,7 +34,7 @@ func (x *imapBox) learnRoles(s *imap.Session) (learned func() error) {
 	return func() error {
 		list := &FolderList{}
 		_, err := listed(list)
-		if err == nil || refusedByServer(err) {
+		if err == nil || imap.Refused(err) {
 			x.pool.own.note(list.Folders, x.m.o.Now())
 			err = nil
 		}
@@ -80,7 +81,7 @@ func (x *imapBox) mayPut(spaces imap.Namespaces, folder string) error {
 // account.
 func (b *batch) mayLeave(l *located, uids []uint32, folder string) error {
 	own := &b.pool.own
-	draft := own.is(b.folder, "drafts") || slices.ContainsFunc(uids, func(u uint32) bool { return hasFlag(l.found[u].flags, goimap.FlagDraft) })
+	draft := own.is(b.folder, "drafts") || slices.ContainsFunc(uids, func(u uint32) bool { return fetch.HasFlag(l.found[u].Flags, goimap.FlagDraft) })
 	if !draft || folder != "" && own.is(folder, "trash") {
 		return nil
 	}

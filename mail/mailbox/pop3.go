@@ -13,6 +13,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/pop3"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // POP3 knows messages by UIDL and has one folder without flags (RFC 1939). A Client offers
@@ -63,7 +64,7 @@ const popThreadBytes = 16 << 20
 // the policy hides. A message that the server refuses is not readable; heads skips it too
 // if the policy hides any, since the policy cannot judge it. size says how many to ask for
 // next; nil means popGroup.
-func (x *popBox) heads(ctx context.Context, s *pop3.Mailbox, all []pop3.Message, size func() int, take func(g *fetched) (more bool)) error {
+func (x *popBox) heads(ctx context.Context, s *pop3.Mailbox, all []pop3.Message, size func() int, take func(g *fetch.Message) (more bool)) error {
 	for len(all) > 0 {
 		n := min(popGroup, len(all))
 		if size != nil {
@@ -71,11 +72,11 @@ func (x *popBox) heads(ctx context.Context, s *pop3.Mailbox, all []pop3.Message,
 		}
 		group := all[:n]
 		all = all[n:]
-		heads := make([]fetched, n)
+		heads := make([]fetch.Message, n)
 		for i, m := range group {
-			heads[i].ref = x.ref(m.UIDL)
+			heads[i].Ref = x.ref(m.UIDL)
 		}
-		err := x.beginnings(ctx, s, group, 0, headerBytes, func(i int, raw []byte) { heads[i] = x.fetched(raw, group[i]) })
+		err := x.beginnings(ctx, s, group, 0, fetch.HeaderBytes, func(i int, raw []byte) { heads[i] = x.fetched(raw, group[i]) })
 		if err != nil {
 			return err
 		}
@@ -89,11 +90,11 @@ func (x *popBox) heads(ctx context.Context, s *pop3.Mailbox, all []pop3.Message,
 }
 
 // fetched reads the beginning of a message.
-func (x *popBox) fetched(raw []byte, m pop3.Message) fetched {
+func (x *popBox) fetched(raw []byte, m pop3.Message) fetch.Message {
 	head := message.HeaderOf(raw)
-	head = head[:min(len(head), headerBytes)]
+	head = head[:min(len(head), fetch.HeaderBytes)]
 	// The bytes are not kept: a list looks at many messages.
-	return fetched{ref: x.ref(m.UIDL), header: rfc5322.ParseHeader(head), headed: len(head), readable: true, whole: len(head) < headerBytes, size: max(m.Size, 0)}
+	return fetch.Message{Ref: x.ref(m.UIDL), Header: rfc5322.ParseHeader(head), Headed: len(head), Readable: true, Whole: len(head) < fetch.HeaderBytes, Size: max(m.Size, 0)}
 }
 
 func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
@@ -141,14 +142,14 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		if x.policy.ShowsAll() && !dated(&q) {
 			needed = func() int { return q.Limit + 1 - len(page.Messages) } // one more, to know whether others follow
 		}
-		err = x.heads(ctx, s, all, needed, func(g *fetched) bool {
+		err = x.heads(ctx, s, all, needed, func(g *fetch.Message) bool {
 			switch n := len(page.Messages); {
-			case !g.readable:
-				page.Issues = append(page.Issues, g.unreadable())
-			case !g.inTime(q.Since, q.Until):
+			case !g.Readable:
+				page.Issues = append(page.Issues, g.Unreadable())
+			case !g.InTime(q.Since, q.Until):
 			case n == q.Limit:
 				page.HasMore, page.Next = true, page.Messages[n-1].Ref
-				if i := slices.IndexFunc(all, func(m pop3.Message) bool { return m.UIDL == g.ref.UIDL }); i > 0 && x.policy.ShowsAll() {
+				if i := slices.IndexFunc(all, func(m pop3.Message) bool { return m.UIDL == g.Ref.UIDL }); i > 0 && x.policy.ShowsAll() {
 					page.Next = x.ref(all[i-1].UIDL) // messages that could not be read are not reported again
 				}
 				return false
@@ -182,7 +183,7 @@ func (x *popBox) snippets(ctx context.Context, s *pop3.Mailbox, chars int, list 
 	for i := range list {
 		messages[i] = s.List[s.Places[list[i].Ref.UIDL]]
 	}
-	return x.beginnings(ctx, s, messages, popOpening, headerBytes, func(i int, raw []byte) {
+	return x.beginnings(ctx, s, messages, popOpening, fetch.HeaderBytes, func(i int, raw []byte) {
 		g := x.fetched(raw, messages[i])
 		opening := x.excerptOf(excerpt{chars: chars}, &g, raw).message
 		list[i].Snippet, list[i].Subject, list[i].HiddenChars = opening.Snippet, opening.Subject, opening.HiddenChars
@@ -250,7 +251,7 @@ func (x *popBox) named(ref mail.Ref) error {
 }
 
 // whole fetches a message that the policy shows.
-func (x *popBox) whole(ctx context.Context, ref mail.Ref) (raw []byte, g fetched, err error) {
+func (x *popBox) whole(ctx context.Context, ref mail.Ref) (raw []byte, g fetch.Message, err error) {
 	if err := x.named(ref); err != nil {
 		return nil, g, err
 	}
@@ -279,7 +280,7 @@ func (x *popBox) whole(ctx context.Context, ref mail.Ref) (raw []byte, g fetched
 				raw = nil
 				return x.noMessage("filtered")
 			}
-			g.size = int64(len(raw))
+			g.Size = int64(len(raw))
 			return nil
 		})
 	}
@@ -295,7 +296,7 @@ func (x *popBox) whole(ctx context.Context, ref mail.Ref) (raw []byte, g fetched
 func (x *popBox) judge(ctx context.Context, s *pop3.Mailbox, m pop3.Message) error {
 	shown := x.policy.ShowsAll()
 	if !shown {
-		if err := x.heads(ctx, s, []pop3.Message{m}, nil, func(*fetched) bool { shown = true; return false }); err != nil {
+		if err := x.heads(ctx, s, []pop3.Message{m}, nil, func(*fetch.Message) bool { shown = true; return false }); err != nil {
 			return err
 		}
 	}
@@ -370,13 +371,13 @@ func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 			}
 		}
 		kept := 0
-		err := x.heads(ctx, s, all, nil, func(g *fetched) bool {
-			kept += g.headed
+		err := x.heads(ctx, s, all, nil, func(g *fetch.Message) bool {
+			kept += g.Headed
 			switch {
-			case !g.readable:
-				t.issues = append(t.issues, g.unreadable())
+			case !g.Readable:
+				t.issues = append(t.issues, g.Unreadable())
 				return true
-			case g.ref.UIDL == ref.UIDL:
+			case g.Ref.UIDL == ref.UIDL:
 				t.first = g
 			case kept > popThreadBytes:
 				t.cut = true
@@ -413,8 +414,8 @@ func (x *popBox) texts(ctx context.Context, s *pop3.Mailbox, t *threading) error
 	}
 	read := func(lines int, fits func(pop3.Message) bool) error {
 		var messages []pop3.Message
-		shown := slices.DeleteFunc(t.shown(), func(g *fetched) bool {
-			m := s.List[s.Places[g.ref.UIDL]]
+		shown := slices.DeleteFunc(t.shown(), func(g *fetch.Message) bool {
+			m := s.List[s.Places[g.Ref.UIDL]]
 			if fits(m) {
 				messages = append(messages, m)
 			}
@@ -425,7 +426,7 @@ func (x *popBox) texts(ctx context.Context, s *pop3.Mailbox, t *threading) error
 			if lines != allLines {
 				r.root, r.message.BodyTruncated = nil, true
 			}
-			t.texts[shown[i].ref] = r
+			t.texts[shown[i].Ref] = r
 		})
 	}
 	if err := read(allLines, func(m pop3.Message) bool { return m.Size <= maxPartBytes }); err != nil {
@@ -453,7 +454,7 @@ func (x *popBox) folders(ctx context.Context, q FolderQuery) (*FolderList, error
 		n := uint32(len(s.List))
 		if !x.policy.ShowsAll() {
 			n = 0
-			if err := x.heads(ctx, s, s.List, nil, func(*fetched) bool { n++; return true }); err != nil {
+			if err := x.heads(ctx, s, s.List, nil, func(*fetch.Message) bool { n++; return true }); err != nil {
 				return err
 			}
 		}
@@ -479,7 +480,7 @@ func matchesPattern(pattern, name string) bool {
 
 func (x *popBox) header(ctx context.Context, ref mail.Ref) (rfc5322.Header, error) {
 	_, g, err := x.whole(ctx, ref)
-	return g.header, err
+	return g.Header, err
 }
 
 // warm opens the connection if OneConnection is set; otherwise a session, which locks the

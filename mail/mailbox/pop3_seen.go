@@ -6,6 +6,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/pop3"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // popNames is the state of an account's acknowledged messages during one operation.
@@ -86,7 +87,7 @@ func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 			}
 		}
 		if !x.policy.ShowsAll() {
-			err = x.heads(ctx, s, there, nil, func(g *fetched) bool { shown[g.ref.UIDL] = true; return true })
+			err = x.heads(ctx, s, there, nil, func(g *fetch.Message) bool { shown[g.Ref.UIDL] = true; return true })
 		}
 		for _, r := range refs {
 			switch {

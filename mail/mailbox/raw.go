@@ -15,6 +15,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // The bounds of messages and attachments fetched whole.
@@ -44,14 +45,14 @@ func (m *Client) Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*RawMes
 func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (out *RawMessage, err error) {
 	// What is masked is told by more than a small piece.
 	source := &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: max(limit, defaultRawBytes)}}
-	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, InternalDate: true, BodySection: []*goimap.FetchItemBodySection{source}}, func(_ *imap.Session, g *fetched) error {
-		raw, ok := section(g.data, goimap.PartSpecifierNone, nil, false)
+	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, InternalDate: true, BodySection: []*goimap.FetchItemBodySection{source}}, func(_ *imap.Session, g *fetch.Message) error {
+		raw, ok := fetch.Section(g.Data, goimap.PartSpecifierNone, nil, false)
 		if !ok {
 			return x.noMessage("")
 		}
 		shown := raw[:min(int64(len(raw)), limit)]
-		g.header = rfc5322.ParseHeader(message.HeaderOf(raw))
-		out = &RawMessage{Ref: g.ref, Size: max(g.size, int64(len(raw))), Source: shown, masked: x.maskedIn(g, raw)}
+		g.Header = rfc5322.ParseHeader(message.HeaderOf(raw))
+		out = &RawMessage{Ref: g.Ref, Size: max(g.Size, int64(len(raw))), Source: shown, masked: x.maskedIn(g, raw)}
 		out.Truncated = out.Size > int64(len(shown))
 		return nil
 	})
@@ -59,7 +60,7 @@ func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (out *RawM
 }
 
 // readOne lends a session with one message that the policy shows, whose folder is open.
-func (x *imapBox) readOne(ctx context.Context, ref mail.Ref, opts goimap.FetchOptions, fn func(s *imap.Session, g *fetched) error) error {
+func (x *imapBox) readOne(ctx context.Context, ref mail.Ref, opts goimap.FetchOptions, fn func(s *imap.Session, g *fetch.Message) error) error {
 	ref, err := x.named(ref)
 	if err != nil {
 		return err
@@ -74,29 +75,29 @@ func (x *imapBox) readOne(ctx context.Context, ref mail.Ref, opts goimap.FetchOp
 }
 
 // one fetches data of one message that the policy shows, in one round trip.
-func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions) (*fetched, error) {
-	if head := headerSection(); !x.policy.ShowsAll() && !slices.ContainsFunc(opts.BodySection, func(o *goimap.FetchItemBodySection) bool { return sameSection(o, head) }) {
+func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions) (*fetch.Message, error) {
+	if head := fetch.HeaderSection(); !x.policy.ShowsAll() && !slices.ContainsFunc(opts.BodySection, func(o *goimap.FetchItemBodySection) bool { return fetch.SameSection(o, head) }) {
 		opts.BodySection = append(opts.BodySection, head)
 	}
-	box, data, err, fetchErr := fetchNow(s, ref.Folder, func() *imap.Fetching { return s.Fetch(imap.UIDs(ref.UID), opts) })
+	box, data, err, fetchErr := fetch.Now(s, ref.Folder, func() *imap.Fetching { return s.Fetch(imap.UIDs(ref.UID), opts) })
 	if err != nil {
 		return nil, err
 	}
 	if ref.UIDValidity != 0 && ref.UIDValidity != box.UIDValidity {
 		return nil, x.madeAnew(mail.AdviceListAgain)
 	}
-	if refusedByServer(fetchErr) && !x.policy.ShowsAll() {
+	if imap.Refused(fetchErr) && !x.policy.ShowsAll() {
 		return nil, x.noMessage("filtered")
 	}
 	if fetchErr != nil {
 		return nil, fetchErr
 	}
-	d := dataOf(data, ref.UID)
+	d := fetch.DataOf(data, ref.UID)
 	if d == nil || len(d.BodySection) == 0 && d.BodyStructure == nil && d.RFC822Size == 0 {
 		return nil, x.noMessage("")
 	}
 	ref.UIDValidity = box.UIDValidity
-	g := readFetched(ref, d)
+	g := fetch.Read(ref, d)
 	if !x.policy.sees(&g) {
 		return nil, x.noMessage("filtered")
 	}
@@ -117,11 +118,11 @@ func (x *imapBox) chunks(s *imap.Session, uid uint32, part []int, size int64) ([
 		if err != nil {
 			return nil, err
 		}
-		d := dataOf(data, uid)
+		d := fetch.DataOf(data, uid)
 		if d == nil {
 			return nil, x.noMessage("") // it vanished in between
 		}
-		b, ok := section(d, goimap.PartSpecifierNone, part, false)
+		b, ok := fetch.Section(d, goimap.PartSpecifierNone, part, false)
 		if !ok {
 			return nil, x.noMessage("")
 		}
@@ -209,10 +210,10 @@ func (x *access) textOf(ctx context.Context, a *AttachmentContent, chars int) (t
 
 func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (out *AttachmentContent, err error) {
 	err = withStructure(ctx, func(structure bool) error {
-		opts := wanted{structure: structure, dates: true, full: true, text: structure && x.policy.MasksCodes()}.options()
-		return x.readOne(ctx, ref, opts, func(s *imap.Session, g *fetched) (err error) {
+		opts := fetch.Wanted{Structure: structure, Dates: true, Full: true, Text: structure && x.policy.MasksCodes()}.Options()
+		return x.readOne(ctx, ref, opts, func(s *imap.Session, g *fetch.Message) (err error) {
 			if x.mayMask(g) {
-				texts, err := x.readTexts(s, []*fetched{g}, structure)
+				texts, err := x.readTexts(s, []*fetch.Message{g}, structure)
 				if err != nil {
 					return err
 				}
@@ -227,11 +228,11 @@ func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (ou
 	return out, err
 }
 
-func (x *imapBox) readAttachment(s *imap.Session, g *fetched, part string) (*AttachmentContent, error) {
-	root := g.root
+func (x *imapBox) readAttachment(s *imap.Session, g *fetch.Message, part string) (*AttachmentContent, error) {
+	root := g.Root
 	var entity *message.Entity
-	if g.data.BodyStructure == nil {
-		raw, err := x.chunks(s, g.ref.UID, nil, g.size)
+	if g.Data.BodyStructure == nil {
+		raw, err := x.chunks(s, g.Ref.UID, nil, g.Size)
 		if err != nil {
 			return nil, err
 		}
@@ -245,13 +246,13 @@ func (x *imapBox) readAttachment(s *imap.Session, g *fetched, part string) (*Att
 	var raw []byte
 	if entity != nil {
 		raw = entity.Raw(p)
-	} else if raw, err = x.chunks(s, g.ref.UID, partNumbers(p.ID), p.Size); err != nil {
+	} else if raw, err = x.chunks(s, g.Ref.UID, fetch.PartNumbers(p.ID), p.Size); err != nil {
 		return nil, err
 	}
 	if x.maskedPart(g, p, raw).Any() {
 		return nil, x.withheld("this part of it is not shown")
 	}
-	return attachmentOf(g.ref, p, raw), nil
+	return attachmentOf(g.Ref, p, raw), nil
 }
 
 // attachmentOf is an attachment with its content, from its octets as transferred.
@@ -302,11 +303,11 @@ func (m *Client) Header(ctx context.Context, op string, ref mail.Ref) (rfc5322.H
 }
 
 func (x *imapBox) header(ctx context.Context, ref mail.Ref) (h rfc5322.Header, err error) {
-	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, BodySection: []*goimap.FetchItemBodySection{headerSection()}}, func(_ *imap.Session, g *fetched) error {
-		if !g.readable {
+	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, BodySection: []*goimap.FetchItemBodySection{fetch.HeaderSection()}}, func(_ *imap.Session, g *fetch.Message) error {
+		if !g.Readable {
 			return x.noMessage("")
 		}
-		h = g.header
+		h = g.Header
 		return nil
 	})
 	return h, err

@@ -15,6 +15,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/codes"
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // reading is one Get in progress.
@@ -25,7 +26,7 @@ type reading struct {
 	structure bool    // ask for the BODYSTRUCTURE
 	excerpt   excerpt // only this of the text; zero means all that q asks for
 
-	g       fetched
+	g       fetch.Message
 	root    *message.Part
 	whole   bool              // all of the message is here
 	have    map[string][]byte // of each part, as transferred, from its beginning
@@ -72,7 +73,7 @@ func (r *reading) failed() mail.Issue {
 // the same bytes of the header as in a list; a sender is judged by all of it.
 func (r *reading) options() goimap.FetchOptions {
 	fields := r.policy.ShowsAll() && !r.policy.Judges() && r.q.Headers != HeadersAll && r.structure
-	opts := wanted{header: !fields, read: true, structure: r.structure, text: r.structure, dates: true, full: true}.options()
+	opts := fetch.Wanted{Header: !fields, Read: true, Structure: r.structure, Text: r.structure, Dates: true, Full: true}.Options()
 	if !r.structure {
 		opts.BodySection = append(opts.BodySection, prefixSection())
 	}
@@ -85,22 +86,22 @@ func prefixSection() *goimap.FetchItemBodySection {
 }
 
 // start takes the result of the first fetch, and applies the policy.
-func (r *reading) start(g fetched) {
+func (r *reading) start(g fetch.Message) {
 	r.g = g
-	d := g.data
+	d := g.Data
 	if !r.policy.sees(&r.g) {
 		r.finish(nil, r.noMessage("filtered"))
 		return
 	}
-	head, hasHead := section(d, goimap.PartSpecifierHeader, nil, false)
-	complete := r.g.whole
+	head, hasHead := fetch.Section(d, goimap.PartSpecifierHeader, nil, false)
+	complete := r.g.Whole
 	if !hasHead {
-		head, hasHead = section(d, goimap.PartSpecifierHeader, nil, true)
-		complete = hasHead && len(head) < headerBytes
+		head, hasHead = fetch.Section(d, goimap.PartSpecifierHeader, nil, true)
+		complete = hasHead && len(head) < fetch.HeaderBytes
 	}
-	body, hasBody := section(d, goimap.PartSpecifierText, nil, false)
-	r.root = r.g.root
-	r.whole = hasHead && hasBody && complete && len(body) < textBytes
+	body, hasBody := fetch.Section(d, goimap.PartSpecifierText, nil, false)
+	r.root = r.g.Root
+	r.whole = hasHead && hasBody && complete && len(body) < fetch.TextBytes
 	if r.whole || r.root != nil && complete {
 		here := message.Parse(joinMessage(head, body))
 		// Where the server sees other parts than we do, its numbers count: attachments are
@@ -111,7 +112,7 @@ func (r *reading) start(g fetched) {
 			r.take(here, r.whole)
 		}
 	} else if r.root == nil {
-		raw, ok := section(d, goimap.PartSpecifierNone, nil, false)
+		raw, ok := fetch.Section(d, goimap.PartSpecifierNone, nil, false)
 		if r.raw = !ok; ok {
 			r.takeRaw(raw)
 		}
@@ -150,10 +151,10 @@ func (r *reading) takeRaw(raw []byte) {
 	r.raw, r.whole = false, true // no more can be fetched
 	e := message.Parse(raw)
 	r.take(e, true)
-	if !r.g.readable {
-		r.g.header = e.Header
+	if !r.g.Readable {
+		r.g.Header = e.Header
 	}
-	if r.g.size > int64(len(raw)) {
+	if r.g.Size > int64(len(raw)) {
 		r.issues = append(r.issues, r.issue("The server did not give the structure of the message; only its first 512 KiB were read."))
 	}
 }
@@ -187,7 +188,7 @@ func (r *reading) missing() []*goimap.FetchItemBodySection {
 	var sections []*goimap.FetchItemBodySection
 	want := func(p *message.Part, n int64) {
 		n = min(n, p.Size)
-		if numbers := partNumbers(p.ID); !r.asked[p.ID] && int64(len(r.have[p.ID])) < n && numbers != nil && len(sections) < maxSections {
+		if numbers := fetch.PartNumbers(p.ID); !r.asked[p.ID] && int64(len(r.have[p.ID])) < n && numbers != nil && len(sections) < maxSections {
 			r.asked[p.ID] = true
 			sections = append(sections, &goimap.FetchItemBodySection{Part: numbers, Partial: &goimap.SectionPartial{Size: n}})
 		}
@@ -213,7 +214,7 @@ func (r *reading) missing() []*goimap.FetchItemBodySection {
 			want(p, maxHTMLBytes)
 		}
 	}
-	message.Returned(r.g.header, r.root, func(p *message.Part) []byte {
+	message.Returned(r.g.Header, r.root, func(p *message.Part) []byte {
 		want(p, message.ReturnedBytes)
 		return r.have[p.ID]
 	})
@@ -293,7 +294,7 @@ func isPDF(p *message.Part) bool {
 // accept takes the result of a further fetch.
 func (r *reading) accept(d *imapclient.FetchMessageBuffer) {
 	if r.raw {
-		if raw, ok := section(d, goimap.PartSpecifierNone, nil, false); ok {
+		if raw, ok := fetch.Section(d, goimap.PartSpecifierNone, nil, false); ok {
 			r.takeRaw(raw)
 		} else {
 			r.finish(nil, r.noMessage(""))
@@ -301,7 +302,7 @@ func (r *reading) accept(d *imapclient.FetchMessageBuffer) {
 		return
 	}
 	for _, b := range d.BodySection {
-		if id := partID(b.Section.Part); b.Section.Specifier == goimap.PartSpecifierNone && id != "" && len(b.Bytes) > len(r.have[id]) {
+		if id := fetch.PartID(b.Section.Part); b.Section.Specifier == goimap.PartSpecifierNone && id != "" && len(b.Bytes) > len(r.have[id]) {
 			r.have[id] = b.Bytes
 		}
 	}
@@ -325,11 +326,11 @@ func (r *reading) compose() *Message {
 	if r.excerpt.chars > 0 {
 		return r.excerpt.of(r)
 	}
-	r.g.root = r.root
+	r.g.Root = r.root
 	out := &Message{Summary: r.summary(&r.g, true)}
 	out.mask(r.masked)
 	out.Headers = r.headers(&out.Summary)
-	r.returned = message.Returned(r.g.header, r.root, body)
+	r.returned = message.Returned(r.g.Header, r.root, body)
 	for i, p := range message.Attachments(r.root) {
 		a := Attachment{PartID: p.ID, Filename: p.Filename, ContentType: plain.Line(p.MediaType())}
 		raw := r.have[p.ID]
@@ -484,9 +485,9 @@ func (r *reading) headers(s *Summary) []HeaderField {
 	}
 	own := map[string]bool{"from": len(s.From) > 0, "to": len(s.To) > 0, "cc": len(s.CC) > 0, "subject": s.Subject != "",
 		"date": !s.Date.IsZero(), "message-id": s.InternetMessageID != ""}
-	for _, f := range r.g.header.Fields() {
+	for _, f := range r.g.Header.Fields() {
 		lower := strings.ToLower(f.Name)
-		if f.Name == "" || r.q.Headers == HeadersCurated && !slices.Contains(curated, lower) {
+		if f.Name == "" || r.q.Headers == HeadersCurated && !slices.Contains(fetch.Curated, lower) {
 			continue
 		}
 		if own[lower] {

@@ -17,6 +17,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/cursor"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // The bounds of Search (001 section 4).
@@ -72,7 +73,7 @@ func (m *Client) Search(ctx context.Context, accounts []string, q SearchQuery) (
 			continue
 		}
 		s := &accountSearch{imapBox: x, q: &f.q, index: i, want: x.policy.headers(f.q.Full)}
-		s.want.dates = true
+		s.want.Dates = true
 		s.places(f.at)
 		f.parts = append(f.parts, s)
 		all.Go(func() {
@@ -253,10 +254,10 @@ func (f *finding) named(a *accountSearch, folder string) string {
 
 // candidate is a message that may be on the page.
 type candidate struct {
-	*fetched               // nil: it vanished
-	folder   *folderSearch //
-	uid      uint32
-	key      time.Time // when the newest was received of those from here on in its folder
+	*fetch.Message               // nil: it vanished
+	folder         *folderSearch //
+	uid            uint32
+	key            time.Time // when the newest was received of those from here on in its folder
 }
 
 // choose takes the messages of the page: time and again the next of the folder that has the
@@ -268,7 +269,7 @@ func (f *finding) choose(folders []*folderSearch) (shown []candidate) {
 		lists[i] = s.candidates()
 		for _, c := range lists[i] {
 			if id := c.identity(); id != "" && first[id] == (mail.Ref{}) {
-				first[id] = c.ref
+				first[id] = c.Ref
 			}
 		}
 	}
@@ -284,7 +285,7 @@ func (f *finding) choose(folders []*folderSearch) (shown []candidate) {
 		}
 		c := lists[best][0]
 		id := c.identity()
-		copied := id != "" && first[id] != c.ref
+		copied := id != "" && first[id] != c.Ref
 		if !copied && len(shown) == f.q.Limit {
 			break
 		}
@@ -300,23 +301,23 @@ func (f *finding) choose(folders []*folderSearch) (shown []candidate) {
 // identity is what copies of a message in one account have in common; empty where it
 // cannot be told.
 func (c *candidate) identity() string {
-	if c.fetched == nil || messageID(c.header) == "" || c.size == 0 {
+	if c.Message == nil || fetch.MessageID(c.Header) == "" || c.Size == 0 {
 		return ""
 	}
-	date, _ := c.date()
-	return fmt.Sprint(c.folder.Account, "\x00", messageID(c.header), "\x00", date.Unix(), c.size)
+	date, _ := c.Date()
+	return fmt.Sprint(c.folder.Account, "\x00", fetch.MessageID(c.Header), "\x00", date.Unix(), c.Size)
 }
 
 // received is when the message came, as far as it is known.
 func (c *candidate) received() time.Time {
-	if c.fetched == nil {
+	if c.Message == nil {
 		return c.key
 	}
-	if c.internal.IsZero() {
-		date, _ := c.date()
+	if c.Internal.IsZero() {
+		date, _ := c.Date()
 		return date
 	}
-	return c.internal
+	return c.Internal
 }
 
 // fill puts messages on the page, with snippets where asked for.
@@ -325,16 +326,16 @@ func (f *finding) fill(ctx context.Context, shown []candidate) {
 	f.page.Attempted = len(shown)
 	for _, c := range shown {
 		switch {
-		case c.fetched == nil:
+		case c.Message == nil:
 			f.page.Failed++
 			f.page.Issues = append(f.page.Issues, mail.Issue{Kind: mail.KindNotFound, Stage: imap.StageFetch, UID: c.uid,
 				MessageID: c.folder.refTo(c.folder.name, c.folder.valid, c.uid).String(), Message: "The message was removed in the meantime."})
-		case !c.readable:
+		case !c.Readable:
 			f.page.Failed++
-			f.page.Issues = append(f.page.Issues, c.unreadable())
+			f.page.Issues = append(f.page.Issues, c.Unreadable())
 		default:
-			sum := c.folder.summary(c.fetched, f.q.Full)
-			if e := snippets[c.ref]; e != nil {
+			sum := c.folder.summary(c.Message, f.q.Full)
+			if e := snippets[c.Ref]; e != nil {
 				sum.Snippet, sum.Subject, sum.HiddenChars = e.Snippet, e.Subject, e.HiddenChars
 			}
 			f.page.Messages = append(f.page.Messages, sum)
@@ -366,7 +367,7 @@ func (q *SearchQuery) selects() bool {
 }
 
 // criteria is the search as the server gets it. It finds more than the query asks for: see
-// mayBeDated. With certainly it leaves out what is dated near a bound, or so long ago that
+// fetch.MayBeDated. With certainly it leaves out what is dated near a bound, or so long ago that
 // a server may mean a message without a date.
 func (q *SearchQuery) criteria(certainly bool) *goimap.SearchCriteria {
 	c := &goimap.SearchCriteria{}
@@ -376,7 +377,7 @@ func (q *SearchQuery) criteria(certainly bool) *goimap.SearchCriteria {
 		}
 	}
 	if q.Words != "" {
-		c.Or = append(c.Or, [2]goimap.SearchCriteria{headerHolds("Subject", q.Words), {Body: []string{q.Words}}})
+		c.Or = append(c.Or, [2]goimap.SearchCriteria{fetch.HeaderHolds("Subject", q.Words), {Body: []string{q.Words}}})
 	}
 	if q.Text != "" {
 		c.Body = []string{q.Text}
@@ -385,7 +386,7 @@ func (q *SearchQuery) criteria(certainly bool) *goimap.SearchCriteria {
 		c.NotFlag = []goimap.Flag{goimap.FlagSeen}
 	}
 	if !certainly {
-		mayBeDated(c, q.Since, q.Until)
+		fetch.MayBeDated(c, q.Since, q.Until)
 		return c
 	}
 	if c.SentSince = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC); !q.Since.IsZero() {
@@ -418,10 +419,10 @@ func senders(p judge) *goimap.SearchCriteria {
 	var all []goimap.SearchCriteria
 	for _, e := range append(entries, p.Own()...) {
 		local, domain, _ := strings.Cut(e, "@")
-		all = append(all, headerHolds("From", local+"@"+domain))
+		all = append(all, fetch.HeaderHolds("From", local+"@"+domain))
 		if written, err := idna.ToUnicode(domain); err == nil && written != domain {
-			all = append(all, headerHolds("From", local+"@"+written))
+			all = append(all, fetch.HeaderHolds("From", local+"@"+written))
 		}
 	}
-	return anyOf(all)
+	return fetch.AnyOf(all)
 }

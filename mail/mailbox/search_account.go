@@ -14,6 +14,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/cursor"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // accountSearch is a Search in one account. It opens and searches every folder in one
@@ -23,7 +24,7 @@ type accountSearch struct {
 	*imapBox
 	q     *SearchQuery
 	index int // of the account
-	want  wanted
+	want  fetch.Wanted
 	at    []cursor.Place // where the search continues
 
 	folders []*folderSearch
@@ -44,11 +45,11 @@ type folderSearch struct {
 	before  uint32 // only smaller UIDs are left for the pages to come; 0 means all
 	err     error  // it failed
 
-	found  goimap.UIDSet       // the matches
-	recent goimap.UIDSet       // of these, the ones in which a code may be masked
-	doubt  goimap.UIDSet       // of these, the ones that are still to be checked
-	wants  []uint32            // of these, the ones to fetch now
-	looked map[uint32]*fetched // of these, the newest below before; nil for one that vanished
+	found  goimap.UIDSet             // the matches
+	recent goimap.UIDSet             // of these, the ones in which a code may be masked
+	doubt  goimap.UIDSet             // of these, the ones that are still to be checked
+	wants  []uint32                  // of these, the ones to fetch now
+	looked map[uint32]*fetch.Message // of these, the newest below before; nil for one that vanished
 }
 
 // places takes the places where the search continues in this account.
@@ -104,7 +105,7 @@ func (a *accountSearch) run(ctx context.Context) error {
 		a.until = time.Now().Add(time.Until(deadline) / 2)
 	}
 	return withStructure(ctx, func(structure bool) error {
-		a.want.structure = structure
+		a.want.Structure = structure
 		return a.search(ctx)
 	})
 }
@@ -159,7 +160,7 @@ func (a *accountSearch) search(ctx context.Context) error {
 func (a *accountSearch) end(ctx context.Context, err error) error {
 	err = a.wrap(ctx, err)
 	found := slices.ContainsFunc(a.folders, func(f *folderSearch) bool { return f.answered() && len(f.candidates()) > 0 })
-	if err == nil || !found || !partial(ctx, err) || a.want.structure && unreadable(err) {
+	if err == nil || !found || !partial(ctx, err) || a.want.Structure && unreadable(err) {
 		return err
 	}
 	if kind := a.AsError(err).Kind; kind == mail.KindConflict || kind == mail.KindInvalid {
@@ -199,12 +200,12 @@ func (a *accountSearch) scope(s *imap.Session) error {
 		}
 	}
 	for _, name := range names {
-		f := &folderSearch{accountSearch: a, name: name, looked: map[uint32]*fetched{}}
+		f := &folderSearch{accountSearch: a, name: name, looked: map[uint32]*fetch.Message{}}
 		if !slices.ContainsFunc(a.folders, func(o *folderSearch) bool { return o.name == name }) {
 			a.folders = append(a.folders, f)
 		}
 	}
-	a.want.copies = len(a.folders) > 1
+	a.want.Copies = len(a.folders) > 1
 	slices.SortStableFunc(a.folders, func(f, g *folderSearch) int { return f.turn() - g.turn() })
 	return nil
 }
@@ -224,43 +225,43 @@ func (f *folderSearch) answered() bool { return f.valid != 0 && f.err == nil }
 // ask opens and searches all the folders in one write. It calls answered when one has
 // answered and others have not.
 func (a *accountSearch) ask(s *imap.Session, answered func()) error {
-	var all visits
+	var all fetch.Visits
 	certain := a.dated() && s.HasAlready("ESEARCH") // the other servers would have to open each folder again
 	for _, f := range a.folders {
-		v := all.to(f.name, 0)
-		if v.criteria = append(v.criteria, a.q.criteria(false)); certain {
-			v.criteria = append(v.criteria, a.q.criteria(true))
+		v := all.To(f.name, 0)
+		if v.Criteria = append(v.Criteria, a.q.criteria(false)); certain {
+			v.Criteria = append(v.Criteria, a.q.criteria(true))
 		}
 		if a.unmasks() {
-			v.criteria = append(v.criteria, a.recent())
+			v.Criteria = append(v.Criteria, a.recent())
 		}
 	}
 	a.looking(0, 0, a.folders[0].name)
 	var anew error
 	var refused []error
 	matches := uint64(0)
-	broken := all.start(s, func(i int, v *visit) {
+	broken := all.Start(s, func(i int, v *fetch.Visit) {
 		f := a.folders[i]
-		if f.err = cmp.Or(slices.Concat([]error{v.err}, v.errs)...); f.err != nil {
+		if f.err = cmp.Or(slices.Concat([]error{v.Err}, v.Errs)...); f.err != nil {
 			refused = append(refused, f.err)
 			return
 		}
 		for _, p := range a.at {
 			if p.Folder == f.name {
-				if f.before = p.Before; p.UIDValidity != 0 && p.UIDValidity != v.box.UIDValidity {
+				if f.before = p.Before; p.UIDValidity != 0 && p.UIDValidity != v.Box.UIDValidity {
 					anew = a.madeAnew(mail.AdviceSearchAnew)
 				}
 			}
 		}
-		f.valid, f.uidNext, f.found = v.box.UIDValidity, v.box.UIDNext, v.found[0]
+		f.valid, f.uidNext, f.found = v.Box.UIDValidity, v.Box.UIDNext, v.Found[0]
 		switch {
 		case !a.policy.ShowsAll() || a.q.Attachments || a.q.Invitations || a.dated() && !certain:
 			f.doubt = f.found
 		case a.dated():
-			f.doubt = imap.UIDsWithout(f.found, v.found[1])
+			f.doubt = imap.UIDsWithout(f.found, v.Found[1])
 		}
 		if a.unmasks() {
-			f.recent = v.found[len(v.found)-1]
+			f.recent = v.Found[len(v.Found)-1]
 			f.doubt = imap.UIDsTogether(f.doubt, f.recent)
 		}
 		matches += imap.CountUIDs(f.found)
@@ -405,7 +406,7 @@ func (f *folderSearch) candidates() (list []candidate) {
 		if !ok {
 			break
 		}
-		list = append(list, candidate{fetched: g, folder: f, uid: uid})
+		list = append(list, candidate{Message: g, folder: f, uid: uid})
 	}
 	var newest time.Time
 	for i := range slices.Backward(list) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // seeing is the state of one folder's acknowledged messages during one operation. Without a
@@ -145,7 +146,7 @@ func (x *imapBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 	var first *begun
 	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
 		var err error
-		if l, err = b.locate(s, false, wanted{}); err != nil {
+		if l, err = b.locate(s, false, fetch.Wanted{}); err != nil {
 			return err
 		}
 		if uids, err = b.present(l); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // recentMessages is how many messages JudgeSender and AuthServID look at.
@@ -22,7 +23,7 @@ func (m *Client) JudgeSender(ctx context.Context, account, entry string) (map[ma
 	x, got, err := m.recent(ctx, account, strings.TrimPrefix(entry, "*"))
 	counts := map[mail.Verdict]int{}
 	for _, g := range got {
-		if slices.ContainsFunc(g.header.Addresses("From"), func(a mail.Address) bool {
+		if slices.ContainsFunc(g.Header.Addresses("From"), func(a mail.Address) bool {
 			addr, ok := mail.NormalAddress(a.Addr)
 			return ok && (entry == "*" || addr == entry || strings.HasPrefix(entry, "@") && strings.HasSuffix(addr, entry))
 		}) {
@@ -41,12 +42,12 @@ func (m *Client) AuthServID(ctx context.Context, account string) (string, error)
 	_, got, err := m.recent(ctx, account, "")
 	within, outside, all := map[string]int{}, map[string]bool{}, 0
 	for _, g := range got {
-		results := g.header.Values("Authentication-Results")
+		results := g.Header.Values("Authentication-Results")
 		if len(results) == 0 {
 			continue
 		}
 		all++
-		ids := mail.ProposedAuthServIDs(g.header)
+		ids := mail.ProposedAuthServIDs(g.Header)
 		if len(ids) > 0 {
 			within[strings.ToLower(ids[0])]++
 		}
@@ -66,25 +67,25 @@ func (m *Client) AuthServID(ctx context.Context, account string) (string, error)
 
 // recent fetches the headers of the newest messages of INBOX, of those whose From has some
 // text where it is not empty, whatever the policy hides.
-func (m *Client) recent(ctx context.Context, account, from string) (*imapBox, []fetched, error) {
+func (m *Client) recent(ctx context.Context, account, from string) (*imapBox, []fetch.Message, error) {
 	b, err := m.open(ctx, "mail list", account)
 	x, ok := b.(*imapBox)
 	if err != nil || !ok {
 		return nil, nil, err
 	}
-	var got []fetched
+	var got []fetch.Message
 	err = x.lend(ctx, inbox, func(s *imap.Session) error {
 		criteria := &goimap.SearchCriteria{}
 		if from != "" {
-			*criteria = headerHolds("From", from)
+			*criteria = fetch.HeaderHolds("From", from)
 		}
-		v := visit{folder: inbox, criteria: []*goimap.SearchCriteria{criteria}}
-		err := (visits{&v}).start(s, nil)
-		if err = cmp.Or(err, v.err, v.errs[0]); err != nil {
+		v := fetch.Visit{Folder: inbox, Criteria: []*goimap.SearchCriteria{criteria}}
+		err := (fetch.Visits{&v}).Start(s, nil)
+		if err = cmp.Or(err, v.Err, v.Errs[0]); err != nil {
 			return err
 		}
-		if newest, _ := imap.SplitUIDs(v.found[0], recentMessages, false); len(newest) > 0 {
-			got, err = x.fetchAll(s, newest, wanted{header: true}.options())
+		if newest, _ := imap.SplitUIDs(v.Found[0], recentMessages, false); len(newest) > 0 {
+			got, err = x.fetchAll(s, newest, fetch.Wanted{Header: true}.Options())
 		}
 		return err
 	})

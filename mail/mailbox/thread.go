@@ -10,6 +10,7 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // The bounds of Thread.
@@ -21,9 +22,6 @@ const (
 	maxThreadLine   = 7000 // bytes of the ids searched for at once: servers bound a line
 	maxThreadRounds = 40   // searches, each for ids that those before found
 )
-
-// threadFields are the fields that link conversations.
-var threadFields = []string{"MESSAGE-ID", "REFERENCES", "IN-REPLY-TO"}
 
 // Thread returns the conversation of a message, oldest first: messages linked by References,
 // then In-Reply-To, then a base subject where one of the two is a reply (004 section 5). It
@@ -50,10 +48,10 @@ type threading struct {
 	*access
 	q     ThreadQuery
 	rank  func(folder string) int // of two copies of a message, that of the lower rank is shown
-	first *fetched                // the message asked for
-	known []*fetched              // visible messages that may belong to it
+	first *fetch.Message          // the message asked for
+	known []*fetch.Message        // visible messages that may belong to it
 
-	group   []*fetched // the conversation as far as it is known, oldest first
+	group   []*fetch.Message // the conversation as far as it is known, oldest first
 	parents map[mail.Ref]mail.Ref
 	asked   map[string]bool // ids that were searched for, and base subjects behind "subject "
 	since   time.Time       // every answer that came from then on is known; zero means not
@@ -67,32 +65,23 @@ func (x *access) threading(q ThreadQuery, rank func(folder string) int) *threadi
 	return &threading{access: x, q: q, rank: rank, asked: map[string]bool{}, texts: map[mail.Ref]*reading{}}
 }
 
-// links are the ids a message names, the root first.
-func (g *fetched) links() []string {
-	ids := g.header.MsgIDs("References")
-	if reply := g.header.MsgIDs("In-Reply-To"); len(reply) > 0 && !slices.Contains(ids, reply[0]) {
-		ids = append(ids, reply[0])
-	}
-	return ids
-}
-
 // dropCopies leaves each message in one folder: copies in several have the same id, date and
 // size. What stands twice in one folder stays, as a list of it shows it.
 func (t *threading) dropCopies() {
-	slices.SortStableFunc(t.known, func(a, b *fetched) int {
-		return cmp.Or(cmp.Compare(t.rank(a.ref.Folder), t.rank(b.ref.Folder)), strings.Compare(a.ref.Folder, b.ref.Folder), cmp.Compare(a.ref.UID, b.ref.UID))
+	slices.SortStableFunc(t.known, func(a, b *fetch.Message) int {
+		return cmp.Or(cmp.Compare(t.rank(a.Ref.Folder), t.rank(b.Ref.Folder)), strings.Compare(a.Ref.Folder, b.Ref.Folder), cmp.Compare(a.Ref.UID, b.Ref.UID))
 	})
 	type identity struct {
 		id   string
 		date int64
 		size int64
 	}
-	shown := map[identity]*fetched{}
-	t.known = slices.DeleteFunc(t.known, func(g *fetched) bool {
-		date, _ := g.date()
-		key := identity{messageID(g.header), date.Unix(), g.size}
+	shown := map[identity]*fetch.Message{}
+	t.known = slices.DeleteFunc(t.known, func(g *fetch.Message) bool {
+		date, _ := g.Date()
+		key := identity{fetch.MessageID(g.Header), date.Unix(), g.Size}
 		original := shown[key]
-		if key.id == "" || original == nil || original.ref.Folder == g.ref.Folder {
+		if key.id == "" || original == nil || original.Ref.Folder == g.Ref.Folder {
 			shown[key] = cmp.Or(original, g)
 			return false
 		}
@@ -109,18 +98,18 @@ func (t *threading) link() {
 	t.dropCopies()
 	nodes := make([]message.ThreadNode, len(t.known))
 	for i, g := range t.known {
-		date, ok := g.date()
+		date, ok := g.Date()
 		if !ok {
-			date = g.internal
+			date = g.Internal
 		}
-		nodes[i] = message.ThreadNode{ID: messageID(g.header), References: g.links(), Subject: g.header.Text("Subject"), Date: date}
+		nodes[i] = message.ThreadNode{ID: fetch.MessageID(g.Header), References: g.Links(), Subject: g.Header.Text("Subject"), Date: date}
 	}
 	threads := message.Thread(nodes)
 	first := slices.Index(t.known, t.first)
 	t.group, t.parents = nil, map[mail.Ref]mail.Ref{}
 	for i, p := range threads.Parent {
 		if p >= 0 {
-			t.parents[t.known[i].ref] = t.known[p].ref
+			t.parents[t.known[i].Ref] = t.known[p].Ref
 		}
 	}
 	for _, indices := range threads.Groups {
@@ -140,7 +129,7 @@ func (t *threading) unasked() (ids, subjects []string) {
 	done := map[string]bool{"": true}
 	for _, g := range t.known {
 		if t.answersKnown(g) {
-			done[messageID(g.header)] = true
+			done[fetch.MessageID(g.Header)] = true
 		}
 	}
 	room := maxThreadLine
@@ -162,11 +151,11 @@ func (t *threading) unasked() (ids, subjects []string) {
 		subjects = append(subjects, base)
 	}
 	for _, g := range t.group {
-		ask(append(g.links(), messageID(g.header))...)
+		ask(append(g.Links(), fetch.MessageID(g.Header))...)
 	}
 	for _, g := range t.known {
-		if other, _ := message.BaseSubject(g.header.Text("Subject")); strings.EqualFold(other, base) && t.parents[g.ref] == (mail.Ref{}) {
-			ask(g.links()...)
+		if other, _ := message.BaseSubject(g.Header.Text("Subject")); strings.EqualFold(other, base) && t.parents[g.Ref] == (mail.Ref{}) {
+			ask(g.Links()...)
 		}
 	}
 	return ids, subjects
@@ -174,28 +163,20 @@ func (t *threading) unasked() (ids, subjects []string) {
 
 // answersKnown reports whether every answer to a message is known. Clocks may differ by two
 // days.
-func (t *threading) answersKnown(g *fetched) bool {
-	return !t.since.IsZero() && g.earliest().After(t.since.AddDate(0, 0, 2))
-}
-
-// earliest is when a message was sent or came, whichever is said to be first.
-func (g *fetched) earliest() time.Time {
-	if sent, ok := g.date(); ok && sent.Before(g.internal) {
-		return sent
-	}
-	return g.internal
+func (t *threading) answersKnown(g *fetch.Message) bool {
+	return !t.since.IsZero() && g.Earliest().After(t.since.AddDate(0, 0, 2))
 }
 
 // subject is the base subject of the conversation's first message.
 func (t *threading) subject() string {
-	root := t.group[max(slices.IndexFunc(t.group, func(g *fetched) bool { return t.parents[g.ref] == mail.Ref{} }), 0)]
-	base, _ := message.BaseSubject(root.header.Text("Subject"))
+	root := t.group[max(slices.IndexFunc(t.group, func(g *fetch.Message) bool { return t.parents[g.Ref] == mail.Ref{} }), 0)]
+	base, _ := message.BaseSubject(root.Header.Text("Subject"))
 	return t.masked(root, "").Mask(base)
 }
 
 // shown are the messages of the answer: the newest of the conversation, and the one asked
 // for.
-func (t *threading) shown() []*fetched {
+func (t *threading) shown() []*fetch.Message {
 	older := max(len(t.group)-t.q.Limit, 0)
 	shown := slices.Clone(t.group[older:])
 	if slices.Contains(t.group[:older], t.first) {
@@ -210,23 +191,23 @@ func (t *threading) thread() *Thread {
 	out := &Thread{Subject: t.subject(), Truncated: t.cut || len(shown) < len(t.group), Issues: t.issues}
 	for _, g := range shown {
 		var m ThreadMessage
-		r := t.texts[g.ref]
+		r := t.texts[g.Ref]
 		if r == nil || r.message == nil {
 			r = &reading{}
 		} else {
-			g.root, m.Text, m.TextTruncated = r.root, r.message.BodyText, r.message.BodyTruncated
+			g.Root, m.Text, m.TextTruncated = r.root, r.message.BodyText, r.message.BodyTruncated
 		}
 		m.Summary = t.summary(g, t.q.Full)
 		m.mask(r.masked)
 		if r.message != nil {
 			m.HiddenChars = r.message.HiddenChars
 		}
-		for _, p := range message.Attachments(g.root) {
+		for _, p := range message.Attachments(g.Root) {
 			if !p.Incidental() {
 				m.Attachments = append(m.Attachments, Attachment{PartID: p.ID, Filename: r.masked.Mask(p.Filename), ContentType: plain.Line(p.MediaType()), Size: decodedSize(p, r.have[p.ID])})
 			}
 		}
-		if p := t.parents[g.ref]; slices.ContainsFunc(shown, func(o *fetched) bool { return o.ref == p }) {
+		if p := t.parents[g.Ref]; slices.ContainsFunc(shown, func(o *fetch.Message) bool { return o.Ref == p }) {
 			m.Parent = p
 		}
 		out.Messages = append(out.Messages, m)

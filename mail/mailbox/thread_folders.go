@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // maxTexts is how many candidates are fetched together with their texts. Of more, most may
@@ -82,7 +83,7 @@ func (c *conversing) run(ref mail.Ref) error {
 	// would not: texts are asked for only when the headers are judged, by one round trip more,
 	// and the search leaves in the same write.
 	var since time.Time
-	if from := c.first.earliest(); c.policy.ShowsAll() && c.m.o.Now().Sub(from) < answersSince {
+	if from := c.first.Earliest(); c.policy.ShowsAll() && c.m.o.Now().Sub(from) < answersSince {
 		since = from.Add(answersFrom)
 	}
 	for range maxThreadRounds {
@@ -116,17 +117,17 @@ func (c *conversing) begin(ref mail.Ref) error {
 	var learned func() error
 	c.s.Ahead(func() { learned = c.box.learnRoles(c.s) })
 	w := c.wanted(1)
-	g, err := c.box.one(c.s, ref, w.options())
+	g, err := c.box.one(c.s, ref, w.Options())
 	err = cmp.Or(err, learned())
 	if err != nil {
 		return err
 	}
-	if !g.readable {
+	if !g.Readable {
 		return c.noMessage("")
 	}
-	c.first, c.known = g, []*fetched{g}
-	c.opened[ref.Folder] = g.ref.UIDValidity
-	c.looked[ref.Folder], c.whole[g.ref] = imap.UIDs(ref.UID), w.structure || w.text
+	c.first, c.known = g, []*fetch.Message{g}
+	c.opened[ref.Folder] = g.Ref.UIDValidity
+	c.looked[ref.Folder], c.whole[g.Ref] = imap.UIDs(ref.UID), w.Structure || w.Text
 	talking, all := own.talking()
 	c.folders = slices.Clone(talking)
 	for _, folder := range []string{ref.Folder, inbox} {
@@ -139,11 +140,11 @@ func (c *conversing) begin(ref mail.Ref) error {
 
 // wanted is what is fetched of n candidates. Where the policy hides messages, it judges
 // their headers first.
-func (c *conversing) wanted(n uint64) wanted {
+func (c *conversing) wanted(n uint64) fetch.Wanted {
 	w := c.policy.headers(c.q.Full)
-	w.dates, w.thread = true, true
+	w.Dates, w.Thread = true, true
 	if c.policy.ShowsAll() && n <= maxTexts {
-		w.structure, w.text = c.structure, c.q.Chars > 0
+		w.Structure, w.Text = c.structure, c.q.Chars > 0
 	}
 	return w
 }
@@ -162,13 +163,13 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 	}
 	w := c.wanted(n)
 	head := w
-	head.structure, head.text = false, false
+	head.Structure, head.Text = false, false
 	for ; ; rest = nil {
-		var all visits
-		ask := func(folder string, set goimap.UIDSet, w wanted) {
+		var all fetch.Visits
+		ask := func(folder string, set goimap.UIDSet, w fetch.Wanted) {
 			if len(set) > 0 {
-				v, looked := all.to(folder, c.opened[folder]), c.looked[folder]
-				v.requests = append(v.requests, imap.FetchRequest{UIDs: set, Options: w.options()})
+				v, looked := all.To(folder, c.opened[folder]), c.looked[folder]
+				v.Requests = append(v.Requests, imap.FetchRequest{UIDs: set, Options: w.Options()})
 				looked.AddSet(set)
 				c.looked[folder] = looked
 			}
@@ -183,10 +184,10 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 		if len(all) == 0 {
 			return nil
 		}
-		var got []fetched
-		err := c.box.fetchFrom(c.s, all, mail.AdviceListAgain, func(_ int, _ *visit, some []fetched) { got = append(got, some...) })
+		var got []fetch.Message
+		err := c.box.fetchFrom(c.s, all, mail.AdviceListAgain, func(_ int, _ *fetch.Visit, some []fetch.Message) { got = append(got, some...) })
 		for _, v := range all {
-			err = cmp.Or(err, v.err)
+			err = cmp.Or(err, v.Err)
 		}
 		if err != nil {
 			return err
@@ -194,12 +195,12 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 		for i := range got {
 			g := &got[i]
 			switch {
-			case !g.readable || !c.policy.sees(g):
+			case !g.Readable || !c.policy.sees(g):
 			case len(c.known) >= maxCandidates:
 				c.cut = true // only for visible messages: hidden ones do not count
 			default:
 				c.known = append(c.known, g)
-				c.whole[g.ref] = (w.structure || w.text) && found[g.ref.Folder].Contains(goimap.UID(g.ref.UID))
+				c.whole[g.Ref] = (w.Structure || w.Text) && found[g.Ref.Folder].Contains(goimap.UID(g.Ref.UID))
 			}
 		}
 		if c.cut && c.policy.ShowsAll() {
@@ -209,10 +210,10 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 }
 
 // missing are the messages to show whose texts and structures are not here.
-func (c *conversing) missing() ([]*fetched, wanted) {
+func (c *conversing) missing() ([]*fetch.Message, fetch.Wanted) {
 	w := c.wanted(0)
-	w.structure, w.text = c.structure, c.q.Chars > 0
-	return slices.DeleteFunc(c.shown(), func(g *fetched) bool { return c.whole[g.ref] || !w.structure && !w.text }), w
+	w.Structure, w.Text = c.structure, c.q.Chars > 0
+	return slices.DeleteFunc(c.shown(), func(g *fetch.Message) bool { return c.whole[g.Ref] || !w.Structure && !w.Text }), w
 }
 
 // read fetches the texts and the structures of the messages that are shown, as far as they
@@ -223,7 +224,7 @@ func (c *conversing) read() error {
 			return err
 		}
 		for _, g := range missing {
-			c.whole[g.ref] = true
+			c.whole[g.Ref] = true
 		}
 	}
 	if c.q.Chars == 0 {
@@ -231,9 +232,9 @@ func (c *conversing) read() error {
 	}
 	var members []*reading
 	for _, g := range c.shown() {
-		if c.whole[g.ref] {
+		if c.whole[g.Ref] {
 			r := excerpt{chars: c.q.Chars, lines: true}.reading(c.access, g, c.structure)
-			c.texts[g.ref], members = r, append(members, r)
+			c.texts[g.Ref], members = r, append(members, r)
 			r.start(*g)
 		}
 	}

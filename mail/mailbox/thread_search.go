@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 // What tells at once which messages answer those of a conversation: the answers that came
@@ -36,39 +37,39 @@ const (
 // answers that came from then on. With it come the texts that are missing of the messages
 // found until now. A folder that cannot be opened is left out from then on.
 func (c *conversing) search(criteria *goimap.SearchCriteria, since time.Time) (found, answers map[string]goimap.UIDSet, refused error) {
-	var all visits
+	var all fetch.Visits
 	for _, folder := range c.folders {
-		v := all.to(folder, 0)
-		if v.criteria = append(v.criteria, criteria); !since.IsZero() {
-			v.criteria = append(v.criteria, answersAfter(since))
+		v := all.To(folder, 0)
+		if v.Criteria = append(v.Criteria, criteria); !since.IsZero() {
+			v.Criteria = append(v.Criteria, answersAfter(since))
 		}
 	}
 	missing, w := c.missing()
 	for _, g := range missing {
-		if slices.Contains(c.folders, g.ref.Folder) {
-			all.to(g.ref.Folder, 0).fetch(g.ref.UID, w.options())
+		if slices.Contains(c.folders, g.Ref.Folder) {
+			all.To(g.Ref.Folder, 0).Fetch(g.Ref.UID, w.Options())
 		}
 	}
 	found, answers = map[string]goimap.UIDSet{}, map[string]goimap.UIDSet{}
-	err := all.start(c.s, func(_ int, v *visit) {
-		if len(v.errs) > 1 && v.errs[1] == nil {
-			answers[v.folder] = v.found[1]
+	err := all.Start(c.s, func(_ int, v *fetch.Visit) {
+		if len(v.Errs) > 1 && v.Errs[1] == nil {
+			answers[v.Folder] = v.Found[1]
 		}
-		switch before := c.opened[v.folder]; {
-		case v.err != nil && v.folder != c.first.ref.Folder:
-			c.folders = slices.DeleteFunc(c.folders, func(f string) bool { return f == v.folder })
+		switch before := c.opened[v.Folder]; {
+		case v.Err != nil && v.Folder != c.first.Ref.Folder:
+			c.folders = slices.DeleteFunc(c.folders, func(f string) bool { return f == v.Folder })
 			c.issues = append(c.issues, mail.Issue{Kind: mail.KindRefused, Stage: imap.StageExamine, Retryable: true,
-				Message: fmt.Sprintf("Folder %q was left out: the server did not open it.", v.folder)})
-		case v.err != nil || v.errs[0] != nil:
-			refused = cmp.Or(refused, v.err, v.errs[0])
-		case len(v.found[0])+len(v.data) > 0 && before != 0 && before != v.box.UIDValidity: // Courier gives an empty folder a new one each time
+				Message: fmt.Sprintf("Folder %q was left out: the server did not open it.", v.Folder)})
+		case v.Err != nil || v.Errs[0] != nil:
+			refused = cmp.Or(refused, v.Err, v.Errs[0])
+		case len(v.Found[0])+len(v.Data) > 0 && before != 0 && before != v.Box.UIDValidity: // Courier gives an empty folder a new one each time
 			refused = cmp.Or(refused, error(c.madeAnew(mail.AdviceListAgain)))
 		default:
-			if found[v.folder] = v.found[0]; len(v.found[0])+len(answers[v.folder]) > 0 {
-				c.opened[v.folder] = v.box.UIDValidity
+			if found[v.Folder] = v.Found[0]; len(v.Found[0])+len(answers[v.Folder]) > 0 {
+				c.opened[v.Folder] = v.Box.UIDValidity
 			}
-			for _, g := range replace(missing, c.box.readWindow(v.box, v.data)) {
-				c.whole[g.ref] = v.refused == nil
+			for _, g := range fetch.Replace(missing, c.box.readWindow(v.Box, v.Data)) {
+				c.whole[g.Ref] = v.Refused == nil
 			}
 		}
 	})
@@ -77,7 +78,7 @@ func (c *conversing) search(criteria *goimap.SearchCriteria, since time.Time) (f
 
 // answersAfter matches messages that came from a day on and name another message.
 func answersAfter(day time.Time) *goimap.SearchCriteria {
-	c := anyOf([]goimap.SearchCriteria{headerHolds("References", ""), headerHolds("In-Reply-To", "")})
+	c := fetch.AnyOf([]goimap.SearchCriteria{fetch.HeaderHolds("References", ""), fetch.HeaderHolds("In-Reply-To", "")})
 	c.Since = day
 	return c
 }
@@ -91,8 +92,8 @@ func (c *conversing) allAnswers(answers map[string]goimap.UIDSet, since time.Tim
 			return false
 		}
 	}
-	return !slices.ContainsFunc(c.known, func(g *fetched) bool {
-		return len(g.links()) > 0 && g.internal.After(since.AddDate(0, 0, 2)) && slices.Contains(c.folders, g.ref.Folder) && !answers[g.ref.Folder].Contains(goimap.UID(g.ref.UID))
+	return !slices.ContainsFunc(c.known, func(g *fetch.Message) bool {
+		return len(g.Links()) > 0 && g.Internal.After(since.AddDate(0, 0, 2)) && slices.Contains(c.folders, g.Ref.Folder) && !answers[g.Ref.Folder].Contains(goimap.UID(g.Ref.UID))
 	})
 }
 
@@ -101,7 +102,7 @@ func (c *conversing) allAnswers(answers map[string]goimap.UIDSet, since time.Tim
 func threadCriteria(ids, subjects []string) *goimap.SearchCriteria {
 	var all []goimap.SearchCriteria
 	for _, id := range ids {
-		all = append(all, headerHolds("Message-ID", id), headerHolds("References", id), headerHolds("In-Reply-To", id))
+		all = append(all, fetch.HeaderHolds("Message-ID", id), fetch.HeaderHolds("References", id), fetch.HeaderHolds("In-Reply-To", id))
 	}
 	for _, s := range subjects {
 		words := strings.Fields(s)
@@ -111,9 +112,9 @@ func threadCriteria(ids, subjects []string) *goimap.SearchCriteria {
 		}
 		var c goimap.SearchCriteria
 		for _, word := range words[:min(len(words), maxSubjectWords)] {
-			c.Header = append(c.Header, headerHolds("Subject", word).Header...)
+			c.Header = append(c.Header, fetch.HeaderHolds("Subject", word).Header...)
 		}
 		all = append(all, c)
 	}
-	return anyOf(all)
+	return fetch.AnyOf(all)
 }

@@ -66,3 +66,15 @@ func refusal(stage string, e *goimap.Error) *wire.Error {
 func impossible(stage string, err error) *wire.Error {
 	return &wire.Error{Stage: stage, Kind: wire.KindRefused, Permanent: true, Err: err}
 }
+
+// Refusal returns the server's refusal of a command, or nil.
+func Refusal(err error) *wire.Error {
+	var w *wire.Error
+	if errors.As(err, &w) && !w.OutOfStep {
+		return w
+	}
+	return nil
+}
+
+// Refused reports whether the server refused a command.
+func Refused(err error) bool { return Refusal(err) != nil }

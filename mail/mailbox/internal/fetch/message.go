@@ -1,0 +1,187 @@
+package fetch
+
+import (
+	goimap "github.com/emersion/go-imap/v2"
+
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-imap/v2/imapclient"
+	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
+)
+
+// Message is one message as fetched by IMAP or POP3.
+type Message struct {
+	Ref      mail.Ref
+	Flags    []string
+	Header   rfc5322.Header
+	Readable bool // the server gave the header
+	Whole    bool // and all of it
+	Internal time.Time
+	Size     int64
+	Headed   int           // length of the header that came, in bytes
+	Root     *message.Part // nil when the server did not tell
+	Data     *imapclient.FetchMessageBuffer
+}
+
+// Read reads what a server gave of a message.
+func Read(ref mail.Ref, d *imapclient.FetchMessageBuffer) Message {
+	g := Message{Ref: ref, Flags: Flags(d.Flags), Internal: d.InternalDate, Size: d.RFC822Size, Data: d}
+	raw, ok := Section(d, goimap.PartSpecifierHeader, nil, false)
+	if ok {
+		g.Whole = len(raw) < HeaderBytes
+	} else {
+		raw, ok = Section(d, goimap.PartSpecifierHeader, nil, true)
+	}
+	g.Header, g.Readable, g.Headed = rfc5322.ParseHeader(raw), ok, len(raw)
+	if d.BodyStructure != nil {
+		if g.Root = PartsOf(d.BodyStructure); g.Root != nil {
+			g.Root.Forward = message.IsForward(g.Header.Text("Subject"))
+		}
+	}
+	return g
+}
+
+// InTime reports whether a message is dated within the bounds of a query. The server's
+// search knows only days. A message without any date is outside all bounds.
+func (g *Message) InTime(since, until time.Time) bool {
+	if since.IsZero() && until.IsZero() {
+		return true
+	}
+	t, ok := g.Date()
+	if !ok {
+		t = g.Internal
+	}
+	return !t.IsZero() && !t.Before(since) && (until.IsZero() || t.Before(until))
+}
+
+// Unreadable is the Issue of a message whose header the server did not give.
+func (g *Message) Unreadable() mail.Issue {
+	return mail.Issue{Kind: mail.KindRefused, Stage: "parse", UID: g.Ref.UID, MessageID: g.Ref.String(), Retryable: true,
+		Message: "The server did not give the message's header."}
+}
+
+// Section returns the fetched bytes of a section; listed tells a selection of header fields
+// from the whole header.
+func Section(d *imapclient.FetchMessageBuffer, specifier goimap.PartSpecifier, part []int, listed bool) ([]byte, bool) {
+	for _, b := range d.BodySection {
+		if b.Section.Specifier == specifier && (len(b.Section.HeaderFields) > 0) == listed &&
+			PartID(b.Section.Part) == PartID(part) && b.Bytes != nil {
+			return b.Bytes, true
+		}
+	}
+	return nil, false
+}
+
+// Flags keeps valid flags and leaves out \Recent, which belongs to the session.
+func Flags(flags []goimap.Flag) []string {
+	out := make([]string, 0, len(flags))
+	for _, f := range flags {
+		if s := plain.Line(string(f)); s != "" && !strings.EqualFold(s, `\Recent`) && len(out) < 100 {
+			out = append(out, CanonicalFlag(s))
+		}
+	}
+	return out
+}
+
+// CanonicalFlag gives the system flags, whose case does not matter, one spelling.
+func CanonicalFlag(s string) string {
+	for _, f := range []goimap.Flag{goimap.FlagSeen, goimap.FlagAnswered, goimap.FlagFlagged, goimap.FlagDeleted, goimap.FlagDraft} {
+		if strings.EqualFold(s, string(f)) {
+			return string(f)
+		}
+	}
+	return s
+}
+
+// HasFlag reports whether a flag is among others, whose case does not matter.
+func HasFlag[F ~string](flags []F, flag goimap.Flag) bool {
+	return slices.ContainsFunc(flags, func(f F) bool { return strings.EqualFold(string(f), string(flag)) })
+}
+
+// HasAttachments is what lists, searches and single messages mean by it. Images inside the
+// text, signatures and calendars do not count: people do not call the first two attachments,
+// and the third is an invitation. Where the server did not send the structure, it estimates
+// from the header.
+func (g *Message) HasAttachments() bool {
+	if g.Root != nil {
+		return slices.ContainsFunc(message.Attachments(g.Root), func(p *message.Part) bool { return !p.Incidental() && !message.IsCalendar(p) })
+	}
+	return g.mediaType() == "multipart/mixed"
+}
+
+// Doubtful reports whether the header leaves open what the message has besides its text: a
+// message that is one text has nothing.
+func (g *Message) Doubtful() bool {
+	switch t := g.mediaType(); t {
+	case "", "text/plain", "text/html":
+		return strings.Contains(strings.ToLower(g.Header.Get("Content-Disposition")), "attachment")
+	}
+	return true
+}
+
+func (g *Message) mediaType() string {
+	t, _, _ := strings.Cut(g.Header.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(t))
+}
+
+// People returns the addresses to show of a field.
+func People(h rfc5322.Header, field string) []mail.Address {
+	list := h.Addresses(field)
+	return list[:min(len(list), maxPeople)]
+}
+
+// MessageID returns the Message-ID without its angle brackets.
+func MessageID(h rfc5322.Header) string {
+	if ids := h.MsgIDs("Message-ID"); len(ids) > 0 {
+		return ids[0]
+	}
+	return ""
+}
+
+// Date is when the message says it was sent; ok is false when it does not say.
+func (g *Message) Date() (t time.Time, ok bool) { return g.Header.Date() }
+
+// Links are the ids a message names, the root first.
+func (g *Message) Links() []string {
+	ids := g.Header.MsgIDs("References")
+	if reply := g.Header.MsgIDs("In-Reply-To"); len(reply) > 0 && !slices.Contains(ids, reply[0]) {
+		ids = append(ids, reply[0])
+	}
+	return ids
+}
+
+// Earliest is when a message was sent or came, whichever is said to be first.
+func (g *Message) Earliest() time.Time {
+	if sent, ok := g.Date(); ok && sent.Before(g.Internal) {
+		return sent
+	}
+	return g.Internal
+}
+
+// Replace puts what was fetched of messages in place of what is there, and returns those of
+// which something came.
+func Replace(messages []*Message, got []Message) (replaced []*Message) {
+	for _, old := range messages {
+		for _, g := range got {
+			if g.Ref == old.Ref && g.Readable {
+				*old = g
+				replaced = append(replaced, old)
+			}
+		}
+	}
+	return replaced
+}
+
+func DataOf(data []*imapclient.FetchMessageBuffer, uid uint32) *imapclient.FetchMessageBuffer {
+	for _, d := range data {
+		if uint32(d.UID) == uid {
+			return d
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package fetch
+
+import (
+	goimap "github.com/emersion/go-imap/v2"
+
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/emersion/go-imap/v2/imapclient"
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// Visit is what one folder is asked for, and its answers.
+type Visit struct {
+	Folder      string
+	UIDValidity uint32 // the UIDVALIDITY to which the UIDs of requests belong; 0 means the present one
+	Criteria    []*goimap.SearchCriteria
+	Requests    []imap.FetchRequest
+
+	Box   imap.Folder
+	Err   error           // the server did not open the folder, or it was replaced
+	Found []goimap.UIDSet // for each of criteria
+	Errs  []error         // for each of criteria, the server's refusal
+	Data  []*imapclient.FetchMessageBuffer
+	// Refused is the server's refusal of requests; data is incomplete then.
+	Refused error
+}
+
+// Fetch adds a message to the requests. Messages with the same options share a FETCH; one
+// that is in the requests already stays there.
+func (v *Visit) Fetch(uid uint32, opts goimap.FetchOptions) {
+	if slices.ContainsFunc(v.Requests, func(r imap.FetchRequest) bool { return r.UIDs.Contains(goimap.UID(uid)) }) {
+		return
+	}
+	i := slices.IndexFunc(v.Requests, func(r imap.FetchRequest) bool { return sameOptions(r.Options, opts) })
+	if i < 0 {
+		i = len(v.Requests)
+		v.Requests = append(v.Requests, imap.FetchRequest{Options: opts})
+	}
+	v.Requests[i].UIDs.AddNum(goimap.UID(uid))
+}
+
+func sameOptions(a, b goimap.FetchOptions) bool {
+	return a.Flags == b.Flags && a.InternalDate == b.InternalDate && a.RFC822Size == b.RFC822Size &&
+		(a.BodyStructure == nil) == (b.BodyStructure == nil) && slices.EqualFunc(a.BodySection, b.BodySection, SameSection)
+}
+
+func SameSection(a, b *goimap.FetchItemBodySection) bool {
+	return a.Specifier == b.Specifier && slices.Equal(a.Part, b.Part) && slices.Equal(a.HeaderFields, b.HeaderFields) &&
+		(a.Partial == nil) == (b.Partial == nil) && (a.Partial == nil || *a.Partial == *b.Partial)
+}
+
+// Visits are visits to several folders, one to each.
+type Visits []*Visit
+
+// To is the visit to a folder, a new one at the end where there is none yet.
+func (all *Visits) To(folder string, valid uint32) *Visit {
+	for _, v := range *all {
+		if v.Folder == folder {
+			return v
+		}
+	}
+	v := &Visit{Folder: folder, UIDValidity: valid}
+	*all = append(*all, v)
+	return v
+}
+
+// ErrReplaced says that a folder has another UIDVALIDITY than the one visited.
+var ErrReplaced = errors.New("the folder was replaced")
+
+// Start makes the visits in one write, each behind the opening of its folder, and waits for
+// them; the last folder stays open. A single folder that is open is not opened again.
+// answered, which may be nil, is called when a folder has answered and no error has ended
+// the visits. The error is one that ends them all.
+func (all Visits) Start(s *imap.Session, answered func(i int, v *Visit)) (broken error) {
+	type commands struct {
+		opening  []*imap.Examining // all of the same folder
+		searches []*imap.Searching
+		fetch    *imap.Fetching
+	}
+	s.Renew()
+	box, open := s.Selected()
+	open = open && len(all) == 1 && box.Name == all[0].Folder && box.UIDValidity == all[0].UIDValidity
+	// Answers without tags need an EXAMINE between them.
+	tagged := slices.ContainsFunc(all, func(v *Visit) bool { return len(v.Criteria) > 1 }) && s.HasAlready("ESEARCH")
+	sent := make([]commands, len(all))
+	s.Together(func() {
+		for i, v := range all {
+			c := &sent[i]
+			if !open {
+				c.opening = append(c.opening, s.Examine(v.Folder))
+			}
+			for n, criteria := range v.Criteria {
+				if n > 0 && !tagged {
+					c.opening = append(c.opening, s.Examine(v.Folder))
+				}
+				c.searches = append(c.searches, s.Search(criteria))
+			}
+			if len(v.Requests) > 0 {
+				c.fetch = s.FetchEach(v.Requests)
+			}
+		}
+	})
+	for i, v := range all {
+		v.Box, v.Err, v.Refused = box, nil, nil
+		v.Found, v.Errs = make([]goimap.UIDSet, len(v.Criteria)), make([]error, len(v.Criteria))
+		for n, o := range slices.Backward(sent[i].opening) {
+			b, err := o.Wait()
+			if n == 0 {
+				v.Box = b
+			}
+			v.Err = cmp.Or(err, v.Err)
+		}
+		for n, c := range sent[i].searches {
+			v.Found[n], v.Errs[n] = c.Wait()
+		}
+		if c := sent[i].fetch; c != nil {
+			v.Data, v.Refused = c.Wait()
+		}
+		for _, err := range append([]error{v.Err, v.Refused}, v.Errs...) {
+			if !imap.Refused(err) {
+				broken = cmp.Or(broken, err)
+			}
+		}
+		if v.Err == nil && v.UIDValidity != 0 && v.UIDValidity != v.Box.UIDValidity {
+			v.Err = ErrReplaced
+		}
+		if broken == nil && answered != nil {
+			answered(i, v)
+		}
+	}
+	return broken
+}
+
+// Now opens a folder and fetches from it, in one round trip. The folder is current, and
+// a UID names the message it named when box was told: if the folder is already open, it
+// asks the server in the same write whether that still holds, and opens the folder again
+// only if not. Opening it each time would work too, but costs servers more the larger the
+// folder is; sending a NOOP first would not, since Dovecot answers the commands sent with
+// it from the session's earlier state.
+func Now(s *imap.Session, folder string, start func() *imap.Fetching) (box imap.Folder, data []*imapclient.FetchMessageBuffer, openErr, fetchErr error) {
+	if box, ok := s.Unchanged(folder, false); ok {
+		data, current, err := s.Still(start)
+		if current || err != nil && !imap.Refused(err) {
+			return box, data, nil, err
+		}
+		s.Renew()
+	}
+	var opening *imap.Examining
+	var fetching *imap.Fetching
+	s.Together(func() {
+		opening = s.Examine(folder)
+		fetching = start()
+	})
+	box, openErr = opening.Wait()
+	data, fetchErr = fetching.Wait()
+	return box, data, openErr, fetchErr
+}
+
+// Source is the messages to walk: a set of UIDs, or a range of sequence numbers.
+type Source struct {
+	UIDs      goimap.UIDSet // none: by number
+	Low, High uint32        // from 1; high 0 means none
+}
+
+// Next takes n messages from one end; nil means that no messages are left.
+func (c *Source) Next(n uint32, oldest bool) goimap.NumSet {
+	if len(c.UIDs) > 0 {
+		var window goimap.UIDSet
+		window, c.UIDs = imap.SplitUIDs(c.UIDs, n, oldest)
+		return window
+	}
+	if c.High == 0 || c.Low > c.High {
+		return nil
+	}
+	n = min(n, c.High-c.Low+1)
+	var set goimap.SeqSet
+	if oldest {
+		set.AddRange(c.Low, c.Low+n-1)
+		c.Low += n
+	} else {
+		set.AddRange(c.High-n+1, c.High)
+		c.High -= n
+	}
+	return set
+}
