@@ -56,7 +56,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 	out := x.sees("It waits in the outbox as ", promptSign)
 	id := regexp.MustCompile(`outbox as ([a-z0-9]+)`).FindStringSubmatch(out)[1]
 	x.types("outbox approve " + id + "\r")
-	x.sees("Goes to:", "ann@example.org", "Subject:", "Later", "Digest:", "Code:", "> long line", "leaves it as it is: ")
+	x.sees("Goes to:", "ann@example.org", "Subject:", "Later", "Code:", "> long line", "leaves it as it is: ")
 	x.types("\r")
 	x.sees("Nothing was done", promptSign)
 	x.types("outbox approve " + id + "\r")

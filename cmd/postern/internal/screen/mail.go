@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,23 +12,6 @@ import (
 
 	"github.com/postern-mail/postern/internal/plain"
 )
-
-// views show the answers of some commands in their own way. A view returns false
-// for an unexpected answer, such as one with only some fields; it is then shown
-// like any other.
-var views = map[string]func(p *painter, data object) bool{
-	"mail list":      (*painter).messages,
-	"mail search":    (*painter).messages,
-	"mail watch":     (*painter).messages,
-	"mail thread":    (*painter).thread,
-	"mail get":       (*painter).message,
-	"mail folders":   (*painter).folders,
-	"account list":   (*painter).accounts,
-	"outbox show":    (*painter).outgoing,
-	"outbox approve": (*painter).outgoing,
-	"help":           (*painter).help,
-	"agent describe": (*painter).describe,
-}
 
 // when returns a date in its shortest form that is clear today.
 func (p *painter) when(date string) string {
@@ -88,11 +72,12 @@ func (p *painter) messages(data object) bool {
 	if !ok {
 		return false
 	}
-	idWidth := 3
+	idWidth, longest := 3, 0
 	for _, m := range list {
 		if m.Str("message_id") == "" {
 			return false
 		}
+		longest = max(longest, runewidth.StringWidth(text(m.Get("from"))))
 		idWidth = max(idWidth, runewidth.StringWidth(idOf(data, m)))
 	}
 	if len(list) == 0 {
@@ -101,9 +86,9 @@ func (p *painter) messages(data object) bool {
 	p.line(p.in(styleBold, p.folder(data)))
 	rest := p.Width - 4 - idWidth - 2 - 16 - 2
 	wide := rest >= 30
-	from := min(28, max(12, rest*2/5))
+	from := max(12, min(longest, rest*2/5))
 	for _, m := range list {
-		date := p.when(m.Str("date"))
+		date := p.when(cmp.Or(m.Str("date"), m.Str("received")))
 		head := marks(m) + " " + fill(idOf(data, m), idWidth) + "  " + fill(date, 16) + "  "
 		style := ""
 		if strings.HasPrefix(head, "N") {
@@ -139,50 +124,6 @@ func (p *painter) doubts(indent string, m object) {
 	if other := text(m.Get("posing_as")); other != "" {
 		p.broken(indent, styleBold, "[the name shows another address: "+other+"]")
 	}
-}
-
-// folders draws what a person asks about folders, one in a row.
-func (p *painter) folders(data object) bool {
-	list, ok := data.Objects("folders")
-	var rows []object
-	for _, f := range list {
-		var row object
-		for _, m := range f {
-			if slices.Contains([]string{"name", "role", "no_select", "messages", "unread"}, m.Name) {
-				row = append(row, m)
-			}
-		}
-		rows = append(rows, row)
-	}
-	if len(rows) > 0 {
-		p.table(rows, "")
-	}
-	return ok && !slices.ContainsFunc(rows, func(r object) bool { return len(r) == 0 })
-}
-
-// accounts draws what tells accounts apart, one in a row; 'account show' has the rest.
-func (p *painter) accounts(data object) bool {
-	list, ok := data.Objects("accounts")
-	var rows []object
-	for _, a := range list {
-		server, complete := a.Get(a.Str("protocol")).(object)
-		if !complete {
-			return false
-		}
-		allowed := func(name string) string {
-			l, _ := a.Get(name).(object)
-			if l.Get("enabled") != true {
-				return "everybody"
-			}
-			return fmt.Sprintf("%d on the list", len(l.Strings("entries")))
-		}
-		rows = append(rows, object{{Name: "name", Value: a.Get("name")}, {Name: "email", Value: a.Get("email")}, {Name: "server", Value: server.Get("host")},
-			{Name: "mode", Value: a.Get("mode")}, {Name: "shows mail from", Value: allowed("allow_in")}, {Name: "writes to", Value: allowed("allow_out")}})
-	}
-	if len(rows) > 0 {
-		p.table(rows, "")
-	}
-	return ok
 }
 
 // sender returns the sender of a message in so many columns. A name that could pass
@@ -438,7 +379,6 @@ func (p *painter) outgoing(data object) bool {
 	p.header("Why", text(data.Get("why")))
 	p.header("Decided", text(data.Get("decided_by")))
 	p.header("Reason", text(data.Get("reason")))
-	p.header("Digest", text(data.Get("digest")))
 	p.header("Code", text(data.Get("code")))
 	if list, ok := data.Objects("attachments"); ok {
 		for _, a := range list {

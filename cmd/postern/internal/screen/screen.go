@@ -16,6 +16,8 @@ package screen
 
 import (
 	"cmp"
+	"encoding/base64"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -72,7 +74,7 @@ func (l Look) Render(envelope []byte, path string) string {
 
 // Draw is Render for an envelope that was decoded.
 func (l Look) Draw(o orderedjson.Object, path string) string {
-	p := &painter{Look: l}
+	p := &painter{Look: l, said: text(o.Get("message")), exact: path == "schema"}
 	if l.Zone == nil {
 		p.Zone = time.Local
 	}
@@ -97,7 +99,10 @@ func (l Look) Draw(o orderedjson.Object, path string) string {
 // painter writes one answer.
 type painter struct {
 	Look
-	b strings.Builder
+	b    strings.Builder
+	said string // the sentence below the view, which a view may complete
+
+	exact bool // names are shown as programs need them
 }
 
 // The styles, which end with styleOff.
@@ -184,14 +189,14 @@ func (p *painter) after(o object, data any, shown bool) {
 			p.wrapped("", styleRed, strings.TrimSpace("Note: "+text(i.Get("message"))+" "+text(i.Get("message_id"))))
 		}
 	}
-	if m := o.Str("message"); m != "" {
-		p.wrapped("", styleDim, text(m))
+	if p.said != "" {
+		p.wrapped("", styleDim, sentence(p.said))
 	}
-	if n, ok := fields.Get("next_action").(object); ok {
-		if a, ok := n.Get("arguments").(object); ok && a.Str("command") != "" {
-			p.line(p.in(styleDim, strings.Replace(text(n.Get("instruction")), ": ", "; ", 1)+":"))
-			p.line("  ", p.typed(shortIDs(text(a.Get("command")))))
-		}
+	n, _ := fields.Get("next_action").(object)
+	a, _ := n.Get("arguments").(object)
+	if command := text(a.Get("command")); command != "" && !p.reads(command, fields) {
+		p.line(p.in(styleDim, strings.Replace(text(n.Get("instruction")), ": ", "; ", 1)+":"))
+		p.line("  ", p.typed(shortIDs(command)))
 	}
 	if meta, ok := o.Get("_meta").(object); ok {
 		if meta.Get("truncated") == true {
@@ -201,6 +206,21 @@ func (p *painter) after(o object, data any, shown bool) {
 			p.wrapped("", styleRed, text(a))
 		}
 	}
+}
+
+// reads reports whether a command reads the first message of a list, below which stands how
+// that is done.
+func (p *painter) reads(command string, list object) bool {
+	messages, ok := list.Objects("messages")
+	return ok && len(messages) > 0 && command == "mail get "+messages[0].Str("message_id")
+}
+
+// sentence ends a sentence of ours.
+func sentence(s string) string {
+	if strings.HasSuffix(s, ".") {
+		return s
+	}
+	return s + "."
 }
 
 // longID is a long message id of a folder whose name needs no escapes in a short one.
@@ -225,46 +245,84 @@ func (p *painter) data(data any) {
 // skipped reports members that are for programs, or are shown elsewhere.
 func skipped(f member) bool {
 	list, isList := f.Value.([]any)
-	return f.Name == "next_action" || f.Name == "has_more" && f.Value == false || f.Name == "status" && f.Value == "ok" || isList && len(list) == 0
+	return f.Value == nil || f.Name == "next_action" || f.Name == "has_more" && f.Value == false || f.Name == "status" && f.Value == "ok" || isList && len(list) == 0
+}
+
+// label is the name of a member as a person reads it.
+func (p *painter) label(name string) string {
+	if p.exact {
+		return Visible(name)
+	}
+	name = strings.ReplaceAll(strings.TrimSuffix(Visible(name), "_id"), "_", " ")
+	if name != "" && name[0] >= 'a' && name[0] <= 'z' {
+		return string(name[0]-'a'+'A') + name[1:]
+	}
+	return name
+}
+
+// value is what a member says in one line. Bytes are counted, not shown.
+func (p *painter) value(f member) string {
+	s, isText := f.Value.(string)
+	switch {
+	case isText && strings.HasSuffix(f.Name, "base64"):
+		return fmt.Sprintf("%d bytes", base64.StdEncoding.DecodedLen(len(s))-strings.Count(s, "="))
+	case strings.HasSuffix(f.Name, "size_bytes"):
+		return size(f.Value)
+	case isText && p.when(s) != "":
+		return p.when(s)
+	}
+	return text(f.Value)
+}
+
+// record writes what has a name each, the values aligned.
+func (p *painter) record(rows [][2]string, indent string) {
+	longest := 0
+	for _, r := range rows {
+		longest = max(longest, runewidth.StringWidth(r[0]))
+	}
+	longest = min(longest, p.Width/2)
+	rest := indent + strings.Repeat(" ", longest+2)
+	for _, r := range rows {
+		name := indent + runewidth.FillRight(r[0], longest) + "  "
+		for part := range strings.SplitSeq(r[1], "\n") {
+			for _, l := range Words(part, p.Width-len(rest)) {
+				p.line(p.in(styleBold, name), l)
+				name = rest
+			}
+		}
+	}
 }
 
 // object shows scalars first, aligned, then nested values, each under its name; a
 // text of several lines comes last, each behind a mark, so that no line can pass
 // for a part of the answer.
 func (p *painter) object(o object, indent string) {
-	longest := 0
+	var rows [][2]string
 	for _, f := range o {
-		if scalar(f.Value) && !skipped(f) {
-			longest = max(longest, runewidth.StringWidth(Visible(f.Name)))
+		if list, isList := f.Value.([]any); !skipped(f) && (scalar(f.Value) || isList && len(list) == 1 && scalar(list[0])) {
+			rows = append(rows, [2]string{p.label(f.Name), p.value(f)})
 		}
 	}
+	p.record(rows, indent)
 	for _, f := range o {
-		if !scalar(f.Value) || skipped(f) {
-			continue
-		}
-		name, rest := indent+fill(Visible(f.Name), longest)+"  ", strings.Repeat(" ", runewidth.StringWidth(indent)+longest+2)
-		for i, l := range Words(text(f.Value), p.Width-len(rest)) {
-			if i > 0 {
-				name = rest
-			}
-			p.line(p.in(styleBold, name), l)
-		}
-	}
-	for _, f := range o {
-		if scalar(f.Value) || skipped(f) {
+		if skipped(f) {
 			continue
 		}
 		switch v := f.Value.(type) {
 		case object:
-			p.line(indent, p.in(styleBold, Visible(f.Name)))
+			p.line(indent, p.in(styleBold, p.label(f.Name)))
 			p.object(v, indent+"  ")
 		case []any:
-			p.line(indent, p.in(styleBold, Visible(f.Name)))
-			p.list(v, indent+"  ")
+			if len(v) > 1 || !scalar(v[0]) {
+				p.line(indent, p.in(styleBold, p.label(f.Name)))
+				p.list(v, indent+"  ")
+			}
 		case string:
-			p.line("")
-			p.quoted(v, indent+"> ", "")
-			p.line("")
+			if !scalar(v) {
+				p.line("")
+				p.quoted(v, indent+"> ", "")
+				p.line("")
+			}
 		}
 	}
 }
@@ -277,81 +335,106 @@ func (p *painter) quoted(s, mark, style string) {
 }
 
 func (p *painter) list(list []any, indent string) {
-	var rows []object
-	for _, v := range list {
+	var columns []column
+	at, deep := map[string]int{}, false
+	for i, v := range list {
 		o, ok := v.(object)
 		if !ok {
+			columns = nil
 			break
 		}
-		rows = append(rows, o)
+		for _, f := range o {
+			c, known := at[f.Name]
+			if !known {
+				c, at[f.Name] = len(columns), len(columns)
+				columns = append(columns, column{name: p.label(f.Name), cells: make([]string, len(list))})
+			}
+			columns[c].cells[i] = p.value(f)
+			if inner, isList := f.Value.([]any); !scalar(f.Value) && (!isList || len(inner) > 0 && !scalar(inner[0])) {
+				deep = true
+			}
+		}
 	}
-	if len(rows) == len(list) && len(rows) > 0 {
-		p.table(rows, indent)
+	if len(columns) == 0 {
+		for _, v := range list {
+			p.wrapped(indent, "", text(v))
+		}
 		return
 	}
-	for _, v := range list {
-		p.wrapped(indent, "", text(v))
+	if deep || !p.table(columns, indent) {
+		for i, v := range list {
+			if i > 0 {
+				p.line("")
+			}
+			p.object(v.(object), indent)
+		}
 	}
 }
 
-// table gives every column the width it needs; where that is too much, it narrows
-// the widest. Rows that still do not fit are shown one below the other.
-func (p *painter) table(rows []object, indent string) {
-	var names []string
-	cells := map[string][]string{}
-	for i, row := range rows {
-		for _, f := range row {
-			if cells[f.Name] == nil {
-				names = append(names, f.Name)
-				cells[f.Name] = make([]string, len(rows))
+// column is one of a table.
+type column struct {
+	name  string
+	cells []string // visible
+	cut   bool     // what others wrote, of which a part tells enough
+}
+
+const narrowest = 12 // columns of what is cut
+
+// table gives every column the width it needs. Where that is too much, it cuts what may be cut,
+// the widest first, else breaks the last column between words; and where even that does not
+// fit, it writes nothing and is false. A column without any content is left out.
+func (p *painter) table(columns []column, indent string) bool {
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return strings.Join(c.cells, "") == "" })
+	if len(columns) == 0 {
+		return true
+	}
+	widths := make([]int, len(columns))
+	room := p.Width - runewidth.StringWidth(indent) + 2
+	for i, c := range columns {
+		widths[i] = runewidth.StringWidth(c.name)
+		for _, cell := range c.cells {
+			for part := range strings.SplitSeq(cell, "\n") {
+				widths[i] = max(widths[i], runewidth.StringWidth(part))
 			}
-			cells[f.Name][i] = text(f.Value)
 		}
+		room -= widths[i] + 2
 	}
-	widths := make([]int, len(names))
-	total := runewidth.StringWidth(indent)
-	for i, n := range names {
-		widths[i] = runewidth.StringWidth(Visible(n))
-		for _, c := range cells[n] {
-			widths[i] = max(widths[i], runewidth.StringWidth(c))
-		}
-		total += widths[i] + 2
-	}
-	for total -= 2; total > p.Width; total-- {
-		widest := 0
-		for i := range widths {
-			if widths[i] > widths[widest] {
+	for ; room < 0; room++ {
+		widest := -1
+		for i, c := range columns {
+			if c.cut && widths[i] > narrowest && (widest < 0 || widths[i] > widths[widest]) {
 				widest = i
 			}
 		}
-		if widths[widest] <= 12 {
+		if widest < 0 {
 			break
 		}
 		widths[widest]--
 	}
-	if total > p.Width || slices.Contains(widths, 0) {
-		for i, row := range rows {
-			if i > 0 {
-				p.line("")
-			}
-			p.object(row, indent)
+	last := len(columns) - 1
+	if widths[last] += min(room, 0); widths[last] < min(30, p.Width/3) && room < 0 {
+		return false
+	}
+	line := func(style string, cell func(column) string) {
+		head := indent
+		for i, c := range columns[:last] {
+			head += fill(cell(c), widths[i]) + "  "
 		}
-		return
-	}
-	line := func(style string, cell func(name string) string) {
-		var l strings.Builder
-		for i, n := range names {
-			l.WriteString(fill(cell(n), widths[i]))
-			if i < len(names)-1 {
-				l.WriteString("  ")
+		for part := range strings.SplitSeq(cell(columns[last]), "\n") {
+			if columns[last].cut {
+				part = Cut(part, widths[last])
+			}
+			for _, l := range Words(part, widths[last]) {
+				p.line(p.in(style, strings.TrimRight(head+l, " ")))
+				head = strings.Repeat(" ", runewidth.StringWidth(head))
 			}
 		}
-		p.line(indent, p.in(style, strings.TrimRight(l.String(), " ")))
 	}
-	line(styleBold, Visible)
-	for i := range rows {
-		line("", func(n string) string { return cells[n][i] })
+	line(styleBold, func(c column) string { return c.name })
+	for i := range columns[0].cells {
+		line("", func(c column) string { return c.cells[i] })
 	}
+	return true
 }
 
 func scalar(v any) bool {

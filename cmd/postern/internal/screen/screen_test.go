@@ -50,6 +50,28 @@ func renderedEnvelopes(t testing.TB, s string) map[string][]byte {
 		"principal": s, "digest": s, "attachments": []m{{"name": s, "content_type": s, "size_bytes": 1}}})
 	add("help", m{"command": s, "description": s + "x", "usage": s, "commands": []m{{"name": s, "description": s}}, "arguments": []m{{"name": s, "description": s, "enum": []string{s}, "default": s}}, "examples": []string{s}})
 	add("any", m{s: s, "b" + s: []m{{"n": s, "o" + s: s}, {"n": 1}}, "list": []string{s, s}, "deep": m{"x": m{"y": s}}, "cells": []m{{"a": m{s: s}}}, "mixed": []any{1, m{s: s}}})
+	// The other views find a stranger's text in every member that they look for.
+	s = s[:min(len(s), 200)]
+	all := m{"principal": s, "token": "x", "command": s, "allowed": false, "hint": s, "content_type": "text/" + s, "list": "in", "folder": s, "destination_folder": s, "default": s, "name": s, "entries": []string{s},
+		"recipients": []string{s}, "raw_source_base64": []byte(s), "content_base64": []byte(s), "message_id": s + "x", "part_id": s, "host": s, "capabilities": []string{s}}
+	row := m{"command": "x" + s, "success": false, "error_code": s, "target": s, "reason": s, "detail": s, "hint": s, "may_send": true, "outbound_list": m{"enabled": true, "entries": []string{s}}, "protocol": "imap", "imap": m{"host": s},
+		"allow_in": m{"enabled": true, "entries": []string{s}}, "helper": []string{s}}
+	for name := range strings.FieldsSeq("name account_id email mode role kind state created subject value description identity timestamp principal account seq count entry") {
+		row[name] = s
+	}
+	for _, name := range []string{"account", "grant", "server", "implementation", "x"} {
+		all[name] = row
+	}
+	for _, name := range []string{"accounts", "folders", "settings", "grants", "checks", "leaving", "messages"} {
+		all[name] = []m{row}
+	}
+	for path := range views {
+		if made[path] == nil && (!strings.HasSuffix(path, " remove") && !strings.HasSuffix(path, " add") || path == "grant add") {
+			if add(path, all); path == "audit list" {
+				add(path, m{"entries": []m{row, row}})
+			}
+		}
+	}
 	b, err := json.Marshal(m{"success": false, "error": m{"code": s, "message": s, "hint": s, "examples": []string{s}}})
 	if err != nil {
 		t.Fatal(err)
@@ -213,11 +235,11 @@ func TestProposedCommandsHaveShortIDs(t *testing.T) {
 func TestFoldersAreATable(t *testing.T) {
 	envelope := []byte(`{"success":true,"data":{"account_id":"demo","folders":[{"name":"INBOX","delimiter":"/","role":"inbox","messages":50,"unread":18,"uid_next":51,"uidvalidity":1790000000},` +
 		`{"name":"Projects/Renovation","delimiter":"/","messages":3,"unread":0,"uid_next":4,"uidvalidity":1790000001}]}}`)
-	want := "name                 role   messages  unread\nINBOX                inbox  50        18\nProjects/Renovation         3         0\n"
+	want := "Folder               Role   Messages  Unread\nINBOX                inbox  50        18\nProjects/Renovation         3         0\n"
 	if got := (Look{Width: 80}).Render(envelope, "mail folders"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if got := (Look{Width: 80}).Render([]byte(`{"success":true,"data":{"folders":[{"delimiter":"/"}]}}`), "mail folders"); !strings.Contains(got, "delimiter") {
+	if got := (Look{Width: 80}).Render([]byte(`{"success":true,"data":{"folders":[{"delimiter":"/"}]}}`), "mail folders"); !strings.Contains(got, "Delimiter") {
 		t.Errorf("with one field: %s", got)
 	}
 }
@@ -409,13 +431,13 @@ func TestAccountsAreATable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "name  email             server            mode  shows mail from  writes to\n" +
-		"work  work@example.org  imap.example.org  RO    2 on the list    everybody\n" +
-		"old   old@example.org   pop3.example.org  RO    2 on the list    everybody\n"
+	want := "Account  Address           Server            Mode  Shows mail from  Writes to\n" +
+		"work     work@example.org  imap.example.org  RO    2 on the list    everybody\n" +
+		"old      old@example.org   pop3.example.org  RO    2 on the list    everybody\n"
 	if got := (Look{Width: 100}).Render(envelope, "account list"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if got := (Look{Width: 100}).Render([]byte(`{"success":true,"data":{"accounts":[{"name":"work"}]}}`), "account list"); got != "accounts\n  name\n  work\n" {
+	if got := (Look{Width: 100}).Render([]byte(`{"success":true,"data":{"accounts":[{"name":"work"}]}}`), "account list"); got != "Accounts\n  Name\n  work\n" {
 		t.Errorf("with one field: %q", got)
 	}
 }

@@ -19,13 +19,22 @@ const maxMarks = 4
 // Visible returns text of one line that a terminal only shows. Control characters, which
 // would steer it, are removed; a tab and every other space is a space; and invisible
 // characters and those that would change the order of others are written out as in
-// \u{202E}. Of the combining marks of a character four are kept, and bytes that are not
-// UTF-8 become U+FFFD. Text without any of these stays the same. The length is not
-// bounded: see Wrap and Cut.
+// \u{202E}, but joiners that belong to the spelling of emoji and words are left out, since
+// terminals differ in how wide they draw what is joined. Of the combining marks of a
+// character four are kept, and bytes that are not UTF-8 become U+FFFD. Text without any of
+// these stays the same. The length is not bounded: see Wrap and Cut.
 func Visible(s string) string {
 	var b strings.Builder
-	marks := 0
-	for _, r := range s {
+	marks, before := 0, ""
+	for i, r := range s {
+		if joined := string(r); r == '\u200c' || r == '\u200d' {
+			_, next := utf8.DecodeRuneInString(s[i+len(joined):])
+			joined = before + s[i:i+len(joined)+next]
+			if before != "" && next > 0 && plain.Text(joined) == joined {
+				continue
+			}
+		}
+		before = string(r)
 		if unicode.IsControl(r) && r != '\t' {
 			continue // and marks behind it combine with the character before it
 		}

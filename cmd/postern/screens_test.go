@@ -1,0 +1,197 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/postern-mail/postern/cmd/postern/internal/screen"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+// shownLines are commands whose answers a person sees, each command of the registry at least
+// once. {id} is the newest entry of the outbox.
+var shownLines = strings.Split(`mail accounts
+mail folders
+mail folders --counts
+mail verify
+mail list --limit 8
+mail list --folder Projects/Été --snippet 80
+mail search renovation --snippet 90 --limit 4
+mail watch --wait 1s
+mail thread 41
+mail get 50
+mail get 46 45 --headers all
+mail raw 41
+mail attachment 46
+mail attachment 46 --as-text
+mail attachment 46 --save scan.pdf
+mail code --from example.org
+mail ack 43
+mail mark-read 47 46
+mail flags 45 --add flagged
+mail copy 48 --to Archive
+mail move 50 49 --to Projects/Été
+mail trash 44
+policy show
+allow out add @example.org ann@example.com someone.with.a.long.address@departments.example.net
+allow out remove ann@example.com
+allow out list
+allow in add @example.org --verified
+allow in list
+allow in remove @example.org
+allow folder add Public/board
+allow folder list
+allow folder remove Public/board
+hide folder add 'Board papers'
+hide folder list
+hide folder remove 'Board papers'
+mail send --to ann@example.org --subject Hi --body hello --dry-run
+mail send --to ann@example.org --subject Hi --body hello
+mail reply 40 --body Thanks --dry-run
+mail forward 41 --to ann@example.org --body FYI
+mail draft --to ann@example.org --subject 'A draft' --body hello
+account edit demo --mode approve --destroy on --allow-in off
+policy show
+mail send --to ann@example.org --subject 'A rather long subject about the renovation of the reading room' --body hello
+outbox list
+outbox show {id}
+outbox approve {id}
+outbox cancel {id}
+mail delete 42 --confirm
+outbox list
+outbox reject {id}
+policy explain 'mail send --to x@y.org --subject a --body b'
+policy explain 'mail send --to ann@example.org --subject a --body b'
+policy explain 'mail list'
+account list
+account show demo
+account add work --email ann@example.org --imap-host 127.0.0.1 --imap-port 1 --imap-security none --auth helper --helper /bin/true
+account authorize work
+doctor
+mail list --account work
+account remove work
+config list
+config get timezone
+config set timezone Europe/Berlin
+grant add laptop --accounts demo --expires 7d
+grant list
+grant remove laptop
+audit list --limit 9
+audit verify
+vault check
+vault rekey --admin-out relative
+stop
+mail list
+resume
+agent describe
+agent describe send
+agent send --from my-repo:main --to my-repo:reviewer --subject 'Please look' --body 'It is on branch x.'
+agent status
+agent read my-repo:reviewer
+agent ack my-repo:reviewer 1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b
+agent cleanup --dry-run
+schema mail list
+version
+help`, "\n")
+
+// No view of any command breaks a word, cuts an id, a cause or a hint, or shows bytes: what a
+// window of any width shows are the words of one without end. Only the names and subjects of a
+// list may be cut, and what others wrote is broken where it is wider than the window.
+func TestNoViewBreaksAWord(t *testing.T) {
+	h := demoHouse(t)
+	door := commandDoor(h.House)
+	id, seen := "", map[string]bool{}
+	ids := regexp.MustCompile(`"outbox_id":"([a-z0-9]+)"|outbox as ([a-z0-9]+)`)
+	look := func(line string) {
+		line = strings.ReplaceAll(line, "{id}", id)
+		path := door.Path(line)
+		seen[path] = true
+		a := h.Gateway.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "admin", Admin: true}, Line: line, Full: true})
+		if m := ids.FindStringSubmatch(string(a.JSON)); m != nil {
+			id = m[1] + m[2]
+		}
+		wantWhole(t, line, a.JSON, path)
+	}
+	for _, line := range shownLines {
+		look(line)
+	}
+	for _, c := range h.Registry.Commands() {
+		if !seen[c.Path] && c.Path != "help" {
+			t.Errorf("the test does not look at %s", c.Path)
+		}
+		look("help " + c.Path)
+		look(c.Path + " --nope")
+	}
+	look("nonsense")
+	for _, width := range []int{60, 80, 100, 160, 200} {
+		look := screen.Look{Width: width}
+		wantSameWords(t, "the program's page", width, look.Page(about, usage...), screen.Look{Width: 9999}.Page(about, usage...))
+	}
+}
+
+// wantWhole draws an answer in windows of several widths.
+func wantWhole(t *testing.T, line string, envelope []byte, path string) {
+	t.Helper()
+	draw := func(width int, shell ...string) string {
+		return screen.Look{Width: width, Zone: time.UTC, Quote: discovery.Quote, Shell: shell}.Render(envelope, path)
+	}
+	wide := draw(9999)
+	var bytes struct {
+		Data struct {
+			Source  []byte `json:"raw_source_base64"`
+			Content []byte `json:"content_base64"`
+		} `json:"data"`
+	}
+	_ = json.Unmarshal(envelope, &bytes) // another answer has none
+	if b := base64.StdEncoding.EncodeToString(append(bytes.Data.Source, bytes.Data.Content...)); b != "" && strings.Contains(strings.ReplaceAll(wide, "\n", ""), b[:min(40, len(b))]) {
+		t.Errorf("%s shows bytes:\n%s", line, wide)
+	}
+	for _, width := range []int{60, 80, 100, 160, 200} {
+		wantSameWords(t, line, width, draw(width), wide)
+		wantSameWords(t, line, width, draw(width, "mail", "outbox"), draw(9999, "mail", "outbox"))
+	}
+}
+
+var (
+	ofOthers = regexp.MustCompile(`(?m)^ *(│|>|\|)( .*)?$|^─+$`)
+	toCopy   = regexp.MustCompile(`^(  |Read one: |Save one: )(postern )?[a-z]+ `)
+)
+
+func wantSameWords(t *testing.T, line string, width int, shown, wide string) {
+	t.Helper()
+	list := strings.HasPrefix(line, "mail list") || strings.HasPrefix(line, "mail search") || strings.HasPrefix(line, "mail watch") || strings.HasPrefix(line, "mail thread") || strings.HasPrefix(line, "outbox list")
+	has := func(s string) []string { return strings.Fields(ofOthers.ReplaceAllString(s, "")) }
+	all, here := has(wide), has(shown)
+	must := all
+	if list {
+		must = nil
+		for _, m := range regexp.MustCompile(`(?m)^(?:[N ][* ][@ ] )?(\d+|[a-z0-9]{16}|\S+/\d+)  `).FindAllStringSubmatch(wide, -1) {
+			must = append(must, m[1])
+		}
+	}
+	for _, w := range here {
+		if !slices.Contains(all, w) && !(list && strings.HasSuffix(w, "…")) {
+			t.Errorf("%s in %d columns breaks or cuts %q:\n%s", line, width, w, shown)
+			break
+		}
+	}
+	for _, w := range must {
+		if !slices.Contains(here, w) {
+			t.Errorf("%s in %d columns leaves out %q:\n%s", line, width, w, shown)
+			break
+		}
+	}
+	for l := range strings.Lines(shown) {
+		if l = strings.TrimSuffix(l, "\n"); runewidth.StringWidth(l) > width && !toCopy.MatchString(l) && len(strings.Fields(l)) > 1 && len(screen.Words(l, width)) > 1 {
+			t.Errorf("%s: wider than %d columns: %q", line, width, l)
+		}
+	}
+}
