@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/cmd/postern/internal/prompt"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/commands/agents"
@@ -76,9 +77,10 @@ func (p *process) agent(ctx context.Context, args []string) error {
 	defer h.Close()
 	tokens := append([]string{"agent"}, args...)
 	answer := h.Gateway.Do(ctx, gateway.Request{Principal: h.Principal, Tokens: tokens, Full: true})
-	door, line := commandDoor(h), discovery.JoinCommand(tokens)
-	if path := door.Path(line); answer.Success() && terminal.Is(p.stdout) && (path == "help" || path == "agent describe") {
-		door.Show(p.stdout, p.getenv, answer, line)
+	o, line := p.promptOptions(h), discovery.JoinCommand(tokens)
+	o.Shell = true
+	if path := o.Path(line); answer.Success() && terminal.Is(p.stdout) && (path == "help" || path == "agent describe") {
+		prompt.Show(o, answer, line)
 		return nil
 	}
 	out, err := bareAnswer(answer)

@@ -16,7 +16,7 @@ func TestACommandOfTheShellOnATerminal(t *testing.T) {
 		status int
 		sees   []string
 	}{
-		{"mail list --limit 2", 0, []string{"demo, INBOX", "Help desk", "Read one: postern mail get demo:50\n", "  postern mail list --before"}},
+		{"mail list --limit 2", 0, []string{"demo, INBOX", "Help desk", "Read one: postern read demo:50\n", "  postern mail list --before"}},
 		{"mail list --limt 2", 2, []string{"'mail list' has no option '--limt'.\nDid you mean --limit? Usage: postern mail list", "For example:\n  postern mail list"}},
 		{"mail list -h", 0, []string{"A folder, newest first.", "Usage: postern mail list", "--oldest-first"}},
 		{"serv", 2, []string{"There is no command 'serv'.", "Did you mean 'postern serve'?"}},

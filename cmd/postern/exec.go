@@ -37,7 +37,7 @@ func (p *process) direct(ctx context.Context) error {
 		tokens = slices.Delete(tokens, at, at+1)
 	}
 	err := p.once(ctx, gateway.Request{Tokens: tokens}, at >= 0)
-	if near := discovery.Nearest(p.args[0], slices.Sorted(maps.Keys(p.verbs())), 1); err != nil && len(near) > 0 && near[0] != completeVerb {
+	if near := discovery.Nearest(p.args[0], append(slices.Sorted(maps.Keys(p.verbs())), prompt.Words()...), 1); err != nil && len(near) > 0 && near[0] != completeVerb {
 		fmt.Fprintf(p.stderr, "Did you mean 'postern %s'?\n", near[0])
 	}
 	return err
@@ -50,24 +50,25 @@ func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) erro
 		return err
 	}
 	defer h.Close()
-	door := commandDoor(h)
+	o := p.promptOptions(h)
+	o.Shell = true
 	line := r.Line
 	if r.Tokens != nil {
 		line = discovery.JoinCommand(r.Tokens)
 	}
-	if door.Path(line) != "help" {
+	if o.Path(line) != "help" {
 		if err := p.unsealed(ctx); err != nil {
 			return err
 		}
 	}
 	if p.onTerminal() && !asJSON {
-		if status, ok := prompt.Word(ctx, p.promptOptions(h), r.Tokens); ok {
+		if status, ok := prompt.Word(ctx, o, r.Tokens); ok {
 			if status != 0 {
 				return exitStatus(status)
 			}
 			return nil
 		}
-		if status, ok := prompt.Asks(ctx, p.promptOptions(h), line); ok {
+		if status, ok := prompt.Asks(ctx, o, line); ok {
 			if status != 0 {
 				return exitStatus(status)
 			}
@@ -75,9 +76,9 @@ func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) erro
 		}
 	}
 	r.Full = !asJSON && terminal.Is(p.stdout)
-	answer := p.progress().Do(ctx, door, r)
+	answer := p.progress().Do(ctx, o.Door, r)
 	if r.Full {
-		door.Show(p.stdout, p.getenv, answer, line)
+		prompt.Show(o, answer, line)
 	} else if _, err := answer.WriteTo(p.stdout); err != nil {
 		return err
 	}

@@ -67,9 +67,11 @@ var usage = []screen.Section{
 	}},
 	{Title: "For you", Rows: [][2]string{
 		{"postern approve", "show what waits for you, and decide"},
-		{"postern repl", "a prompt; without a terminal one command a line"},
-		{"postern mail list", "any command, here and at the prompt; 'postern help' lists them"},
+		{"postern inbox", "the newest messages; 'postern read 50' reads one, 'postern reply 50' answers"},
+		{"postern search WORDS", "messages with these words"},
+		{"postern repl", "a prompt, where you type all this without 'postern'"},
 		{"postern outbox list", "what was sent, and what waits"},
+		{"postern help", "every command"},
 		{"postern account list", "the accounts; account show, add, edit and remove"},
 		{"postern allow in add ADDRESS", "whose messages agents see; allow out add: to whom they write"},
 		{"postern stop", "stop everything, until 'postern resume'"},

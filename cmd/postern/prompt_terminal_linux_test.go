@@ -163,7 +163,7 @@ func TestThePromptRemembers(t *testing.T) {
 	x = onTerminal(t, 80, 24, env, "repl", "--no-history")
 	x.sees(promptSign)
 	x.types("version\r")
-	x.sees("acli", promptSign)
+	x.sees("ACLI", promptSign)
 	x.types("\x04")
 	x.quits(0)
 	if after, _ := os.ReadFile(file); string(after) != string(content)+"config list\n" {

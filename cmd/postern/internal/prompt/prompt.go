@@ -51,6 +51,7 @@ type Options struct {
 	Stdout   io.Writer
 	Stderr   io.Writer
 	Progress *Progress
+	Shell    bool // lines are typed in a shell, behind the program's name
 
 	// Administrator opens the administrator's door until end, for 'approve' at the prompt of
 	// another principal.
@@ -319,15 +320,9 @@ func (d *Door) Path(line string) string {
 	return found.Command.Path
 }
 
-// Show writes the full answer of a line for a person who typed it in a shell. The answer has
-// arrived then.
-func (d *Door) Show(out io.Writer, getenv func(string) string, a gateway.Answer, line string) {
-	look := LookOf(out, getenv)
-	for _, c := range d.Registry.Commands() {
-		word, _, _ := strings.Cut(c.Path, " ")
-		look.Shell = append(look.Shell, word)
-	}
-	_, _ = io.WriteString(out, look.Render(a.JSON, d.Path(line)))
+// Show writes the full answer of a line. It has arrived then.
+func Show(o Options, a gateway.Answer, line string) {
+	_, _ = io.WriteString(o.Stdout, (&conversation{Options: o}).look().Render(a.JSON, o.Path(line)))
 	a.Delivered()
 }
 
@@ -337,4 +332,14 @@ func LookOf(out io.Writer, getenv func(string) string) screen.Look {
 	return screen.Look{Width: max(width, 20), Color: terminal.Color(getenv) && terminal.Is(out), Quote: discovery.Quote}
 }
 
-func (c *conversation) look() screen.Look { return LookOf(c.Stdout, c.Getenv) }
+func (c *conversation) look() screen.Look {
+	look := LookOf(c.Stdout, c.Getenv)
+	if c.Shell {
+		look.Shell = Words()
+		for _, command := range c.Registry.Commands() {
+			first, _, _ := strings.Cut(command.Path, " ")
+			look.Shell = append(look.Shell, first)
+		}
+	}
+	return look
+}

@@ -277,7 +277,7 @@ func TestWhatToTypeNextIsQuoted(t *testing.T) {
 	const id = "imap:demo:Old 'mail':1:5"
 	shown := c.look().Render([]byte(`{"success":true,"data":{"folder":"Old 'mail'","messages":[{"message_id":"`+id+`"}]}}`), "mail list")
 	_, line, _ := strings.Cut(strings.TrimRight(shown, "\x1b[0m\n"), "Read one: ")
-	if tokens, err := gateway.Tokenize(line); err != nil || !slices.Equal(tokens, []string{"mail", "get", id}) {
+	if tokens, err := gateway.Tokenize(line); err != nil || !slices.Equal(tokens, []string{"read", id}) {
 		t.Errorf("%q is %q, %v", line, tokens, err)
 	}
 }

@@ -49,7 +49,7 @@ func words() []word {
 func (c *conversation) help() {
 	for _, w := range append(words(), word{name: "approve", takes: "[ID]", about: "decide about what waits for you"}) {
 		left := fmt.Sprintf("  %-26s", strings.TrimSpace(w.name+" "+w.takes))
-		for _, l := range screen.Wrap(w.about, c.look().Width-len(left)) {
+		for _, l := range screen.Words(w.about, c.look().Width-len(left)) {
 			fmt.Fprintln(c.Stdout, left+l)
 			left = strings.Repeat(" ", len(left))
 		}
@@ -104,7 +104,7 @@ func Word(ctx context.Context, o Options, tokens []string) (status int, ok bool)
 
 // tell says a sentence to the person.
 func (c *conversation) tell(s string) {
-	for _, l := range screen.Wrap(screen.Visible(s), c.look().Width) {
+	for _, l := range screen.Words(screen.Visible(s), c.look().Width) {
 		fmt.Fprintln(c.Stdout, l)
 	}
 }

@@ -112,7 +112,7 @@ func (p *painter) messages(data object) bool {
 		}
 	}
 	p.wrapped("", styleDim, "N unread, * flagged, @ attachments.")
-	p.line(p.in(styleDim, "Read one: "+p.typed("mail get ")+p.quote(shortIDs(text(list[0].Get("message_id"))))))
+	p.line(p.in(styleDim, "Read one: "+p.typed("read ")+p.quote(shortIDs(text(list[0].Get("message_id"))))))
 	return true
 }
 
@@ -335,7 +335,7 @@ func (p *painter) files(m object, id string) {
 		}
 	}
 	if id != "" {
-		p.line(p.in(styleDim, "Save one: "+p.typed("mail attachment ")+p.quote(shortIDs(id))+" --part "+text(list[0].Get("part_id"))+" --save NAME"))
+		p.line(p.in(styleDim, "Save one: "+p.typed("save ")+p.quote(shortIDs(id))+" "+text(list[0].Get("part_id"))))
 	}
 }
 

@@ -209,10 +209,10 @@ func TestAListNamesFolderAndAccount(t *testing.T) {
 func TestWhatToTypeNext(t *testing.T) {
 	envelope := []byte(`{"success":true,"data":{"folder":"Old mail","messages":[{"message_id":"imap:demo:Old mail:1:5"}]}}`)
 	quoted := Look{Quote: func(word string) string { return "<" + word + ">" }}.Render(envelope, "mail list")
-	if want := "Read one: mail get <imap:demo:Old mail:1:5>\n"; !strings.HasSuffix(quoted, want) {
+	if want := "Read one: read <imap:demo:Old mail:1:5>\n"; !strings.HasSuffix(quoted, want) {
 		t.Errorf("%q", quoted)
 	}
-	if plain := (Look{}).Render(envelope, "mail list"); !strings.HasSuffix(plain, "Read one: mail get imap:demo:Old mail:1:5\n") {
+	if plain := (Look{}).Render(envelope, "mail list"); !strings.HasSuffix(plain, "Read one: read imap:demo:Old mail:1:5\n") {
 		t.Errorf("%q", plain)
 	}
 }

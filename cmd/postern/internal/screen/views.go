@@ -195,8 +195,7 @@ func (p *painter) attachment(data object) bool {
 	case path != "":
 		p.said = "Saved as " + path
 	case encoded:
-		part := p.typed("mail attachment ") + p.quote(shortIDs(id)) + " --part " + text(data.Get("part_id"))
-		p.columns([][2]string{{part + " --save NAME", "saves it"}, {part + " --as-text", "what it says, of a document"}})
+		p.columns([][2]string{{p.typed("save ") + p.quote(shortIDs(id)) + " " + text(data.Get("part_id")), "keeps it"}, {p.typed("open ") + p.quote(shortIDs(id)) + " " + text(data.Get("part_id")), "looks at it"}})
 	}
 	return true
 }
