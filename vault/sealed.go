@@ -85,6 +85,9 @@ func OpenKey(text string, passphrase mail.Secret) (mail.Secret, error) {
 		sealed[1] < minSealedCost || sealed[1] > maxSealedCost || sealed[2] != scryptR || sealed[3] != scryptP {
 		return mail.Secret{}, fmt.Errorf("%w: what follows %s is not a key that this version sealed", ErrBadKey, PassphrasePrefix)
 	}
+	if passphrase.IsZero() { // no key is sealed with nothing
+		return mail.Secret{}, ErrPassphrase
+	}
 	aead, err := passphraseSealer(passphrase, sealed[:sealedHead])
 	if err != nil {
 		return mail.Secret{}, err

@@ -146,7 +146,7 @@ func (s *System) unseal(ctx context.Context, text string) (mail.Secret, error) {
 		}
 	}
 	if err == nil {
-		o.unsealed = map[string]mail.Secret{text: key.Clone()}
+		o.holds(text, key)
 	}
 	return key, err
 }

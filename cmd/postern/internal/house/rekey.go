@@ -76,14 +76,29 @@ func (o *OwnKeys) over(k vault.Keys) vault.Keys {
 	return k
 }
 
-// opener is the passphrase that opened the administrator's key; zero where none was sealed.
-func (o *OwnKeys) opener() mail.Secret {
+// seal is the text of a new administrator's key: sealed with the passphrase that opened the
+// former one, where one did.
+func (o *OwnKeys) seal(key mail.Secret) (text string, err error) {
 	if o == nil {
-		return mail.Secret{}
+		return key.Reveal(), nil
 	}
 	o.asking.Lock()
 	defer o.asking.Unlock()
-	return o.passphrase
+	if o.passphrase.IsZero() {
+		return key.Reveal(), nil
+	}
+	if text, err = vault.SealKey(key, o.passphrase); err == nil {
+		o.holds(text, key)
+	}
+	return text, err
+}
+
+// holds notes the key in a sealed text. asking is held.
+func (o *OwnKeys) holds(text string, key mail.Secret) {
+	if o.unsealed == nil {
+		o.unsealed = make(map[string]mail.Secret)
+	}
+	o.unsealed[text] = key.Clone()
 }
 
 // keep notes the new keys of these places.
@@ -370,8 +385,8 @@ func (s *System) rekey(ctx context.Context, store *store, r admin.Rekeying) (don
 			return nil, err
 		}
 		p.next, p.text = mail.NewSecret([]byte(text)), text
-		if passphrase := s.Own.opener(); p.variable == vault.AdminKeyVar && !passphrase.IsZero() {
-			if p.text, err = vault.SealKey(p.next, passphrase); err != nil {
+		if p.variable == vault.AdminKeyVar {
+			if p.text, err = s.Own.seal(p.next); err != nil {
 				return nil, err
 			}
 		}

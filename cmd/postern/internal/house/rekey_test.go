@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/postern-mail/postern/commands/admin"
@@ -165,5 +166,84 @@ func TestRekeyNeedsAVaultThatStays(t *testing.T) {
 	}
 	if _, err := s.rekey(t.Context(), newStore(s.Opener(true)), admin.Rekeying{Agent: true}); !errors.Is(err, vault.ErrAdminRequired) {
 		t.Errorf("an agent: %v", err)
+	}
+}
+
+// A sealed key is opened by asking once, at most three times; what takes its place is sealed
+// with the same passphrase, and what a killed process left beside it is judged without asking.
+func TestASealedKeyIsReplacedByASealedOne(t *testing.T) {
+	s, ring, _ := rekeying(t)
+	file, path := filepath.Join(t.TempDir(), "admin.key"), s.Getenv("POSTERN_DB")
+	seal := func(key string) string {
+		t.Helper()
+		text, err := vault.SealKey(mail.NewSecret([]byte(key)), mail.NewSecret([]byte("correct horse")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text + "\n"
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(file, seal(ring.secrets["key:main"]))
+	env := map[string]string{"POSTERN_DB": path, "POSTERN_ADMIN_KEY_FILE": file}
+	s.Getenv = func(name string) string { return env[name] }
+	var answers []string
+	s.Passphrase = func(_ context.Context, again bool) (mail.Secret, error) {
+		if len(answers) == 0 {
+			t.Error("it is asked again")
+			return mail.Secret{}, context.Canceled
+		}
+		answer := answers[0]
+		answers = answers[1:]
+		return mail.NewSecret([]byte(answer)), nil
+	}
+	owner := newStore(s.Opener(false))
+	if _, err := owner.Config(dispensable(t.Context())); !errors.Is(err, vault.ErrNoKey) {
+		t.Errorf("help: %v", err)
+	}
+	if _, err := newStore(s.Opener(true)).Config(t.Context()); err != nil {
+		t.Errorf("an agent: %v", err)
+	}
+	answers = make([]string, 3)
+	if _, err := owner.Config(t.Context()); !errors.Is(err, vault.ErrPassphrase) || len(answers) > 0 {
+		t.Errorf("three wrong ones: %v, %d not asked", err, len(answers))
+	}
+	answers = []string{"", "", "correct horse"}
+	for range 2 {
+		before, err := os.ReadFile(file)
+		if err == nil {
+			_, err = s.rekey(t.Context(), owner, admin.Rekeying{Admin: true})
+		}
+		after, failed := os.ReadFile(file)
+		if err != nil || failed != nil || len(answers) > 0 || string(after) == string(before) || !strings.HasPrefix(string(after), vault.PassphrasePrefix) || isFile(file+".new") {
+			t.Fatalf("%q, %v, %v", after, err, failed)
+		}
+	}
+	stray, err := vault.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stray = seal(stray)
+	kept, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, left := range map[string]string{"half": stray[:40], "of no vault": stray} {
+		write(file+".new", left)
+		if _, err := s.settled(t.Context(), path); err != nil || isFile(file+".new") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	write(file+".new", string(kept)) // as before the last step
+	write(file, stray)
+	if _, err := s.settled(t.Context(), path); err != nil || isFile(file+".new") {
+		t.Errorf("the one that opens: %v", err)
+	}
+	if now, err := os.ReadFile(file); err != nil || string(now) != string(kept) {
+		t.Errorf("it did not take its place: %v", err)
 	}
 }

@@ -121,17 +121,17 @@ func (w *wizard) askKeys(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	agent := InFile
+	agent, in := InFile, "in a file"
 	var choices []choice
 	if keyring {
-		agent = InKeyring
+		agent, in = InKeyring, "in the keyring"
 		choices = append(choices, choice{string(InKeyring), "Both in the system keyring"})
 	}
 	if chain.Admin.IsZero() {
-		choices = append(choices, choice{string(Sealed), "The administrator's behind a passphrase; the agent's in the " + string(agent)})
+		choices = append(choices, choice{string(Sealed), "The administrator's behind a passphrase; the agent's " + in})
 	}
 	choices = append(choices, choice{string(InFile), "Both in files that only you can read"},
-		choice{string(ShownOnce), "Show me the administrator's key once; the agent's in the " + string(agent)})
+		choice{string(ShownOnce), "Show me the administrator's key once; the agent's " + in})
 	where, err := w.ask.Choose(ctx, "Where are the keys kept?", "The agent's key opens the vault to work with mail, the administrator's to change "+
 		"accounts and rules. Programs that run as you, and so agents that run programs, can "+
 		"read what only you can read; a passphrase they do not know.", choices)
