@@ -2,7 +2,6 @@ package house
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/commands/admin"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 // attachments is the directory that attachments are saved in and sent from. It is
@@ -134,8 +134,14 @@ func (a *attachments) stage(ctx context.Context, file string) (name string, remo
 		return "", nil, err
 	}
 	defer func() { _ = f.Close() }()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", nil, cmp.Or(err, error(&fs.PathError{Op: "open", Path: file, Err: ErrNotRegular}))
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", nil, err
+	case !info.Mode().IsRegular():
+		return "", nil, &fs.PathError{Op: "open", Path: file, Err: ErrNotRegular}
+	case info.Size() > outbox.MaxAttachmentBytes:
+		return "", nil, &fs.PathError{Op: "open", Path: file, Err: fmt.Errorf("it is larger than %d MiB, which is what a message takes", outbox.MaxAttachmentBytes>>20)}
 	}
 	root, err := a.open(ctx)
 	if err != nil {
@@ -149,7 +155,7 @@ func (a *attachments) stage(ctx context.Context, file string) (name string, remo
 	name = path.Join(dir, filepath.Base(file))
 	to, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
-		_, err = io.Copy(to, f)
+		_, err = io.Copy(to, io.LimitReader(f, outbox.MaxAttachmentBytes+1)) // it may grow meanwhile
 		err = errors.Join(err, to.Close())
 	}
 	if err != nil {

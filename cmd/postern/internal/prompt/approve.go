@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
-	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/discovery"
 )
@@ -81,7 +80,8 @@ func (c *conversation) said(ctx context.Context, line string) (ok bool) {
 	answer, _ := v.(orderedjson.Object)
 	if text := answer.Str("message"); a.Success() && text != "" {
 		a.Delivered()
-		fmt.Fprintln(c.Stdout, screen.Visible(text)+".")
+		c.status = 0
+		c.tell(text + ".")
 		return true
 	}
 	c.show(a, line)
@@ -133,23 +133,15 @@ func (c *conversation) approveAll(ctx context.Context, id string) (status int) {
 // told.
 func (c *conversation) waiting(ctx context.Context, prefix string) (ids []string, ok bool) {
 	const line = "outbox list --state waiting --limit 500"
-	a := c.do(ctx, line)
-	v, err := orderedjson.Decode(a.JSON)
-	answer, _ := v.(orderedjson.Object)
-	data, _ := answer.Get("data").(orderedjson.Object)
+	data, ok := c.data(ctx, line)
 	messages, _ := data.Get("messages").([]any)
-	if err != nil || !a.Success() {
-		c.show(a, line)
-		return nil, false
-	}
-	a.Delivered()
 	for _, m := range slices.Backward(messages) {
 		entry, _ := m.(orderedjson.Object)
 		if id := entry.Str("outbox_id"); id != "" && strings.HasPrefix(id, prefix) {
 			ids = append(ids, id)
 		}
 	}
-	return ids, true
+	return ids, ok
 }
 
 // walk shows one entry and asks what becomes of it. on is false where the person ends, which
@@ -198,18 +190,16 @@ func (c *conversation) whole(ctx context.Context, id []string) (data orderedjson
 		line := discovery.JoinCommand(append([]string{"outbox", "show", "--offset", strconv.Itoa(chars)}, id...))
 		a := c.do(ctx, line)
 		a.Delivered()
-		v, err := orderedjson.Decode(a.JSON)
-		o, _ := v.(orderedjson.Object)
-		data, _ = o.Get("data").(orderedjson.Object)
-		part, isText := data.Get("text").(string)
-		if err != nil || !a.Success() || !isText || digest != "" && data.Str("digest") != digest {
+		data = part(a, "data")
+		text, isText := data.Get("text").(string)
+		if !a.Success() || !isText || digest != "" && data.Str("digest") != digest {
 			c.show(a, line)
 			return nil, false
 		}
 		digest = data.Str("digest")
-		all += part
-		chars += utf8.RuneCountInString(part)
-		if data.Get("truncated") == true && part != "" {
+		all += text
+		chars += utf8.RuneCountInString(text)
+		if data.Get("truncated") == true && text != "" {
 			continue
 		}
 		data = slices.DeleteFunc(data, func(m orderedjson.Member) bool {

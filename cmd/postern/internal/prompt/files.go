@@ -21,7 +21,7 @@ import (
 
 // shown are the kinds of files that a viewer shows and does not run. A file of another kind is
 // saved, and its person decides.
-var shown = []string{".pdf", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".txt", ".csv", ".ics", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".mp3", ".mp4"}
+var shown = []string{".pdf", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".txt", ".ics", ".docx", ".xlsx", ".pptx", ".mp3", ".mp4"}
 
 // save keeps the attachments of a message, or one of them, in a directory of the person's.
 func (c *conversation) save(ctx context.Context, args []string) {
@@ -81,11 +81,10 @@ func saveDir(place string) (string, error) {
 
 // eachPart gets the attachments of a message, or the one that is named, until do says no.
 func (c *conversation) eachPart(ctx context.Context, args []string, do func(name string, content []byte) bool) {
-	data, ok := c.data(ctx, command("mail", "get", "--chars", "100", "--full", args[0]))
-	if !ok || len(messagesOf(data)) != 1 {
+	m, ok := c.message(ctx, args[0], "100")
+	if !ok {
 		return
 	}
-	m := messagesOf(data)[0]
 	list, _ := m.Objects("attachments")
 	if len(args) > 1 {
 		list = slices.DeleteFunc(list, func(a orderedjson.Object) bool { return a.Str("part_id") != args[1] })

@@ -2,20 +2,25 @@ package prompt
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/mail"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
+	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
@@ -27,6 +32,7 @@ type letter struct {
 	text   string
 
 	command []string // what sends it, without what was written
+	quoted  string   // the end of the text, as it began
 	below   string   // what follows the text when it leaves, to be said
 }
 
@@ -34,25 +40,31 @@ func newLetter(command []string, fields ...string) *letter {
 	return &letter{fields: fields, values: map[string]string{}, command: command}
 }
 
+// drafts reports whether the letter can be kept as a draft and not be sent.
+func (l *letter) drafts() bool { return l.command[1] == "draft" }
+
 // format is the letter as the editor gets it.
 func (l *letter) format() string {
 	var b strings.Builder
 	for _, f := range l.fields {
-		b.WriteString(strings.TrimRight(f+": "+l.values[f], " ") + "\n")
+		b.WriteString(strings.TrimRight(f+": "+screen.Line(l.values[f]), " ") + "\n")
 	}
 	return b.String() + "\n" + l.text
 }
 
 // parse reads what the editor left.
 func (l *letter) parse(s string) error {
-	head, text, _ := strings.Cut(strings.ReplaceAll(s, "\r\n", "\n"), "\n\n")
-	if strings.HasPrefix(s, "\n") {
-		head, text = "", s[1:]
+	if !utf8.ValidString(s) {
+		return errors.New("it is not in UTF-8; have the editor save it so")
 	}
+	s = strings.ReplaceAll(strings.TrimPrefix(s, "\ufeff"), "\r\n", "\n")
 	values, last := map[string]string{}, ""
-	for line := range strings.Lines(head) {
-		line = strings.TrimRight(line, "\n")
-		if last != "" && (strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")) {
+	for s != "" {
+		var line string
+		if line, s, _ = strings.Cut(s, "\n"); strings.TrimSpace(line) == "" {
+			break
+		}
+		if last != "" && strings.TrimLeft(line, " \t") != line {
 			values[last] += " " + strings.TrimSpace(line)
 			continue
 		}
@@ -66,7 +78,7 @@ func (l *letter) parse(s string) error {
 		}
 		values[last] = strings.TrimSpace(value)
 	}
-	l.values, l.text = values, strings.Trim(text, "\n")
+	l.values, l.text = values, strings.Trim(s, "\n")
 	return nil
 }
 
@@ -100,33 +112,50 @@ func (l *letter) tokens(ctx context.Context, stage func(context.Context, string)
 		}
 	}
 	tokens = slices.Concat(l.command, extra)
-	for _, f := range []string{"To", "Cc", "Bcc"} {
+	add := func(option string, list []string) {
+		for i, s := range list {
+			list[i] = strings.ReplaceAll(s, ",", `\,`)
+		}
+		if len(list) > 0 {
+			tokens = append(tokens, option+strings.Join(list, ","))
+		}
+	}
+	for _, f := range []string{"To", "Cc"} {
 		list, err := addresses(l.values[f])
 		if err != nil {
 			return nil, remove, fmt.Errorf("%s: %w", f, err)
 		}
-		for _, a := range list {
-			tokens = append(tokens, "--"+strings.ToLower(f)+"="+strings.ReplaceAll(a, ",", `\,`))
-		}
+		add("--"+strings.ToLower(f)+"=", list)
 	}
 	if s := l.values["Subject"]; s != "" {
 		tokens = append(tokens, "--subject="+s)
 	}
-	if f := l.values["From"]; f != "" {
-		tokens = append(tokens, "--as="+f)
-	}
-	for file := range strings.SplitSeq(l.values["Attach"], ",") {
-		if file = strings.TrimSpace(file); file == "" {
-			continue
-		}
-		name, gone, err := stage(ctx, atHome(file))
-		if err != nil {
-			return nil, remove, fmt.Errorf("attach: %w", err)
+	files, err := fileNames(l.values["Attach"])
+	for i, file := range files {
+		var gone func()
+		if files[i], gone, err = stage(ctx, atHome(file)); err != nil {
+			break
 		}
 		removes = append(removes, gone)
-		tokens = append(tokens, "--attach="+strings.ReplaceAll(name, ",", `\,`))
 	}
+	if err != nil {
+		return nil, remove, fmt.Errorf("attach: %w", err)
+	}
+	add("--attach=", files)
 	return append(tokens, "--body="+l.text), remove, nil
+}
+
+// fileNames takes apart names with commas between them; one with a comma stands in double quotes.
+func fileNames(value string) (list []string, err error) {
+	r := csv.NewReader(strings.NewReader(value))
+	r.TrimLeadingSpace, r.LazyQuotes = true, true
+	if list, err = r.Read(); errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
+	}
+	return slices.DeleteFunc(list, func(s string) bool { return s == "" }), err
 }
 
 // atHome is a file name in which ~ stands for the home directory.
@@ -150,57 +179,87 @@ func (c *conversation) write(ctx context.Context, args []string) {
 
 // usual is the account that commands without --account are for.
 func (c *conversation) usual(ctx context.Context) string {
-	data, _ := c.data(ctx, "mail accounts --full")
+	data, _ := c.data(ctx, "mail accounts")
 	return data.Str("default_account")
 }
 
-// reply begins with whom the answer reaches, as the command itself would have it.
+// reply begins with whom the answer reaches, as the command itself would have it. An account
+// for drafts alone is not told that: there the draft takes it from the message.
 func (c *conversation) reply(ctx context.Context, args []string) {
-	if len(args) == 2 && strings.TrimLeft(args[1], "-") != "all" {
+	all := len(args) == 2
+	if all && strings.TrimLeft(args[1], "-") != "all" {
+		c.status = discovery.ValidationError.ExitStatus()
 		c.tell("'reply ID' answers the sender, 'reply ID all' everybody it reached.")
 		return
 	}
-	data, ok := c.data(ctx, command("mail", "get", "--chars", longest, "--full", args[0]))
-	if !ok || len(messagesOf(data)) != 1 {
-		return
-	}
-	m := messagesOf(data)[0]
-	id := m.Str("message_id")
-	dry, ok := c.data(ctx, command("mail", "reply", "--body", "x", "--dry-run", "--full", id))
+	m, ok := c.message(ctx, args[0], longest)
 	if !ok {
 		return
 	}
+	id := m.Str("message_id")
 	l := newLetter([]string{"mail", "send", "--reply-to", id}, "To", "Cc", "Subject", "Attach")
-	to := dry.Strings("recipients")
-	l.values["To"], l.values["Subject"] = strings.Join(to, ", "), dry.Str("subject")
-	if len(args) == 2 {
-		whole, ok := c.data(ctx, command("mail", "reply", "--all", "--body", "x", "--dry-run", "--full", id))
-		if !ok {
-			return
+	try := []string{"mail", "reply", "--body", "x", "--dry-run", id}
+	if account := m.Str("account_id"); c.mode(ctx, account) == "draft" {
+		c.tell("The account " + account + " allows drafts, and no sending. An empty To is whom the message says.")
+		if l.command[1] = "draft"; all {
+			l.command = append(l.command, "--all")
 		}
-		l.values["Cc"] = strings.Join(slices.DeleteFunc(whole.Strings("recipients"), func(a string) bool { return slices.Contains(to, a) }), ", ")
+	} else if dry, ok := c.data(ctx, command(try...)); ok {
+		to := dry.Strings("recipients")
+		l.values["To"], l.values["Subject"] = strings.Join(to, ", "), dry.Str("subject")
+		if all {
+			if dry, ok = c.data(ctx, command(append(try, "--all")...)); !ok {
+				return
+			}
+			l.values["Cc"] = strings.Join(slices.DeleteFunc(dry.Strings("recipients"), func(a string) bool { return slices.Contains(to, a) }), ", ")
+		}
+	} else {
+		return
 	}
-	l.text = "\n" + quotation(m)
+	l.quoted = quotation(m)
+	l.text = "\n" + l.quoted + "\n"
 	c.compose(ctx, l)
 }
 
-// quotation is a message as an answer quotes it.
+// mode is what an account allows; empty where that cannot be told.
+func (c *conversation) mode(ctx context.Context, account string) string {
+	data, _ := c.data(ctx, "mail accounts")
+	list, _ := data.Objects("accounts")
+	for _, a := range list {
+		if a.Str("account_id") == account {
+			return a.Str("mode")
+		}
+	}
+	return ""
+}
+
+// modeline is what has an editor take a line of a file for its own settings.
+var modeline = regexp.MustCompile(`(^|\s)([vV]im?|ex)([<=>]?\d*):`)
+
+// quotation is a message as an answer quotes it. Nothing in it steers an editor or a terminal.
 func quotation(m orderedjson.Object) string {
 	day, _, _ := strings.Cut(m.Str("date"), "T")
-	var b strings.Builder
-	fmt.Fprintf(&b, "On %s, %s wrote:\n", day, m.Str("from"))
+	lines := []string{fmt.Sprintf("On %s, %s wrote:", day, screen.Line(m.Str("from")))}
 	for line := range strings.SplitSeq(strings.TrimRight(m.Str("body_text"), "\n"), "\n") {
-		b.WriteString(strings.TrimRight("> "+line, " ") + "\n")
+		line = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) && r != '\t' {
+				return -1
+			}
+			return r
+		}, modeline.ReplaceAllString(line, "$1$2$3 :"))
+		lines = append(lines, strings.TrimRight("> "+line, " "))
 	}
-	return b.String()
+	if m.Get("truncated") == true {
+		lines = append(lines, "> [...]")
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (c *conversation) forward(ctx context.Context, args []string) {
-	data, ok := c.data(ctx, command("mail", "get", "--chars", "100", "--full", args[0]))
-	if !ok || len(messagesOf(data)) != 1 {
+	m, ok := c.message(ctx, args[0], "100")
+	if !ok {
 		return
 	}
-	m := messagesOf(data)[0]
 	l := newLetter([]string{"mail", "forward", m.Str("message_id")}, "To", "Cc", "Attach")
 	l.values["To"] = strings.Join(args[1:], ", ")
 	l.below = "Below it follows: " + m.Str("subject") + ", from " + m.Str("from") + "."
@@ -210,71 +269,99 @@ func (c *conversation) forward(ctx context.Context, args []string) {
 // compose has the person write a letter, and sends it when they say so. What was written is
 // kept in a file until it has left, and the person is told where.
 func (c *conversation) compose(ctx context.Context, l *letter) {
-	kept := filepath.Join(cmp.Or(stateDir(c.Getenv), os.TempDir()), "letters")
-	err := os.MkdirAll(kept, 0o700)
-	var dir string
+	dir, err := letterDir(c.Getenv)
+	file, given := filepath.Join(dir, "letter.txt"), l.format()
+	drop := func() { _ = os.RemoveAll(dir) }
 	if err == nil {
-		dir, err = os.MkdirTemp(kept, "letter-")
+		if err = os.WriteFile(file, []byte(given), 0o600); err != nil {
+			drop()
+		}
 	}
 	if err != nil {
+		c.status = discovery.ExecutionError.ExitStatus()
 		c.tell("The letter cannot be kept anywhere: " + err.Error())
 		return
 	}
-	file := filepath.Join(dir, "letter.txt")
-	given, empty := l.format(), l.text
-	done := func() { _ = os.RemoveAll(dir) }
-	if err := os.WriteFile(file, []byte(given), 0o600); err != nil {
-		done()
-		c.tell("The letter cannot be kept: " + err.Error())
-		return
+	keep := func(s string) {
+		c.tell(s + " What you wrote is in:")
+		fmt.Fprintln(c.Stdout, "  "+file)
 	}
-	for {
-		if err := c.edit(ctx, l, file); err != nil {
+	for edits := true; ; {
+		if edits {
+			err = c.edit(ctx, l, file)
+		}
+		text, unread := os.ReadFile(file)
+		left, _ := os.ReadDir(dir) // an editor that was killed may leave a file of its own
+		same := unread == nil && string(text) == given && len(left) == 1
+		switch {
+		case err != nil:
 			c.status = discovery.ExecutionError.ExitStatus()
 			c.tell("The editor failed: " + err.Error() + ". VISUAL or EDITOR names another one.")
-			done()
+			if same {
+				drop()
+			} else {
+				keep("It was not sent.")
+			}
 			return
-		}
-		text, err := os.ReadFile(file)
-		if err != nil || len(bytes.TrimSpace(text)) == 0 {
+		case errors.Is(unread, fs.ErrNotExist), unread == nil && len(bytes.TrimSpace(text)) == 0:
 			c.tell("Nothing was written, and nothing was sent.")
-			done()
+			drop()
 			return
 		}
-		if err = l.parse(string(text)); err == nil && strings.TrimSpace(l.text) == strings.TrimSpace(empty) && l.below == "" {
-			c.tell("Nothing was written, and nothing was sent.")
-			done()
-			return
-		}
-		question := "y sends it, e edits it again, d keeps it as a draft, Enter keeps the file: "
-		if err != nil {
-			c.tell("It cannot be read: " + err.Error() + ".")
-			question = "e edits it again, Enter keeps the file: "
+		question, may := "y sends it, e edits it again, d keeps it as a draft, Enter keeps the file: ", "yed"
+		if same = same && l.below == ""; same { // the editor may have gone on without us
+			question, may = "Nothing was written yet. e edits it, Enter drops it: ", "e"
 		} else {
-			c.summarize(l)
-		}
-		switch answer := strings.ToLower(strings.TrimSpace(c.typed(ctx, question))); {
-		case answer == "e":
-			continue
-		case (answer == "y" || answer == "yes") && err == nil:
-			if c.post(ctx, l, false) {
-				done()
-				return
+			if unread == nil {
+				unread = l.parse(string(text))
 			}
-			if again := strings.ToLower(strings.TrimSpace(c.typed(ctx, "e edits it again, Enter keeps the file: "))); again == "e" {
-				continue
-			}
-		case answer == "d" && err == nil:
-			if c.post(ctx, l, true) {
-				done()
-				return
+			if unread != nil {
+				c.tell("It cannot be read: " + unread.Error() + ".")
+				question, may = "e edits it again, Enter keeps the file: ", "e"
+			} else if c.summarize(l); l.drafts() {
+				question, may = strings.TrimPrefix(question, "y sends it, "), "ed"
 			}
 		}
-		c.status = discovery.ApprovalRequired.ExitStatus()
-		c.tell("It was not sent. What you wrote is in:")
-		fmt.Fprintln(c.Stdout, "  "+file)
-		return
+		answer := strings.ToLower(strings.TrimSpace(c.typed(ctx, question)))
+		if yes(answer) {
+			answer = "y"
+		}
+		edits = answer == "e"
+		switch {
+		case edits:
+		case answer != "" && strings.Contains(may, answer):
+			switch c.post(ctx, l, answer == "d") {
+			case safe:
+				drop()
+				return
+			case perhaps:
+				keep("It may have left: look among what was sent, or ask the recipients, before you send it again.")
+				return
+			}
+		case same:
+			if now, err := os.ReadFile(file); err == nil && string(now) == given {
+				c.tell("Nothing was sent.")
+				drop()
+				return
+			}
+		default:
+			c.status = discovery.ApprovalRequired.ExitStatus()
+			keep("It was not sent.")
+			return
+		}
 	}
+}
+
+// letterDir makes a directory for a letter.
+func letterDir(getenv func(string) string) (string, error) {
+	all := stateDir(getenv)
+	if all != "" {
+		all = filepath.Join(all, "letters")
+		if err := os.MkdirAll(all, 0o700); err != nil {
+			return "", err
+		}
+	}
+	return os.MkdirTemp(all, "letter-")
 }
 
 // summarize says what would leave.
@@ -284,23 +371,32 @@ func (c *conversation) summarize(l *letter) {
 			c.tell(f + ": " + v)
 		}
 	}
-	c.tell(fmt.Sprintf("%s of text. %s", counted(len(strings.Split(l.text, "\n")), "line"), l.below))
+	lines := 0
+	if l.text != "" {
+		lines = 1 + strings.Count(l.text, "\n")
+	}
+	c.tell(strings.TrimSpace(counted(lines, "line") + " of text. " + l.below))
 }
 
-// post sends a letter, or keeps it as a draft. It reports whether the letter is safe: it was
-// accepted, waits in the outbox, or is a draft.
-func (c *conversation) post(ctx context.Context, l *letter, draft bool) bool {
+// outcome is what became of a letter.
+type outcome int
+
+const (
+	unsent  outcome = iota
+	safe            // it was accepted, waits in the outbox, or is a draft
+	perhaps         // it may have left
+)
+
+// post sends a letter, or keeps it as a draft.
+func (c *conversation) post(ctx context.Context, l *letter, draft bool) outcome {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	send := *l
-	if draft {
-		send.command = slices.Clone(l.command)
-		switch {
-		case l.command[1] == "forward":
-			send.command = []string{"mail", "draft", "--forward", l.command[2]}
-		default:
-			send.command[1] = "draft"
-		}
+	switch send.command = slices.Clone(l.command); {
+	case draft && l.command[1] == "forward":
+		send.command = []string{"mail", "draft", "--forward", l.command[2]}
+	case draft:
+		send.command[1] = "draft"
 	}
 	var extra []string
 	if a := l.values["Account"]; a != "" {
@@ -308,23 +404,40 @@ func (c *conversation) post(ctx context.Context, l *letter, draft bool) bool {
 	}
 	tokens, remove, err := send.tokens(ctx, c.Stage, extra...)
 	defer remove()
+	// A text that is too long for a command is a file of its own.
+	if err == nil && len(command(tokens...)) > gateway.MaxCommandChars*3/4 {
+		var name string
+		var gone func()
+		if name, gone, err = c.stageText(ctx, l.text); err == nil {
+			defer gone()
+			tokens[len(tokens)-1] = "--body-file=" + name
+		}
+	}
 	if err != nil {
 		c.tell("It cannot be sent: " + err.Error() + ".")
-		return false
-	}
-	// A text that is too long for a command is a file of its own.
-	if len(command(tokens...)) > gateway.MaxCommandChars*3/4 {
-		tokens = tokens[:len(tokens)-1]
-		name, gone, err := c.stageText(ctx, l.text)
-		if err != nil {
-			c.tell("It cannot be sent: " + err.Error() + ".")
-			return false
-		}
-		defer gone()
-		tokens = append(tokens, "--body-file="+name)
+		return unsent
 	}
 	a := c.execute(ctx, gateway.Request{Tokens: tokens}, command(tokens...))
-	return a.Success() || a.Code == discovery.ApprovalRequired
+	id := outboxID(a)
+	switch {
+	case a.Success():
+		return safe
+	case draft:
+		return unsent
+	case id == "" && (a.Code == discovery.Timeout || a.Code == discovery.ExecutionError):
+		return perhaps
+	case id == "" && a.Code == discovery.ApprovalRequired:
+		return safe
+	case id == "":
+		return unsent
+	}
+	switch part(c.do(context.WithoutCancel(ctx), command("outbox", "show", id)), "data").Str("state") {
+	case "accepted", "waiting":
+		return safe
+	case "refused", "rejected", "cancelled":
+		return unsent
+	}
+	return perhaps
 }
 
 // stageText stages a text that has no file yet.
@@ -351,48 +464,63 @@ func (c *conversation) edit(ctx context.Context, l *letter, file string) error {
 		return c.typedLetter(ctx, l, file)
 	}
 	argv, err := gateway.Tokenize(editor)
+	if program, found := exec.LookPath(editor); found == nil {
+		argv, err = []string{program}, nil // its name may have spaces and backslashes
+	}
 	if err != nil || len(argv) == 0 {
 		return errors.New("its name cannot be read")
 	}
-	cmd := exec.Command(argv[0], append(argv[1:], file)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
+	return c.lend(exec.Command(argv[0], append(argv[1:], file)...), c.Stdin)
+}
+
+// lend runs a program on the terminal, which is then as it was before the prompt.
+func (c *conversation) lend(cmd *exec.Cmd, in io.Reader) error {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, c.Stdout, c.Stderr
+	if c.before != nil {
+		_ = c.before.ApplyMode()
+		defer func() { _ = c.resting.ApplyMode() }()
+	}
 	return cmd.Run()
 }
 
-// typedLetter asks for a letter line by line.
+// typedLetter asks for a letter line by line. What was typed is kept also where it is not ended.
 func (c *conversation) typedLetter(ctx context.Context, l *letter, file string) error {
-	quoted := strings.TrimLeft(l.text, "\n")
 	for _, f := range l.fields {
 		before := ""
 		if v := l.values[f]; v != "" {
-			before = " [" + v + "]"
+			before = " [" + screen.Line(v) + ", - for none]"
 		}
 		value, err := c.read(ctx, f+before+": ")
 		if err != nil {
-			return os.WriteFile(file, nil, 0o600)
+			fmt.Fprintln(c.Stdout)
+			return nil
 		}
-		if value = strings.TrimSpace(value); value != "" {
+		if value = strings.TrimSpace(value); value == "-" {
+			l.values[f] = ""
+		} else if value != "" {
 			l.values[f] = value
 		}
+	}
+	above := strings.Trim(strings.TrimSuffix(strings.TrimRight(l.text, "\n"), l.quoted), "\n")
+	if above != "" {
+		above += "\n"
+		c.tell("What you type goes below what you wrote.")
 	}
 	c.tell("Type the text; a line with a dot alone ends it.")
 	var b strings.Builder
 	for {
 		line, err := c.read(ctx, "> ")
-		if errors.Is(err, io.EOF) || line == "." {
-			break
-		}
 		if err != nil {
-			return os.WriteFile(file, nil, 0o600)
+			fmt.Fprintln(c.Stdout)
+		}
+		if err != nil || line == "." {
+			break
 		}
 		b.WriteString(line + "\n")
 	}
-	if strings.TrimSpace(b.String()) == "" && l.below == "" {
-		return os.WriteFile(file, nil, 0o600)
-	}
-	l.text = b.String()
-	if quoted != "" {
-		l.text += "\n" + quoted
+	l.text = above + b.String()
+	if l.quoted != "" {
+		l.text += "\n" + l.quoted + "\n"
 	}
 	return os.WriteFile(file, []byte(l.format()), 0o600)
 }

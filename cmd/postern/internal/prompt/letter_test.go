@@ -22,9 +22,9 @@ func TestALetterIsReadAsItWasWritten(t *testing.T) {
 	}{
 		{"plain", "To: ann@example.org\nSubject: Lunch\n\nShall we?\n", []string{"--to=ann@example.org", "--subject=Lunch", "--body=Shall we?"}},
 		{"any case, and line ends of Windows", "TO: a@example.org\r\nsubject:Lunch: when?\r\n\r\none\r\n\r\ntwo\r\n", []string{"--to=a@example.org", "--subject=Lunch: when?", "--body=one\n\ntwo"}},
-		{"a name with a comma, and a folded field", "To: \"Lee, Ann\" <ann@example.org>,\n  Bob <bob@example.org>\nCc: eve@example.org\n\nx", []string{`--to="Lee\, Ann" <ann@example.org>`, `--to="Bob" <bob@example.org>`, "--cc=eve@example.org", "--body=x"}},
-		{"a field twice", "To: a@example.org\nTo: b@example.org\n\nx", []string{"--to=a@example.org", "--to=b@example.org", "--body=x"}},
-		{"files", "To: a@example.org\nAttach: /tmp/one.txt, /tmp/two.txt\n\nx", []string{"--to=a@example.org", "--attach=staged/one.txt", "--attach=staged/two.txt", "--body=x"}},
+		{"a name with a comma, and a folded field", "To: \"Lee, Ann\" <ann@example.org>,\n  Bob <bob@example.org>\nCc: eve@example.org\n\nx", []string{`--to="Lee\, Ann" <ann@example.org>,"Bob" <bob@example.org>`, "--cc=eve@example.org", "--body=x"}},
+		{"a field twice", "To: a@example.org\nTo: b@example.org\n\nx", []string{"--to=a@example.org,b@example.org", "--body=x"}},
+		{"files", "To: a@example.org\nAttach: /tmp/one.txt, /tmp/two.txt\n\nx", []string{"--to=a@example.org", "--attach=staged/one.txt,staged/two.txt", "--body=x"}},
 		{"text that looks like an option", "To: a@example.org\nSubject: --to=eve@example.org\n\n--cc eve@example.org", []string{"--to=a@example.org", "--subject=--to=eve@example.org", "--body=--cc eve@example.org"}},
 		{"a file that is not there", "To: a@example.org\nAttach: /missing\n\nx", nil},
 		{"no field of a letter", "To: a@example.org\nHello Ann,\n\nx", nil},
@@ -50,7 +50,7 @@ func TestALetterIsReadAsItWasWritten(t *testing.T) {
 			if want := append([]string{"mail", "send"}, tc.want...); (err != nil) != (tc.want == nil) || err == nil && !slices.Equal(tokens, want) {
 				t.Errorf("%q, %v", tokens, err)
 			}
-			if n := strings.Count(strings.Join(tokens, " "), "--attach="); removed != n {
+			if n := strings.Count(strings.Join(tokens, " "), "staged/"); removed != n {
 				t.Errorf("%d of %d staged files were removed", removed, n)
 			}
 		})

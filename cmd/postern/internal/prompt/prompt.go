@@ -86,13 +86,16 @@ func Run(ctx context.Context, o Options) error {
 
 // begin takes the terminal for a conversation until end.
 func begin(o Options) (c *conversation, l *liner.State, end func()) {
+	before, modeErr := liner.TerminalMode()
 	l = liner.NewLiner()
-	resting, modeErr := liner.TerminalMode()
 	l.SetCtrlCAborts(true)
 	c = &conversation{Options: o, prompt: l, history: &history{}, complete: NewCompleter(o.Door)}
+	if resting, err := liner.TerminalMode(); err == nil && modeErr == nil {
+		c.before, c.resting = before, resting
+	}
 	return c, l, func() {
-		if modeErr == nil {
-			c.abandon(resting)
+		if c.resting != nil {
+			c.abandon(c.resting)
 		}
 		_ = l.Close()
 	}
@@ -140,6 +143,8 @@ type conversation struct {
 	complete  *Completer
 	filed     *filing // what 'undo' takes back
 	temporary string  // a directory that is removed at the end; empty for none
+
+	before, resting liner.ModeApplier // the terminal's mode before the prompt, and between lines; nil without one
 }
 
 // prompter asks for a line on the terminal, one at a time; *liner.State implements it.
@@ -256,7 +261,7 @@ func (c *conversation) execute(ctx context.Context, r gateway.Request, line stri
 		defer a.Delivered()
 		c.complete.note(a.JSON)
 		c.status = a.ExitStatus()
-		if decided, _ := c.walk(ctx, id, false); !decided {
+		if decided, _ := c.walk(ctx, id, false); !decided && c.status == a.ExitStatus() {
 			c.tell("It waits in the outbox as " + id + ": 'approve' asks again.")
 		}
 		return a
@@ -265,15 +270,25 @@ func (c *conversation) execute(ctx context.Context, r gateway.Request, line stri
 	return a
 }
 
+// part is the data of an answer, or its error; nil without it.
+func part(a gateway.Answer, name string) orderedjson.Object {
+	v, _ := orderedjson.Decode(a.JSON)
+	answer, _ := v.(orderedjson.Object)
+	o, _ := answer.Get(name).(orderedjson.Object)
+	return o
+}
+
 // waitsAs is the id of what an answer says to wait for a person; empty for none.
 func waitsAs(a gateway.Answer) string {
 	if a.Code != discovery.ApprovalRequired {
 		return ""
 	}
-	v, _ := orderedjson.Decode(a.JSON)
-	answer, _ := v.(orderedjson.Object)
-	e, _ := answer.Get("error").(orderedjson.Object)
-	for _, x := range e.Strings("examples") {
+	return outboxID(a)
+}
+
+// outboxID is the entry of the outbox that a failure names; empty for none.
+func outboxID(a gateway.Answer) string {
+	for _, x := range part(a, "error").Strings("examples") {
 		if id, ok := strings.CutPrefix(x, "outbox show "); ok {
 			return id
 		}

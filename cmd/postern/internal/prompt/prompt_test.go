@@ -35,6 +35,12 @@ func TestOpenWord(t *testing.T) {
 
 // talk is a conversation on the sample servers without a terminal.
 func talk(t *testing.T) *conversation {
+	return talkWith(t, func(string) string { return "" }, func(a *mail.Account) {
+		a.Mode, a.AllowOut = mail.Approve, mail.AllowList{Enabled: true, Entries: []string{"@example.com"}}
+	})
+}
+
+func talkWith(t *testing.T, getenv func(string) string, change func(*mail.Account)) *conversation {
 	t.Helper()
 	servers, err := demo.Start(demo.Options{})
 	if err != nil {
@@ -47,11 +53,10 @@ func talk(t *testing.T) *conversation {
 	}
 	t.Cleanup(func() { _ = remove() })
 	a := servers.Account()
-	a.Mode, a.AllowOut = mail.Approve, mail.AllowList{Enabled: true, Entries: []string{"@example.com"}}
+	change(&a)
 	if err := v.AddAccount(t.Context(), a, servers.Password); err != nil {
 		t.Fatal(err)
 	}
-	getenv := func(string) string { return "" }
 	s := &house.System{Getenv: getenv, Log: slog.New(slog.DiscardHandler), Stderr: io.Discard}
 	h, err := s.Wire(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true},
 		Open: func(context.Context) (*vault.Vault, error) { return v, nil }})
@@ -60,7 +65,7 @@ func talk(t *testing.T) *conversation {
 	}
 	t.Cleanup(h.Close)
 	d := Door{Gateway: h.Gateway, Registry: h.Registry, Principal: h.Principal, Accounts: func(context.Context) ([]string, error) { return []string{a.Name}, nil }, Waiting: h.Waiting}
-	return &conversation{Options: Options{Door: d, Getenv: getenv, Stdout: io.Discard, Progress: NewProgress(io.Discard, getenv)}, history: &history{}, complete: NewCompleter(d)}
+	return &conversation{Options: Options{Door: d, Stage: h.Stage, Getenv: getenv, Stdout: io.Discard, Progress: NewProgress(io.Discard, getenv)}, history: &history{}, complete: NewCompleter(d)}
 }
 
 func (c *conversation) run1(t *testing.T, line string) {

@@ -115,30 +115,37 @@ func command(tokens ...string) string { return discovery.JoinCommand(tokens) }
 // data runs a command and returns what it answers. If it fails, the person has been told.
 func (c *conversation) data(ctx context.Context, line string) (data orderedjson.Object, ok bool) {
 	a := c.do(ctx, line)
-	v, err := orderedjson.Decode(a.JSON)
-	answer, _ := v.(orderedjson.Object)
-	data, _ = answer.Get("data").(orderedjson.Object)
-	if err != nil || !a.Success() {
+	if !a.Success() {
 		c.show(a, line)
 		return nil, false
 	}
 	a.Delivered()
 	c.complete.note(a.JSON)
-	return data, true
+	c.status = 0
+	return part(a, "data"), true
+}
+
+// message is one message, with its account. If it fails, the person has been told.
+func (c *conversation) message(ctx context.Context, id, chars string) (m orderedjson.Object, ok bool) {
+	data, ok := c.data(ctx, command("mail", "get", "--chars", chars, id))
+	if !ok || len(messagesOf(data)) != 1 {
+		return nil, false
+	}
+	return append(messagesOf(data)[0], orderedjson.Member{Name: "account_id", Value: data.Str("account_id")}), true
 }
 
 // view runs a command and shows its answer, with a pager where it is longer than the window.
-func (c *conversation) view(ctx context.Context, line string) (ok bool) {
+func (c *conversation) view(ctx context.Context, line string) (data orderedjson.Object, ok bool) {
 	a := c.do(ctx, line)
 	if !a.Success() {
 		c.show(a, line)
-		return false
+		return nil, false
 	}
 	a.Delivered()
 	c.complete.note(a.JSON)
 	c.status = 0
 	c.pager(ctx, c.look().Render(a.JSON, c.Path(line)))
-	return true
+	return part(a, "data"), true
 }
 
 // pager shows text that may be longer than the window: with the program that PAGER names, else
@@ -152,11 +159,10 @@ func (c *conversation) pager(ctx context.Context, text string) {
 	}
 	if argv, err := gateway.Tokenize(c.Getenv("PAGER")); err == nil && len(argv) > 0 {
 		cmd := exec.Command(argv[0], argv[1:]...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), c.Stdout, c.Stderr
 		if cmd.Env = os.Environ(); c.Getenv("LESS") == "" {
 			cmd.Env = append(cmd.Env, "LESS=FRX")
 		}
-		if err := cmd.Run(); err == nil || cmd.ProcessState != nil {
+		if c.lend(cmd, strings.NewReader(text)) == nil {
 			return
 		}
 	}
@@ -181,11 +187,11 @@ func (c *conversation) inbox(ctx context.Context, args []string) {
 }
 
 func (c *conversation) search(ctx context.Context, args []string) {
-	line := append([]string{"mail", "search"}, args...)
+	line := []string{"mail", "search"}
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--account") }) {
 		line = append(line, c.all(ctx)...)
 	}
-	c.view(ctx, command(line...))
+	c.view(ctx, command(append(line, args...)...))
 }
 
 // longest is as much of a text as a command gives at once, in characters.
@@ -193,19 +199,10 @@ const longest = "20000"
 
 // reads shows messages, and marks those as read that were not.
 func (c *conversation) reads(ctx context.Context, args []string) {
-	line := command(append([]string{"mail", "get", "--chars", longest, "--headers", "none", "--full"}, args...)...)
-	a := c.do(ctx, line)
-	if !a.Success() {
-		c.show(a, line)
+	data, ok := c.view(ctx, command(append([]string{"mail", "get", "--chars", longest, "--headers", "none"}, args...)...))
+	if !ok {
 		return
 	}
-	a.Delivered()
-	c.complete.note(a.JSON)
-	c.status = 0
-	c.pager(ctx, c.look().Render(a.JSON, "mail get"))
-	v, _ := orderedjson.Decode(a.JSON)
-	answer, _ := v.(orderedjson.Object)
-	data, _ := answer.Get("data").(orderedjson.Object)
 	unread := []string{"mail", "mark-read"}
 	for _, m := range messagesOf(data) {
 		if _, flagged := m.Get("flags").([]any); flagged && !slices.Contains(m.Strings("flags"), `\Seen`) {
@@ -233,8 +230,8 @@ func (c *conversation) thread(ctx context.Context, args []string) {
 
 // filing is what 'undo' takes back.
 type filing struct {
-	account, from, to string
-	ids               []string // at their new place
+	from, to string
+	ids      []string // at their new place
 }
 
 func (c *conversation) trash(ctx context.Context, args []string) {
@@ -243,7 +240,7 @@ func (c *conversation) trash(ctx context.Context, args []string) {
 
 // archive moves messages to the folder for the archive, which only their account knows.
 func (c *conversation) archive(ctx context.Context, args []string) {
-	m, ok := c.data(ctx, command("mail", "get", "--chars", "100", "--fields", "account_id", args[0]))
+	m, ok := c.message(ctx, args[0], "100")
 	if !ok {
 		return
 	}
@@ -255,7 +252,7 @@ func (c *conversation) archive(ctx context.Context, args []string) {
 	for _, role := range []string{"archive", "all"} {
 		for _, f := range list {
 			if f.Str("role") == role {
-				c.file(ctx, append([]string{"mail", "move", "--to", f.Str("name")}, args...))
+				c.file(ctx, append([]string{"mail", "move", "--to=" + f.Str("name")}, args...))
 				return
 			}
 		}
@@ -269,10 +266,11 @@ func (c *conversation) file(ctx context.Context, tokens []string) {
 	line := command(tokens...)
 	a := c.do(ctx, line)
 	c.show(a, line)
-	v, _ := orderedjson.Decode(a.JSON)
-	answer, _ := v.(orderedjson.Object)
-	data, _ := answer.Get("data").(orderedjson.Object)
-	f := filing{account: data.Str("account_id"), from: data.Str("source_folder"), to: data.Str("destination_folder")}
+	if a.Code.ExitStatus() == discovery.ValidationError.ExitStatus() || a.Code == discovery.NotFound {
+		return // nothing was moved
+	}
+	data := part(a, "data")
+	f := filing{from: data.Str("source_folder"), to: data.Str("destination_folder")}
 	for _, m := range messagesOf(data) {
 		if id := m.Str("new_message_id"); id != "" {
 			f.ids = append(f.ids, id)

@@ -1,0 +1,335 @@
+package prompt
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
+	"github.com/postern-mail/postern/mail"
+)
+
+// desk is a person at the prompt with a home directory and an editor of their own.
+type desk struct {
+	*conversation
+	t    *testing.T
+	home string
+	env  map[string]string
+}
+
+func atDesk(t *testing.T, change func(*mail.Account)) *desk {
+	t.Helper()
+	home := t.TempDir()
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		t.Setenv(name, home)
+	}
+	d := &desk{t: t, home: home, env: map[string]string{"XDG_STATE_HOME": filepath.Join(home, "state"), "POSTERN_ATTACHMENTS": filepath.Join(home, "attachments")}}
+	d.conversation = talkWith(t, func(name string) string { return d.env[name] }, change)
+	nothing, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = nothing.Close() })
+	d.Stdin = nothing
+	d.run1(t, "mail list")
+	return d
+}
+
+// editor has EDITOR be a script, which gets the file as $1.
+func (d *desk) editor(script string) {
+	d.t.Helper()
+	if runtime.GOOS == "windows" {
+		d.t.Skip("the editor is a script of a shell")
+	}
+	d.env["EDITOR"] = d.file("editor", "#!/bin/sh\n"+script+"\n", 0o700)
+}
+
+func (d *desk) file(name, text string, mode os.FileMode) string {
+	d.t.Helper()
+	file := filepath.Join(d.home, name)
+	if err := os.WriteFile(file, []byte(text), mode); err != nil {
+		d.t.Fatal(err)
+	}
+	return file
+}
+
+// types types lines, and returns what was written.
+func (d *desk) types(lines ...string) string {
+	d.t.Helper()
+	var out strings.Builder
+	d.Stdout, d.prompt = &out, &typist{lines, &out}
+	if err := d.run(d.t.Context()); err != nil {
+		d.t.Fatal(err)
+	}
+	return out.String()
+}
+
+// kept are the letters that are kept.
+func (d *desk) kept() (texts []string) {
+	files, _ := filepath.Glob(filepath.Join(d.home, "state", "postern", "letters", "*", "letter.txt"))
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	return texts
+}
+
+func sendsToAll(a *mail.Account) {
+	a.Mode, a.AllowOut = mail.ReadWrite, mail.AllowList{Enabled: true, Entries: []string{"*"}}
+}
+
+const answers = `awk '{ print } /^$/ && !done { print "Thank you.\n"; done = 1 }' "$1" >"$1.new" && mv "$1.new" "$1"`
+
+// What a person wrote is in a file, and they know where, until it is in the outbox or a draft.
+func TestALetterThatDidNotLeaveIsKept(t *testing.T) {
+	for _, tc := range []struct {
+		name, editor string
+		account      func(*mail.Account)
+		lines        []string
+		says         string
+		kept         string // what a letter that is kept holds; empty for none
+	}{
+		{"sent", answers, sendsToAll, []string{"reply 22", "y"}, "Sent to 1 recipient", ""},
+		{"kept as a draft", answers, sendsToAll, []string{"reply 22", "d"}, "The draft is in Drafts", ""},
+		{"no word", answers, sendsToAll, []string{"reply 22", ""}, "It was not sent. What you wrote is in:", "Thank you."},
+		{"the editor fails behind it", answers + "; exit 3", sendsToAll, []string{"reply 22"}, "The editor failed: exit status 3. VISUAL or EDITOR names another one. It was not sent. What you wrote is in:", "Thank you."},
+		{"the editor is killed", "kill -9 $$", sendsToAll, []string{"reply 22"}, "The editor failed: signal: killed", ""},
+		{"and has a file of its own", `echo x >"$(dirname "$1")/.letter.txt.swp"; kill -9 $$`, sendsToAll, []string{"reply 22"}, "What you wrote is in:", "To: builders@example.net"},
+		{"there is no such editor", "", sendsToAll, []string{"reply 22"}, "The editor failed: ", ""},
+		{"it fails when the letter is edited again", `test -e "$HOME/once" && exit 1; touch "$HOME/once"; ` + answers, sendsToAll, []string{"reply 22", "e"}, "What you wrote is in:", "Thank you."},
+		{"a field that is none", `echo "Hello Ann" >"$1"`, sendsToAll, []string{"write", ""}, "is none of To, Cc, Subject, Attach", "Hello Ann"},
+		{"not UTF-8", `printf 'To: ann@example.org\n\nJ\374rgen' >"$1"`, sendsToAll, []string{"write", "y"}, "it is not in UTF-8", "J\xfcrgen"},
+		{"no file to attach", `printf 'To: ann@example.org\nAttach: ~/none.pdf\n\nx' >"$1"`, sendsToAll, []string{"write", "y", ""}, "no such file", "none.pdf"},
+		{"refused, then a draft", answers, func(a *mail.Account) { a.Mode = mail.Draft }, []string{"write ann@example.org", "y", "d"}, "The draft is in Drafts", ""},
+		{"the person refuses it", answers, func(a *mail.Account) { sendsToAll(a); a.Mode = mail.Approve }, []string{"reply 22", "y", "n", ""}, "It was not sent. What you wrote is in:", "Thank you."},
+		{"it waits", answers, func(a *mail.Account) { sendsToAll(a); a.Mode = mail.Approve }, []string{"reply 22", "y", ""}, "It waits in the outbox as", ""},
+		{"nothing was written", ":", sendsToAll, []string{"reply 22", ""}, "Nothing was sent.", ""},
+		{"an editor that does not wait, whose person does", `test -e "$HOME/once" || { touch "$HOME/once"; exit 0; }; ` + answers, sendsToAll, []string{"reply 22", "e", "y"}, "Sent to 1 recipient", ""},
+		{"a blank file", `: >"$1"`, sendsToAll, []string{"reply 22"}, "Nothing was written, and nothing was sent.", ""},
+		{"fields alone", `printf 'To: ann@example.org\nSubject: Files\n\n' >"$1"`, sendsToAll, []string{"write", ""}, "0 lines of text.", "Files"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := atDesk(t, tc.account)
+			if d.editor(tc.editor); tc.editor == "" {
+				d.env["EDITOR"] = "no-such-editor-anywhere"
+			}
+			out := d.types(tc.lines...)
+			if !strings.Contains(strings.Join(strings.Fields(out), " "), tc.says) {
+				t.Errorf("it does not say %q:\n%s", tc.says, out)
+			}
+			kept := d.kept()
+			if tc.kept == "" && len(kept) > 0 || tc.kept != "" && (len(kept) != 1 || !strings.Contains(kept[0], tc.kept)) {
+				t.Errorf("kept: %q\n%s", kept, out)
+			}
+			if told := strings.Contains(out, "letter.txt"); told != (tc.kept != "") {
+				t.Errorf("the place is told: %v\n%s", told, out)
+			}
+		})
+	}
+}
+
+// The editor is started as its person names it.
+func TestAnEditorIsNamedWithItsArguments(t *testing.T) {
+	d := atDesk(t, sendsToAll)
+	d.editor(`test $# = 1 || echo "$2" >>"$HOME/said"; eval "file=\${$#}"; printf 'To: ann@example.org\n\nx' >"$file"`)
+	spaced := d.file("the editor", "#!/bin/sh\nexec \""+d.env["EDITOR"]+"\" \"$@\"\n", 0o700)
+	for _, value := range []string{spaced, d.env["EDITOR"] + ` -c "set tw=72"`, "'" + spaced + "' -c 'set tw=72'"} {
+		d.env["VISUAL"] = value
+		if out := d.types("write", "d"); !strings.Contains(out, "The draft is in Drafts") {
+			t.Errorf("%s: %s", value, out)
+		}
+	}
+	if said, _ := os.ReadFile(filepath.Join(d.home, "said")); string(said) != "set tw=72\nset tw=72\n" {
+		t.Errorf("it got %q", said)
+	}
+}
+
+// What was typed without an editor is kept, too.
+func TestALetterThatWasTypedIsKept(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		lines []string
+		kept  string
+	}{
+		{"given up at a field", []string{"write ann@example.org"}, ""},
+		{"the input ends in the text", []string{"write ann@example.org", "", "", "Lunch", "", "Noon?"}, "Noon?"},
+		{"more of it", []string{"reply 22 all", "", "-", "", "", "One.", ".", "e", "", "", "", "", "Two.", ".", ""}, "To: builders@example.net\nCc:\nSubject: Re: Reading room renovation: schedule\nAttach:\n\nOne.\nTwo.\n\nOn 2"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := atDesk(t, sendsToAll)
+			out := d.types(tc.lines...)
+			if kept := strings.Join(d.kept(), ""); !strings.Contains(kept, tc.kept) || (kept == "") != (tc.kept == "") {
+				t.Errorf("kept: %q\n%s", kept, out)
+			}
+		})
+	}
+}
+
+// silentServer takes a letter and does not say that it has.
+func silentServer(t *testing.T) mail.Endpoint {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serveSilently(conn)
+		}
+	}()
+	host, port, _ := net.SplitHostPort(l.Addr().String())
+	n, _ := strconv.ParseUint(port, 10, 16)
+	return mail.Endpoint{Host: host, Port: uint16(n), Security: mail.Plaintext}
+}
+
+func serveSilently(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	fmt.Fprint(conn, "220 here\r\n")
+	data := false
+	for in := bufio.NewScanner(conn); in.Scan(); {
+		verb, _, _ := strings.Cut(strings.ToUpper(in.Text()), " ")
+		switch {
+		case data && in.Text() == ".":
+			return
+		case data:
+		case verb == "EHLO":
+			fmt.Fprint(conn, "250-here\r\n250 AUTH PLAIN\r\n")
+		case verb == "AUTH":
+			fmt.Fprint(conn, "235 welcome\r\n")
+		case verb == "DATA":
+			data = true
+			fmt.Fprint(conn, "354 go on\r\n")
+		default:
+			fmt.Fprint(conn, "250 yes\r\n")
+		}
+	}
+}
+
+// Where the connection ends before the server has answered, nobody says that it was not sent,
+// and it is not offered again.
+func TestALetterThatMayHaveLeftIsNotSentAgain(t *testing.T) {
+	for _, mode := range []mail.Mode{mail.ReadWrite, mail.Approve} {
+		t.Run(string(mode), func(t *testing.T) {
+			d := atDesk(t, func(a *mail.Account) {
+				sendsToAll(a)
+				a.Mode, a.SMTP = mode, silentServer(t)
+			})
+			d.editor(answers)
+			lines := []string{"reply 22", "y"}
+			if mode == mail.Approve {
+				lines = append(lines, "y")
+			}
+			out := d.types(lines...)
+			if !strings.Contains(out, "It may have left: ") || strings.Contains(out, "It was not sent.") || strings.Contains(out, "It waits in the outbox") {
+				t.Errorf("%s", out)
+			}
+			if kept := d.kept(); len(kept) != 1 || strings.Count(out, "y sends it, e edits") != 1 {
+				t.Errorf("kept: %q\n%s", kept, out)
+			}
+		})
+	}
+}
+
+// What a letter begins with.
+func TestALetterBeginsWithWhatItsMessageSays(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		account func(*mail.Account)
+		lines   []string
+		says    string
+		begins  string // of the file
+	}{
+		{"an account for drafts", func(a *mail.Account) { a.Mode = mail.Draft }, []string{"reply 22 all", ""}, "\ne edits it again, d keeps it as a draft, Enter keeps the file: ", "To:\nCc:\nSubject:\nAttach:\n\nThank you."},
+		{"its draft", func(a *mail.Account) { a.Mode = mail.Draft }, []string{"reply 22 all", "d"}, "builders@example.net", ""},
+		{"a read-only account", func(a *mail.Account) { a.Mode = mail.ReadOnly }, []string{"reply 22"}, "--mode approve", ""},
+		{"no more than the word says", sendsToAll, []string{"reply 22 some"}, "'reply ID all' everybody", ""},
+		{"a hidden code", sendsToAll, []string{"reply 49", ""}, "It was not sent", "To: accounts@example.com"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := atDesk(t, tc.account)
+			d.editor(answers)
+			out := d.types(tc.lines...)
+			kept := strings.Join(d.kept(), "")
+			if !strings.Contains(out, tc.says) || !strings.HasPrefix(kept, tc.begins) || (kept == "") != (tc.begins == "") {
+				t.Errorf("kept: %q\n%s", kept, out)
+			}
+		})
+	}
+}
+
+// A long letter arrives whole.
+func TestALongLetterArrivesWhole(t *testing.T) {
+	d := atDesk(t, sendsToAll)
+	text := strings.Repeat("Zwölf Boxkämpfer 👩‍👩‍👧 jagen "+strings.Repeat("Viktor ", 160)+".\r\n", 40)
+	d.editor(`cp "$HOME/long" "$1"`)
+	d.file("long", "To: ann@example.org\r\nSubject: Long\r\nAttach: ~/a, b\r\n\r\n"+text, 0o600)
+	if out := d.types("write", "y", ""); !strings.Contains(out, "attach: ") {
+		t.Fatal(out)
+	}
+	d.file("a, b.txt", "x", 0o600)
+	d.file("long", "\ufeffTo: ann@example.org\r\nSubject: Long\r\nAttach: \"~/a, b.txt\"\r\n \t\r\n"+text, 0o600)
+	if out := d.types("write", "d"); !strings.Contains(out, "The draft is in Drafts") {
+		t.Fatal(out)
+	}
+	data, ok := d.data(t.Context(), "mail list --folder Drafts --limit 1")
+	if !ok {
+		t.Fatal("no draft")
+	}
+	id := messagesOf(data)[0].Str("message_id")
+	raw, ok := d.data(t.Context(), command("mail", "get", "--chars", "20000", id))
+	want := strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
+	same := 0
+	for got := messagesOf(raw)[0].Str("body_text"); same < len(got) && got[same] == want[same]; same++ {
+	}
+	if !ok || same < 19000 {
+		t.Errorf("it differs from byte %d on: %q", same, messagesOf(raw)[0].Str("body_text")[same:same+30])
+	}
+	if left, _ := filepath.Glob(filepath.Join(d.home, "attachments", "staged-*")); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// What is not to be sent, or cannot be read, is refused before it is copied.
+func TestWhatCannotBeAttachedIsRefused(t *testing.T) {
+	d := atDesk(t, sendsToAll)
+	huge := d.file("huge", "", 0o600)
+	if err := os.Truncate(huge, 26<<20); err != nil {
+		t.Skip(err)
+	}
+	for file, want := range map[string]string{"huge": "larger than 25 MiB", "": "not a regular file", "none": "no such file"} {
+		d.editor(`printf 'To: ann@example.org\nAttach: ~/` + file + `\n\nx' >"$1"`)
+		if out := d.types("write", "y", ""); !strings.Contains(out, want) {
+			t.Errorf("%q: %s", file, out)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(d.home, "attachments", "staged-*")); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// A sender's text in the file for the editor adds no field, steers no terminal and sets no
+// editor.
+func TestASenderCannotWriteTheLetter(t *testing.T) {
+	l := newLetter([]string{"mail", "send"}, "To", "Cc", "Subject")
+	l.values["Subject"] = "Re: x\nCc: eve@example.net\x1b[2J"
+	l.text = quotation(orderedjson.Object{{Name: "date", Value: "2026-11-14T10:00:00Z"}, {Name: "from", Value: "Eve\n\x1b]0;x\a <eve@example.net>"},
+		{Name: "body_text", Value: "One\x1b[2J\rtwo\tthree\n vim: set makeprg=x:\nex: no.\n"}})
+	const want = "To:\nCc:\nSubject: Re: x Cc: eve@example.net[2J\n\nOn 2026-11-14, Eve ]0;x <eve@example.net> wrote:\n> One[2Jtwo\tthree\n>  vim : set makeprg=x:\n> ex : no."
+	if got := l.format(); got != want {
+		t.Errorf("%q", got)
+	}
+}
