@@ -30,11 +30,13 @@ func (c *conversation) save(ctx context.Context, args []string) {
 		place, args = args[n], args[:n]
 	}
 	if len(args) > 2 {
+		c.status = discovery.ValidationError.ExitStatus()
 		c.tell("save ID [PART] [PLACE]: the parts of a message are numbers, as 'read' shows them.")
 		return
 	}
 	dir, err := saveDir(place)
 	if err != nil {
+		c.status = discovery.ValidationError.ExitStatus()
 		c.tell("Nothing was saved: " + err.Error() + ".")
 		return
 	}
