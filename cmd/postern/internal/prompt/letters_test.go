@@ -254,7 +254,7 @@ func TestALetterBeginsWithWhatItsMessageSays(t *testing.T) {
 		begins  string // of the file
 	}{
 		{"an account for drafts", func(a *mail.Account) { a.Mode = mail.Draft }, []string{"reply 22 all", ""}, "\ne edits it again, d keeps it as a draft, Enter keeps the file: ", "To:\nCc:\nSubject:\nAttach:\n\nThank you."},
-		{"its draft", func(a *mail.Account) { a.Mode = mail.Draft }, []string{"reply 22 all", "d", "read Drafts/2"}, "To:      builders@example.net", ""},
+		{"its draft", func(a *mail.Account) { a.Mode = mail.Draft }, []string{"reply 22 all", "d", "read Drafts/2"}, "To:      Builders <builders@example.net>\nCc:      Facilities", ""},
 		{"a read-only account", func(a *mail.Account) { a.Mode = mail.ReadOnly }, []string{"reply 22"}, "--mode approve", ""},
 		{"no more than the word says", sendsToAll, []string{"reply 22 some"}, "'reply ID all' everybody", ""},
 		{"a hidden code", sendsToAll, []string{"reply 49", ""}, "It was not sent", "To: accounts@example.com"},
