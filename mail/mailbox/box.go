@@ -8,14 +8,14 @@ import (
 	"github.com/postern-mail/postern/mail/internal/pop3"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // access is an account during one operation, by IMAP or POP3.
 type access struct {
-	mail.Operation
+	reading.Viewer
 	m       *Client
 	account mail.Account
-	policy  judge
 	tell    func(done, total float64, what string) // how far it is; see WithProgress
 }
 
@@ -32,7 +32,7 @@ type box interface {
 	ask(ctx context.Context, done func(capabilities []string)) error
 	folders(ctx context.Context, q FolderQuery) (*FolderList, error)
 	list(ctx context.Context, q ListQuery) (*Page, error)
-	get(ctx context.Context, all []*reading) error
+	get(ctx context.Context, all []*reading.Reading) error
 	raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessage, error)
 	attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error)
 	header(ctx context.Context, ref mail.Ref) (rfc5322.Header, error)
@@ -98,7 +98,7 @@ func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &access{Operation: o, m: m, account: a, policy: judge{Policy: policy}, tell: mail.Progress(ctx)}
+	x := &access{Viewer: reading.Viewer{Operation: o, Policy: reading.Judge{Policy: policy}, Now: m.o.Now}, m: m, account: a, tell: mail.Progress(ctx)}
 	if err := login.Check(o, &a, m.o.Credentials); err != nil {
 		return nil, err
 	}
@@ -118,10 +118,11 @@ func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
 		if policy.HidesFolders() {
 			cfg.Hides = policy.HidesFolder
 		}
-		return &accountPool{cfg: cfg, turn: make(chan struct{}, 1), Pool: imap.NewPool(imap.PoolOptions{Config: cfg, Sessions: m.o.SessionsPerAccount, Now: m.o.Now})}
+		pool := imap.NewPool(imap.PoolOptions{Config: cfg, Sessions: m.o.SessionsPerAccount, Now: m.o.Now})
+		return &accountPool{cfg: cfg, turn: make(chan struct{}, 1), Pool: pool, reads: reading.Queue{Pool: pool}}
 	})
 	if err == nil {
-		x.policy.own = &p.own
+		x.Policy.OwnFolder = p.own.holds
 	}
 	return &imapBox{x, p}, err
 }

@@ -41,7 +41,7 @@ func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref)
 // openToChange opens an account whose mailbox may be changed.
 func (m *Client) openToChange(ctx context.Context, op, account string) (*imapBox, error) {
 	x, err := m.openIMAP(ctx, op, account, "no flags and no folders", mail.AdvicePOP3Read)
-	if err == nil && !x.policy.MayFile() {
+	if err == nil && !x.Policy.MayFile() {
 		err = x.ReadOnly(&x.account)
 	}
 	return x, err
@@ -67,7 +67,7 @@ func (x *imapBox) batch(refs []mail.Ref) (*batch, error) {
 			return nil, x.Invalid("The messages are not all in one folder of one account.", mail.AdviceFolderByFolder)
 		}
 		if r.Protocol != mail.IMAP || r.UID == 0 {
-			return nil, x.noMessage("")
+			return nil, x.NoMessage("")
 		}
 		b.refs = append(b.refs, r) // each is held to its UIDVALIDITY
 		if !slices.Contains(b.uids, r.UID) {
@@ -99,7 +99,7 @@ func (l *located) reason() string {
 // locate opens the folder and looks at the messages, in one round trip. It reveals nothing
 // about a message that the policy hides.
 func (b *batch) locate(s *imap.Session, writable bool, w fetch.Wanted) (*located, error) {
-	w.Header = !b.policy.ShowsAll()
+	w.Header = !b.Policy.ShowsAll()
 	// The folder is opened each time: the change must not reach another message, and not every
 	// server tells a session that its folder was replaced.
 	var opening *imap.Examining
@@ -128,10 +128,10 @@ func (b *batch) locate(s *imap.Session, writable bool, w fetch.Wanted) (*located
 	}
 	for _, r := range b.refs {
 		if r.UIDValidity != 0 && r.UIDValidity != box.UIDValidity {
-			return nil, b.madeAnew(mail.AdviceListAgain)
+			return nil, b.MadeAnew(mail.AdviceListAgain)
 		}
 	}
-	if imap.Refused(fetchErr) && !b.policy.ShowsAll() {
+	if imap.Refused(fetchErr) && !b.Policy.ShowsAll() {
 		data, fetchErr = nil, nil
 	}
 	if fetchErr != nil {
@@ -142,7 +142,7 @@ func (b *batch) locate(s *imap.Session, writable bool, w fetch.Wanted) (*located
 	for i := range got {
 		switch g := &got[i]; {
 		case !slices.Contains(b.uids, g.Ref.UID):
-		case b.policy.sees(g):
+		case b.Policy.Sees(g):
 			l.found[g.Ref.UID] = g
 		default:
 			l.hidden = true
@@ -161,11 +161,11 @@ func (b *batch) present(l *located) ([]uint32, error) {
 			uids = append(uids, u)
 			continue
 		}
-		e := b.noMessage(l.reason())
+		e := b.NoMessage(l.reason())
 		b.out.Issues = append(b.out.Issues, b.issue(l, u, e))
 	}
 	if len(uids) == 0 {
-		return nil, b.noMessage(l.reason())
+		return nil, b.NoMessage(l.reason())
 	}
 	return uids, nil
 }
@@ -173,7 +173,7 @@ func (b *batch) present(l *located) ([]uint32, error) {
 // missing names the messages of a batch that do not exist. then says what that meant for the
 // others.
 func (b *batch) missing(l *located, then string) error {
-	e := b.noMessage(l.reason())
+	e := b.NoMessage(l.reason())
 	if len(b.uids) == 1 {
 		return e
 	}
@@ -317,7 +317,7 @@ func (b *batch) flag(ctx context.Context, grant imap.Grant, all bool, steps ...s
 // was replaced. done is false when the message must be looked up.
 func (b *batch) storeAtOnce(s *imap.Session, step storeStep) (done bool, err error) {
 	box, ok := s.Unchanged(b.folder, true)
-	if !ok || len(b.refs) != 1 || b.refs[0].UIDValidity != box.UIDValidity || !b.policy.ShowsAll() {
+	if !ok || len(b.refs) != 1 || b.refs[0].UIDValidity != box.UIDValidity || !b.Policy.ShowsAll() {
 		return false, nil
 	}
 	spaces, err := s.Namespaces().Wait() // the server has told when the folder was opened

@@ -17,6 +17,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // Options sets a Client up. Only Directory is needed.
@@ -30,12 +31,6 @@ type Options struct {
 	OneConnection      bool                                      // never more than one connection to any server at once; SessionsPerAccount is 1 then
 	Logger             *slog.Logger                              // nil means no log; it never gets bodies or secrets
 	Now                func() time.Time                          // nil means time.Now
-}
-
-// PDFReader reads the text of a PDF, at most maxRunes characters of it, within
-// bounds of time and memory of its own.
-type PDFReader interface {
-	Text(ctx context.Context, pdf []byte, maxRunes int) (text string, truncated bool, err error)
 }
 
 // Client is the only way to the messages of an account. Every message passes the account's
@@ -62,7 +57,7 @@ type accountPool struct {
 	*imap.Pool
 	cfg   imap.Config
 	turn  chan struct{} // one place: changes of an account happen one after the other
-	reads readQueue
+	reads reading.Queue
 	parts fetch.PartFacts
 	posts map[string]*post // by folder; guarded by Client.mu
 	own   ownFolders
@@ -307,7 +302,7 @@ func (x *imapBox) ask(ctx context.Context, done func(capabilities []string)) err
 // looking reports how many messages of how many of a folder have been looked at. With rules
 // that hide messages it gives no numbers, since those would count hidden messages.
 func (x *access) looking(done, total uint64, folder string) {
-	if !x.policy.ShowsAll() {
+	if !x.Policy.ShowsAll() {
 		done, total = 0, 0
 	}
 	x.tell(float64(done), float64(total), "reading "+folder)

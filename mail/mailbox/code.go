@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // CodeQuery says which one-time code Code gives.
@@ -38,7 +39,7 @@ func (m *Client) Code(ctx context.Context, account string, q CodeQuery) (*GivenC
 	if err != nil {
 		return nil, err
 	}
-	if !x.policy.GivesCodes() || m.o.Seen == nil {
+	if !x.Policy.GivesCodes() || m.o.Seen == nil {
 		return nil, x.Failure(mail.KindReadOnly, "", "The account gives no one-time codes.", mail.AdviceAllowCodes)
 	}
 	page, err := x.list(ctx, ListQuery{Limit: codesLooked})
@@ -74,24 +75,24 @@ func below(addr, domain string) bool {
 
 // give is the code of a message; nil without one that may be given.
 func (x *imapBox) give(ctx context.Context, ref mail.Ref) (*GivenCode, error) {
-	r := &reading{access: x.access, ref: ref, q: GetQuery{BodyChars: maxBodyChars, Headers: HeadersAll, bare: true}}
-	if err := x.get(ctx, []*reading{r}); err != nil || r.err != nil {
-		if r.err != nil && x.AsError(r.err).Kind == mail.KindNotFound {
+	r := &reading.Reading{Viewer: &x.Viewer, Ref: ref, Bare: true, Query: GetQuery{BodyChars: reading.MaxBodyChars, Headers: HeadersAll}}
+	if err := x.get(ctx, []*reading.Reading{r}); err != nil || r.Err != nil {
+		if r.Err != nil && x.AsError(r.Err).Kind == mail.KindNotFound {
 			return nil, nil
 		}
-		return nil, cmp.Or(err, r.err)
+		return nil, cmp.Or(err, r.Err)
 	}
-	now, age := x.m.o.Now(), x.m.o.Now().Sub(r.g.Internal)
-	if age > mail.CodeAge || len(r.masked.Codes) == 0 || !r.g.Whole || x.policy.Verdict(r.g.Header) != mail.Verified {
+	now, age := x.m.o.Now(), x.m.o.Now().Sub(r.Got.Internal)
+	if age > mail.CodeAge || len(r.Masked.Codes) == 0 || !r.Got.Whole || x.Policy.Verdict(r.Got.Header) != mail.Verified {
 		return nil, nil
 	}
 	first := false
 	err := x.m.o.Seen.UpdateSeen(ctx, x.Account, inbox, func(s *mail.SeenState) error {
-		first = s.Give(r.g.Ref.UIDValidity, r.g.Ref.UID, now)
+		first = s.Give(r.Got.Ref.UIDValidity, r.Got.Ref.UID, now)
 		return nil
 	})
 	if err != nil || !first {
 		return nil, err
 	}
-	return &GivenCode{Summary: r.message.Summary, Code: r.masked.Codes[0], Other: len(r.masked.Codes) - 1}, nil
+	return &GivenCode{Summary: r.Message.Summary, Code: r.Masked.Codes[0], Other: len(r.Masked.Codes) - 1}, nil
 }

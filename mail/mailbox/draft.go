@@ -26,10 +26,10 @@ func (m *Client) Draft(ctx context.Context, op string, ref mail.Ref) (source []b
 		case err != nil:
 			return err
 		case !g.Readable:
-			return x.noMessage("")
+			return x.NoMessage("")
 		case g.Ref.Folder != drafts || !fetch.HasFlag(g.Flags, goimap.FlagDraft):
 			return x.Invalid("The message is not a draft in the account's folder for drafts.", mail.AdviceListDrafts)
-		case !x.policy.Wrote(g.Header):
+		case !x.Policy.Wrote(g.Header):
 			return x.Invalid("The draft is not from the account's own address.", mail.AdviceFileDraft)
 		}
 		whole = g.Ref

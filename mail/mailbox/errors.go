@@ -8,19 +8,6 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// noMessage is the one answer for a message that does not exist and for one that the
-// inbound policy hides (000 section 9). reason is only for the audit.
-func (x *access) noMessage(reason string) *mail.Error {
-	e := x.Failure(mail.KindNotFound, imap.StageFetch, "There is no such message.", mail.AdviceList)
-	e.Reason = reason
-	return e
-}
-
-// madeAnew refuses references to a folder that has another UIDVALIDITY now.
-func (x *access) madeAnew(advice mail.Advice) *mail.Error {
-	return x.Failure(mail.KindConflict, imap.StageExamine, "The folder was replaced since then: its messages have other ids now.", advice)
-}
-
 // explain turns a failure of either protocol into an *Error.
 func explain(e *mail.Error, at mail.Endpoint) {
 	var w *wire.Error

@@ -3,22 +3,14 @@ package mailbox
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
-	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
-
-// headers selects what a list fetches of the headers: where the policy hides messages, or
-// all is to be told of senders that it judges, all of them.
-func (j judge) headers(full bool) fetch.Wanted {
-	return fetch.Wanted{Header: !j.ShowsAll() || full && j.Judges(), Trace: j.Judges(), Full: full}
-}
 
 // maxAlone is how many messages of a window are asked for one by one.
 const maxAlone = 100
@@ -105,47 +97,6 @@ func (x *imapBox) walk(s *imap.Session, from fetch.Source, oldest bool, w fetch.
 	return nil
 }
 
-// sees applies the policy. An incomplete header proves nothing and passes only where the
-// policy hides nothing.
-func (j judge) sees(g *fetch.Message) bool {
-	return j.ShowsAll() || g.Whole && j.shows(g.Ref.Folder, g.Header)
-}
-
-// verdict is what the policy thinks of the sender, unknown where the header was cut. A server
-// that gives some fields can put them in another order and leave out a second From: they
-// prove nothing in the sender's favour.
-func (j judge) verdict(g *fetch.Message) mail.Verdict {
-	if !j.Judges() || g.Headed >= fetch.HeaderBytes {
-		return mail.Unknown
-	}
-	v := j.Verdict(g.Header)
-	if v == mail.Verified && !g.Whole {
-		return mail.Unknown
-	}
-	return v
-}
-
-// summary is the message as a list shows it; with full, with the fields of a full list.
-func (x *access) summary(g *fetch.Message, full bool) Summary {
-	s := Summary{Ref: g.Ref, Flags: g.Flags, Size: g.Size, InternalDate: g.Internal, Subject: g.Header.Text("Subject"),
-		From: fetch.People(g.Header, "From"), To: fetch.People(g.Header, "To"), CC: fetch.People(g.Header, "Cc"), InternetMessageID: fetch.MessageID(g.Header), Verdict: x.policy.verdict(g)}
-	s.mask(x.masked(g, ""))
-	s.Date, _ = g.Date()
-	s.HasAttachments, s.Invitation = g.HasAttachments(), message.HasCalendar(g.Root)
-	if !full {
-		compact(&s)
-	}
-	return s
-}
-
-// compact removes the fields that only a full list shows.
-func compact(s *Summary) {
-	s.To, s.CC, s.InternetMessageID, s.Size = nil, nil, "", 0
-	if !s.Date.IsZero() {
-		s.InternalDate = time.Time{}
-	}
-}
-
 // fetchFrom makes visits, and gives what was fetched of each folder to take. Of what a
 // server refuses it fetches each message alone, where it has to. A folder that was replaced
 // has an error with this advice.
@@ -153,7 +104,7 @@ func (x *imapBox) fetchFrom(s *imap.Session, all fetch.Visits, advice mail.Advic
 	err := all.Start(s, func(i int, v *fetch.Visit) {
 		switch {
 		case v.Err == fetch.ErrReplaced:
-			v.Err = x.madeAnew(advice)
+			v.Err = x.MadeAnew(advice)
 		case v.Err == nil && v.Refused == nil:
 			take(i, v, x.readWindow(v.Box, v.Data))
 		}
@@ -163,7 +114,7 @@ func (x *imapBox) fetchFrom(s *imap.Session, all fetch.Visits, advice mail.Advic
 			continue
 		}
 		if v.Box, err = s.Examine(v.Folder).Wait(); err == nil && v.UIDValidity != 0 && v.Box.UIDValidity != v.UIDValidity {
-			v.Err = x.madeAnew(advice)
+			v.Err = x.MadeAnew(advice)
 			continue
 		}
 		var got []fetch.Message

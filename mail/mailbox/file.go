@@ -57,7 +57,7 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 		if own.UnlessFiled && s.Has(gmailCapability) {
 			return ErrSelfFiling
 		}
-		if own.Role == "sent" && x.policy.HidesFolders() {
+		if own.Role == "sent" && x.Policy.HidesFolders() {
 			s.Reveal() // what is sent is kept, and told of in no answer
 		}
 		if out.Folder, err = x.folderFor(s, own.Role); err != nil {
@@ -97,7 +97,7 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 // UID (RFC 4315), and where the policy hides messages: it tells how many have come.
 func (x *imapBox) append(s *imap.Session, folder string, flags []goimap.Flag, date time.Time, source []byte) (mail.Ref, error) {
 	validity, uid, err := s.Append(folder, flags, date, source)
-	if err != nil || validity == 0 || uid == 0 || !x.policy.ShowsAll() {
+	if err != nil || validity == 0 || uid == 0 || !x.Policy.ShowsAll() {
 		return mail.Ref{}, err
 	}
 	return x.refTo(folder, validity, uid), nil

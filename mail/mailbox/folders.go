@@ -71,7 +71,7 @@ func (x *imapBox) startList(s *imap.Session, q FolderQuery) (listed func(list *F
 	var opts *goimap.ListOptions
 	if s.Has("LIST-EXTENDED") {
 		opts = &goimap.ListOptions{ReturnSpecialUse: s.Has("SPECIAL-USE")}
-		if q.Counts && x.policy.ShowsAll() && s.Has("LIST-STATUS") {
+		if q.Counts && x.Policy.ShowsAll() && s.Has("LIST-STATUS") {
 			counts := folderCounts
 			opts.ReturnStatus = &counts
 		}
@@ -97,7 +97,7 @@ func (x *imapBox) takeList(q FolderQuery, list *FolderList, data []*goimap.ListD
 	statuses := make(map[string]*goimap.StatusData)
 	seen := make(map[string]bool)
 	for _, d := range data {
-		if seen[d.Mailbox] || !revealed && x.policy.HidesFolder(d.Mailbox) {
+		if seen[d.Mailbox] || !revealed && x.Policy.HidesFolder(d.Mailbox) {
 			continue
 		}
 		seen[d.Mailbox] = true
@@ -112,7 +112,7 @@ func (x *imapBox) takeList(q FolderQuery, list *FolderList, data []*goimap.ListD
 			statuses[d.Mailbox] = d.Status
 		}
 	}
-	if x.policy.HidesFolders() && !revealed {
+	if x.Policy.HidesFolders() && !revealed {
 		x.forgetHidden(list)
 	}
 	slices.SortStableFunc(list.Folders, func(a, b Folder) int {
@@ -126,7 +126,7 @@ func (x *imapBox) takeList(q FolderQuery, list *FolderList, data []*goimap.ListD
 func (x *access) forgetHidden(list *FolderList) {
 	all := slices.Clone(list.Folders)
 	list.Folders = slices.DeleteFunc(list.Folders, func(f Folder) bool {
-		return f.NoSelect() && x.policy.AboveHidden(f.Name) && !slices.ContainsFunc(all, func(o Folder) bool {
+		return f.NoSelect() && x.Policy.AboveHidden(f.Name) && !slices.ContainsFunc(all, func(o Folder) bool {
 			return strings.HasPrefix(o.Name, f.Name+f.Delimiter) && !o.NoSelect()
 		})
 	})
@@ -198,7 +198,7 @@ func (x *imapBox) count(s *imap.Session, list *FolderList, statuses map[string]*
 	asked := make(map[string]*imap.Stating)
 	s.Together(func() {
 		for _, f := range list.Folders {
-			if statuses[f.Name] == nil && !f.NoSelect() && x.policy.ShowsAll() {
+			if statuses[f.Name] == nil && !f.NoSelect() && x.Policy.ShowsAll() {
 				counts := folderCounts
 				asked[f.Name] = s.Status(f.Name, &counts)
 			}
@@ -212,7 +212,7 @@ func (x *imapBox) count(s *imap.Session, list *FolderList, statuses map[string]*
 		}
 		var err error
 		st := statuses[f.Name]
-		if !x.policy.ShowsAll() {
+		if !x.Policy.ShowsAll() {
 			f.Counts, err = x.visibleCounts(s, f.Name)
 		} else if w := asked[f.Name]; w != nil {
 			st, err = w.Wait()
@@ -253,7 +253,7 @@ func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UID
 	from := fetch.Source{UIDs: found}
 	if found == nil {
 		from = fetch.Source{Low: 1, High: box.Exists}
-		if senders := senders(x.policy); senders != nil && box.Exists > maxScan {
+		if senders := senders(x.Policy); senders != nil && box.Exists > maxScan {
 			uids, err := s.Search(senders).Wait()
 			if err != nil {
 				return err
@@ -263,7 +263,7 @@ func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UID
 	}
 	return x.walk(s, from, false, fetch.Wanted{Header: true}, nil, func(got []fetch.Message) bool {
 		for i := range got {
-			if x.policy.sees(&got[i]) {
+			if x.Policy.Sees(&got[i]) {
 				fn(&got[i])
 			}
 		}

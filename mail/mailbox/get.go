@@ -10,29 +10,17 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // The bounds of Get.
 const (
 	defaultBodyChars = 2000 // 001 section 5
 	minBodyChars     = 100
-	maxBodyChars     = 20_000
-	maxFromChar      = 2_000_000 // no more of a text is read
 
 	defaultAttachmentChars = 10_000 // 001 section 5
 	minAttachmentChars     = 100
 	maxAttachmentChars     = 50_000
-
-	smallText     = 64 << 10  // a text part up to here is fetched whole
-	maxPartBytes  = 512 << 10 // of one part of plain text
-	maxHTMLBytes  = 2 << 20   // of one part of HTML, whose style sheet can stand anywhere
-	maxPDFBytes   = 5 << 20   // 001 section 5, decoded
-	maxCalendar   = 64 << 10
-	maxContent    = 24 << 20 // of all attachments of a message together, as transferred
-	maxExtracted  = 20       // attachments whose text is read
-	maxRounds     = 4        // fetches after the first
-	maxSections   = 60       // of one message in one fetch
-	maxHeaderText = 4000     // characters of one header field
 )
 
 // maxGet bounds the messages of one GetEach.
@@ -68,19 +56,19 @@ func (m *Client) GetEach(ctx context.Context, account string, refs []mail.Ref, q
 	if len(refs) == 0 || len(refs) > maxGet {
 		return nil, x.Invalid(fmt.Sprintf("A command reads 1 to %d messages.", maxGet), mail.AdviceSeveralCommands)
 	}
-	q.BodyChars = within(q.BodyChars, defaultBodyChars, minBodyChars, maxBodyChars)
+	q.BodyChars = within(q.BodyChars, defaultBodyChars, minBodyChars, reading.MaxBodyChars)
 	q.AttachmentChars = within(q.AttachmentChars, defaultAttachmentChars, minAttachmentChars, maxAttachmentChars)
-	q.FromChar = within(q.FromChar, 0, 0, maxFromChar)
+	q.FromChar = within(q.FromChar, 0, 0, reading.MaxFromChar)
 	if q.Headers == "" {
 		q.Headers = HeadersCurated
 	}
-	var all []*reading
+	var all []*reading.Reading
 	for _, ref := range refs {
 		if ref.Account != account {
 			return nil, x.Invalid("The messages are not all of one account.", mail.AdviceSeveralCommands)
 		}
-		if !slices.ContainsFunc(all, func(r *reading) bool { return r.ref == ref }) {
-			all = append(all, &reading{access: x, ref: ref, q: q})
+		if !slices.ContainsFunc(all, func(r *reading.Reading) bool { return r.Ref == ref }) {
+			all = append(all, &reading.Reading{Viewer: &x.Viewer, Ref: ref, Query: q})
 		}
 	}
 	if err := b.get(ctx, all); err != nil {
@@ -89,19 +77,19 @@ func (m *Client) GetEach(ctx context.Context, account string, refs []mail.Ref, q
 	out := &Messages{}
 	var lengths []int
 	for _, r := range all {
-		if r.err != nil {
-			out.Issues = append(out.Issues, r.failed())
+		if r.Err != nil {
+			out.Issues = append(out.Issues, r.Failed())
 			continue
 		}
-		out.Messages, lengths = append(out.Messages, r.message), append(lengths, r.text.Runes())
+		out.Messages, lengths = append(out.Messages, r.Message), append(lengths, r.Text.Runes())
 	}
 	if len(out.Messages) == 0 {
-		return nil, all[0].err
+		return nil, all[0].Err
 	}
 	for _, r := range all {
-		if r.err == nil {
-			r.show(share(q.BodyChars, lengths))
-			r.readPDFs(ctx, m.o.PDFText)
+		if r.Err == nil {
+			r.Show(share(q.BodyChars, lengths))
+			r.ReadPDFs(ctx, m.o.PDFText)
 		}
 	}
 	return out, nil
@@ -123,21 +111,22 @@ func share(chars int, lengths []int) int {
 
 // get reads messages. The error is one that none of them escapes; else each reading has its
 // own.
-func (x *imapBox) get(ctx context.Context, all []*reading) error {
-	var named []*reading
+func (x *imapBox) get(ctx context.Context, all []*reading.Reading) error {
+	var named []*reading.Reading
 	for _, r := range all {
-		if r.ref, r.err = x.named(r.ref); r.err == nil {
+		if r.Ref, r.Err = x.named(r.Ref); r.Err == nil {
+			r.Ready = x.findOwn
 			named = append(named, r)
 		}
 	}
-	if err := x.pool.read(ctx, named); err != nil {
+	if err := x.pool.reads.Read(ctx, named); err != nil {
 		return x.wrap(ctx, err)
 	}
 	for i, r := range named {
 		if i == 0 { // the error that counts where there is no message at all
-			r.err = x.inFolder(ctx, r.ref.Folder, r.err)
+			r.Err = x.inFolder(ctx, r.Ref.Folder, r.Err)
 		} else {
-			r.err = x.wrap(ctx, r.err)
+			r.Err = x.wrap(ctx, r.Err)
 		}
 	}
 	return x.findReturned(ctx, named)
@@ -149,10 +138,10 @@ const maxReturned = 5
 // findReturned finds in the folder for sent mail the messages that bounces are about, of
 // several with one Message-ID the newest that the policy shows. They stay unknown where that
 // fails.
-func (x *imapBox) findReturned(ctx context.Context, all []*reading) error {
-	var bounces []*reading
+func (x *imapBox) findReturned(ctx context.Context, all []*reading.Reading) error {
+	var bounces []*reading.Reading
 	for _, r := range all {
-		if r.err == nil && r.returned != "" {
+		if r.Err == nil && r.Returned != "" {
 			bounces = append(bounces, r)
 		}
 	}
@@ -166,7 +155,7 @@ func (x *imapBox) findReturned(ctx context.Context, all []*reading) error {
 		}
 		search := fetch.Visit{Folder: sent}
 		for _, r := range bounces {
-			criteria := fetch.HeaderHolds("Message-ID", "<"+r.returned+">")
+			criteria := fetch.HeaderHolds("Message-ID", "<"+r.Returned+">")
 			search.Criteria = append(search.Criteria, &criteria)
 		}
 		if err = (fetch.Visits{&search}).Start(s, nil); err != nil || search.Err != nil {
@@ -176,19 +165,19 @@ func (x *imapBox) findReturned(ctx context.Context, all []*reading) error {
 		for i, r := range bounces {
 			newest, _ := imap.SplitUIDs(search.Found[i], maxReturned, false)
 			for _, uid := range imap.Numbers(newest) {
-				if look.Fetch(uid, fetch.Wanted{Header: true}.Options()); x.policy.ShowsAll() {
-					r.message.Returned = x.refTo(search.Box.Name, look.UIDValidity, uid)
+				if look.Fetch(uid, fetch.Wanted{Header: true}.Options()); x.Policy.ShowsAll() {
+					r.Message.Returned = x.refTo(search.Box.Name, look.UIDValidity, uid)
 				}
 			}
 		}
-		if x.policy.ShowsAll() || len(look.Requests) == 0 {
+		if x.Policy.ShowsAll() || len(look.Requests) == 0 {
 			return nil
 		}
 		return x.fetchFrom(s, fetch.Visits{&look}, mail.AdviceListAgain, func(_ int, _ *fetch.Visit, got []fetch.Message) {
 			for _, g := range got {
 				for i, r := range bounces {
-					if x.policy.sees(&g) && search.Found[i].Contains(goimap.UID(g.Ref.UID)) {
-						r.message.Returned = g.Ref
+					if x.Policy.Sees(&g) && search.Found[i].Contains(goimap.UID(g.Ref.UID)) {
+						r.Message.Returned = g.Ref
 					}
 				}
 			}
@@ -211,7 +200,7 @@ func within(n, def, low, high int) int {
 // named checks that a reference can name a message of this account.
 func (x *imapBox) named(ref mail.Ref) (mail.Ref, error) {
 	if ref.Protocol != mail.IMAP || ref.UID == 0 {
-		return ref, x.noMessage("")
+		return ref, x.NoMessage("")
 	}
 	var err error
 	ref.Folder, err = x.folderName(ref.Folder)

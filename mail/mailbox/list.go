@@ -11,8 +11,8 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
-	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // The bounds of List.
@@ -80,7 +80,7 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 
 // listing starts the listing of a folder, whose name has been checked.
 func (x *imapBox) listing(q ListQuery, seen *seeing) *listing {
-	l := &listing{imapBox: x, q: q, seen: seen, want: x.policy.headers(q.Full)}
+	l := &listing{imapBox: x, q: q, seen: seen, want: x.Policy.Headers(q.Full)}
 	l.want.Dates = q.Full || dated(&q)
 	return l
 }
@@ -131,21 +131,6 @@ func (x *access) folderName(name string) (string, error) {
 	return name, nil
 }
 
-// unreadable reports whether an answer of the server could not be parsed or went over a
-// bound, so that asking for less may help. The stage does not matter: commands leave
-// together, and the first one waited for gets the failure.
-func unreadable(err error) bool {
-	var w *wire.Error
-	if !errors.As(err, &w) {
-		return false
-	}
-	switch w.Stage {
-	case wire.StageConnect, wire.StageTLS, wire.StageGreeting, wire.StageAuth:
-		return false
-	}
-	return w.Kind == wire.KindProtocol || w.Kind == wire.KindLimit
-}
-
 // listing is one List in progress.
 type listing struct {
 	*imapBox
@@ -172,8 +157,8 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 	// structure may be unreadable, and must not be noticed.
 	l.structured = structure
 	// A snippet needs it, too; and pages further back are mostly of messages not listed before.
-	l.want.Text = l.q.Snippet > 0 && l.policy.ShowsAll()
-	l.want.Structure = structure && l.policy.ShowsAll() && (l.q.Full || l.want.Text || l.q.BeforeUID != 0 || !l.pool.parts.Begun(l.q.Folder))
+	l.want.Text = l.q.Snippet > 0 && l.Policy.ShowsAll()
+	l.want.Structure = structure && l.Policy.ShowsAll() && (l.q.Full || l.want.Text || l.q.BeforeUID != 0 || !l.pool.parts.Begun(l.q.Folder))
 	return l.lend(ctx, l.q.Folder, func(s *imap.Session) error {
 		// From the start: after a dead connection this runs again.
 		l.page, l.shown, l.opening, l.next, l.reached, l.listed, l.came = &Page{Folder: l.q.Folder}, nil, nil, 0, 0, 0, 0
@@ -184,7 +169,7 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 		if err := find(s); err != nil {
 			return err
 		}
-		if n := min(l.listed, l.q.Limit) - l.came; n > 0 && l.policy.ShowsAll() {
+		if n := min(l.listed, l.q.Limit) - l.came; n > 0 && l.Policy.ShowsAll() {
 			l.page.Issues = append(l.page.Issues, mail.Issue{Kind: mail.KindRefused, Stage: imap.StageFetch, Retryable: true,
 				Message: fmt.Sprintf("The server gave no usable data of %d messages that it says are there.", n)})
 		}
@@ -215,25 +200,25 @@ func (l *listing) snippets(s *imap.Session) (err error) {
 			return err
 		}
 	}
-	l.opening, err = l.excerpts(s, excerpt{chars: l.q.Snippet}, l.shown, l.structured)
+	l.opening, err = l.Excerpts(s, reading.Excerpt{Chars: l.q.Snippet}, l.shown, l.structured)
 	return err
 }
 
 // searchable reports whether a folder of this many messages is so large that the server
 // must first search for those that can be visible.
 func (l *listing) searchable(exists uint64) bool {
-	return exists > maxScan && !l.policy.ShowsAll() && senders(l.policy) != nil
+	return exists > maxScan && !l.Policy.ShowsAll() && senders(l.Policy) != nil
 }
 
 // begin fills in the folder's data.
 func (l *listing) begin(s *imap.Session, box imap.Folder) error {
 	for _, anchor := range []mail.Ref{l.q.Before, l.q.After} {
 		if anchor.UIDValidity != 0 && anchor.UIDValidity != box.UIDValidity {
-			return l.madeAnew(mail.AdviceListAgain)
+			return l.MadeAnew(mail.AdviceListAgain)
 		}
 	}
 	l.page.UIDValidity, l.next = box.UIDValidity, box.UIDNext
-	if l.policy.ShowsAll() {
+	if l.Policy.ShowsAll() {
 		l.page.UIDNext = box.UIDNext
 	}
 	if l.later = box.UIDNext == 0 && l.fromTheNewest() && !l.searchable(uint64(box.Exists)); l.later {
@@ -249,7 +234,7 @@ func (l *listing) windows(last int) func() int {
 	return func() int {
 		needed := l.q.Limit + 1 - len(l.shown)
 		switch {
-		case l.policy.ShowsAll() && !dated(&l.q):
+		case l.Policy.ShowsAll() && !dated(&l.q):
 			last = needed
 		case last == 0:
 			last = max(minWindow, min(needed, maxWindow))
@@ -334,7 +319,7 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 	again := false
 	box, data, err, fetchErr := fetch.Now(s, l.q.Folder, func() *imap.Fetching {
 		if again { // messages came or went: ask for what new ones are made of at once
-			l.want.Structure = l.structured && l.policy.ShowsAll()
+			l.want.Structure = l.structured && l.Policy.ShowsAll()
 		}
 		again = true
 		return s.Fetch(set, l.want.Options())
@@ -375,7 +360,7 @@ func (l *listing) take(got []fetch.Message) (more bool) {
 		if g.Readable {
 			l.reached = max(l.reached, g.Ref.UID)
 		}
-		if l.policy.ShowsAll() && l.page.UIDNext != 0 && g.Ref.UID >= l.page.UIDNext {
+		if l.Policy.ShowsAll() && l.page.UIDNext != 0 && g.Ref.UID >= l.page.UIDNext {
 			l.page.UIDNext = g.Ref.UID + 1
 		}
 		if l.q.BeforeUID != 0 && g.Ref.UID >= l.q.BeforeUID || g.Ref.UID <= l.q.AfterUID || l.q.Unread && fetch.HasFlag(g.Flags, goimap.FlagSeen) ||
@@ -383,12 +368,12 @@ func (l *listing) take(got []fetch.Message) (more bool) {
 			continue
 		}
 		if !g.Readable {
-			if l.policy.ShowsAll() {
+			if l.Policy.ShowsAll() {
 				l.page.Issues = append(l.page.Issues, g.Unreadable())
 			}
 			continue
 		}
-		if !l.policy.sees(g) || !g.InTime(l.q.Since, l.q.Until) {
+		if !l.Policy.Sees(g) || !g.InTime(l.q.Since, l.q.Until) {
 			continue
 		}
 		if len(l.shown) == l.q.Limit {
@@ -423,7 +408,7 @@ func (l *listing) bySearch(s *imap.Session) error {
 	first, _ := imap.SplitUIDs(found, uint32(l.q.Limit), l.q.OldestFirst)
 	for _, uid := range imap.Numbers(first) {
 		if _, known := l.pool.parts.Known(l.refTo(box.Name, box.UIDValidity, uid)); !known {
-			l.want.Structure = l.structured && l.policy.ShowsAll()
+			l.want.Structure = l.structured && l.Policy.ShowsAll()
 			break
 		}
 	}
@@ -435,7 +420,7 @@ func (l *listing) bySearch(s *imap.Session) error {
 func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 	c := &goimap.SearchCriteria{}
 	if from {
-		c.And(senders(l.policy))
+		c.And(senders(l.Policy))
 	}
 	if l.q.New {
 		c.UID = append(c.UID, l.seen.unacked())
@@ -459,7 +444,7 @@ func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 
 // summary is the message as the page shows it.
 func (l *listing) summary(g *fetch.Message) Summary {
-	s := l.access.summary(g, l.q.Full)
+	s := l.access.Summary(g, l.q.Full)
 	if e := l.opening[g.Ref]; e != nil {
 		s.Snippet, s.Subject, s.HiddenChars = e.Snippet, e.Subject, e.HiddenChars
 	}

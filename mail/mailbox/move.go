@@ -66,7 +66,7 @@ func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folde
 		}
 		b.out.Succeeded++
 		m := ChangedMessage{Ref: b.ref(l, u)}
-		if to := c.Target[u]; to != 0 && b.policy.ShowsAll() { // else it tells how much hidden mail has come
+		if to := c.Target[u]; to != 0 && b.Policy.ShowsAll() { // else it tells how much hidden mail has come
 			m.New = mail.Ref{Protocol: mail.IMAP, Account: account, Folder: folder, UIDValidity: c.UIDValidity, UID: to}
 		}
 		b.out.Messages = append(b.out.Messages, m)
@@ -90,7 +90,7 @@ func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref
 	if toFolder, err = b.folderName(toFolder); err != nil {
 		return nil, err
 	}
-	if !b.policy.MayGive(to.policy.Policy) {
+	if !b.Policy.MayGive(to.Policy.Policy) {
 		return nil, b.NotGiven(toAccount)
 	}
 	ready := make(chan error, 1)
@@ -142,10 +142,10 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 			return err
 		}
 		if box.UIDValidity != l.box.UIDValidity {
-			return b.madeAnew(mail.AdviceListAgain)
+			return b.MadeAnew(mail.AdviceListAgain)
 		}
-		if raw, err = b.chunks(s, uid, nil, l.found[uid].Size); err == nil && b.maskedIn(l.found[uid], raw).Any() {
-			err = b.withheld("it is not copied to another account")
+		if raw, err = b.chunks(s, uid, nil, l.found[uid].Size); err == nil && b.MaskedIn(l.found[uid], raw).Any() {
+			err = b.Withheld("it is not copied to another account")
 		}
 		return err
 	})
@@ -411,8 +411,8 @@ func (m *Client) destroy(ctx context.Context, account string, refs []mail.Ref, a
 	if err != nil {
 		return nil, err
 	}
-	if !b.policy.MayDestroy() || b.policy.DestroyNeedsApproval() && !approved {
-		return nil, b.NoDestroy(&b.account, b.policy.Policy)
+	if !b.Policy.MayDestroy() || b.Policy.DestroyNeedsApproval() && !approved {
+		return nil, b.NoDestroy(&b.account, b.Policy.Policy)
 	}
 	return b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
 		if !s.UIDPlus() {
@@ -436,8 +436,8 @@ func (m *Client) ToDelete(ctx context.Context, account string, refs []mail.Ref) 
 	if err != nil {
 		return nil, err
 	}
-	if !b.policy.MayDestroy() {
-		return nil, b.NoDestroy(&b.account, b.policy.Policy)
+	if !b.Policy.MayDestroy() {
+		return nil, b.NoDestroy(&b.account, b.Policy.Policy)
 	}
 	var shown []Summary
 	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
@@ -450,7 +450,7 @@ func (m *Client) ToDelete(ctx context.Context, account string, refs []mail.Ref) 
 		}
 		shown = nil
 		for _, u := range b.uids {
-			shown = append(shown, b.summary(l.found[u], false))
+			shown = append(shown, b.Summary(l.found[u], false))
 		}
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // Original is a message that a letter answers or hands on.
@@ -57,31 +58,31 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 		return &Original{Ref: raw.Ref, Header: rfc5322.ParseHeader(message.HeaderOf(raw.Source)), Source: raw.Source, Masked: raw.masked}, nil
 	case !q.Text && !q.Files:
 		h, err := b.header(ctx, ref)
-		return &Original{Ref: ref, Header: h, Masked: x.masked(&fetch.Message{Header: h}, "")}, err
+		return &Original{Ref: ref, Header: h, Masked: x.Masked(&fetch.Message{Header: h}, "")}, err
 	}
-	r := &reading{access: x, ref: ref, q: GetQuery{BodyChars: maxOriginalText, Headers: HeadersNone, Content: q.Files, bare: true}}
+	r := &reading.Reading{Viewer: &x.Viewer, Ref: ref, Bare: true, Query: GetQuery{BodyChars: maxOriginalText, Headers: HeadersNone, Content: q.Files}}
 	if q.Header {
-		r.q.Headers = HeadersAll
+		r.Query.Headers = HeadersAll
 	}
-	if err := b.get(ctx, []*reading{r}); err != nil {
+	if err := b.get(ctx, []*reading.Reading{r}); err != nil {
 		return nil, err
 	}
-	if r.err != nil {
-		return nil, r.err
+	if r.Err != nil {
+		return nil, r.Err
 	}
-	r.show(maxOriginalText)
-	o := &Original{Ref: r.g.Ref, Header: r.g.Header, Text: r.message.BodyText, Cut: r.message.BodyTruncated, Masked: r.masked}
-	for _, a := range r.message.Attachments {
+	r.Show(maxOriginalText)
+	o := &Original{Ref: r.Got.Ref, Header: r.Got.Header, Text: r.Message.BodyText, Cut: r.Message.BodyTruncated, Masked: r.Masked}
+	for _, a := range r.Message.Attachments {
 		o.Names = append(o.Names, a.Filename)
 	}
 	if !q.Files {
 		return o, nil
 	}
-	if len(r.message.Issues) > 0 {
+	if len(r.Message.Issues) > 0 {
 		return nil, x.Failure(mail.KindLimit, imap.StageFetch, "Not all of the message can be read here, so it is not handed on.", mail.AdviceMailProgram)
 	}
-	for i, p := range message.Attachments(r.root) {
-		a := r.message.Attachments[i]
+	for i, p := range message.Attachments(r.Got.Root) {
+		a := r.Message.Attachments[i]
 		if a.Content == nil && p.Size > 0 {
 			return nil, x.Failure(mail.KindLimit, imap.StageFetch, "Its attachments are too many or too large to be handed on together.", mail.AdviceMailProgram)
 		}

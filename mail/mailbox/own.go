@@ -5,25 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
-	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
-
-// judge is the policy of an account, with the folders in which the account's own messages
-// are visible.
-type judge struct {
-	*mail.Policy
-	own *ownFolders // nil with POP3
-}
-
-// shows applies the policy to a message of a folder by its whole header.
-func (j judge) shows(folder string, h rfc5322.Header) bool {
-	if j.own.holds(folder) {
-		return j.VisibleAsOwn(h)
-	}
-	return j.Visible(h)
-}
 
 // ownFolders are an account's folders for sent messages and for drafts: those with the role,
 // else the one that File would use. INBOX is never among them. A nil or zero *ownFolders
@@ -117,7 +100,7 @@ func (o *ownFolders) known(now time.Time) bool {
 // a folder other than INBOX; an empty folder means several. A server that does not list
 // them has no own folders.
 func (x *imapBox) findOwn(s *imap.Session, folder string) error {
-	if x.policy.ShowsAll() || folder == inbox || x.pool.own.known(x.m.o.Now()) {
+	if x.Policy.ShowsAll() || folder == inbox || x.pool.own.known(x.m.o.Now()) {
 		return nil
 	}
 	_, err := x.folderFor(s, "sent")

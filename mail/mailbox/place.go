@@ -52,7 +52,7 @@ func (x *access) notThere(folder, message string, advice mail.Advice) *mail.Erro
 // mayTouch refuses to change messages of a folder that is not the user's own: others may read
 // what is written there, flags too.
 func (x *imapBox) mayTouch(spaces imap.Namespaces, folder string) error {
-	if spaces.Own(folder) || x.policy.AllowsFolder(folder) {
+	if spaces.Own(folder) || x.Policy.AllowsFolder(folder) {
 		return nil
 	}
 	return x.notThere(folder, fmt.Sprintf("Folder %q is shared or somebody else's, so nothing is changed in it.", folder), mail.AdviceAllowFolder)
@@ -70,7 +70,7 @@ func (x *imapBox) mayPut(spaces imap.Namespaces, folder string) error {
 		return x.notThere(folder, "Only what is sent is put into the folder for sent mail.", mail.AdviceOtherFolder)
 	case own.is(folder, "drafts"), slices.Contains(usualNames["drafts"], key):
 		return x.notThere(folder, "Only what is written as a draft is put into the folder for drafts.", mail.AdviceOtherFolder)
-	case strings.EqualFold(last, "outbox") && !x.policy.AllowsFolder(folder):
+	case strings.EqualFold(last, "outbox") && !x.Policy.AllowsFolder(folder):
 		return x.notThere(folder, fmt.Sprintf("A server may send what is put into folder %q, so nothing is put there.", folder), mail.AdviceAllowFolder)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/pop3"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // POP3 knows messages by UIDL and has one folder without flags (RFC 1939). A Client offers
@@ -81,7 +82,7 @@ func (x *popBox) heads(ctx context.Context, s *pop3.Mailbox, all []pop3.Message,
 			return err
 		}
 		for i := range heads {
-			if x.policy.sees(&heads[i]) && !take(&heads[i]) {
+			if x.Policy.Sees(&heads[i]) && !take(&heads[i]) {
 				return nil
 			}
 		}
@@ -118,7 +119,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	var names popNames
 	err := x.lend(ctx, true, func(s *pop3.Mailbox) error {
 		*page = Page{Folder: popFolder}
-		if s.Skipped > 0 && x.policy.ShowsAll() {
+		if s.Skipped > 0 && x.Policy.ShowsAll() {
 			page.Issues = append(page.Issues, mail.Issue{Kind: mail.KindConnection, Stage: "list",
 				Message: fmt.Sprintf("The server gave %d messages no name, and they are left out.", s.Skipped)})
 		}
@@ -134,12 +135,12 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		if !q.OldestFirst {
 			slices.Reverse(all)
 		}
-		if len(all) > popHeaders && x.policy.ShowsAll() {
+		if len(all) > popHeaders && x.Policy.ShowsAll() {
 			all, page.HasMore = all[:popHeaders], true
 			page.Next = x.ref(all[popHeaders-1].UIDL)
 		}
 		needed := func() int { return popGroup }
-		if x.policy.ShowsAll() && !dated(&q) {
+		if x.Policy.ShowsAll() && !dated(&q) {
 			needed = func() int { return q.Limit + 1 - len(page.Messages) } // one more, to know whether others follow
 		}
 		err = x.heads(ctx, s, all, needed, func(g *fetch.Message) bool {
@@ -149,12 +150,12 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 			case !g.InTime(q.Since, q.Until):
 			case n == q.Limit:
 				page.HasMore, page.Next = true, page.Messages[n-1].Ref
-				if i := slices.IndexFunc(all, func(m pop3.Message) bool { return m.UIDL == g.Ref.UIDL }); i > 0 && x.policy.ShowsAll() {
+				if i := slices.IndexFunc(all, func(m pop3.Message) bool { return m.UIDL == g.Ref.UIDL }); i > 0 && x.Policy.ShowsAll() {
 					page.Next = x.ref(all[i-1].UIDL) // messages that could not be read are not reported again
 				}
 				return false
 			default:
-				page.Messages = append(page.Messages, x.summary(g, q.Full))
+				page.Messages = append(page.Messages, x.Summary(g, q.Full))
 			}
 			return true
 		})
@@ -185,7 +186,7 @@ func (x *popBox) snippets(ctx context.Context, s *pop3.Mailbox, chars int, list 
 	}
 	return x.beginnings(ctx, s, messages, popOpening, fetch.HeaderBytes, func(i int, raw []byte) {
 		g := x.fetched(raw, messages[i])
-		opening := x.excerptOf(excerpt{chars: chars}, &g, raw).message
+		opening := x.ExcerptOf(reading.Excerpt{Chars: chars}, &g, raw).Message
 		list[i].Snippet, list[i].Subject, list[i].HiddenChars = opening.Snippet, opening.Subject, opening.HiddenChars
 	})
 }
@@ -259,7 +260,7 @@ func (x *popBox) whole(ctx context.Context, ref mail.Ref) (raw []byte, g fetch.M
 		return x.lend(ctx, fresh, func(s *pop3.Mailbox) error {
 			i, ok := s.Places[ref.UIDL]
 			if !ok {
-				return x.noMessage("")
+				return x.NoMessage("")
 			}
 			m := s.List[i]
 			if m.Size > maxWholeBytes {
@@ -270,15 +271,15 @@ func (x *popBox) whole(ctx context.Context, ref mail.Ref) (raw []byte, g fetch.M
 			}
 			var refused error
 			err := s.Retrieve(ctx, []int{m.Number}, maxWholeBytes, func(_ int, b []byte, err error) { raw, refused = b, err })
-			if err == nil && refused != nil && !x.policy.ShowsAll() {
-				return x.noMessage("filtered")
+			if err == nil && refused != nil && !x.Policy.ShowsAll() {
+				return x.NoMessage("filtered")
 			}
 			if err = errors.Join(err, refused); err != nil {
 				return err
 			}
-			if g = x.fetched(raw, m); !x.policy.sees(&g) {
+			if g = x.fetched(raw, m); !x.Policy.Sees(&g) {
 				raw = nil
-				return x.noMessage("filtered")
+				return x.NoMessage("filtered")
 			}
 			g.Size = int64(len(raw))
 			return nil
@@ -294,30 +295,27 @@ func (x *popBox) whole(ctx context.Context, ref mail.Ref) (raw []byte, g fetch.M
 
 // judge refuses a message that the policy hides, by its header alone.
 func (x *popBox) judge(ctx context.Context, s *pop3.Mailbox, m pop3.Message) error {
-	shown := x.policy.ShowsAll()
+	shown := x.Policy.ShowsAll()
 	if !shown {
 		if err := x.heads(ctx, s, []pop3.Message{m}, nil, func(*fetch.Message) bool { shown = true; return false }); err != nil {
 			return err
 		}
 	}
 	if !shown {
-		return x.noMessage("filtered")
+		return x.NoMessage("filtered")
 	}
 	return nil
 }
 
-func (x *popBox) get(ctx context.Context, all []*reading) error {
+func (x *popBox) get(ctx context.Context, all []*reading.Reading) error {
 	for _, r := range all {
-		raw, g, err := x.whole(ctx, r.ref)
+		raw, g, err := x.whole(ctx, r.Ref)
 		var e *mail.Error
 		if err != nil && (ctx.Err() != nil || !errors.As(err, &e) || e.Kind != mail.KindNotFound && e.Kind != mail.KindLimit) {
 			return err // the others fail too
 		}
-		r.begin(false)
-		if r.err = err; err == nil {
-			r.g = g
-			r.take(message.Parse(raw), true)
-			r.finish(r.compose(), nil)
+		if r.Err = err; err == nil {
+			r.ReadWhole(g, raw)
 		}
 	}
 	return nil
@@ -329,7 +327,7 @@ func (x *popBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessag
 		return nil, err
 	}
 	shown := raw[:min(int64(len(raw)), limit)]
-	return &RawMessage{Ref: x.ref(ref.UIDL), Size: int64(len(raw)), Source: shown, Truncated: len(shown) < len(raw), masked: x.maskedIn(&g, raw)}, nil
+	return &RawMessage{Ref: x.ref(ref.UIDL), Size: int64(len(raw)), Source: shown, Truncated: len(shown) < len(raw), masked: x.MaskedIn(&g, raw)}, nil
 }
 
 func (x *popBox) attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error) {
@@ -337,16 +335,16 @@ func (x *popBox) attachment(ctx context.Context, ref mail.Ref, part string) (*At
 	if err != nil {
 		return nil, err
 	}
-	if x.maskedIn(&g, raw).Any() {
-		return nil, x.withheld("its attachments are not shown")
+	if x.MaskedIn(&g, raw).Any() {
+		return nil, x.Withheld("its attachments are not shown")
 	}
 	e := message.Parse(raw)
 	p, err := x.choose(e.Root, part)
 	if err != nil {
 		return nil, err
 	}
-	if x.maskedPart(&g, p, e.Raw(p)).Any() {
-		return nil, x.withheld("this part of it is not shown")
+	if x.MaskedPart(&g, p, e.Raw(p)).Any() {
+		return nil, x.Withheld("this part of it is not shown")
 	}
 	return attachmentOf(x.ref(ref.UIDL), p, e.Raw(p)), nil
 }
@@ -361,10 +359,10 @@ func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 		t = x.threading(q, func(string) int { return 0 })
 		i, ok := s.Places[ref.UIDL]
 		if !ok {
-			return x.noMessage("")
+			return x.NoMessage("")
 		}
 		all := s.List
-		if older := len(all) - popHeaders; older > 0 && x.policy.ShowsAll() {
+		if older := len(all) - popHeaders; older > 0 && x.Policy.ShowsAll() {
 			t.cut = true
 			if all = all[older:]; i < older {
 				all = append([]pop3.Message{s.List[i]}, all...)
@@ -387,7 +385,7 @@ func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 			return true
 		})
 		if err == nil && t.first == nil {
-			err = x.noMessage("filtered")
+			err = x.NoMessage("filtered")
 		}
 		if err != nil {
 			return err
@@ -421,18 +419,18 @@ func (x *popBox) texts(ctx context.Context, s *pop3.Mailbox, t *threading) error
 			}
 			return !fits(m)
 		})
-		return x.beginnings(ctx, s, messages, lines, maxPartBytes, func(i int, raw []byte) {
-			r := x.excerptOf(excerpt{chars: t.q.Chars, lines: true}, shown[i], raw)
+		return x.beginnings(ctx, s, messages, lines, reading.MaxPartBytes, func(i int, raw []byte) {
+			r := x.ExcerptOf(reading.Excerpt{Chars: t.q.Chars, Lines: true}, shown[i], raw)
 			if lines != allLines {
-				r.root, r.message.BodyTruncated = nil, true
+				r.Root, r.Message.BodyTruncated = nil, true
 			}
 			t.texts[shown[i].Ref] = r
 		})
 	}
-	if err := read(allLines, func(m pop3.Message) bool { return m.Size <= maxPartBytes }); err != nil {
+	if err := read(allLines, func(m pop3.Message) bool { return m.Size <= reading.MaxPartBytes }); err != nil {
 		return err
 	}
-	return read(popLines, func(m pop3.Message) bool { return m.Size > maxPartBytes && s.Has("TOP") })
+	return read(popLines, func(m pop3.Message) bool { return m.Size > reading.MaxPartBytes && s.Has("TOP") })
 }
 
 // folders lists INBOX, the only folder. Without UIDs and flags the only count is that of
@@ -452,7 +450,7 @@ func (x *popBox) folders(ctx context.Context, q FolderQuery) (*FolderList, error
 			return nil
 		}
 		n := uint32(len(s.List))
-		if !x.policy.ShowsAll() {
+		if !x.Policy.ShowsAll() {
 			n = 0
 			if err := x.heads(ctx, s, s.List, nil, func(*fetch.Message) bool { n++; return true }); err != nil {
 				return err

@@ -66,7 +66,7 @@ func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 	}
 	for _, r := range refs {
 		if r != x.ref(r.UIDL) || r.UIDL == "" {
-			return nil, x.noMessage("")
+			return nil, x.NoMessage("")
 		}
 	}
 	var out *Changed
@@ -83,16 +83,16 @@ func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 		for _, r := range refs {
 			if i, ok := s.Places[r.UIDL]; ok && !slices.Contains(there, s.List[i]) {
 				there = append(there, s.List[i])
-				shown[r.UIDL] = x.policy.ShowsAll()
+				shown[r.UIDL] = x.Policy.ShowsAll()
 			}
 		}
-		if !x.policy.ShowsAll() {
+		if !x.Policy.ShowsAll() {
 			err = x.heads(ctx, s, there, nil, func(g *fetch.Message) bool { shown[g.Ref.UIDL] = true; return true })
 		}
 		for _, r := range refs {
 			switch {
 			case !shown[r.UIDL]:
-				missing := x.noMessage("").Issue()
+				missing := x.NoMessage("").Issue()
 				if _, hidden := s.Places[r.UIDL]; hidden {
 					missing.Reason = "filtered"
 				}
@@ -109,9 +109,9 @@ func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 		case err != nil || len(acked) > 0:
 			return err
 		case len(there) > 0:
-			return x.noMessage("filtered")
+			return x.NoMessage("filtered")
 		}
-		return x.noMessage("")
+		return x.NoMessage("")
 	})
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // The bounds of messages and attachments fetched whole.
@@ -37,7 +38,7 @@ func (m *Client) Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*RawMes
 	}
 	raw, err := b.raw(ctx, ref, int64(within(int(maxBytes), defaultRawBytes, minRawBytes, maxRawBytes)))
 	if err == nil && raw.masked.Any() {
-		return nil, b.base().withheld("its source is not shown")
+		return nil, b.base().Withheld("its source is not shown")
 	}
 	return raw, err
 }
@@ -48,11 +49,11 @@ func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (out *RawM
 	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, InternalDate: true, BodySection: []*goimap.FetchItemBodySection{source}}, func(_ *imap.Session, g *fetch.Message) error {
 		raw, ok := fetch.Section(g.Data, goimap.PartSpecifierNone, nil, false)
 		if !ok {
-			return x.noMessage("")
+			return x.NoMessage("")
 		}
 		shown := raw[:min(int64(len(raw)), limit)]
 		g.Header = rfc5322.ParseHeader(message.HeaderOf(raw))
-		out = &RawMessage{Ref: g.Ref, Size: max(g.Size, int64(len(raw))), Source: shown, masked: x.maskedIn(g, raw)}
+		out = &RawMessage{Ref: g.Ref, Size: max(g.Size, int64(len(raw))), Source: shown, masked: x.MaskedIn(g, raw)}
 		out.Truncated = out.Size > int64(len(shown))
 		return nil
 	})
@@ -76,7 +77,7 @@ func (x *imapBox) readOne(ctx context.Context, ref mail.Ref, opts goimap.FetchOp
 
 // one fetches data of one message that the policy shows, in one round trip.
 func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions) (*fetch.Message, error) {
-	if head := fetch.HeaderSection(); !x.policy.ShowsAll() && !slices.ContainsFunc(opts.BodySection, func(o *goimap.FetchItemBodySection) bool { return fetch.SameSection(o, head) }) {
+	if head := fetch.HeaderSection(); !x.Policy.ShowsAll() && !slices.ContainsFunc(opts.BodySection, func(o *goimap.FetchItemBodySection) bool { return fetch.SameSection(o, head) }) {
 		opts.BodySection = append(opts.BodySection, head)
 	}
 	box, data, err, fetchErr := fetch.Now(s, ref.Folder, func() *imap.Fetching { return s.Fetch(imap.UIDs(ref.UID), opts) })
@@ -84,22 +85,22 @@ func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions) (
 		return nil, err
 	}
 	if ref.UIDValidity != 0 && ref.UIDValidity != box.UIDValidity {
-		return nil, x.madeAnew(mail.AdviceListAgain)
+		return nil, x.MadeAnew(mail.AdviceListAgain)
 	}
-	if imap.Refused(fetchErr) && !x.policy.ShowsAll() {
-		return nil, x.noMessage("filtered")
+	if imap.Refused(fetchErr) && !x.Policy.ShowsAll() {
+		return nil, x.NoMessage("filtered")
 	}
 	if fetchErr != nil {
 		return nil, fetchErr
 	}
 	d := fetch.DataOf(data, ref.UID)
 	if d == nil || len(d.BodySection) == 0 && d.BodyStructure == nil && d.RFC822Size == 0 {
-		return nil, x.noMessage("")
+		return nil, x.NoMessage("")
 	}
 	ref.UIDValidity = box.UIDValidity
 	g := fetch.Read(ref, d)
-	if !x.policy.sees(&g) {
-		return nil, x.noMessage("filtered")
+	if !x.Policy.Sees(&g) {
+		return nil, x.NoMessage("filtered")
 	}
 	return &g, nil
 }
@@ -120,11 +121,11 @@ func (x *imapBox) chunks(s *imap.Session, uid uint32, part []int, size int64) ([
 		}
 		d := fetch.DataOf(data, uid)
 		if d == nil {
-			return nil, x.noMessage("") // it vanished in between
+			return nil, x.NoMessage("") // it vanished in between
 		}
 		b, ok := fetch.Section(d, goimap.PartSpecifierNone, part, false)
 		if !ok {
-			return nil, x.noMessage("")
+			return nil, x.NoMessage("")
 		}
 		all = append(all, b...)
 		x.tell(float64(len(all)), float64(max(size, int64(len(all)))), "bytes read")
@@ -170,7 +171,7 @@ func (m *Client) AttachmentText(ctx context.Context, ref mail.Ref, q AttachmentQ
 		return nil, err
 	}
 	q.Chars = within(q.Chars, defaultAttachmentChars, minAttachmentChars, maxAttachmentChars)
-	from := within(q.FromChar, 1, 1, maxFromChar)
+	from := within(q.FromChar, 1, 1, reading.MaxFromChar)
 	text, cut, err := b.base().textOf(ctx, a, from-1+q.Chars)
 	if err != nil {
 		return nil, err
@@ -190,7 +191,7 @@ func (m *Client) AttachmentText(ctx context.Context, ref mail.Ref, q AttachmentQ
 func (x *access) textOf(ctx context.Context, a *AttachmentContent, chars int) (text string, cut bool, err error) {
 	p := *a.part
 	p.Encoding, p.Size = "", a.Size // its content is decoded
-	if !isPDF(&p) {
+	if !reading.IsPDF(&p) {
 		text, hidden, cut, ok := message.PartText(&p, a.Content, chars)
 		a.HiddenChars = hidden
 		if !ok {
@@ -210,15 +211,15 @@ func (x *access) textOf(ctx context.Context, a *AttachmentContent, chars int) (t
 
 func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (out *AttachmentContent, err error) {
 	err = withStructure(ctx, func(structure bool) error {
-		opts := fetch.Wanted{Structure: structure, Dates: true, Full: true, Text: structure && x.policy.MasksCodes()}.Options()
+		opts := fetch.Wanted{Structure: structure, Dates: true, Full: true, Text: structure && x.Policy.MasksCodes()}.Options()
 		return x.readOne(ctx, ref, opts, func(s *imap.Session, g *fetch.Message) (err error) {
-			if x.mayMask(g) {
-				texts, err := x.readTexts(s, []*fetch.Message{g}, structure)
+			if x.MayMask(g) {
+				texts, err := x.ReadTexts(s, []*fetch.Message{g}, structure)
 				if err != nil {
 					return err
 				}
-				if r := texts[0]; r.err != nil || r.masked.Any() {
-					return cmp.Or(r.err, x.withheld("its attachments are not shown"))
+				if r := texts[0]; r.Err != nil || r.Masked.Any() {
+					return cmp.Or(r.Err, x.Withheld("its attachments are not shown"))
 				}
 			}
 			out, err = x.readAttachment(s, g, part)
@@ -249,8 +250,8 @@ func (x *imapBox) readAttachment(s *imap.Session, g *fetch.Message, part string)
 	} else if raw, err = x.chunks(s, g.Ref.UID, fetch.PartNumbers(p.ID), p.Size); err != nil {
 		return nil, err
 	}
-	if x.maskedPart(g, p, raw).Any() {
-		return nil, x.withheld("this part of it is not shown")
+	if x.MaskedPart(g, p, raw).Any() {
+		return nil, x.Withheld("this part of it is not shown")
 	}
 	return attachmentOf(g.Ref, p, raw), nil
 }
@@ -305,7 +306,7 @@ func (m *Client) Header(ctx context.Context, op string, ref mail.Ref) (rfc5322.H
 func (x *imapBox) header(ctx context.Context, ref mail.Ref) (h rfc5322.Header, err error) {
 	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, BodySection: []*goimap.FetchItemBodySection{fetch.HeaderSection()}}, func(_ *imap.Session, g *fetch.Message) error {
 		if !g.Readable {
-			return x.noMessage("")
+			return x.NoMessage("")
 		}
 		h = g.Header
 		return nil

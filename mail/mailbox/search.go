@@ -18,6 +18,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/cursor"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // The bounds of Search (001 section 4).
@@ -72,7 +73,7 @@ func (m *Client) Search(ctx context.Context, accounts []string, q SearchQuery) (
 		if x == nil {
 			continue
 		}
-		s := &accountSearch{imapBox: x, q: &f.q, index: i, want: x.policy.headers(f.q.Full)}
+		s := &accountSearch{imapBox: x, q: &f.q, index: i, want: x.Policy.Headers(f.q.Full)}
 		s.want.Dates = true
 		s.places(f.at)
 		f.parts = append(f.parts, s)
@@ -129,7 +130,7 @@ func (f *finding) prepare(ctx context.Context) error {
 	q.Folders = slices.Clone(q.Folders)
 	for i, name := range q.Folders {
 		if q.Folders[i] = imap.FolderName(name); mail.CheckFolder(name) != nil {
-			_, err := (&access{Operation: f.op}).folderName(name)
+			_, err := (&access{Viewer: reading.Viewer{Operation: f.op}}).folderName(name)
 			return err
 		}
 	}
@@ -208,7 +209,7 @@ func (f *finding) answer(ctx context.Context) (*SearchPage, error) {
 	}
 	if len(folders) == 1 {
 		f.page.Folder, f.page.UIDValidity = folders[0].name, folders[0].valid
-		if folders[0].policy.ShowsAll() {
+		if folders[0].Policy.ShowsAll() {
 			f.page.UIDNext = folders[0].uidNext
 		}
 	}
@@ -334,7 +335,7 @@ func (f *finding) fill(ctx context.Context, shown []candidate) {
 			f.page.Failed++
 			f.page.Issues = append(f.page.Issues, c.Unreadable())
 		default:
-			sum := c.folder.summary(c.Message, f.q.Full)
+			sum := c.folder.Summary(c.Message, f.q.Full)
 			if e := snippets[c.Ref]; e != nil {
 				sum.Snippet, sum.Subject, sum.HiddenChars = e.Snippet, e.Subject, e.HiddenChars
 			}
@@ -411,7 +412,7 @@ const maxSenders = 30
 
 // senders is the search criterion that leaves out most messages that the policy hides. It finds more than the list lets through, and is not relied on for a folder small
 // enough to check every message. It is nil when the list cannot be searched for.
-func senders(p judge) *goimap.SearchCriteria {
+func senders(p reading.Judge) *goimap.SearchCriteria {
 	entries := p.Inbound()
 	if len(entries) == 0 || len(entries) > maxSenders {
 		return nil

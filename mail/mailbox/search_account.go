@@ -160,7 +160,7 @@ func (a *accountSearch) search(ctx context.Context) error {
 func (a *accountSearch) end(ctx context.Context, err error) error {
 	err = a.wrap(ctx, err)
 	found := slices.ContainsFunc(a.folders, func(f *folderSearch) bool { return f.answered() && len(f.candidates()) > 0 })
-	if err == nil || !found || !partial(ctx, err) || a.want.Structure && unreadable(err) {
+	if err == nil || !found || !partial(ctx, err) || a.want.Structure && imap.Unreadable(err) {
 		return err
 	}
 	if kind := a.AsError(err).Kind; kind == mail.KindConflict || kind == mail.KindInvalid {
@@ -249,13 +249,13 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 		for _, p := range a.at {
 			if p.Folder == f.name {
 				if f.before = p.Before; p.UIDValidity != 0 && p.UIDValidity != v.Box.UIDValidity {
-					anew = a.madeAnew(mail.AdviceSearchAnew)
+					anew = a.MadeAnew(mail.AdviceSearchAnew)
 				}
 			}
 		}
 		f.valid, f.uidNext, f.found = v.Box.UIDValidity, v.Box.UIDNext, v.Found[0]
 		switch {
-		case !a.policy.ShowsAll() || a.q.Attachments || a.q.Invitations || a.dated() && !certain:
+		case !a.Policy.ShowsAll() || a.q.Attachments || a.q.Invitations || a.dated() && !certain:
 			f.doubt = f.found
 		case a.dated():
 			f.doubt = imap.UIDsWithout(f.found, v.Found[1])
@@ -274,7 +274,7 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 		return cmp.Or(broken, anew)
 	case len(refused) == len(a.folders):
 		return errors.Join(refused...) // perhaps only their charset
-	case a.policy.ShowsAll() && a.q.selects() && matches > uint64(a.q.MaxMatches):
+	case a.Policy.ShowsAll() && a.q.selects() && matches > uint64(a.q.MaxMatches):
 		return a.Invalid(tooMany(a.q), mail.AdviceNarrow)
 	}
 	return a.narrow(s)
@@ -285,9 +285,9 @@ func tooMany(q *SearchQuery) string { return fmt.Sprintf("More than %d messages 
 // narrow searches folders again, where there are too many matches to check each whether
 // the policy shows it, for those that can be visible.
 func (a *accountSearch) narrow(s *imap.Session) error {
-	senders := senders(a.policy)
+	senders := senders(a.Policy)
 	for _, f := range a.folders {
-		if a.policy.ShowsAll() || senders == nil || imap.CountUIDs(f.found) <= maxScan {
+		if a.Policy.ShowsAll() || senders == nil || imap.CountUIDs(f.found) <= maxScan {
 			continue
 		}
 		if _, err := s.Examine(f.name).Wait(); err != nil {
@@ -353,7 +353,7 @@ func (f *folderSearch) enough() bool { return !f.q.selects() && f.ahead() > uint
 // many of it are hidden.
 func (f *folderSearch) total() int {
 	known := imap.CountUIDs(imap.UIDsWithout(f.found, f.doubt))
-	if ahead, page := f.ahead(), uint64(f.q.Limit)+1; !f.policy.ShowsAll() && !f.q.selects() && ahead > page {
+	if ahead, page := f.ahead(), uint64(f.q.Limit)+1; !f.Policy.ShowsAll() && !f.q.selects() && ahead > page {
 		known -= ahead - page
 	}
 	return int(known)

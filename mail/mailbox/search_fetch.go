@@ -12,18 +12,19 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // look fetches the messages that folders want, and notes which of them match.
 func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 	structured := a.q.Attachments || a.q.Invitations
-	if !a.policy.ShowsAll() {
+	if !a.Policy.ShowsAll() {
 		// The server gives the structure of visible messages alone: a hidden one's may be
 		// unreadable, and must not be noticed.
 		err := a.fetchEach(s, folders, fetch.Wanted{Header: true, Dates: true}, func(f *folderSearch, got map[uint32]*fetch.Message) {
 			f.keep(func(uid uint32) bool {
 				g := got[uid]
-				return g != nil && a.policy.sees(g) && g.InTime(a.q.Since, a.q.Until)
+				return g != nil && a.Policy.Sees(g) && g.InTime(a.q.Since, a.q.Until)
 			})
 		})
 		if err != nil {
@@ -52,7 +53,7 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 			if matches {
 				f.looked[uid] = g
 			}
-			if matches && new && g.Readable && a.mayMask(g) {
+			if matches && new && g.Readable && a.MayMask(g) {
 				recent = append(recent, g)
 			}
 			return matches
@@ -70,7 +71,7 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 
 // unmasks reports whether matches have to be checked for codes and links that are masked:
 // the server matches them too, and would tell them digit by digit.
-func (a *accountSearch) unmasks() bool { return a.q.ofText() && a.policy.MasksCodes() }
+func (a *accountSearch) unmasks() bool { return a.q.ofText() && a.Policy.MasksCodes() }
 
 // unmask returns the UIDs, by folder, of messages that match by what is masked in them alone.
 // err, if not nil, comes back.
@@ -82,18 +83,18 @@ func (a *accountSearch) unmask(s *imap.Session, all []*fetch.Message, structure 
 	hide := func(g *fetch.Message) { hidden[g.Ref.Folder] = append(hidden[g.Ref.Folder], g.Ref.UID) }
 	if !a.q.ofBody() { // subject and names are masked as a list masks them, without a look at the text
 		for _, g := range all {
-			if s := a.summary(g, true); a.masked(g, "").Any() && !a.q.stands(&s, "") {
+			if s := a.Summary(g, true); a.Masked(g, "").Any() && !a.q.stands(&s, "") {
 				hide(g)
 			}
 		}
 		return hidden, nil
 	}
-	texts, err := a.readTexts(s, all, structure)
+	texts, err := a.ReadTexts(s, all, structure)
 	for _, r := range texts {
-		s := a.summary(&r.g, true)
-		s.mask(r.masked)
-		if r.message == nil || r.masked.Any() && !a.q.stands(&s, r.text.All()) {
-			hide(&r.g)
+		s := a.Summary(&r.Got, true)
+		s.Mask(r.Masked)
+		if r.Message == nil || r.Masked.Any() && !a.q.stands(&s, r.Text.All()) {
+			hide(&r.Got)
 		}
 	}
 	return hidden, err
@@ -114,9 +115,9 @@ func (f *folderSearch) keep(matches func(uid uint32) bool) {
 // is shown as one that failed, where no more is asked of it.
 func (f *folderSearch) matches(g *fetch.Message) bool {
 	if !g.Readable {
-		return f.policy.ShowsAll() && !f.q.Attachments && !f.q.Invitations
+		return f.Policy.ShowsAll() && !f.q.Attachments && !f.q.Invitations
 	}
-	return f.policy.sees(g) && g.InTime(f.q.Since, f.q.Until) && (!f.q.Attachments || g.HasAttachments()) && (!f.q.Invitations || message.HasCalendar(g.Root))
+	return f.Policy.Sees(g) && g.InTime(f.q.Since, f.q.Until) && (!f.q.Attachments || g.HasAttachments()) && (!f.q.Invitations || message.HasCalendar(g.Root))
 }
 
 // fetchEach fetches from several folders in one write. A folder that fails, or is another
@@ -186,7 +187,7 @@ func (a *accountSearch) snippets(ctx context.Context, shown []candidate, out map
 				return err
 			}
 		}
-		texts, err := a.excerpts(s, excerpt{chars: a.q.Snippet, words: cmp.Or(a.q.Words, a.q.Text)}, all, want.Structure)
+		texts, err := a.Excerpts(s, reading.Excerpt{Chars: a.q.Snippet, Words: cmp.Or(a.q.Words, a.q.Text)}, all, want.Structure)
 		maps.Copy(out, texts)
 		return err
 	})

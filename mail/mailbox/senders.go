@@ -27,7 +27,7 @@ func (m *Client) JudgeSender(ctx context.Context, account, entry string) (map[ma
 			addr, ok := mail.NormalAddress(a.Addr)
 			return ok && (entry == "*" || addr == entry || strings.HasPrefix(entry, "@") && strings.HasSuffix(addr, entry))
 		}) {
-			counts[x.policy.verdict(&g)]++
+			counts[x.Policy.VerdictOn(&g)]++
 		}
 	}
 	return counts, err

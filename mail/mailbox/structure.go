@@ -14,7 +14,7 @@ import (
 // all of them unreadable. Then their headers say roughly whether they have attachments.
 func withStructure(ctx context.Context, ask func(structure bool) error) error {
 	err := ask(true)
-	if ctx.Err() == nil && unreadable(err) {
+	if ctx.Err() == nil && imap.Unreadable(err) {
 		err = ask(false)
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // The bounds of Thread.
@@ -56,13 +57,13 @@ type threading struct {
 	asked   map[string]bool // ids that were searched for, and base subjects behind "subject "
 	since   time.Time       // every answer that came from then on is known; zero means not
 
-	texts  map[mail.Ref]*reading // what is new in the messages that are shown
-	cut    bool                  // there may be more messages than Thread found
+	texts  map[mail.Ref]*reading.Reading // what is new in the messages that are shown
+	cut    bool                          // there may be more messages than Thread found
 	issues []mail.Issue
 }
 
 func (x *access) threading(q ThreadQuery, rank func(folder string) int) *threading {
-	return &threading{access: x, q: q, rank: rank, asked: map[string]bool{}, texts: map[mail.Ref]*reading{}}
+	return &threading{access: x, q: q, rank: rank, asked: map[string]bool{}, texts: map[mail.Ref]*reading.Reading{}}
 }
 
 // dropCopies leaves each message in one folder: copies in several have the same id, date and
@@ -171,7 +172,7 @@ func (t *threading) answersKnown(g *fetch.Message) bool {
 func (t *threading) subject() string {
 	root := t.group[max(slices.IndexFunc(t.group, func(g *fetch.Message) bool { return t.parents[g.Ref] == mail.Ref{} }), 0)]
 	base, _ := message.BaseSubject(root.Header.Text("Subject"))
-	return t.masked(root, "").Mask(base)
+	return t.Masked(root, "").Mask(base)
 }
 
 // shown are the messages of the answer: the newest of the conversation, and the one asked
@@ -192,19 +193,19 @@ func (t *threading) thread() *Thread {
 	for _, g := range shown {
 		var m ThreadMessage
 		r := t.texts[g.Ref]
-		if r == nil || r.message == nil {
-			r = &reading{}
+		if r == nil || r.Message == nil {
+			r = &reading.Reading{}
 		} else {
-			g.Root, m.Text, m.TextTruncated = r.root, r.message.BodyText, r.message.BodyTruncated
+			g.Root, m.Text, m.TextTruncated = r.Root, r.Message.BodyText, r.Message.BodyTruncated
 		}
-		m.Summary = t.summary(g, t.q.Full)
-		m.mask(r.masked)
-		if r.message != nil {
-			m.HiddenChars = r.message.HiddenChars
+		m.Summary = t.Summary(g, t.q.Full)
+		m.Mask(r.Masked)
+		if r.Message != nil {
+			m.HiddenChars = r.Message.HiddenChars
 		}
 		for _, p := range message.Attachments(g.Root) {
 			if !p.Incidental() {
-				m.Attachments = append(m.Attachments, Attachment{PartID: p.ID, Filename: r.masked.Mask(p.Filename), ContentType: plain.Line(p.MediaType()), Size: decodedSize(p, r.have[p.ID])})
+				m.Attachments = append(m.Attachments, Attachment{PartID: p.ID, Filename: r.Masked.Mask(p.Filename), ContentType: plain.Line(p.MediaType()), Size: r.SizeOf(p)})
 			}
 		}
 		if p := t.parents[g.Ref]; slices.ContainsFunc(shown, func(o *fetch.Message) bool { return o.Ref == p }) {

@@ -12,6 +12,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // maxTexts is how many candidates are fetched together with their texts. Of more, most may
@@ -83,7 +84,7 @@ func (c *conversing) run(ref mail.Ref) error {
 	// would not: texts are asked for only when the headers are judged, by one round trip more,
 	// and the search leaves in the same write.
 	var since time.Time
-	if from := c.first.Earliest(); c.policy.ShowsAll() && c.m.o.Now().Sub(from) < answersSince {
+	if from := c.first.Earliest(); c.Policy.ShowsAll() && c.m.o.Now().Sub(from) < answersSince {
 		since = from.Add(answersFrom)
 	}
 	for range maxThreadRounds {
@@ -123,7 +124,7 @@ func (c *conversing) begin(ref mail.Ref) error {
 		return err
 	}
 	if !g.Readable {
-		return c.noMessage("")
+		return c.NoMessage("")
 	}
 	c.first, c.known = g, []*fetch.Message{g}
 	c.opened[ref.Folder] = g.Ref.UIDValidity
@@ -141,9 +142,9 @@ func (c *conversing) begin(ref mail.Ref) error {
 // wanted is what is fetched of n candidates. Where the policy hides messages, it judges
 // their headers first.
 func (c *conversing) wanted(n uint64) fetch.Wanted {
-	w := c.policy.headers(c.q.Full)
+	w := c.Policy.Headers(c.q.Full)
 	w.Dates, w.Thread = true, true
-	if c.policy.ShowsAll() && n <= maxTexts {
+	if c.Policy.ShowsAll() && n <= maxTexts {
 		w.Structure, w.Text = c.structure, c.q.Chars > 0
 	}
 	return w
@@ -195,7 +196,7 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 		for i := range got {
 			g := &got[i]
 			switch {
-			case !g.Readable || !c.policy.sees(g):
+			case !g.Readable || !c.Policy.Sees(g):
 			case len(c.known) >= maxCandidates:
 				c.cut = true // only for visible messages: hidden ones do not count
 			default:
@@ -203,7 +204,7 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 				c.whole[g.Ref] = (w.Structure || w.Text) && found[g.Ref.Folder].Contains(goimap.UID(g.Ref.UID))
 			}
 		}
-		if c.cut && c.policy.ShowsAll() {
+		if c.cut && c.Policy.ShowsAll() {
 			return nil
 		}
 	}
@@ -230,13 +231,13 @@ func (c *conversing) read() error {
 	if c.q.Chars == 0 {
 		return nil
 	}
-	var members []*reading
+	var members []*reading.Reading
 	for _, g := range c.shown() {
 		if c.whole[g.Ref] {
-			r := excerpt{chars: c.q.Chars, lines: true}.reading(c.access, g, c.structure)
+			r := reading.Excerpt{Chars: c.q.Chars, Lines: true}.Begin(&c.Viewer, g, c.structure)
 			c.texts[g.Ref], members = r, append(members, r)
-			r.start(*g)
+			r.Start(*g)
 		}
 	}
-	return readRest(c.s, members)
+	return reading.Rest(c.s, members)
 }

@@ -63,7 +63,7 @@ func (c *conversing) search(criteria *goimap.SearchCriteria, since time.Time) (f
 		case v.Err != nil || v.Errs[0] != nil:
 			refused = cmp.Or(refused, v.Err, v.Errs[0])
 		case len(v.Found[0])+len(v.Data) > 0 && before != 0 && before != v.Box.UIDValidity: // Courier gives an empty folder a new one each time
-			refused = cmp.Or(refused, error(c.madeAnew(mail.AdviceListAgain)))
+			refused = cmp.Or(refused, error(c.MadeAnew(mail.AdviceListAgain)))
 		default:
 			if found[v.Folder] = v.Found[0]; len(v.Found[0])+len(answers[v.Folder]) > 0 {
 				c.opened[v.Folder] = v.Box.UIDValidity

@@ -8,6 +8,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/codes"
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // FolderQuery selects folders. The zero query lists every one without counts.
@@ -83,27 +84,6 @@ type Page struct {
 	Issues      []mail.Issue
 }
 
-// Summary is a message as a list shows it. Text is decoded and cleaned of characters that a
-// person would not see.
-type Summary struct {
-	Ref            mail.Ref
-	Date           time.Time // zero when the message has no readable Date
-	From           []mail.Address
-	Subject        string
-	Flags          []string
-	HasAttachments bool         // something was sent besides the text, no calendar
-	Invitation     bool         // a calendar is among the parts
-	Verdict        mail.Verdict // on the sender; of messages fetched without Full it may be unknown in place of verified
-	Snippet        string       // opening of what is new in the text, one line; only where asked for
-	HiddenChars    int          // of HTML that a person would not see, left out of the text that was asked for with it; white space is not counted
-
-	// Filled only where the query says Full.
-	To, CC            []mail.Address
-	InternetMessageID string
-	Size              int64
-	InternalDate      time.Time
-}
-
 // SearchQuery selects messages of one folder, several or all. All criteria must hold; text
 // is matched by the server as a phrase, without regard to case, anywhere in the field. With
 // a Cursor every criterion comes from the search it continues, and Folders and Everywhere
@@ -149,72 +129,11 @@ type SearchPage struct {
 	Unread, Attachments, Invitations bool // what it asked for; of a page behind a cursor, what the cursor carries
 }
 
-// GetQuery bounds what Get returns of a message. The zero query means the
-// defaults of 001 section 5.
-type GetQuery struct {
-	BodyChars       int         // 100..20000 runes, which several messages share; 0 means 2000
-	FromChar        int         // the text from this rune on, where 1 is the first; 0 means from the beginning, what is new first
-	Headers         HeaderScope // empty means curated
-	HTML            bool        // also the sanitized HTML body
-	AttachmentText  bool        // also the text of attachments, where it can be read
-	AttachmentChars int         // 100..50000 runes for each; 0 means 10000
-	Content         bool        // also the bytes of each attachment
-
-	bare bool // nothing is masked
-}
-
-// HeaderScope is which header fields Get returns.
-type HeaderScope string
-
-// The scopes: no header at all, the ones that matter to a reader, every field.
-const (
-	HeadersNone    HeaderScope = "none"
-	HeadersCurated HeaderScope = "curated"
-	HeadersAll     HeaderScope = "all"
-)
-
-// HeaderField is one field as it stood in the message, decoded and cleaned.
-type HeaderField struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
-// Message is the answer of Get.
-type Message struct {
-	Summary
-	Headers       []HeaderField // as GetQuery asks, without what Summary shows
-	BodyText      string
-	BodyHTML      string
-	BodyTruncated bool // BodyText or BodyHTML was cut at the bound
-	FromChar      int  // of the query
-	NextChar      int  // the FromChar that continues BodyText; 0 where nothing is missing
-	Attachments   []Attachment
-	Unread        int      // attachments whose text was asked for and not read, since there are too many
-	Returned      mail.Ref // of a bounce, the message in the folder for sent mail that came back; zero when it is not known
-	Issues        []mail.Issue
-}
-
 // Messages is the answer of GetEach.
 type Messages struct {
 	Messages []*Message // in the order in which they were named, without those that failed
 	Issues   []mail.Issue
 }
-
-// Attachment describes a part of a message that is not its text.
-type Attachment struct {
-	PartID        string // IMAP section number, such as "2" or "1.3"
-	Filename      string // decoded and cleaned; empty when the part has none
-	ContentType   string // lower case, without parameters
-	Size          int64  // bytes when decoded; an estimate where the part was not fetched
-	Text          string // its text; only for GetQuery.AttachmentText
-	TextTruncated bool
-	HiddenChars   int             // of HTML in Text that a person would not see, left out
-	Content       []byte          // decoded; only for GetQuery.Content, nil when it was too large
-	Events        []CalendarEvent // events of a calendar part
-}
-
-// CalendarEvent is one event of an iCalendar part (RFC 5545). Text is cleaned.
-type CalendarEvent = message.Event
 
 // RawMessage is the source of a message, byte for byte.
 type RawMessage struct {
@@ -282,3 +201,32 @@ type ChangedMessage struct {
 	Added, Removed bool     // the flags asked for were applied
 	Already        bool     // it was acknowledged before (Ack)
 }
+
+// What is shown of messages is defined where it is made.
+type (
+	// Summary is a message as a list shows it. Text is decoded and cleaned of characters that a
+	// person would not see.
+	Summary = reading.Summary
+	// GetQuery bounds what Get returns of a message. The zero query means the defaults of 001
+	// section 5.
+	GetQuery = reading.GetQuery
+	// Message is the answer of Get.
+	Message = reading.Message
+	// HeaderScope is which header fields Get returns.
+	HeaderScope = reading.HeaderScope
+	// HeaderField is one field as it stood in the message, decoded and cleaned.
+	HeaderField = reading.HeaderField
+	// Attachment describes a part of a message that is not its text.
+	Attachment = reading.Attachment
+	// CalendarEvent is one event of an iCalendar part (RFC 5545). Text is cleaned.
+	CalendarEvent = message.Event
+	// PDFReader reads the text of a PDF within bounds of time and memory of its own.
+	PDFReader = reading.PDFReader
+)
+
+// The scopes: no header at all, the ones that matter to a reader, every field.
+const (
+	HeadersNone    = reading.HeadersNone
+	HeadersCurated = reading.HeadersCurated
+	HeadersAll     = reading.HeadersAll
+)

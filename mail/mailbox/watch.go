@@ -113,7 +113,7 @@ func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *Watc
 	case err != nil:
 		return nil, nil, err
 	case q.UIDValidity != 0 && q.AfterUID != 0 && q.UIDValidity != l.page.UIDValidity:
-		return nil, nil, x.madeAnew(mail.AdviceWatchAnew)
+		return nil, nil, x.MadeAnew(mail.AdviceWatchAnew)
 	case !q.FromNow && hasNews(l.page):
 		return nil, watched(l.page, q.AfterUID), nil
 	case l.broken:
@@ -191,7 +191,7 @@ func (m *Client) await(ctx context.Context, x *imapBox, q *WatchQuery, w *watche
 			return nil, err
 		}
 		if x.mailbox() != where {
-			return nil, x.madeAnew(mail.AdviceWatchAnew)
+			return nil, x.MadeAnew(mail.AdviceWatchAnew)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // The pace of a Watch.
@@ -354,7 +355,7 @@ func (p *post) look(ctx context.Context) error {
 		}
 		switch page := w.part(l.page); {
 		case w.validity != l.page.UIDValidity:
-			w.came <- arrival{err: x.madeAnew(mail.AdviceWatchAnew)}
+			w.came <- arrival{err: x.MadeAnew(mail.AdviceWatchAnew)}
 		case w.seen < from: // a watcher that joined meanwhile has seen less
 			continue
 		case hasNews(page):
@@ -392,7 +393,7 @@ func (w *watcher) part(from *Page) *Page {
 			return p
 		}
 		if !w.full {
-			compact(&s)
+			reading.Compact(&s)
 		}
 		p.Messages = append(p.Messages, s)
 	}

@@ -78,3 +78,18 @@ func Refusal(err error) *wire.Error {
 
 // Refused reports whether the server refused a command.
 func Refused(err error) bool { return Refusal(err) != nil }
+
+// Unreadable reports whether an answer of the server could not be parsed or went over a
+// bound, so that asking for less may help. The stage does not matter: commands leave
+// together, and the first one waited for gets the failure.
+func Unreadable(err error) bool {
+	var w *wire.Error
+	if !errors.As(err, &w) {
+		return false
+	}
+	switch w.Stage {
+	case wire.StageConnect, wire.StageTLS, wire.StageGreeting, wire.StageAuth:
+		return false
+	}
+	return w.Kind == wire.KindProtocol || w.Kind == wire.KindLimit
+}

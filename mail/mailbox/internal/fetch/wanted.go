@@ -5,10 +5,10 @@
 package fetch
 
 import (
-	goimap "github.com/emersion/go-imap/v2"
-
 	"slices"
 	"strings"
+
+	goimap "github.com/emersion/go-imap/v2"
 
 	"github.com/postern-mail/postern/mail"
 )

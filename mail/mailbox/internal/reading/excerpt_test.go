@@ -1,9 +1,10 @@
-package mailbox_test
+package reading
 
 import (
 	"testing"
+	"time"
 
-	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
 func TestExcerpts(t *testing.T) {
@@ -23,7 +24,7 @@ func TestExcerpts(t *testing.T) {
 		{"\n> only\n> old", 100, false, "only old", false},
 		{"Content-Type: image/png\n\nx", 100, false, "", false},
 	} {
-		m := mailbox.Excerpt(tc.raw, tc.chars, tc.lines)
+		m := (&Viewer{Now: time.Now}).ExcerptOf(Excerpt{Chars: tc.chars, Lines: tc.lines}, &fetch.Message{}, []byte(tc.raw)).Message
 		if got := m.Snippet + m.BodyText; got != tc.want || m.BodyTruncated != tc.cut {
 			t.Errorf("%d characters, lines %v of %q: %q, cut %v, want %q", tc.chars, tc.lines, tc.raw, got, m.BodyTruncated, tc.want)
 		}

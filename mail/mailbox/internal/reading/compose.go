@@ -1,0 +1,257 @@
+package reading
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+)
+
+// compose makes the message from the fetched bytes.
+func (r *Reading) compose() *Message {
+	body := func(p *message.Part) []byte { return r.have[p.ID] }
+	r.Text = message.Read(r.Root, body, r.chars())
+	r.Masked = r.Viewer.Masked(&r.Got, r.Text.All())
+	if r.excerpt.whole && r.Root != nil && !r.Masked.Any() {
+		for p := range r.Root.Leaves() {
+			if found := r.Viewer.MaskedPart(&r.Got, p, r.have[p.ID]); found.Any() {
+				r.Masked = found
+			}
+		}
+	}
+	if !r.Bare {
+		r.Text.Mask(r.Masked.Mask)
+	}
+	if r.excerpt.Chars > 0 {
+		return r.excerpt.of(r)
+	}
+	r.Got.Root = r.Root
+	out := &Message{Summary: r.Summary(&r.Got, true)}
+	out.Mask(r.Masked)
+	out.Headers = r.headers(&out.Summary)
+	r.Returned = message.Returned(r.Got.Header, r.Root, body)
+	for i, p := range message.Attachments(r.Root) {
+		a := Attachment{PartID: p.ID, Filename: p.Filename, ContentType: plain.Line(p.MediaType())}
+		raw := r.have[p.ID]
+		a.Size = r.SizeOf(p)
+		if r.hides() {
+			a.Filename = r.Masked.Mask(a.Filename)
+			out.Attachments = append(out.Attachments, a)
+			continue
+		}
+		if message.IsCalendar(p) {
+			a.Events = message.Events(message.DecodeBody(raw, p.Encoding))
+			if text, _, _, ok := message.PartText(p, raw, MaxFromChar); ok && !r.Bare {
+				found := r.Viewer.Masked(&r.Got, text)
+				for i := range a.Events {
+					e := &a.Events[i]
+					e.Summary, e.Location, e.Organizer = found.Mask(e.Summary), found.Mask(e.Location), found.Mask(e.Organizer)
+				}
+			}
+		}
+		switch {
+		case !r.Query.AttachmentText:
+		case i < maxExtracted:
+			r.attachmentText(&a, i, p, raw)
+		case textOfAttachment(p, r.Query.AttachmentChars) > 0:
+			out.Unread++
+		}
+		if r.Query.Content {
+			if !r.Bare && r.Viewer.MaskedPart(&r.Got, p, raw).Any() {
+				r.issues = append(r.issues, r.issue(fmt.Sprintf("The content of part %s is not shown: it has a one-time code or a link that logs in.", p.ID)))
+			} else if int64(len(raw)) >= p.Size {
+				a.Content = message.DecodeBody(raw, p.Encoding)
+			} else {
+				r.issues = append(r.issues, r.issue(fmt.Sprintf("The content of part %s was not sent along, because the message has too many or too large parts; get it with 'mail attachment'.", p.ID)))
+			}
+		}
+		out.Attachments = append(out.Attachments, a)
+	}
+	if r.hides() && (r.Query.HTML || len(out.Attachments) > 0 && (r.Query.AttachmentText || r.Query.Content)) {
+		r.issues = append(r.issues, r.issue("The message has a one-time code or a link that logs in: neither its HTML nor what its attachments say is shown."))
+	}
+	out.Issues = r.issues
+	return out
+}
+
+// hides reports whether something of the message is masked, so that only its text is shown.
+func (r *Reading) hides() bool { return r.Masked.Any() && !r.Bare }
+
+// Show puts at most so many characters of the text into the message.
+func (r *Reading) Show(chars int) {
+	m := r.Message
+	m.FromChar = r.Query.FromChar
+	m.BodyText, m.NextChar = r.Text.Page(r.Query.FromChar, chars)
+	m.BodyTruncated, m.HiddenChars = m.NextChar > 0, r.Text.Hidden
+	if r.Query.FromChar > 0 && m.BodyText == "" {
+		m.NextChar = 0
+		text := "The text has fewer characters."
+		if r.Text.Cut {
+			text = "The text goes on, but no more of it is read here: fetch its part as a whole."
+		}
+		m.Issues = append(m.Issues, r.issue(text))
+	}
+	if r.Query.HTML {
+		r.html(m, chars)
+	}
+}
+
+// decodedSize is how large a part is when its transfer encoding is undone. For one that was
+// not fetched that is an estimate: base64 has 57 bytes on a line of 78.
+func decodedSize(p *message.Part, raw []byte) int64 {
+	switch {
+	case int64(len(raw)) >= p.Size:
+		return int64(len(message.DecodeBody(raw, p.Encoding)))
+	case p.Encoding == "base64":
+		return p.Size * 57 / 78
+	}
+	return p.Size
+}
+
+// SizeOf is how large a part is when its transfer encoding is undone.
+func (r *Reading) SizeOf(p *message.Part) int64 { return decodedSize(p, r.have[p.ID]) }
+
+// html renders HTML as its reader would see it.
+func (r *Reading) html(out *Message, chars int) {
+	left, hidden := chars, 0
+	for _, p := range message.HTMLParts(r.Root) {
+		if r.hides() {
+			break // which compose has said
+		}
+		if text, _, _, _ := message.PartText(p, r.have[p.ID], MaxFromChar); r.Viewer.Masked(&r.Got, text).Any() {
+			out.Issues = append(out.Issues, r.issue("The HTML is not shown: it has a one-time code or a link that logs in."))
+			break
+		}
+		if left <= 0 {
+			out.BodyTruncated = true
+			break
+		}
+		raw := r.have[p.ID]
+		safe, unseen, cut := message.SanitizeHTML(message.DecodeBody(raw, p.Encoding), p.Param("charset"), left)
+		out.BodyTruncated = out.BodyTruncated || cut || int64(len(raw)) < p.Size
+		if out.BodyHTML != "" && safe != "" {
+			out.BodyHTML += "\n"
+		}
+		out.BodyHTML += safe
+		left -= utf8.RuneCountInString(safe)
+		hidden += unseen
+	}
+	out.HiddenChars = max(out.HiddenChars, hidden)
+}
+
+// attachmentText reads the text of an attachment. A PDF is read later, when the session is
+// given back.
+func (r *Reading) attachmentText(a *Attachment, i int, p *message.Part, raw []byte) {
+	switch {
+	case IsPDF(p):
+		pdfBytes := message.DecodeBody(raw, p.Encoding)
+		if int64(len(raw)) < p.Size || len(pdfBytes) > maxPDFBytes {
+			r.issues = append(r.issues, r.issue(fmt.Sprintf("The text of part %s was not read: it is larger than 5 MB.", p.ID)))
+			return
+		}
+		r.pdfs = append(r.pdfs, pdf{i, pdfBytes})
+	default:
+		if text, hidden, cut, ok := message.PartText(p, raw, r.Query.AttachmentChars); ok {
+			a.Text, a.HiddenChars, a.TextTruncated = r.Viewer.MaskedPart(&r.Got, p, raw).MaskLines(text), hidden, cut || int64(len(raw)) < p.Size
+		}
+	}
+}
+
+// ReadPDFs reads the text of PDF attachments, one after the other. A failure is an
+// Issue (001 section 5).
+func (r *Reading) ReadPDFs(ctx context.Context, reader PDFReader) {
+	for _, f := range r.pdfs {
+		a := &r.Message.Attachments[f.attachment]
+		if reader == nil {
+			r.Message.Issues = append(r.Message.Issues, r.issue(fmt.Sprintf("The text of part %s was not read: PDF text is not available here.", a.PartID)))
+			continue
+		}
+		text, cut, err := reader.Text(ctx, f.bytes, r.Query.AttachmentChars)
+		if err != nil {
+			r.Message.Issues = append(r.Message.Issues, mail.Issue{Kind: mail.KindRefused, Stage: "extract", UID: r.Ref.UID,
+				Message: fmt.Sprintf("The text of part %s could not be read: %s.", a.PartID, plain.Line(err.Error()))})
+			continue
+		}
+		a.Text, a.TextTruncated = plain.Head(plain.Text(text), r.Query.AttachmentChars)
+		a.TextTruncated = a.TextTruncated || cut
+	}
+}
+
+// Headers returns the requested fields, in the message's order, without those that the
+// Summary shows. It includes the second of a repeated field, and one that the summary could
+// not read and left empty.
+func (r *Reading) headers(s *Summary) []HeaderField {
+	var out []HeaderField
+	if r.Query.Headers == HeadersNone {
+		return nil
+	}
+	own := map[string]bool{"from": len(s.From) > 0, "to": len(s.To) > 0, "cc": len(s.CC) > 0, "subject": s.Subject != "",
+		"date": !s.Date.IsZero(), "message-id": s.InternetMessageID != ""}
+	for _, f := range r.Got.Header.Fields() {
+		lower := strings.ToLower(f.Name)
+		if f.Name == "" || r.Query.Headers == HeadersCurated && !slices.Contains(fetch.Curated, lower) {
+			continue
+		}
+		if own[lower] {
+			delete(own, lower)
+			continue
+		}
+		value, _ := plain.Head(r.Masked.Mask(f.Text()), maxHeaderText)
+		out = append(out, HeaderField{Name: plain.Line(f.Name), Value: value})
+	}
+	return out
+}
+
+// Excerpt is the part of a message's text that a list or a conversation shows: what is new
+// in it, or its history when nothing is. The zero value is no excerpt.
+type Excerpt struct {
+	Chars int    // at most so many runes, with "…" at the end where more follows
+	Lines bool   // as it is written; else on one line
+	whole bool   // parts of the usual size are read as Get reads them, also those that it does not show
+	Words string // the line shows the place where these stand, if that was fetched
+}
+
+// maxSearched is how many characters of a text are looked through for the words of a search.
+const maxSearched = 4000
+
+// of makes a message of the excerpt: its Subject, and its Snippet or with lines its BodyText.
+func (e Excerpt) of(r *Reading) *Message {
+	text := r.Text
+	m := &Message{Summary: Summary{Subject: r.Masked.Mask(r.Got.Header.Text("Subject")), HiddenChars: text.Hidden}}
+	if !e.Lines {
+		m.Snippet = text.Around(e.Words, e.Chars)
+		return m
+	}
+	whole := text.New()
+	if whole == "" {
+		whole, _ = text.Page(0, e.Chars+1)
+	}
+	m.BodyText = plain.Clip(whole, e.Chars)
+	m.BodyTruncated = m.BodyText != whole || text.Cut
+	return m
+}
+
+// Begin begins to read the excerpt of a message.
+func (e Excerpt) Begin(x *Viewer, g *fetch.Message, structure bool) *Reading {
+	r := &Reading{Viewer: x, Ref: g.Ref, Query: GetQuery{BodyChars: 4 * e.Chars}, excerpt: e}
+	if e.Words != "" {
+		r.Query.BodyChars = max(r.Query.BodyChars, maxSearched)
+	}
+	r.begin(structure)
+	return r
+}
+
+// ExcerptOf reads the excerpt of a message that is here as a whole, or of its beginning.
+func (x *Viewer) ExcerptOf(e Excerpt, g *fetch.Message, raw []byte) *Reading {
+	r := e.Begin(x, g, false)
+	r.Got = *g
+	r.take(message.Parse(raw), true)
+	r.Message = r.compose()
+	return r
+}

@@ -1,0 +1,169 @@
+// Package reading shows what a server gave of messages, as an account's policy lets it: who may
+// be seen, the summary of a message, its text and attachments, without one-time codes.
+//
+// A Viewer is the account; Viewer.Summary needs only what was fetched. A Reading is one message
+// of which more is read: it says which parts it needs (missing), takes them (accept) and makes
+// the message (compose). Queue reads those that wait for a session together; Rest fetches what
+// several still need on a session that the caller was lent. Nothing here opens an account.
+package reading
+
+import (
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/codes"
+	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+)
+
+// Viewer is an account during one operation, as far as it decides what is shown of messages
+// that were fetched.
+type Viewer struct {
+	mail.Operation
+	Policy Judge
+	Now    func() time.Time
+}
+
+// Judge is the policy of an account, with the folders in which the account's own messages
+// are visible.
+type Judge struct {
+	*mail.Policy
+	OwnFolder func(folder string) bool // nil: there are none, as with POP3
+}
+
+// shows applies the policy to a message of a folder by its whole header.
+func (j Judge) shows(folder string, h rfc5322.Header) bool {
+	if j.OwnFolder != nil && j.OwnFolder(folder) {
+		return j.VisibleAsOwn(h)
+	}
+	return j.Visible(h)
+}
+
+// Sees applies the policy. An incomplete header proves nothing and passes only where the
+// policy hides nothing.
+func (j Judge) Sees(g *fetch.Message) bool {
+	return j.ShowsAll() || g.Whole && j.shows(g.Ref.Folder, g.Header)
+}
+
+// VerdictOn is what the policy thinks of the sender, unknown where the header was cut. A server
+// that gives some fields can put them in another order and leave out a second From: they
+// prove nothing in the sender's favour.
+func (j Judge) VerdictOn(g *fetch.Message) mail.Verdict {
+	if !j.Judges() || g.Headed >= fetch.HeaderBytes {
+		return mail.Unknown
+	}
+	v := j.Verdict(g.Header)
+	if v == mail.Verified && !g.Whole {
+		return mail.Unknown
+	}
+	return v
+}
+
+// Headers selects what a list fetches of the headers: where the policy hides messages, or
+// all is to be told of senders that it judges, all of them.
+func (j Judge) Headers(full bool) fetch.Wanted {
+	return fetch.Wanted{Header: !j.ShowsAll() || full && j.Judges(), Trace: j.Judges(), Full: full}
+}
+
+// NoMessage is the one answer for a message that does not exist and for one that the
+// inbound policy hides (000 section 9). reason is only for the audit.
+func (x *Viewer) NoMessage(reason string) *mail.Error {
+	e := x.Failure(mail.KindNotFound, imap.StageFetch, "There is no such message.", mail.AdviceList)
+	e.Reason = reason
+	return e
+}
+
+// MadeAnew refuses references to a folder that has another UIDVALIDITY now.
+func (x *Viewer) MadeAnew(advice mail.Advice) *mail.Error {
+	return x.Failure(mail.KindConflict, imap.StageExamine, "The folder was replaced since then: its messages have other ids now.", advice)
+}
+
+// Summary is the message as a list shows it; with full, with the fields of a full list.
+func (x *Viewer) Summary(g *fetch.Message, full bool) Summary {
+	s := Summary{Ref: g.Ref, Flags: g.Flags, Size: g.Size, InternalDate: g.Internal, Subject: g.Header.Text("Subject"),
+		From: fetch.People(g.Header, "From"), To: fetch.People(g.Header, "To"), CC: fetch.People(g.Header, "Cc"), InternetMessageID: fetch.MessageID(g.Header), Verdict: x.Policy.VerdictOn(g)}
+	s.Mask(x.Masked(g, ""))
+	s.Date, _ = g.Date()
+	s.HasAttachments, s.Invitation = g.HasAttachments(), message.HasCalendar(g.Root)
+	if !full {
+		Compact(&s)
+	}
+	return s
+}
+
+// Compact removes the fields that only a full list shows.
+func Compact(s *Summary) {
+	s.To, s.CC, s.InternetMessageID, s.Size = nil, nil, "", 0
+	if !s.Date.IsZero() {
+		s.InternalDate = time.Time{}
+	}
+}
+
+// Masked finds the one-time codes and links of a message that agents are not shown (see
+// codes.Find): none of an older one, or where the account shows them. text is what was read
+// of it.
+func (x *Viewer) Masked(g *fetch.Message, text string) codes.Found {
+	if !x.MayMask(g) {
+		return codes.Found{}
+	}
+	var names []string
+	for _, field := range []string{"From", "Sender", "Reply-To", "To", "Cc", "Bcc"} {
+		for _, a := range g.Header.Addresses(field) {
+			if a.Name != "" {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return codes.Find(g.Header.Text("Subject"), text, names...)
+}
+
+// Mask hides what was found where a summary says it: in the subject, and in names.
+func (s *Summary) Mask(found codes.Found) {
+	s.Subject = found.Mask(s.Subject)
+	for _, people := range [][]mail.Address{s.From, s.To, s.CC} {
+		for i := range people {
+			people[i].Name = found.Mask(people[i].Name)
+		}
+	}
+}
+
+// MayMask reports whether a message is so new that something of it may be masked.
+func (x *Viewer) MayMask(g *fetch.Message) bool {
+	date, _ := g.Date()
+	return x.Policy.MasksCodes() && codes.Recent(date, g.Internal, x.Now())
+}
+
+// MaskedIn is Masked for the source of a message, or its beginning.
+func (x *Viewer) MaskedIn(g *fetch.Message, raw []byte) codes.Found {
+	var text strings.Builder
+	e := message.Parse(raw)
+	for p := range e.Root.Leaves() {
+		if s, _, _, ok := message.PartText(p, e.Raw(p), MaxFromChar); ok {
+			text.WriteString(s + "\n")
+		}
+	}
+	return x.Masked(g, text.String())
+}
+
+// MaskedPart is Masked for another form of a message's text than the one that is read, and for
+// a message within it. Files are not looked at: their numbers are not meant for a login.
+func (x *Viewer) MaskedPart(g *fetch.Message, p *message.Part, raw []byte) codes.Found {
+	if !says(p) {
+		return codes.Found{}
+	}
+	text, _, _, _ := message.PartText(p, raw, MaxFromChar)
+	return x.Masked(g, text)
+}
+
+// says reports whether a part is text of a message, or a message.
+func says(p *message.Part) bool { return p.Type == "message" || p.Type == "text" && p.Filename == "" }
+
+// Withheld refuses what would show more of a message than its masked text.
+func (x *Viewer) Withheld(what string) error {
+	e := x.Failure(mail.KindReadOnly, "", "The message has a one-time code or a link that logs in, so "+what+".", mail.AdviceMailProgram)
+	e.Reason = "codes"
+	return e
+}
