@@ -181,7 +181,10 @@ func since(asks []mail.Ask) string {
 // can be asked, else that the message waits.
 func (d *Deps) waits(ctx context.Context, call *discovery.Call, o *mail.Outgoing, keyed bool) error {
 	f := approvalRequired(o, keyed)
-	if call.Admin {
+	switch {
+	case call.Principal == mail.PersonPrincipal && !call.Admin:
+		f.Hint = "'postern approve' in a terminal shows it and asks."
+	case call.Admin:
 		f.Hint = fmt.Sprintf("On a terminal 'postern approve' shows it and asks; elsewhere 'outbox show %s' shows it, with the code that approves it.", o.ID)
 		f.Examples = []string{"outbox show " + o.ID}
 	}

@@ -15,6 +15,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/peterh/liner"
@@ -349,6 +350,10 @@ func LookOf(out io.Writer, getenv func(string) string) screen.Look {
 
 func (c *conversation) look() screen.Look {
 	look := LookOf(c.Stdout, c.Getenv)
+	look.Several = sync.OnceValue(func() bool {
+		accounts, err := c.Accounts(context.Background())
+		return err == nil && len(accounts) > 1
+	})
 	if c.Shell {
 		look.Shell = Words()
 		for _, command := range c.Registry.Commands() {

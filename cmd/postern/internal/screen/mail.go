@@ -33,8 +33,8 @@ func uidOf(id string) string {
 }
 
 // idOf returns what names a message of an answer: its UID, with its folder unless that is
-// INBOX, and with its account where the answer is about several. It is empty for POP3.
-func idOf(data, m object) string {
+// INBOX, and with its account where there are several. It is empty for POP3.
+func (p *painter) idOf(data, m object) string {
 	id := uidOf(m.Str("message_id"))
 	if id == "" {
 		return ""
@@ -42,7 +42,7 @@ func idOf(data, m object) string {
 	if folder := text(m.Get("folder")); folder != "" && folder != "INBOX" {
 		id = folder + "/" + id
 	}
-	if parts := strings.SplitN(m.Str("message_id"), ":", 3); data.Str("account_id") == "all" && len(parts) == 3 {
+	if parts := strings.SplitN(m.Str("message_id"), ":", 3); len(parts) == 3 && (data.Str("account_id") == "all" || p.Several != nil && p.Several()) {
 		id = Visible(parts[1]) + ":" + id
 	}
 	return id
@@ -78,7 +78,7 @@ func (p *painter) messages(data object) bool {
 			return false
 		}
 		longest = max(longest, runewidth.StringWidth(text(m.Get("from"))))
-		idWidth = max(idWidth, runewidth.StringWidth(idOf(data, m)))
+		idWidth = max(idWidth, runewidth.StringWidth(p.idOf(data, m)))
 	}
 	if len(list) == 0 {
 		return true
@@ -89,7 +89,7 @@ func (p *painter) messages(data object) bool {
 	from := max(12, min(longest, rest*2/5))
 	for _, m := range list {
 		date := p.when(cmp.Or(m.Str("date"), m.Str("received")))
-		head := marks(m) + " " + fill(idOf(data, m), idWidth) + "  " + fill(date, 16) + "  "
+		head := marks(m) + " " + fill(p.idOf(data, m), idWidth) + "  " + fill(date, 16) + "  "
 		style := ""
 		if strings.HasPrefix(head, "N") {
 			style = styleBold
@@ -176,7 +176,7 @@ func (p *painter) thread(data object) bool {
 		if strings.HasPrefix(marks(m), "N") {
 			style = styleBold
 		}
-		id := idOf(data, m)
+		id := p.idOf(data, m)
 		head := indent + marks(m) + " " + fill(id, max(4, runewidth.StringWidth(id))) + "  " + fill(p.when(m.Str("date")), 16) + "  " + text(m.Get("from"))
 		p.line(p.in(style, strings.TrimRight(Cut(head, p.Width), " ")))
 		if s := text(m.Get("subject")); s != "" && s != subject {
@@ -391,7 +391,7 @@ func (p *painter) outgoing(data object) bool {
 	if list, ok := data.Objects("deletes"); ok {
 		p.line("To be deleted for good:")
 		for _, m := range list {
-			parts := []string{fill(idOf(data, m), 6), fill(p.when(m.Str("date")), 16), text(m.Get("from")), text(m.Get("subject"))}
+			parts := []string{fill(p.idOf(data, m), 6), fill(p.when(m.Str("date")), 16), text(m.Get("from")), text(m.Get("subject"))}
 			p.broken("> ", "", strings.Join(parts, "  "))
 			if outcome := text(m.Get("outcome")); outcome != "" {
 				p.broken("  ", styleDim, strings.TrimSpace(outcome+" "+text(m.Get("reason"))))

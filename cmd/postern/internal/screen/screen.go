@@ -49,6 +49,10 @@ type Look struct {
 	// words unquoted. Only Render calls it, while it runs.
 	Quote func(word string) string
 
+	// Several reports whether there are several accounts, so that an id needs its account. Nil
+	// means one. Only Render calls it, while it runs.
+	Several func() bool
+
 	// Shell are the first words of commands that are typed in a shell, behind the program's
 	// name. Nil where commands are typed at the prompt.
 	Shell []string

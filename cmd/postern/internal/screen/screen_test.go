@@ -324,6 +324,42 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+// Our own sentences are broken between words alone, and a command in them is in one piece.
+func TestWords(t *testing.T) {
+	for _, tc := range []struct {
+		s    string
+		n    int
+		want string
+	}{
+		{"", 10, ""}, {"two words here", 9, "two words|here"}, {"an unbreakableword more", 8, "an|unbreakableword|more"}, {"  indented text", 12, "  indented|text"},
+		{"Run 'help mail list' for more", 18, "Run|'help mail list'|for more"}, {"the account's host 'a b'", 12, "the|account's|host 'a b'"}, {"list [--folder F] [--new]", 12, "list|[--folder F]|[--new]"},
+		{"a  b", 10, "a  b"},
+	} {
+		if got := strings.Join(Words(tc.s, tc.n), "|"); got != tc.want {
+			t.Errorf("%q in %d: %q, want %q", tc.s, tc.n, got, tc.want)
+		}
+	}
+}
+
+// What joins emoji or letters is left out where it belongs there, and written out elsewhere.
+func TestJoiners(t *testing.T) {
+	for s, want := range map[string]string{"👩\u200d👩\u200d👧 family": "👩👩👧 family", "می\u200cروم": "میروم", "a\u200db": `a\u{200D}b`, "\u200d👧": `\u{200D}👧`, "👧\u200d": `👧\u{200D}`, "❤️\u200d🔥": "❤️🔥"} {
+		if got := Visible(s); got != want {
+			t.Errorf("%q: %q, want %q", s, got, want)
+		}
+	}
+}
+
+// Where there are several accounts, an id has its own.
+func TestAnIDHasItsAccount(t *testing.T) {
+	envelope := []byte(`{"success":true,"data":{"account_id":"work","folder":"INBOX","messages":[{"message_id":"imap:work:INBOX:1:5","from":"ann@example.org"}]}}`)
+	for several, want := range map[bool]string{false: "N   5   ", true: "N   work:5  "} {
+		if got := (Look{Width: 80, Several: func() bool { return several }}).Render(envelope, "mail list"); !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+}
+
 // A line of a quarter of a megabyte costs time in proportion.
 func TestWrapOfALongLine(t *testing.T) {
 	s := strings.Repeat("x", 256<<10)

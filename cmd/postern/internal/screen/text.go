@@ -34,7 +34,10 @@ func Visible(s string) string {
 				continue
 			}
 		}
-		before = string(r)
+		if !unicode.Is(unicode.Mn, r) || len(before) > 16 {
+			before = "" // else it is spelled with the marks on it
+		}
+		before += string(r)
 		if unicode.IsControl(r) && r != '\t' {
 			continue // and marks behind it combine with the character before it
 		}

@@ -41,6 +41,7 @@ var views = map[string]func(p *painter, data object) bool{
 	"outbox reject":       (*painter).sent,
 	"account list":        (*painter).accounts,
 	"account show":        (*painter).account,
+	"account remove":      told,
 	"account add":         (*painter).account,
 	"account edit":        (*painter).account,
 	"allow in list":       (*painter).rules,
@@ -60,6 +61,7 @@ var views = map[string]func(p *painter, data object) bool{
 	"config set":          (*painter).setting,
 	"grant list":          listed("grants", "name=Name", "accounts=Accounts", "profile=Profile", "identity=Identity", "extensions=Extensions", "expired=Expired", "expires=Expires"),
 	"grant add":           (*painter).grant,
+	"grant remove":        told,
 	"policy show":         (*painter).policy,
 	"policy explain":      (*painter).explained,
 	"audit list":          (*painter).audit,
@@ -114,6 +116,9 @@ func (p *painter) rows(table []column) bool {
 	}
 	return true
 }
+
+// told needs nothing but its sentence, which says all of it.
+func told(p *painter, data object) bool { return p.said != "" && len(data) == 1 }
 
 // whole needs nothing but its sentence where all is well.
 func whole(_ *painter, data object) bool { return data.Get("ok") == true }
@@ -195,6 +200,7 @@ func (p *painter) attachment(data object) bool {
 	case path != "":
 		p.said = "Saved as " + path
 	case encoded:
+		p.said = ""
 		p.columns([][2]string{{p.typed("save ") + p.quote(shortIDs(id)) + " " + text(data.Get("part_id")), "keeps it"}, {p.typed("open ") + p.quote(shortIDs(id)) + " " + text(data.Get("part_id")), "looks at it"}})
 	}
 	return true
