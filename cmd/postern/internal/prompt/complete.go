@@ -92,6 +92,8 @@ func (c *Completer) Propose(ctx context.Context, tokens []string, word string) (
 	switch {
 	case len(tokens) == 0:
 		proposals = Words()
+	case tokens[0] == "approve":
+		return StartingWith(word, c.ids("outbox_id"))
 	case slices.Contains(Words(), tokens[0]):
 		return StartingWith(word, c.ids("message_id"))
 	}

@@ -122,10 +122,12 @@ func fileName(given, part string) string {
 		}
 		return '_'
 	}, given)
-	if runes := []rune(name); len(runes) > 80 {
-		ext := []rune(filepath.Ext(name))
-		ext = ext[:min(len(ext), 20)]
-		name = string(runes[:80-len(ext)]) + string(ext)
+	ext := filepath.Ext(name)
+	if len(ext) > 20 {
+		ext = ""
+	}
+	for stem := []rune(strings.TrimSuffix(name, ext)); len(name) > 200; name = string(stem) + ext { // bytes, as file systems count
+		stem = stem[:len(stem)-1]
 	}
 	// A name that begins with a dot is not listed, one with a dash is an option to many programs.
 	if name = strings.TrimRight(strings.TrimLeft(name, ".- "), ". "); name == "" {

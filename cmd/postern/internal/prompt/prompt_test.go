@@ -137,6 +137,9 @@ func TestCompletion(t *testing.T) {
 	if got := ask("outbox approve "); !strings.HasPrefix(got, "outbox approve |0") || strings.Count(got, "|") != 1 {
 		t.Errorf("outbox approve: %q", got)
 	}
+	if got := ask("approve "); !strings.HasPrefix(got, "approve |0") || strings.Count(got, "|") != 1 {
+		t.Errorf("approve: %q", got)
+	}
 	// A proposal is what it says when it is read back.
 	for _, p := range c.complete.folders("demo") {
 		if tokens, err := gateway.Tokenize(discovery.Quote(p)); err != nil || !slices.Equal(tokens, []string{p}) {

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// atPrompt is a person at the prompt, whose editor asks for a line and makes a letter of it.
+func atPrompt(t *testing.T, env ...string) (x *tty, home string) {
+	t.Helper()
+	servers, v := sampleServers(t), newVault(t)
+	a := servers.Account()
+	a.Mode, a.AllowOut = mail.ReadWrite, mail.AllowList{Enabled: true, Entries: []string{"*"}}
+	v.add(t, a, servers.Password.Reveal())
+	home = t.TempDir()
+	editor := filepath.Join(home, "editor")
+	if err := os.WriteFile(editor, []byte("#!/bin/sh\nprintf 'Your line? '\nread line\nprintf 'To: ann@example.org\\n\\n%s\\n' \"$line\" >\"$1\"\nstty raw -echo\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	x = onTerminal(t, 80, 24, append(v.environment(true), append(env, "HOME="+home, "XDG_STATE_HOME="+home, "EDITOR="+editor)...), "repl", "--no-history")
+	x.sees(promptSign)
+	return x, home
+}
+
+// An editor has the terminal as it was before the prompt, and leaves it to the prompt as it
+// likes.
+func TestAnEditorHasTheTerminal(t *testing.T) {
+	x, _ := atPrompt(t)
+	x.types("write\r")
+	x.sees("Your line? ")
+	x.types("Noon?\r")
+	x.sees("Noon?", "To: ann@example.org", "Enter keeps the file: ")
+	x.types("y\r")
+	x.sees("Sent to 1 recipient", "\n"+promptSign)
+	x.types("quit\r")
+	x.quits(0)
+}
+
+// Where Postern is told to end while the editor runs, the letter is kept, and the person
+// learns where.
+func TestALetterOutlivesPostern(t *testing.T) {
+	x, home := atPrompt(t)
+	x.types("write\r")
+	x.sees("Your line? ")
+	if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	x.types("Noon?\r")
+	x.sees("It was not sent. What you wrote is in:", "letter.txt")
+	x.quits(0)
+	files, _ := filepath.Glob(filepath.Join(home, "postern", "letters", "*", "letter.txt"))
+	if len(files) != 1 {
+		t.Fatalf("kept: %q", files)
+	}
+	text, err := os.ReadFile(files[0])
+	info, statErr := os.Stat(files[0])
+	if err != nil || statErr != nil || !strings.Contains(string(text), "Noon?") || info.Mode().Perm() != 0o600 {
+		t.Errorf("%q, %v, %v", text, err, statErr)
+	}
+}
+
+// A pager that fails hides nothing.
+func TestAPagerThatFailsHidesNothing(t *testing.T) {
+	x, _ := atPrompt(t, "PAGER=sh -c 'exit 3'")
+	x.types("inbox 40\r")
+	x.sees("Help desk", "Enter shows more, q stops: ")
+	x.types("q\r")
+	x.sees(promptSign)
+	x.types("quit\r")
+	x.quits(0)
+}
