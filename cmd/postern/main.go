@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -211,13 +212,16 @@ func faultOf(err error) *discovery.Fault {
 	return &discovery.Fault{Code: discovery.ExecutionError, Message: err.Error()}
 }
 
+// withinParagraph is where a paragraph was broken in the source; the window breaks it anew.
+var withinParagraph = regexp.MustCompile(`(\S)\n(\S)`)
+
 // flags makes the flag set of a verb.
 func (p *process) flags(verb, synopsis string) *flag.FlagSet {
 	f := flag.NewFlagSet(verb, flag.ContinueOnError)
 	f.SetOutput(p.stderr)
 	p.flagged = f
 	f.Usage = func() {
-		for l := range strings.Lines("usage: postern " + verb + " " + synopsis) {
+		for l := range strings.Lines(withinParagraph.ReplaceAllString("usage: postern "+verb+" "+synopsis, "$1 $2")) {
 			p.page(f.Output(), strings.TrimRight(l, " \n"))
 		}
 		var rows [][2]string
