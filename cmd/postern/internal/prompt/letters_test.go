@@ -282,6 +282,25 @@ func TestAMistypedWordLosesNothing(t *testing.T) {
 	}
 }
 
+// Messages of several folders that were read at once are marked as read.
+func TestWhatWasReadIsMarked(t *testing.T) {
+	d := atDesk(t, sendsToAll)
+	d.types("archive 50", "mail list --folder Archive --limit 1")
+	out := d.types("read 49 48 "+d.complete.ids("message_id")[0], "q")
+	if !strings.Contains(out, "Your sign-in code") {
+		t.Fatal(out)
+	}
+	data, _ := d.data(t.Context(), "mail list --unread --limit 100")
+	for _, m := range messagesOf(data) {
+		if id := m.Str("message_id"); strings.HasSuffix(id, ":49") || strings.HasSuffix(id, ":48") {
+			t.Errorf("%s is unread", id)
+		}
+	}
+	if data, _ = d.data(t.Context(), "mail list --unread --folder Archive"); len(messagesOf(data)) > 0 || data == nil {
+		t.Errorf("unread in the archive: %v", data)
+	}
+}
+
 // A long letter arrives whole.
 func TestALongLetterArrivesWhole(t *testing.T) {
 	d := atDesk(t, sendsToAll)

@@ -203,15 +203,11 @@ func (c *conversation) reads(ctx context.Context, args []string) {
 	if !ok {
 		return
 	}
-	unread := []string{"mail", "mark-read"}
 	for _, m := range messagesOf(data) {
 		if _, flagged := m.Get("flags").([]any); flagged && !slices.Contains(m.Strings("flags"), `\Seen`) {
-			unread = append(unread, m.Str("message_id"))
+			// Where nothing may be changed it stays unread, and nobody needs to be told.
+			c.do(ctx, command("mail", "mark-read", m.Str("message_id"))).Delivered()
 		}
-	}
-	if len(unread) > 2 {
-		// Where nothing may be changed it stays unread, and nobody needs to be told.
-		c.do(ctx, command(unread...)).Delivered()
 	}
 }
 
