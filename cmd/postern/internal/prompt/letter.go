@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -172,7 +173,7 @@ func (c *conversation) write(ctx context.Context, args []string) {
 	l.values["To"] = strings.Join(args, ", ")
 	if names, err := c.Accounts(ctx); err == nil && len(names) > 1 {
 		l.fields = append([]string{"Account"}, l.fields...)
-		l.values["Account"] = c.usual(ctx)
+		l.values["Account"] = cmp.Or(c.usual(ctx), strings.Join(names, " or "))
 	}
 	c.compose(ctx, l)
 }

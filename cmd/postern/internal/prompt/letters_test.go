@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -298,6 +299,20 @@ func TestWhatWasReadIsMarked(t *testing.T) {
 	}
 	if data, _ = d.data(t.Context(), "mail list --unread --folder Archive"); len(messagesOf(data)) > 0 || data == nil {
 		t.Errorf("unread in the archive: %v", data)
+	}
+}
+
+// With several accounts and no usual one a new letter names those that there are.
+func TestANewLetterAsksForItsAccount(t *testing.T) {
+	d := atDesk(t, sendsToAll)
+	d.Accounts = func(context.Context) ([]string, error) { return []string{"demo", "work"}, nil }
+	if out := d.types("write"); !strings.Contains(out, "Account [demo, - for none]: ") {
+		t.Error(out)
+	}
+	d.env["EDITOR"] = ""
+	d.run1(t, "account remove demo")
+	if out := d.types("write"); !strings.Contains(out, "Account [demo or work, - for none]: ") {
+		t.Error(out)
 	}
 }
 
