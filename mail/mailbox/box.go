@@ -122,7 +122,7 @@ func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
 		return &accountPool{cfg: cfg, turn: make(chan struct{}, 1), Pool: pool, reads: reading.Queue{Pool: pool}}
 	})
 	if err == nil {
-		x.Policy.OwnFolder = p.own.holds
+		x.Policy.OwnFolder = p.own.Own
 	}
 	return &imapBox{x, p}, err
 }

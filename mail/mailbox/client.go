@@ -17,6 +17,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
 	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
@@ -60,7 +61,7 @@ type accountPool struct {
 	reads reading.Queue
 	parts fetch.PartFacts
 	posts map[string]*post // by folder; guarded by Client.mu
-	own   ownFolders
+	own   folders.Known
 }
 
 // New makes a Client. It connects to nothing yet. Call Close to end it.

@@ -3,7 +3,6 @@ package mailbox
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
@@ -11,6 +10,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
 )
 
 // OwnMessage is a message written here, to be filed in a folder of the account.
@@ -125,65 +125,12 @@ func (x *imapBox) holds(s *imap.Session, folder, messageID string) (bool, error)
 	return len(found) > 0, err
 }
 
-// usualNames are the common names of folders, in lower case, for servers without
-// SPECIAL-USE (RFC 6154).
-var usualNames = map[string][]string{
-	"sent": {"sent", "sent messages", "sent items", "sent mail", "sent-mail", "outbox/sent", "gesendet", "gesendete elemente", "gesendete objekte",
-		"envoyés", "éléments envoyés", "messages envoyés", "enviados", "elementos enviados", "itens enviados", "mensajes enviados",
-		"inviati", "inviata", "posta inviata", "verzonden", "verzonden items", "verzonden berichten", "skickat", "skickade objekt",
-		"sendt", "sendte elementer", "lähetetyt", "wysłane", "elementy wysłane", "odeslané", "отправленные", "надіслані", "送信済み", "送信済みアイテム", "已发送", "已發送", "보낸 편지함"},
-	"drafts": {"drafts", "draft", "draft messages", "entwürfe", "brouillons", "borradores", "rascunhos", "bozze", "concepten", "utkast", "kladder",
-		"luonnokset", "szkice", "kopie robocze", "koncepty", "черновики", "чернетки", "下書き", "草稿", "草稿箱", "임시 보관함"},
-	"archive": {"archive", "archives", "archiv", "archivo", "archivio", "arquivo", "archief", "arkiv", "arkisto", "archiwum", "архив", "архів", "アーカイブ", "存档", "存檔", "보관함"},
-	"junk": {"junk", "junk e-mail", "junk email", "junk mail", "spam", "bulk mail", "spamverdacht", "junk-e-mail", "courrier indésirable", "indésirables",
-		"correo no deseado", "lixo eletrônico", "posta indesiderata", "ongewenste e-mail", "skräppost", "søppelpost", "roskaposti", "wiadomości-śmieci",
-		"нежелательная почта", "спам", "迷惑メール", "垃圾邮件", "垃圾郵件", "스팸"},
-	"trash": {"trash", "deleted", "deleted items", "deleted messages", "bin", "papierkorb", "gelöscht", "gelöschte elemente", "gelöschte objekte",
-		"corbeille", "éléments supprimés", "papelera", "elementos eliminados", "lixeira", "itens excluídos", "cestino", "posta eliminata",
-		"prullenbak", "verwijderde items", "papperskorg", "papirkurv", "roskakori", "kosz", "koš", "корзина", "удаленные", "кошик", "ごみ箱",
-		"已删除邮件", "垃圾桶", "휴지통"},
-}
-
 // folderFor finds the folder of a role: the first that the server marks with it, else the
 // first with a usual name, at the top or directly below INBOX. It is empty when no folder
 // fits.
 func (x *imapBox) folderFor(s *imap.Session, role string) (string, error) {
 	all, err := x.listAll(s)
-	return firstWithRole(all, role), err
-}
-
-// firstWithRole is the first folder of withRole, or empty.
-func firstWithRole(folders []Folder, role string) string {
-	if names := withRole(folders, role); len(names) > 0 {
-		return names[0]
-	}
-	return ""
-}
-
-// withRole returns the user's own folders that the server marks with a role, else the first
-// one with a usual name.
-func withRole(folders []Folder, role string) []string {
-	var names []string
-	for _, f := range folders {
-		if f.Role == role && !f.NoSelect() && !f.others {
-			names = append(names, f.Name)
-		}
-	}
-	if len(names) > 0 {
-		return names
-	}
-	for _, usual := range usualNames[role] {
-		for _, f := range folders {
-			name := strings.ToLower(f.Name)
-			if f.Delimiter != "" {
-				name = strings.TrimPrefix(name, "inbox"+f.Delimiter)
-			}
-			if name == usual && f.Role == "" && !f.NoSelect() && !f.others {
-				return []string{f.Name}
-			}
-		}
-	}
-	return nil
+	return folders.FirstWithRole(all, role), err
 }
 
 // maxFoldersForRole bounds the folders that are looked at.

@@ -5,13 +5,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	goimap "github.com/emersion/go-imap/v2"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
 )
 
 // The bounds of Folders.
@@ -19,9 +19,6 @@ const (
 	defaultFolders = 200    // 001 section 3
 	maxScan        = 20_000 // messages of a folder in which the policy checks each one
 )
-
-// roles are the special uses of RFC 6154, in the order in which their folders are listed.
-var roles = []string{"drafts", "sent", "archive", "all", "flagged", "junk", "trash"}
 
 var folderCounts = goimap.StatusOptions{NumMessages: true, NumUnseen: true, UIDNext: true, UIDValidity: true}
 
@@ -105,37 +102,18 @@ func (x *imapBox) takeList(q FolderQuery, list *FolderList, data []*goimap.ListD
 			list.Issues = append(list.Issues, unusable)
 			continue
 		}
-		f := folderOf(d)
-		f.others = !spaces.Own(f.Name)
+		f := folders.Of(d)
+		f.Others = !spaces.Own(f.Name)
 		list.Folders = append(list.Folders, f)
 		if d.Status != nil {
 			statuses[d.Mailbox] = d.Status
 		}
 	}
 	if x.Policy.HidesFolders() && !revealed {
-		x.forgetHidden(list)
+		list.Folders = folders.ForgetHidden(list.Folders, x.Policy.AboveHidden)
 	}
-	slices.SortStableFunc(list.Folders, func(a, b Folder) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), slices.Compare(a.levels(), b.levels()))
-	})
+	slices.SortStableFunc(list.Folders, Folder.Compare)
 	return statuses, x.cutFolders(q, list)
-}
-
-// forgetHidden removes what tells that there are folders below others: a folder that holds
-// only hidden ones, and the attributes that say so.
-func (x *access) forgetHidden(list *FolderList) {
-	all := slices.Clone(list.Folders)
-	list.Folders = slices.DeleteFunc(list.Folders, func(f Folder) bool {
-		return f.NoSelect() && x.Policy.AboveHidden(f.Name) && !slices.ContainsFunc(all, func(o Folder) bool {
-			return strings.HasPrefix(o.Name, f.Name+f.Delimiter) && !o.NoSelect()
-		})
-	})
-	for i := range list.Folders {
-		f := &list.Folders[i]
-		f.Attributes = slices.DeleteFunc(f.Attributes, func(a string) bool {
-			return strings.EqualFold(a, `\HasChildren`) || strings.EqualFold(a, `\HasNoChildren`)
-		})
-	}
 }
 
 // cutFolders keeps the folders behind q.After, as many as q.Limit says.
@@ -152,43 +130,6 @@ func (x *access) cutFolders(q FolderQuery, list *FolderList) error {
 		list.Folders = list.Folders[:q.Limit]
 	}
 	return nil
-}
-
-// rank is the place of a folder in a list by its role.
-func (f *Folder) rank() int {
-	switch i := slices.Index(roles, f.Role); {
-	case f.Role == "inbox":
-		return -1
-	case i >= 0:
-		return i
-	}
-	return len(roles)
-}
-
-// levels are the parts of a name, so that a folder stands before those below it.
-func (f *Folder) levels() []string {
-	if f.Delimiter == "" {
-		return []string{f.Name}
-	}
-	return strings.Split(f.Name, f.Delimiter)
-}
-
-func folderOf(d *goimap.ListData) Folder {
-	f := Folder{Name: d.Mailbox}
-	if d.Delim != 0 {
-		f.Delimiter = string(d.Delim)
-	}
-	for _, a := range d.Attrs {
-		if use := strings.ToLower(strings.TrimPrefix(string(a), `\`)); slices.Contains(roles, use) {
-			f.Role = use
-		} else {
-			f.Attributes = append(f.Attributes, string(a))
-		}
-	}
-	if strings.EqualFold(f.Name, "INBOX") {
-		f.Role = "inbox"
-	}
-	return f
 }
 
 // count fills in the counts: those that came with the list, and the others, all requested

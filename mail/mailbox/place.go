@@ -13,12 +13,13 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
 )
 
 // beforeRoles is called before the write that learnRoles goes into: what a LIST may ask for
 // has to be known by then.
 func (x *imapBox) beforeRoles(s *imap.Session) {
-	if !x.pool.own.known(x.m.o.Now()) {
+	if !x.pool.own.Fresh(x.m.o.Now()) {
 		s.Capabilities()
 	}
 }
@@ -27,7 +28,7 @@ func (x *imapBox) beforeRoles(s *imap.Session) {
 // are known from a while ago; learned takes its answer. A server that refuses to list them
 // has none.
 func (x *imapBox) learnRoles(s *imap.Session) (learned func() error) {
-	if x.pool.own.known(x.m.o.Now()) {
+	if x.pool.own.Fresh(x.m.o.Now()) {
 		return func() error { return nil }
 	}
 	listed := x.startList(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole})
@@ -35,7 +36,7 @@ func (x *imapBox) learnRoles(s *imap.Session) (learned func() error) {
 		list := &FolderList{}
 		_, err := listed(list)
 		if err == nil || imap.Refused(err) {
-			x.pool.own.note(list.Folders, x.m.o.Now())
+			x.pool.own.Note(list.Folders, x.m.o.Now())
 			err = nil
 		}
 		return err
@@ -66,9 +67,9 @@ func (x *imapBox) mayPut(spaces imap.Namespaces, folder string) error {
 	}
 	own, key := &x.pool.own, mail.FolderKey(folder) // a person takes a usual name for the role, whatever the server marks
 	switch last := path.Base(strings.NewReplacer(".", "/", `\`, "/").Replace(folder)); {
-	case own.is(folder, "sent"), slices.Contains(usualNames["sent"], key):
+	case own.Is(folder, "sent"), folders.Usual(key, "sent"):
 		return x.notThere(folder, "Only what is sent is put into the folder for sent mail.", mail.AdviceOtherFolder)
-	case own.is(folder, "drafts"), slices.Contains(usualNames["drafts"], key):
+	case own.Is(folder, "drafts"), folders.Usual(key, "drafts"):
 		return x.notThere(folder, "Only what is written as a draft is put into the folder for drafts.", mail.AdviceOtherFolder)
 	case strings.EqualFold(last, "outbox") && !x.Policy.AllowsFolder(folder):
 		return x.notThere(folder, fmt.Sprintf("A server may send what is put into folder %q, so nothing is put there.", folder), mail.AdviceAllowFolder)
@@ -81,27 +82,11 @@ func (x *imapBox) mayPut(spaces imap.Namespaces, folder string) error {
 // account.
 func (b *batch) mayLeave(l *located, uids []uint32, folder string) error {
 	own := &b.pool.own
-	draft := own.is(b.folder, "drafts") || slices.ContainsFunc(uids, func(u uint32) bool { return fetch.HasFlag(l.found[u].Flags, goimap.FlagDraft) })
-	if !draft || folder != "" && own.is(folder, "trash") {
+	draft := own.Is(b.folder, "drafts") || slices.ContainsFunc(uids, func(u uint32) bool { return fetch.HasFlag(l.found[u].Flags, goimap.FlagDraft) })
+	if !draft || folder != "" && own.Is(folder, "trash") {
 		return nil
 	}
 	return b.notThere(b.folder, "A draft can be moved to the trash, and nowhere else.", mail.AdviceFileDraft)
-}
-
-// is reports whether a folder has a role: the server marks it, or where it marks none, the
-// name is a usual one.
-func (o *ownFolders) is(folder, role string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	key, marked := mail.FolderKey(folder), false
-	for _, f := range o.list {
-		if f.Role == role && !f.others {
-			if marked = true; mail.FolderKey(f.Name) == key {
-				return true
-			}
-		}
-	}
-	return !marked && slices.Contains(usualNames[role], key)
 }
 
 // mayTake is mayPut for messages that come from another account.
@@ -118,4 +103,22 @@ func (x *imapBox) mayTake(ctx context.Context, folder string) error {
 		return x.mayPut(spaces, folder)
 	})
 	return x.wrap(ctx, err)
+}
+
+// mayTell refuses to put codes and links that are masked here where others read them.
+func (b *batch) mayTell(s *imap.Session, l *located, uids []uint32, folder string) error {
+	if l.spaces.Own(folder) || !b.Policy.MasksCodes() {
+		return nil
+	}
+	var all []*fetch.Message
+	for _, u := range uids {
+		all = append(all, l.found[u])
+	}
+	texts, err := b.ReadTexts(s, all, false)
+	for _, r := range texts {
+		if err == nil && (r.Err != nil || r.Masked.Any()) {
+			err = cmp.Or(r.Err, b.Withheld("it is not put where others read it"))
+		}
+	}
+	return err
 }

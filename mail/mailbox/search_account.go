@@ -15,6 +15,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/cursor"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
+	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
 )
 
 // accountSearch is a Search in one account. It opens and searches every folder in one
@@ -180,15 +181,15 @@ func (a *accountSearch) scope(s *imap.Session) error {
 		if err != nil {
 			return err
 		}
-		junk := slices.Concat(withRole(all, "junk"), withRole(all, "trash"))
-		whole := slices.IndexFunc(all, func(f Folder) bool { return f.Role == "all" && !f.NoSelect() && !f.others })
+		junk := slices.Concat(folders.WithRole(all, "junk"), folders.WithRole(all, "trash"))
+		whole := slices.IndexFunc(all, func(f Folder) bool { return f.Role == "all" && !f.NoSelect() && !f.Others })
 		if whole < 0 {
 			names = []string{inbox}
 		}
 		for i, f := range all {
 			switch {
 			case f.NoSelect():
-			case slices.Contains(junk, f.Name) || f.others && (f.Role == "junk" || f.Role == "trash"):
+			case slices.Contains(junk, f.Name) || f.Others && (f.Role == "junk" || f.Role == "trash"):
 				if !a.q.Everywhere {
 					a.leftOut = append(a.leftOut, f.Name)
 				} else {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	goimap "github.com/emersion/go-imap/v2"
 
@@ -192,3 +193,27 @@ func (a *accountSearch) snippets(ctx context.Context, shown []candidate, out map
 		return err
 	})
 }
+
+// stands reports whether the criteria on what a message says stand in what is shown of it.
+// A server matches what is masked, too.
+func (q *SearchQuery) stands(s *Summary, text string) bool {
+	subject, text := folded(s.Subject), folded(text)
+	holds := func(words string, in ...string) bool {
+		return words == "" || slices.ContainsFunc(in, func(s string) bool { return strings.Contains(s, folded(words)) })
+	}
+	named := func(people []mail.Address) string {
+		var all []string
+		for _, a := range people {
+			all = append(all, a.Name+" <"+a.Addr+">")
+		}
+		return folded(strings.Join(all, ", "))
+	}
+	return holds(q.Words, subject, text) && holds(q.Subject, subject) && holds(q.Text, text) && holds(q.From, named(s.From)) && holds(q.To, named(s.To))
+}
+
+func folded(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+
+// ofText reports whether the query has criteria on what a message says, ofBody whether on more
+// of it than its subject and names.
+func (q *SearchQuery) ofText() bool { return q.ofBody() || q.Subject+q.From+q.To != "" }
+func (q *SearchQuery) ofBody() bool { return q.Words+q.Text != "" }

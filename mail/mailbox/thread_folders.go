@@ -60,9 +60,9 @@ type conversing struct {
 // rank prefers what is in the folder of all messages; else the account's own copy of what it
 // sent, which no other could have written, then what is in INBOX.
 func (c *conversing) rank(folder string) int {
-	talking, all := c.box.pool.own.talking()
+	talking, all := c.box.pool.own.Talking()
 	switch {
-	case all && slices.Contains(talking, folder), !all && c.box.pool.own.holds(folder):
+	case all && slices.Contains(talking, folder), !all && c.box.pool.own.Own(folder):
 		return 0
 	case !all && folder == inbox:
 		return 1
@@ -129,7 +129,7 @@ func (c *conversing) begin(ref mail.Ref) error {
 	c.first, c.known = g, []*fetch.Message{g}
 	c.opened[ref.Folder] = g.Ref.UIDValidity
 	c.looked[ref.Folder], c.whole[g.Ref] = imap.UIDs(ref.UID), w.Structure || w.Text
-	talking, all := own.talking()
+	talking, all := own.Talking()
 	c.folders = slices.Clone(talking)
 	for _, folder := range []string{ref.Folder, inbox} {
 		if !(all && folder == inbox) && !slices.Contains(c.folders, folder) {

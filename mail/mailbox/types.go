@@ -1,13 +1,12 @@
 package mailbox
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/codes"
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
 	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
@@ -17,32 +16,6 @@ type FolderQuery struct {
 	Counts  bool   // ask for message counts too
 	After   string // only folders behind this one in the list; empty means all
 	Limit   int    // at most this many; 0 means 200
-}
-
-// Folder is one mailbox in the sense of RFC 9051.
-type Folder struct {
-	Name       string   // decoded, as a person reads it
-	Delimiter  string   // hierarchy delimiter; empty for a flat name
-	Role       string   // special use without its backslash, lower case: sent, drafts, trash, junk, archive, all, flagged; "inbox" for INBOX
-	Attributes []string // other LIST attributes, such as \Noselect
-	Counts     *Counts  // nil unless asked for and known
-
-	others bool // it is not in the user's own namespace
-}
-
-// NoSelect reports whether the folder only holds others and has no messages.
-func (f Folder) NoSelect() bool {
-	return slices.ContainsFunc(f.Attributes, func(a string) bool {
-		return strings.EqualFold(a, `\Noselect`) || strings.EqualFold(a, `\NonExistent`)
-	})
-}
-
-// Counts are the numbers of messages: with a policy that hides messages they count only
-// visible ones.
-type Counts struct {
-	Messages, Unread     uint32
-	UIDNext, UIDValidity uint32 // 0 where there are no UIDs or the server did not say
-	Flagless             bool   // there are no flags, so that it is not known which messages are unread
 }
 
 // FolderList is the answer to a FolderQuery.
@@ -202,8 +175,12 @@ type ChangedMessage struct {
 	Already        bool     // it was acknowledged before (Ack)
 }
 
-// What is shown of messages is defined where it is made.
+// What is shown of messages and folders is defined where it is made.
 type (
+	// Folder is one mailbox in the sense of RFC 9051.
+	Folder = folders.Folder
+	// Counts are the numbers of messages of a folder that the policy shows.
+	Counts = folders.Counts
 	// Summary is a message as a list shows it. Text is decoded and cleaned of characters that a
 	// person would not see.
 	Summary = reading.Summary
