@@ -9,7 +9,7 @@
 // heads. Its tests are in list_test.go and pop3_test.go. Operations that only IMAP has use
 // openIMAP. The parts that both share (policy, summaries, text, conversations, new
 // messages) are written once, on access and on the values that a wire fills in: fetch.Message
-// (one message, with its id), reading.Reading (its text, or an excerpt of it) and threading (a
+// (one message, with its id), reading.Reading (its text, or an excerpt of it) and thread.Threading (a
 // conversation, whose messages may be in any folder). imapBox.walk goes through a folder;
 // fetch.Visits search several folders and fetch from them in one write.
 package mailbox

@@ -15,6 +15,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
+	"github.com/postern-mail/postern/mail/mailbox/internal/thread"
 )
 
 // POP3 knows messages by UIDL and has one folder without flags (RFC 1939). A Client offers
@@ -354,16 +355,16 @@ func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 	if err := x.named(ref); err != nil {
 		return nil, err
 	}
-	var t *threading
+	var t *thread.Threading
 	err := x.lend(ctx, true, func(s *pop3.Mailbox) error {
-		t = x.threading(q, func(string) int { return 0 })
+		t = thread.New(&x.Viewer, q, func(string) int { return 0 })
 		i, ok := s.Places[ref.UIDL]
 		if !ok {
 			return x.NoMessage("")
 		}
 		all := s.List
 		if older := len(all) - popHeaders; older > 0 && x.Policy.ShowsAll() {
-			t.cut = true
+			t.Cut = true
 			if all = all[older:]; i < older {
 				all = append([]pop3.Message{s.List[i]}, all...)
 			}
@@ -373,30 +374,30 @@ func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 			kept += g.Headed
 			switch {
 			case !g.Readable:
-				t.issues = append(t.issues, g.Unreadable())
+				t.Issues = append(t.Issues, g.Unreadable())
 				return true
 			case g.Ref.UIDL == ref.UIDL:
-				t.first = g
+				t.First = g
 			case kept > popThreadBytes:
-				t.cut = true
+				t.Cut = true
 				return true
 			}
-			t.known = append(t.known, g)
+			t.Known = append(t.Known, g)
 			return true
 		})
-		if err == nil && t.first == nil {
+		if err == nil && t.First == nil {
 			err = x.NoMessage("filtered")
 		}
 		if err != nil {
 			return err
 		}
-		t.link()
+		t.Link()
 		return x.texts(ctx, s, t)
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := t.thread()
+	out := t.Thread()
 	out.Folder = popFolder
 	return out, nil
 }
@@ -406,13 +407,13 @@ const popLines = 400
 
 // texts reads the messages of a conversation that are shown. Of a long one it reads the
 // beginning, where the server has TOP, and does not know the attachments.
-func (x *popBox) texts(ctx context.Context, s *pop3.Mailbox, t *threading) error {
-	if t.q.Chars == 0 {
+func (x *popBox) texts(ctx context.Context, s *pop3.Mailbox, t *thread.Threading) error {
+	if t.Query.Chars == 0 {
 		return nil
 	}
 	read := func(lines int, fits func(pop3.Message) bool) error {
 		var messages []pop3.Message
-		shown := slices.DeleteFunc(t.shown(), func(g *fetch.Message) bool {
+		shown := slices.DeleteFunc(t.Shown(), func(g *fetch.Message) bool {
 			m := s.List[s.Places[g.Ref.UIDL]]
 			if fits(m) {
 				messages = append(messages, m)
@@ -420,11 +421,11 @@ func (x *popBox) texts(ctx context.Context, s *pop3.Mailbox, t *threading) error
 			return !fits(m)
 		})
 		return x.beginnings(ctx, s, messages, lines, reading.MaxPartBytes, func(i int, raw []byte) {
-			r := x.ExcerptOf(reading.Excerpt{Chars: t.q.Chars, Lines: true}, shown[i], raw)
+			r := x.ExcerptOf(reading.Excerpt{Chars: t.Query.Chars, Lines: true}, shown[i], raw)
 			if lines != allLines {
 				r.Root, r.Message.BodyTruncated = nil, true
 			}
-			t.texts[shown[i].Ref] = r
+			t.Texts[shown[i].Ref] = r
 		})
 	}
 	if err := read(allLines, func(m pop3.Message) bool { return m.Size <= reading.MaxPartBytes }); err != nil {

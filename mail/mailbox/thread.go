@@ -3,15 +3,18 @@ package mailbox
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/postern-mail/postern/internal/plain"
+	goimap "github.com/emersion/go-imap/v2"
+
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
+	"github.com/postern-mail/postern/mail/mailbox/internal/thread"
 )
 
 // The bounds of Thread.
@@ -20,7 +23,6 @@ const (
 	maxThreadChars = 20_000
 
 	maxCandidates   = 1000 // messages read for one conversation
-	maxThreadLine   = 7000 // bytes of the ids searched for at once: servers bound a line
 	maxThreadRounds = 40   // searches, each for ids that those before found
 )
 
@@ -44,174 +46,297 @@ func (m *Client) Thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 	return b.thread(ctx, ref, q)
 }
 
-// threading is one Thread in progress, by IMAP or POP3.
-type threading struct {
-	*access
-	q     ThreadQuery
-	rank  func(folder string) int // of two copies of a message, that of the lower rank is shown
-	first *fetch.Message          // the message asked for
-	known []*fetch.Message        // visible messages that may belong to it
+// maxTexts is how many candidates are fetched together with their texts. Of more, most may
+// only have a similar subject.
+const maxTexts = 60
 
-	group   []*fetch.Message // the conversation as far as it is known, oldest first
-	parents map[mail.Ref]mail.Ref
-	asked   map[string]bool // ids that were searched for, and base subjects behind "subject "
-	since   time.Time       // every answer that came from then on is known; zero means not
-
-	texts  map[mail.Ref]*reading.Reading // what is new in the messages that are shown
-	cut    bool                          // there may be more messages than Thread found
-	issues []mail.Issue
-}
-
-func (x *access) threading(q ThreadQuery, rank func(folder string) int) *threading {
-	return &threading{access: x, q: q, rank: rank, asked: map[string]bool{}, texts: map[mail.Ref]*reading.Reading{}}
-}
-
-// dropCopies leaves each message in one folder: copies in several have the same id, date and
-// size. What stands twice in one folder stays, as a list of it shows it.
-func (t *threading) dropCopies() {
-	slices.SortStableFunc(t.known, func(a, b *fetch.Message) int {
-		return cmp.Or(cmp.Compare(t.rank(a.Ref.Folder), t.rank(b.Ref.Folder)), strings.Compare(a.Ref.Folder, b.Ref.Folder), cmp.Compare(a.Ref.UID, b.Ref.UID))
-	})
-	type identity struct {
-		id   string
-		date int64
-		size int64
+func (x *imapBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thread, error) {
+	ref, err := x.named(ref)
+	if err != nil {
+		return nil, err
 	}
-	shown := map[identity]*fetch.Message{}
-	t.known = slices.DeleteFunc(t.known, func(g *fetch.Message) bool {
-		date, _ := g.Date()
-		key := identity{fetch.MessageID(g.Header), date.Unix(), g.Size}
-		original := shown[key]
-		if key.id == "" || original == nil || original.Ref.Folder == g.Ref.Folder {
-			shown[key] = cmp.Or(original, g)
+	var c *conversing
+	err = withStructure(ctx, func(structure bool) error {
+		return x.lend(ctx, ref.Folder, func(s *imap.Session) error {
+			c = &conversing{box: x, s: s, structure: structure, opened: map[string]uint32{}, looked: map[string]goimap.UIDSet{}, whole: map[mail.Ref]bool{}}
+			c.Threading = thread.New(&x.Viewer, q, c.rank)
+			return c.run(ref)
+		})
+	})
+	if err != nil {
+		var e *mail.Error
+		if c == nil || len(c.Group) == 0 || !partial(ctx, err) || errors.As(err, &e) && e.Kind == mail.KindConflict {
+			return nil, err
+		}
+		c.Cut, c.Issues = true, append(c.Issues, x.AsError(err).Issue())
+	}
+	out := c.Threading.Thread()
+	out.Folder, out.UIDValidity = ref.Folder, c.opened[ref.Folder]
+	return out, nil
+}
+
+// conversing is one Thread by IMAP in progress.
+type conversing struct {
+	*thread.Threading
+	box       *imapBox
+	s         *imap.Session
+	structure bool
+
+	folders []string                 // to look in; the last stays open, for what comes after
+	opened  map[string]uint32        // UIDVALIDITY of the folders that were opened
+	looked  map[string]goimap.UIDSet // the messages of each folder that were looked at
+	whole   map[mail.Ref]bool        // the messages that were fetched with their texts
+}
+
+// rank prefers what is in the folder of all messages; else the account's own copy of what it
+// sent, which no other could have written, then what is in INBOX.
+func (c *conversing) rank(folder string) int {
+	talking, all := c.box.pool.own.Talking()
+	switch {
+	case all && slices.Contains(talking, folder), !all && c.box.pool.own.Own(folder):
+		return 0
+	case !all && folder == inbox:
+		return 1
+	case slices.Contains(talking, folder):
+		return 2
+	}
+	return 3
+}
+
+// run finds the messages in rounds: it searches every folder for what the messages found
+// until then have or name, all in one write, and fetches what it did not know.
+func (c *conversing) run(ref mail.Ref) error {
+	if err := c.begin(ref); err != nil {
+		return err
+	}
+	// What the fetch of a round finds may be named by messages that its search did not ask
+	// for, so that a conversation is whole only when another search finds no more. All answers
+	// of its time, fetched beside it, make that search superfluous. With an inbound list they
+	// would not: texts are asked for only when the headers are judged, by one round trip more,
+	// and the search leaves in the same write.
+	var since time.Time
+	if from := c.First.Earliest(); c.Policy.ShowsAll() && c.Now().Sub(from) < answersSince {
+		since = from.Add(answersFrom)
+	}
+	for range maxThreadRounds {
+		c.Link()
+		ids, subjects := c.Unasked()
+		if len(ids)+len(subjects) == 0 {
+			return c.read()
+		}
+		c.box.looking(0, 0, ref.Folder)
+		found, answers, err := c.search(thread.Criteria(ids, subjects), since)
+		if err != nil {
+			return err
+		}
+		if err := c.candidates(found, answers); err != nil {
+			return err
+		}
+		if !since.IsZero() && c.allAnswers(answers, since) {
+			c.Since = since
+		}
+		since = time.Time{}
+	}
+	c.Link()
+	c.Cut = true
+	return c.read()
+}
+
+// begin fetches the message asked for, and lists the folders where they are not known.
+func (c *conversing) begin(ref mail.Ref) error {
+	own := &c.box.pool.own
+	c.box.beforeRoles(c.s)
+	var learned func() error
+	c.s.Ahead(func() { learned = c.box.learnRoles(c.s) })
+	w := c.wanted(1)
+	g, err := c.box.one(c.s, ref, w.Options())
+	err = cmp.Or(err, learned())
+	if err != nil {
+		return err
+	}
+	if !g.Readable {
+		return c.NoMessage("")
+	}
+	c.First, c.Known = g, []*fetch.Message{g}
+	c.opened[ref.Folder] = g.Ref.UIDValidity
+	c.looked[ref.Folder], c.whole[g.Ref] = imap.UIDs(ref.UID), w.Structure || w.Text
+	talking, all := own.Talking()
+	c.folders = slices.Clone(talking)
+	for _, folder := range []string{ref.Folder, inbox} {
+		if !(all && folder == inbox) && !slices.Contains(c.folders, folder) {
+			c.folders = append(c.folders, folder)
+		}
+	}
+	return nil
+}
+
+// wanted is what is fetched of n candidates. Where the policy hides messages, it judges
+// their headers first.
+func (c *conversing) wanted(n uint64) fetch.Wanted {
+	w := c.Policy.Headers(c.Query.Full)
+	w.Dates, w.Thread = true, true
+	if c.Policy.ShowsAll() && n <= maxTexts {
+		w.Structure, w.Text = c.structure, c.Query.Chars > 0
+	}
+	return w
+}
+
+// candidates fetches the messages that were not looked at before, the newest first, and with
+// them the answers, where they are few.
+func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
+	left, rest, n, others := map[string]goimap.UIDSet{}, map[string]goimap.UIDSet{}, uint64(0), uint64(0)
+	for folder, uids := range found {
+		left[folder] = imap.UIDsWithout(uids, c.looked[folder])
+		rest[folder] = imap.UIDsWithout(imap.UIDsWithout(answers[folder], uids), c.looked[folder])
+		n, others = n+imap.CountUIDs(left[folder]), others+imap.CountUIDs(rest[folder])
+	}
+	if n == 0 {
+		return nil
+	}
+	w := c.wanted(n)
+	head := w
+	head.Structure, head.Text = false, false
+	for ; ; rest = nil {
+		var all fetch.Visits
+		ask := func(folder string, set goimap.UIDSet, w fetch.Wanted) {
+			if len(set) > 0 {
+				v, looked := all.To(folder, c.opened[folder]), c.looked[folder]
+				v.Requests = append(v.Requests, imap.FetchRequest{UIDs: set, Options: w.Options()})
+				looked.AddSet(set)
+				c.looked[folder] = looked
+			}
+		}
+		for _, folder := range c.folders { // the last stays open
+			var set goimap.UIDSet
+			set, left[folder] = imap.SplitUIDs(left[folder], maxWindow, false)
+			if ask(folder, set, w); others <= maxAnswers {
+				ask(folder, rest[folder], head)
+			}
+		}
+		if len(all) == 0 {
+			return nil
+		}
+		var got []fetch.Message
+		err := c.box.fetchFrom(c.s, all, mail.AdviceListAgain, func(_ int, _ *fetch.Visit, some []fetch.Message) { got = append(got, some...) })
+		for _, v := range all {
+			err = cmp.Or(err, v.Err)
+		}
+		if err != nil {
+			return err
+		}
+		for i := range got {
+			g := &got[i]
+			switch {
+			case !g.Readable || !c.Policy.Sees(g):
+			case len(c.Known) >= maxCandidates:
+				c.Cut = true // only for visible messages: hidden ones do not count
+			default:
+				c.Known = append(c.Known, g)
+				c.whole[g.Ref] = (w.Structure || w.Text) && found[g.Ref.Folder].Contains(goimap.UID(g.Ref.UID))
+			}
+		}
+		if c.Cut && c.Policy.ShowsAll() {
+			return nil
+		}
+	}
+}
+
+// missing are the messages to show whose texts and structures are not here.
+func (c *conversing) missing() ([]*fetch.Message, fetch.Wanted) {
+	w := c.wanted(0)
+	w.Structure, w.Text = c.structure, c.Query.Chars > 0
+	return slices.DeleteFunc(c.Shown(), func(g *fetch.Message) bool { return c.whole[g.Ref] || !w.Structure && !w.Text }), w
+}
+
+// read fetches the texts and the structures of the messages that are shown, as far as they
+// are not here.
+func (c *conversing) read() error {
+	if missing, w := c.missing(); len(missing) > 0 {
+		if err := c.box.fetchAgain(c.s, missing, w); err != nil {
+			return err
+		}
+		for _, g := range missing {
+			c.whole[g.Ref] = true
+		}
+	}
+	if c.Query.Chars == 0 {
+		return nil
+	}
+	var members []*reading.Reading
+	for _, g := range c.Shown() {
+		if c.whole[g.Ref] {
+			r := reading.Excerpt{Chars: c.Query.Chars, Lines: true}.Begin(c.Viewer, g, c.structure)
+			c.Texts[g.Ref], members = r, append(members, r)
+			r.Start(*g)
+		}
+	}
+	return reading.Rest(c.s, members)
+}
+
+// What tells at once which messages answer those of a conversation: the answers that came
+// since shortly before, where they are so few and it was not long ago. Else another search
+// for what was found does, which costs a round trip: an answer can have come at any time
+// since, so that fewer of them would leave messages out, and the headers of more would cost
+// every conversation more bytes than the round trip is worth.
+const (
+	maxAnswers   = 80
+	answersFrom  = -14 * 24 * time.Hour
+	answersSince = 400 * 24 * time.Hour
+)
+
+// search returns the UIDs that match in each folder and, unless since is zero, those of all
+// answers that came from then on. With it come the texts that are missing of the messages
+// found until now. A folder that cannot be opened is left out from then on.
+func (c *conversing) search(criteria *goimap.SearchCriteria, since time.Time) (found, answers map[string]goimap.UIDSet, refused error) {
+	var all fetch.Visits
+	for _, folder := range c.folders {
+		v := all.To(folder, 0)
+		if v.Criteria = append(v.Criteria, criteria); !since.IsZero() {
+			v.Criteria = append(v.Criteria, thread.AnswersAfter(since))
+		}
+	}
+	missing, w := c.missing()
+	for _, g := range missing {
+		if slices.Contains(c.folders, g.Ref.Folder) {
+			all.To(g.Ref.Folder, 0).Fetch(g.Ref.UID, w.Options())
+		}
+	}
+	found, answers = map[string]goimap.UIDSet{}, map[string]goimap.UIDSet{}
+	err := all.Start(c.s, func(_ int, v *fetch.Visit) {
+		if len(v.Errs) > 1 && v.Errs[1] == nil {
+			answers[v.Folder] = v.Found[1]
+		}
+		switch before := c.opened[v.Folder]; {
+		case v.Err != nil && v.Folder != c.First.Ref.Folder:
+			c.folders = slices.DeleteFunc(c.folders, func(f string) bool { return f == v.Folder })
+			c.Issues = append(c.Issues, mail.Issue{Kind: mail.KindRefused, Stage: imap.StageExamine, Retryable: true,
+				Message: fmt.Sprintf("Folder %q was left out: the server did not open it.", v.Folder)})
+		case v.Err != nil || v.Errs[0] != nil:
+			refused = cmp.Or(refused, v.Err, v.Errs[0])
+		case len(v.Found[0])+len(v.Data) > 0 && before != 0 && before != v.Box.UIDValidity: // Courier gives an empty folder a new one each time
+			refused = cmp.Or(refused, error(c.MadeAnew(mail.AdviceListAgain)))
+		default:
+			if found[v.Folder] = v.Found[0]; len(v.Found[0])+len(answers[v.Folder]) > 0 {
+				c.opened[v.Folder] = v.Box.UIDValidity
+			}
+			for _, g := range fetch.Replace(missing, c.box.readWindow(v.Box, v.Data)) {
+				c.whole[g.Ref] = v.Refused == nil
+			}
+		}
+	})
+	return found, answers, cmp.Or(err, refused)
+}
+
+// allAnswers reports whether all answers of the folders are known: they were few enough to
+// be fetched, and the server named those among them that were found otherwise.
+func (c *conversing) allAnswers(answers map[string]goimap.UIDSet, since time.Time) bool {
+	for _, folder := range c.folders {
+		named, ok := answers[folder]
+		if !ok || len(imap.UIDsWithout(named, c.looked[folder])) > 0 {
 			return false
 		}
-		if g == t.first {
-			t.first = original
-		}
-		return true
+	}
+	return !slices.ContainsFunc(c.Known, func(g *fetch.Message) bool {
+		return len(g.Links()) > 0 && g.Internal.After(since.AddDate(0, 0, 2)) && slices.Contains(c.folders, g.Ref.Folder) && !answers[g.Ref.Folder].Contains(goimap.UID(g.Ref.UID))
 	})
-}
-
-// link finds the messages that belong together with the one asked for, and the parent of
-// every message.
-func (t *threading) link() {
-	t.dropCopies()
-	nodes := make([]message.ThreadNode, len(t.known))
-	for i, g := range t.known {
-		date, ok := g.Date()
-		if !ok {
-			date = g.Internal
-		}
-		nodes[i] = message.ThreadNode{ID: fetch.MessageID(g.Header), References: g.Links(), Subject: g.Header.Text("Subject"), Date: date}
-	}
-	threads := message.Thread(nodes)
-	first := slices.Index(t.known, t.first)
-	t.group, t.parents = nil, map[mail.Ref]mail.Ref{}
-	for i, p := range threads.Parent {
-		if p >= 0 {
-			t.parents[t.known[i].Ref] = t.known[p].Ref
-		}
-	}
-	for _, indices := range threads.Groups {
-		if slices.Contains(indices, first) {
-			for _, i := range indices {
-				t.group = append(t.group, t.known[i])
-			}
-		}
-	}
-}
-
-// unasked returns what has to be searched for before the conversation is whole: the ids that
-// its messages have or name, the base subject of its first message, and the ids named by
-// other messages of that subject, which may belong to other conversations. Of many ids it
-// returns some.
-func (t *threading) unasked() (ids, subjects []string) {
-	done := map[string]bool{"": true}
-	for _, g := range t.known {
-		if t.answersKnown(g) {
-			done[fetch.MessageID(g.Header)] = true
-		}
-	}
-	room := maxThreadLine
-	ask := func(list ...string) {
-		for _, id := range list {
-			need := 3 * (len(id) + len("HEADER In-Reply-To") + len(` OR "" `))
-			if done[id] || t.asked[id] || need > min(room, maxThreadLine/4) {
-				t.cut = t.cut || need > maxThreadLine/4
-				continue
-			}
-			t.asked[id] = true
-			ids = append(ids, id)
-			room -= need
-		}
-	}
-	base := t.subject()
-	if base != "" && !t.asked["subject "+base] {
-		t.asked["subject "+base] = true // no id has a space in it
-		subjects = append(subjects, base)
-	}
-	for _, g := range t.group {
-		ask(append(g.Links(), fetch.MessageID(g.Header))...)
-	}
-	for _, g := range t.known {
-		if other, _ := message.BaseSubject(g.Header.Text("Subject")); strings.EqualFold(other, base) && t.parents[g.Ref] == (mail.Ref{}) {
-			ask(g.Links()...)
-		}
-	}
-	return ids, subjects
-}
-
-// answersKnown reports whether every answer to a message is known. Clocks may differ by two
-// days.
-func (t *threading) answersKnown(g *fetch.Message) bool {
-	return !t.since.IsZero() && g.Earliest().After(t.since.AddDate(0, 0, 2))
-}
-
-// subject is the base subject of the conversation's first message.
-func (t *threading) subject() string {
-	root := t.group[max(slices.IndexFunc(t.group, func(g *fetch.Message) bool { return t.parents[g.Ref] == mail.Ref{} }), 0)]
-	base, _ := message.BaseSubject(root.Header.Text("Subject"))
-	return t.Masked(root, "").Mask(base)
-}
-
-// shown are the messages of the answer: the newest of the conversation, and the one asked
-// for.
-func (t *threading) shown() []*fetch.Message {
-	older := max(len(t.group)-t.q.Limit, 0)
-	shown := slices.Clone(t.group[older:])
-	if slices.Contains(t.group[:older], t.first) {
-		shown[0] = t.first
-	}
-	return shown
-}
-
-// thread is the answer.
-func (t *threading) thread() *Thread {
-	shown := t.shown()
-	out := &Thread{Subject: t.subject(), Truncated: t.cut || len(shown) < len(t.group), Issues: t.issues}
-	for _, g := range shown {
-		var m ThreadMessage
-		r := t.texts[g.Ref]
-		if r == nil || r.Message == nil {
-			r = &reading.Reading{}
-		} else {
-			g.Root, m.Text, m.TextTruncated = r.Root, r.Message.BodyText, r.Message.BodyTruncated
-		}
-		m.Summary = t.Summary(g, t.q.Full)
-		m.Mask(r.Masked)
-		if r.Message != nil {
-			m.HiddenChars = r.Message.HiddenChars
-		}
-		for _, p := range message.Attachments(g.Root) {
-			if !p.Incidental() {
-				m.Attachments = append(m.Attachments, Attachment{PartID: p.ID, Filename: r.Masked.Mask(p.Filename), ContentType: plain.Line(p.MediaType()), Size: r.SizeOf(p)})
-			}
-		}
-		if p := t.parents[g.Ref]; slices.ContainsFunc(shown, func(o *fetch.Message) bool { return o.Ref == p }) {
-			m.Parent = p
-		}
-		out.Messages = append(out.Messages, m)
-	}
-	return out
 }

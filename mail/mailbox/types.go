@@ -8,6 +8,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
 	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
+	"github.com/postern-mail/postern/mail/mailbox/internal/thread"
 )
 
 // FolderQuery selects folders. The zero query lists every one without counts.
@@ -128,32 +129,6 @@ type AttachmentContent struct {
 	part *message.Part
 }
 
-// ThreadQuery bounds Thread.
-type ThreadQuery struct {
-	Limit int // 1..200; 0 means 200
-	Chars int // of the new text of each message, 0..20000; 0 means no texts
-	Full  bool
-}
-
-// Thread is a conversation, oldest first (004 section 5).
-type Thread struct {
-	Folder      string // of the message asked for
-	UIDValidity uint32
-	Subject     string // base subject of its first message, without reply prefixes
-	Messages    []ThreadMessage
-	Truncated   bool // there are more, or may be; the newest are here
-	Issues      []mail.Issue
-}
-
-// ThreadMessage is a message and the one it answers.
-type ThreadMessage struct {
-	Summary
-	Parent        mail.Ref // zero for a root, or when the parent is not here
-	Text          string   // what is new in it, without quoted history; only with Chars
-	TextTruncated bool     // Text was cut at the bound
-	Attachments   []Attachment
-}
-
 // Changed is the outcome of a change to a batch of messages. Messages are in the order they
 // were named; those that failed are in Issues instead. A message that Move copied but could
 // not remove is in both.
@@ -175,7 +150,7 @@ type ChangedMessage struct {
 	Already        bool     // it was acknowledged before (Ack)
 }
 
-// What is shown of messages and folders is defined where it is made.
+// What is shown of messages, conversations and folders is defined where it is made.
 type (
 	// Folder is one mailbox in the sense of RFC 9051.
 	Folder = folders.Folder
@@ -197,13 +172,15 @@ type (
 	Attachment = reading.Attachment
 	// CalendarEvent is one event of an iCalendar part (RFC 5545). Text is cleaned.
 	CalendarEvent = message.Event
+	// ThreadQuery bounds Thread.
+	ThreadQuery = thread.Query
+	// Thread is a conversation, oldest first (004 section 5).
+	Thread = thread.Thread
+	// ThreadMessage is a message and the one it answers.
+	ThreadMessage = thread.Message
 	// PDFReader reads the text of a PDF within bounds of time and memory of its own.
 	PDFReader = reading.PDFReader
 )
 
 // The scopes: no header at all, the ones that matter to a reader, every field.
-const (
-	HeadersNone    = reading.HeadersNone
-	HeadersCurated = reading.HeadersCurated
-	HeadersAll     = reading.HeadersAll
-)
+const HeadersNone, HeadersCurated, HeadersAll = reading.HeadersNone, reading.HeadersCurated, reading.HeadersAll

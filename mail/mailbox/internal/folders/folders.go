@@ -6,8 +6,12 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
 )
 
 // Folder is one mailbox in the sense of RFC 9051.
@@ -98,4 +102,142 @@ func ForgetHidden(list []Folder, aboveHidden func(name string) bool) []Folder {
 		})
 	}
 	return list
+}
+
+// usualNames are the common names of folders, in lower case, for servers without
+// SPECIAL-USE (RFC 6154).
+var usualNames = map[string][]string{
+	"sent": {"sent", "sent messages", "sent items", "sent mail", "sent-mail", "outbox/sent", "gesendet", "gesendete elemente", "gesendete objekte",
+		"envoyés", "éléments envoyés", "messages envoyés", "enviados", "elementos enviados", "itens enviados", "mensajes enviados",
+		"inviati", "inviata", "posta inviata", "verzonden", "verzonden items", "verzonden berichten", "skickat", "skickade objekt",
+		"sendt", "sendte elementer", "lähetetyt", "wysłane", "elementy wysłane", "odeslané", "отправленные", "надіслані", "送信済み", "送信済みアイテム", "已发送", "已發送", "보낸 편지함"},
+	"drafts": {"drafts", "draft", "draft messages", "entwürfe", "brouillons", "borradores", "rascunhos", "bozze", "concepten", "utkast", "kladder",
+		"luonnokset", "szkice", "kopie robocze", "koncepty", "черновики", "чернетки", "下書き", "草稿", "草稿箱", "임시 보관함"},
+	"archive": {"archive", "archives", "archiv", "archivo", "archivio", "arquivo", "archief", "arkiv", "arkisto", "archiwum", "архив", "архів", "アーカイブ", "存档", "存檔", "보관함"},
+	"junk": {"junk", "junk e-mail", "junk email", "junk mail", "spam", "bulk mail", "spamverdacht", "junk-e-mail", "courrier indésirable", "indésirables",
+		"correo no deseado", "lixo eletrônico", "posta indesiderata", "ongewenste e-mail", "skräppost", "søppelpost", "roskaposti", "wiadomości-śmieci",
+		"нежелательная почта", "спам", "迷惑メール", "垃圾邮件", "垃圾郵件", "스팸"},
+	"trash": {"trash", "deleted", "deleted items", "deleted messages", "bin", "papierkorb", "gelöscht", "gelöschte elemente", "gelöschte objekte",
+		"corbeille", "éléments supprimés", "papelera", "elementos eliminados", "lixeira", "itens excluídos", "cestino", "posta eliminata",
+		"prullenbak", "verwijderde items", "papperskorg", "papirkurv", "roskakori", "kosz", "koš", "корзина", "удаленные", "кошик", "ごみ箱",
+		"已删除邮件", "垃圾桶", "휴지통"},
+}
+
+// Usual reports whether a name, in lower case, is a common one of folders of a role.
+func Usual(name, role string) bool { return slices.Contains(usualNames[role], name) }
+
+// FirstWithRole is the first folder of WithRole, or empty.
+func FirstWithRole(folders []Folder, role string) string {
+	if names := WithRole(folders, role); len(names) > 0 {
+		return names[0]
+	}
+	return ""
+}
+
+// WithRole returns the user's own folders that the server marks with a role, else the first
+// one with a usual name.
+func WithRole(folders []Folder, role string) []string {
+	var names []string
+	for _, f := range folders {
+		if f.Role == role && !f.NoSelect() && !f.Others {
+			names = append(names, f.Name)
+		}
+	}
+	if len(names) > 0 {
+		return names
+	}
+	for _, usual := range usualNames[role] {
+		for _, f := range folders {
+			name := strings.ToLower(f.Name)
+			if f.Delimiter != "" {
+				name = strings.TrimPrefix(name, "inbox"+f.Delimiter)
+			}
+			if name == usual && f.Role == "" && !f.NoSelect() && !f.Others {
+				return []string{f.Name}
+			}
+		}
+	}
+	return nil
+}
+
+// Known are the folders of an account as a server listed them, and what they are for. A nil or
+// zero *Known knows no folder. It is safe for concurrent use.
+type Known struct {
+	mu    sync.Mutex
+	names []string
+	talk  []string  // the folders that conversations are in besides INBOX
+	all   bool      // talk is the folder of all messages
+	list  []Folder  // all of them
+	asked time.Time // when the server listed the folders
+}
+
+// maxTalking bounds the folders that conversations are looked for in.
+const maxTalking = 8
+
+// ownFresh is how long a list of the folders counts.
+const ownFresh = 10 * time.Minute
+
+// listFresh is how long a list of the folders counts as complete.
+const listFresh = 30 * time.Second
+
+// Own reports whether a folder is one for the account's own messages, sent ones or drafts: those
+// with the role, else the one with a usual name. INBOX is never one.
+func (o *Known) Own(folder string) bool {
+	if o == nil || folder == "INBOX" {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Contains(o.names, folder)
+}
+
+// Note keeps the folders that a server listed.
+func (o *Known) Note(folders []Folder, now time.Time) {
+	sent, all := WithRole(folders, "sent"), WithRole(folders, "all")
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.names, o.list, o.asked, o.all = slices.Concat(sent, WithRole(folders, "drafts")), folders, now, len(all) > 0
+	if o.talk = slices.Concat(sent, WithRole(folders, "archive")); o.all {
+		o.talk = all
+	}
+	o.talk = o.talk[:min(len(o.talk), maxTalking)]
+}
+
+// Talking returns the folders that conversations are in, besides INBOX: the one of all
+// messages, else those for sent and archived mail.
+func (o *Known) Talking() (folders []string, all bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.talk, o.all
+}
+
+// Listed are the folders, and whether the server listed them so short a while ago that they are
+// complete. The caller may not change them.
+func (o *Known) Listed(now time.Time) (list []Folder, complete bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.list, !o.asked.IsZero() && now.Sub(o.asked) < listFresh
+}
+
+// Fresh reports whether the server listed the folders a while ago.
+func (o *Known) Fresh(now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.asked.IsZero() && now.Sub(o.asked) < ownFresh
+}
+
+// Is reports whether a folder has a role: the server marks it, or where it marks none, the
+// name is a usual one.
+func (o *Known) Is(folder, role string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key, marked := mail.FolderKey(folder), false
+	for _, f := range o.list {
+		if f.Role == role && !f.Others {
+			if marked = true; mail.FolderKey(f.Name) == key {
+				return true
+			}
+		}
+	}
+	return !marked && Usual(key, role)
 }

@@ -102,10 +102,10 @@ func (r *Reading) Show(chars int) {
 	}
 }
 
-// decodedSize is how large a part is when its transfer encoding is undone. For one that was
-// not fetched that is an estimate: base64 has 57 bytes on a line of 78.
-func decodedSize(p *message.Part, raw []byte) int64 {
-	switch {
+// SizeOf is how large a part is when its transfer encoding is undone. For one that was not
+// fetched that is an estimate: base64 has 57 bytes on a line of 78.
+func (r *Reading) SizeOf(p *message.Part) int64 {
+	switch raw := r.have[p.ID]; {
 	case int64(len(raw)) >= p.Size:
 		return int64(len(message.DecodeBody(raw, p.Encoding)))
 	case p.Encoding == "base64":
@@ -113,9 +113,6 @@ func decodedSize(p *message.Part, raw []byte) int64 {
 	}
 	return p.Size
 }
-
-// SizeOf is how large a part is when its transfer encoding is undone.
-func (r *Reading) SizeOf(p *message.Part) int64 { return decodedSize(p, r.have[p.ID]) }
 
 // html renders HTML as its reader would see it.
 func (r *Reading) html(out *Message, chars int) {
@@ -250,8 +247,6 @@ func (e Excerpt) Begin(x *Viewer, g *fetch.Message, structure bool) *Reading {
 // ExcerptOf reads the excerpt of a message that is here as a whole, or of its beginning.
 func (x *Viewer) ExcerptOf(e Excerpt, g *fetch.Message, raw []byte) *Reading {
 	r := e.Begin(x, g, false)
-	r.Got = *g
-	r.take(message.Parse(raw), true)
-	r.Message = r.compose()
+	r.ReadWhole(*g, raw)
 	return r
 }

@@ -37,7 +37,7 @@ type Reading struct {
 	Ref       mail.Ref
 	Query     GetQuery
 	Bare      bool                                       // nothing is masked
-	Ready     func(s *imap.Session, folder string) error // what Queue does first on the session; nil for nothing
+	Ready     func(s *imap.Session, folder string) error // what Queue does first on the session
 	structure bool                                       // ask for the BODYSTRUCTURE
 	excerpt   Excerpt                                    // only this of the text; zero means all that q asks for
 

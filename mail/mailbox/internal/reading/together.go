@@ -143,10 +143,8 @@ func (q *Queue) readTogether(g *gathering, one *Reading, structure bool) error {
 			members = []*Reading{one}
 		}
 		for _, r := range members {
-			if r.Ready != nil {
-				if err := r.Ready(s, g.folder); err != nil {
-					return err
-				}
+			if err := r.Ready(s, g.folder); err != nil {
+				return err
 			}
 			r.begin(structure)
 		}
