@@ -7,9 +7,10 @@
 // looked at in listing.run (by search or by numbers) and listing.criteria, and in
 // listing.take where the server's answer is checked; for POP3 in popBox.list, before the
 // heads. Its tests are in list_test.go and pop3_test.go. Operations that only IMAP has use
-// openIMAP. The parts that both share (policy, summaries, text, conversations, new
-// messages) are written once, on access and on the values that a wire fills in: fetch.Message
-// (one message, with its id), reading.Reading (its text, or an excerpt of it) and thread.Threading (a
-// conversation, whose messages may be in any folder). imapBox.walk goes through a folder;
-// fetch.Visits search several folders and fetch from them in one write.
+// openIMAP. The parts that both share are written once, in rooms below that dial nothing: what
+// is asked and what came (internal/fetch), what is shown of it under the policy
+// (internal/reading), which messages make a conversation (internal/thread), and what folders
+// are for (internal/folders). access holds what an operation needs of its account.
+// imapBox.walk goes through a folder; fetch.Visits search several folders and fetch from them
+// in one write.
 package mailbox

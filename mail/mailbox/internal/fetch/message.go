@@ -278,6 +278,7 @@ func (f *PartFacts) Begun(folder string) bool {
 	return known
 }
 
+// Known returns the parts of a message, where they are known.
 func (f *PartFacts) Known(ref mail.Ref) (has Parts, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
