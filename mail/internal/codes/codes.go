@@ -86,10 +86,9 @@ func Find(subject, text string, names ...string) Found {
 		}
 	}
 	for _, c := range codes {
-		if !seen[c] {
+		if !seen[c] && f.secrets.add(c) {
 			seen[c] = true
 			f.Codes = append(f.Codes, c)
-			f.secrets.add(c)
 		}
 	}
 	return f

@@ -28,6 +28,9 @@ var hostile = map[string]string{
 // Half a MiB takes a part of a second; work that grew with the square of the length would
 // take minutes.
 func TestCostIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a MiB of each takes its time; FuzzMask has short ones of them")
+	}
 	for name, unit := range hostile {
 		s := strings.Repeat(unit, 512<<10/len(unit))
 		begin := time.Now()
@@ -57,6 +60,7 @@ func FuzzMask(f *testing.F) {
 	for name, unit := range hostile {
 		f.Add(name, strings.Repeat(unit, 20), unit)
 	}
+	f.Add("Your login code", "Your login code is\n\nd-o-e\n", "d-o-e") // too short to be hidden
 	f.Fuzz(func(t *testing.T, subject, text, other string) {
 		found := Find(subject, text)
 		for _, s := range []string{subject, text, other} {

@@ -22,10 +22,11 @@ type secrets struct {
 
 const piece = 16 // the longest normal form that is kept whole
 
-func (x *secrets) add(s string) {
+// add reports whether a string can be hidden: it is long enough not to be found in every word.
+func (x *secrets) add(s string) bool {
 	n := string(normal(s, false).text)
 	if len(n) < 4 || strings.Contains(n, breaks) {
-		return
+		return false
 	}
 	if x.set == nil {
 		x.set = map[string]struct{}{}
@@ -35,7 +36,7 @@ func (x *secrets) add(s string) {
 		x.set[p] = struct{}{}
 		x.lengths |= 1 << len(p)
 		if end == len(n) {
-			return
+			return true
 		}
 	}
 }
