@@ -199,15 +199,20 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 // compact answer: what a caller gets that does not say --full. The type of its result is
 // tagged as R is, and may hold Tables.
 func New[A, R any](s Spec, run func(context.Context, *Call, *A) (R, error)) *Command {
-	c := &Command{Spec: s, result: reflect.TypeFor[R]()}
+	return newCommand(s, reflect.TypeFor[A](), reflect.TypeFor[R](), func(ctx context.Context, call *Call, args any) (any, error) {
+		return run(ctx, call, args.(*A))
+	})
+}
+
+// newCommand is New without type parameters, of which the program would hold a copy for
+// every command.
+func newCommand(s Spec, args, result reflect.Type, run func(context.Context, *Call, any) (any, error)) *Command {
+	c := &Command{Spec: s, result: result, run: run}
 	// By a constant name: the linker keeps every method of every type for any other one.
 	if m, ok := c.result.MethodByName("Brief"); ok {
 		c.brief = m.Type
 	}
-	c.run = func(ctx context.Context, call *Call, args any) (any, error) {
-		return run(ctx, call, args.(*A))
-	}
-	if c.args, c.err = newArgumentSet(reflect.TypeFor[A](), s); c.err == nil {
+	if c.args, c.err = newArgumentSet(args, s); c.err == nil {
 		for _, name := range s.Needed {
 			c.args.byName[name].Needed = true
 		}

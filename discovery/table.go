@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/invopop/jsonschema"
@@ -24,28 +23,38 @@ type Table[R any] struct {
 // TableOf makes the table of the entries, in their order. A column that is empty in
 // every row is left out; without entries there are no columns.
 func TableOf[R any](entries []R) Table[R] {
-	t := Table[R]{Columns: []string{}, Rows: make([][]any, len(entries))}
-	for i := range t.Rows {
-		t.Rows[i] = []any{}
+	columns, rows := tabulate(reflect.ValueOf(entries))
+	return Table[R]{columns, rows}
+}
+
+func tabulate(entries reflect.Value) (columns []string, rows [][]any) {
+	columns, rows = []string{}, make([][]any, entries.Len())
+	for i := range rows {
+		rows[i] = []any{}
 	}
-	for _, f := range columnsOf(reflect.TypeFor[R]()) {
-		empty := func(e R) bool { return reflect.ValueOf(e).FieldByIndex(f.index).IsZero() }
-		if !slices.ContainsFunc(entries, func(e R) bool { return !empty(e) }) {
+	for _, c := range columnsOf(entries.Type().Elem()) {
+		empty := true
+		for i := range rows {
+			empty = empty && entries.Index(i).FieldByIndex(c.index).IsZero()
+		}
+		if empty {
 			continue
 		}
-		t.Columns = append(t.Columns, f.name)
-		for i, e := range entries {
-			t.Rows[i] = append(t.Rows[i], reflect.ValueOf(e).FieldByIndex(f.index).Interface())
+		columns = append(columns, c.name)
+		for i := range rows {
+			rows[i] = append(rows[i], entries.Index(i).FieldByIndex(c.index).Interface())
 		}
 	}
-	return t
+	return columns, rows
 }
 
 // JSONSchemaExtend names the columns in the schema of the table, and in that of the
 // result that embeds it.
-func (Table[R]) JSONSchemaExtend(s *jsonschema.Schema) {
+func (t Table[R]) JSONSchemaExtend(s *jsonschema.Schema) { nameColumns(s, columnsOf(t.row())) }
+
+func nameColumns(s *jsonschema.Schema, of []column) {
 	columns, _ := s.Properties.Get("columns")
-	for _, c := range columnsOf(reflect.TypeFor[R]()) {
+	for _, c := range of {
 		columns.Items.Enum = append(columns.Items.Enum, c.name)
 	}
 }

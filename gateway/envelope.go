@@ -98,17 +98,11 @@ func (e *envelope) encode() []byte {
 	return b
 }
 
-// marshal encodes v compactly and leaves <, > and & readable: answers are full of
-// addresses, and no HTML page will ever hold them. Characters that steer a terminal or that
+// marshal is plain.JSON of a value. Characters that steer a terminal or that
 // a reader cannot see are escaped, which changes no value.
 func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return escapeUnclear(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+	b, err := plain.JSON(v)
+	return escapeUnclear(b), err
 }
 
 // escapeUnclear escapes the characters of JSON that are plain.Unclear, which stand in its

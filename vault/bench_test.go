@@ -10,7 +10,7 @@ import (
 )
 
 func benchVault(b *testing.B) *Vault {
-	path, k := newVaultFile(b)
+	path, k := newPlace(b)
 	admin := mustOpen(b, path, k, nil)
 	for i := range 10 {
 		mustAdd(b, admin, fmt.Sprint("account", i))
@@ -37,7 +37,7 @@ func BenchmarkRecord(b *testing.B) {
 // BenchmarkRecordContended has several processes record at once: each opens
 // the lock for itself.
 func BenchmarkRecordContended(b *testing.B) {
-	path, k := newVaultFile(b)
+	path, k := newPlace(b)
 	b.RunParallel(func(pb *testing.PB) {
 		v := mustOpen(b, path, Keys{Agent: k.Agent}, nil)
 		for pb.Next() {

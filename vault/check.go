@@ -21,6 +21,9 @@ func (v *Vault) Check(ctx context.Context) error {
 		if _, err := v.verifyPolicy(t); err != nil {
 			return err
 		}
+		if err := v.checkSums(t); err != nil {
+			return err
+		}
 		names, err := t.Buckets()
 		if err != nil {
 			return err
@@ -45,7 +48,7 @@ func (v *Vault) Check(ctx context.Context) error {
 
 func knownBucket(name string) bool {
 	switch name {
-	case bucketPolicy, bucketAccounts, bucketSecrets, bucketSettings, bucketGrants, bucketHeads, bucketResumed, bucketAudit, bucketChain, bucketLimits:
+	case bucketPolicy, bucketAccounts, bucketSecrets, bucketSettings, bucketGrants, bucketHeads, bucketResumed, bucketAudit, bucketChain, bucketLimits, bucketSums:
 		return true
 	}
 	return strings.HasPrefix(name, statePrefix)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/vault/bolt"
 	"github.com/postern-mail/postern/vault/kv"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // FuzzDamagedFile changes bytes of a small vault. The engine's Check must neither crash
@@ -19,6 +20,7 @@ import (
 // matter here: sealing protects those. With sum the head's checksum is corrected, so that
 // the fuzzer reaches the code behind that check.
 func FuzzDamagedFile(f *testing.F) {
+	vaulttest.OnlyFile(f, "it damages its bytes")
 	whole, err := os.ReadFile(filepath.Join("testdata", "format1.db"))
 	if err != nil {
 		f.Fatal(err)

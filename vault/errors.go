@@ -14,7 +14,7 @@ var (
 	ErrNoVault         = kv.ErrNone
 	ErrPermissions     = kv.ErrPermissions
 	ErrDamaged         = kv.ErrDamaged
-	ErrFutureFormat    = errors.New("the vault was written by a newer version")
+	ErrFutureFormat    = kv.ErrNewer
 	ErrNoKey           = errors.New("no vault key is set")
 	ErrBadKey          = errors.New("not a vault key")
 	ErrWrongKey        = errors.New("the key does not open the vault")
@@ -25,8 +25,12 @@ var (
 	ErrExists          = errors.New("the account exists already")
 	ErrGrantExists     = errors.New("the grant exists already")
 	ErrNoSecret        = errors.New("the vault keeps no secret for the account")
+	ErrMoved           = errors.New("the vault is not here any more")
+	ErrTaken           = errors.New("there is a vault already")
 	ErrInvalid         = errors.New("invalid value")
 	ErrBusy            = kv.ErrBusy
+	ErrAddress         = kv.ErrAddress
+	ErrUnreachable     = kv.ErrUnreachable
 )
 
 // Held is a lock's that could not be had in time.

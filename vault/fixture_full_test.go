@@ -19,10 +19,10 @@ var fullFixtureTime = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 const fullFixtureToken = "postern_tc2dutoxb3bg27yi45yynqsyq3b74anistw2ugroahhl5ou7oxga"
 
 func TestFullFixtureKeepsEverything(t *testing.T) {
-	keepsFullFixture(t, fixtureFile(t, "format1-full.db"), fixtureKeys())
+	keepsFullFixture(t, fixture(t, "format1-full.db"), fixtureKeys())
 }
 
-// keepsFullFixture checks that the file has all of the fixture.
+// keepsFullFixture checks that the vault has all of the fixture.
 func keepsFullFixture(t *testing.T, path string, k Keys) {
 	t.Helper()
 	o := &Options{Now: func() time.Time { return fullFixtureTime.Add(time.Second) }}

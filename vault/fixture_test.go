@@ -1,7 +1,6 @@
 package vault
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 const (
@@ -26,21 +26,16 @@ func fixtureEntry() gateway.AuditEntry {
 	return e
 }
 
-// fixtureFile returns a private copy of a file in testdata, since version control does
-// not keep the file mode.
-func fixtureFile(t testing.TB, name string) string {
+// fixture returns the place of a copy of a file in testdata.
+func fixture(t testing.TB, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", name))
-	must(t, err)
-	path := filepath.Join(t.TempDir(), "postern.db")
-	must(t, os.WriteFile(path, b, 0o600))
-	return path
+	return vaulttest.Fixture(t, filepath.Join("testdata", name))
 }
 
 // A file of each format is kept for good, and its content must stay readable. See
 // TestFullFixtureKeepsEverything for the rest.
 func TestFormat1StaysReadable(t *testing.T) {
-	path := fixtureFile(t, "format1.db")
+	path := fixture(t, "format1.db")
 	o := &Options{Now: func() time.Time { return fixtureEntry().Time }}
 	for _, keys := range []Keys{fixtureKeys(), {Agent: fixtureKeys().Agent}} {
 		v := mustOpen(t, path, keys, o)

@@ -148,7 +148,7 @@ func TestInvalidGrantsAreRefused(t *testing.T) {
 // A grant cannot be forged in a vault without grants either, not even by putting a
 // removed one back.
 func TestAVaultWithoutGrants(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	_, token := mustGrant(t, admin, grant("laptop", time.Now().Add(time.Hour), "home"))
 	var record []byte

@@ -19,7 +19,7 @@ func TestHoldsAllowNoMoreThanTheLimit(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	dice := rand.New(rand.NewPCG(seed, 1))
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	at := clock{epoch}
 	const limit, window = 120, time.Minute
 	open := func() *Vault { return mustOpen(t, path, Keys{Agent: k.Agent}, &Options{Now: at.now}) }
@@ -80,7 +80,7 @@ func TestAHeldEventCostsNoTransaction(t *testing.T) {
 
 // The events that an ended process held count as used until the hold is over.
 func TestEventsHeldByAnEndedProcessComeBack(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	at := clock{epoch}
 	open := func() *Vault { return mustOpen(t, path, Keys{Agent: k.Agent}, &Options{Now: at.now}) }
 	for range 10 {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/vault/bolt"
 	"github.com/postern-mail/postern/vault/kv"
 )
 
@@ -36,9 +35,13 @@ func Init(ctx context.Context, path string, k Keys) (InitResult, error) {
 	if !errors.Is(err, ErrNoVault) {
 		return r, err
 	}
-	created, err := bolt.Create(ctx, path, func(t kv.Tx) error { return writeNew(t, k) })
+	shared, err := Shared(path)
 	if err != nil {
-		return InitResult{}, fmt.Errorf("vault %s: %w", path, err)
+		return InitResult{}, err
+	}
+	created, err := create(ctx, path, func(t kv.Tx) error { return writeNew(t, k, shared) })
+	if err != nil {
+		return InitResult{}, fmt.Errorf("vault %s: %w", Described(path), err)
 	}
 	// The new vault is verified like any other.
 	r, err = verifyExisting(ctx, path, k)
@@ -80,7 +83,7 @@ func verifyExisting(ctx context.Context, path string, k Keys) (InitResult, error
 
 // writeNew fills an empty file: header, both slots, the signing key, and the
 // manifest of an empty policy.
-func writeNew(t kv.Tx, k Keys) error {
+func writeNew(t kv.Tx, k Keys, shared bool) error {
 	random := make([]byte, idSize+2*keySize)
 	if _, err := rand.Read(random); err != nil {
 		return err
@@ -97,8 +100,15 @@ func writeNew(t kv.Tx, k Keys) error {
 	if err != nil {
 		return err
 	}
-	tx := &transaction{Tx: t, dataKeys: &dataKeys{values: values}}
-	return tx.put(bucketPolicy, manifestKey, signManifest(private, id, &policy{generation: 1}))
+	manifest := values.seal(bucketPolicy, manifestKey, signManifest(private, id, &policy{generation: 1}))
+	if !shared {
+		return t.Put(bucketPolicy, manifestKey, manifest)
+	}
+	sums, err := freshSums(t, values, data, id)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sums.Put(bucketPolicy, manifestKey, manifest), sums.keep())
 }
 
 // writeHeader writes the header of a vault: the data key and the seed of the private key

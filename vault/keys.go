@@ -66,8 +66,9 @@ func NewKey() (string, error) {
 // process may: only root can give files away.
 func SameOwner(file string, of fs.FileInfo) { bolt.SameOwner(file, of) }
 
-// DefaultPath returns where the vault is: POSTERN_DB, else postern/postern.db
-// in the user's configuration directory.
+// DefaultPath returns where the vault is: POSTERN_DB, which is a file's path or the address of
+// a database, else postern/postern.db in the user's configuration directory. See Shared and
+// Beside.
 func DefaultPath(getenv func(string) string) (string, error) {
 	if p := getenv(pathVar); p != "" {
 		return p, nil

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 func take(t *testing.T, v *Vault, key string, limit int, window time.Duration) time.Duration {
@@ -166,8 +165,8 @@ func TestExpiredLimitsAreForgotten(t *testing.T) {
 		take(t, v, fmt.Sprint("later ", i), 5, time.Hour)
 	}
 	left := 0
-	rawUpdate(t, v, func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte(bucketLimits)).ForEach(func(_, _ []byte) error { left++; return nil })
+	rawUpdate(t, v, func(tx kv.Tx) error {
+		return each(tx, bucketLimits, func(_, _ []byte) error { left++; return nil })
 	})
 	if left >= 90 {
 		t.Errorf("%d limits are kept, of which 60 expired", left)

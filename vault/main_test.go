@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/kv"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // roleVar makes the test binary run as one of the processes of a test.
@@ -36,7 +34,13 @@ func TestMain(m *testing.M) {
 	// Built with the race detector each of the tests' processes would wait a second
 	// before it ends.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=10")
-	os.Exit(m.Run())
+	os.Exit(vaulttest.Main(m))
+}
+
+// TestOnPostgres runs the other tests with their vaults in a database.
+func TestOnPostgres(t *testing.T) {
+	t.Parallel()
+	vaulttest.Again(t)
 }
 
 func must(t testing.TB, err error) {
@@ -56,7 +60,7 @@ func wantErr(t testing.TB, err, want error, what string, args ...any) {
 
 // size returns how much a test does: short with -short, else whole.
 func size(whole, short int) int {
-	if testing.Short() {
+	if testing.Short() || vaulttest.Shared() { // there, each step is a round trip
 		return short
 	}
 	return whole
@@ -89,9 +93,10 @@ type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
 
-func newVaultFile(t testing.TB) (path string, k Keys) {
+// newPlace makes a vault and returns its place, a file or an address.
+func newPlace(t testing.TB) (path string, k Keys) {
 	t.Helper()
-	path, k = filepath.Join(t.TempDir(), "postern.db"), newKeys(t)
+	path, k = vaulttest.New(t), newKeys(t)
 	must(t, second(Init(t.Context(), path, k)))
 	return path, k
 }
@@ -103,10 +108,10 @@ func mustOpen(t testing.TB, path string, k Keys, o *Options) *Vault {
 	return v
 }
 
-// newVault returns an admin's and an agent's vault of one new file.
+// newVault returns an admin's and an agent's vault of one new place.
 func newVault(t testing.TB, o *Options) (admin, agent *Vault) {
 	t.Helper()
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	return mustOpen(t, path, k, o), mustOpen(t, path, Keys{Agent: k.Agent}, o)
 }
 
@@ -127,17 +132,21 @@ func mustAdd(t testing.TB, v *Vault, name string) {
 	must(t, v.AddAccount(t.Context(), account(name), mail.NewSecret([]byte("secret of "+name))))
 }
 
-// rawUpdate changes the file as a process without any key can, with bbolt.
-func rawUpdate(t testing.TB, v *Vault, fn func(*bolt.Tx) error) {
+// rawUpdate changes the records as a process without any key can.
+func rawUpdate(t testing.TB, v *Vault, fn func(kv.Tx) error) {
 	t.Helper()
-	rawFile(t, v.Path(), fn)
+	must(t, second(v.engine.Transact(t.Context(), true, fn)))
 }
 
-func rawFile(t testing.TB, path string, fn func(*bolt.Tx) error) {
-	t.Helper()
-	db, err := bolt.Open(path, 0o600, nil)
-	must(t, err)
-	must(t, errors.Join(db.Update(fn), db.Close()))
+// rawDelete deletes all records of a bucket.
+func rawDelete(tx kv.Tx, bucket string) error {
+	return each(tx, bucket, func(key, _ []byte) error { return tx.Delete(bucket, key) })
+}
+
+// rawCopy puts the value of one record into another one.
+func rawCopy(tx kv.Tx, bucket string, from, to []byte) error {
+	value, err := tx.Get(bucket, from)
+	return errors.Join(err, tx.Put(bucket, to, value))
 }
 
 // each calls fn with every record of a bucket.
@@ -155,7 +164,7 @@ func each(tx kv.Tx, bucket string, fn func(key, value []byte) error) error {
 
 func seqKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// forge changes the file as a process with the agent key can.
+// forge changes the records as a process with the agent key can.
 func forge(t testing.TB, agent *Vault, fn func(*transaction) error) {
 	t.Helper()
 	if agent.Admin() {

@@ -253,7 +253,7 @@ func (v *Vault) ChangeOutgoing(ctx context.Context, id string, change func(*mail
 		}
 		after.ID, after.Account, after.Key = before.ID, before.Account, before.Key
 		if after.State == mail.OutboxUnknown && after.Attempt != "" {
-			if err := v.mayBegin(t); err != nil {
+			if err := cmp.Or(v.mayBegin(t), v.checkSums(t, leaving...)); err != nil {
 				return err
 			}
 		}

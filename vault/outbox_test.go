@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/kv"
 )
@@ -254,16 +252,13 @@ func TestOutboxForgetsOnlyMessagesThatEndedLongAgo(t *testing.T) {
 
 func TestOutboxDamageIsNoticed(t *testing.T) {
 	t.Parallel()
-	at := func(bucket string, fn func(*bolt.Bucket) error) func(*bolt.Tx) error {
-		return func(tx *bolt.Tx) error { return fn(tx.Bucket([]byte(statePrefix + bucket))) }
+	without := func(n int) func(kv.Tx) error {
+		return func(tx kv.Tx) error { return tx.Delete(statePrefix+outboxChunks, chunkKey("id-0001", n)) }
 	}
-	without := func(n int) func(*bolt.Tx) error {
-		return at(outboxChunks, func(b *bolt.Bucket) error { return b.Delete(chunkKey("id-0001", n)) })
+	copied := func(bucket string, from, to []byte) func(kv.Tx) error {
+		return func(tx kv.Tx) error { return rawCopy(tx, statePrefix+bucket, from, to) }
 	}
-	copied := func(bucket string, from, to []byte) func(*bolt.Tx) error {
-		return at(bucket, func(b *bolt.Bucket) error { return b.Put(to, bytes.Clone(b.Get(from))) })
-	}
-	for name, damage := range map[string]func(*bolt.Tx) error{
+	for name, damage := range map[string]func(kv.Tx) error{
 		"a piece is missing":         without(1),
 		"the last piece is missing":  without(2),
 		"a piece stands twice":       copied(outboxChunks, chunkKey("id-0001", 0), chunkKey("id-0001", 1)),
@@ -286,9 +281,7 @@ func TestOutboxKeyWithoutItsEntryCannotBeUsedAgain(t *testing.T) {
 	_, v := newVault(t, nil)
 	keyed := func(o *mail.Outgoing) { o.Key = "digest" }
 	mustAddOutgoing(t, v, outgoing(1, keyed), nil)
-	rawUpdate(t, v, func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte(statePrefix + outboxEntries)).Delete([]byte("id-0001"))
-	})
+	rawUpdate(t, v, func(tx kv.Tx) error { return tx.Delete(statePrefix+outboxEntries, []byte("id-0001")) })
 	if _, added, err := v.AddOutgoing(t.Context(), outgoing(2, keyed), nil); added || !errors.Is(err, ErrDamaged) {
 		t.Errorf("AddOutgoing = %v, %v", added, err)
 	}
@@ -299,8 +292,8 @@ func TestOutboxDamagedOldRecordDoesNotPreventSending(t *testing.T) {
 	c := &clock{at: outboxDay}
 	_, v := newVault(t, &Options{Now: c.now})
 	mustAddOutgoing(t, v, outgoing(1), []byte("old"))
-	rawUpdate(t, v, func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte(statePrefix+outboxEntries)).Put([]byte("id-0001"), []byte("garbage of some length, to be sure"))
+	rawUpdate(t, v, func(tx kv.Tx) error {
+		return tx.Put(statePrefix+outboxEntries, []byte("id-0001"), []byte("garbage of some length, to be sure"))
 	})
 	c.at = outboxDay.Add(2 * mail.KeepOutgoing)
 	mustAddOutgoing(t, v, outgoing(2), []byte("new"))
@@ -369,7 +362,7 @@ func TestNobodyFillsTheOutboxForOthers(t *testing.T) {
 
 // Only who has the administrator's key can make a code, and one is good for one entry as it is.
 func TestApprovalCodesAreTheAdministrators(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	admin := mustOpen(t, path, k, nil)
 	code, err := admin.ApprovalCode(t.Context(), "id-0001", "digest")
 	must(t, err)

@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/kv"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // TestAnAgentCannotForgePolicy tries every kind of change with the agent key, which can
@@ -90,7 +89,7 @@ func TestAnAgentCannotForgePolicy(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path, k := newVaultFile(t)
+			path, k := newPlace(t)
 			admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 			restricted := account("work")
 			restricted.Mode, restricted.AllowIn.Enabled, restricted.SubjectPattern = mail.Approve, true, "x"
@@ -135,7 +134,7 @@ func TestForgedRecordsDoNotReachACachedPolicy(t *testing.T) {
 }
 
 func TestAReplacedPolicyKeyIsFoundByTheAdminAndThePin(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	agent := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	pin := agent.Fingerprint()
 	public, private, err := ed25519.GenerateKey(nil)
@@ -153,7 +152,7 @@ func TestAReplacedPolicyKeyIsFoundByTheAdminAndThePin(t *testing.T) {
 }
 
 func TestMovedValuesDoNotOpen(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	v := mustOpen(t, path, k, nil)
 	mustAdd(t, v, "work")
 	put := func(tx kv.Tx) error {
@@ -161,11 +160,9 @@ func TestMovedValuesDoNotOpen(t *testing.T) {
 	}
 	must(t, v.Update(t.Context(), put))
 	var raw []byte
-	rawUpdate(t, v, func(tx *bolt.Tx) error {
-		raw = bytes.Clone(tx.Bucket([]byte(statePrefix + "a")).Get([]byte("one")))
-		return errors.Join(
-			tx.Bucket([]byte(statePrefix+"a")).Put([]byte("two"), raw),
-			tx.Bucket([]byte(statePrefix+"b")).Put([]byte("one"), raw))
+	rawUpdate(t, v, func(tx kv.Tx) (err error) {
+		raw, err = tx.Get(statePrefix+"a", []byte("one"))
+		return errors.Join(err, tx.Put(statePrefix+"a", []byte("two"), raw), tx.Put(statePrefix+"b", []byte("one"), raw))
 	})
 	read := func(bucket, key string) (value []byte, err error) {
 		err = v.View(t.Context(), func(tx kv.Tx) error {
@@ -193,8 +190,9 @@ func TestMovedValuesDoNotOpen(t *testing.T) {
 	}
 }
 
-func TestTheFileShowsNoSecret(t *testing.T) {
-	admin, _ := newVault(t, nil)
+func TestAVaultShowsNoSecret(t *testing.T) {
+	path, k := newPlace(t)
+	admin := mustOpen(t, path, k, nil)
 	a := account("work")
 	a.AllowOut.Entries = []string{"entry-in-the-list@example.org"}
 	must(t, admin.AddAccount(t.Context(), a, mail.NewSecret([]byte("correct horse battery"))))
@@ -203,7 +201,7 @@ func TestTheFileShowsNoSecret(t *testing.T) {
 	o := outgoing(1, func(o *mail.Outgoing) { o.Key = "0123456789abcdef" })
 	mustAddOutgoing(t, admin, o, []byte("Subject: quarterly figures\r\n\r\nbody-of-the-letter"))
 	_, token := mustGrant(t, admin, grant("laptop", time.Now().Add(time.Hour), "work"))
-	b := snapshot(t, admin.Path()).bytes
+	b := vaulttest.Content(t, path)
 	// The record of a grant does not hold its token, even for a holder of the agent key.
 	must(t, admin.view(t.Context(), func(tx *transaction) error {
 		return tx.each(bucketGrants, func(_, value []byte) error {
@@ -214,12 +212,12 @@ func TestTheFileShowsNoSecret(t *testing.T) {
 		})
 	}))
 	if !bytes.Contains(b, []byte(o.ID)) {
-		t.Error("the file does not even hold the id: the test looks in the wrong place")
+		t.Error("it does not even hold the id: the test looks in the wrong place")
 	}
 	for _, plain := range []string{strings.TrimPrefix(token, GrantTokenPrefix), "correct horse", "imap.example.org", "entry-in-the-list", "SOMETHING", "state value",
 		"quarterly", "body-of-the-letter", "bob@example.net", "ann@example.org", "one@example.org"} {
 		if bytes.Contains(b, []byte(plain)) {
-			t.Errorf("the file shows %q", plain)
+			t.Errorf("it shows %q", plain)
 		}
 	}
 }

@@ -182,7 +182,7 @@ func counter(t testing.TB, v *Vault) (n, records uint64) {
 
 func TestProcessesAtOnceLoseNothing(t *testing.T) {
 	t.Parallel()
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	admin := mustOpen(t, path, k, nil)
 	mustAdd(t, admin, "work")
 	processes := size(20, 6)
@@ -225,7 +225,7 @@ func TestProcessesAtOnceLoseNothing(t *testing.T) {
 // on one file.
 func TestAKilledWriterLosesNothingItAcknowledged(t *testing.T) {
 	t.Parallel()
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	v := mustOpen(t, path, k, nil)
 	var acknowledged []string
 	rounds := size(50, 8)

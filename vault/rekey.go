@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"fmt"
 
-	"github.com/postern-mail/postern/vault/bolt"
 	"github.com/postern-mail/postern/vault/kv"
 )
 
@@ -33,19 +32,23 @@ func Rekey(ctx context.Context, path string, now, next Keys) error {
 	if err := next.both("rekeying a vault"); err != nil {
 		return err
 	}
-	engine, err := bolt.At(path)
+	engine, err := engineAt(ctx, path)
+	if err != nil {
+		return err
+	}
+	shared, err := Shared(path)
 	if err != nil {
 		return err
 	}
 	if _, err = engine.Replace(ctx, func(old kv.Tx, put func(bucket string, key, value []byte) error) error {
-		return rekey(old, put, now, next, keepsAgent)
+		return rekey(old, put, now, next, keepsAgent, shared)
 	}); err != nil {
-		return fmt.Errorf("vault %s: %w", path, err)
+		return fmt.Errorf("vault %s: %w", engine.Path(), err)
 	}
 	return nil
 }
 
-func rekey(old kv.Tx, put func(bucket string, key, value []byte) error, now, next Keys, keepsAgent bool) error {
+func rekey(old kv.Tx, put func(bucket string, key, value []byte) error, now, next Keys, keepsAgent, shared bool) error {
 	h, err := readHeader(old)
 	if err != nil {
 		return err
@@ -99,21 +102,34 @@ func rekey(old kv.Tx, put func(bucket string, key, value []byte) error, now, nex
 	if err := writeHeader(func(name string, value []byte) error { return put(bucketHeaders, []byte(name), value) }, next, h.id, fresh, private.Seed(), root); err != nil {
 		return err
 	}
+	sums, err := freshSums(nil, to, root, h.id)
+	if err != nil {
+		return err
+	}
 	names, err := old.Buckets()
 	if err != nil {
 		return err
 	}
 	for _, bucket := range names {
-		if bucket == bucketHeaders {
+		if bucket == bucketHeaders || bucket == bucketSums {
 			continue
 		}
 		t := &transaction{Tx: old, dataKeys: &dataKeys{values: from}}
 		if err := t.each(bucket, func(key, value []byte) error {
 			defer clear(value)
-			return put(bucket, key, to.seal(bucket, key, value))
+			sealed := to.seal(bucket, key, value)
+			sums.of(bucket).add(sumDigest(sums.key, bucket, key, sealed))
+			return put(bucket, key, sealed)
 		}); err != nil {
 			return err
 		}
 	}
-	return nil
+	if !shared {
+		return nil
+	}
+	record, err := sums.record()
+	if err != nil {
+		return err
+	}
+	return put(bucketSums, sumsKey, record)
 }

@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
 	"testing"
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/vault/kv"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 func TestRekeyKeepsEverything(t *testing.T) {
-	path, k := fixtureFile(t, "format1-full.db"), fixtureKeys()
+	path, k := fixture(t, "format1-full.db"), fixtureKeys()
 	next := newKeys(t)
 	for _, step := range []Keys{{Agent: next.Agent}, {Admin: next.Admin}, newKeys(t), {}} {
 		old := k
@@ -37,9 +37,9 @@ func TestRekeyKeepsEverything(t *testing.T) {
 	keepsFullFixture(t, path, k)
 }
 
-// TestRekeyLeavesNothingOfTheFormerKeys looks for what was sealed before in the file.
+// TestRekeyLeavesNothingOfTheFormerKeys looks for what was sealed before in all that is there.
 func TestRekeyLeavesNothingOfTheFormerKeys(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	v := mustOpen(t, path, k, nil)
 	mustAdd(t, v, "work")
 	var sealed [][]byte
@@ -56,8 +56,7 @@ func TestRekeyLeavesNothingOfTheFormerKeys(t *testing.T) {
 		return nil
 	}))
 	has := func() (n int) {
-		b, err := os.ReadFile(path)
-		must(t, err)
+		b := vaulttest.Content(t, path)
 		for _, s := range sealed {
 			if bytes.Contains(b, s) {
 				n++
@@ -66,7 +65,7 @@ func TestRekeyLeavesNothingOfTheFormerKeys(t *testing.T) {
 		return n
 	}
 	if has() != len(sealed) || len(sealed) < 6 {
-		t.Fatalf("%d of %d are in the file before", has(), len(sealed))
+		t.Fatalf("%d of %d are there before", has(), len(sealed))
 	}
 	next := newKeys(t)
 	must(t, Rekey(t.Context(), path, k, next))
@@ -84,9 +83,8 @@ func TestRekeyLeavesNothingOfTheFormerKeys(t *testing.T) {
 }
 
 func TestRekeyRefuses(t *testing.T) {
-	path, k := newVaultFile(t)
-	before, err := os.ReadFile(path)
-	must(t, err)
+	path, k := newPlace(t)
+	before := snapshot(t, path)
 	other := newKeys(t)
 	for name, c := range map[string]struct {
 		now, next Keys
@@ -104,15 +102,13 @@ func TestRekeyRefuses(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	wantErr(t, Rekey(ended, path, k, other), context.Canceled, "a context that has ended")
-	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
-		t.Errorf("the file was changed: %v", err)
-	}
+	before.unchanged(t)
 }
 
 // TestAnOpenVaultIsRekeyed has vaults that are open go on with the new keys, and those
 // that cannot find them say so.
 func TestAnOpenVaultIsRekeyed(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	source := func(find func() Keys) *Vault {
 		return Lazy(func(ctx context.Context) (*Vault, error) { return Open(ctx, path, find(), nil) })
 	}

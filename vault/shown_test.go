@@ -2,14 +2,16 @@ package vault
 
 import (
 	"bytes"
-	"os"
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 func TestWhatWasShownIsKeptPerPrincipal(t *testing.T) {
-	v, again := newVault(t, nil)
+	path, k := newPlace(t)
+	v, again := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	if s, err := v.Shown(t.Context(), ""); err != nil || !reflect.DeepEqual(s, Shown{}) {
 		t.Fatalf("a principal that was shown nothing: %+v, %v", s, err)
 	}
@@ -25,15 +27,13 @@ func TestWhatWasShownIsKeptPerPrincipal(t *testing.T) {
 	if got, err := v.Shown(t.Context(), "other"); err != nil || got.Folders != nil {
 		t.Errorf("another principal has it: %+v, %v", got, err)
 	}
-	written, err := os.ReadFile(v.Path())
-	must(t, err)
+	written := vaulttest.Content(t, path)
 	must(t, v.UpdateShown(t.Context(), "", func(s *Shown) bool { s.Folders = nil; return false }))
-	after, err := os.ReadFile(v.Path())
-	must(t, err)
+	after := vaulttest.Content(t, path)
 	if !bytes.Equal(written, after) {
-		t.Error("the file was written although nothing changed")
+		t.Error("the vault was written although nothing changed")
 	}
 	if bytes.Contains(after, []byte("Réunions")) {
-		t.Error("the name of a folder can be read in the file")
+		t.Error("the name of a folder can be read in the vault")
 	}
 }

@@ -5,10 +5,9 @@ import (
 	"context"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/postern-mail/postern/vault/kv"
 	"github.com/postern-mail/postern/vault/kv/kvtest"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // stateEngine offers a vault's state as an engine, for the engines' shared tests.
@@ -24,7 +23,7 @@ func (e stateEngine) Transact(ctx context.Context, write bool, fn func(kv.Tx) er
 func TestStateIsAnEngine(t *testing.T) {
 	t.Parallel()
 	kvtest.Run(t, func(t *testing.T) func() kv.Engine {
-		path, k := newVaultFile(t)
+		path, k := newPlace(t)
 		return func() kv.Engine {
 			v := mustOpen(t, path, k, nil)
 			return stateEngine{v.engine, v}
@@ -41,23 +40,24 @@ func TestCheckFindsARecordThatDoesNotOpen(t *testing.T) {
 	must(t, v.Check(t.Context()))
 	for _, bucket := range []string{statePrefix + "s", bucketLimits, bucketAudit, bucketChain} {
 		var key, good []byte
-		rawUpdate(t, v, func(tx *bolt.Tx) error {
-			b := tx.Bucket([]byte(bucket))
-			k, sealed := b.Cursor().First()
-			key, good = bytes.Clone(k), bytes.Clone(sealed)
-			bad := bytes.Clone(sealed)
+		rawUpdate(t, v, func(tx kv.Tx) error {
+			first, err := tx.Scan(bucket, kv.Range{}, 1)
+			must(t, err)
+			key, good = first[0].Key, first[0].Value
+			bad := bytes.Clone(good)
 			bad[len(bad)/2] ^= 1
-			return b.Put(key, bad)
+			return tx.Put(bucket, key, bad)
 		})
 		wantErr(t, v.Check(t.Context()), ErrDamaged, "a bad record in %s: Check", bucket)
-		rawUpdate(t, v, func(tx *bolt.Tx) error { return tx.Bucket([]byte(bucket)).Put(key, good) })
+		rawUpdate(t, v, func(tx kv.Tx) error { return tx.Put(bucket, key, good) })
 	}
 	must(t, v.Check(t.Context()))
-	rawUpdate(t, v, func(tx *bolt.Tx) error { _, err := tx.CreateBucket([]byte("foreign")); return err })
+	rawUpdate(t, v, func(tx kv.Tx) error { return tx.Put("foreign", []byte("k"), []byte("v")) })
 	wantErr(t, v.Check(t.Context()), ErrDamaged, "a foreign bucket: Check")
 }
 
 func TestATemporaryVaultCanBeRemoved(t *testing.T) {
+	vaulttest.OnlyFile(t, "a temporary vault is always one")
 	v, remove, err := Temporary(t.Context(), nil)
 	must(t, err)
 	if !v.Admin() {

@@ -33,7 +33,7 @@ func wantStopped(t *testing.T, want bool, vaults ...*Vault) {
 
 func TestAnyKeyStopsAndTheAdminResumes(t *testing.T) {
 	t.Parallel()
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	wantStopped(t, false, admin, agent)
 	first := mustStop(t, agent)
@@ -97,7 +97,7 @@ func TestAnAgentCannotMakeAResume(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path, k := newVaultFile(t)
+			path, k := newPlace(t)
 			admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 			mustStop(t, agent)
 			must(t, second(admin.Resume(t.Context())))
@@ -129,7 +129,7 @@ func TestAnAgentCannotMakeAResume(t *testing.T) {
 // a process that saw the stop holds to it until the administrator has resumed.
 func TestADeletedStopHoldsWhereItWasSeen(t *testing.T) {
 	t.Parallel()
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	mustStop(t, agent)
 	running := mustOpen(t, path, Keys{Agent: k.Agent}, nil)

@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/vault/kv"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
-// TestEntriesOfCallsAtOnceShareATransaction keeps the file locked while many entries wait.
+// TestEntriesOfCallsAtOnceShareATransaction keeps others from writing while many entries wait.
 func TestEntriesOfCallsAtOnceShareATransaction(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	v, other := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
 	const calls = 50
 	before := v.Transactions()
@@ -32,7 +32,7 @@ func TestEntriesOfCallsAtOnceShareATransaction(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			// The first entry's transaction waits for the file; the others share the next one.
+			// The first entry's transaction waits for its turn; the others share the next one.
 			for i == 0 && v.Transactions() == before || waiting() < i {
 				time.Sleep(time.Millisecond)
 			}
@@ -68,7 +68,8 @@ func TestACallWaitsNoLongerThanItsContext(t *testing.T) {
 // TestAFailedWriteIsReportedToEveryCaller lets one of the writes fail that share a
 // transaction.
 func TestAFailedWriteIsReportedToEveryCaller(t *testing.T) {
-	v, _ := newVault(t, nil)
+	path, k := newPlace(t)
+	v := mustOpen(t, path, k, nil)
 	failure := errors.New("no")
 	for name, fail := range map[string]func(t *transaction) error{
 		"error": func(*transaction) error { return failure },
@@ -101,12 +102,12 @@ func TestAFailedWriteIsReportedToEveryCaller(t *testing.T) {
 			return nil
 		}))
 	}
-	must(t, os.Remove(v.Path()))
-	wantErr(t, v.Record(t.Context(), gateway.AuditEntry{}), ErrNoVault, "without a file")
+	vaulttest.Remove(t, path)
+	wantErr(t, v.Record(t.Context(), gateway.AuditEntry{}), ErrNoVault, "without a vault")
 }
 
 func TestACallCanGiveUpWaiting(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	v, other := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
 	must(t, other.Update(t.Context(), func(kv.Tx) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

@@ -123,7 +123,7 @@ func (v *Vault) RefreshToken(ctx context.Context, account string, exchange func(
 	}); err != nil {
 		return err
 	}
-	unlock, err := v.engine.Lock(ctx, account+".token")
+	held, unlock, err := v.engine.Lock(ctx, account+".token")
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (v *Vault) RefreshToken(ctx context.Context, account string, exchange func(
 	}); err != nil {
 		return err
 	}
-	rotated, err := exchange(ctx, lent)
+	rotated, err := exchange(held, lent)
 	if err != nil || rotated.IsZero() {
 		return err
 	}

@@ -43,7 +43,7 @@ func logInOnce(ctx context.Context, v *Vault, name string) (err error) {
 // refresh token twice.
 func TestProcessesLogInWithOneConsent(t *testing.T) {
 	t.Parallel()
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	admin := mustOpen(t, path, k, nil)
 	s := servertest.OAuth(t, servertest.OAuthConfig{Clients: []servertest.OAuthClient{{ID: "client", Secret: "client secret"}}})
 	a := account("work")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // rotator is a fake token endpoint that takes each refresh token once and rejects one
@@ -102,7 +103,8 @@ func refreshAt(ctx context.Context, v *Vault, address string) error {
 // token is lost only if the process died between the provider's answer and the write; the
 // provider then rejects the next process. In every other case the consent stays good.
 func TestAProcessKilledAnywhereLeavesTheLockFree(t *testing.T) {
-	path, k := newVaultFile(t)
+	t.Parallel()
+	path, k := newPlace(t)
 	admin := mustOpen(t, path, k, nil)
 	addOAuth(t, admin, "work", "", "t0")
 	r := startRotator(t)
@@ -121,6 +123,7 @@ func TestAProcessKilledAnywhereLeavesTheLockFree(t *testing.T) {
 		for lines.Scan() {
 		}
 		_ = cmd.Wait() // it was killed
+		vaulttest.EndLeases(t, path)
 		must(t, admin.Check(t.Context()))
 		_, before, _ := r.seen()
 		err = mustOpen(t, path, Keys{Agent: k.Agent}, nil).RefreshToken(t.Context(), "work", exchangeAt(r.URL))
@@ -143,7 +146,8 @@ func TestAProcessKilledAnywhereLeavesTheLockFree(t *testing.T) {
 // TestAnAnswerLostWithItsProcessNeedsANewConsent kills a process in the one moment that
 // loses a token: between the provider's rotation and the write.
 func TestAnAnswerLostWithItsProcessNeedsANewConsent(t *testing.T) {
-	path, k := newVaultFile(t)
+	t.Parallel() // in a database the lock of the dead is free when its time is over
+	path, k := newPlace(t)
 	admin := mustOpen(t, path, k, nil)
 	addOAuth(t, admin, "work", "", "t0")
 	r := startRotator(t)

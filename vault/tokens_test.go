@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -10,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/kv"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 func text(s string) mail.Secret { return mail.NewSecret([]byte(s)) }
@@ -59,7 +59,7 @@ func unlent(t testing.TB) func(context.Context, mail.OAuthSecrets) (mail.Secret,
 }
 
 func TestConsentAndRotation(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	admin := mustOpen(t, path, k, nil)
 	agent := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	addOAuth(t, admin, "work", "client secret \xff", "")
@@ -109,7 +109,8 @@ func TestARotatedTokenIsKeptWhenTheCallerGivesUp(t *testing.T) {
 }
 
 func TestAccountsWithoutTokens(t *testing.T) {
-	admin, agent := newVault(t, nil)
+	path, k := newPlace(t)
+	admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	mustAdd(t, admin, "pass")
 	addOAuth(t, admin, "work", "c", "r")
 	ring := account("ring")
@@ -128,7 +129,10 @@ func TestAccountsWithoutTokens(t *testing.T) {
 	wantErr(t, admin.SetConsent(t.Context(), "work", mail.Secret{}), ErrInvalid, "a consent without a token")
 	wantErr(t, agent.SetConsent(t.Context(), "work", text("r")), ErrAdminRequired, "an agent's consent")
 	wantErr(t, second(agent.ClientSecret(t.Context(), "work")), ErrAdminRequired, "an agent asks for the client secret")
-	locks, err := filepath.Glob(admin.Path() + ".*.token.lock")
+	if bytes.Contains(vaulttest.Content(t, path), []byte(".token")) {
+		t.Error("a lock was made in the database")
+	}
+	locks, err := filepath.Glob(path + ".*.token*")
 	if err != nil || len(locks) != 0 {
 		t.Errorf("locks were made: %v, %v", locks, err)
 	}
@@ -294,9 +298,8 @@ func TestForgedTokens(t *testing.T) {
 		lentIs(t, agent, "work", "", "r0", "r1")
 	})
 	t.Run("moved without a key", func(t *testing.T) {
-		rawUpdate(t, agent, func(tx *bolt.Tx) error {
-			b := tx.Bucket([]byte(statePrefix + tokenBucket))
-			return b.Put([]byte("work"), b.Get([]byte("other")))
+		rawUpdate(t, agent, func(tx kv.Tx) error {
+			return rawCopy(tx, statePrefix+tokenBucket, []byte("other"), []byte("work"))
 		})
 		wantErr(t, agent.RefreshToken(t.Context(), "work", unlent(t)), ErrDamaged, "RefreshToken")
 	})
@@ -329,6 +332,7 @@ func TestSecretsOfALaterVersionAreRefused(t *testing.T) {
 }
 
 func TestTheTokenLockIsPrivateAndRegular(t *testing.T) {
+	vaulttest.OnlyFile(t, "its locks are files beside it")
 	admin, agent := newVault(t, nil)
 	addOAuth(t, admin, "work", "", "r0")
 	path := admin.Path() + ".work.token.lock"

@@ -16,7 +16,6 @@ import (
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/vault/bolt"
 	"github.com/postern-mail/postern/vault/kv"
 )
 
@@ -62,6 +61,8 @@ type Vault struct {
 	limitKey  []byte // names limits
 	outerKey  []byte // the keys of other packages derive from it
 	codeKey   []byte // makes approval codes; nil unless admin
+	sumKey    []byte // digests records, see checkSums
+	shared    bool   // in a database
 
 	together     together
 	holds        holds
@@ -97,7 +98,7 @@ func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) 
 	if o == nil {
 		o = &Options{}
 	}
-	engine, err := bolt.At(path)
+	engine, err := engineAt(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -112,17 +113,20 @@ func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) 
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("vault %s: %w", path, err)
+		return nil, fmt.Errorf("vault %s: %w", engine.Path(), err)
 	}
 	v := &Vault{engine: engine, now: o.Now, id: h.id, public: h.public}
+	if v.shared, err = Shared(path); err != nil {
+		return nil, err
+	}
 	if v.now == nil {
 		v.now = time.Now
 	}
 	if err := v.unlock(h, slot, key, !o.AsAgent); err != nil {
-		return nil, fmt.Errorf("vault %s: %w", path, err)
+		return nil, fmt.Errorf("vault %s: %w", engine.Path(), err)
 	}
 	if o.PolicyPin != "" && plainFingerprint(o.PolicyPin) != plainFingerprint(v.Fingerprint()) {
-		return nil, fmt.Errorf("vault %s: %w: it is %s", path, ErrPolicyPin, v.Fingerprint())
+		return nil, fmt.Errorf("vault %s: %w: it is %s", engine.Path(), ErrPolicyPin, v.Fingerprint())
 	}
 	v.opened.Store(true)
 	return v, nil
@@ -157,6 +161,7 @@ func (v *Vault) Ready(ctx context.Context) error {
 	v.engine, v.now, v.id, v.public = o.engine, o.now, o.id, o.public
 	v.keys.Store(o.keys.Load())
 	v.auditKey, v.digestKey, v.limitKey, v.outerKey, v.codeKey = o.auditKey, o.digestKey, o.limitKey, o.outerKey, o.codeKey
+	v.sumKey, v.shared = o.sumKey, o.shared
 	v.opened.Store(true)
 	return nil
 }
@@ -246,7 +251,7 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 	}
 	defer clear(root)
 	v.keys.Store(keys)
-	for purpose, k := range map[string]*[]byte{"audit chain": &v.auditKey, "secret digests": &v.digestKey, "limit names": &v.limitKey, "other packages": &v.outerKey} {
+	for purpose, k := range map[string]*[]byte{"audit chain": &v.auditKey, "secret digests": &v.digestKey, "limit names": &v.limitKey, "other packages": &v.outerKey, purposeSums: &v.sumKey} {
 		if *k, err = derive(root, h.id, purpose); err != nil {
 			return err
 		}
@@ -258,14 +263,15 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 func (v *Vault) Admin() bool { return v.opened.Load() && v.keys.Load().signing != nil }
 
 // Lock is kv.Engine.Lock.
-func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error) {
+func (v *Vault) Lock(ctx context.Context, name string) (held context.Context, unlock func(), err error) {
 	if err := v.Ready(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return v.engine.Lock(ctx, name)
 }
 
-// Path returns the path of the vault, symbolic links resolved; empty before it is open.
+// Path returns the path of the vault, symbolic links resolved, or the address of its
+// database without secrets; empty before it is open.
 func (v *Vault) Path() string {
 	if !v.opened.Load() {
 		return ""
@@ -345,7 +351,9 @@ func readHeader(t kv.Tx) (header, error) {
 		return header{}, fmt.Errorf("%w: it has no format number", ErrDamaged)
 	}
 	switch n := binary.BigEndian.Uint32(format); {
-	case n > rekeyedFormat:
+	case n == movedFormat:
+		return header{}, movedError(fields)
+	case n > movedFormat:
 		return header{}, fmt.Errorf("%w: it has format %d, this version reads up to %d", ErrFutureFormat, n, rekeyedFormat)
 	case n == rekeyedFormat && len(fields[keyRoot]) == 0:
 		return header{}, fmt.Errorf("%w: its header is incomplete", ErrDamaged)
@@ -469,8 +477,20 @@ func (v *Vault) transactWith(ctx context.Context, keys *dataKeys, write bool, fn
 		if !bytes.Equal(h.slots[slotAgent], keys.slot) {
 			return errStaleKeys
 		}
+		var sums *summing
+		if write && v.shared {
+			if sums, err = newSumming(t, keys.values, v.sumKey); err != nil {
+				return err
+			}
+			t = sums
+		}
 		if err := fn(&transaction{Tx: t, dataKeys: keys, header: h}); err != nil {
 			return err
+		}
+		if sums != nil {
+			if err := sums.keep(); err != nil {
+				return err
+			}
 		}
 		p, err = v.stillInForce(t)
 		return err

@@ -37,7 +37,7 @@ func (p *process) direct(ctx context.Context) error {
 		tokens = slices.Delete(tokens, at, at+1)
 	}
 	err := p.once(ctx, gateway.Request{Tokens: tokens}, at >= 0)
-	if near := discovery.Nearest(p.args[0], append(slices.Sorted(maps.Keys(p.verbs())), prompt.Words()...), 1); err != nil && len(near) > 0 && near[0] != completeVerb {
+	if near := discovery.Nearest(p.args[0], append(slices.Sorted(maps.Keys(p.verbs())), prompt.Words()...), 1); err != nil && len(near) > 0 && near[0] != p.args[0] && near[0] != completeVerb && !strings.Contains(near[0], " ") {
 		fmt.Fprintf(p.stderr, "Did you mean 'postern %s'?\n", near[0])
 	}
 	return err
@@ -63,16 +63,10 @@ func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) erro
 	}
 	if p.onTerminal() && !asJSON {
 		if status, ok := prompt.Word(ctx, o, r.Tokens); ok {
-			if status != 0 {
-				return exitStatus(status)
-			}
-			return nil
+			return statusError(status)
 		}
 		if status, ok := prompt.Asks(ctx, o, line); ok {
-			if status != 0 {
-				return exitStatus(status)
-			}
-			return nil
+			return statusError(status)
 		}
 	}
 	r.Full = !asJSON && terminal.Is(p.stdout)
@@ -86,8 +80,11 @@ func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) erro
 }
 
 // statusOf is the status of an answer, also of a success that tells of a failed check; nil for 0.
-func statusOf(a gateway.Answer) error {
-	if status := a.ExitStatus(); status != 0 {
+func statusOf(a gateway.Answer) error { return statusError(a.ExitStatus()) }
+
+// statusError is a status that was explained already; nil for 0.
+func statusError(status int) error {
+	if status != 0 {
 		return exitStatus(status)
 	}
 	return nil

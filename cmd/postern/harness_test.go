@@ -191,9 +191,12 @@ func (h *testHouse) entries(t testing.TB) int {
 }
 
 // sampleServers are the demo's mail servers, which no vault knows yet.
-func sampleServers(t testing.TB) *demo.Servers {
+func sampleServers(t testing.TB) *demo.Servers { return sampleServersAt(t, nil) }
+
+// sampleServersAt are sampleServers with a clock of their own.
+func sampleServersAt(t testing.TB, now func() time.Time) *demo.Servers {
 	t.Helper()
-	servers, err := demo.Start(demo.Options{})
+	servers, err := demo.Start(demo.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/discovery"
@@ -75,6 +76,10 @@ func list(s string) []string {
 	return slices.DeleteFunc(strings.Split(s, ","), func(e string) bool { return e == "" })
 }
 
+// drainTime is what calls at work have to end when the server is told to stop: what starts
+// and ends servers often waits for 30 s before it kills.
+const drainTime = 25 * time.Second
+
 // serveHTTP speaks MCP over HTTP until ctx ends.
 func (p *process) serveHTTP(ctx context.Context, h *house.House, f *httpFlags, readOnly bool) error {
 	if !f.open && h.Temporary() {
@@ -85,7 +90,10 @@ func (p *process) serveHTTP(ctx context.Context, h *house.House, f *httpFlags, r
 	if err != nil && !f.open {
 		return err // better said now than to every client
 	}
-	served := mcpserve.HTTPOptions{Admit: h.Caller, Origins: list(f.origins)}
+	served := mcpserve.HTTPOptions{Admit: h.Caller, Origins: list(f.origins), Ready: func(ctx context.Context) error {
+		_, err := h.Grants(ctx)
+		return err
+	}}
 	scheme, hosts, leaf := "http", list(f.hosts), (*x509.Certificate)(nil)
 	if f.cert != "" {
 		certificate, err := tls.LoadX509KeyPair(f.cert, f.key)
@@ -119,7 +127,9 @@ func (p *process) serveHTTP(ctx context.Context, h *house.House, f *httpFlags, r
 		fmt.Fprintln(p.stderr, "postern: there is no grant yet, so no client is admitted; add one with 'grant add NAME --accounts ACCOUNT' where POSTERN_ADMIN_KEY is set.")
 	}
 	fmt.Fprintf(p.stderr, "postern: serving MCP at %s://%s/mcp\n", scheme, l.Addr())
-	return p.mcpServer(h, readOnly).HTTP(ctx, l, served)
+	server := p.mcpServer(h, readOnly)
+	server.Grace = drainTime
+	return server.HTTP(ctx, l, served)
 }
 
 // mayServe refuses an address that other machines can reach without TLS and tokens.

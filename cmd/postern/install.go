@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,6 +33,10 @@ func (p *process) serverEntry(path, fingerprint, profile string) (*clientconfig.
 	e := &clientconfig.Entry{Command: self, Args: []string{"serve", "--profile", profile}}
 	if profile == "read-only" {
 		e.Args = []string{"serve", "--read-only"}
+	}
+	if hasPassword(path) {
+		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "The database's password is in POSTERN_DB, and a client's configuration must not hold it.",
+			Hint: "Put it into a password file that only you can read, ~/.pgpass, and take it out of the address."}
 	}
 	variable := func(name, value string) { e.Env = append(e.Env, clientconfig.Variable{Name: name, Value: value}) }
 	variable("POSTERN_DB", path)
@@ -207,7 +212,7 @@ func rules(c clientconfig.Client, e *clientconfig.Entry) []string {
 	if path == "" {
 		return nil
 	}
-	g := clientconfig.Guarded{Program: e.Command, Files: []string{path}, Dirs: []string{filepath.Dir(house.AdminKeyFile(path))}}
+	g := clientconfig.Guarded{Program: e.Command, Files: []string{vault.Beside(path)}, Dirs: []string{filepath.Dir(house.AdminKeyFile(path))}}
 	if key != "" {
 		g.Files = append(g.Files, key)
 	}
@@ -236,7 +241,7 @@ func (p *process) deny(c clientconfig.Client, former, rules []string) error {
 
 // withoutRules says what to do where a client has no deny rules.
 func withoutRules(c clientconfig.Client) string {
-	return "No rules were written that deny the tools of " + c.Title + " the vault and the keys. If it has a shell, run it as another user or in a container, or put the administrator's key into a keyring or behind a passphrase: see SECURITY.md.\n"
+	return "No rules were written that deny the tools of " + c.Title + " the vault and the keys. If it has a shell, keep the administrator's key behind a passphrase, or run it as another user or in a container: see SECURITY.md.\n"
 }
 
 // profileOf is the profile of an entry of serverEntry.
@@ -319,8 +324,21 @@ func parseClient(f *flag.FlagSet, args []string) (name string, err error) {
 	return f.Arg(0), err
 }
 
+// hasPassword reports whether a vault's place has a password in it.
+func hasPassword(place string) bool {
+	u, err := url.Parse(place)
+	if shared, _ := vault.Shared(place); !shared || err != nil {
+		return shared // one that cannot be read may have it anywhere
+	}
+	_, has := u.User.Password()
+	return has || u.Query().Has("password")
+}
+
 // absolute is a path that means the same in another directory.
 func absolute(path string) string {
+	if shared, err := vault.Shared(path); shared || err != nil {
+		return path
+	}
 	if a, err := filepath.Abs(path); err == nil {
 		return a
 	}

@@ -9,6 +9,7 @@ import (
 
 // TestALockHeldByAnotherProgramIsNamed, and how to find that program.
 func TestALockHeldByAnotherProgramIsNamed(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	lock := flock.New(v.path + ".lock")
 	if err := lock.Lock(); err != nil {

@@ -72,10 +72,13 @@ var usage = []screen.Section{
 		{"postern search WORDS", "messages with these words"},
 		{"postern repl", "a prompt, where you type all this without 'postern'"},
 		{"postern outbox list", "what was sent, and what waits"},
-		{"postern help", "every command"},
+		{"postern help", "every command; 'postern help read' one of them"},
+		{"postern stop", "stop everything, until 'postern resume'"},
+	}},
+	{Title: "With the administrator's key, in POSTERN_ADMIN_KEY_FILE", Rows: [][2]string{
 		{"postern account list", "the accounts; account show, add, edit and remove"},
 		{"postern allow in add ADDRESS", "whose messages agents see; allow out add: to whom they write"},
-		{"postern stop", "stop everything, until 'postern resume'"},
+		{"postern resume", "go on after 'postern stop'"},
 	}},
 	{Title: "For agents", Rows: [][2]string{
 		{"postern serve", "speak MCP on standard input and output, or with --http"},
@@ -84,6 +87,7 @@ var usage = []screen.Section{
 	}},
 	{Title: "Tools", Rows: [][2]string{
 		{"postern keygen", "print a fresh key"},
+		{"postern vault copy FROM TO", "move the vault between a file and a database"},
 		{"postern completion SHELL", "completion with Tab for bash, zsh or fish"},
 		{"postern reference", "all commands as one document, --format markdown or man"},
 		{"postern conformance -- SERVER", "judge an ACLI server, ours or another"},
@@ -128,14 +132,24 @@ func start(p *process) {
 	os.Exit(status)
 }
 
-// verbs are the first words that do not begin a command.
+// verbs are the first words, one or two, that do not begin a command.
 func (p *process) verbs() map[string]func(context.Context, []string) error {
 	return map[string]func(context.Context, []string) error{
 		"serve": p.serve, "exec": p.exec, "repl": p.repl, "demo": p.demo, "init": p.init, "keygen": p.keygen,
 		"install": p.install, "uninstall": p.uninstall, "approve": p.approve,
 		"agent": p.agent, "reference": p.reference, "conformance": p.conformance,
-		"completion": p.completion, completeVerb: p.completeWords,
+		"completion": p.completion, completeVerb: p.completeWords, "vault copy": p.copyVault,
 	}
+}
+
+// verb returns what the first words name, and the words after them; nil for a command's.
+func (p *process) verb(words []string) (run func(context.Context, []string) error, rest []string) {
+	if len(words) > 1 {
+		if run = p.verbs()[words[0]+" "+words[1]]; run != nil {
+			return run, words[2:]
+		}
+	}
+	return p.verbs()[words[0]], words[1:]
 }
 
 // run executes one process verb and returns the exit status.
@@ -152,7 +166,7 @@ func (p *process) run(ctx context.Context) int {
 		fmt.Fprintln(p.stdout, "postern", version())
 		return 0
 	default:
-		run := p.verbs()[verb]
+		run, args := p.verb(p.args)
 		if prompt := verb == "repl" || verb == "demo"; !prompt || !p.onTerminal() {
 			// A prompt has Ctrl-C stop one command, everything else ends.
 			var stop context.CancelFunc
@@ -163,7 +177,7 @@ func (p *process) run(ctx context.Context) int {
 		if run == nil {
 			return p.report(p.direct(ctx))
 		}
-		err := run(ctx, p.args[1:])
+		err := run(ctx, args)
 		if errors.Is(err, context.Canceled) && (verb == "serve" || verb == "repl" || verb == "demo") {
 			return 0 // told to stop, and stopped
 		}

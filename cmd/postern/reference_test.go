@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -62,6 +64,41 @@ func TestTheReferenceNamesEveryCommandAndArgument(t *testing.T) {
 			if !strings.Contains(page, "postern> "+e+"\n") {
 				t.Errorf("%s: the example %q is not shown", c.Path, e)
 			}
+		}
+	}
+}
+
+// The manual and the page of variables name each variable of Postern that the program reads.
+func TestTheManualNamesEveryVariable(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "variables.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, environment, _ := strings.Cut(referenceAs(t, "man"), ".SH ENVIRONMENT\n")
+	seen := map[string]bool{}
+	name := regexp.MustCompile(`"(POSTERN_[A-Z_]*[A-Z])"`)
+	err = filepath.WalkDir(filepath.Join("..", ".."), func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && e.Name() == "servertest":
+			return filepath.SkipDir // for tests alone
+		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		for _, m := range name.FindAllStringSubmatch(string(source), -1) {
+			seen[m[1]] = true
+		}
+		return err
+	})
+	if err != nil || len(seen) < 8 {
+		t.Fatal(seen, err)
+	}
+	for v := range seen {
+		named := regexp.MustCompile(`\b` + v + `\b`)
+		if !named.MatchString(environment) || !named.Match(page) {
+			t.Errorf("%s is not told", v)
 		}
 	}
 }

@@ -109,13 +109,18 @@ func manual(s string) string { return `\&` + manualEscapes.Replace(s) }
 
 // variables are the environment variables.
 var variables = []struct{ name, meaning string }{
-	{"POSTERN_DB", "The vault's file."},
+	{"POSTERN_DB", "The vault's file, or the address of its database: postgres://…"},
 	{"POSTERN_KEY, POSTERN_KEY_FILE, POSTERN_KEY_COMMAND", "The agent's key: its value, a file, or a program that prints it."},
 	{"POSTERN_ADMIN_KEY, POSTERN_ADMIN_KEY_FILE, POSTERN_ADMIN_KEY_COMMAND", "The administrator's key, likewise."},
-	{"POSTERN_POLICY_PIN", "The fingerprint that init printed; a vault whose rules another key signed is refused."},
+	{"POSTERN_POLICY_PIN", "The fingerprint of the key that signs the rules; a vault whose rules another key signed is refused."},
 	{"POSTERN_ATTACHMENTS", "The directory that attachments are saved below and files are sent from."},
+	{"POSTERN_EXTENSIONS", "The directory of extensions; else extensions beside the vault."},
+	{"POSTERN_HISTORY", "The file that keeps the history of the prompt, or off."},
 	{"POSTERN_AGENT_IDENTITY", "Whom this process is in the agent mailbox."},
 	{"AGENT_MAIL_DB", "A vault of its own for the agent mailbox."},
 	{"MAIL_IMAP_<ACCOUNT>_HOST, _PORT, _SECURE, _USER, _PASS", "An account of this process alone."},
 	{"MAIL_IMAP_WRITE_ENABLED", "Lets mailboxes of such accounts be changed."},
+	{"VISUAL, EDITOR, PAGER", "The programs for letters and for long texts."},
+	{"NO_COLOR", "Set to anything: no emphasis on a terminal."},
+	{"ACCESSIBLE", "Set to 1: questions line by line."},
 }

@@ -44,7 +44,7 @@ func (v testVault) keyFiles(t testing.TB) (admin, agent string, env []string) {
 func TestRekeyUnderTwentyProcesses(t *testing.T) {
 	writers, rounds := 20, 32
 	if testing.Short() {
-		writers, rounds = 4, 8
+		writers, rounds = 2, 4
 	}
 	v := newVault(t)
 	v.add(t, mail.Account{Name: "work", Email: "me@example.org", Protocol: mail.IMAP, Username: "me", Auth: mail.AuthPassword, Mode: mail.Approve,
@@ -256,6 +256,7 @@ func TestRekeyUnderTwentyProcesses(t *testing.T) {
 
 // TestRekeyWhereTheKeysAre has the keys in the environment, in files, and beside the vault.
 func TestRekeyWhereTheKeysAre(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	dir := t.TempDir()
 	handed := v.environment(true)

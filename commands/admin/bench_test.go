@@ -22,12 +22,13 @@ type store struct{ *vault.Vault }
 
 func (s store) AllSettings(ctx context.Context) ([]vault.Setting, error) { return s.Settings(ctx) }
 
-// fakeMailboxes is Mailboxes on which every login works.
+// fakeMailboxes is Mailboxes on which every login works, unless there are issues.
 type fakeMailboxes struct {
 	folders    mailbox.FolderList
 	judged     map[string]map[mail.Verdict]int // by entry
 	authServID string
 	asked      atomic.Int32 // how often for authServID
+	issues     []mail.Issue
 }
 
 func (m *fakeMailboxes) JudgeSender(_ context.Context, _, entry string) (map[mail.Verdict]int, error) {
@@ -39,8 +40,8 @@ func (m *fakeMailboxes) AuthServID(context.Context, string) (string, error) {
 	return m.authServID, nil
 }
 
-func (*fakeMailboxes) Verify(_ context.Context, account string) (*mail.Verification, error) {
-	return &mail.Verification{Account: account}, nil
+func (m *fakeMailboxes) Verify(_ context.Context, account string) (*mail.Verification, error) {
+	return &mail.Verification{Account: account, Issues: m.issues}, nil
 }
 
 func (m *fakeMailboxes) Folders(context.Context, string, mailbox.FolderQuery) (*mailbox.FolderList, error) {

@@ -71,7 +71,10 @@ func doctor(d *Deps) *discovery.Command {
 		}
 		r.Status = overall(r.Checks)
 		if call.Admin && stopped == nil {
-			r.Checks = append(r.Checks, d.proposals(ctx, accounts)...)
+			working := slices.DeleteFunc(slices.Clone(accounts), func(a mail.Account) bool {
+				return !slices.ContainsFunc(r.Checks, func(c Check) bool { return c.OK && c.Name == a.Name+" "+string(a.Protocol) })
+			})
+			r.Checks = append(r.Checks, d.proposals(ctx, working)...) // a refused password is not tried again
 		}
 		waiting, err := d.waiting(ctx, call, args.Account)
 		if err != nil {
@@ -227,7 +230,11 @@ func (d *Deps) checkServer(ctx context.Context, name, account string, verify fun
 	if v.Untried {
 		did = "Got a token for Microsoft Graph, which only a message tries, and reached"
 	}
-	return Check{Name: name, OK: true, Detail: fmt.Sprintf("%s %s:%d within %d ms.", did, v.Server.Host, v.Server.Port, v.Latency.Milliseconds())}
+	took := "" // where a person waits for it
+	if v.Latency >= time.Second {
+		took = fmt.Sprintf(" within %.1f s", v.Latency.Seconds())
+	}
+	return Check{Name: name, OK: true, Detail: fmt.Sprintf("%s %s:%d%s.", did, v.Server.Host, v.Server.Port, took)}
 }
 
 // serverHint says what to look at, by what went wrong.

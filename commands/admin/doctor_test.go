@@ -103,3 +103,18 @@ func TestDoctorTellsWhatWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestDoctorTriesARefusedPasswordOnce asks a server that refused the login for nothing more:
+// providers count wrong passwords.
+func TestDoctorTriesARefusedPasswordOnce(t *testing.T) {
+	for asked, issues := range [][]mail.Issue{{{Kind: mail.KindAuth, Message: "The mail server did not accept the login."}}, nil} {
+		a := work("work", mail.ReadOnly)
+		a.SMTP = mail.Endpoint{}
+		b := newBench(t, a)
+		b.mailboxes.issues = issues
+		b.ok(t, "doctor")
+		if n := b.mailboxes.asked.Load(); n != int32(asked) {
+			t.Errorf("with %d issues the server was asked %d times more, want %d", len(issues), n, asked)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -78,16 +77,7 @@ func (s orNull) MarshalJSON() ([]byte, error) {
 	if s == "" {
 		return []byte("null"), nil
 	}
-	return marshal(string(s))
-}
-
-// marshal is compact JSON in which <, > and & stay as they are.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	return plain.JSON(string(s))
 }
 
 // JSONSchema implements the reflector's interface.
@@ -145,7 +135,7 @@ func roomFor(fields []string) agentmail.Room {
 // encodedSize is how many bytes v takes at most in an answer, which escapes what is
 // plain.Unclear with up to 12.
 func encodedSize(v any) int {
-	b, _ := marshal(v) // what has no JSON form fails as an answer
+	b, _ := plain.JSON(v) // what has no JSON form fails as an answer
 	n := len(b)
 	for _, r := range string(b) {
 		if plain.Unclear(r) {
@@ -217,7 +207,7 @@ func canonicalRefs(text string) (string, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return "", malformed
 	}
-	canonical, err := marshal(refs)
+	canonical, err := plain.JSON(refs)
 	return string(canonical), err
 }
 

@@ -157,7 +157,7 @@ func encodeResponse(id json.RawMessage, r *jsonrpc.Response) []byte {
 func (f *frameFault) encode() []byte {
 	const maxMessage = 300
 	f.Code, f.Message = cmp.Or(f.Code, jsonrpc.CodeInvalidRequest), strings.ToValidUTF8(plain.Clip(f.Message, maxMessage), "\ufffd")
-	b, err := marshal(struct {
+	b, err := plain.JSON(struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Error   *jsonrpc.Error  `json:"error"`

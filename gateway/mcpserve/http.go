@@ -78,6 +78,12 @@ type HTTPOptions struct {
 
 	Path string // of the endpoint; empty means "/mcp"
 
+	// Ready returns why requests could not be answered now, or nil; nil stands for a function
+	// that returns nil. GET /ready, which needs no token, answers 200 for nil and 503 for an
+	// error or a server that stops. It is called once a second at most, and its ctx ends after
+	// 5 s.
+	Ready func(ctx context.Context) error
+
 	// TLS, without which only a loopback address is served. Its Certificates or
 	// GetCertificate are the caller's; HTTP/2 is not offered.
 	TLS *tls.Config
@@ -109,8 +115,9 @@ type HTTPOptions struct {
 // server on their machine by a name of its own (DNS rebinding). Then its bearer token has
 // to be admitted (RFC 6750), which tells the caller.
 //
-// When ctx ends, requests are refused, calls at work have s.Grace to finish and are
-// then cancelled, and last the sessions, the connections and the listener are closed.
+// When ctx ends, /ready and every request are answered with 503, calls at work have s.Grace
+// to finish and are then cancelled, and last the sessions, the connections and the listener
+// are closed.
 func (s *Server) HTTP(ctx context.Context, l net.Listener, o HTTPOptions) error {
 	return s.serveHTTP(ctx, l, o, defaultTimes)
 }
@@ -163,7 +170,7 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, o HTTPOptions, t
 // newHTTPHandler joins the two ways in which the library serves HTTP: it has sessions,
 // and can ask a person meanwhile, or it speaks the protocol that has none.
 func (s *Server) newHTTPHandler(o HTTPOptions, times httpTimes, loopback bool) *httpHandler {
-	h := &httpHandler{o: o, times: times, loopback: loopback, log: s.logger(), library: s.library(), share: max(1, o.MaxConnections/shares),
+	h := &httpHandler{o: o, times: times, loopback: loopback, log: s.logger(), library: s.library(), share: max(1, o.MaxConnections/shares), readiness: readiness{place: make(chan struct{}, 1)},
 		conns: connections{most: max(2, o.MaxConnections/2), open: map[net.Conn]uint64{}}, callers: map[string]*callerState{}, requests: map[*httpRequest]struct{}{}}
 	h.life, h.end = context.WithCancel(context.Background())
 	serve := func(stateless bool) http.Handler {

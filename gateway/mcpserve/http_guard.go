@@ -43,6 +43,8 @@ func (h *httpHandler) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 		h.turnAway(w, r, http.StatusForbidden, "host", "this server is not known by that host name")
 	case !h.allowOrigin(w, r):
 		h.turnAway(w, r, http.StatusForbidden, "origin", "pages of that origin may not use this server")
+	case r.URL.Path == readyPath:
+		h.ready(w, r)
 	case r.URL.Path != h.o.Path:
 		refuse(w, http.StatusNotFound, "there is nothing here; the endpoint is "+h.o.Path)
 	case r.Method == http.MethodOptions && r.Header.Get("Origin") != "":

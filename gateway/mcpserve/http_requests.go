@@ -24,9 +24,10 @@ type httpHandler struct {
 	library               *mcp.Server
 	sessionful, stateless http.Handler
 
-	life  context.Context
-	end   context.CancelFunc // of every call
-	conns connections
+	life      context.Context
+	end       context.CancelFunc // of every call
+	conns     connections
+	readiness readiness
 
 	mu         sync.Mutex
 	callers    map[string]*callerState   // by ID; only those that have something

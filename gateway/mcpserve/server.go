@@ -20,7 +20,6 @@
 package mcpserve
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +35,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // The one tool of an ACLI server, as 002 section 3.1 has it; the end of its definition
@@ -256,14 +256,5 @@ func (r *callResult) MarshalJSON() ([]byte, error) {
 	if r.typed {
 		w.ResultType = kind
 	}
-	return marshal(w)
-}
-
-// marshal encodes v. It leaves <, > and & as they are: answers are full of them.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), err
+	return plain.JSON(w)
 }

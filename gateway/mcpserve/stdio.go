@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // Bounds of a session over stdio, where the Server does not say otherwise.
@@ -268,7 +269,7 @@ func (c *stdioConn) cancel(params json.RawMessage) {
 		c.work.Broadcast()
 	default:
 		r.cancelled = true
-		id, _ := marshal(r.key) // a string always has a JSON form
+		id, _ := plain.JSON(r.key) // a string always has a JSON form
 		c.pass(&jsonrpc.Request{Method: "notifications/cancelled", Params: fmt.Appendf(nil, `{"requestId":%s}`, id)})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 const account = mailtest.Account
@@ -71,10 +71,10 @@ func newTestVault(t testing.TB) *vault.Vault {
 	return openVault(t, path, key)
 }
 
-// newVaultFile makes a vault and returns where it is and its agent key.
+// newVaultFile makes a vault, in a file or a database, and returns where it is and its agent key.
 func newVaultFile(t testing.TB) (path string, key mail.Secret) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "postern.db")
+	path = vaulttest.New(t)
 	var k vault.Keys
 	for _, s := range []*mail.Secret{&k.Admin, &k.Agent} {
 		text, err := vault.NewKey()

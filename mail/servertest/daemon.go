@@ -101,10 +101,9 @@ func newDaemon(name, log string) (*daemon, error) {
 	return &daemon{name: name, dir: dir, log: log, done: make(chan struct{})}, nil
 }
 
-// start starts the command, in its own session, and returns when the listener at address
-// has the token in its greeting, which tells it from another server that got the port
-// first. A program that does not get so far is stopped.
-func (d *daemon) start(cmd *exec.Cmd, address, token string) error {
+// start starts the command, in its own session, and returns when ready returns nil. A
+// program that does not get so far is stopped.
+func (d *daemon) start(cmd *exec.Cmd, ready func() error) error {
 	d.cmd = cmd
 	cmd.Dir = d.dir
 	// A file and not a pipe: Wait would wait for every process that inherited it.
@@ -124,7 +123,7 @@ func (d *daemon) start(cmd *exec.Cmd, address, token string) error {
 		close(d.done)
 	}()
 	if d.leash, err = newLeash(cmd.Process.Pid); err == nil {
-		err = d.await(address, token)
+		err = d.await(ready)
 	}
 	if err != nil {
 		tail := d.LogTail()
@@ -133,11 +132,11 @@ func (d *daemon) start(cmd *exec.Cmd, address, token string) error {
 	return nil
 }
 
-func (d *daemon) await(address, token string) error {
+func (d *daemon) await(ready func() error) error {
 	deadline := time.NewTimer(startTimeout)
 	defer deadline.Stop()
 	for {
-		err := greets(address, token)
+		err := ready()
 		if err == nil {
 			return nil
 		}
@@ -145,13 +144,18 @@ func (d *daemon) await(address, token string) error {
 		case <-d.done:
 			return fmt.Errorf("%w: %w", errEndedEarly, d.err)
 		case <-deadline.C:
-			return fmt.Errorf("no greeting within %s: %w", startTimeout, err)
+			return fmt.Errorf("not ready within %s: %w", startTimeout, err)
 		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// greets returns nil if the first line of the server at this address has the token.
+// greeting returns what is nil if the first line of the server at this address has the
+// token, which tells it from another server that got the port first.
+func greeting(address, token string) (ready func() error) {
+	return func() error { return greets(address, token) }
+}
+
 func greets(address, token string) error {
 	conn, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {

@@ -9,6 +9,9 @@
 // of them accept. [NewCA] makes certificates, good and bad. [NewProxy] counts connections,
 // bytes and round trips.
 //
+// [Postgres] is a database server of the test's own, with a standby and a pooler where it
+// wants them.
+//
 // Package scripted has servers that a test scripts; package mailtest has fakes of package
 // mail's interfaces.
 //

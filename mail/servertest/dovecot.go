@@ -199,7 +199,7 @@ func startOnce(program string, config Config) (*DovecotServer, error) {
 	}
 	// The server binds all its ports before it serves any, so one greeting stands for
 	// the four.
-	if err := d.start(exec.Command(program, "-F", "-c", filepath.Join(d.dir, "dovecot.conf")), s.IMAPAddr(), token); err != nil {
+	if err := d.start(exec.Command(program, "-F", "-c", filepath.Join(d.dir, "dovecot.conf")), greeting(s.IMAPAddr(), token)); err != nil {
 		return nil, err
 	}
 	return s, nil

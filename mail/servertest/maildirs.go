@@ -78,16 +78,31 @@ func (m maildirs) folder(user, folder string) (string, error) {
 		dirs = append(dirs, filepath.Join(dir, sub))
 	}
 	for _, d := range dirs {
-		switch err := os.Mkdir(d, 0o700); {
-		case err == nil:
-			if err := m.mail.give(d); err != nil {
-				return "", err
-			}
-		case !errors.Is(err, os.ErrExist):
+		if err := m.mkdir(d); err != nil {
 			return "", err
 		}
 	}
 	return dir, nil
+}
+
+// mkdir makes a directory unless it is there. It appears with its owner: the server may be
+// about to deliver into it.
+func (m maildirs) mkdir(dir string) error {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	aside, err := os.MkdirTemp(m.home, ".new-*") // mode 0700
+	if err != nil {
+		return err
+	}
+	if err := m.mail.give(aside); err != nil {
+		return err
+	}
+	err = os.Rename(aside, dir)
+	if errors.Is(err, fs.ErrExist) { // the server was quicker, and uses it
+		return os.Remove(aside)
+	}
+	return err
 }
 
 // files lists the messages of a user, sorted by folder and name.

@@ -145,7 +145,7 @@ func startPostfixOnce(programs postfixPrograms, config PostfixConfig) (*PostfixS
 	// ports before it serves any, so one greeting stands for both.
 	cmd := exec.Command(programs.master, "-s", "-c", s.conf())
 	cmd.Env = s.environment()
-	if err := d.start(cmd, s.SubmissionAddr(), s.token); err != nil {
+	if err := d.start(cmd, greeting(s.SubmissionAddr(), s.token)); err != nil {
 		return nil, errors.Join(err, s.lmtp.stop())
 	}
 	return s, nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,7 +18,12 @@ import (
 // ownSession gives a server its own session, by which all its processes can be found. The
 // kernel forgets to end it with this process if it changes its user for a moment, as
 // Postfix does; a leash does not.
-func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+func ownSession(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setsid = true
+}
 
 // leash is a process that ends a server when this process dies without cleaning
 // up.
@@ -73,11 +79,21 @@ func endSession(leader *os.Process, done <-chan struct{}) error {
 // session lists the names of the running processes in the session or the group of this
 // process. It leaves out zombies.
 func session(leader int) (running []string, err error) {
+	id := strconv.Itoa(leader)
+	err = eachProcess(func(_ int, name, parent, group, session string) {
+		if group == id || session == id {
+			running = append(running, name)
+		}
+	})
+	return running, err
+}
+
+// eachProcess calls fn with the processes that are running, and no zombies.
+func eachProcess(fn func(pid int, name, parent, group, session string)) error {
 	paths, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	id := strconv.Itoa(leader)
 	for _, path := range paths {
 		stat, err := os.ReadFile(path)
 		if err != nil {
@@ -87,19 +103,82 @@ func session(leader int) (running []string, err error) {
 		// parent, group and session.
 		end := bytes.LastIndexByte(stat, ')')
 		fields := strings.Fields(string(stat[end+1:]))
-		if len(fields) < 4 {
-			return nil, fmt.Errorf("%s: unexpected %q", path, stat)
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if len(fields) < 4 || err != nil {
+			return fmt.Errorf("%s: unexpected %q", path, stat)
 		}
-		if state := fields[0]; state != "Z" && state != "X" && (fields[2] == id || fields[3] == id) {
-			running = append(running, string(stat[:end+1]))
+		if state := fields[0]; state != "Z" && state != "X" {
+			fn(pid, string(stat[:end+1]), fields[1], fields[2], fields[3])
 		}
 	}
-	return running, nil
+	return nil
 }
 
 // runAs makes a command run as another user, which only root can.
 func runAs(cmd *exec.Cmd, o owner) {
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(o.uid), Gid: uint32(o.gid)}}
+	}
+}
+
+// signal sends a signal to all processes of the server, which have sessions of their own, and
+// returns them. The first one, which starts the others, is stopped meanwhile.
+func (s *PostgresServer) signal(signal syscall.Signal) (all []int, err error) {
+	first := s.cmd.Process.Pid
+	if err := syscall.Kill(first, syscall.SIGSTOP); err != nil {
+		return nil, err
+	}
+	err = eachProcess(func(pid int, _, parent, _, _ string) {
+		if parent == strconv.Itoa(first) {
+			all = append(all, pid)
+		}
+	})
+	all = append(all, first)
+	for _, pid := range all {
+		if failed := syscall.Kill(pid, signal); failed != nil && failed != syscall.ESRCH { // it ended meanwhile
+			err = errors.Join(err, failed)
+		}
+	}
+	return all, err
+}
+
+// Freeze stops all processes of the server, and lets them go on with false.
+func (s *PostgresServer) Freeze(frozen bool) (err error) {
+	if frozen {
+		_, err = s.signal(syscall.SIGSTOP)
+	} else {
+		_, err = s.signal(syscall.SIGCONT)
+	}
+	return err
+}
+
+// end kills all processes of the server at once and waits until they are gone. Further calls
+// do nothing.
+func (s *PostgresServer) end() error {
+	select {
+	case <-s.done:
+		return nil
+	default:
+	}
+	all, err := s.signal(syscall.SIGKILL)
+	if err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(startTimeout); ; time.Sleep(pollInterval) {
+		left := 0
+		if err := eachProcess(func(pid int, _, _, _, _ string) {
+			if slices.Contains(all, pid) {
+				left++
+			}
+		}); err != nil {
+			return err
+		}
+		if left == 0 {
+			<-s.done
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d processes of the server do not end", left)
+		}
 	}
 }

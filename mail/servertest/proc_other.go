@@ -26,3 +26,8 @@ func endSession(leader *os.Process, done <-chan struct{}) error {
 func session(int) ([]string, error) { return nil, errors.ErrUnsupported }
 
 func runAs(*exec.Cmd, owner) {}
+
+func (s *PostgresServer) end() error { return endSession(s.cmd.Process, s.done) }
+
+// Freeze is for Linux.
+func (s *PostgresServer) Freeze(bool) error { return errors.ErrUnsupported }

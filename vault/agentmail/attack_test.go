@@ -135,7 +135,7 @@ func TestTheClockMayJump(t *testing.T) {
 // TestCleanupBesideReaders removes expired messages while others read, send and confirm
 // through two vaults of one file. Every other message is read once.
 func TestCleanupBesideReaders(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	past := mustOpen(t, path, k, func() time.Time { return time.Now().Add(-TTL - time.Hour) })
 	postMany(t, past, "p:old", "p:b", size(2000, 600))
 	vaults := []*testBox{mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)}

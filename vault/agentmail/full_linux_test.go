@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // fill limits the size of the file, which is like a full disk. It sends until that fails,
@@ -62,7 +63,8 @@ func fill(ctx context.Context, v *testBox) error {
 // TestAFullDiskLosesNothing sends until there is no room. Every message for which Send
 // succeeded is there, nothing is damaged, and sending works when there is room again.
 func TestAFullDiskLosesNothing(t *testing.T) {
-	path, k := newVaultFile(t)
+	vaulttest.OnlyFile(t, "the disk is the process's own")
+	path, k := newPlace(t)
 	cmd := process(t, "filler", path, k.Agent)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -2,7 +2,6 @@ package agentmail
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/kv"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // fixtureTime is when ../testdata/format1-full.db was written, by the version whose
@@ -17,10 +17,7 @@ import (
 var fixtureTime = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
 func TestMailOfAnEarlierVersionIsKept(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "postern.db")
-	file, err := os.ReadFile(filepath.Join("..", "testdata", "format1-full.db"))
-	must(t, err)
-	must(t, os.WriteFile(path, file, 0o600))
+	path := vaulttest.Fixture(t, filepath.Join("..", "testdata", "format1-full.db"))
 	c := &clock{fixtureTime}
 	v := mustOpen(t, path, vault.Keys{Agent: mail.NewSecret([]byte("ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8="))}, c.now)
 	peek := func(agent string, all bool) string {

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/kv"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 const (
@@ -31,7 +31,13 @@ func TestMain(m *testing.M) {
 	// Built with the race detector each of the tests' processes would wait a second
 	// before it ends.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=10")
-	os.Exit(m.Run())
+	os.Exit(vaulttest.Main(m))
+}
+
+// TestOnPostgres runs the other tests with their vaults in a database.
+func TestOnPostgres(t *testing.T) {
+	t.Parallel()
+	vaulttest.Again(t)
 }
 
 func runRole(role string) error {
@@ -78,7 +84,7 @@ func wantErr(t testing.TB, err, want error, what string, args ...any) {
 
 // size returns how much a test does: short with -short, else whole.
 func size(whole, short int) int {
-	if testing.Short() {
+	if testing.Short() || vaulttest.Shared() { // there, each step is a round trip
 		return short
 	}
 	return whole
@@ -97,14 +103,14 @@ type testBox struct {
 	*vault.Vault
 }
 
-func newVaultFile(t testing.TB) (path string, k vault.Keys) {
+func newPlace(t testing.TB) (path string, k vault.Keys) {
 	t.Helper()
 	for _, s := range []*mail.Secret{&k.Admin, &k.Agent} {
 		text, err := vault.NewKey()
 		must(t, err)
 		*s = mail.NewSecret([]byte(text))
 	}
-	path = filepath.Join(t.TempDir(), "postern.db")
+	path = vaulttest.New(t)
 	_, err := vault.Init(t.Context(), path, k)
 	must(t, err)
 	return path, k
@@ -120,7 +126,7 @@ func mustOpen(t testing.TB, path string, k vault.Keys, now func() time.Time) *te
 // newBox makes a mailbox with the clock now; nil means time.Now.
 func newBox(t testing.TB, now func() time.Time) *testBox {
 	t.Helper()
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	return mustOpen(t, path, vault.Keys{Agent: k.Agent}, now)
 }
 

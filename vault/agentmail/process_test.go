@@ -177,7 +177,7 @@ func correspondent(t *testing.T, path string, k vault.Keys, number, letters int)
 // ten identities, send and read ten thousand messages at once, or three thousand with the
 // race detector.
 func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	processes, letters := 20, size(500, 10)
 	if racing {
 		letters = min(letters, 150)
@@ -230,7 +230,7 @@ func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 // TestKilledCorrespondentsLoseNothing kills processes at random moments. Messages that
 // they had not confirmed are read again, by later processes or at the end of the test.
 func TestKilledCorrespondentsLoseNothing(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	processes, rounds := size(10, 6), size(8, 2)
 	book := &ledger{sent: map[string][2]string{}, read: map[string]map[string]int{}}
 	var ending sync.WaitGroup
@@ -305,7 +305,7 @@ func announce(ctx context.Context, v *testBox) error {
 // TestWaitingReadersSeeANewMessage waits in one vault for a message sent through the same
 // vault, through another one in this process, and by another process.
 func TestWaitingReadersSeeANewMessage(t *testing.T) {
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	v, other := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
 	for name, send := range map[string]func() error{
 		"same":    func() error { return announce(t.Context(), v) },

@@ -13,7 +13,7 @@ import (
 // sends as, and gets it back when its messages end.
 func TestNobodyFillsTheMailboxForOthers(t *testing.T) {
 	at := clock{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	path, k := newVaultFile(t)
+	path, k := newPlace(t)
 	v, err := vault.Open(t.Context(), path, k, &vault.Options{Now: at.now})
 	must(t, err)
 	b := New(v)

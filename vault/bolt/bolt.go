@@ -301,20 +301,24 @@ const lockPoll = 20 * time.Millisecond
 // callers of this process and of others, since each opens the file itself. It polls:
 // a wait that is given up leaves nothing behind. The empty file stays, since other
 // callers may be waiting for it.
-func (e *Engine) Lock(ctx context.Context, name string) (unlock func(), err error) {
+func (e *Engine) Lock(ctx context.Context, name string) (held context.Context, unlock func(), err error) {
 	path := e.path + "." + name + ".lock"
 	if err := e.lockable(path); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	side := flock.New(path)
 	if _, err := side.TryLockContext(ctx, lockPoll); err != nil {
 		_ = side.Close()
-		return nil, held(path, err)
+		return nil, nil, heldBy(path, err)
 	}
 	if info, err := os.Stat(e.path); err == nil {
 		SameOwner(path, info) // also where root made it
 	}
-	return func() { _ = side.Close() }, nil
+	held, cancel := context.WithCancel(ctx)
+	return held, func() {
+		cancel()
+		_ = side.Close()
+	}, nil
 }
 
 // lockable refuses to lock a file that is not regular, and to make a lock beside a

@@ -119,13 +119,13 @@ func (e *Engine) lock(ctx context.Context, write bool) (unlock func(), err error
 		return nil, err
 	}
 	if unlock, err = takeLock(ctx, side, write, left, over); err != nil {
-		return nil, held(side, err)
+		return nil, heldBy(side, err)
 	}
 	return unlock, nil
 }
 
 // held makes a wait for a lock that took too long a *kv.Held.
-func held(lock string, err error) error {
+func heldBy(lock string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &kv.Held{Lock: lock, Err: err}
 	}

@@ -19,19 +19,22 @@ var (
 	ErrPermissions = errors.New("other users have access")
 	ErrDamaged     = errors.New("the vault is damaged, or the file is not a vault")
 	ErrBusy        = errors.New("another program holds the vault")
+	ErrUnreachable = errors.New("the vault's database cannot be used")
+	ErrAddress     = errors.New("the vault's address cannot be used")
+	ErrNewer       = errors.New("the vault was written by a newer version")
 )
 
 // Held says that another program held a lock for as long as the caller could wait.
 type Held struct {
-	Lock string // the lock's file
+	Lock string // the lock's file, or its name
 	Err  error  // of the caller's context
 }
 
 func (e *Held) Error() string { return fmt.Sprintf("the lock %s is held: %v", e.Lock, e.Err) }
 func (e *Held) Unwrap() error { return e.Err }
 
-// Engine keeps records for any number of processes. It holds nothing between calls,
-// needs no closing, and is safe for concurrent use. The context of each call bounds the
+// Engine keeps records for any number of processes. It holds nothing between calls that
+// others could wait for, needs no closing, and is safe for concurrent use. The context of each call bounds the
 // wait for others.
 type Engine interface {
 	// Transact lends fn a transaction that sees one moment. With write, writers take
@@ -43,8 +46,8 @@ type Engine interface {
 
 	// Replace lends fn all present records to read, and a function that puts new ones.
 	// When fn returns nil, the new records take the place of all others at once, and no
-	// trace of those stays; otherwise, and with any error, nothing changes. All others wait meanwhile. The rules
-	// for fn are those of Transact.
+	// trace of those stays; otherwise, and with any error, nothing changes. Writers wait
+	// meanwhile. The rules for fn are those of Transact.
 	Replace(ctx context.Context, fn func(old Tx, put func(bucket string, key, value []byte) error) error) (Version, error)
 
 	// Version names the present state, without a transaction and without waiting for one.
@@ -52,9 +55,10 @@ type Engine interface {
 	Version(ctx context.Context) (Version, error)
 
 	// Lock waits for the named lock, which one caller of all processes has at a time,
-	// until it calls unlock or its process ends. A name has only letters, digits, -
-	// and _.
-	Lock(ctx context.Context, name string) (unlock func(), err error)
+	// until it calls unlock, its process ends, or the lock is lost, which an engine on
+	// another machine cannot rule out: held, which derives from ctx, ends before another
+	// caller can have it. A name has only letters, digits, -, _ and dots.
+	Lock(ctx context.Context, name string) (held context.Context, unlock func(), err error)
 
 	// Changes remembers the present state. wait returns nil once there may have
 	// been a write since, and the error of its context when that ends first.
@@ -64,7 +68,7 @@ type Engine interface {
 	// structure. Writers wait meanwhile.
 	Check(ctx context.Context) error
 
-	// Path is the place of the records, for errors and for files beside them.
+	// Path is the place of the records, for errors: a file, or an address without secrets.
 	Path() string
 }
 
@@ -87,7 +91,8 @@ type Tx interface {
 	// Scan returns up to limit records of a range in its order.
 	Scan(bucket string, r Range, limit int) ([]Record, error)
 
-	// Buckets returns the names of the buckets that ever held a record, sorted.
+	// Buckets returns the names of the buckets that hold a record, sorted. It may return
+	// some that held one.
 	Buckets() ([]string, error)
 }
 

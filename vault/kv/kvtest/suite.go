@@ -247,25 +247,31 @@ func versions(t *testing.T, open func() kv.Engine) {
 func locks(t *testing.T, open func() kv.Engine) {
 	a, b := open(), open()
 	put(t, a, "b", "a")
-	unlock, err := a.Lock(t.Context(), "one")
+	held, unlock, err := a.Lock(t.Context(), "one")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range []kv.Engine{a, b} {
 		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
-		if _, err := e.Lock(ctx, "one"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := e.Lock(ctx, "one"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a second holder: %v", err)
 		}
 		cancel()
-		free, err := e.Lock(t.Context(), "two")
+		_, free, err := e.Lock(t.Context(), "two")
 		if err != nil {
 			t.Fatal(err)
 		}
 		free()
 	}
 	put(t, b, "b", "b") // it locks nothing else
+	if err := held.Err(); err != nil {
+		t.Errorf("while the lock is held: %v", err)
+	}
 	unlock()
-	if unlock, err = b.Lock(t.Context(), "one"); err != nil {
+	if held.Err() == nil {
+		t.Error("the lock counts as held after its end")
+	}
+	if _, unlock, err = b.Lock(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
 	unlock()

@@ -388,11 +388,8 @@ func (e *Entry) fields(typed bool) []field {
 }
 
 func quoteJSON(s string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always has a JSON form
-	return strings.TrimSuffix(b.String(), "\n")
+	b, _ := plain.JSON(s) // a string always has a JSON form
+	return string(b)
 }
 
 // writeValue writes a value. Members stand on lines of their own, each after indent

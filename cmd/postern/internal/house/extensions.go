@@ -42,7 +42,7 @@ func (s *System) loadExtensions(from ExtensionsFrom) *extension.Set {
 	case !named:
 		path, err := vault.DefaultPath(s.Getenv)
 		if err == nil {
-			path, err = filepath.Abs(path)
+			path, err = filepath.Abs(vault.Beside(path))
 		}
 		if err != nil {
 			return &extension.Set{} // the command that needs the vault says why it cannot be found

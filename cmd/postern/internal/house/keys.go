@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
@@ -22,11 +23,12 @@ import (
 // vault, where a process without any key in its environment looks. The administrator's
 // is in a directory of its own, and only init and approve look there, which ask a person: no
 // other verb becomes the administrator because of a file that lies somewhere.
-func AgentKeyFile(vaultPath string) string { return vaultPath + MailboxKey }
+func AgentKeyFile(place string) string { return vault.Beside(place) + MailboxKey }
 
 // AdminKeyFile is the administrator's, see AgentKeyFile.
-func AdminKeyFile(vaultPath string) string {
-	return filepath.Join(filepath.Dir(vaultPath)+"-admin", filepath.Base(vaultPath)+mailboxAdminKey)
+func AdminKeyFile(place string) string {
+	path := vault.Beside(place)
+	return filepath.Join(filepath.Dir(path)+"-admin", filepath.Base(path)+mailboxAdminKey)
 }
 
 // hasKey reports whether the environment has the key of this variable in any form.
@@ -213,11 +215,15 @@ func (s *System) AdminOpener() (open func(context.Context) (*vault.Vault, error)
 
 // adminHint tells a person how to become the administrator.
 func (s *System) adminHint() string {
-	const alone = " in a shell of your own, from which no agent is started, and try again."
+	const alone = ", in a shell of your own from which no agent is started."
 	if path, err := vault.DefaultPath(s.Getenv); err == nil && isFile(AdminKeyFile(path)) {
-		return "It takes the administrator's key: set POSTERN_ADMIN_KEY_FILE=" + discovery.Quote(AdminKeyFile(path)) + alone
+		given := "POSTERN_ADMIN_KEY_FILE=" + discovery.Quote(AdminKeyFile(path))
+		if runtime.GOOS == "windows" {
+			return "It takes the administrator's key: set " + given + alone
+		}
+		return "It takes the administrator's key: put " + given + " before 'postern'" + alone
 	}
-	return "It takes the administrator's key: set POSTERN_ADMIN_KEY_FILE, as 'postern init' told," + alone
+	return "It takes the administrator's key: set POSTERN_ADMIN_KEY_FILE or POSTERN_ADMIN_KEY, as 'postern init' told" + alone
 }
 
 // FindKeys returns the keys that there are already: those of the environment, else

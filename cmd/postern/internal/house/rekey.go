@@ -320,8 +320,12 @@ func (p *keyPlace) settle(ctx context.Context, path string) error {
 	return err
 }
 
-// realPath is the absolute path without symbolic links.
+// realPath is the place of a vault as its Path tells it: absolute and without symbolic links,
+// or an address without secrets.
 func realPath(path string) (string, error) {
+	if shared, err := vault.Shared(path); shared || err != nil {
+		return vault.Described(path), err
+	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
@@ -352,7 +356,7 @@ func (s *System) rekey(ctx context.Context, store *store, r admin.Rekeying) (don
 	if !store.Admin() {
 		return nil, vault.ErrAdminRequired
 	}
-	unlock, err := store.Lock(ctx, rekeyLock)
+	ctx, unlock, err := store.Lock(ctx, rekeyLock)
 	if err != nil {
 		return nil, err
 	}

@@ -75,9 +75,14 @@ func (h *House) Temporary() bool { return h.store.temporary }
 func (h *House) Accounts(ctx context.Context) ([]mail.Account, error) { return h.store.Accounts(ctx) }
 
 // Waiting counts what waits in the outbox for a person, whoever asked for it, up to 500. It
-// does not make a vault for that, nor run a program that may ask for a key.
+// does not make a vault for that, nor run a program that may ask for a key: the error is then
+// vault.ErrNoKey.
 func (h *House) Waiting(ctx context.Context) (int, error) {
-	if !h.store.Opened() && (h.store.asks || h.store.temporary) {
+	switch {
+	case h.store.Opened():
+	case h.store.asks:
+		return 0, vault.ErrNoKey
+	case h.store.temporary:
 		return 0, nil
 	}
 	waiting, _, err := h.outbox.List(ctx, mail.OutboxQuery{States: []mail.OutboxState{mail.OutboxWaiting}, Limit: mail.MaxOutboxLimit})
@@ -227,12 +232,12 @@ func (s *System) attachmentDir(ctx context.Context, store *store) (string, error
 	}
 	if store.temporary { // what is saved outlives the vault
 		path, err := vault.DefaultPath(s.Getenv)
-		return filepath.Join(filepath.Dir(path), "attachments"), err
+		return filepath.Join(filepath.Dir(vault.Beside(path)), "attachments"), err
 	}
 	if err := store.Ready(ctx); err != nil {
 		return "", err
 	}
-	return filepath.Join(filepath.Dir(store.Path()), "attachments"), nil
+	return filepath.Join(filepath.Dir(vault.Beside(store.Path())), "attachments"), nil
 }
 
 // Opener opens the vault the environment names. The keys are fetched only then:

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
+	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/discovery"
 )
@@ -34,7 +35,7 @@ func (c *conversation) approve(ctx context.Context, id []string) {
 		_, _ = io.WriteString(c.Stdout, shown)
 		return
 	}
-	if c.decide(ctx, strings.TrimRight(shown, "\n"), questionOf(o)+" y "+yesOf(o)+", anything else leaves "+them(o)+": ") != discovery.Accepted {
+	if c.decide(ctx, strings.TrimRight(shown, "\n")+"\n\n"+c.look().Strong(questionOf(o)), "y "+yesOf(o)+", anything else leaves "+them(o)+": ") != discovery.Accepted {
 		c.status = discovery.ApprovalRequired.ExitStatus()
 		fmt.Fprintln(c.Stdout, "Nothing was done. 'outbox reject "+o.Str("outbox_id")+"' refuses it for good.")
 		return
@@ -63,7 +64,7 @@ func them(entry orderedjson.Object) string {
 
 func yesOf(entry orderedjson.Object) string {
 	if entry.Str("kind") == "delete" {
-		return "deletes them"
+		return "deletes"
 	}
 	return "sends it"
 }
@@ -91,7 +92,7 @@ func (c *conversation) said(ctx context.Context, line string) (ok bool) {
 // ApproveWaiting shows each entry of the outbox that waits for a person, the oldest first, asks
 // about it and goes on. With an id, or the beginning of one, only those are shown. The
 // principal must be the administrator and standard input a terminal. The status is 0 where
-// nothing waits any more of what was asked about.
+// nothing waits any more of what was asked about, and what was decided was done.
 func ApproveWaiting(ctx context.Context, o Options, id string) (status int, err error) {
 	c, _, end := begin(o)
 	defer end()
@@ -103,19 +104,18 @@ func (c *conversation) approveAll(ctx context.Context, id string) (status int) {
 	switch {
 	case !ok:
 		return c.status
-	case len(ids) == 0 && id == "":
-		fmt.Fprintln(c.Stdout, "Nothing waits for you.")
-		return 0
 	case len(ids) == 0:
-		fmt.Fprintln(c.Stdout, "Nothing that waits has this id: 'approve' without one shows all.")
-		return discovery.NotFound.ExitStatus()
+		return c.nothing(id)
 	}
-	left := 0
+	left, failed := 0, 0
 	for i, id := range ids {
+		c.status = 0
 		fmt.Fprintf(c.Stdout, "\n%d of %d\n", i+1, len(ids))
 		decided, on := c.walk(ctx, id, true)
 		if !decided {
 			left++
+		} else if c.status != 0 {
+			failed = c.status
 		}
 		if !on {
 			left += len(ids) - i - 1
@@ -123,10 +123,20 @@ func (c *conversation) approveAll(ctx context.Context, id string) (status int) {
 		}
 	}
 	if left == 0 {
-		return 0
+		return failed
 	}
 	fmt.Fprintf(c.Stdout, "Still waiting: %d.\n", left)
 	return discovery.ApprovalRequired.ExitStatus()
+}
+
+// nothing says that nothing waits that has this id, or at all where that is empty.
+func (c *conversation) nothing(id string) (status int) {
+	if id == "" {
+		c.tell("Nothing waits for you.")
+		return 0
+	}
+	c.tell("Nothing that waits has this id: " + c.typedAs("approve") + " without one shows all.")
+	return discovery.NotFound.ExitStatus()
 }
 
 // waiting returns the ids of what waits, the oldest first. If it fails, the person has been
@@ -152,34 +162,40 @@ func (c *conversation) walk(ctx context.Context, id string, more bool) (decided,
 		return false, ctx.Err() == nil
 	}
 	if o.Str("state") != "waiting" || o.Str("code") == "" {
-		fmt.Fprintln(c.Stdout, "It does not wait any more.")
+		c.tell("It does not wait any more.")
 		return true, true
 	}
 	seen := slices.DeleteFunc(slices.Clone(o), func(m orderedjson.Member) bool { return m.Name == "digest" || m.Name == "code" })
 	shown := c.look().Draw(orderedjson.Object{{Name: "success", Value: true}, {Name: "data", Value: seen}}, "outbox show")
-	if !c.page(ctx, strings.Split(strings.TrimRight(shown, "\n"), "\n")) {
-		fmt.Fprintln(c.Stdout, "Not all of it was shown, so you are not asked.")
+	if !c.page(ctx, append(strings.Split(strings.TrimRight(shown, "\n"), "\n"), "", c.look().Strong(questionOf(o)))) {
+		c.tell("Not all of it was shown, so you are not asked.")
 		return false, ctx.Err() == nil
 	}
 	terminal.Discard(c.Stdin)
-	question := questionOf(o) + " y " + yesOf(o) + ", n refuses it, Enter leaves it waiting"
+	question := "y " + yesOf(o) + ", n refuses it, Enter leaves it waiting"
 	if more {
 		question += ", q ends"
 	}
-	answer, err := c.read(ctx, question+": ")
+	answer, err := c.read(ctx, c.begun(question+": "))
 	if err != nil {
 		fmt.Fprintln(c.Stdout)
 		return false, false
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
-		return c.said(ctx, approval(o)), true
+		return c.said(ctx, approval(o)) || !c.waits(ctx, o), true
 	case "n", "no":
-		return c.said(ctx, discovery.JoinCommand([]string{"outbox", "reject", o.Str("outbox_id")})), true
+		return c.said(ctx, discovery.JoinCommand([]string{"outbox", "reject", o.Str("outbox_id")})) || !c.waits(ctx, o), true
 	case "q", "quit":
 		return false, false
 	}
 	return false, true
+}
+
+// waits reports whether an entry still waits, which somebody else may have decided about.
+func (c *conversation) waits(ctx context.Context, entry orderedjson.Object) bool {
+	now := part(c.do(ctx, command("outbox", "show", entry.Str("outbox_id"))), "data").Str("state")
+	return now == "waiting" || now == ""
 }
 
 // whole is the answer of 'outbox show' with all of the text, however many calls that takes.
@@ -206,7 +222,7 @@ func (c *conversation) whole(ctx context.Context, id []string) (data orderedjson
 			return m.Name == "text" || m.Name == "next_action" || m.Name == "truncated"
 		})
 		if n := data.Get("text_chars"); n != nil && fmt.Sprint(n) != strconv.Itoa(chars) {
-			fmt.Fprintln(c.Stdout, "Not all of the text could be read. Nothing was sent.")
+			c.tell("Not all of the text could be read. Nothing was sent.")
 			return nil, false
 		}
 		return append(data, orderedjson.Member{Name: "text", Value: all}), true
@@ -216,7 +232,7 @@ func (c *conversation) whole(ctx context.Context, id []string) (data orderedjson
 // decide shows lines, a page at a time, and asks when the last of them was shown.
 func (c *conversation) decide(ctx context.Context, shown, question string) discovery.Verdict {
 	if !c.page(ctx, strings.Split(shown, "\n")) {
-		fmt.Fprintln(c.Stdout, "Not all of it was shown, so you are not asked.")
+		c.tell("Not all of it was shown, so you are not asked.")
 		return discovery.Unanswered
 	}
 	switch strings.ToLower(strings.TrimSpace(c.typed(ctx, question))) {
@@ -231,12 +247,21 @@ func (c *conversation) decide(ctx context.Context, shown, question string) disco
 // typed is the person's answer to a question; empty without one.
 func (c *conversation) typed(ctx context.Context, question string) string {
 	terminal.Discard(c.Stdin)
-	answer, err := c.read(ctx, question)
+	answer, err := c.read(ctx, c.begun(question))
 	if err != nil {
 		fmt.Fprintln(c.Stdout)
 		return ""
 	}
 	return answer
+}
+
+// begun writes what does not fit into the last line of a question, and returns that line.
+func (c *conversation) begun(question string) string {
+	lines := screen.Words(strings.TrimRight(question, " "), c.look().Width-2)
+	for _, l := range lines[:len(lines)-1] {
+		fmt.Fprintln(c.Stdout, l)
+	}
+	return lines[len(lines)-1] + " "
 }
 
 // page shows lines, as many at a time as the window has. It reports whether all of

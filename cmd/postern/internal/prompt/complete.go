@@ -94,8 +94,10 @@ func (c *Completer) Propose(ctx context.Context, tokens []string, word string) (
 		proposals = Words()
 	case tokens[0] == "approve":
 		return StartingWith(word, c.ids("outbox_id"))
+	case tokens[0] == "write":
+		return StartingWith(word, []string{"again"})
 	case slices.Contains(Words(), tokens[0]):
-		return StartingWith(word, c.ids("message_id"))
+		return StartingWith(word, c.messages(ctx))
 	}
 	if err != nil || found.Command == nil {
 		proposals = append(proposals, c.Words(strings.Join(tokens, " "))...)
@@ -107,6 +109,9 @@ func (c *Completer) Propose(ctx context.Context, tokens []string, word string) (
 		}
 	} else {
 		proposals = c.arguments(ctx, found, tokens, word)
+	}
+	if len(tokens) == 1 && tokens[0] == "help" {
+		proposals = append(proposals, Words()...)
 	}
 	return StartingWith(word, proposals)
 }
@@ -197,7 +202,7 @@ func (c *Completer) values(ctx context.Context, command *discovery.Command, a *d
 	case a.Name == "id" && group == "outbox":
 		return c.ids("outbox_id")
 	case a.Name == "id", group == "mail" && slices.Contains([]string{"reply-to", "forward", "attach-from", "append-to", "draft"}, a.Name):
-		return c.ids("message_id")
+		return c.messages(ctx)
 	}
 	return nil
 }
@@ -306,6 +311,19 @@ func (c *Completer) ids(field string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.named[field])
+}
+
+// messages are the ids of messages that were shown, as they are typed.
+func (c *Completer) messages(ctx context.Context) []string {
+	list := c.ids("message_id")
+	if c.door.Short == nil || len(list) == 0 {
+		return list
+	}
+	several := len(c.accounts(ctx)) > 1
+	for i, id := range list {
+		list[i] = c.door.Short(id, several)
+	}
+	return list
 }
 
 // folders are those of an account that an answer has listed; empty means the account of

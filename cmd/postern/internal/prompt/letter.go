@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -33,8 +34,10 @@ type letter struct {
 	text   string
 
 	command []string // what sends it, without what was written
+	account string   // which it leaves from, where no field says that; empty for the usual one
 	quoted  string   // the end of the text, as it began
 	below   string   // what follows the text when it leaves, to be said
+	named   bool     // the recipients were named with the word, and need not be asked for
 }
 
 func newLetter(command []string, fields ...string) *letter {
@@ -90,7 +93,7 @@ func addresses(value string) ([]string, error) {
 	}
 	parsed, err := (&mail.AddressParser{}).ParseList(value)
 	if err != nil {
-		return nil, fmt.Errorf("%q cannot be read as addresses: put a comma between them, and a name with a comma in double quotes", value)
+		return nil, fmt.Errorf("%q cannot be read as addresses, such as ann@example.org: put a comma between them, and a name with a comma in double quotes", value)
 	}
 	var list []string
 	for _, a := range parsed {
@@ -146,6 +149,24 @@ func (l *letter) tokens(ctx context.Context, stage func(context.Context, string)
 	return append(tokens, "--body="+l.text), remove, nil
 }
 
+// check says what is wrong with what was typed for a field.
+func check(field, value string) error {
+	switch field {
+	case "To", "Cc":
+		_, err := addresses(value)
+		return err
+	case "Attach":
+		files, err := fileNames(value)
+		for _, file := range files {
+			if info, missing := os.Stat(atHome(file)); err == nil && (missing != nil || !info.Mode().IsRegular()) {
+				err = fmt.Errorf("there is no file %q", file)
+			}
+		}
+		return err
+	}
+	return nil
+}
+
 // fileNames takes apart names with commas between them; one with a comma stands in double quotes.
 func fileNames(value string) (list []string, err error) {
 	r := csv.NewReader(strings.NewReader(value))
@@ -169,13 +190,17 @@ func atHome(file string) string {
 }
 
 func (c *conversation) write(ctx context.Context, args []string) {
+	if len(args) > 0 && args[0] == "again" {
+		c.again(ctx, args[1:])
+		return
+	}
 	l := newLetter([]string{"mail", "send"}, "To", "Cc", "Subject", "Attach")
-	l.values["To"] = strings.Join(args, ", ")
+	l.values["To"], l.named = strings.Join(args, ", "), len(args) > 0
 	if names, err := c.Accounts(ctx); err == nil && len(names) > 1 {
 		l.fields = append([]string{"Account"}, l.fields...)
 		l.values["Account"] = cmp.Or(c.usual(ctx), strings.Join(names, " or "))
 	}
-	c.compose(ctx, l)
+	c.compose(ctx, l, "")
 }
 
 // usual is the account that commands without --account are for.
@@ -199,9 +224,10 @@ func (c *conversation) reply(ctx context.Context, args []string) {
 	}
 	id := m.Str("message_id")
 	l := newLetter([]string{"mail", "send", "--reply-to", id}, "To", "Cc", "Subject", "Attach")
+	l.account = m.Str("account_id")
 	try := []string{"mail", "reply", "--body", "x", "--dry-run", id}
-	if account := m.Str("account_id"); c.mode(ctx, account) == "draft" {
-		c.tell("The account " + account + " allows drafts, and no sending. An empty To is whom the message says.")
+	if c.mode(ctx, l) == "draft" {
+		c.tell("The account " + l.account + " allows drafts, and no sending. An empty To is whom the message says.")
 		if l.command[1] = "draft"; all {
 			l.command = append(l.command, "--all")
 		}
@@ -219,19 +245,33 @@ func (c *conversation) reply(ctx context.Context, args []string) {
 	}
 	l.quoted = quotation(m)
 	l.text = "\n" + l.quoted + "\n"
-	c.compose(ctx, l)
+	c.compose(ctx, l, "")
 }
 
-// mode is what an account allows; empty where that cannot be told.
-func (c *conversation) mode(ctx context.Context, account string) string {
+// mode is what the account of a letter allows; empty where that cannot be told.
+func (c *conversation) mode(ctx context.Context, l *letter) string {
 	data, _ := c.data(ctx, "mail accounts")
+	account := cmp.Or(l.values["Account"], l.account, data.Str("default_account"))
 	list, _ := data.Objects("accounts")
 	for _, a := range list {
-		if a.Str("account_id") == account {
+		if a.Str("account_id") == account || len(list) == 1 {
 			return a.Str("mode")
 		}
 	}
 	return ""
+}
+
+// sends says what a yes does to a letter, which may need the administrator's word.
+func (c *conversation) sends(ctx context.Context, l *letter) string {
+	switch mode := c.mode(ctx, l); {
+	case mode == "approve" && c.mayAsk():
+		return "y shows it for your approval"
+	case mode == "approve":
+		return "y has it wait for the administrator's approval"
+	case mode == "reply" && !c.mayAsk():
+		return "y sends it, or has it wait for the administrator's approval"
+	}
+	return "y sends it"
 }
 
 // modeline is what has an editor take a line of a file for its own settings.
@@ -239,8 +279,11 @@ var modeline = regexp.MustCompile(`(^|\s)([vV]im?|ex)([<=>]?\d*):`)
 
 // quotation is a message as an answer quotes it. Nothing in it steers an editor or a terminal.
 func quotation(m orderedjson.Object) string {
-	day, _, _ := strings.Cut(m.Str("date"), "T")
-	lines := []string{fmt.Sprintf("On %s, %s wrote:", day, screen.Line(m.Str("from")))}
+	head := screen.Line(m.Str("from")) + " wrote:"
+	if date, err := time.Parse(time.RFC3339, m.Str("date")); err == nil {
+		head = "On " + date.Format("2 January 2006 at 15:04") + ", " + head // as 'mail reply --quote' has it
+	}
+	lines := []string{head}
 	for line := range strings.SplitSeq(strings.TrimRight(m.Str("body_text"), "\n"), "\n") {
 		line = strings.Map(func(r rune) rune {
 			if unicode.IsControl(r) && r != '\t' {
@@ -262,23 +305,27 @@ func (c *conversation) forward(ctx context.Context, args []string) {
 		return
 	}
 	l := newLetter([]string{"mail", "forward", m.Str("message_id")}, "To", "Cc", "Attach")
-	l.values["To"] = strings.Join(args[1:], ", ")
+	l.values["To"], l.named, l.account = strings.Join(args[1:], ", "), len(args) > 1, m.Str("account_id")
 	l.below = "Below it follows: " + m.Str("subject") + ", from " + m.Str("from") + "."
-	c.compose(ctx, l)
+	c.compose(ctx, l, "")
 }
 
 // compose has the person write a letter, and sends it when they say so. What was written is
-// kept in a file until it has left, and the person is told where.
-func (c *conversation) compose(ctx context.Context, l *letter) {
-	dir, err := letterDir(c.Getenv)
-	file, given := filepath.Join(dir, "letter.txt"), l.format()
-	drop := func() { _ = os.RemoveAll(dir) }
-	if err == nil {
-		if err = os.WriteFile(file, []byte(given), 0o600); err != nil {
-			drop()
+// kept in a file until it has left, and the person is told where. dir is where one was kept
+// that is taken up again; empty for a new one.
+func (c *conversation) compose(ctx context.Context, l *letter, dir string) {
+	var err error
+	given, edits := "", dir == ""
+	if edits {
+		given = l.format()
+		if dir, err = letterDir(c.Getenv); err == nil {
+			err = os.WriteFile(filepath.Join(dir, letterFile), []byte(given), 0o600)
 		}
 	}
+	file := filepath.Join(dir, letterFile)
+	drop := func() { _ = os.RemoveAll(dir) }
 	if err != nil {
+		drop()
 		c.status = discovery.ExecutionError.ExitStatus()
 		c.tell("The letter cannot be kept anywhere: " + err.Error())
 		return
@@ -286,8 +333,11 @@ func (c *conversation) compose(ctx context.Context, l *letter) {
 	keep := func(s string) {
 		c.tell(s + " What you wrote is in:")
 		fmt.Fprintln(c.Stdout, "  "+file)
+		if l.keep(dir, s) == nil {
+			c.tell(c.typedAs("write again") + " takes it up.")
+		}
 	}
-	for edits := true; ; {
+	for {
 		if edits {
 			err = c.edit(ctx, l, file)
 		}
@@ -309,8 +359,8 @@ func (c *conversation) compose(ctx context.Context, l *letter) {
 			drop()
 			return
 		}
-		question, may := "y sends it, e edits it again, d keeps it as a draft, Enter keeps the file: ", "yed"
-		if same = same && l.below == ""; same { // the editor may have gone on without us
+		question, may := "e edits it, d drafts it, t throws it away, Enter keeps the file: ", "edt"
+		if same = same && (l.below == "" || l.values["To"] == ""); same { // the editor may have gone on without us
 			question, may = "Nothing was written yet. e edits it, Enter drops it: ", "e"
 		} else {
 			if unread == nil {
@@ -318,19 +368,27 @@ func (c *conversation) compose(ctx context.Context, l *letter) {
 			}
 			if unread != nil {
 				c.tell("It cannot be read: " + unread.Error() + ".")
-				question, may = "e edits it again, Enter keeps the file: ", "e"
-			} else if c.summarize(l); l.drafts() {
-				question, may = strings.TrimPrefix(question, "y sends it, "), "ed"
+				question, may = "e edits it, t throws it away, Enter keeps the file: ", "et"
+			} else if c.summarize(l); !l.drafts() {
+				question, may = c.sends(ctx, l)+", "+question, may+"y"
 			}
 		}
 		answer := strings.ToLower(strings.TrimSpace(c.typed(ctx, question)))
 		if yes(answer) {
 			answer = "y"
 		}
+		known := len(answer) == 1 && strings.Contains(may, answer)
 		edits = answer == "e"
 		switch {
 		case edits:
-		case answer != "" && strings.Contains(may, answer):
+		case known && answer == "t":
+			if yes(c.typed(ctx, "Throw away what you wrote, for good? y does, anything else goes back: ")) {
+				c.status = 0
+				c.tell("It was thrown away, and not sent.")
+				drop()
+				return
+			}
+		case known:
 			switch c.post(ctx, l, answer == "d") {
 			case safe:
 				drop()
@@ -353,16 +411,18 @@ func (c *conversation) compose(ctx context.Context, l *letter) {
 	}
 }
 
-// letterDir makes a directory for a letter.
-func letterDir(getenv func(string) string) (string, error) {
-	all := stateDir(getenv)
-	if all != "" {
-		all = filepath.Join(all, "letters")
-		if err := os.MkdirAll(all, 0o700); err != nil {
-			return "", err
-		}
+// The files of a letter in its directory.
+const (
+	letterFile = "letter.txt"
+	keptFile   = "kept.json" // there while nobody is at work on the letter
+)
+
+// typedAs is a word of ours in quotes, as it is typed here.
+func (c *conversation) typedAs(line string) string {
+	if c.Shell {
+		line = "postern " + line
 	}
-	return os.MkdirTemp(all, "letter-")
+	return "'" + line + "'"
 }
 
 // summarize says what would leave.
@@ -372,9 +432,11 @@ func (c *conversation) summarize(l *letter) {
 			c.tell(f + ": " + v)
 		}
 	}
-	lines := 0
-	if l.text != "" {
-		lines = 1 + strings.Count(l.text, "\n")
+	lines, head := 0, strings.SplitN(l.quoted, "\n", 2)[0]
+	for line := range strings.SplitSeq(l.text, "\n") {
+		if line = strings.TrimSpace(line); line != "" && line != head && line[0] != '>' {
+			lines++
+		}
 	}
 	c.tell(strings.TrimSpace(counted(lines, "line") + " of text. " + l.below))
 }
@@ -455,12 +517,12 @@ func (c *conversation) stageText(ctx context.Context, text string) (name string,
 	return c.Stage(ctx, file)
 }
 
+// editor is what the person writes with; empty for the prompt.
+func (c *conversation) editor() string { return cmp.Or(c.Getenv("VISUAL"), c.Getenv("EDITOR")) }
+
 // edit has the person write in the editor of VISUAL or EDITOR, or without one at the prompt.
 func (c *conversation) edit(ctx context.Context, l *letter, file string) error {
-	editor := c.Getenv("VISUAL")
-	if editor == "" {
-		editor = c.Getenv("EDITOR")
-	}
+	editor := c.editor()
 	if editor == "" {
 		return c.typedLetter(ctx, l, file)
 	}
@@ -484,23 +546,38 @@ func (c *conversation) lend(cmd *exec.Cmd, in io.Reader) error {
 	return cmd.Run()
 }
 
+// typedField asks for a field, whose value is kept where nothing is typed.
+func (c *conversation) typedField(ctx context.Context, name string, value *string) error {
+	before := ""
+	if *value != "" {
+		before = " [" + screen.Line(*value) + ", - for none]"
+	}
+	typed, err := c.read(ctx, name+before+": ")
+	if typed = strings.TrimSpace(typed); typed == "-" {
+		*value = ""
+	} else if typed != "" {
+		*value = typed
+	}
+	return err
+}
+
 // typedLetter asks for a letter line by line. What was typed is kept also where it is not ended.
 func (c *conversation) typedLetter(ctx context.Context, l *letter, file string) error {
-	for _, f := range l.fields {
-		before := ""
-		if v := l.values[f]; v != "" {
-			before = " [" + screen.Line(v) + ", - for none]"
-		}
-		value, err := c.read(ctx, f+before+": ")
-		if err != nil {
+	for i := 0; i < len(l.fields); i++ {
+		f := l.fields[i]
+		value := l.values[f]
+		if f == "To" && l.named {
+			l.named = false
+		} else if err := c.typedField(ctx, f, &value); err != nil {
 			fmt.Fprintln(c.Stdout)
 			return nil
 		}
-		if value = strings.TrimSpace(value); value == "-" {
-			l.values[f] = ""
-		} else if value != "" {
-			l.values[f] = value
+		if err := check(f, value); err != nil {
+			c.tell(f + ": " + err.Error() + ".")
+			i-- // it is asked for again
+			continue
 		}
+		l.values[f] = value
 	}
 	above := strings.Trim(strings.TrimSuffix(strings.TrimRight(l.text, "\n"), l.quoted), "\n")
 	if above != "" {

@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -92,7 +94,7 @@ const answers = `awk '{ print } /^$/ && !done { print "Thank you.\n"; done = 1 }
 
 // What a person wrote is in a file, and they know where, until it is in the outbox or a draft.
 func TestALetterThatDidNotLeaveIsKept(t *testing.T) {
-	for _, tc := range []struct {
+	for i, tc := range []struct {
 		name, editor string
 		account      func(*mail.Account)
 		lines        []string
@@ -102,6 +104,9 @@ func TestALetterThatDidNotLeaveIsKept(t *testing.T) {
 		{"sent", answers, sendsToAll, []string{"reply 22", "y"}, "Sent to 1 recipient", ""},
 		{"kept as a draft", answers, sendsToAll, []string{"reply 22", "d"}, "The draft is in Drafts", ""},
 		{"no word", answers, sendsToAll, []string{"reply 22", ""}, "It was not sent. What you wrote is in:", "Thank you."},
+		{"thrown away, which is asked once more", answers, sendsToAll, []string{"reply 22", "t", "n", "t", "y"}, "It was thrown away, and not sent.", ""},
+		{"not thrown away after all", answers, sendsToAll, []string{"reply 22", "t", "", ""}, "It was not sent.", "Thank you."},
+		{"two answers at once", answers, sendsToAll, []string{"reply 22", "ye"}, "It was not sent.", "Thank you."},
 		{"the editor fails behind it", answers + "; exit 3", sendsToAll, []string{"reply 22"}, "The editor failed: exit status 3. VISUAL or EDITOR names another one. It was not sent. What you wrote is in:", "Thank you."},
 		{"the editor is killed", "kill -9 $$", sendsToAll, []string{"reply 22"}, "The editor failed: signal: killed", ""},
 		{"and has a file of its own", `echo x >"$(dirname "$1")/.letter.txt.swp"; kill -9 $$`, sendsToAll, []string{"reply 22"}, "What you wrote is in:", "To: builders@example.net"},
@@ -115,9 +120,13 @@ func TestALetterThatDidNotLeaveIsKept(t *testing.T) {
 		{"it waits", answers, func(a *mail.Account) { sendsToAll(a); a.Mode = mail.Approve }, []string{"reply 22", "y", ""}, "It waits in the outbox as", ""},
 		{"nothing was written", ":", sendsToAll, []string{"reply 22", ""}, "Nothing was sent.", ""},
 		{"an editor that does not wait, whose person does", `test -e "$HOME/once" || { touch "$HOME/once"; exit 0; }; ` + answers, sendsToAll, []string{"reply 22", "e", "y"}, "Sent to 1 recipient", ""},
+		{"a forward to nobody", ":", sendsToAll, []string{"forward 22", ""}, "Nothing was sent.", ""},
 		{"a blank file", `: >"$1"`, sendsToAll, []string{"reply 22"}, "Nothing was written, and nothing was sent.", ""},
 		{"fields alone", `printf 'To: ann@example.org\nSubject: Files\n\n' >"$1"`, sendsToAll, []string{"write", ""}, "0 lines of text.", "Files"},
 	} {
+		if testing.Short() && i%3 > 0 { // each is a desk of its own, with its servers
+			continue
+		}
 		t.Run(tc.name, func(t *testing.T) {
 			d := atDesk(t, tc.account)
 			if d.editor(tc.editor); tc.editor == "" {
@@ -135,6 +144,54 @@ func TestALetterThatDidNotLeaveIsKept(t *testing.T) {
 				t.Errorf("the place is told: %v\n%s", told, out)
 			}
 		})
+	}
+}
+
+// A letter that is kept is taken up again as what it was, by one at a time.
+func TestAKeptLetterIsTakenUpAgain(t *testing.T) {
+	d := atDesk(t, sendsToAll)
+	d.editor(answers)
+	if out := d.types("write again"); !strings.Contains(out, "No letter is kept.") {
+		t.Error(out)
+	}
+	if out := d.types("reply 22", ""); !strings.Contains(out, "letter.txt\n'write again' takes it up.") {
+		t.Error(out)
+	}
+	d.editor("exit 1") // it is not started before the person says so
+	if out := d.types("write again", ""); !strings.Contains(out, "It was not sent.\nTo: builders@example.net\nSubject: Re:") || len(d.kept()) != 1 {
+		t.Error(out, d.kept())
+	}
+	d.editor(answers)
+	d.types("forward 21 ann@example.org", "")
+	out := d.types("write again", "write again 3", "write again x")
+	if !strings.Contains(out, " 1  20") || !strings.Contains(out, " 2  20") || strings.Contains(out, " 3  20") || strings.Count(out, "2 letters kept: 'write again 1' takes up the newest.") != 2 {
+		t.Error(out)
+	}
+	if out := d.types("write again 2", "y"); !strings.Contains(out, "Sent to 1 recipient") || len(d.kept()) != 1 {
+		t.Error(out)
+	}
+	if data, _ := d.data(t.Context(), "mail thread 22"); !strings.Contains(fmt.Sprint(data), "Thank you.") {
+		t.Errorf("it is no answer: %v", data)
+	}
+	if out := d.types("write again", "y"); !strings.Contains(out, "Below it follows: ") || !strings.Contains(out, "Sent to 1 recipient") || len(d.kept()) != 0 {
+		t.Error(out)
+	}
+	// Without an editor, what cannot be read is left as it is.
+	d.editor(`echo "Hello Ann" >"$1"`)
+	d.types("write", "")
+	d.env["EDITOR"] = ""
+	if out := d.types("write again"); !strings.Contains(out, "an editor that mends it.") || !slices.Equal(d.kept(), []string{"Hello Ann\n"}) {
+		t.Error(out, d.kept())
+	}
+	d.editor(`printf 'To: ann@example.org\n\nx' >"$1"`)
+	files, _ := filepath.Glob(filepath.Join(d.home, "state", "postern", "letters", "*", keptFile))
+	for _, want := range []string{"Sent to 1 recipient", "somebody is at work on it, or has sent it"} {
+		var out strings.Builder
+		d.Stdout, d.prompt = &out, &typist{[]string{"e", "y"}, &out}
+		d.takeUp(t.Context(), files[0])
+		if !strings.Contains(out.String(), want) {
+			t.Error(out.String())
+		}
 	}
 }
 
@@ -163,7 +220,7 @@ func TestALetterThatWasTypedIsKept(t *testing.T) {
 	}{
 		{"given up at a field", []string{"write ann@example.org"}, ""},
 		{"the input ends in the text", []string{"write ann@example.org", "", "", "Lunch", "", "Noon?"}, "Noon?"},
-		{"more of it", []string{"reply 22 all", "", "-", "", "", "One.", ".", "e", "", "", "", "", "Two.", ".", ""}, "To: builders@example.net\nCc:\nSubject: Re: Reading room renovation: schedule\nAttach:\n\nOne.\nTwo.\n\nOn 2"},
+		{"more of it", []string{"reply 22 all", "", "-", "", "", "One.", ".", "e", "", "", "", "", "Two.", ".", ""}, "To: builders@example.net\nCc:\nSubject: Re: Reading room renovation: schedule\nAttach:\n\nOne.\nTwo.\n\nOn "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := atDesk(t, sendsToAll)
@@ -172,6 +229,57 @@ func TestALetterThatWasTypedIsKept(t *testing.T) {
 				t.Errorf("kept: %q\n%s", kept, out)
 			}
 		})
+	}
+}
+
+// What is typed is checked before the next question; recipients that the word names are not
+// asked for.
+func TestWhatIsTypedForALetterIsChecked(t *testing.T) {
+	d := atDesk(t, sendsToAll)
+	file := d.file("plan.txt", "x", 0o600)
+	out := d.types("write ann@example.org", "Bob", "bob@example.org", "Plan", filepath.Join(d.home, "none.txt"), d.home, file, "Noon?", ".", "y")
+	for _, want := range []string{"postern> write ann@example.org\nCc: Bob\n", `Cc: "Bob" cannot be read as addresses, such as`, "\nCc: bob@example.org\nSubject: Plan\n", `none.txt".` + "\nAttach: ", `001".` + "\nAttach: ", "To: ann@example.org\nCc: bob@example.org\nSubject: Plan\nAttach: " + file + "\n1 line of text.", "Sent to 2 recipients"} {
+		_, rest, found := strings.Cut(out, want)
+		if !found {
+			t.Fatalf("%q is not among the rest:\n%s", want, out)
+		}
+		out = rest
+	}
+	if out := d.types("forward 22 ann", "ann@example.org", "", ""); !strings.Contains(out, "\nTo: \"ann\" cannot be read") || !strings.Contains(out, "\nTo [ann, - for none]: ann@example.org\nCc: ") {
+		t.Error(out)
+	}
+}
+
+// Where each message waits for the administrator, a person without that key is told so before
+// and after they say yes.
+func TestAPersonIsToldThatTheirLetterWaits(t *testing.T) {
+	d := atDesk(t, func(a *mail.Account) { sendsToAll(a); a.Mode = mail.Approve })
+	d.editor(answers)
+	d.Principal = gateway.Principal{Name: mail.PersonPrincipal}
+	d.run1(t, "mail list")
+	out := strings.Join(strings.Fields(d.types("reply 22", "y")), " ")
+	if !strings.Contains(out, "y has it wait for the administrator's approval, e edits it,") || strings.Contains(out, "y sends it") || strings.Count(out, "'approve' shows it") != 1 || len(d.kept()) != 0 {
+		t.Error(out)
+	}
+	d.Shell = true
+	var shell strings.Builder
+	d.Stdout, d.prompt = &shell, &typist{[]string{"y"}, &shell}
+	w, args, _ := wordOf("reply 22")
+	if d.runWord(t.Context(), w, args); !strings.Contains(shell.String(), "'postern approve'") {
+		t.Error(shell.String())
+	}
+}
+
+// A letter quotes a message in the words of 'mail reply --quote'.
+func TestAQuotationHasOneForm(t *testing.T) {
+	d := atDesk(t, func(a *mail.Account) { sendsToAll(a); a.Mode = mail.Approve })
+	for _, id := range []string{"22", "50"} {
+		m, _ := d.message(t.Context(), id, longest)
+		head, _, _ := strings.Cut(quotation(m), "\n")
+		a := d.do(t.Context(), command("mail", "reply", id, "--quote", "--body", "x"))
+		if entry := part(d.do(t.Context(), command("outbox", "show", waitsAs(a))), "data"); !strings.Contains(entry.Str("text"), "\n"+head+"\n") {
+			t.Errorf("%q is not in %q", head, entry.Str("text"))
+		}
 	}
 }
 
@@ -238,7 +346,7 @@ func TestALetterThatMayHaveLeftIsNotSentAgain(t *testing.T) {
 			if !strings.Contains(out, "It may have left: ") || strings.Contains(out, "It was not sent.") || strings.Contains(out, "It waits in the outbox") {
 				t.Errorf("%s", out)
 			}
-			if kept := d.kept(); len(kept) != 1 || strings.Count(out, "y sends it, e edits") != 1 {
+			if kept := d.kept(); len(kept) != 1 || strings.Count(out, ", e edits it, d drafts it") != 1 {
 				t.Errorf("kept: %q\n%s", kept, out)
 			}
 		})
@@ -254,7 +362,7 @@ func TestALetterBeginsWithWhatItsMessageSays(t *testing.T) {
 		says    string
 		begins  string // of the file
 	}{
-		{"an account for drafts", func(a *mail.Account) { a.Mode = mail.Draft }, []string{"reply 22 all", ""}, "\ne edits it again, d keeps it as a draft, Enter keeps the file: ", "To:\nCc:\nSubject:\nAttach:\n\nThank you."},
+		{"an account for drafts", func(a *mail.Account) { a.Mode = mail.Draft }, []string{"reply 22 all", ""}, "\ne edits it, d drafts it, t throws it away, Enter keeps the file: ", "To:\nCc:\nSubject:\nAttach:\n\nThank you."},
 		{"its draft", func(a *mail.Account) { a.Mode = mail.Draft }, []string{"reply 22 all", "d", "read Drafts/2"}, "To:      Builders <builders@example.net>\nCc:      Facilities", ""},
 		{"a read-only account", func(a *mail.Account) { a.Mode = mail.ReadOnly }, []string{"reply 22"}, "--mode approve", ""},
 		{"no more than the word says", sendsToAll, []string{"reply 22 some"}, "'reply ID all' everybody", ""},
@@ -373,8 +481,45 @@ func TestASenderCannotWriteTheLetter(t *testing.T) {
 	l.values["Subject"] = "Re: x\nCc: eve@example.net\x1b[2J"
 	l.text = quotation(orderedjson.Object{{Name: "date", Value: "2026-11-14T10:00:00Z"}, {Name: "from", Value: "Eve\n\x1b]0;x\a <eve@example.net>"},
 		{Name: "body_text", Value: "One\x1b[2J\rtwo\tthree\n vim: set makeprg=x:\nex: no.\n"}})
-	const want = "To:\nCc:\nSubject: Re: x Cc: eve@example.net[2J\n\nOn 2026-11-14, Eve ]0;x <eve@example.net> wrote:\n> One[2Jtwo\tthree\n>  vim : set makeprg=x:\n> ex : no."
+	const want = "To:\nCc:\nSubject: Re: x Cc: eve@example.net[2J\n\nOn 14 November 2026 at 10:00, Eve ]0;x <eve@example.net> wrote:\n> One[2Jtwo\tthree\n>  vim : set makeprg=x:\n> ex : no."
 	if got := l.format(); got != want {
 		t.Errorf("%q", got)
+	}
+}
+
+// Help with a word is its page, in a shell as it is typed there; so is what is shown where the
+// word lacks something.
+func TestEveryWordHasAPage(t *testing.T) {
+	c := talk(t)
+	for _, w := range words() {
+		for _, line := range []string{"help " + w.name, w.name + " -h", w.name + strings.Repeat(" x", w.high+1)} {
+			if w.high < 0 && strings.HasSuffix(line, w.name) {
+				line = "help " + w.name
+			}
+			var out strings.Builder
+			c.Stdout = &out
+			found, args, ok := wordOf(line)
+			if !ok || found.name != w.name {
+				t.Fatalf("%q is %+v", line, found)
+			}
+			c.runWord(t.Context(), found, args)
+			for _, x := range append(w.examples, "Usage: "+w.name) {
+				if !strings.Contains(out.String(), x) {
+					t.Errorf("%q does not say %q: %s", line, x, out.String())
+				}
+			}
+			if asks := asksPage(args); (c.status == 0) != asks || asks != (c.Path(line) == "help") {
+				t.Errorf("%q has status %d", line, c.status)
+			}
+		}
+		for _, x := range w.examples {
+			if found, args, ok := wordOf(x); !ok || len(args) < found.low || found.high >= 0 && len(args) > found.high {
+				t.Errorf("the example %q cannot be typed", x)
+			}
+		}
+	}
+	c.Shell = true
+	if page := c.look().Draw(words()[1].page(), "help"); !strings.Contains(page, "Usage: postern read ID...") || !strings.Contains(page, "  postern read 50\n") {
+		t.Error(page)
 	}
 }

@@ -35,6 +35,9 @@ type Door struct {
 
 	// Accounts names the principal's accounts, for completion.
 	Accounts func(ctx context.Context) ([]string, error)
+	// Short is a message's id as lists show it, of a long one, with its account where there are
+	// several; nil leaves ids as they are.
+	Short func(id string, account bool) string
 	// Waiting counts what waits for a person, for the prompt; nil counts nothing.
 	Waiting func(ctx context.Context) (int, error)
 }
@@ -42,6 +45,12 @@ type Door struct {
 // visible reports whether a command exists for the principal.
 func (d *Door) visible(c *discovery.Command) bool {
 	return d.Gateway.Visible(context.Background(), d.Principal, c)
+}
+
+// several reports whether there are several accounts, so that an id needs its account.
+func (d *Door) several(ctx context.Context) bool {
+	names, err := d.Accounts(ctx)
+	return err == nil && len(names) > 1
 }
 
 // Options configure a prompt.
@@ -230,9 +239,9 @@ func (c *conversation) run(ctx context.Context) error {
 		if kept, ok := c.remembered(line); ok {
 			c.history.add(kept)
 		}
-		if w, args, ok := c.wordOf(line); ok {
+		if w, args, ok := wordOf(line); ok && !c.JSON {
 			c.runWord(ctx, w, args)
-		} else if !c.decides(ctx, line) {
+		} else {
 			c.answer(ctx, line)
 		}
 	}
@@ -326,6 +335,9 @@ func (d *Door) resolve(line string) (tokens []string, found discovery.Resolved, 
 
 // Path is the command that a line names, "help" where it asks for a page; empty for none.
 func (d *Door) Path(line string) string {
+	if _, args, ok := wordOf(line); ok && asksPage(args) {
+		return "help"
+	}
 	_, found, err := d.resolve(line)
 	switch {
 	case err != nil:
@@ -350,10 +362,10 @@ func LookOf(out io.Writer, getenv func(string) string) screen.Look {
 
 func (c *conversation) look() screen.Look {
 	look := LookOf(c.Stdout, c.Getenv)
-	look.Several = sync.OnceValue(func() bool {
-		accounts, err := c.Accounts(context.Background())
-		return err == nil && len(accounts) > 1
-	})
+	several := sync.OnceValue(func() bool { return c.several(context.Background()) })
+	if c.Short != nil {
+		look.ID = func(long string) string { return c.Short(long, several()) }
+	}
 	if c.Shell {
 		look.Shell = Words()
 		for _, command := range c.Registry.Commands() {

@@ -92,6 +92,7 @@ func TestCompletion(t *testing.T) {
 		{"ou", "|outbox"},
 		{"help mail wat", "help mail |watch"},
 		{"help ma", "help |mail"},
+		{"help und", "help |undo"},
 		{"mail get --hea", "mail get |--headers"},
 		{"mail get --headers ", "mail get --headers |none|curated|all"},
 		{"mail get --headers=c", "mail get |--headers=curated"},

@@ -24,38 +24,49 @@ func (c *conversation) announce(ctx context.Context) {
 	switch c.announced = n; n {
 	case 0:
 	case 1:
-		fmt.Fprintln(c.Stdout, "1 message waits for you: 'approve' shows it.")
+		c.tell("1 message waits for you: " + c.typedAs("approve") + " shows it.")
 	default:
-		fmt.Fprintf(c.Stdout, "%d messages wait for you: 'approve' shows them.\n", n)
+		c.tell(fmt.Sprintf("%d messages wait for you: %s shows them.", n, c.typedAs("approve")))
 	}
 }
 
-// decides runs the word 'approve', with the id of an entry or without: what 'postern approve'
-// does, here. It reports whether the line is that.
-func (c *conversation) decides(ctx context.Context, line string) bool {
-	words := strings.Fields(line)
-	if c.JSON || words[0] != "approve" || len(words) > 2 {
-		return false
+// NothingWaits says so where it is known without the administrator's key, so that nobody is asked
+// for that. The id is that of ApproveWaiting, as is the status.
+func NothingWaits(ctx context.Context, o Options, id string) (status int, none bool) {
+	if o.Waiting == nil {
+		return 0, false
 	}
+	if n, err := o.Waiting(ctx); err != nil || n > 0 {
+		return 0, false
+	}
+	return (&conversation{Options: o}).nothing(id), true
+}
+
+// decides is what 'postern approve' does, with the id of an entry or without.
+func (c *conversation) decides(ctx context.Context, args []string) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	admin := *c
+	admin, id := *c, strings.Join(args, "")
 	if !c.Principal.Admin {
+		if status, none := NothingWaits(ctx, c.Options, id); none {
+			c.status = status
+			return
+		}
 		door, end, err := c.Administrator(ctx)
 		if errors.Is(err, context.Canceled) {
-			return true
+			return
 		}
 		if err != nil {
+			c.status = discovery.PermissionDenied.ExitStatus()
 			fmt.Fprintln(c.Stdout, err)
 			if f := discovery.AsFault(err); f != nil {
 				fmt.Fprintln(c.Stdout, f.Hint)
 			}
-			return true
+			return
 		}
 		defer end()
 		admin.Door, admin.complete = door, NewCompleter(door)
 	}
-	c.status = admin.approveAll(ctx, strings.Join(words[1:], ""))
+	c.status = admin.approveAll(ctx, id)
 	c.open = admin.open // a question that was given up
-	return true
 }

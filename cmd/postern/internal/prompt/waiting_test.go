@@ -75,6 +75,12 @@ func TestThePromptSaysWhatWaits(t *testing.T) {
 	c.Administrator = func(context.Context) (Door, func(), error) {
 		return Door{}, nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "No key.", Hint: "Get one."}
 	}
+	for _, line := range []string{"approve", "approve nothing"} { // nobody needs a key for that
+		if got := sit(line); !strings.Contains(got, "\nNothing ") || strings.Contains(got, "key") {
+			t.Errorf("nothing waits: %s", got)
+		}
+	}
+	c.run1(t, send)
 	if got := sit("approve"); !strings.Contains(got, "No key.\nGet one.\npostern> ") {
 		t.Errorf("without a key: %s", got)
 	}

@@ -23,38 +23,37 @@ import (
 // costs a person a look at 'help', never a message.
 type word struct {
 	name, takes, about string
+	examples           []string
 	low, high          int // how many arguments it takes; high of -1 is any number
 	do                 func(c *conversation, ctx context.Context, args []string)
 }
 
-// words are all of them. It is a function because one of them shows the list.
+// words are all of them. It is a function because what they do refers to them.
 func words() []word {
 	return []word{
-		{"inbox", "[N]", "the newest messages of all accounts", 0, 1, (*conversation).inbox},
-		{"read", "ID...", "messages, which are read then", 1, -1, (*conversation).reads},
-		{"thread", "ID", "the conversation of a message", 1, 1, (*conversation).thread},
-		{"search", "WORDS...", "messages with these words, in all accounts", 1, -1, (*conversation).search},
-		{"write", "[TO...]", "a letter, in your editor", 0, -1, (*conversation).write},
-		{"reply", "ID [all]", "an answer, to its sender or to all", 1, 2, (*conversation).reply},
-		{"forward", "ID [TO...]", "hand a message on", 1, -1, (*conversation).forward},
-		{"archive", "ID...", "put messages into the archive", 1, -1, (*conversation).archive},
-		{"trash", "ID...", "put messages into the trash", 1, -1, (*conversation).trash},
-		{"undo", "", "take back the last archive or trash", 0, 0, (*conversation).undo},
-		{"save", "ID [PART] [PLACE]", "keep the attachments of a message", 1, 3, (*conversation).save},
-		{"open", "ID [PART]", "look at an attachment", 1, 2, (*conversation).opens},
+		{"inbox", "[N]", "the newest messages of all accounts", []string{"inbox", "inbox 50"}, 0, 1, (*conversation).inbox},
+		{"read", "ID...", "show messages, which are read then", []string{"read 50", "read 49 50"}, 1, -1, (*conversation).reads},
+		{"thread", "ID", "the conversation of a message", []string{"thread 50"}, 1, 1, (*conversation).thread},
+		{"search", "WORDS...", "messages with these words, in all accounts", []string{"search invoice", "search --from ann@example.org --last-days 30"}, 1, -1, (*conversation).search},
+		{"write", "[TO...]", "a letter, in your editor; 'write again': one that did not leave", []string{"write ann@example.org", "write again"}, 0, -1, (*conversation).write},
+		{"reply", "ID [all]", "an answer, to its sender or to all", []string{"reply 50", "reply 50 all"}, 1, 2, (*conversation).reply},
+		{"forward", "ID [TO...]", "hand a message on", []string{"forward 50 ann@example.org"}, 1, -1, (*conversation).forward},
+		{"archive", "ID...", "put messages into the archive", []string{"archive 49 50"}, 1, -1, (*conversation).archive},
+		{"trash", "ID...", "put messages into the trash", []string{"trash 50"}, 1, -1, (*conversation).trash},
+		{"undo", "", "take back the last archive or trash", []string{"undo"}, 0, 0, (*conversation).undo},
+		{"save", "ID [PART] [PLACE]", "keep the attachments of a message", []string{"save 50", "save 50 2 ~/Desktop"}, 1, 3, (*conversation).save},
+		{"open", "ID [PART]", "look at an attachment", []string{"open 50", "open 50 2"}, 1, 2, (*conversation).opens},
+		{"approve", "[ID]", "decide about what waits for you", []string{"approve", "approve 01kb"}, 0, 1, (*conversation).decides},
 	}
 }
 
 // help shows the words, above the page of the commands.
 func (c *conversation) help() {
-	for _, w := range append(words(), word{name: "approve", takes: "[ID]", about: "decide about what waits for you"}) {
-		left := fmt.Sprintf("  %-26s", strings.TrimSpace(w.name+" "+w.takes))
-		for _, l := range screen.Words(w.about, c.look().Width-len(left)) {
-			fmt.Fprintln(c.Stdout, left+l)
-			left = strings.Repeat(" ", len(left))
-		}
+	var rows [][2]string
+	for _, w := range words() {
+		rows = append(rows, [2]string{strings.TrimSpace(w.name + " " + w.takes), w.about})
 	}
-	fmt.Fprintln(c.Stdout)
+	fmt.Fprintln(c.Stdout, c.look().Page("", screen.Section{Title: "Words", Rows: rows}))
 }
 
 // Words are the names of the words, for completion.
@@ -62,14 +61,17 @@ func Words() (names []string) {
 	for _, w := range words() {
 		names = append(names, w.name)
 	}
-	return append(names, "approve")
+	return names
 }
 
-// wordOf is the word that a line begins with, with its arguments.
-func (c *conversation) wordOf(line string) (w word, args []string, ok bool) {
+// wordOf is the word that a line begins with, with its arguments, or asks for help with.
+func wordOf(line string) (w word, args []string, ok bool) {
 	tokens, err := gateway.Tokenize(line)
-	if err != nil || c.JSON || len(tokens) == 0 {
+	if err != nil || len(tokens) == 0 {
 		return w, nil, false
+	}
+	if len(tokens) == 2 && tokens[0] == "help" {
+		tokens = []string{tokens[1], "-h"}
 	}
 	i := slices.IndexFunc(words(), func(w word) bool { return w.name == tokens[0] })
 	if i < 0 {
@@ -78,11 +80,32 @@ func (c *conversation) wordOf(line string) (w word, args []string, ok bool) {
 	return words()[i], tokens[1:], true
 }
 
+// asksPage reports whether a word is only to show its page.
+func asksPage(args []string) bool {
+	return slices.Contains(args, "-h") || slices.Contains(args, "--help")
+}
+
+// page is the page of a word, in the form of that of a command.
+func (w *word) page() orderedjson.Object {
+	var examples []any
+	for _, x := range w.examples {
+		examples = append(examples, x)
+	}
+	return orderedjson.Object{{Name: "success", Value: true}, {Name: "data", Value: orderedjson.Object{{Name: "command", Value: w.name},
+		{Name: "description", Value: strings.ToUpper(w.about[:1]) + w.about[1:] + "."}, {Name: "usage", Value: strings.TrimSpace(w.name + " " + w.takes)}, {Name: "examples", Value: examples}}}}
+}
+
 // runWord does what a word says.
 func (c *conversation) runWord(ctx context.Context, w word, args []string) {
 	n := len(args)
-	if slices.Contains(args, "-h") || slices.Contains(args, "--help") || n < w.low || w.high >= 0 && n > w.high {
-		c.tell(strings.TrimSpace(w.name+" "+w.takes) + ": " + w.about)
+	if c.status = 0; n < w.low || w.high >= 0 && n > w.high {
+		c.status = discovery.ValidationError.ExitStatus()
+	}
+	if asks := asksPage(args); asks || c.status != 0 {
+		if asks {
+			c.status = 0
+		}
+		_, _ = io.WriteString(c.Stdout, c.look().Draw(w.page(), "help"))
 		return
 	}
 	_, stop := signal.NotifyContext(context.Background(), os.Interrupt) // Ctrl-C stops a command, and not what is around it
@@ -92,13 +115,16 @@ func (c *conversation) runWord(ctx context.Context, w word, args []string) {
 
 // Word runs a word of the process's own arguments. ok is false where the first is none.
 func Word(ctx context.Context, o Options, tokens []string) (status int, ok bool) {
-	w, args, ok := (&conversation{Options: o}).wordOf(discovery.JoinCommand(tokens))
+	w, args, ok := wordOf(discovery.JoinCommand(tokens))
 	if !ok {
 		return 0, false
 	}
 	c, _, end := begin(o)
 	defer end()
 	c.runWord(ctx, w, args) // a file that it opened stays: its viewer may still read it
+	if w.name == "inbox" && c.status == 0 && !asksPage(args) {
+		c.announce(ctx)
+	}
 	return c.status, true
 }
 
@@ -114,6 +140,12 @@ func command(tokens ...string) string { return discovery.JoinCommand(tokens) }
 
 // data runs a command and returns what it answers. If it fails, the person has been told.
 func (c *conversation) data(ctx context.Context, line string) (data orderedjson.Object, ok bool) {
+	return c.ask(ctx, line, func(gateway.Answer) {})
+}
+
+// ask runs a command, hands its answer on and returns the data. If it fails, the person has
+// been told.
+func (c *conversation) ask(ctx context.Context, line string, answered func(gateway.Answer)) (data orderedjson.Object, ok bool) {
 	a := c.do(ctx, line)
 	if !a.Success() {
 		c.show(a, line)
@@ -122,6 +154,7 @@ func (c *conversation) data(ctx context.Context, line string) (data orderedjson.
 	a.Delivered()
 	c.complete.note(a.JSON)
 	c.status = 0
+	answered(a)
 	return part(a, "data"), true
 }
 
@@ -136,16 +169,7 @@ func (c *conversation) message(ctx context.Context, id, chars string) (m ordered
 
 // view runs a command and shows its answer, with a pager where it is longer than the window.
 func (c *conversation) view(ctx context.Context, line string) (data orderedjson.Object, ok bool) {
-	a := c.do(ctx, line)
-	if !a.Success() {
-		c.show(a, line)
-		return nil, false
-	}
-	a.Delivered()
-	c.complete.note(a.JSON)
-	c.status = 0
-	c.pager(ctx, c.look().Render(a.JSON, c.Path(line)))
-	return part(a, "data"), true
+	return c.ask(ctx, line, func(a gateway.Answer) { c.pager(ctx, c.look().Render(a.JSON, c.Path(line))) })
 }
 
 // pager shows text that may be longer than the window: with the program that PAGER names, else
@@ -171,7 +195,7 @@ func (c *conversation) pager(ctx context.Context, text string) {
 
 // all are the words that have a list be of all accounts, where there are several.
 func (c *conversation) all(ctx context.Context) []string {
-	if names, err := c.Accounts(ctx); err == nil && len(names) > 1 {
+	if c.several(ctx) {
 		return []string{"--account", "all"}
 	}
 	return nil
@@ -204,7 +228,7 @@ func (c *conversation) reads(ctx context.Context, args []string) {
 		return
 	}
 	for _, m := range messagesOf(data) {
-		if _, flagged := m.Get("flags").([]any); flagged && !slices.Contains(m.Strings("flags"), `\Seen`) {
+		if _, flagged := m.Get("flags").([]any); flagged && !isPOP3(m) && !slices.Contains(m.Strings("flags"), `\Seen`) {
 			// Where nothing may be changed it stays unread, and nobody needs to be told.
 			c.do(ctx, command("mail", "mark-read", m.Str("message_id"))).Delivered()
 		}
@@ -219,6 +243,9 @@ func messagesOf(data orderedjson.Object) []orderedjson.Object {
 	list, _ := data.Objects("messages")
 	return list
 }
+
+// isPOP3 reports whether a message is in a mailbox that has neither flags nor folders.
+func isPOP3(m orderedjson.Object) bool { return strings.HasPrefix(m.Str("message_id"), "pop3:") }
 
 func (c *conversation) thread(ctx context.Context, args []string) {
 	c.view(ctx, command("mail", "thread", "--chars", longest, args[0]))
@@ -238,6 +265,10 @@ func (c *conversation) trash(ctx context.Context, args []string) {
 func (c *conversation) archive(ctx context.Context, args []string) {
 	m, ok := c.message(ctx, args[0], "100")
 	if !ok {
+		return
+	}
+	if isPOP3(m) { // it has no folders, and the command says what to do
+		c.file(ctx, append([]string{"mail", "move", "--to=Archive"}, args...))
 		return
 	}
 	folders, ok := c.data(ctx, command("mail", "folders", "--account", m.Str("account_id")))

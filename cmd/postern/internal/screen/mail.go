@@ -23,34 +23,39 @@ func (p *painter) when(date string) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// uidOf returns the number at the end of a message id.
-func uidOf(id string) string {
-	uid := id[strings.LastIndexByte(id, ':')+1:]
-	if len(uid) > 10 {
-		return "" // a POP3 id ends with a name
+// id returns a message's id as it is typed here, of the one that an answer has.
+func (p *painter) id(long any) string {
+	s, _ := long.(string)
+	if p.ID != nil {
+		s = p.ID(s)
 	}
-	return Visible(uid)
+	return Line(s)
 }
 
-// idOf returns what names a message of an answer: its UID, with its folder unless that is
-// INBOX, and with its account where there are several. It is empty for POP3.
-func (p *painter) idOf(data, m object) string {
-	id := uidOf(m.Str("message_id"))
-	if id == "" {
-		return ""
+// isPOP3 reports whether a message is in a mailbox that has no flags.
+func isPOP3(m object) bool { return strings.HasPrefix(m.Str("message_id"), "pop3:") }
+
+// flags says what a person understands of the flags of a message; empty for one that was read
+// and has no other.
+func flags(list []any) string {
+	var words []string
+	if !slices.Contains(list, any(`\Seen`)) {
+		words = append(words, "unread")
 	}
-	if folder := text(m.Get("folder")); folder != "" && folder != "INBOX" {
-		id = folder + "/" + id
+	for _, f := range list {
+		if f := text(f); f != `\Seen` && f != `\Recent` {
+			words = append(words, strings.ToLower(strings.TrimLeft(f, `\$`)))
+		}
 	}
-	if parts := strings.SplitN(m.Str("message_id"), ":", 3); len(parts) == 3 && (data.Str("account_id") == "all" || p.Several != nil && p.Several()) {
-		id = Visible(parts[1]) + ":" + id
-	}
-	return id
+	return strings.Join(words, ", ")
 }
 
 // marks returns the flags of a message for a list, in one character each.
 func marks(m object) string {
 	mark := []byte("N  ")
+	if isPOP3(m) {
+		mark[0] = ' '
+	}
 	for _, f := range m.Strings("flags") {
 		switch f {
 		case `\Seen`:
@@ -78,18 +83,22 @@ func (p *painter) messages(data object) bool {
 			return false
 		}
 		longest = max(longest, runewidth.StringWidth(text(m.Get("from"))))
-		idWidth = max(idWidth, runewidth.StringWidth(p.idOf(data, m)))
+		idWidth = max(idWidth, runewidth.StringWidth(p.id(m.Get("message_id"))))
 	}
 	if len(list) == 0 {
 		return true
 	}
 	p.line(p.in(styleBold, p.folder(data)))
+	apart := idWidth > p.Width/2 // on a line of its own
+	if apart {
+		idWidth = 0
+	}
 	rest := p.Width - 4 - idWidth - 2 - 16 - 2
 	wide := rest >= 30
 	from := max(12, min(longest, rest*2/5))
 	for _, m := range list {
 		date := p.when(cmp.Or(m.Str("date"), m.Str("received")))
-		head := marks(m) + " " + fill(p.idOf(data, m), idWidth) + "  " + fill(date, 16) + "  "
+		head := marks(m) + " " + fill(p.id(m.Get("message_id")), idWidth) + "  " + fill(date, 16) + "  "
 		style := ""
 		if strings.HasPrefix(head, "N") {
 			style = styleBold
@@ -99,6 +108,10 @@ func (p *painter) messages(data object) bool {
 		if wide {
 			room = from
 		}
+		if !wide && room < 12 { // the sender has a line of their own
+			p.line(p.in(style, strings.TrimRight(Cut(head, p.Width), " ")))
+			head, room = "     ", p.Width-5
+		}
 		sender := sender(text(m.Get("from")), room)
 		if wide {
 			p.line(p.in(style, strings.TrimRight(head+fill(sender, from)+"  "+Cut(subject, rest-from-2), " ")))
@@ -106,13 +119,16 @@ func (p *painter) messages(data object) bool {
 			p.line(p.in(style, strings.TrimRight(Cut(head+sender, p.Width), " ")))
 			p.line("     ", Cut(subject, p.Width-5))
 		}
+		if apart {
+			p.line("     ", p.id(m.Get("message_id")))
+		}
 		p.doubts("     ", m)
 		if s := m.Str("snippet"); s != "" {
 			p.broken("     ", styleDim, text(s))
 		}
 	}
 	p.wrapped("", styleDim, "N unread, * flagged, @ attachments.")
-	p.line(p.in(styleDim, "Read one: "+p.typed("read ")+p.quote(shortIDs(text(list[0].Get("message_id"))))))
+	p.line(p.in(styleDim, "Read one: "+p.typed("read ")+p.quote(p.id(list[0].Get("message_id")))))
 	return true
 }
 
@@ -146,45 +162,53 @@ func (p *painter) folder(data object) string {
 	return strings.Trim(text(data.Get("account_id"))+", "+text(data.Get("folder")), ", ")
 }
 
-// thread draws a conversation, each message below the one it answers, with what is new in
-// it.
+// thread draws a conversation: each message below the one it answers, or where texts are
+// shown one below the other, with what is new in it.
 func (p *painter) thread(data object) bool {
 	list, ok := data.Objects("messages")
 	if !ok {
 		return false
 	}
-	depth := map[string]int{}
+	depth, texts := map[string]int{}, false
 	for _, m := range list {
 		if m.Str("message_id") == "" {
 			return false
 		}
+		texts = texts || m.Str("body_text") != ""
 	}
 	p.broken("", styleBold, text(data.Get("subject")))
 	p.line(p.in(styleDim, p.folder(data)))
 	subject := text(data.Get("subject"))
-	for _, m := range list {
+	for i, m := range list {
 		d := 0
-		if parent, known := depth[m.Str("parent_message_id")]; known {
+		parent, known := depth[m.Str("parent_message_id")]
+		if known {
 			d = min(parent+1, 10)
 		}
 		depth[m.Str("message_id")] = d
-		indent := strings.Repeat("  ", d)
-		if d > 0 {
+		indent, style := "", ""
+		if d > 0 && !texts {
 			indent = strings.Repeat("  ", d-1) + "└ "
 		}
-		style := ""
-		if strings.HasPrefix(marks(m), "N") {
+		if texts || strings.HasPrefix(marks(m), "N") {
 			style = styleBold
 		}
-		id := p.idOf(data, m)
-		head := indent + marks(m) + " " + fill(id, max(4, runewidth.StringWidth(id))) + "  " + fill(p.when(m.Str("date")), 16) + "  " + text(m.Get("from"))
-		p.line(p.in(style, strings.TrimRight(Cut(head, p.Width), " ")))
-		if s := text(m.Get("subject")); s != "" && s != subject {
+		if texts {
+			p.line("")
+		}
+		id := p.id(m.Get("message_id"))
+		head := indent + marks(m) + " " + runewidth.FillRight(id, 2) + "  "
+		head += Cut(fill(p.when(cmp.Or(m.Str("date"), m.Str("received"))), 16)+"  "+text(m.Get("from")), p.Width-runewidth.StringWidth(head))
+		p.line(p.in(style, strings.TrimRight(head, " ")))
+		if known && texts && m.Str("parent_message_id") != list[i-1].Str("message_id") {
+			p.line("    ", p.in(styleDim, "answers "+p.id(m.Get("parent_message_id"))))
+		}
+		if s := text(m.Get("subject")); s != "" && !strings.EqualFold(strings.TrimPrefix(s, "Re: "), subject) {
 			p.line(strings.Repeat(" ", runewidth.StringWidth(indent)+4), Cut(s, p.Width-runewidth.StringWidth(indent)-4))
 		}
 		p.doubts("     ", m)
 		if s := m.Str("body_text"); s != "" {
-			p.quoted(s, "    | ", "")
+			p.quoted(linked(s), "    | ", "")
 		}
 	}
 	return true
@@ -208,14 +232,15 @@ func (p *painter) header(name, value string) {
 // hanging writes one of several rows; its further lines are indented, so that they
 // cannot pass for other rows.
 func (p *painter) hanging(indent, style, s string) {
-	const further = 9
-	for i, l := range Wrap(s, p.Width-len(indent)-further) {
-		if i == 1 {
-			indent += strings.Repeat(" ", further)
-		}
-		p.line(indent, p.in(style, l))
+	first := Wrap(s, p.Width-len(indent))[0]
+	p.line(indent, p.in(style, first))
+	if rest := strings.TrimLeft(s[len(first):], " "); rest != "" {
+		p.broken(indent+strings.Repeat(" ", 9), style, rest)
 	}
 }
+
+// linked says in a person's words which links of a text lead elsewhere than they show.
+func linked(s string) string { return strings.ReplaceAll(s, "(other host ", "(the link goes to ") }
 
 // message draws a mail, or several with a rule between them.
 func (p *painter) message(data object) bool {
@@ -250,31 +275,33 @@ func (p *painter) mail(m object) {
 	p.header("Cc", text(m.Get("cc")))
 	p.header("Date", p.when(m.Str("date")))
 	p.header("Subject", text(m.Get("subject")))
-	p.header("Flags", text(m.Get("flags")))
+	if list, ok := m.Get("flags").([]any); ok && !isPOP3(m) {
+		p.header("Flags", flags(list))
+	}
 	if list, ok := m.Objects("headers"); ok {
 		for _, h := range list {
 			p.hanging("", styleDim, text(h.Get("name"))+": "+text(h.Get("value")))
 		}
 	}
 	p.line("")
-	p.body(m.Str("body_text"))
+	p.body(linked(m.Str("body_text")))
 	p.line("")
 	if m.Get("truncated") == true {
 		p.line(p.in(styleDim, "[the text goes on: --chars or --from-char shows more]"))
 	}
 	if n := text(m.Get("hidden_chars")); n != "" {
-		p.line(p.in(styleDim, "[hidden characters that are not shown: "+n+"]"))
+		p.wrapped("", styleDim, n+" hidden characters are left out: '"+p.typed("mail raw ")+p.quote(p.id(m.Get("message_id")))+"' shows all of the source.")
 	}
 	if html := m.Str("body_html"); html != "" {
 		p.line("")
 		p.line(p.in(styleBold, "HTML"))
 		p.quoted(html, "| ", "")
 	}
-	if id := text(m.Get("returned_message_id")); id != "" {
+	if id := p.id(m.Get("returned_message_id")); id != "" {
 		p.line(p.in(styleDim, "[what came back: "+id+"]"))
 	}
-	p.files(m, text(m.Get("message_id")))
-	p.line(p.in(styleDim, text(m.Get("message_id"))))
+	p.files(m, p.id(m.Get("message_id")))
+	p.line(p.in(styleDim, "Id: "+p.id(m.Get("message_id"))))
 }
 
 // bodyMark begins each line of a mail's text, so that no line can pass for a part of
@@ -323,7 +350,7 @@ func (p *painter) files(m object, id string) {
 		}
 		p.hanging("  ", "", fmt.Sprintf("%s%s, %s, %s", part, name, text(a.Get("content_type")), size(a.Get("size_bytes"))))
 		if t := a.Str("extracted_text"); t != "" {
-			p.quoted(t, "    | ", "")
+			p.quoted(linked(t), "    | ", "")
 		}
 		if events, ok := a.Objects("events"); ok {
 			for _, e := range events {
@@ -335,7 +362,7 @@ func (p *painter) files(m object, id string) {
 		}
 	}
 	if id != "" {
-		p.line(p.in(styleDim, "Save one: "+p.typed("save ")+p.quote(shortIDs(id))+" "+text(list[0].Get("part_id"))))
+		p.line(p.in(styleDim, "Save one: "+p.typed("save ")+p.quote(id)+" "+text(list[0].Get("part_id"))))
 	}
 }
 
@@ -391,7 +418,7 @@ func (p *painter) outgoing(data object) bool {
 	if list, ok := data.Objects("deletes"); ok {
 		p.line("To be deleted for good:")
 		for _, m := range list {
-			parts := []string{fill(p.idOf(data, m), 6), fill(p.when(m.Str("date")), 16), text(m.Get("from")), text(m.Get("subject"))}
+			parts := []string{runewidth.FillRight(p.id(m.Get("message_id")), 6), fill(p.when(m.Str("date")), 16), text(m.Get("from")), text(m.Get("subject"))}
 			p.broken("> ", "", strings.Join(parts, "  "))
 			if outcome := text(m.Get("outcome")); outcome != "" {
 				p.broken("  ", styleDim, strings.TrimSpace(outcome+" "+text(m.Get("reason"))))
@@ -486,14 +513,16 @@ func (p *painter) columns(rows [][2]string) {
 	for _, r := range rows {
 		widest = max(widest, runewidth.StringWidth(r[0]))
 	}
-	widest = min(widest, 30, p.Width/2)
+	if widest = min(widest, 30, p.Width/2); p.Width-widest-4 < narrowest+2 {
+		widest = 0 // each has lines of its own
+	}
 	for _, r := range rows {
 		for i, l := range Words(r[1], p.Width-widest-4) {
 			switch {
 			case i > 0:
 				p.line(strings.Repeat(" ", widest+4), l)
 			case runewidth.StringWidth(r[0]) > widest:
-				p.line("  ", p.in(styleBold, r[0]))
+				p.wrapped("  ", styleBold, r[0])
 				p.line(strings.Repeat(" ", widest+4), l)
 			default:
 				p.line("  ", p.in(styleBold, fill(r[0], widest)), "  ", l)

@@ -49,9 +49,9 @@ type Look struct {
 	// words unquoted. Only Render calls it, while it runs.
 	Quote func(word string) string
 
-	// Several reports whether there are several accounts, so that an id needs its account. Nil
-	// means one. Only Render calls it, while it runs.
-	Several func() bool
+	// ID returns a message's id as it is typed here, of the one that an answer has. Nil
+	// leaves ids as they are. Only Render calls it, while it runs.
+	ID func(long string) string
 
 	// Shell are the first words of commands that are typed in a shell, behind the program's
 	// name. Nil where commands are typed at the prompt.
@@ -125,6 +125,9 @@ func (p *painter) in(style, s string) string {
 	return style + s + styleOff
 }
 
+// Strong returns visible text as what stands out from the lines around it.
+func (l Look) Strong(s string) string { return (&painter{Look: l}).in(styleBold, s) }
+
 // quote returns a word quoted for a command line.
 func (p *painter) quote(word string) string {
 	if p.Quote == nil {
@@ -173,7 +176,11 @@ func (p *painter) advice(s string) string {
 }
 
 func (p *painter) failure(e object) {
-	p.wrapped("", styleRed, cmp.Or(text(e.Get("message")), text(e.Get("code"))))
+	style := styleRed
+	if text(e.Get("code")) == "APPROVAL_REQUIRED" { // which is as it should be
+		style = styleBold
+	}
+	p.wrapped("", style, cmp.Or(text(e.Get("message")), text(e.Get("code"))))
 	if h := text(e.Get("hint")); h != "" {
 		p.wrapped("", "", p.advice(h))
 	}
@@ -190,7 +197,7 @@ func (p *painter) after(o object, data any, shown bool) {
 	fields, _ := data.(object)
 	if issues, ok := fields.Objects("issues"); ok && shown {
 		for _, i := range issues {
-			p.wrapped("", styleRed, strings.TrimSpace("Note: "+text(i.Get("message"))+" "+text(i.Get("message_id"))))
+			p.wrapped("", styleRed, strings.TrimSpace("Note: "+text(i.Get("message"))+" "+p.id(i.Get("message_id"))))
 		}
 	}
 	if p.said != "" {
@@ -198,13 +205,13 @@ func (p *painter) after(o object, data any, shown bool) {
 	}
 	n, _ := fields.Get("next_action").(object)
 	a, _ := n.Get("arguments").(object)
-	if command := text(a.Get("command")); command != "" && !p.reads(command, fields) {
-		p.line(p.in(styleDim, strings.Replace(text(n.Get("instruction")), ": ", "; ", 1)+":"))
-		p.line("  ", p.typed(shortIDs(command)))
+	if command := a.Str("command"); command != "" && !p.reads(command, fields) {
+		p.wrapped("", styleDim, strings.Replace(text(n.Get("instruction")), ": ", "; ", 1)+":")
+		p.line("  ", p.typed(p.short(command)))
 	}
 	if meta, ok := o.Get("_meta").(object); ok {
 		if meta.Get("truncated") == true {
-			p.line(p.in(styleDim, "The answer was cut to fit."))
+			p.wrapped("", styleDim, "The answer was cut to fit.")
 		}
 		if a := meta.Str("audit"); a != "" {
 			p.wrapped("", styleRed, text(a))
@@ -227,12 +234,21 @@ func sentence(s string) string {
 	return s + "."
 }
 
-// longID is a long message id of a folder whose name needs no escapes in a short one.
-var longID = regexp.MustCompile(`imap:([A-Za-z0-9_][A-Za-z0-9_-]*):([\pL\pN._/-]+):[0-9]+:([0-9]+)`)
+// longID is a long message id as a word of a command.
+var longID = regexp.MustCompile(`'imap:[^']+'|\bimap:[^ ']+`)
 
-// shortIDs writes the message ids of a command as a person types them.
-func shortIDs(command string) string {
-	return strings.ReplaceAll(longID.ReplaceAllString(command, "$1:$2/$3"), ":INBOX/", ":")
+// short returns a command as a person types it: with message ids as they are typed here, and
+// reading one as a word.
+func (p *painter) short(command string) string {
+	if id, ok := strings.CutPrefix(command, "mail get "); ok && longID.FindString(id) == id {
+		command = "read " + id
+	}
+	if p.ID != nil {
+		command = longID.ReplaceAllStringFunc(command, func(word string) string {
+			return p.quote(p.ID(strings.Trim(word, "'")))
+		})
+	}
+	return Line(command)
 }
 
 func (p *painter) data(data any) {
@@ -270,10 +286,15 @@ func (p *painter) value(f member) string {
 	switch {
 	case isText && strings.HasSuffix(f.Name, "base64"):
 		return fmt.Sprintf("%d bytes", base64.StdEncoding.DecodedLen(len(s))-strings.Count(s, "="))
+	case strings.HasSuffix(f.Name, "message_id"):
+		return p.id(f.Value)
 	case strings.HasSuffix(f.Name, "size_bytes"):
 		return size(f.Value)
 	case isText && p.when(s) != "":
 		return p.when(s)
+	}
+	if list, ok := f.Value.([]any); ok && f.Name == "flags" {
+		return flags(list)
 	}
 	return text(f.Value)
 }
@@ -303,7 +324,7 @@ func (p *painter) record(rows [][2]string, indent string) {
 func (p *painter) object(o object, indent string) {
 	var rows [][2]string
 	for _, f := range o {
-		if list, isList := f.Value.([]any); !skipped(f) && (scalar(f.Value) || isList && len(list) == 1 && scalar(list[0])) {
+		if list, isList := f.Value.([]any); !skipped(f) && (scalar(f.Value) || isList && (f.Name == "flags" || len(list) == 1 && scalar(list[0]))) {
 			rows = append(rows, [2]string{p.label(f.Name), p.value(f)})
 		}
 	}
@@ -317,7 +338,7 @@ func (p *painter) object(o object, indent string) {
 			p.line(indent, p.in(styleBold, p.label(f.Name)))
 			p.object(v, indent+"  ")
 		case []any:
-			if len(v) > 1 || !scalar(v[0]) {
+			if f.Name != "flags" && (len(v) > 1 || !scalar(v[0])) {
 				p.line(indent, p.in(styleBold, p.label(f.Name)))
 				p.list(v, indent+"  ")
 			}

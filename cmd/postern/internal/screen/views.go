@@ -68,7 +68,7 @@ var views = map[string]func(p *painter, data object) bool{
 	"audit verify":        whole,
 	"vault check":         whole,
 	"doctor":              (*painter).doctor,
-	"stop":                listed("leaving", "outbox_id=Id", "account_id=Account", "kind=Kind"),
+	"stop":                (*painter).stopped,
 	"resume":              func(*painter, object) bool { return true },
 	"version":             (*painter).version,
 	"help":                (*painter).help,
@@ -122,6 +122,12 @@ func told(p *painter, data object) bool { return p.said != "" && len(data) == 1 
 
 // whole needs nothing but its sentence where all is well.
 func whole(_ *painter, data object) bool { return data.Get("ok") == true }
+
+// stopped draws what was leaving, and names the way on.
+func (p *painter) stopped(data object) bool {
+	p.said = sentence(p.said) + p.advice(" 'resume' lets everything go on, with the administrator's key")
+	return listed("leaving", "outbox_id=Id", "account_id=Account", "kind=Kind")(p, data)
+}
 
 // filed tells what was changed in a sentence, and where it is now.
 func filed(to string) func(*painter, object) bool {
@@ -184,7 +190,7 @@ func content(data object, name string) (string, bool) {
 
 // attachment shows text as text, and of anything else what it is and how to save it.
 func (p *painter) attachment(data object) bool {
-	id, kind := text(data.Get("message_id")), data.Str("content_type")
+	id, kind := p.id(data.Get("message_id")), data.Str("content_type")
 	if id == "" || kind == "" {
 		return false
 	}
@@ -201,7 +207,7 @@ func (p *painter) attachment(data object) bool {
 		p.said = "Saved as " + path
 	case encoded:
 		p.said = ""
-		p.columns([][2]string{{p.typed("save ") + p.quote(shortIDs(id)) + " " + text(data.Get("part_id")), "keeps it"}, {p.typed("open ") + p.quote(shortIDs(id)) + " " + text(data.Get("part_id")), "looks at it"}})
+		p.columns([][2]string{{p.typed("save ") + p.quote(id) + " " + text(data.Get("part_id")), "keeps it"}, {p.typed("open ") + p.quote(id) + " " + text(data.Get("part_id")), "looks at it"}})
 	}
 	return true
 }

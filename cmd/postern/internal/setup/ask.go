@@ -38,7 +38,7 @@ type asker interface {
 type textQuestion struct {
 	Title, Help string
 	Proposed    string             // the value of an empty answer
-	Optional    bool               // an empty answer is allowed, where nothing is proposed
+	Empty       string             // what an empty answer means, where nothing is proposed; without it there is none
 	Check       func(string) error // of a non-empty line; nil accepts any
 }
 
@@ -49,7 +49,7 @@ func (q *textQuestion) judge(line string) (string, error) {
 		line = q.Proposed
 	}
 	switch {
-	case line == "" && !q.Optional:
+	case line == "" && q.Empty == "":
 		return "", errors.New("an answer is needed; Ctrl-C ends without changing anything")
 	case line == "" || q.Check == nil:
 		return line, nil

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,13 +22,9 @@ import (
 // name is the account's.
 func (s *setup) name() string { return s.Account[0] }
 
-// exists reports whether the vault's path exists.
-func (s *setup) exists() (bool, error) {
-	_, err := os.Stat(s.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+// exists reports whether something is at the vault's place.
+func (s *setup) exists(ctx context.Context) (bool, error) {
+	return vault.Exists(ctx, s.Path)
 }
 
 // option returns the value of an option among the account's tokens.
@@ -215,7 +210,7 @@ func (s *setup) commit(ctx context.Context, chain *keyChain) (m *made, err error
 // makeVault makes the vault, or opens an existing one, for which the administrator's
 // key is enough.
 func (s *setup) makeVault(ctx context.Context, keys vault.Keys, undo *undoing) (vault.InitResult, error) {
-	there, err := s.exists()
+	there, err := s.exists(ctx)
 	if err != nil {
 		return vault.InitResult{}, err
 	}
@@ -226,15 +221,13 @@ func (s *setup) makeVault(ctx context.Context, keys vault.Keys, undo *undoing) (
 		}
 		return vault.InitResult{Path: v.Path(), Fingerprint: v.Fingerprint()}, nil
 	}
-	if err := undo.makeDir(filepath.Dir(s.Path)); err != nil {
+	if err := undo.makeDir(filepath.Dir(vault.Beside(s.Path))); err != nil {
 		return vault.InitResult{}, err
 	}
 	r, err := vault.Init(ctx, s.Path, keys)
-	if r.Created {
-		undo.add(s.Path, func(context.Context) error {
-			return errors.Join(os.Remove(s.Path), os.RemoveAll(s.Path+".lock"))
-		})
-	} else if !there {
+	if shared, _ := vault.Shared(s.Path); r.Created {
+		undo.add(r.Path, func(ctx context.Context) error { return vault.Remove(ctx, s.Path) })
+	} else if !there && !shared {
 		undo.add(s.Path+".lock", func(context.Context) error { return os.RemoveAll(s.Path + ".lock") })
 	}
 	return r, err

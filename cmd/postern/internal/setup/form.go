@@ -9,8 +9,10 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/huh/v2"
+	"charm.land/lipgloss/v2"
 	"golang.org/x/term"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -30,14 +32,35 @@ func (f *formAsker) WayBack() string { return "Esc" }
 
 func (f *formAsker) Answered() int { return f.answered }
 
-// keys are the library's, with the way back in what is shown below each question.
-func keys() *huh.KeyMap {
-	k := huh.NewDefaultKeyMap()
+// keys are the library's, with the way back in what is shown below each question but the first.
+func (f *formAsker) keys() *huh.KeyMap {
+	k, back := huh.NewDefaultKeyMap(), ""
+	if f.answered > 0 {
+		back = " • esc go back"
+	}
 	k.Select.Filter.SetEnabled(false)
-	k.Input.Submit.SetHelp("enter", "go on • esc go back")
-	k.Select.Submit.SetHelp("enter", "choose • esc go back")
-	k.Confirm.Submit.SetHelp("enter", "go on • esc go back")
+	k.Input.Submit.SetHelp("enter", "go on"+back)
+	k.Select.Submit.SetHelp("enter", "choose"+back)
+	k.Confirm.Submit.SetHelp("enter", "go on"+back)
 	return k
+}
+
+// theme has no colour that is hard to read on a light or a dark ground, and nothing that colour
+// alone says.
+func theme(isDark bool) *huh.Styles {
+	t := huh.ThemeBase(isDark)
+	plain := lipgloss.NewStyle()
+	bold, faint, blue := plain.Bold(true), plain.Faint(true), lipgloss.Color("6")
+	f := &t.Focused
+	f.Base = f.Base.BorderForeground(blue)
+	f.Title, f.SelectSelector = bold.Foreground(blue), f.SelectSelector.Inherit(bold.Foreground(blue))
+	f.SelectedOption = bold
+	f.ErrorIndicator, f.ErrorMessage = f.ErrorIndicator.Foreground(lipgloss.Color("1")), f.ErrorMessage.Bold(true).Foreground(lipgloss.Color("1"))
+	button := plain.Padding(0, 2).MarginRight(1)
+	f.FocusedButton, f.BlurredButton = button.Bold(true).Reverse(true), button
+	f.TextInput.Placeholder = faint
+	t.Help.ShortKey, t.Help.ShortDesc, t.Help.ShortSeparator, t.Help.Ellipsis = plain, faint, faint, faint
+	return t
 }
 
 // ask shows one field until it is answered.
@@ -45,16 +68,22 @@ func (f *formAsker) ask(ctx context.Context, field huh.Field) error {
 	in, end := f.in.lend()
 	defer end()
 	back := false
-	form := huh.NewForm(huh.NewGroup(field)).WithTheme(huh.ThemeFunc(huh.ThemeBase16)).WithKeyMap(keys()).
+	form := huh.NewForm(huh.NewGroup(field)).WithTheme(huh.ThemeFunc(theme)).WithKeyMap(f.keys()).
 		WithProgramOptions(tea.WithInput(in), tea.WithOutput(f.out), tea.WithEnvironment(f.environ), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
 			if key, ok := msg.(tea.KeyPressMsg); ok && (key.Code == tea.KeyEscape || key.String() == "shift+tab") {
 				back = true
 				return tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl} // the library's way out
 			}
+			if _, ok := msg.(tea.InterruptMsg); ok && back {
+				return tea.QuitMsg{} // which takes the question from the screen first
+			}
 			return msg
 		}))
 	if width, height, err := term.GetSize(int(f.out.Fd())); err == nil {
 		// Else the first drawing is 80 columns wide, and drawn again at once.
+		if width > maxColumns {
+			form.WithWidth(maxColumns)
+		}
 		form.Update(tea.WindowSizeMsg{Width: width, Height: height})
 	}
 	err := form.RunWithContext(ctx)
@@ -76,7 +105,7 @@ func (f *formAsker) noted(title, answer string) {
 	if !strings.HasSuffix(title, "?") {
 		title += ":"
 	}
-	_ = Show(f.out, title+" "+cmp.Or(answer, "(empty)")+"\n")
+	_ = Show(f.out, title+" "+answer+"\n")
 }
 
 func (f *formAsker) Text(ctx context.Context, q textQuestion) (string, error) {
@@ -84,6 +113,9 @@ func (f *formAsker) Text(ctx context.Context, q textQuestion) (string, error) {
 	input := huh.NewInput().Title(q.Title).Description(q.Help).Placeholder(q.Proposed).Value(&line).
 		Validate(func(s string) error {
 			_, err := q.judge(s)
+			if width, _ := terminal.Size(f.out); err != nil {
+				err = errors.New(fold(err.Error(), min(width-4, maxColumns))) // the library breaks words
+			}
 			return err
 		})
 	if err := f.ask(ctx, input); err != nil {
@@ -93,7 +125,7 @@ func (f *formAsker) Text(ctx context.Context, q textQuestion) (string, error) {
 	if err != nil {
 		return "", errStopped // only the end of input leaves a refused answer
 	}
-	f.noted(q.Title, answer)
+	f.noted(q.Title, cmp.Or(answer, q.Empty))
 	return answer, nil
 }
 
@@ -136,7 +168,7 @@ func (f *formAsker) Choose(ctx context.Context, title, help string, choices []ch
 
 func (f *formAsker) Confirm(ctx context.Context, title string, proposed bool) (bool, error) {
 	yes := proposed
-	if err := f.ask(ctx, huh.NewConfirm().Title(title).Value(&yes)); err != nil {
+	if err := f.ask(ctx, huh.NewConfirm().Title(title).WithButtonAlignment(lipgloss.Left).Value(&yes)); err != nil {
 		return false, err
 	}
 	f.noted(title, map[bool]string{true: "yes", false: "no"}[yes])

@@ -22,13 +22,17 @@ import (
 // how to go on.
 func (s *setup) report(m *made) error {
 	var b strings.Builder
+	fmt.Fprintf(&b, "policy fingerprint   %s\n", m.Fingerprint)
 	s.tellMade(&b, m)
 	if len(m.accounts) == 0 {
 		fmt.Fprintf(&b, "\nNext, on a terminal:\n    postern init\nOr, where %s is set:\n    postern init NAME --email ADDRESS --password-from stdin\n", vault.AdminKeyVar)
 		return Show(s.Stdout, b.String())
 	}
 	b.WriteString("\n")
-	s.tellConnect(&b, m)
+	entry, err := s.ClientEntry(m.Fingerprint, profileFor(m.accounts))
+	if s.tellConnect(&b, m, err); err == nil {
+		fmt.Fprintf(&b, " For any other, paste this into its configuration:\n\n%s", entry)
+	}
 	b.WriteString("\n")
 	s.tellNext(&b, m)
 	return Show(s.Stdout, b.String())
@@ -43,7 +47,10 @@ func (w *wizard) finish(ctx context.Context, m *made) error {
 	b.Reset()
 	connected, err := w.connect(ctx, m)
 	if !connected {
-		w.tellConnect(&b, m)
+		_, failed := w.ClientEntry(m.Fingerprint, profileFor(m.accounts))
+		if w.tellConnect(&b, m, failed); failed == nil {
+			b.WriteString(" For any other, this prints what to paste:\n    postern install cursor " + profileOption(m.accounts) + " --print\n")
+		}
 		b.WriteString("\n")
 	}
 	w.tellNext(&b, m)
@@ -99,7 +106,7 @@ func (s *setup) tellMade(b *strings.Builder, m *made) {
 			state = "there already"
 		}
 	}
-	fmt.Fprintf(b, "vault                %s (%s)\npolicy fingerprint   %s\n", m.Path, state, m.Fingerprint)
+	fmt.Fprintf(b, "vault                %s (%s)\n", m.Path, state)
 	for i := range m.keys {
 		k := &m.keys[i]
 		label := map[string]string{"admin": "administrator's key", "agent": "agent's key"}[k.role]
@@ -122,49 +129,59 @@ func (s *setup) tellMade(b *strings.Builder, m *made) {
 	}
 }
 
-// tellConnect says how a client is connected with what was chosen.
-func (s *setup) tellConnect(b *strings.Builder, m *made) {
-	profile := profileFor(m.accounts)
-	entry, err := s.ClientEntry(m.Fingerprint, profile)
-	if err != nil {
-		fmt.Fprintf(b, "To connect a client: %s.\n", sentence(err))
+// tellConnect says how a client is connected with what was chosen, or why there is no entry
+// for one.
+func (s *setup) tellConnect(b *strings.Builder, m *made, failed error) {
+	if failed != nil {
+		fmt.Fprintf(b, "To connect a client: %s.\n", sentence(failed))
 		return
-	}
-	option := "--profile " + profile
-	if profile == "read-only" {
-		option = "--read-only"
 	}
 	var names []string
 	for _, c := range s.Clients() {
 		names = append(names, c.Name)
 	}
-	fmt.Fprintf(b, "To connect a client, which then gets %s:\n    postern install %s %s\nThe clients are %s. For any other, paste this into its configuration:\n\n%s", Offers(profile), names[0], option, strings.Join(names, ", "), entry)
+	fmt.Fprintf(b, "To connect a client, which then gets %s:\n    postern install %s %s\nThe clients are %s.", Offers(profileFor(m.accounts)), names[0], profileOption(m.accounts), strings.Join(names, ", "))
+}
+
+// profileOption is how 'postern install' is told the profile.
+func profileOption(accounts []mail.Account) string {
+	if profile := profileFor(accounts); profile != "read-only" {
+		return "--profile " + profile
+	}
+	return "--read-only"
 }
 
 // tellNext says what to do now.
 func (s *setup) tellNext(b *strings.Builder, m *made) {
-	form := s.adminForm()
-	if runtime.GOOS == "windows" {
-		form = "set " + strings.ReplaceAll(form, "'", "") + "\n   "
+	form, kept := s.adminForm()
+	how, asks := "", ""
+	if !kept {
+		how, asks = ", in a file that you alone may read", ", which asks for the key"
 	}
-	fmt.Fprintf(b, "To see or change accounts and rules, give the administrator's key to that command only, such as:\n    %s postern account show %s\n\n", form, m.accounts[0].Name)
+	if runtime.GOOS == "windows" {
+		form = "set " + strings.ReplaceAll(form, "'", "")
+	} else {
+		form += " \\"
+	}
+	fmt.Fprintf(b, "To see or change accounts and rules, give the administrator's key to that command only%s, such as:\n    %s\n    postern account show %s\n\n", how, form, m.accounts[0].Name)
 	b.WriteString("ask your agent       what came today?\nlook yourself        postern repl\n")
 	if slices.ContainsFunc(m.accounts, func(a mail.Account) bool { return rights(&a).MaySend() && rights(&a).NeedsApproval() }) {
-		b.WriteString("decide what leaves   postern approve\n")
+		b.WriteString("decide what leaves   postern approve" + asks + "\n")
 	}
 }
 
-// adminForm returns how to give a command the administrator's key.
-func (s *setup) adminForm() string {
+// adminForm returns how to give a command the administrator's key; kept is false where no file
+// has it. The key itself is never on a command line, of which a shell keeps a history.
+func (s *setup) adminForm() (form string, kept bool) {
 	for _, form := range []string{"_FILE", "_COMMAND"} {
 		if v := s.Getenv(vault.AdminKeyVar + form); v != "" {
-			return vault.AdminKeyVar + form + "=" + shellWord(v)
+			return vault.AdminKeyVar + form + "=" + shellWord(v), true
 		}
 	}
 	if _, err := os.Stat(s.AdminKeyFile); err == nil {
-		return vault.AdminKeyVar + "_FILE=" + shellWord(s.AdminKeyFile)
+		return vault.AdminKeyVar + "_FILE=" + shellWord(s.AdminKeyFile), true
 	}
-	return vault.AdminKeyVar + "=..."
+	return vault.AdminKeyVar + "_FILE=FILE", false
 }
 
 // shellWord quotes a word for a shell where it needs that.
@@ -241,7 +258,11 @@ func recipients(a *mail.Account) string {
 	}
 	switch {
 	case p.RepliesUnasked():
-		whom += ", after you approved it; some answers to people on the inbound list go unasked"
+		if known := slices.DeleteFunc(slices.Concat(a.AllowIn.Entries, a.AllowIn.Verified), func(e string) bool { return e == "*" }); len(known) > 0 {
+			whom += ", after you approved it; some answers to " + listed(known) + " go unasked"
+		} else {
+			whom += ", each message after you approved it, until 'allow in add' names whom they may answer unasked"
+		}
 	case p.NeedsApproval():
 		whom += ", each message after you approved it"
 	}

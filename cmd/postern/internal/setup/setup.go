@@ -182,7 +182,7 @@ func (s *setup) keys(ctx context.Context) (*keyChain, error) {
 		return nil, err
 	}
 	chain := &keyChain{Keys: found}
-	there, err := s.exists()
+	there, err := s.exists(ctx)
 	switch {
 	case err != nil:
 		return nil, err
@@ -224,7 +224,7 @@ func (s *setup) refuseTaken(ctx context.Context, chain *keyChain) error {
 
 // existing returns the vault's accounts; nil without a vault.
 func (s *setup) existing(ctx context.Context, chain *keyChain) ([]mail.Account, error) {
-	there, err := s.exists()
+	there, err := s.exists(ctx)
 	if err != nil || !there {
 		return nil, err
 	}

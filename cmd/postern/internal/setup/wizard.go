@@ -60,7 +60,7 @@ func (w *wizard) run(ctx context.Context) (err error) {
 		return err
 	}
 	w.compose()
-	if there, err := w.exists(); err != nil {
+	if there, err := w.exists(ctx); err != nil {
 		return err
 	} else if !there {
 		if err := w.makeKeys(w.chain); err != nil {
@@ -125,7 +125,7 @@ func (w *wizard) begin(ctx context.Context) error {
 		return err
 	}
 	w.chain = &keyChain{Keys: found}
-	there, err := w.exists()
+	there, err := w.exists(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (w *wizard) begin(ctx context.Context) error {
 	}
 	typed := w.chain.Admin.IsZero()
 	if typed {
-		w.ask.Say("There is a vault already: " + w.Path)
+		w.ask.Say("There is a vault already: " + vault.Described(w.Path))
 	}
 	for {
 		if typed {
@@ -153,7 +153,7 @@ func (w *wizard) begin(ctx context.Context) error {
 		}
 		w.ask.Say("That is not the key of this vault.")
 	}
-	text := "There is a vault already: " + w.Path
+	text := "There is a vault already: " + vault.Described(w.Path)
 	for i := range w.accounts {
 		text += "\n\n" + accountInWords(&w.accounts[i])
 	}
@@ -172,8 +172,8 @@ func (w *wizard) begin(ctx context.Context) error {
 
 // askAll asks whether to store it all.
 func (w *wizard) askAll(ctx context.Context) error {
-	if there, _ := w.exists(); !there {
-		w.ask.Say("The vault is " + w.Path)
+	if there, _ := w.exists(ctx); !there {
+		w.ask.Say("The vault is " + vault.Described(w.Path))
 	}
 	yes, err := w.ask.Confirm(ctx, "Add the account "+w.draft.name+"?", true)
 	if err == nil && !yes {

@@ -30,7 +30,7 @@ func (w *wizard) askMode(ctx context.Context) error {
 		choices = append(choices, choice{string(mail.Reply), "Send what I approve, and answer people I name without asking me"},
 			choice{string(mail.ReadWrite), "Send to those I allow, without asking me"})
 	}
-	mode, err := w.ask.Choose(ctx, "What may agents do with this account?", "Nothing of this deletes for good. You can change it later with 'postern account edit'.", choices)
+	mode, err := w.ask.Choose(ctx, "What may agents do with this account?", "Nothing of this deletes for good; 'postern account edit' changes it later.", choices)
 	d.mode = mail.Mode(mode)
 	return err
 }
@@ -50,7 +50,7 @@ func (w *wizard) askRecipients(ctx context.Context) error {
 	case mail.Reply:
 		q.Help = "Addresses and @domains, separated by commas. * is everybody: you see first what is no answer to people you name."
 	case mail.ReadWrite:
-		q.Proposed, q.Optional = "", true
+		q.Proposed, q.Empty = "", "nobody yet"
 		q.Help = "Addresses and @domains, separated by commas; * is everybody. Empty: nobody yet."
 	}
 	list, err := w.ask.Text(ctx, q)
@@ -63,7 +63,7 @@ func (w *wizard) askKnown(ctx context.Context) error {
 	if w.draft.mode != mail.Reply {
 		return nil
 	}
-	list, err := w.ask.Text(ctx, textQuestion{Title: "Whom may they answer without asking you?", Optional: true, Check: entries,
+	list, err := w.ask.Text(ctx, textQuestion{Title: "Whom may they answer without asking you?", Empty: "nobody yet", Check: entries,
 		Help: "Addresses and @domains, separated by commas. Five plain answers an hour, and only to mail that your provider has verified. Empty: nobody yet."})
 	w.Known = SplitList(list)
 	return err
@@ -73,7 +73,7 @@ func (w *wizard) askDisplayName(ctx context.Context) (err error) {
 	if !w.sends() {
 		return nil
 	}
-	w.draft.displayName, err = w.ask.Text(ctx, textQuestion{Title: "Your name, as recipients see it", Help: "Empty: your address alone.", Optional: true, Check: func(s string) error {
+	w.draft.displayName, err = w.ask.Text(ctx, textQuestion{Title: "Your name, as recipients see it", Help: "Empty: your address alone.", Empty: "your address alone", Check: func(s string) error {
 		if len([]rune(s)) > 200 || strings.ContainsFunc(s, unicode.IsControl) {
 			return errors.New("a name has at most 200 characters, all of which can be seen")
 		}
@@ -84,7 +84,7 @@ func (w *wizard) askDisplayName(ctx context.Context) (err error) {
 
 // askSenders asks for the inbound list, which hides others.
 func (w *wizard) askSenders(ctx context.Context) error {
-	list, err := w.ask.Text(ctx, textQuestion{Title: "Whose mail may they see?", Optional: true, Check: entries,
+	list, err := w.ask.Text(ctx, textQuestion{Title: "Whose mail may they see?", Empty: "everybody's", Check: entries,
 		Help: "Addresses and @domains, separated by commas; all else is hidden from them. Empty: everybody's."})
 	w.AllowIn = SplitList(list)
 	return err
@@ -111,7 +111,7 @@ func entries(line string) error {
 // askKeys asks where to keep the new keys.
 func (w *wizard) askKeys(ctx context.Context) error {
 	chain := w.chain
-	if there, err := w.exists(); err != nil || there {
+	if there, err := w.exists(ctx); err != nil || there {
 		return err
 	}
 	if !chain.Admin.IsZero() && !chain.Agent.IsZero() {
@@ -133,8 +133,8 @@ func (w *wizard) askKeys(ctx context.Context) error {
 	choices = append(choices, choice{string(InFile), "Both in files that only you can read"},
 		choice{string(ShownOnce), "Show me the administrator's key once; the agent's " + in})
 	where, err := w.ask.Choose(ctx, "Where are the keys kept?", "The agent's key opens the vault to work with mail, the administrator's to change "+
-		"accounts and rules. Programs that run as you, and so agents that run programs, can "+
-		"read what only you can read; a passphrase they do not know.", choices)
+		"accounts and rules, and to approve. An agent that can run programs can read every file that you "+
+		"can read, but does not know a passphrase.", choices)
 	if err != nil {
 		return err
 	}

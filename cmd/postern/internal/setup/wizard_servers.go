@@ -98,7 +98,7 @@ func (w *wizard) typeServer(ctx context.Context, service, help string, before ma
 	if before.Port != mail.DefaultPort(service, before.Security) && before.Host != "" {
 		proposed = before.Address()
 	}
-	_, err = w.ask.Text(ctx, textQuestion{Title: strings.ToUpper(service) + " server", Help: strings.TrimSpace(help + " With a port of its own: " + service + ".example.org:1234"), Proposed: proposed, Optional: optional, Check: func(s string) (err error) {
+	_, err = w.ask.Text(ctx, textQuestion{Title: strings.ToUpper(service) + " server", Help: strings.TrimSpace(help + " With a port of its own: " + service + ".example.org:1234"), Proposed: proposed, Empty: map[bool]string{true: "none"}[optional], Check: func(s string) (err error) {
 		if e = (mail.Endpoint{}); optional && s == "none" {
 			return nil
 		}

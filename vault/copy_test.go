@@ -1,0 +1,104 @@
+package vault
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/vault/kv"
+)
+
+// TestCopyMovesEverything goes from a file to a file, and where there is PostgreSQL from a
+// file to a database and back.
+func TestCopyMovesEverything(t *testing.T) {
+	t.Run("file to file", func(t *testing.T) {
+		copies(t, filepath.Join(t.TempDir(), "other.db"))
+	})
+	t.Run("file to database, back and there again", func(t *testing.T) {
+		database := servertest.Postgres(t).NewSchema(t)
+		copies(t, database, filepath.Join(t.TempDir(), "back.db"), database)
+	})
+}
+
+// fileAt makes a vault in a file, also where the others are in a database.
+func fileAt(t *testing.T) (path string, k Keys) {
+	t.Helper()
+	path, k = filepath.Join(t.TempDir(), "postern.db"), newKeys(t)
+	must(t, second(Init(t.Context(), path, k)))
+	return path, k
+}
+
+func copies(t *testing.T, places ...string) {
+	from, k := fileAt(t)
+	admin := mustOpen(t, from, k, nil)
+	mustAdd(t, admin, "work")
+	for i := range 130 {
+		must(t, admin.Record(t.Context(), gateway.AuditEntry{Command: fmt.Sprint("command ", i)}))
+	}
+	message := make([]byte, 3*outboxChunk+17)
+	if _, _, err := admin.AddOutgoing(t.Context(), mail.Outgoing{ID: "id-0001", Account: "work", Principal: "agent"}, message); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range places {
+		if _, err := Copy(t.Context(), from, to, Keys{Agent: k.Agent}); !errors.Is(err, ErrNoKey) && !errors.Is(err, ErrWrongKey) && !errors.Is(err, ErrBadKey) {
+			t.Errorf("without the administrator's key: %v", err)
+		}
+		n, err := Copy(t.Context(), from, to, k)
+		if err != nil || n < 130 {
+			t.Fatalf("%d records, %v", n, err)
+		}
+		// An open vault and a new one say where it went.
+		wantErr(t, admin.Record(t.Context(), gateway.AuditEntry{Command: "late"}), ErrMoved, "the source")
+		wantErr(t, second(Open(t.Context(), from, k, nil)), ErrMoved, "the source opened again")
+		wantErr(t, second(Copy(t.Context(), from, to, k)), ErrTaken, "a second copy")
+		admin = mustOpen(t, to, k, nil)
+		must(t, admin.Check(t.Context()))
+		if r, err := admin.VerifyAudit(t.Context()); err != nil || !r.OK || r.Entries != 130 {
+			t.Errorf("the log: %+v, %v", r, err)
+		}
+		if got, err := admin.OutgoingMessage(t.Context(), "id-0001"); err != nil || len(got) != len(message) {
+			t.Errorf("the message has %d bytes, %v", len(got), err)
+		}
+		from = to
+	}
+	// A place with another vault stays as it is.
+	taken, other := fileAt(t)
+	wantErr(t, second(Copy(t.Context(), from, taken, k)), ErrTaken, "another vault's place")
+	must(t, mustOpen(t, taken, other, nil).Check(t.Context()))
+	must(t, admin.Check(t.Context()))
+}
+
+// TestCopyInterrupted: wherever a copy ends, one vault opens or none, and the same copy goes
+// on from there.
+func TestCopyInterrupted(t *testing.T) {
+	from, k := fileAt(t)
+	to := filepath.Join(t.TempDir(), "other.db")
+	id := mustOpen(t, from, k, nil).id
+	source, err := engineAt(t.Context(), from)
+	must(t, err)
+	// Before the source was marked: its transaction fails after the destination was made.
+	failure := errors.New("no")
+	_, err = source.Transact(t.Context(), true, func(old kv.Tx) error {
+		_, err := create(t.Context(), to, func(tx kv.Tx) error {
+			return errors.Join(tx.Put(bucketHeaders, []byte(keyFormat), []byte{0, 0, 0, movedFormat}), tx.Put(bucketHeaders, []byte(keyMoved), []byte("\x00\x00\x00\x01"+unfinished)),
+				tx.Put(bucketHeaders, []byte("id"), id))
+		})
+		return errors.Join(err, failure)
+	})
+	wantErr(t, err, failure, "the first copy")
+	wantErr(t, second(Open(t.Context(), to, k, nil)), ErrMoved, "the unfinished copy")
+	must(t, mustOpen(t, from, k, nil).Check(t.Context()))
+	// After the source was marked and before the destination opens.
+	must(t, Remove(t.Context(), to))
+	if _, _, err := copyTo(t.Context(), mustOpen(t, from, k, nil), to); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, second(Open(t.Context(), from, k, nil)), ErrMoved, "the source")
+	wantErr(t, second(Open(t.Context(), to, k, nil)), ErrMoved, "the unfinished copy")
+	must(t, second(Copy(t.Context(), from, to, k)))
+	must(t, mustOpen(t, to, k, nil).Check(t.Context()))
+}

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/vault/kv"
+	"github.com/postern-mail/postern/vault/kv/kvtest"
+)
+
+var (
+	server    *servertest.PostgresServer
+	serverErr error
+)
+
+func TestMain(m *testing.M) {
+	if job := os.Getenv(childJob); job != "" {
+		child(job)
+	}
+	server, serverErr = servertest.StartPostgres()
+	code := m.Run()
+	if server != nil {
+		_ = server.Stop()
+	}
+	os.Exit(code)
+}
+
+// newPlace returns the address of an empty vault.
+func newPlace(t *testing.T) string {
+	t.Helper()
+	servertest.Check(t, serverErr)
+	address := server.NewSchema(t)
+	created, err := Create(t.Context(), address, func(kv.Tx) error { return nil })
+	if err != nil || !created {
+		t.Fatalf("created %v, %v", created, err)
+	}
+	return address
+}
+
+func another(t *testing.T, address string) *Engine {
+	t.Helper()
+	e, err := newEngine(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestEngine(t *testing.T) {
+	kvtest.Run(t, func(t *testing.T) func() kv.Engine {
+		address := newPlace(t)
+		return func() kv.Engine { return another(t, address) }
+	})
+}
+
+var pooled atomic.Int64 // databases
+
+// behindPooler returns the address of an empty vault behind a pooler.
+func behindPooler(t *testing.T, pooler *servertest.PgBouncerServer) string {
+	t.Helper()
+	database := fmt.Sprintf("pooled%d", pooled.Add(1))
+	server.Exec(t, "CREATE DATABASE "+database)
+	created, err := Create(t.Context(), pooler.URL(database), func(kv.Tx) error { return nil })
+	if err != nil || !created {
+		t.Fatalf("created %v, %v", created, err)
+	}
+	return pooler.URL(database)
+}
+
+// A pooler that gives each transaction another connection may stand between.
+func TestPooler(t *testing.T) {
+	t.Parallel()
+	servertest.Check(t, serverErr)
+	pooler := server.Pooler(t)
+	kvtest.Run(t, func(t *testing.T) func() kv.Engine {
+		address := behindPooler(t, pooler)
+		return func() kv.Engine { return another(t, address) }
+	})
+	t.Run("writers", func(t *testing.T) {
+		address, ledger := behindPooler(t, pooler), newLedger()
+		var wg sync.WaitGroup
+		for i := range 12 {
+			e := another(t, address)
+			wg.Go(func() {
+				for n := range 20 {
+					ledger.write(t.Context(), e, fmt.Sprintf("%d-%d", i, n))
+				}
+			})
+		}
+		wg.Wait()
+		if len(ledger.errors) > 0 {
+			t.Error(ledger.errors)
+		}
+		ledger.judge(t, another(t, address), nil)
+	})
+}

@@ -1,0 +1,486 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/postern-mail/postern/vault/kv"
+)
+
+const (
+	// flushSize is how many bytes of writes are collected before they are sent.
+	flushSize = 4 << 20
+
+	// keepWrites is how many writes leave their marks.
+	keepWrites = 10000
+
+	// commitTime is how long an end of a transaction may take, whatever its caller's
+	// context says by then, and as long again to find out what became of it.
+	commitTime = 30 * time.Second
+
+	// warned is where a connection keeps the last warning of the server.
+	warned = "warning"
+)
+
+// errUnknown says of a write that it may have been kept or not.
+var errUnknown = errors.New("whether the last write was kept is not known")
+
+// Transact implements kv.Engine.
+func (e *Engine) Transact(ctx context.Context, write bool, fn func(kv.Tx) error) (kv.Version, error) {
+	return e.run(ctx, write, func(t *tx) error {
+		if t.state.seq == 0 {
+			return fmt.Errorf("%w at %s", kv.ErrNone, e.name)
+		}
+		return fn(t)
+	})
+}
+
+// run is Transact that also lends a state without a vault.
+func (e *Engine) run(ctx context.Context, write bool, fn func(*tx) error) (v kv.Version, err error) {
+	within, cancel := context.WithTimeout(ctx, e.pool.patience())
+	defer cancel()
+	t := &tx{e: e, ctx: ctx, write: write, known: map[place]*cell{}}
+	defer t.end()
+	before := e.newest()
+	if write {
+		if err := acquire(within, e.pool.turns); err != nil {
+			return v, e.explain(ctx, err)
+		}
+		t.turn = true
+	}
+	if t.c, err = e.pool.take(within, func(c *pgconn.PgConn) (err error) {
+		t.state, err = e.begin(within, c, write)
+		return err
+	}); err != nil {
+		return v, e.explain(ctx, err)
+	}
+	if t.state.seq > 0 {
+		if v, err = e.check(t.state, before); err != nil {
+			return v, err
+		}
+	}
+	if err := fn(t); err != nil || t.broken != nil {
+		return v, e.outcome(ctx, err, t.broken)
+	}
+	if !t.changed {
+		return v, nil
+	}
+	if err := t.commit(); err != nil {
+		return v, err
+	}
+	e.see(t.state)
+	return t.state.version(), nil
+}
+
+// outcome is the error of a transaction's function, or that of the transaction, which the
+// function may have overlooked.
+func (e *Engine) outcome(ctx context.Context, err, broken error) error {
+	if err != nil && (broken == nil || !errors.Is(err, broken)) {
+		return err
+	}
+	return e.explain(ctx, broken)
+}
+
+// begin begins a transaction and reads the state, which a writer also locks: one round
+// trip. The server gives up waiting for other writers a little before the caller does.
+func (e *Engine) begin(ctx context.Context, c *pgconn.PgConn, write bool) (state, error) {
+	wait := patience
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = time.Until(deadline)
+	}
+	wait = max(wait-min(wait/10, time.Second), time.Millisecond)
+	kind, lock := "REPEATABLE READ READ ONLY", ""
+	if write {
+		kind, lock = "READ COMMITTED READ WRITE", " FOR UPDATE"
+	}
+	return readState(c.Exec(ctx, fmt.Sprintf("BEGIN TRANSACTION ISOLATION LEVEL %s; SET LOCAL lock_timeout = %d; SET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = %d; SELECT %s FROM postern_vault WHERE one = 1%s",
+		kind, wait.Milliseconds(), patience.Milliseconds(), e.still.Milliseconds(), stateColumns, lock)))
+}
+
+// place names a record.
+type place struct {
+	epoch       int64
+	bucket, key string
+}
+
+// cell is a record that a transaction has read or written.
+type cell struct {
+	value []byte // nil where there is none
+	dirty bool
+}
+
+// tx is a kv.Tx.
+type tx struct {
+	e       *Engine
+	ctx     context.Context
+	c       *pgconn.PgConn
+	write   bool
+	turn    bool  // it has one of the pool's turns
+	probe   bool  // its COMMIT is only to see that one before it is durable
+	state   state // with which it began; after the commit, the one that it made
+	known   map[place]*cell
+	order   []place // those that are dirty
+	size    int     // their bytes
+	changed bool
+	loud    bool  // a record was written that others may be waiting for
+	broken  error // the first error, after which nothing is committed
+}
+
+var _ kv.Tx = (*tx)(nil)
+
+// end gives the connection back, after ending what was not committed.
+func (t *tx) end() {
+	if t.turn {
+		defer t.e.pool.turns.Release(1)
+		t.turn = false
+	}
+	if t.c == nil {
+		return
+	}
+	if !t.c.IsClosed() && t.c.TxStatus() != 'I' {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, _ = t.c.Exec(ctx, "ROLLBACK").ReadAll()
+	}
+	t.e.pool.give(t.c)
+	t.c = nil
+}
+
+const (
+	typeBytes, typeInt, typeText = 17, 20, 25
+	asText, asBytes              = 0, 1
+)
+
+// arguments are those of a statement.
+type arguments struct {
+	values  [][]byte
+	types   []uint32
+	formats []int16
+}
+
+func (a *arguments) int(n int64) string {
+	a.values, a.types, a.formats = append(a.values, strconv.AppendInt(nil, n, 10)), append(a.types, typeInt), append(a.formats, asText)
+	return "$" + strconv.Itoa(len(a.values))
+}
+
+func (a *arguments) text(s string) string {
+	a.values, a.types, a.formats = append(a.values, []byte(s)), append(a.types, typeText), append(a.formats, asText)
+	return "$" + strconv.Itoa(len(a.values))
+}
+
+func (a *arguments) bytes(b []byte) string {
+	a.values, a.types, a.formats = append(a.values, append([]byte{}, b...)), append(a.types, typeBytes), append(a.formats, asBytes)
+	return "$" + strconv.Itoa(len(a.values))
+}
+
+// where selects the records of a bucket.
+func (a *arguments) where(epoch int64, bucket string) string {
+	return " WHERE epoch = " + a.int(epoch) + " AND bucket = " + a.text(bucket)
+}
+
+// ask runs a statement and returns its rows, of bytes.
+func (t *tx) ask(sql string, a *arguments) ([][][]byte, error) {
+	if t.broken != nil {
+		return nil, t.broken
+	}
+	result := t.c.ExecParams(t.ctx, sql, a.values, a.types, a.formats, []int16{asBytes}).Read()
+	t.broken = result.Err
+	return result.Rows, result.Err
+}
+
+func (t *tx) fail(err error) error {
+	if t.broken == nil {
+		t.broken = err
+	}
+	return t.broken
+}
+
+func (t *tx) Get(bucket string, key []byte) ([]byte, error) {
+	if t.broken != nil {
+		return nil, t.broken
+	}
+	at := place{t.state.epoch, bucket, string(key)}
+	if known := t.known[at]; known != nil {
+		return bytes.Clone(known.value), nil
+	}
+	a := &arguments{}
+	rows, err := t.ask("SELECT value FROM postern_records"+a.where(t.state.epoch, bucket)+" AND key = "+a.bytes(key), a)
+	if err != nil {
+		return nil, err
+	}
+	var value []byte
+	if len(rows) == 1 {
+		value = append([]byte{}, rows[0][0]...)
+	}
+	if len(value) < 64<<10 {
+		t.known[at] = &cell{value: bytes.Clone(value)}
+	}
+	return value, nil
+}
+
+func (t *tx) Put(bucket string, key, value []byte) error {
+	return t.set(place{t.state.epoch, bucket, string(key)}, append([]byte{}, value...))
+}
+
+func (t *tx) Delete(bucket string, key []byte) error {
+	return t.set(place{t.state.epoch, bucket, string(key)}, nil)
+}
+
+func (t *tx) set(at place, value []byte) error {
+	switch {
+	case t.broken != nil:
+		return t.broken
+	case !t.write:
+		return t.fail(errors.New("a transaction that only reads cannot write"))
+	case at.key == "":
+		return t.fail(errors.New("a record without a key"))
+	}
+	if known := t.known[at]; known == nil || !known.dirty {
+		t.order = append(t.order, at)
+	}
+	t.known[at] = &cell{value: value, dirty: true}
+	t.changed = true
+	t.loud = t.loud || !quiet[at.bucket]
+	if t.size += len(at.key) + len(value); t.size < flushSize {
+		return nil
+	}
+	return t.flush()
+}
+
+// unhurried lets the next statements take as long as the caller waits.
+func (t *tx) unhurried() error {
+	_, err := t.ask("SET LOCAL statement_timeout = 0", &arguments{})
+	return err
+}
+
+// quiet are the buckets that change with each command, and that nobody waits for.
+var quiet = map[string]bool{"audit": true, "audit.chain": true, "limits": true}
+
+// flush sends the collected writes.
+func (t *tx) flush() error {
+	if t.broken != nil || len(t.order) == 0 {
+		return t.broken
+	}
+	batch := &pgconn.Batch{}
+	t.queue(batch)
+	if _, err := t.c.ExecBatch(t.ctx, batch).ReadAll(); err != nil {
+		return t.fail(err)
+	}
+	return nil
+}
+
+// queue moves the collected writes into a batch.
+func (t *tx) queue(batch *pgconn.Batch) {
+	for _, at := range t.order {
+		a, value := &arguments{}, t.known[at].value
+		sql := "DELETE FROM postern_records" + a.where(at.epoch, at.bucket) + " AND key = " + a.bytes([]byte(at.key))
+		if value != nil {
+			a = &arguments{}
+			sql = "INSERT INTO postern_records (epoch, bucket, key, value) VALUES (" + a.int(at.epoch) + ", " + a.text(at.bucket) + ", " + a.bytes([]byte(at.key)) + ", " + a.bytes(value) +
+				") ON CONFLICT (epoch, bucket, key) DO UPDATE SET value = excluded.value"
+		}
+		batch.ExecParams(sql, a.values, a.types, a.formats, nil)
+		if t.known[at].dirty = false; len(value) >= 64<<10 || at.epoch != t.state.epoch {
+			delete(t.known, at)
+		}
+	}
+	t.order, t.size = nil, 0
+}
+
+func (t *tx) Scan(bucket string, r kv.Range, limit int) (list []kv.Record, err error) {
+	if slices.ContainsFunc(t.order, func(at place) bool { return at.bucket == bucket && at.epoch == t.state.epoch }) {
+		if err := t.flush(); err != nil {
+			return nil, err
+		}
+	}
+	if t.broken != nil || limit <= 0 {
+		return nil, t.broken
+	}
+	a := &arguments{}
+	sql := "SELECT key, value FROM postern_records" + a.where(t.state.epoch, bucket)
+	if r.From != nil {
+		sql += " AND key >= " + a.bytes(r.From)
+	}
+	if r.To != nil {
+		sql += " AND key < " + a.bytes(r.To)
+	}
+	sql += " ORDER BY key"
+	if r.Reverse {
+		sql += " DESC"
+	}
+	rows, err := t.ask(sql+" LIMIT "+a.int(int64(limit)), a)
+	for _, row := range rows {
+		list = append(list, kv.Record{Key: row[0], Value: row[1]})
+	}
+	return list, err
+}
+
+func (t *tx) Buckets() (names []string, err error) {
+	if err := t.flush(); err != nil {
+		return nil, err
+	}
+	a := &arguments{}
+	rows, err := t.ask("SELECT DISTINCT bucket FROM postern_records WHERE epoch = "+a.int(t.state.epoch), a)
+	for _, row := range rows {
+		names = append(names, string(row[0]))
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// commit sends what is left with the COMMIT, and after that the notification, which is a
+// transaction of its own: one round trip. Where the answer is lost, it finds out whether the
+// write was kept before it says anything.
+func (t *tx) commit() error {
+	if err := t.ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", t.e.name, err)
+	}
+	next := t.state
+	next.seq, next.mark = next.seq+1, random()
+	if t.loud {
+		next.loud = next.seq
+	}
+	batch := &pgconn.Batch{}
+	t.queue(batch)
+	add := func(sql string, a *arguments) { batch.ExecParams(sql, a.values, a.types, a.formats, nil) }
+	for l := leaseOf(t.ctx); l != nil; l = l.outer {
+		if l.e == t.e {
+			a := &arguments{}
+			add("SELECT 1 / count(*) FROM (SELECT 1 FROM postern_leases"+l.where(a)+" FOR SHARE) AS held", a)
+		}
+	}
+	a := &arguments{}
+	add("UPDATE postern_vault SET seq = "+a.int(next.seq)+", mark = "+a.int(next.mark)+", epoch = "+a.int(next.epoch)+", loud = "+a.int(next.loud)+" WHERE one = 1", a)
+	a = &arguments{}
+	add("INSERT INTO postern_writes (seq, mark) VALUES ("+a.int(next.seq)+", "+a.int(next.mark)+")", a)
+	a = &arguments{}
+	add("DELETE FROM postern_writes WHERE seq <= "+a.int(next.seq-keepWrites), a)
+	add("COMMIT", &arguments{})
+	if t.loud && !t.e.wake.silent() {
+		add("NOTIFY postern", &arguments{})
+	}
+	// A caller that gives up now must not make the outcome unknown.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), commitTime)
+	defer cancel()
+	delete(t.c.CustomData(), warned)
+	results, err := t.c.ExecBatch(ctx, batch).ReadAll()
+	committed := slices.ContainsFunc(results, func(r *pgconn.Result) bool { return r.CommandTag.String() == "COMMIT" })
+	warning := t.c.CustomData()[warned]
+	switch {
+	case committed && warning != nil: // the one known is that a standby did not answer
+		return fmt.Errorf("%w: %s: %w: the database warns: %v", kv.ErrUnreachable, t.e.name, errUnknown, warning)
+	case committed:
+		if err != nil && !gone(err) {
+			t.e.wake.silence()
+		}
+	case err == nil:
+		return fmt.Errorf("%w: %s did not commit", kv.ErrUnreachable, t.e.name)
+	case t.probe || !gone(err):
+		return t.e.explain(ctx, err)
+	default:
+		discard(t.c) // so that the server ends a transaction that is still open
+		t.end()
+		kept, unknown := t.e.kept(next)
+		switch {
+		case unknown != nil:
+			return fmt.Errorf("%w: %s: %w: %w", kv.ErrUnreachable, t.e.name, errUnknown, errors.Join(err, unknown))
+		case !kept:
+			return t.e.explain(context.Background(), err)
+		}
+	}
+	t.state = next
+	return nil
+}
+
+// kept finds out whether a write was committed. It locks the row, so that it waits for
+// a transaction that is still under way, and where the write is there, it commits one of its
+// own, whose answer says that a standby has both.
+func (e *Engine) kept(write state) (kept bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), commitTime)
+	defer cancel()
+	for {
+		_, err = e.run(ctx, true, func(t *tx) error {
+			a := &arguments{}
+			rows, err := t.ask("SELECT 1 FROM postern_writes WHERE seq = "+a.int(write.seq)+" AND mark = "+a.int(write.mark), a)
+			kept = len(rows) == 1
+			t.probe, t.changed = true, kept
+			return err
+		})
+		if !errors.Is(err, kv.ErrUnreachable) {
+			return kept, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, err
+		case <-time.After(reconnect):
+		}
+	}
+}
+
+// Replace implements kv.Engine with records of another epoch. Others go on to read the
+// present ones until it ends. What the server keeps of the old ones until it is vacuumed,
+// in its log and in backups, is the database's.
+func (e *Engine) Replace(ctx context.Context, fn func(old kv.Tx, put func(bucket string, key, value []byte) error) error) (kv.Version, error) {
+	return e.run(ctx, true, func(t *tx) error {
+		if t.state.seq == 0 {
+			return fmt.Errorf("%w at %s", kv.ErrNone, e.name)
+		}
+		next := t.state.epoch + 1
+		if err := fn(t, func(bucket string, key, value []byte) error {
+			return t.set(place{next, bucket, string(key)}, append([]byte{}, value...))
+		}); err != nil {
+			return err
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+		if err := t.unhurried(); err != nil {
+			return err
+		}
+		a := &arguments{}
+		if _, err := t.ask("DELETE FROM postern_records WHERE epoch <> "+a.int(next), a); err != nil {
+			return err
+		}
+		t.state.epoch, t.changed = next, true
+		return nil
+	})
+}
+
+// Check implements kv.Engine: the state, the mark of the last write, and that each record
+// is of the present epoch and can be read.
+func (e *Engine) Check(ctx context.Context) error {
+	_, err := e.run(ctx, true, func(t *tx) error {
+		if t.state.seq == 0 {
+			return fmt.Errorf("%w at %s", kv.ErrNone, e.name)
+		}
+		a := &arguments{}
+		rows, err := t.ask("SELECT 1 FROM postern_writes WHERE seq = "+a.int(t.state.seq)+" AND mark = "+a.int(t.state.mark), a)
+		if err == nil && len(rows) != 1 {
+			err = fmt.Errorf("%w: the last write of %s left no mark", kv.ErrDamaged, e.name)
+		}
+		if err != nil {
+			return err
+		}
+		a = &arguments{}
+		rows, err = t.ask("SELECT 1 FROM postern_records WHERE epoch <> "+a.int(t.state.epoch)+" LIMIT 1", a)
+		if err == nil && len(rows) > 0 {
+			err = fmt.Errorf("%w: %s has records of another epoch", kv.ErrDamaged, e.name)
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.unhurried(); err != nil {
+			return err
+		}
+		_, err = t.ask("SELECT count(sha256(value)) FROM postern_records", &arguments{})
+		return err
+	})
+	return err
+}

@@ -1,0 +1,197 @@
+package vault
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/vault/kv"
+)
+
+// rows are all records of an engine, by bucket and key, as who administers the database has
+// them.
+type rows map[[2]string][]byte
+
+func readRows(t *testing.T, v *Vault) rows {
+	t.Helper()
+	all := rows{}
+	_, err := v.engine.Transact(t.Context(), false, func(tx kv.Tx) error {
+		names, err := tx.Buckets()
+		for _, bucket := range names {
+			for r, err := range kv.Each(tx, bucket, kv.Range{}) {
+				if err != nil {
+					return err
+				}
+				all[[2]string{bucket, string(r.Key)}] = r.Value
+			}
+		}
+		return err
+	})
+	must(t, err)
+	return all
+}
+
+// write makes the records those of another time.
+func (now rows) write(t *testing.T, v *Vault, next rows) {
+	t.Helper()
+	_, err := v.engine.Transact(t.Context(), true, func(tx kv.Tx) (err error) {
+		for at := range now {
+			if next[at] == nil {
+				err = errors.Join(err, tx.Delete(at[0], []byte(at[1])))
+			}
+		}
+		for at, value := range next {
+			if !bytes.Equal(value, now[at]) {
+				err = errors.Join(err, tx.Put(at[0], []byte(at[1]), value))
+			}
+		}
+		return err
+	})
+	must(t, err)
+}
+
+// What who administers the database can do with rows, without a key, is found, and no message
+// leaves after what decides about its leaving.
+func TestPutBackRowsAreFound(t *testing.T) {
+	server := servertest.Postgres(t)
+	place, k := server.NewSchema(t), newKeys(t)
+	must(t, second(Init(t.Context(), place, k)))
+	admin := mustOpen(t, place, k, nil)
+	agent := mustOpen(t, place, Keys{Agent: k.Agent}, nil)
+	mustAdd(t, admin, "work")
+	stay := func(n int) {
+		t.Helper()
+		for i := range n {
+			must(t, agent.Record(t.Context(), gateway.AuditEntry{Command: fmt.Sprint("command ", i), Allowed: true}))
+		}
+		must(t, second(agent.Take(t.Context(), "sends:work", 5, time.Hour)))
+		must(t, agent.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { s.UIDValidity++; return nil }))
+		must(t, admin.SetSetting(t.Context(), "commands_per_minute", fmt.Sprint(100+n)))
+	}
+	add := func(id string) {
+		t.Helper()
+		must(t, third(agent.AddOutgoing(t.Context(), mail.Outgoing{ID: id, Account: "work", Key: "key of " + id, Principal: "agent", State: mail.OutboxQueued}, []byte("message"))))
+	}
+	add("id-0001")
+	add("id-0002")
+	stay(3)
+	before := readRows(t, admin)
+	must(t, second(agent.ChangeOutgoing(t.Context(), "id-0001", func(o *mail.Outgoing) (bool, error) {
+		o.State = mail.OutboxAccepted
+		return false, nil
+	})))
+	stay(4)
+	now := readRows(t, admin)
+	leave := func() error {
+		return second(agent.ChangeOutgoing(t.Context(), "id-0002", func(o *mail.Outgoing) (bool, error) {
+			o.State, o.Attempt = mail.OutboxUnknown, "attempt"
+			return false, nil
+		}))
+	}
+	other := func() rows {
+		place, k := server.NewSchema(t), newKeys(t)
+		must(t, second(Init(t.Context(), place, k)))
+		return readRows(t, mustOpen(t, place, k, nil))
+	}()
+	of := func(r rows, bucket string) (keys []string) {
+		for at := range r {
+			if at[0] == bucket {
+				keys = append(keys, at[1])
+			}
+		}
+		return keys
+	}
+	back := func(bucket string) func(rows) {
+		return func(r rows) {
+			for _, key := range of(r, bucket) {
+				if at := [2]string{bucket, key}; before[at] != nil {
+					r[at] = before[at]
+				}
+			}
+		}
+	}
+	entries := statePrefix + outboxEntries
+	for name, attack := range map[string]struct {
+		change func(rows)
+		leaves bool // a message leaves all the same, since it does not depend on that
+	}{
+		"a sent message put back":       {func(r rows) { r[[2]string{entries, "id-0001"}] = before[[2]string{entries, "id-0001"}] }, false},
+		"a message taken away":          {func(r rows) { delete(r, [2]string{entries, "id-0001"}) }, false},
+		"an idempotency key taken away": {func(r rows) { delete(r, [2]string{statePrefix + outboxKeys, "work\x00key of id-0001"}) }, false},
+		"limits put back":               {back(bucketLimits), false},
+		"a limit taken away":            {func(r rows) { delete(r, [2]string{bucketLimits, of(r, bucketLimits)[0]}) }, false},
+		"the policy put back":           {back(bucketPolicy), false},
+		"a setting put back":            {back(bucketSettings), true},
+		"what was seen put back":        {back(statePrefix + seenBucket), true},
+		"the sums put back":             {back(bucketSums), false},
+		"the sums taken away":           {func(r rows) { delete(r, [2]string{bucketSums, string(sumsKey)}) }, false},
+		"the policy of another vault": {func(r rows) {
+			r[[2]string{bucketPolicy, string(manifestKey)}] = other[[2]string{bucketPolicy, string(manifestKey)}]
+		}, false},
+		"two rows exchanged": {func(r rows) {
+			a, b := [2]string{entries, "id-0001"}, [2]string{entries, "id-0002"}
+			r[a], r[b] = r[b], r[a]
+		}, false},
+		"the newest entry of the log":      {func(r rows) { delete(r, [2]string{bucketAudit, maxKey(of(r, bucketAudit))}) }, true},
+		"the newest entries, and its ends": {func(r rows) { back(bucketChain)(r); trim(r, before, bucketAudit) }, true},
+		"outbox and sums put back as one":  {func(r rows) { back(entries)(r); back(bucketSums)(r) }, false},
+		"everything but the log put back":  {func(r rows) { putBackAll(r, before, bucketAudit, bucketChain) }, false},
+		"nothing":                          {func(rows) {}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := rows{}
+			for at, value := range now {
+				changed[at] = value
+			}
+			attack.change(changed)
+			now.write(t, admin, changed)
+			found := admin.Check(t.Context())
+			if report, err := admin.VerifyAudit(t.Context()); found == nil && (err != nil || !report.OK) {
+				found = errors.Join(err, errors.New(report.Problem))
+			}
+			if is := len(changed) == len(now) && name == "nothing"; is != (found == nil) {
+				t.Errorf("it is found: %v", found)
+			}
+			left := leave()
+			if attack.leaves != (left == nil) {
+				t.Errorf("a message leaves: %v", left)
+			}
+			// As it was.
+			readRows(t, admin).write(t, admin, now)
+			must(t, admin.Check(t.Context()))
+		})
+	}
+}
+
+func third[A, B any](_ A, _ B, err error) error { return err }
+
+func maxKey(keys []string) (last string) {
+	for _, k := range keys {
+		last = max(last, k)
+	}
+	return last
+}
+
+// trim takes away what a bucket did not have before.
+func trim(r, before rows, bucket string) {
+	for at := range r {
+		if at[0] == bucket && before[at] == nil {
+			delete(r, at)
+		}
+	}
+}
+
+func putBackAll(r, before rows, but ...string) {
+	for at := range r {
+		if at[0] != but[0] && at[0] != but[1] {
+			if delete(r, at); before[at] != nil {
+				r[at] = before[at]
+			}
+		}
+	}
+}

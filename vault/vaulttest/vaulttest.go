@@ -1,0 +1,165 @@
+// Package vaulttest says where the vaults of tests are: in files, or with the flag
+// -postgres in a PostgreSQL server. It knows no vault, so that package vault's own tests
+// can use it. A package whose tests make vaults calls [Main] from TestMain, [New] for each
+// vault, and has one test that calls [Again].
+package vaulttest
+
+import (
+	"encoding/hex"
+	"errors"
+	"flag"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+var (
+	inPostgres = flag.Bool("postgres", false, "keep the vaults of the tests in a PostgreSQL server that is started for them")
+
+	server    *servertest.PostgresServer
+	serverErr error
+)
+
+// Main runs the tests of a package, and the server meanwhile where they need it. It returns
+// the exit code.
+func Main(m *testing.M) int {
+	flag.Parse()
+	if *inPostgres {
+		if server, serverErr = servertest.StartPostgres(); server != nil {
+			defer func() { _ = server.Stop() }()
+		}
+	}
+	return m.Run()
+}
+
+// Again runs all tests of the package once more with -postgres, in another process, and
+// without -short. It ends the test there, and where servers are not to be started.
+func Again(t *testing.T) {
+	if *inPostgres {
+		t.Skip("this is that run")
+	}
+	servertest.Check(t, servertest.HasPostgres())
+	args := []string{"-postgres", "-test.short=false", "-test.shuffle=" + flag.Lookup("test.shuffle").Value.String()}
+	if end, ok := t.Deadline(); ok { // it has to say itself what takes too long
+		left := time.Until(end) * 9 / 10
+		args = append(args, "-test.timeout="+left.String())
+	}
+	if testing.Verbose() {
+		args = append(args, "-test.v")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), self, args...).CombinedOutput()
+	if err != nil {
+		t.Errorf("with -postgres: %v\n%s", err, out)
+	} else if testing.Verbose() {
+		t.Logf("with -postgres:\n%s", out)
+	}
+}
+
+// Shared reports whether the tests' vaults are in a database.
+func Shared() bool { return *inPostgres }
+
+// OnlyFile skips a test that is about a vault's file, and says why no other engine can run it.
+func OnlyFile(t testing.TB, why string) {
+	t.Helper()
+	if *inPostgres {
+		t.Skip("only on a file: " + why)
+	}
+}
+
+// Password is a part of every address, for which the server does not ask. Nothing may show it.
+const Password = "password-of-the-database"
+
+// New returns a place for a vault, where there is none yet: a file in a directory that is
+// not there either, or the address of an empty schema.
+func New(t testing.TB) (place string) {
+	t.Helper()
+	if !*inPostgres {
+		return filepath.Join(t.TempDir(), "new", "postern.db")
+	}
+	servertest.Check(t, serverErr)
+	return strings.Replace(server.NewSchema(t), "@", ":"+Password+"@", 1)
+}
+
+// Fixture returns the path of a copy of a vault's file that an earlier version made. Such a
+// vault comes into a database by being copied, so the test is only on a file.
+func Fixture(t testing.TB, file string) (path string) {
+	t.Helper()
+	OnlyFile(t, "earlier versions made files")
+	b, err := os.ReadFile(file)
+	path = filepath.Join(t.TempDir(), "postern.db")
+	// Version control does not keep the file mode.
+	if err = errors.Join(err, os.WriteFile(path, b, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Content returns all bytes of a vault as who holds its file or its database has them: the
+// file, or all rows with their values one after another. It is nil where there is nothing.
+func Content(t testing.TB, place string) (all []byte) {
+	t.Helper()
+	if !*inPostgres {
+		b, err := os.ReadFile(place)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for _, table := range server.Exec(t, "SELECT table_name FROM information_schema.tables WHERE table_schema = '"+schema(t, place)+"' ORDER BY 1") {
+		for _, row := range server.Exec(t, "SELECT r.* FROM "+schema(t, place)+"."+table[0]+" r ORDER BY r") {
+			for _, value := range row {
+				b := []byte(value)
+				if digits, ok := strings.CutPrefix(value, `\x`); ok {
+					var err error
+					if b, err = hex.DecodeString(digits); err != nil {
+						t.Fatal(err)
+					}
+				}
+				all = append(append(all, b...), '\n')
+			}
+		}
+		all = append(append(all, table[0]...), '\n')
+	}
+	return all
+}
+
+// Remove removes the vault at a place, as who holds its file or its database can.
+func Remove(t testing.TB, place string) {
+	t.Helper()
+	if *inPostgres {
+		server.Exec(t, "DROP SCHEMA "+schema(t, place)+" CASCADE")
+		server.Exec(t, "CREATE SCHEMA "+schema(t, place))
+	} else if err := os.Remove(place); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// EndLeases ends the locks at a place that processes left when they were killed. In a file
+// they end with the process; in a database when their time is over, for which a test need
+// not wait.
+func EndLeases(t testing.TB, place string) {
+	t.Helper()
+	if *inPostgres {
+		server.Exec(t, "UPDATE "+schema(t, place)+".postern_leases SET until = now()")
+	}
+}
+
+func schema(t testing.TB, place string) string {
+	t.Helper()
+	u, err := url.Parse(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Query().Get("search_path")
+}
