@@ -20,9 +20,6 @@ type Ref struct {
 	UIDL        string
 }
 
-// MaxFolderChars bounds a folder's name (001, mailbox).
-const MaxFolderChars = wire.MaxFolderChars
-
 // String returns the text form that ParseRef reads.
 func (r Ref) String() string {
 	if r.Protocol == POP3 {

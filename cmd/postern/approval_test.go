@@ -49,6 +49,7 @@ func installedClient(t *testing.T, v testVault, era string, form map[string]any,
 // A program that starts the installed command and accepts every question sends nothing
 // unless the person let the client be asked, and then not with a form that it did not read.
 func TestAProgramCannotApproveForThePerson(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		setting string
 		form    map[string]any

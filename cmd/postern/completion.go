@@ -103,23 +103,29 @@ func (p *process) wordsFor(ctx context.Context, before []string, word string) []
 	if len(before) == 0 {
 		list := c.Words("")
 		for verb := range verbs {
-			if verb != completeVerb && !slices.Contains(list, verb) {
+			if verb != completeVerb && !strings.Contains(verb, " ") && !slices.Contains(list, verb) {
 				list = append(list, verb)
 			}
 		}
 		slices.Sort(list)
 		return prompt.StartingWith(word, append(list, "--help", "--version"))
 	}
-	run := verbs[before[0]]
+	run, rest := mute.verb(before)
 	if run == nil || before[0] == "agent" { // whose words are commands
-		return c.Propose(ctx, before, word)
+		list := c.Propose(ctx, before, word)
+		for verb := range verbs {
+			if second, ok := strings.CutPrefix(verb, strings.Join(before, " ")+" "); ok && strings.HasPrefix(second, word) {
+				list = append(list, second)
+			}
+		}
+		return list
 	}
 	// A verb that is asked for its flags makes them, and does nothing else.
 	if err := run(ctx, []string{"-h"}); !errors.Is(err, flag.ErrHelp) || mute.flagged == nil {
 		return nil
 	}
 	var list []string
-	switch rest, open := behindFlags(mute.flagged, before[1:]); {
+	switch rest, open := behindFlags(mute.flagged, rest); {
 	case open != nil:
 		list = choices(open)
 	case slices.Contains(rest, "--"): // another program's

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
@@ -13,13 +14,11 @@ import (
 
 // demoWelcome says what to try first at the demo's prompt. The numbers are those of samples, in
 // the order of package demo.
-const demoWelcome = `A sample mailbox. Send what you like, nothing leaves. Try:
-
-  mail list -n 12   40 poses as another sender: it is marked
-  read 43           has text that only agents would read
-  approve           an agent's answer waits for your word
-
-`
+var demoWelcome = screen.Section{Title: "Try", Rows: [][2]string{
+	{"inbox 12", "40 poses as another sender: it is marked"},
+	{"read 43", "text that only agents would see is taken out"},
+	{"approve", "an agent's answer waits for your word"},
+}}
 
 // demoAgent are commands of an agent, the last of which waits for the person.
 var demoAgent = []string{
@@ -74,7 +73,8 @@ func (p *process) demo(ctx context.Context, args []string) error {
 			h.Gateway.Do(ctx, gateway.Request{Principal: gateway.Principal{Name: mail.AgentPrincipal}, Line: line})
 		}
 		h.Gateway.Do(ctx, gateway.Request{Principal: principal, Line: demoAgent[0]}) // so that short ids are known
-		fmt.Fprint(p.stdout, demoWelcome)
+		p.page(p.stdout, "A sample mailbox. Send what you like, nothing leaves.", demoWelcome)
+		fmt.Fprintln(p.stdout)
 	}
 	return p.converse(ctx, h, *asJSON, false)
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
 )
 
 // On a terminal a command of the shell is drawn as at the prompt, with the commands that it
@@ -16,7 +19,7 @@ func TestACommandOfTheShellOnATerminal(t *testing.T) {
 		status int
 		sees   []string
 	}{
-		{"mail list --limit 2", 0, []string{"demo, INBOX", "Help desk", "Read one: postern read demo:50\n", "  postern mail list --before"}},
+		{"mail list --limit 2", 0, []string{"demo, INBOX", "Help desk", "Read one: postern read 50\n", "  postern mail list --before"}},
 		{"mail list --limt 2", 2, []string{"'mail list' has no option '--limt'.\nDid you mean --limit? Usage: postern mail list", "For example:\n  postern mail list"}},
 		{"mail list -h", 0, []string{"A folder, newest first.", "Usage: postern mail list", "--oldest-first"}},
 		{"serv", 2, []string{"There is no command 'serv'.", "Did you mean 'postern serve'?"}},
@@ -37,5 +40,32 @@ func TestACommandOfTheShellOnATerminal(t *testing.T) {
 				t.Errorf("%s: a line is too wide: %q", tc.line, l)
 			}
 		}
+	}
+}
+
+// In a shell the list of messages ends with what waits for the person, which no answer for a
+// program says; and nobody is asked for a key where nothing waits.
+func TestTheShellSaysWhatWaits(t *testing.T) {
+	t.Parallel()
+	servers, v := sampleServers(t), newVault(t)
+	a := servers.Account()
+	a.Mode, a.AllowOut = mail.Approve, mail.AllowList{Enabled: true, Entries: []string{"*"}}
+	v.add(t, a, servers.Password.Reveal())
+	run := func(status int, args ...string) string {
+		x := onTerminal(t, 90, 40, append(v.environment(false), "NO_COLOR=1"), args...)
+		x.quits(status)
+		return strings.ReplaceAll(x.written(), "\r", "")
+	}
+	for _, args := range [][]string{{"approve"}, {"inbox", "2"}} {
+		if out := run(0, args...); strings.Contains(out, "waits for you") != (args[0] == "approve") || strings.Contains(out, "key") {
+			t.Errorf("%s: %s", args, out)
+		}
+	}
+	newHouse(t, v).as(t, gateway.Principal{Name: mail.AgentPrincipal}, "mail send --to ann@example.org --subject Lunch --body x")
+	if out := run(0, "inbox", "2"); !strings.HasSuffix(out, "\n1 message waits for you: 'postern approve' shows it.\n") {
+		t.Error(out)
+	}
+	if out := run(0, "mail", "list", "--json", "--limit", "2"); strings.Contains(out, "waits for you") {
+		t.Error(out)
 	}
 }

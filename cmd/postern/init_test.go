@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/cmd/postern/internal/setup"
@@ -39,9 +40,12 @@ type station struct {
 	ring    setup.Keyring
 }
 
-func newStation(t testing.TB) *station {
+func newStation(t testing.TB) *station { return newStationAt(t, nil) }
+
+// newStationAt is newStation with a clock for its servers.
+func newStationAt(t testing.TB, now func() time.Time) *station {
 	t.Helper()
-	servers := sampleServers(t)
+	servers := sampleServersAt(t, now)
 	home := t.TempDir()
 	passing := t.TempDir()
 	t.Setenv("TMPDIR", passing)
@@ -168,15 +172,23 @@ func (s *station) files(t testing.TB) (names []string) {
 // passphrase is that of a station's administrator's key.
 const passphrase = "correct höörse"
 
-// vault opens what was made, with the keys that were kept.
+// vault opens what was made, with the keys that were kept. A short run leaves an
+// administrator's key that is sealed as it is.
 func (s *station) vault(t testing.TB) *vault.Vault {
 	t.Helper()
 	p, _ := s.process(t, "")
 	system := p.system()
 	system.Passphrase = func(context.Context, bool) (mail.Secret, error) { return mail.NewSecret([]byte(passphrase)), nil }
-	keys, err := system.FindKeys(t.Context(), s.env["POSTERN_DB"])
-	if err != nil || keys.Admin.IsZero() || keys.Agent.IsZero() {
-		t.Fatalf("the keys were not kept: %v", err)
+	path := s.env["POSTERN_DB"]
+	var keys vault.Keys
+	var err error
+	if sealed, _ := os.ReadFile(house.AdminKeyFile(path)); testing.Short() && strings.HasPrefix(string(sealed), vault.PassphrasePrefix) {
+		keys, err = system.Keys(t.Context(), path, true)
+	} else if keys, err = system.FindKeys(t.Context(), path); keys.Admin.IsZero() {
+		t.Fatalf("the administrator's key was not kept: %v", err)
+	}
+	if err != nil || keys.Agent.IsZero() {
+		t.Fatalf("the agent's key was not kept: %v", err)
 	}
 	v, err := vault.Open(t.Context(), s.env["POSTERN_DB"], keys, nil)
 	if err != nil {
@@ -213,8 +225,8 @@ func TestAnAddressAndAPasswordAreEnough(t *testing.T) {
 	if err := s.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"localhost", "certificate", "works:", "every message in every folder", "everybody, each message after you approved it", "install claude-code --profile full\n", "mcpServers",
-		`"--profile", "full"`, "what came today?\n", "postern repl\n", "postern approve\n"} {
+	for _, want := range []string{"localhost", "certificate", "works:", "every message in every folder", "everybody, each message after you approved it", "install claude-code --profile full\n",
+		"what came today?\n", "postern repl\n", "postern approve\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not said:\n%s", want, out)
 		}
@@ -233,7 +245,7 @@ func TestAnAddressAndAPasswordAreEnough(t *testing.T) {
 		}
 	}
 	s.noSecretIn(t, out.String())
-	s.listsMail(t, out.String())
+	s.listsMail(t, s.pasted(t, out.String()))
 }
 
 // noSecretIn fails when a text holds the password or a key.
@@ -250,6 +262,24 @@ func (s *station) noSecretIn(t testing.TB, text string) {
 			t.Error("a secret is shown")
 		}
 	}
+}
+
+// pasted runs the line that init says prints what to paste, and returns what it prints.
+func (s *station) pasted(t testing.TB, said string) string {
+	t.Helper()
+	_, line, _ := strings.Cut(said, "    postern install ")
+	_, line, found := strings.Cut(line, "    postern install ")
+	line, _, _ = strings.Cut(line, "\n")
+	if !found || !strings.HasSuffix(line, " --print") {
+		t.Fatalf("nothing is said that prints a configuration:\n%s", said)
+	}
+	p, _ := s.process(t, "")
+	var out bytes.Buffer
+	p.stdout, p.self = &out, "postern"
+	if err := p.install(t.Context(), strings.Fields(line)); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }
 
 // listsMail starts the server as the printed configuration says, with nothing else in
@@ -289,6 +319,21 @@ func (s *station) listsMail(t testing.TB, printed string) {
 	}
 	if err := client.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A key that is shown once is not proposed for a command line, of which a shell keeps a history.
+func TestAKeyThatIsShownOnceStaysOutOfCommands(t *testing.T) {
+	s := newStation(t)
+	p, out := s.process(t, "")
+	err := p.init(t.Context(), []string{"--accept-found", "--admin-key", "show", "--agent-key", "file", "--allow-out", "*", "work", "--email", demo.Username, "--ca-file", s.ca, "--password-from", "env:PW", "--mode", "approve"})
+	for _, says := range []string{"shown this once", "in a file that you alone may read, such as:", "POSTERN_ADMIN_KEY_FILE=FILE", "postern approve, which asks for the key\n"} {
+		if !strings.Contains(out.String(), says) {
+			t.Errorf("%v: it does not say %q:\n%s", err, says, out)
+		}
+	}
+	if strings.Contains(out.String(), "POSTERN_ADMIN_KEY=") {
+		t.Errorf("%s", out)
 	}
 }
 

@@ -66,6 +66,12 @@ func TestInjections(t *testing.T) {
 	if short {
 		in, run = shortModes, injections
 	}
+	if testing.Short() { // every fourth shows that the machinery works
+		run = nil
+		for i := 0; i < len(injections); i += 4 {
+			run = append(run, injections[i])
+		}
+	}
 	switch s, err := servertest.StartDovecot(servertest.Config{ACL: true, Others: true}); {
 	case err == nil:
 		t.Cleanup(func() { _ = s.Stop() })
@@ -89,7 +95,7 @@ func TestInjections(t *testing.T) {
 					t.Run(s.name, func(t *testing.T) {
 						r := newRehearsal(t, mode, &s, shared)
 						became := ""
-						if i < len(injections) {
+						if i < len(injections) { // a short run has no errands
 							became = r.inject(t)
 						} else {
 							became = r.errand(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // atPrompt is a person at the prompt, whose editor asks for a line and makes a letter of it.
-func atPrompt(t *testing.T, env ...string) (x *tty, home string) {
+func atPrompt(t *testing.T, env ...string) (x *tty, home string, start func(args ...string) *tty) {
 	t.Helper()
 	servers, v := sampleServers(t), newVault(t)
 	a := servers.Account()
@@ -22,15 +22,18 @@ func atPrompt(t *testing.T, env ...string) (x *tty, home string) {
 	if err := os.WriteFile(editor, []byte("#!/bin/sh\nprintf 'Your line? '\nread line\nprintf 'To: ann@example.org\\n\\n%s\\n' \"$line\" >\"$1\"\nstty raw -echo\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	x = onTerminal(t, 80, 24, append(v.environment(true), append(env, "HOME="+home, "XDG_STATE_HOME="+home, "EDITOR="+editor)...), "repl", "--no-history")
+	start = func(args ...string) *tty {
+		return onTerminal(t, 80, 24, append(v.environment(true), append(env, "HOME="+home, "XDG_STATE_HOME="+home, "EDITOR="+editor)...), args...)
+	}
+	x = start("repl", "--no-history")
 	x.sees(promptSign)
-	return x, home
+	return x, home, start
 }
 
 // An editor has the terminal as it was before the prompt, and leaves it to the prompt as it
 // likes.
 func TestAnEditorHasTheTerminal(t *testing.T) {
-	x, _ := atPrompt(t)
+	x, _, _ := atPrompt(t)
 	x.types("write\r")
 	x.sees("Your line? ")
 	x.types("Noon?\r")
@@ -44,7 +47,7 @@ func TestAnEditorHasTheTerminal(t *testing.T) {
 // Where Postern is told to end while the editor runs, the letter is kept, and the person
 // learns where.
 func TestALetterOutlivesPostern(t *testing.T) {
-	x, home := atPrompt(t)
+	x, home, start := atPrompt(t)
 	x.types("write\r")
 	x.sees("Your line? ")
 	if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -62,11 +65,29 @@ func TestALetterOutlivesPostern(t *testing.T) {
 	if err != nil || statErr != nil || !strings.Contains(string(text), "Noon?") || info.Mode().Perm() != 0o600 {
 		t.Errorf("%q, %v, %v", text, err, statErr)
 	}
+	// It is taken up in a shell, to be edited again, and sent.
+	x = start("write", "again")
+	x.sees("It was not sent.", "To: ann@example.org", "Enter keeps the file: ")
+	x.types("e\r")
+	x.sees("Your line? ")
+	x.types("One?\r")
+	x.sees("1 line of text.", "Enter keeps the file: ")
+	x.types("\r")
+	x.sees("letter.txt", "'postern write again' takes it up.")
+	x.quits(6)
+	x = start("write", "again")
+	x.sees("Enter keeps the file: ")
+	x.types("y\r")
+	x.sees("Sent to 1 recipient")
+	x.quits(0)
+	x = start("write", "again")
+	x.sees("No letter is kept.")
+	x.quits(5)
 }
 
 // A pager that fails hides nothing.
 func TestAPagerThatFailsHidesNothing(t *testing.T) {
-	x, _ := atPrompt(t, "PAGER=sh -c 'exit 3'")
+	x, _, _ := atPrompt(t, "PAGER=sh -c 'exit 3'")
 	x.types("inbox 40\r")
 	x.sees("Help desk", "Enter shows more, q stops: ")
 	x.types("q\r")

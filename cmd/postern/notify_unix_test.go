@@ -17,6 +17,7 @@ import (
 // command and from a server, with no word of the agent's and without the vault's keys. What
 // leaves or is refused starts nothing.
 func TestTheNotifyCommandTellsThePerson(t *testing.T) {
+	t.Parallel()
 	const send = "mail send --to ann@example.org,bob@example.org --subject 'the subject' --body 'the body'"
 	exec := func(t *testing.T, v testVault, line string) answer {
 		out, _ := program(t, v.environment(false), "exec", line).Output()

@@ -8,6 +8,7 @@ import (
 	"github.com/postern-mail/postern/cmd/postern/internal/prompt"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
 )
 
 // repl is the prompt; without a terminal it reads one command per line.
@@ -33,7 +34,6 @@ func (p *process) repl(ctx context.Context, args []string) error {
 func (p *process) converse(ctx context.Context, h *house.House, asJSON, history bool) error {
 	o := p.promptOptions(h)
 	o.JSON, o.History = asJSON, history
-	o.Waiting = h.Waiting
 	o.Administrator = func(ctx context.Context) (prompt.Door, func(), error) {
 		admin, end, err := p.administrator(ctx)
 		return admin.Door, end, err
@@ -42,8 +42,8 @@ func (p *process) converse(ctx context.Context, h *house.House, asJSON, history 
 		return prompt.Run(ctx, o)
 	}
 	status, err := prompt.Lines(ctx, o)
-	if err == nil && status != 0 {
-		return exitStatus(status)
+	if err == nil {
+		err = statusError(status)
 	}
 	return err
 }
@@ -60,7 +60,15 @@ func commandDoor(h *house.House) prompt.Door {
 			names = append(names, a.Name)
 		}
 		return names, err
-	}}
+	}, Short: shortID, Waiting: h.Waiting}
+}
+
+// shortID is the id of a message as lists show it.
+func shortID(id string, account bool) string {
+	if r, err := mail.ParseRef(id); err == nil {
+		return r.Short(account)
+	}
+	return id
 }
 
 // progress is the one line about the command that runs.

@@ -106,6 +106,7 @@ help`, "\n")
 // window of any width shows are the words of one without end. Only the names and subjects of a
 // list may be cut, and what others wrote is broken where it is wider than the window.
 func TestNoViewBreaksAWord(t *testing.T) {
+	t.Parallel() // it waits for mail and for servers that are none
 	h := demoHouse(t)
 	door := commandDoor(h.House)
 	id, seen := "", map[string]bool{}
@@ -141,7 +142,7 @@ func TestNoViewBreaksAWord(t *testing.T) {
 func wantWhole(t *testing.T, line string, envelope []byte, path string) {
 	t.Helper()
 	draw := func(width int, shell ...string) string {
-		return screen.Look{Width: width, Zone: time.UTC, Quote: discovery.Quote, Shell: shell}.Render(envelope, path)
+		return screen.Look{Width: width, Zone: time.UTC, Quote: discovery.Quote, Shell: shell, ID: func(id string) string { return shortID(id, false) }}.Render(envelope, path)
 	}
 	wide := draw(9999)
 	var bytes struct {
@@ -161,8 +162,9 @@ func wantWhole(t *testing.T, line string, envelope []byte, path string) {
 }
 
 var (
-	ofOthers = regexp.MustCompile(`(?m)^ *(│|>|\|)( .*)?$|^─+$`)
-	toCopy   = regexp.MustCompile(`^(  |Read one: |Save one: )(postern )?[a-z]+ `)
+	firstCell = regexp.MustCompile(`(?m)^(?:[N ][* ][@ ] )?(\d+|[a-z0-9]{16}|\S+/\d+)  `)
+	ofOthers  = regexp.MustCompile(`(?m)^ *(│|>|\|)( .*)?$|^─+$`)
+	toCopy    = regexp.MustCompile(`^(  |Read one: |Save one: )(postern )?[a-z]+ `)
 )
 
 func wantSameWords(t *testing.T, line string, width int, shown, wide string) {
@@ -173,7 +175,7 @@ func wantSameWords(t *testing.T, line string, width int, shown, wide string) {
 	must := all
 	if list {
 		must = nil
-		for _, m := range regexp.MustCompile(`(?m)^(?:[N ][* ][@ ] )?(\d+|[a-z0-9]{16}|\S+/\d+)  `).FindAllStringSubmatch(wide, -1) {
+		for _, m := range firstCell.FindAllStringSubmatch(wide, -1) {
 			must = append(must, m[1])
 		}
 	}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/base64"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -8,7 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/crypto/scrypt"
+
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/vault"
@@ -35,13 +42,19 @@ func TestAPassphraseFromInitToApprove(t *testing.T) {
 	}
 	x.sees("sealed with your passphrase", "Connect a client now?")
 	x.types(enter)
-	x.sees("mcpServers")
+	x.sees("--print")
 	x.quits(0)
 	s.noSecretIn(t, x.written())
 	file := house.AdminKeyFile(s.env["POSTERN_DB"])
-	if text, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(text), vault.PassphrasePrefix) || strings.Count(string(text), "\n") != 1 {
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.HasPrefix(string(text), vault.PassphrasePrefix) || strings.Count(string(text), "\n") != 1 {
 		t.Fatalf("%q, %v", text, err)
 	}
+	key, err := vault.OpenKey(strings.TrimSpace(string(text)), mail.NewSecret([]byte(passphrase)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, file, sealedCheaply(t, key.Reveal()))
 
 	x = s.onTerminal(t, nil, "mail", "send", "--to", "bob@example.org", "--subject", "One", "--body", "x")
 	x.sees("Nothing was sent yet", "in the outbox as", "\n")
@@ -126,20 +139,51 @@ type step2 struct {
 // file and the environments of the administrator and of an agent.
 func sealedVault(t *testing.T) (file string, admin, agent []string) {
 	t.Helper()
-	v := newVault(t)
-	v.add(t, mail.Account{Name: "work", Email: "me@example.org", Protocol: mail.IMAP, Username: "me", Auth: mail.AuthPassword, Mode: mail.ReadOnly,
-		IMAP: mail.Endpoint{Host: "127.0.0.1", Port: 1, Security: mail.TLS}}, "secret")
+	v := waitingVault(t)
 	file, _, agent = v.keyFiles(t)
-	text, err := vault.SealKey(mail.NewSecret([]byte(v.text[0])), mail.NewSecret([]byte(passphrase)))
+	writeFile(t, file, sealedCheaply(t, v.text[0]))
+	return file, append([]string{"POSTERN_ADMIN_KEY_FILE=" + file}, agent...), agent
+}
+
+// waitingVault is a vault in which a letter waits.
+func waitingVault(t *testing.T) testVault {
+	t.Helper()
+	v, nowhere := newVault(t), mail.Endpoint{Host: "127.0.0.1", Port: 1, Security: mail.TLS}
+	v.add(t, mail.Account{Name: "work", Email: "me@example.org", Protocol: mail.IMAP, Username: "me", Auth: mail.AuthPassword, Mode: mail.Approve,
+		IMAP: nowhere, SMTP: nowhere, AllowOut: mail.AllowList{Enabled: true, Entries: []string{"*"}}}, "secret")
+	if a := newHouse(t, v).as(t, gateway.Principal{Name: mail.AgentPrincipal}, lunch); a.Error.Code != discovery.ApprovalRequired {
+		t.Fatalf("%s", a.raw)
+	}
+	return v
+}
+
+// sealedCheaply is the text of a key as vault.SealKey writes it, sealed with the passphrase at
+// the least cost that opens: most tests open it again and again.
+func sealedCheaply(t *testing.T, key string) string {
+	t.Helper()
+	plain, err := base64.StdEncoding.DecodeString(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, file, text+"\n")
-	return file, append([]string{"POSTERN_ADMIN_KEY_FILE=" + file}, agent...), agent
+	head := append([]byte{1, 10, 8, 1}, make([]byte, 16)...) // version, log N, r, p, salt
+	made, err := scrypt.Key([]byte(passphrase), head[4:], 1<<10, 8, 1, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := aes.NewCipher(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vault.PassphrasePrefix + base64.RawURLEncoding.EncodeToString(aead.Seal(head, nil, plain, head)) + "\n"
 }
 
 // Each verb that acts as the administrator asks, once, and help does not.
 func TestAPassphraseIsAskedWhereTheKeyIsNeeded(t *testing.T) {
+	t.Parallel()
 	file, admin, agent := sealedVault(t)
 	x := onTerminal(t, 100, 40, admin, "account", "list")
 	x.sees("Passphrase of the administrator's key: ")
@@ -183,7 +227,9 @@ func TestAPassphraseIsAskedWhereTheKeyIsNeeded(t *testing.T) {
 	x.types("approve\r")
 	x.sees("Passphrase of the administrator's key: ")
 	x.types(passphrase + enter)
-	x.sees("Nothing waits for you.", promptSign)
+	x.sees("1 of 1", "q ends: ")
+	x.types("n\r")
+	x.sees("is rejected", promptSign)
 	x.types("quit\r")
 	x.quits(0)
 	if err := os.Rename(kept, file); err != nil {
@@ -199,6 +245,7 @@ func TestAPassphraseIsAskedWhereTheKeyIsNeeded(t *testing.T) {
 // Without a terminal nothing waits: the error says what to do, and an agent goes on with its
 // own key.
 func TestASealedKeyWithoutATerminal(t *testing.T) {
+	t.Parallel()
 	file, admin, _ := sealedVault(t)
 	refused(t, program(t, admin, "account", "list"), "CONFIG_ERROR", 3, "no terminal to ask for it")
 	text, err := os.ReadFile(file)
@@ -228,13 +275,17 @@ func TestASealedKeyWithoutATerminal(t *testing.T) {
 
 // A new administrator's key is sealed with the passphrase of the former one, wherever it goes.
 func TestRekeyKeepsThePassphrase(t *testing.T) {
+	t.Parallel()
 	file, admin, agent := sealedVault(t)
 	out := filepath.Join(t.TempDir(), "new.key")
 	before, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"vault rekey", "vault rekey --admin --admin-out " + out} {
+	for i, line := range []string{"vault rekey", "vault rekey --admin --admin-out " + out} {
+		if testing.Short() && i == 0 { // each seals at its full cost
+			continue
+		}
 		x := onTerminal(t, 100, 40, admin, "exec", "--json", line)
 		x.sees("Passphrase of the administrator's key: ")
 		x.types(passphrase + enter)
@@ -250,6 +301,9 @@ func TestRekeyKeepsThePassphrase(t *testing.T) {
 	}
 	for _, f := range []string{file, out} {
 		text, err := os.ReadFile(f)
+		if testing.Short() && f == file {
+			continue
+		}
 		if err != nil || !strings.HasPrefix(string(text), vault.PassphrasePrefix) || string(text) == string(before) {
 			t.Errorf("%s: %q, %v", f, text, err)
 		}
@@ -267,4 +321,35 @@ func TestRekeyKeepsThePassphrase(t *testing.T) {
 	x.types(passphrase + enter)
 	x.sees("work")
 	x.quits(0)
+}
+
+// A key that init showed once is in no file: approve asks for it, and shows nothing of it.
+func TestAKeyThatIsKeptNowhereIsTyped(t *testing.T) {
+	v := waitingVault(t)
+	_, _, agent := v.keyFiles(t)
+	other, err := vault.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		typed  string
+		sees   []string
+		status int
+	}{
+		{v.text[0] + enter, []string{"the one that you typed", "1 of 1"}, 6},
+		{other + enter, []string{"does not open"}, 3},
+		{enter, []string{"The administrator's key was not found."}, 6},
+	} {
+		x := onTerminal(t, 100, 40, agent, "approve")
+		x.sees("The administrator's key: ")
+		x.types(tc.typed)
+		if x.sees(tc.sees...); tc.typed == v.text[0]+enter {
+			x.sees("q ends: ")
+			x.types("q\r")
+		}
+		x.quits(tc.status)
+		if strings.Contains(x.written(), v.text[0]) || strings.Contains(x.written(), other) {
+			t.Error("the key is shown")
+		}
+	}
 }

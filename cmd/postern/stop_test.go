@@ -327,9 +327,10 @@ func (h *halt) wait(w *worker, quit <-chan struct{}) bool {
 // TestStopStopsEveryProcess has twenty of them read, send, wait and draft. After the
 // answer of stop nothing may begin on a wire, and no IDLE may last.
 func TestStopStopsEveryProcess(t *testing.T) {
+	t.Parallel()
 	processes := 20
 	if testing.Short() {
-		processes = 6
+		processes = 4
 	}
 	v, servers := stopHouse(t)
 	imap, smtp := servers.imap, servers.smtp
@@ -486,6 +487,7 @@ func TestStopStopsEveryProcess(t *testing.T) {
 // TestAStopHoldsAtEveryDoor: over HTTP too a wait ends, and nothing begins there and in the
 // transport profile.
 func TestAStopHoldsAtEveryDoor(t *testing.T) {
+	t.Parallel()
 	v, servers := stopHouse(t)
 	imap := servers.imap
 	overHTTP, err := connectHTTP(t, serveHTTP(t, v, "--no-auth").url, "", "2026-07-28", nil)

@@ -109,6 +109,7 @@ func maxHostile() int {
 // silent, through the program as a process: it answers, within the deadline that
 // was asked for, and goes on to answer.
 func Test004_5_HostilePOP3Servers(t *testing.T) {
+	t.Parallel()
 	numbered := "+OK\r\n"
 	for i := range 300 {
 		numbered += fmt.Sprintf("%d name%d\r\n", i+1, i+1)

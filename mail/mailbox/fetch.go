@@ -74,7 +74,7 @@ func (x *imapBox) walk(s *imap.Session, from fetch.Source, oldest bool, w fetch.
 	empty, looked := 0, 0
 	for set := from.Next(uint32(size()), oldest); set != nil; set = from.Next(uint32(size()), oldest) {
 		s.Renew()
-		x.looking(uint64(looked), 0, box.Name)
+		x.looking(looked, box.Name)
 		got, err := x.fetchAll(s, set, w.Options())
 		if err != nil {
 			return err

@@ -37,6 +37,9 @@ func (m *Client) List(ctx context.Context, account string, q ListQuery) (*Page, 
 	if err != nil {
 		return nil, err
 	}
+	if q.New && m.o.Seen == nil {
+		return nil, b.base().noRecord()
+	}
 	return b.list(ctx, q)
 }
 
@@ -61,9 +64,6 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	q.AfterUID = max(q.AfterUID, q.After.UID)
 	if anchored := q.Before.UID != 0 || q.After.UID != 0; anchored && q.BeforeUID != 0 && q.BeforeUID-1 <= q.AfterUID {
 		return nil, x.Invalid("No message lies between the bounds that were given.", mail.AdviceNoBound)
-	}
-	if q.New && x.m.o.Seen == nil {
-		return nil, x.Unsupported("Postern keeps no record here of which messages are new.", mail.AdviceKeepIDs)
 	}
 	l := x.listing(q, &seeing{store: x.m.o.Seen})
 	if err := l.seen.read(ctx, x, q.Folder); err != nil {

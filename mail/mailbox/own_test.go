@@ -20,7 +20,10 @@ var readers = map[string]func(b *box, r mail.Ref) error{
 		_, err := b.Thread(b.T.Context(), r, mailbox.ThreadQuery{})
 		return err
 	},
-	"header": func(b *box, r mail.Ref) error { _, err := b.Header(b.T.Context(), "mail reply", r); return err },
+	"header": func(b *box, r mail.Ref) error {
+		_, err := b.Original(b.T.Context(), "mail reply", r, mailbox.OriginalQuery{})
+		return err
+	},
 	"flags": func(b *box, r mail.Ref) error {
 		_, err := b.SetFlags(b.T.Context(), account, []mail.Ref{r}, []string{"x"}, nil)
 		return err

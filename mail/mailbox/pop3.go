@@ -112,8 +112,6 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		return nil, x.notPOP3("no flags, so it is not known which messages are unread", advice)
 	case q.BeforeUID != 0 || q.AfterUID != 0:
 		return nil, x.notPOP3("no UIDs", mail.AdvicePOP3Page)
-	case q.New && x.m.o.Seen == nil:
-		return nil, x.Unsupported("Postern keeps no record here of which messages are new.", mail.AdviceKeepIDs)
 	}
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
 	page := &Page{Folder: popFolder}
@@ -125,7 +123,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 				Message: fmt.Sprintf("The server gave %d messages no name, and they are left out.", s.Skipped)})
 		}
 		var err error
-		if names, err = x.seen(ctx, x.m.o.Seen, s.List); err != nil {
+		if names, err = x.seen(ctx, s.List); err != nil {
 			return err
 		}
 		bounded, err := x.between(ctx, s, &q)
@@ -166,7 +164,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		return err
 	})
 	if err == nil {
-		return page, names.keep(ctx, x.m.o.Seen, x)
+		return page, names.keep(ctx, x)
 	}
 	if len(page.Messages) > 0 && partial(ctx, err) {
 		page.HasMore, page.Next = true, page.Messages[len(page.Messages)-1].Ref

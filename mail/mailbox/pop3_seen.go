@@ -19,11 +19,10 @@ type popNames struct {
 	changed bool // the state has to begin, to get another mailbox's name, or to forget deleted messages
 }
 
-func (x *popBox) mailbox() string { return x.account.POP3.Address() + " " + x.account.Username }
-
 // seen reads the state and adapts it to the messages in the mailbox. Without a store the
 // state is empty and not kept.
-func (x *popBox) seen(ctx context.Context, store mail.SeenStore, list []pop3.Message) (n popNames, err error) {
+func (x *popBox) seen(ctx context.Context, list []pop3.Message) (n popNames, err error) {
+	store := x.m.o.Seen
 	if store == nil {
 		return n, nil
 	}
@@ -49,21 +48,17 @@ func (n *popNames) apply(s *mail.SeenState) {
 	}
 }
 
-func (n *popNames) keep(ctx context.Context, store mail.SeenStore, x *popBox) error {
-	if !n.changed || store == nil {
+func (n *popNames) keep(ctx context.Context, x *popBox) error {
+	if !n.changed {
 		return nil
 	}
-	return store.UpdateSeen(ctx, x.account.Name, popFolder, func(s *mail.SeenState) error {
+	return x.m.o.Seen.UpdateSeen(ctx, x.account.Name, popFolder, func(s *mail.SeenState) error {
 		n.apply(s)
 		return nil
 	})
 }
 
 func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
-	store := x.m.o.Seen
-	if store == nil {
-		return nil, x.Unsupported("Postern keeps no record here of which messages are new.", mail.AdviceKeepIDs)
-	}
 	for _, r := range refs {
 		if r != x.ref(r.UIDL) || r.UIDL == "" {
 			return nil, x.NoMessage("")
@@ -75,7 +70,7 @@ func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 	err := x.lend(ctx, true, func(s *pop3.Mailbox) error {
 		out, acked = &Changed{Account: x.Account, Folder: popFolder}, nil
 		var err error
-		if names, err = x.seen(ctx, store, s.List); err != nil {
+		if names, err = x.seen(ctx, s.List); err != nil {
 			return err
 		}
 		var there []pop3.Message

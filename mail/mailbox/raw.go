@@ -293,16 +293,6 @@ func (x *access) choose(root *message.Part, part string) (*message.Part, error) 
 	return nil, x.Failure(mail.KindNotFound, "parse", "The message has no such attachment.", mail.AdviceNamePart).About(strings.Join(ids, ", "))
 }
 
-// Header returns the header of a message that the policy shows. A hidden message and one
-// that does not exist give the same error.
-func (m *Client) Header(ctx context.Context, op string, ref mail.Ref) (rfc5322.Header, error) {
-	b, err := m.open(ctx, op, ref.Account)
-	if err != nil {
-		return rfc5322.Header{}, err
-	}
-	return b.header(ctx, ref)
-}
-
 func (x *imapBox) header(ctx context.Context, ref mail.Ref) (h rfc5322.Header, err error) {
 	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, BodySection: []*goimap.FetchItemBodySection{fetch.HeaderSection()}}, func(_ *imap.Session, g *fetch.Message) error {
 		if !g.Readable {

@@ -32,10 +32,6 @@ const (
 	DefaultMaxMatches = 20_000
 )
 
-// MaxCursorChars bounds the text form of a cursor. Criteria of the greatest length
-// fit, in characters of four bytes.
-const MaxCursorChars = cursor.MaxChars
-
 // Search finds messages in folders of one account or several, at least one. The server
 // matches the text; with a policy that hides messages, and for criteria that no server
 // knows, Search checks the matches itself, so that Total counts only visible ones. Without

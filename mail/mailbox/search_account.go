@@ -237,7 +237,7 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 			v.Criteria = append(v.Criteria, a.recent())
 		}
 	}
-	a.looking(0, 0, a.folders[0].name)
+	a.looking(0, a.folders[0].name)
 	var anew error
 	var refused []error
 	matches := uint64(0)
@@ -331,7 +331,7 @@ func (a *accountSearch) check(s *imap.Session) error {
 		if len(folders) == 0 {
 			return nil
 		}
-		a.looking(0, 0, a.folders[0].name)
+		a.looking(0, a.folders[0].name)
 		if err := a.look(s, folders); err != nil {
 			for i, f := range a.folders {
 				f.doubt = doubt[i] // what was not judged is no match

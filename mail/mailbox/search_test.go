@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/cursor"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
@@ -145,7 +146,7 @@ func Test001_4_CursorIsBoundAndAuthenticated(t *testing.T) {
 	refused(mailbox.SearchQuery{Cursor: c, Folders: []string{"INBOX"}})
 	refused(mailbox.SearchQuery{Cursor: "x"})
 	refused(mailbox.SearchQuery{Cursor: c + "A"})
-	refused(mailbox.SearchQuery{Cursor: strings.Repeat("A", mailbox.MaxCursorChars+1)})
+	refused(mailbox.SearchQuery{Cursor: strings.Repeat("A", cursor.MaxChars+1)})
 	for i := range len(c) {
 		changed := []byte(c)
 		changed[i] ^= 1

@@ -37,7 +37,7 @@ func (b *begun) apply(s *mail.SeenState) {
 
 // mailbox names the server and user by which a folder is found. The same folder may
 // get another name when its account is edited.
-func (x *imapBox) mailbox() string { return x.account.IMAP.Address() + " " + x.account.Username }
+func (x *access) mailbox() string { return x.account.Incoming().Address() + " " + x.account.Username }
 
 func (y *seeing) read(ctx context.Context, x *imapBox, folder string) error {
 	if y.store == nil {
@@ -124,7 +124,15 @@ func (m *Client) Ack(ctx context.Context, account string, refs []mail.Ref) (*Cha
 	if err := b.base().checkCount(refs); err != nil {
 		return nil, err
 	}
+	if m.o.Seen == nil {
+		return nil, b.base().noRecord()
+	}
 	return b.ack(ctx, refs)
+}
+
+// noRecord is the error of what needs a SeenStore, where there is none.
+func (x *access) noRecord() error {
+	return x.Unsupported("Postern keeps no record here of which messages are new.", mail.AdviceKeepIDs)
 }
 
 func (x *imapBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
@@ -132,11 +140,7 @@ func (x *imapBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := x.m.o.Seen
-	if store == nil {
-		return nil, b.Unsupported("Postern keeps no record here of which messages are new.", mail.AdviceKeepIDs)
-	}
-	y := &seeing{store: store}
+	y := &seeing{store: x.m.o.Seen}
 	if err := y.read(ctx, x, b.folder); err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func (c *conversing) run(ref mail.Ref) error {
 		if len(ids)+len(subjects) == 0 {
 			return c.read()
 		}
-		c.box.looking(0, 0, ref.Folder)
+		c.box.looking(0, ref.Folder)
 		found, answers, err := c.search(thread.Criteria(ids, subjects), since)
 		if err != nil {
 			return err

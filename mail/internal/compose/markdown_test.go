@@ -28,7 +28,7 @@ func TestMarkdown(t *testing.T) {
 	}
 	random := 200
 	if testing.Short() {
-		random = 25 // Python takes milliseconds for each
+		random = 8 // Python takes milliseconds for each
 	}
 	for range random {
 		m := sample()

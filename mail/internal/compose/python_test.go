@@ -15,6 +15,9 @@ import (
 // Python's email package, which shares no code with this project, reads from every kind of
 // message what was written, and finds no defect.
 func TestPythonReadsWhatWasWritten(t *testing.T) {
+	if testing.Short() {
+		t.Skip("TestMarkdown has Python read the same messages")
+	}
 	all := samples()
 	maps.Copy(all, oddities())
 	names := slices.Sorted(maps.Keys(all))

@@ -3,7 +3,6 @@
 package cursor
 
 import (
-	"bytes"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // MaxChars bounds the text form of a cursor.
@@ -93,13 +94,11 @@ func (c Sealer) Seal(ctx context.Context, at *Position) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var plain bytes.Buffer
-	e := json.NewEncoder(&plain)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(at); err != nil {
+	position, err := plain.JSON(at)
+	if err != nil {
 		return "", err
 	}
-	text := cursorMark + base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain.Bytes(), []byte(cursorPurpose)))
+	text := cursorMark + base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, position, []byte(cursorPurpose)))
 	if len(text) > MaxChars {
 		return "", ErrTooLong
 	}
@@ -117,12 +116,12 @@ func (c Sealer) Open(ctx context.Context, s string) (*Position, error) {
 	if err != nil || !marked || len(s) > MaxChars {
 		return nil, ErrNoCursor
 	}
-	plain, err := aead.Open(nil, nil, sealed, []byte(cursorPurpose))
+	opened, err := aead.Open(nil, nil, sealed, []byte(cursorPurpose))
 	if err != nil {
 		return nil, ErrNoCursor
 	}
 	var at Position
-	if err := json.Unmarshal(plain, &at); err != nil {
+	if err := json.Unmarshal(opened, &at); err != nil {
 		return nil, ErrNoCursor
 	}
 	return &at, nil

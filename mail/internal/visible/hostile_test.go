@@ -54,7 +54,7 @@ var bombs = []struct {
 // bombSize returns the length of a short bomb in bytes.
 func bombSize() int {
 	if testing.Short() {
-		return 8000
+		return 4000
 	}
 	return 15_000
 }
