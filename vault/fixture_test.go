@@ -29,7 +29,9 @@ func fixtureEntry() gateway.AuditEntry {
 // fixture returns the place of a copy of a file in testdata.
 func fixture(t testing.TB, name string) string {
 	t.Helper()
-	return vaulttest.Fixture(t, filepath.Join("testdata", name))
+	return vaulttest.Fixture(t, filepath.Join("testdata", name), func(from, to string) error {
+		return second(Copy(t.Context(), from, to, fixtureKeys()))
+	})
 }
 
 // A file of each format is kept for good, and its content must stay readable. See

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // TestOnPostgres runs the other tests with their vaults in a database.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	vaulttest.Again(t)
+	vaulttest.Again(t, "")
 }
 
 func must(t testing.TB, err error) {

@@ -9,7 +9,15 @@ import (
 	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
+
+// TestOnPostgres runs the tests of grants, of HTTP and of new keys under work with their vaults
+// in a database.
+func TestOnPostgres(t *testing.T) {
+	t.Parallel()
+	vaulttest.Again(t, "Grant|ForeignAccount|HTTP|Fleet|NoAuth|RekeyUnder")
+}
 
 // A vault in a database is set up, used, moved into a file and back by the same verbs as one
 // in a file; an init that fails leaves no vault there, and no key of one here.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // slow leaves a test out where tests are to be short; quicker shows the main of it.
@@ -41,7 +41,7 @@ type testVault struct {
 
 func newVault(t testing.TB) testVault {
 	t.Helper()
-	v := testVault{path: filepath.Join(t.TempDir(), "postern.db")}
+	v := testVault{path: vaulttest.New(t)}
 	for i, k := range []*mail.Secret{&v.keys.Admin, &v.keys.Agent} {
 		v.text[i] = newKey(t)
 		*k = mail.NewSecret([]byte(v.text[i]))

@@ -21,6 +21,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/agentmail"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // keyFiles puts a vault's keys into files, and returns those and the variables that name
@@ -43,7 +44,7 @@ func (v testVault) keyFiles(t testing.TB) (admin, agent string, env []string) {
 // was told is kept.
 func TestRekeyUnderTwentyProcesses(t *testing.T) {
 	writers, rounds := 20, 32
-	if testing.Short() {
+	if testing.Short() || vaulttest.Shared() {
 		writers, rounds = 2, 4
 	}
 	v := newVault(t)
@@ -171,6 +172,7 @@ func TestRekeyUnderTwentyProcesses(t *testing.T) {
 			if c.Wait() != nil {
 				killed++
 			}
+			vaulttest.EndLeases(t, v.path)
 		}
 		now := present(keys)
 		if before, after := keys, now; round%3 == 0 && before.Admin.Equal(after.Admin) != before.Agent.Equal(after.Agent) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // actAsPostern is the variable that turns the test binary into the program, for
@@ -39,8 +40,13 @@ func TestMain(m *testing.M) {
 		}
 	}
 	_ = os.Setenv(raceVar, atOnce)
-	testscript.Main(m, map[string]func(){"postern": main})
+	testscript.Main(onEngine{m}, map[string]func(){"postern": main})
 }
+
+// onEngine runs the tests where their vaults are to be.
+type onEngine struct{ *testing.M }
+
+func (m onEngine) Run() int { return vaulttest.Main(m.M) }
 
 // TestScripts runs the program as a process, one behaviour per file.
 func TestScripts(t *testing.T) {

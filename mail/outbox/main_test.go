@@ -12,5 +12,5 @@ func TestMain(m *testing.M) { os.Exit(vaulttest.Main(m)) }
 // TestOnPostgres runs the other tests with their vaults in a database.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	vaulttest.Again(t)
+	vaulttest.Again(t, "")
 }

@@ -17,7 +17,11 @@ import (
 var fixtureTime = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
 func TestMailOfAnEarlierVersionIsKept(t *testing.T) {
-	path := vaulttest.Fixture(t, filepath.Join("..", "testdata", "format1-full.db"))
+	path := vaulttest.Fixture(t, filepath.Join("..", "testdata", "format1-full.db"), func(from, to string) error {
+		admin := mail.NewSecret([]byte("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="))
+		_, err := vault.Copy(t.Context(), from, to, vault.Keys{Admin: admin})
+		return err
+	})
 	c := &clock{fixtureTime}
 	v := mustOpen(t, path, vault.Keys{Agent: mail.NewSecret([]byte("ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8="))}, c.now)
 	peek := func(agent string, all bool) string {

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // TestOnPostgres runs the other tests with their vaults in a database.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	vaulttest.Again(t)
+	vaulttest.Again(t, "")
 }
 
 func runRole(role string) error {

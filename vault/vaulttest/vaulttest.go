@@ -39,14 +39,15 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// Again runs all tests of the package once more with -postgres, in another process, and
-// without -short. It ends the test there, and where servers are not to be started.
-func Again(t *testing.T) {
+// Again runs the tests of the package whose names match a pattern, or all with "", once more
+// with -postgres, in another process, and without -short. It ends the test there, and where
+// servers are not to be started.
+func Again(t *testing.T, pattern string) {
 	if *inPostgres {
 		t.Skip("this is that run")
 	}
 	servertest.Check(t, servertest.HasPostgres())
-	args := []string{"-postgres", "-test.short=false", "-test.shuffle=" + flag.Lookup("test.shuffle").Value.String()}
+	args := []string{"-postgres", "-test.run=" + pattern, "-test.short=false", "-test.shuffle=" + flag.Lookup("test.shuffle").Value.String()}
 	if end, ok := t.Deadline(); ok { // it has to say itself what takes too long
 		left := time.Until(end) * 9 / 10
 		args = append(args, "-test.timeout="+left.String())
@@ -91,18 +92,22 @@ func New(t testing.TB) (place string) {
 	return strings.Replace(server.NewSchema(t), "@", ":"+Password+"@", 1)
 }
 
-// Fixture returns the path of a copy of a vault's file that an earlier version made. Such a
-// vault comes into a database by being copied, so the test is only on a file.
-func Fixture(t testing.TB, file string) (path string) {
+// Fixture returns the place of a copy of a vault's file that an earlier version made. Where
+// the tests' vaults are in a database, move moves it there.
+func Fixture(t testing.TB, file string, move func(from, to string) error) (place string) {
 	t.Helper()
-	OnlyFile(t, "earlier versions made files")
 	b, err := os.ReadFile(file)
-	path = filepath.Join(t.TempDir(), "postern.db")
+	place = filepath.Join(t.TempDir(), "postern.db")
 	// Version control does not keep the file mode.
-	if err = errors.Join(err, os.WriteFile(path, b, 0o600)); err != nil {
+	err = errors.Join(err, os.WriteFile(place, b, 0o600))
+	if copied := place; err == nil && *inPostgres {
+		place = New(t)
+		err = move(copied, place)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return place
 }
 
 // Content returns all bytes of a vault as who holds its file or its database has them: the
