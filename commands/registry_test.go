@@ -43,6 +43,11 @@ func everything(*discovery.Command) bool { return true }
 // root help, the way an agent would.
 func TestEveryExampleBinds(t *testing.T) {
 	r := newRegistry(t)
+	for _, c := range r.Commands() {
+		if err := c.Err(); err != nil {
+			t.Errorf("%s: %v", c.Path, err)
+		}
+	}
 	check := func(t *testing.T, line, want string) {
 		tokens, err := gateway.Tokenize(line)
 		if err != nil {

@@ -290,6 +290,13 @@ func (s *argumentSet) setDefault(name string, value any) error {
 	return nil
 }
 
+func (s *argumentSet) setTimeout(spec Spec) error {
+	if spec.Timeout == 0 {
+		return nil
+	}
+	return s.setDefault("timeout", spec.Timeout)
+}
+
 func newArgument(f reflect.StructField, name string, p *jsonschema.Schema, forms map[string]Form) (*Argument, error) {
 	a := &Argument{Name: name, Description: p.Description, Default: p.Default, typ: f.Type, index: f.Index,
 		MinItems: p.MinItems, MaxItems: p.MaxItems}

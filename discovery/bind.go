@@ -56,11 +56,11 @@ type Outlook struct {
 func (c *Command) Peek(tokens []string) Outlook {
 	s := newScanner(c, tokens)
 	o := Outlook{Wrong: s.scan() != nil, Urgent: c.Urgent, Bare: len(tokens) == 0}
-	o.Help, o.Full = s.help && !o.Wrong, s.given[c.args.byName["full"]] != nil
-	for _, a := range c.args.list {
+	o.Help, o.Full = s.help && !o.Wrong, s.given[c.args().byName["full"]] != nil
+	for _, a := range c.args().list {
 		o.Wrong = o.Wrong || a.Required && s.given[a] == nil && !o.Help
 	}
-	a := c.args.byName["timeout"]
+	a := c.args().byName["timeout"]
 	var common Common
 	for _, texts := range [][]string{s.given[a], {fmt.Sprint(a.Default)}} {
 		if texts != nil && a.set(reflect.ValueOf(&common).Elem().FieldByIndex(a.index), texts, time.UTC) == "" {
@@ -72,11 +72,11 @@ func (c *Command) Peek(tokens []string) Outlook {
 }
 
 func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound, *Fault) {
-	args := reflect.New(c.args.typ)
+	args := reflect.New(c.args().typ)
 	b := &Bound{Args: args.Interface()}
 	common := reflect.ValueOf(&b.Common)
 	var missing []string
-	for _, a := range c.args.list {
+	for _, a := range c.args().list {
 		texts, ok := given[a]
 		switch {
 		case !ok && a.Required:
@@ -115,8 +115,8 @@ func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound
 			return nil, f
 		}
 	}
-	for _, a := range c.args.list {
-		if given[a] != nil && a.Requires != "" && given[c.args.byName[a.Requires]] == nil {
+	for _, a := range c.args().list {
+		if given[a] != nil && a.Requires != "" && given[c.args().byName[a.Requires]] == nil {
 			return nil, c.argumentFault(ValidationError, a, "", "%s works only together with --%s.", a.Label(), a.Requires)
 		}
 	}
@@ -173,7 +173,7 @@ func (s *scanner) scan() *Fault {
 				}
 			}
 			return nil
-		case t == "--help", t == "-h" && s.command.args.byShort["h"] == nil:
+		case t == "--help", t == "-h" && s.command.args().byShort["h"] == nil:
 			s.help = true
 			return nil
 		case strings.HasPrefix(t, "--"):
@@ -208,7 +208,7 @@ func (a *Argument) numeric() bool {
 
 // next is the positional that the next bare token belongs to, or nil.
 func (s *scanner) next() *Argument {
-	ps := s.command.args.positionals
+	ps := s.command.args().positionals
 	if len(ps) == 0 {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (s *scanner) positional(i int) *Fault {
 
 func (s *scanner) long(i int) (int, *Fault) {
 	name, value, attached := strings.Cut(s.tokens[i][2:], "=")
-	a := s.command.args.byName[name]
+	a := s.command.args().byName[name]
 	if a == nil || a.Positional {
 		return 0, s.command.unknown(name)
 	}
@@ -244,7 +244,7 @@ func (s *scanner) long(i int) (int, *Fault) {
 
 func (s *scanner) short(i int) (int, *Fault) {
 	body := s.tokens[i][1:]
-	a := s.command.args.byShort[body[:1]]
+	a := s.command.args().byShort[body[:1]]
 	if a == nil {
 		return 0, s.command.unknownShort(body)
 	}

@@ -150,10 +150,11 @@ type Validator interface{ Validate() error }
 // Command is a registered command. Its fields do not change after New.
 type Command struct {
 	Spec
-	args   *argumentSet
+	args   func() *argumentSet // its first call reflects on New's A, which takes longer than all else of a start
 	result reflect.Type
 	run    func(context.Context, *Call, any) (any, error)
-	err    error
+	err    error        // found at once
+	faulty func() error // found by reflecting; nil for a defined command
 
 	defined bool   // by Define: there is no result type
 	shape   *Shape // of a defined command's answer; nil for any
@@ -168,7 +169,8 @@ type Command struct {
 var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 
 // New makes a command of a Spec, an argument struct A, a result R and what
-// happens. A mistake in any of them is kept and reported by NewRegistry.
+// happens. A mistake in the Spec or R is kept and reported by NewRegistry. A is looked at
+// when it is needed: a mistake in it is a panic then, unless a test has asked Err before.
 //
 // Each field of A is one argument. Its json tag gives the name, omitempty makes
 // it optional, a jsonschema tag gives default, bounds, enum, pattern and
@@ -212,21 +214,38 @@ func newCommand(s Spec, args, result reflect.Type, run func(context.Context, *Ca
 	if m, ok := c.result.MethodByName("Brief"); ok {
 		c.brief = m.Type
 	}
-	if c.args, c.err = newArgumentSet(args, s); c.err == nil {
+	made := sync.OnceValues(func() (*argumentSet, error) {
+		set, err := newArgumentSet(args, s)
+		if err != nil {
+			return nil, err
+		}
 		for _, name := range s.Needed {
-			c.args.byName[name].Needed = true
+			set.byName[name].Needed = true
 		}
 		for _, name := range s.Rare {
-			c.args.byName[name].Rare = true
+			set.byName[name].Rare = true
 		}
-		c.err = c.check()
+		return set, set.setTimeout(s)
+	})
+	c.faulty = func() error { _, err := made(); return err }
+	c.args = func() *argumentSet {
+		set, err := made()
+		if err != nil {
+			panic(fmt.Sprintf("discovery: command %q: %v", s.Path, err))
+		}
+		return set
 	}
+	c.err = c.check()
 	return c
 }
 
-// Err is a mistake in what New or Define was given, which NewRegistry reports too. A
-// command that has one must not be used.
-func (c *Command) Err() error { return c.err }
+// Err is a mistake in what New or Define was given. A command that has one must not be used.
+func (c *Command) Err() error {
+	if c.err == nil && c.faulty != nil {
+		return c.faulty()
+	}
+	return c.err
+}
 
 func (c *Command) check() error {
 	switch {
@@ -246,9 +265,6 @@ func (c *Command) check() error {
 			return fmt.Errorf("the alias %q must be lower-case words separated by single spaces", a)
 		}
 	}
-	if c.Timeout != 0 {
-		return c.args.setDefault("timeout", c.Timeout)
-	}
 	return nil
 }
 
@@ -261,4 +277,4 @@ func (c *Command) Run(ctx context.Context, call *Call, b *Bound) (any, error) {
 
 // Arguments lists the arguments in the order of their definition, the common
 // options last. The caller must not change them.
-func (c *Command) Arguments() []*Argument { return c.args.list }
+func (c *Command) Arguments() []*Argument { return c.args().list }

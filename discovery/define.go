@@ -52,14 +52,18 @@ func Define(s Spec, d Definition, run func(ctx context.Context, call *Call, args
 		}
 		return run(ctx, call, given)
 	}
-	if c.args, c.err = defineArguments(d.Arguments); c.err != nil {
+	set, err := defineArguments(d.Arguments)
+	if c.err = err; err != nil {
 		return c
 	}
+	c.args = func() *argumentSet { return set }
 	if err := c.shape.valid(0); err != nil {
 		c.err = fmt.Errorf("output: %w", err)
 		return c
 	}
-	c.err = c.check()
+	if c.err = c.check(); c.err == nil {
+		c.err = set.setTimeout(s)
+	}
 	return c
 }
 

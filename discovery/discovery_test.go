@@ -358,13 +358,22 @@ func TestRegistryRefusesMistakes(t *testing.T) {
 		"duplicate": {thing(), thing()},
 		"below":     {thing(), discovery.New(discovery.Spec{Path: "thing", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}}, nothing)},
 		"reserved":  {discovery.New(discovery.Spec{Path: "help", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}}, nothing)},
-		"no description": {discovery.New(discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}},
-			func(context.Context, *discovery.Call, *bad) (Result, error) { return Result{}, nil })},
 	} {
 		if _, err := discovery.NewRegistry(discovery.Info{}, c...); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
+	c := discovery.New(discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}},
+		func(context.Context, *discovery.Call, *bad) (Result, error) { return Result{}, nil })
+	if c.Err() == nil {
+		t.Error("no description: no error")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a command without a description binds")
+		}
+	}()
+	_, _ = c.Bind(nil, nil)
 }
 
 // An option that is of use only with another command goes where that is not.

@@ -208,7 +208,7 @@ func (c *Command) Help() HelpResult {
 	if c.Details != "" {
 		h.Description += " " + c.Details
 	}
-	for _, a := range c.args.list {
+	for _, a := range c.args().list {
 		e := ArgumentHelp{Name: a.Label(), Type: a.Kind, Items: a.Item, Required: a.Required, Default: a.Default, Enum: a.Enum,
 			Minimum: a.Minimum, Maximum: a.Maximum, MinLength: a.MinLength, MaxLength: a.MaxLength,
 			MinItems: a.MinItems, MaxItems: a.MaxItems, Description: a.Description, Examples: a.Examples, global: a.Global}

@@ -67,7 +67,7 @@ func (c *Command) Redact(tokens []string) []string {
 
 // Sensitive reports whether an argument's value must not be shown or logged.
 func (c *Command) Sensitive() bool {
-	return slices.ContainsFunc(c.args.list, func(a *Argument) bool { return a.Sensitive })
+	return slices.ContainsFunc(c.args().list, func(a *Argument) bool { return a.Sensitive })
 }
 
 // Account is the account that the tokens name in an argument whose Form says so, whether or
@@ -76,7 +76,7 @@ func (c *Command) Account(tokens []string) string {
 	s := newScanner(c, tokens)
 	s.tolerant = true
 	s.scan()
-	for _, a := range c.args.list {
+	for _, a := range c.args().list {
 		for _, text := range s.given[a] {
 			if a.account == nil {
 				break
@@ -98,7 +98,7 @@ func (c *Command) redactSecrets(tokens []string) []string {
 		name, option := strings.CutPrefix(t, "--")
 		name, _, attached := strings.Cut(name, "=")
 		switch {
-		case !option || c.args.byName[name] != nil || !secretName.MatchString(name):
+		case !option || c.args().byName[name] != nil || !secretName.MatchString(name):
 		case attached:
 			out[i] = "--" + name + "=" + Redacted
 		case i+1 < len(tokens) && !strings.HasPrefix(tokens[i+1], "--"):
@@ -113,7 +113,7 @@ func (c *Command) redactSecrets(tokens []string) []string {
 func (c *Command) splitOption(t string) (head, value string, attached bool, a *Argument) {
 	if body, long := strings.CutPrefix(t, "--"); long {
 		head, value, attached = strings.Cut(body, "=")
-		a = c.args.byName[head]
+		a = c.args().byName[head]
 		if a != nil && a.Positional {
 			a = nil
 		}
@@ -122,7 +122,7 @@ func (c *Command) splitOption(t string) (head, value string, attached bool, a *A
 		}
 		return "--" + head, value, attached, a
 	}
-	a = c.args.byShort[t[1:2]]
+	a = c.args().byShort[t[1:2]]
 	if a == nil && t == "-h" {
 		return t, "", false, nil
 	} else if a == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/postern-mail/postern/internal/plain"
 )
@@ -39,7 +40,8 @@ type Registry struct {
 }
 
 // NewRegistry adds the reserved commands help, schema and version to the given
-// ones and checks them all. The error names every command that has a mistake.
+// ones and checks them all, but for the arguments of those that New made; see there. The
+// error names every command that has a mistake.
 func NewRegistry(info Info, commands ...*Command) (*Registry, error) {
 	r := &Registry{info: info, byPath: map[string]*Command{}, groups: map[string]bool{}}
 	r.commands = append(slices.Clone(commands), newHelp(r), newSchema(r), newVersion(r))
@@ -57,8 +59,12 @@ func NewRegistry(info Info, commands ...*Command) (*Registry, error) {
 		}
 	}
 	for _, c := range r.commands {
-		if c.err == nil {
-			c.args.drop(func(a *Argument) bool { return a.With != "" && r.byPath[a.With] == nil })
+		if all := c.args; c.err == nil {
+			c.args = sync.OnceValue(func() *argumentSet {
+				set := all()
+				set.drop(func(a *Argument) bool { return a.With != "" && r.byPath[a.With] == nil })
+				return set
+			})
 		}
 	}
 	for path := range r.byPath {

@@ -39,7 +39,7 @@ func (c *Command) answer(full bool) *answerShape {
 // generate makes the schemas once; reflection costs tens of microseconds.
 func (c *Command) generate() {
 	c.schemaOnce.Do(func() {
-		c.input = mustMarshal(c.args.schema)
+		c.input = mustMarshal(c.args().schema)
 		for i := range c.answers {
 			var out *jsonschema.Schema
 			a := &c.answers[i]

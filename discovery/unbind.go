@@ -16,7 +16,7 @@ func (c *Command) Unbind(args any, common Common) []string {
 	tokens := strings.Fields(c.Path)
 	var bare []string
 	v, w := reflect.ValueOf(args).Elem(), reflect.ValueOf(common)
-	for _, a := range c.args.list {
+	for _, a := range c.args().list {
 		from := v
 		if a.Common {
 			from = w

@@ -41,7 +41,7 @@ func (c *Command) complete(f *Fault, a *Argument) *Fault {
 // Usage is the command's form in one line: its path, positionals in capitals, what is
 // required, and the options that are neither global nor rare.
 func (c *Command) Usage() string {
-	list := slices.DeleteFunc(slices.Clone(c.args.list), func(a *Argument) bool { return a.Global || a.Rare })
+	list := slices.DeleteFunc(slices.Clone(c.args().list), func(a *Argument) bool { return a.Global || a.Rare })
 	slices.SortStableFunc(list, func(a, b *Argument) int { return rank(a) - rank(b) })
 	usage := c.Path
 	for _, a := range list {
@@ -71,7 +71,7 @@ func rank(a *Argument) int {
 // usageHint shows the usage, and where there is more than that.
 func (c *Command) usageHint() string {
 	hint := "Usage: " + c.Usage()
-	if slices.ContainsFunc(c.args.list, func(a *Argument) bool { return a.Rare && !a.Global }) {
+	if slices.ContainsFunc(c.args().list, func(a *Argument) bool { return a.Rare && !a.Global }) {
 		hint += "; 'help " + c.Path + "' has more options"
 	}
 	return hint
@@ -137,7 +137,7 @@ func (a *Argument) meant(text string) string {
 // has no option for ids.
 func (c *Command) idsGoWith(id string) string {
 	var options []string
-	for _, a := range c.args.list {
+	for _, a := range c.args().list {
 		if a.account != nil && !a.Positional && a.Name != "account" {
 			options = append(options, "--"+a.Name)
 		}
@@ -158,27 +158,27 @@ func didYouMean(names []string, quote string) string {
 // unknown is the fault of an option that the command does not have.
 func (c *Command) unknown(name string) *Fault {
 	shown := "--" + plain.Excerpt(name, 40)
-	also := slices.IndexFunc(c.args.list, func(a *Argument) bool { return a.Name == name || slices.Contains(a.Also, name) })
-	if also >= 0 && c.args.list[also].Positional {
-		a := c.args.list[also]
+	also := slices.IndexFunc(c.args().list, func(a *Argument) bool { return a.Name == name || slices.Contains(a.Also, name) })
+	if also >= 0 && c.args().list[also].Positional {
+		a := c.args().list[also]
 		return c.argumentFault(ValidationError, a, "Give it without a name.", "'%s' has no option '%s'.", c.Path, shown)
 	}
 	var names []string
-	for _, a := range c.args.list {
+	for _, a := range c.args().list {
 		if !a.Positional {
 			names = append(names, a.Name)
 		}
 	}
 	near := Nearest(name, names, 3)
 	if also >= 0 {
-		near = []string{c.args.list[also].Name}
+		near = []string{c.args().list[also].Name}
 	} else if len(near) == 0 {
 		near = sharing(name, names)
 	}
 	var a *Argument
 	options := make([]string, len(near))
 	for i := range near {
-		a, options[i] = c.args.byName[near[0]], "--"+near[i]
+		a, options[i] = c.args().byName[near[0]], "--"+near[i]
 	}
 	f := c.argumentFault(ValidationError, a, didYouMean(options, ""), "'%s' has no option '%s'.", c.Path, shown)
 	if a == nil {
@@ -211,7 +211,7 @@ func sharing(name string, names []string) []string {
 // unknownShort is the same of a short form.
 func (c *Command) unknownShort(body string) *Fault {
 	name, _, _ := strings.Cut(body, "=")
-	if a := c.args.byName[name]; a != nil && !a.Positional {
+	if a := c.args().byName[name]; a != nil && !a.Positional {
 		return c.argumentFault(ValidationError, a, didYouMean([]string{"--" + name}, ""), "'%s' has no option '-%s'.", c.Path, plain.Excerpt(body, 40))
 	}
 	return c.argumentFault(ValidationError, nil, "Attach a value that starts with a dash, as in --name=-value; behind -- nothing is an option.", "'%s' has no option '-%s'.", c.Path, plain.Excerpt(body, 2))
@@ -220,7 +220,7 @@ func (c *Command) unknownShort(body string) *Fault {
 // surplus is the fault of a value too many: most likely a phrase without quotes.
 func (c *Command) surplus() *Fault {
 	takes := "only options"
-	switch n := len(c.args.positionals); {
+	switch n := len(c.args().positionals); {
 	case n == 1:
 		takes = "one value besides its options"
 	case n > 1:
@@ -233,7 +233,7 @@ func (c *Command) surplus() *Fault {
 func (r *Registry) elsewhere(c *Command, f *Fault, visible func(*Command) bool) {
 	var have []string
 	for _, other := range r.commands {
-		if a := other.args.byName[f.option]; a != nil && !a.Positional && visible(other) {
+		if a := other.args().byName[f.option]; a != nil && !a.Positional && visible(other) {
 			have = append(have, other.Path)
 		}
 	}
