@@ -23,6 +23,7 @@ import (
 	"github.com/postern-mail/postern/cmd/postern/internal/hardening"
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/cmd/postern/internal/prompt"
+	"github.com/postern-mail/postern/cmd/postern/internal/quickstart"
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/cmd/postern/internal/setup"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
@@ -114,6 +115,7 @@ func systemProcess() *process {
 
 // start runs a process to its end, and exits.
 func start(p *process) {
+	quickstart.Over()
 	if len(p.args) > 0 && p.args[0] == house.PDFVerb {
 		os.Exit(pdftext.Child(os.Stdin, os.Stdout, p.args[1:]))
 	}
