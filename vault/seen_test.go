@@ -2,12 +2,15 @@ package vault
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"reflect"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 func TestSeenStateIsKeptPerFolder(t *testing.T) {
@@ -86,4 +89,33 @@ func mustKey(t *testing.T, v *Vault, purpose string) []byte {
 	k, err := v.Key(t.Context(), purpose)
 	must(t, err)
 	return k
+}
+
+// What changes with each command wakes nobody: in a database the engine knows those buckets by
+// their names.
+func TestNobodyIsWokenForEachCommand(t *testing.T) {
+	if !vaulttest.Shared() {
+		t.Skip("a file tells only that it changed")
+	}
+	_, v := newVault(t, nil)
+	for _, c := range []struct {
+		what  string
+		write func() error
+		wakes bool
+	}{
+		{"an entry of the audit log", func() error { return v.Record(t.Context(), entry("mail list")) }, false},
+		{"a command that is counted", func() error { return second(v.Take(t.Context(), "key", 10, time.Minute)) }, false},
+		{"a message", func() error {
+			_, _, err := v.AddOutgoing(t.Context(), mail.Outgoing{ID: "id-0001", Account: "work", Principal: "agent"}, []byte("x"))
+			return err
+		}, true},
+	} {
+		wait, err := v.Changes(t.Context())
+		must(t, errors.Join(err, c.write()))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // it looks at once
+		if err := wait(ctx); (err == nil) != c.wakes {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		cancel()
+	}
 }

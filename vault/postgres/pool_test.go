@@ -94,6 +94,77 @@ func TestWhatStandsStillIsEnded(t *testing.T) {
 	}
 }
 
+// So is a process that stops in the middle of sending or of being answered, and keeps its
+// connection.
+func TestWhoStopsInTheMiddleIsEnded(t *testing.T) {
+	t.Parallel()
+	address := newPlace(t)
+	p, through := newProxy(t, address)
+	b := another(t, address)
+	write := func(size int) func(kv.Tx) error {
+		return func(tx kv.Tx) error {
+			return errors.Join(tx.Put("b", []byte("small"), nil), tx.Put("b", []byte("large"), make([]byte, size)))
+		}
+	}
+	get := func(key string) func(kv.Tx) error {
+		return func(tx kv.Tx) error { return second(tx.Get("b", []byte(key))) }
+	}
+	if _, err := b.Transact(t.Context(), true, func(tx kv.Tx) error { return tx.Put("b", []byte("there"), make([]byte, 32<<20)) }); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		for _, c := range []struct {
+			kind string
+			cut  cut
+			do   func(kv.Tx) error
+		}{
+			{"commit", stopped, write(1)},
+			{"commit", stopped, write(largeValue - 1)},
+			{"large value", stopped, write(2 * flushSize)},
+			{"get", full, get("there")},
+		} {
+			a := another(t, through)
+			a.still = 100 * time.Millisecond
+			reached := make(chan struct{})
+			p.set(func() {
+				p.plan = func(r request) cut {
+					if r.kind() != c.kind {
+						return ""
+					}
+					p.plan = nil
+					close(reached)
+					return c.cut
+				}
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- second(a.Transact(ctx, true, c.do)) }()
+			<-reached
+			if err := put(t.Context(), b, "b", "next"); err != nil {
+				t.Errorf("%s: the next writer: %v", c.kind, err)
+			}
+			if c.cut == full {
+				cancel() // it cannot know
+			}
+			if err := <-ended; err == nil || errors.Is(err, errUnknown) {
+				t.Errorf("%s: who stopped: %v", c.kind, err)
+			}
+			cancel()
+		}
+	}
+	if _, err := b.Transact(t.Context(), false, func(tx kv.Tx) error {
+		v, err := tx.Get("b", []byte("large"))
+		if v != nil {
+			t.Error("a write that stopped was kept")
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
 func TestPoolHasABound(t *testing.T) {
 	t.Parallel()
 	p, through := newProxy(t, newPlace(t))

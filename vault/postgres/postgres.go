@@ -4,9 +4,10 @@
 // Writers take turns by one locked row, which also counts the writes; readers see one
 // snapshot and wait for nobody. So nothing is ever tried again because of another
 // transaction. What a transaction writes is collected and sent with the COMMIT: a write
-// costs a round trip to begin, one for each record that it reads, and one to end. Each
-// write leaves its number and a random mark, by which a COMMIT whose answer was lost is
-// found or not.
+// costs a round trip to begin, one for each record that it reads, two for each large value,
+// and one to end. Each write leaves its number and a random mark, by which a COMMIT whose
+// answer was lost is found or not. Who stops in a write, wherever that is, is ended by the
+// server after a minute.
 //
 // A connection is used for one transaction or one statement at a time and has no state of
 // its own, so that a pooler in transaction mode can stand between.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"io"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -21,6 +22,10 @@ const (
 	silent cut = "when it is answered, without the answer"
 	middle cut = "in the middle of the answer"
 	last   cut = "before the end of the answer"
+
+	// Those that keep the connection.
+	stopped cut = "in the middle of what is forwarded, with nothing after it"
+	full    cut = "in the answer, of which nothing more is taken"
 )
 
 var cuts = []cut{before, within, after, silent, middle, last}
@@ -38,6 +43,7 @@ type proxy struct {
 	listener net.Listener
 	target   string
 	wg       sync.WaitGroup
+	ended    chan struct{}
 
 	mu       sync.Mutex
 	plan     func(request) cut // "" forwards it
@@ -58,7 +64,7 @@ func newProxy(t *testing.T, url string) (*proxy, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{listener: listener, target: target, conns: map[*cutter]bool{}}
+	p := &proxy{listener: listener, target: target, ended: make(chan struct{}), conns: map[*cutter]bool{}}
 	p.wg.Go(func() {
 		for {
 			c, err := listener.Accept()
@@ -70,6 +76,7 @@ func newProxy(t *testing.T, url string) (*proxy, string) {
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
+		close(p.ended)
 		p.block(true)
 		p.wg.Wait()
 	})
@@ -172,6 +179,8 @@ func (p *proxy) forward(c *cutter) {
 			case b[0] == 'P': // a statement, after a name that is empty
 				sql, _, _ := strings.Cut(string(b[6:]), "\x00")
 				request.sql = strings.TrimPrefix(request.sql+"; "+sql, "start; ")
+			case b[0] == 'B' && request.sql == "start": // of a statement sent before
+				request.sql = "large value"
 			case b[0] == 'S', b[0] == 'X':
 				done = true
 			}
@@ -189,12 +198,18 @@ func (p *proxy) forward(c *cutter) {
 			return
 		case within:
 			n /= 2
-		case silent, middle, last:
+		case stopped:
+			n = rand.IntN(n)
+		case silent, middle, last, full:
 			c.mu.Lock()
 			c.answer = planned
 			c.mu.Unlock()
 		}
 		if _, err := c.server.Write(request.bytes[:n]); err != nil || planned == within || planned == after {
+			return
+		}
+		if planned == stopped {
+			_, _ = io.Copy(io.Discard, in) // until one of the two closes it
 			return
 		}
 	}
@@ -219,6 +234,9 @@ func (p *proxy) back(c *cutter) {
 			return
 		case answer == middle:
 			_, _ = c.client.Write(b[:len(b)/2])
+			return
+		case answer == full:
+			<-p.ended
 			return
 		case drop:
 			continue

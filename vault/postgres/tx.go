@@ -3,10 +3,12 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,7 +18,10 @@ import (
 
 const (
 	// flushSize is how many bytes of writes are collected before they are sent.
-	flushSize = 4 << 20
+	flushSize = 1 << 20
+
+	// largeValue is the size from which a value is sent at once, and not kept to be read again.
+	largeValue = 64 << 10
 
 	// keepWrites is how many writes leave their marks.
 	keepWrites = 10000
@@ -99,6 +104,10 @@ func (e *Engine) begin(ctx context.Context, c *pgconn.PgConn, write bool) (state
 	kind, lock := "REPEATABLE READ READ ONLY", ""
 	if write {
 		kind, lock = "READ COMMITTED READ WRITE", " FOR UPDATE"
+		// It also ends who takes no more of an answer. PostgreSQL has it since 12.
+		if version, _ := strconv.Atoi(strings.SplitN(c.ParameterStatus("server_version"), ".", 2)[0]); version >= 12 && c.ParameterStatus("crdb_version") == "" {
+			kind += fmt.Sprintf("; SET LOCAL tcp_user_timeout = %d", e.still.Milliseconds())
+		}
 	}
 	return readState(c.Exec(ctx, fmt.Sprintf("BEGIN TRANSACTION ISOLATION LEVEL %s; SET LOCAL lock_timeout = %d; SET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = %d; SELECT %s FROM postern_vault WHERE one = 1%s",
 		kind, wait.Milliseconds(), patience.Milliseconds(), e.still.Milliseconds(), stateColumns, lock)))
@@ -158,26 +167,38 @@ const (
 	asText, asBytes              = 0, 1
 )
 
-// arguments are those of a statement.
+// arguments are those of a statement: beside it, or in its text.
 type arguments struct {
+	inText  bool
 	values  [][]byte
 	types   []uint32
 	formats []int16
 }
 
-func (a *arguments) int(n int64) string {
-	a.values, a.types, a.formats = append(a.values, strconv.AppendInt(nil, n, 10)), append(a.types, typeInt), append(a.formats, asText)
+func (a *arguments) add(value []byte, kind uint32, format int16) string {
+	a.values, a.types, a.formats = append(a.values, value), append(a.types, kind), append(a.formats, format)
 	return "$" + strconv.Itoa(len(a.values))
+}
+
+func (a *arguments) int(n int64) string {
+	if a.inText {
+		return strconv.FormatInt(n, 10)
+	}
+	return a.add(strconv.AppendInt(nil, n, 10), typeInt, asText)
 }
 
 func (a *arguments) text(s string) string {
-	a.values, a.types, a.formats = append(a.values, []byte(s)), append(a.types, typeText), append(a.formats, asText)
-	return "$" + strconv.Itoa(len(a.values))
+	if a.inText {
+		return "convert_from(" + a.bytes([]byte(s)) + ", 'UTF8')"
+	}
+	return a.add([]byte(s), typeText, asText)
 }
 
 func (a *arguments) bytes(b []byte) string {
-	a.values, a.types, a.formats = append(a.values, append([]byte{}, b...)), append(a.types, typeBytes), append(a.formats, asBytes)
-	return "$" + strconv.Itoa(len(a.values))
+	if a.inText {
+		return "decode('" + base64.StdEncoding.EncodeToString(b) + "', 'base64')"
+	}
+	return a.add(append([]byte{}, b...), typeBytes, asBytes)
 }
 
 // where selects the records of a bucket.
@@ -219,7 +240,7 @@ func (t *tx) Get(bucket string, key []byte) ([]byte, error) {
 	if len(rows) == 1 {
 		value = append([]byte{}, rows[0][0]...)
 	}
-	if len(value) < 64<<10 {
+	if len(value) < largeValue {
 		t.known[at] = &cell{value: bytes.Clone(value)}
 	}
 	return value, nil
@@ -242,12 +263,17 @@ func (t *tx) set(at place, value []byte) error {
 	case at.key == "":
 		return t.fail(errors.New("a record without a key"))
 	}
+	t.changed = true
+	t.loud = t.loud || !quiet[at.bucket]
+	if len(value) >= largeValue {
+		t.order = slices.DeleteFunc(t.order, func(other place) bool { return other == at })
+		delete(t.known, at)
+		return t.putLarge(at, value)
+	}
 	if known := t.known[at]; known == nil || !known.dirty {
 		t.order = append(t.order, at)
 	}
 	t.known[at] = &cell{value: value, dirty: true}
-	t.changed = true
-	t.loud = t.loud || !quiet[at.bucket]
 	if t.size += len(at.key) + len(value); t.size < flushSize {
 		return nil
 	}
@@ -260,38 +286,59 @@ func (t *tx) unhurried() error {
 	return err
 }
 
-// quiet are the buckets that change with each command, and that nobody waits for.
-var quiet = map[string]bool{"audit": true, "audit.chain": true, "limits": true}
+// quiet are the buckets that change with each command, and that nobody waits for. They are
+// named in package vault, which has a test that none was forgotten.
+var quiet = map[string]bool{"audit": true, "audit.chain": true, "limits": true, "sums": true}
+
+// The server ends a transaction that stands still, with idle_in_transaction_session_timeout,
+// until it has read the whole of the first message that it waits for, and not in the middle of
+// those that follow. So what is long is sent as one message, or as the first one.
+
+// putLarge sends a value beside its statement, which is faster than in its text.
+func (t *tx) putLarge(at place, value []byte) error {
+	a := &arguments{}
+	sql := insert(a, at, value)
+	if _, err := t.c.Prepare(t.ctx, "", sql, a.types); err != nil {
+		return t.fail(err)
+	}
+	if err := t.c.ExecPrepared(t.ctx, "", a.values, a.formats, nil).Read().Err; err != nil {
+		return t.fail(err)
+	}
+	return nil
+}
+
+func insert(a *arguments, at place, value []byte) (sql string) {
+	return "INSERT INTO postern_records (epoch, bucket, key, value) VALUES (" + a.int(at.epoch) + ", " + a.text(at.bucket) + ", " + a.bytes([]byte(at.key)) + ", " + a.bytes(value) +
+		") ON CONFLICT (epoch, bucket, key) DO UPDATE SET value = excluded.value"
+}
 
 // flush sends the collected writes.
 func (t *tx) flush() error {
 	if t.broken != nil || len(t.order) == 0 {
 		return t.broken
 	}
-	batch := &pgconn.Batch{}
-	t.queue(batch)
-	if _, err := t.c.ExecBatch(t.ctx, batch).ReadAll(); err != nil {
+	if _, err := t.c.Exec(t.ctx, t.collected()).ReadAll(); err != nil {
 		return t.fail(err)
 	}
 	return nil
 }
 
-// queue moves the collected writes into a batch.
-func (t *tx) queue(batch *pgconn.Batch) {
+// collected takes the collected writes, as statements for one message.
+func (t *tx) collected() string {
+	var sql strings.Builder
+	a := &arguments{inText: true}
 	for _, at := range t.order {
-		a, value := &arguments{}, t.known[at].value
-		sql := "DELETE FROM postern_records" + a.where(at.epoch, at.bucket) + " AND key = " + a.bytes([]byte(at.key))
-		if value != nil {
-			a = &arguments{}
-			sql = "INSERT INTO postern_records (epoch, bucket, key, value) VALUES (" + a.int(at.epoch) + ", " + a.text(at.bucket) + ", " + a.bytes([]byte(at.key)) + ", " + a.bytes(value) +
-				") ON CONFLICT (epoch, bucket, key) DO UPDATE SET value = excluded.value"
+		if value := t.known[at].value; value != nil {
+			sql.WriteString(insert(a, at, value) + ";")
+		} else {
+			sql.WriteString("DELETE FROM postern_records" + a.where(at.epoch, at.bucket) + " AND key = " + a.bytes([]byte(at.key)) + ";")
 		}
-		batch.ExecParams(sql, a.values, a.types, a.formats, nil)
-		if t.known[at].dirty = false; len(value) >= 64<<10 || at.epoch != t.state.epoch {
+		if t.known[at].dirty = false; at.epoch != t.state.epoch {
 			delete(t.known, at)
 		}
 	}
 	t.order, t.size = nil, 0
+	return sql.String()
 }
 
 func (t *tx) Scan(bucket string, r kv.Range, limit int) (list []kv.Record, err error) {
@@ -347,30 +394,23 @@ func (t *tx) commit() error {
 	if t.loud {
 		next.loud = next.seq
 	}
-	batch := &pgconn.Batch{}
-	t.queue(batch)
-	add := func(sql string, a *arguments) { batch.ExecParams(sql, a.values, a.types, a.formats, nil) }
+	sql, a := t.collected(), &arguments{inText: true}
 	for l := leaseOf(t.ctx); l != nil; l = l.outer {
 		if l.e == t.e {
-			a := &arguments{}
-			add("SELECT 1 / count(*) FROM (SELECT 1 FROM postern_leases"+l.where(a)+" FOR SHARE) AS held", a)
+			sql += "SELECT 1 / count(*) FROM (SELECT 1 FROM postern_leases" + l.where(a) + " FOR SHARE) AS held;"
 		}
 	}
-	a := &arguments{}
-	add("UPDATE postern_vault SET seq = "+a.int(next.seq)+", mark = "+a.int(next.mark)+", epoch = "+a.int(next.epoch)+", loud = "+a.int(next.loud)+" WHERE one = 1", a)
-	a = &arguments{}
-	add("INSERT INTO postern_writes (seq, mark) VALUES ("+a.int(next.seq)+", "+a.int(next.mark)+")", a)
-	a = &arguments{}
-	add("DELETE FROM postern_writes WHERE seq <= "+a.int(next.seq-keepWrites), a)
-	add("COMMIT", &arguments{})
+	sql += "UPDATE postern_vault SET seq = " + a.int(next.seq) + ", mark = " + a.int(next.mark) + ", epoch = " + a.int(next.epoch) + ", loud = " + a.int(next.loud) + " WHERE one = 1;" +
+		"INSERT INTO postern_writes (seq, mark) VALUES (" + a.int(next.seq) + ", " + a.int(next.mark) + ");" +
+		"DELETE FROM postern_writes WHERE seq <= " + a.int(next.seq-keepWrites) + ";COMMIT"
 	if t.loud && !t.e.wake.silent() {
-		add("NOTIFY postern", &arguments{})
+		sql += ";NOTIFY postern"
 	}
 	// A caller that gives up now must not make the outcome unknown.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), commitTime)
 	defer cancel()
 	delete(t.c.CustomData(), warned)
-	results, err := t.c.ExecBatch(ctx, batch).ReadAll()
+	results, err := t.c.Exec(ctx, sql).ReadAll()
 	committed := slices.ContainsFunc(results, func(r *pgconn.Result) bool { return r.CommandTag.String() == "COMMIT" })
 	warning := t.c.CustomData()[warned]
 	switch {
