@@ -60,12 +60,14 @@ func IsProgramName(name string) bool {
 const (
 	maxClientID = 512
 	maxScopes   = 20
+	maxScope    = 256
+	maxTenant   = 253
 )
 
 var (
-	tenantPattern = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9.-]{0,252}\z`)
+	tenantPattern = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9.-]*\z`)
 	// scopePattern is scope-token of RFC 6749 section 3.3.
-	scopePattern = regexp.MustCompile(`\A[\x21\x23-\x5b\x5d-\x7e]{1,256}\z`)
+	scopePattern = regexp.MustCompile(`\A[\x21\x23-\x5b\x5d-\x7e]+\z`)
 )
 
 func (o *OAuth) validate() error {
@@ -80,14 +82,14 @@ func (o *OAuth) validate() error {
 	if len(o.ClientID) > maxClientID || strings.ContainsFunc(o.ClientID, func(r rune) bool { return r < '!' || r > '~' }) {
 		return errors.New("the client id is not valid")
 	}
-	if o.Tenant != "" && !tenantPattern.MatchString(o.Tenant) {
+	if o.Tenant != "" && (len(o.Tenant) > maxTenant || !tenantPattern.MatchString(o.Tenant)) {
 		return errors.New("a tenant is the name or id of one at microsoft")
 	}
 	if len(o.Scopes) > maxScopes {
 		return fmt.Errorf("there are more than %d scopes", maxScopes)
 	}
 	for _, s := range o.Scopes {
-		if !scopePattern.MatchString(s) {
+		if len(s) > maxScope || !scopePattern.MatchString(s) {
 			return errors.New("a scope is one word of ASCII without quotes and backslashes")
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
@@ -101,11 +102,14 @@ func end(key string) int {
 }
 
 // sign is what makes a link of a folded text in some program: a host or the name of a file,
-// www, an address, a path behind //, a share, a scheme, and four numbers.
-var sign = regexp.MustCompile(`[^\s.]\.\pL[\pL\pM]|(?i:www)[0-9]*\.\S|[^\s@]@[^\s@]|//|\\\\|(?:^|[^\pL\pN+.-])\pL[\pL\pN+.-]+:[\pL\pN/+]|(?:^|[^0-9.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?:$|[^0-9.])`)
+// www, an address, a path behind //, a share, a scheme, and four numbers. It takes
+// long to make for what needs none.
+var sign = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[^\s.]\.\pL[\pL\pM]|(?i:www)[0-9]*\.\S|[^\s@]@[^\s@]|//|\\\\|(?:^|[^\pL\pN+.-])\pL[\pL\pN+.-]+:[\pL\pN/+]|(?:^|[^0-9.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?:$|[^0-9.])`)
+})
 
 // linked reports whether some program may make a link in a chunk.
-func linked(chunk string) bool { return sign.MatchString(chunk) || sign.MatchString(fold(chunk)) }
+func linked(chunk string) bool { return sign().MatchString(chunk) || sign().MatchString(fold(chunk)) }
 
 // fold undoes the spellings that programs or people read as plain: wide letters, other dots,
 // references and percent signs, what is not seen, marks on letters, emphasis, and brackets

@@ -91,7 +91,7 @@ func Google() Config {
 }
 
 // tenant is a directory's name, domain or number; it becomes part of a path.
-var tenant = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9.-]{0,252}\z`)
+var tenant = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9.-]*\z`)
 
 // Microsoft returns the settings of Microsoft for mail. The tenant says whose users may
 // agree; empty means common, for all users. An invalid tenant makes a Config that every
@@ -100,7 +100,7 @@ func Microsoft(directory string) Config {
 	if directory == "" {
 		directory = "common"
 	}
-	if !tenant.MatchString(directory) {
+	if len(directory) > 253 || !tenant.MatchString(directory) {
 		return Config{}
 	}
 	base := "https://login.microsoftonline.com/" + directory + "/oauth2/v2.0/"

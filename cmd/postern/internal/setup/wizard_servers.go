@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/postern-mail/postern/discovery"
@@ -134,7 +135,9 @@ func (w *wizard) typeServer(ctx context.Context, service, help string, before ma
 // usualSecurity is how a connection to a port that is registered for mail is protected.
 var usualSecurity = map[uint16]mail.Security{993: mail.TLS, 995: mail.TLS, 465: mail.TLS, 143: mail.StartTLS, 110: mail.StartTLS, 587: mail.StartTLS}
 
-var hostName = regexp.MustCompile(`\A[\pL\pN_]([\pL\pN_-]*[\pL\pN_])?(\.[\pL\pN_]([\pL\pN_-]*[\pL\pN_])?)*\.?\z`)
+var hostName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A[\pL\pN_]([\pL\pN_-]*[\pL\pN_])?(\.[\pL\pN_]([\pL\pN_-]*[\pL\pN_])?)*\.?\z`)
+})
 
 // hostAndPort reads a server as people write it: a host, or a host and a port. The port is 0
 // without one.
@@ -151,7 +154,7 @@ func hostAndPort(s string) (host string, port uint16, err error) {
 		host, port = h, uint16(n)
 	}
 	_, address := netip.ParseAddr(host)
-	if address != nil && (len(host) > 253 || !hostName.MatchString(host) || !strings.ContainsFunc(host, unicode.IsLetter)) {
+	if address != nil && (len(host) > 253 || !hostName().MatchString(host) || !strings.ContainsFunc(host, unicode.IsLetter)) {
 		return "", 0, errors.New("that is no server, such as imap.example.org or imap.example.org:993")
 	}
 	return host, port, nil
