@@ -28,9 +28,16 @@ var (
 )
 
 // Main runs the tests of a package, and the server meanwhile where they need it. It returns
-// the exit code.
+// the exit code. With -short all temporary files are in memory where that can be: half the
+// time of such a run would be waiting for the disk.
 func Main(m *testing.M) int {
 	flag.Parse()
+	if testing.Short() {
+		if dir, err := inMemory(); err == nil {
+			defer func() { _ = os.RemoveAll(dir) }()
+			_ = os.Setenv("TMPDIR", dir)
+		}
+	}
 	if *inPostgres {
 		if server, serverErr = servertest.StartPostgres(); server != nil {
 			defer func() { _ = server.Stop() }()
