@@ -33,6 +33,7 @@ func TestAnOrdinaryDay(t *testing.T) {
 			h, agent := newHouse(t, v), gateway.Principal{Name: mail.AgentPrincipal}
 			for _, who := range []string{"ann", "bob", "eve"} {
 				h.as(t, agent, "mail send --to "+who+"@example.org --subject 'For "+who+"' --body 'The agent wrote this.'")
+				time.Sleep(time.Millisecond) // ids of one millisecond have no order
 			}
 			home := shortHome(t)
 			script := func(name, text string) string {
