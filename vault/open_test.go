@@ -346,21 +346,25 @@ func TestWaitingForItsTurnEndsWithTheContext(t *testing.T) {
 	holder, waiter := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
 	write := func(ctx context.Context, v *Vault) error { return v.Update(ctx, func(kv.Tx) error { return nil }) }
 	read := func(ctx context.Context, v *Vault) error { return second(v.Accounts(ctx)) }
-	calls := map[string]func(context.Context, *Vault) error{"write": write}
+	type call struct {
+		what string
+		run  func(context.Context, *Vault) error
+	}
+	calls := []call{{"write", write}}
 	if !vaulttest.Shared() { // there, who reads waits for nobody
-		calls["read"] = read
+		calls = []call{{"write", write}, {"read", read}, {"write behind a read", write}}
 	}
 	must(t, holder.Update(t.Context(), func(kv.Tx) error {
 		for name, v := range map[string]*Vault{"other process": waiter, "same process": holder} {
-			for what, call := range calls {
-				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			for _, c := range calls {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 				defer cancel()
-				err := call(ctx, v)
+				err := c.run(ctx, v)
 				if !vaulttest.Shared() || !errors.Is(err, ErrBusy) { // a database may say so first
-					wantErr(t, err, context.DeadlineExceeded, "%s, %s", name, what)
+					wantErr(t, err, context.DeadlineExceeded, "%s, %s", name, c.what)
 				}
 				if held := (*Held)(nil); !vaulttest.Shared() && name == "other process" && (!errors.As(err, &held) || held.Lock != path+".lock") {
-					t.Errorf("%s, %s: %v, want it to name the lock", name, what, err)
+					t.Errorf("%s, %s: %v, want it to name the lock", name, c.what, err)
 				}
 			}
 			if vaulttest.Shared() {

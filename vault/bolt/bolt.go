@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -33,6 +34,7 @@ import (
 type Engine struct {
 	path   string              // without symbolic links, so that all users of the file share one lock
 	places *semaphore.Weighted // maxReaders; a writer takes them all, and a wait for the file's lock keeps its own
+	waits  atomic.Int64        // for the file's lock that were given up and still keep theirs
 
 	mu     sync.Mutex
 	info   os.FileInfo // of the file that was last opened

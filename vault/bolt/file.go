@@ -107,18 +107,26 @@ func (e *Engine) lock(ctx context.Context, write bool) (unlock func(), err error
 		return nil, err
 	}
 	if err := e.places.Acquire(ctx, places); err != nil {
+		if e.waits.Load() > 0 { // behind one who waits for another program
+			return nil, heldBy(side, err)
+		}
 		return nil, err
 	}
 	over := func() { e.places.Release(places) }
 	left := func() { // a wait keeps one place, so that this process can still read
 		e.places.Release(places - 1)
 		places = 1
+		e.waits.Add(1)
+		over = func() {
+			e.waits.Add(-1)
+			e.places.Release(1)
+		}
 	}
 	if err := e.lockable(side); err != nil {
 		over()
 		return nil, err
 	}
-	if unlock, err = takeLock(ctx, side, write, left, over); err != nil {
+	if unlock, err = takeLock(ctx, side, write, left, func() { over() }); err != nil {
 		return nil, heldBy(side, err)
 	}
 	return unlock, nil
