@@ -2,6 +2,7 @@
 package kvtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 // another process has it; at first there are no records.
 func Run(t *testing.T, empty func(t *testing.T) (open func() kv.Engine)) {
 	for name, test := range map[string]func(*testing.T, func() kv.Engine){
-		"order": order, "whole or nothing": wholeOrNothing, "turns": turns, "versions": versions, "locks": locks, "changes": changes, "replace": replace,
+		"order": order, "sizes": sizes, "whole or nothing": wholeOrNothing, "turns": turns, "versions": versions, "locks": locks, "changes": changes, "replace": replace,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, empty(t)) })
 	}
@@ -126,6 +127,31 @@ func order(t *testing.T, open func() kv.Engine) {
 	if err := e.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// sizes writes a value over another one of any size, in one transaction.
+func sizes(t *testing.T, open func() kv.Engine) {
+	e, last := open(), 0
+	value := func(size int) []byte { return bytes.Repeat([]byte{0, '\'', '\\', 0xff}, size/4) }
+	is := func(tx kv.Tx, size int) {
+		t.Helper()
+		got, err := tx.Get("it's", []byte("'\x00"))
+		list, errScan := tx.Scan("it's", kv.Range{}, 2)
+		if err = errors.Join(err, errScan); err != nil || !bytes.Equal(got, value(size)) || len(list) != 1 || !bytes.Equal(list[0].Value, got) {
+			t.Errorf("a value of %d bytes, after %d: %d bytes, %d records, %v", size, last, len(got), len(list), err)
+		}
+	}
+	all := []int{4, 3 << 20, 0, 100_000, 40, 64 << 10, 60_000, 2 << 20, 1 << 20}
+	do(t, e, true, func(tx kv.Tx) (err error) {
+		for i, size := range all {
+			if err = errors.Join(err, tx.Put("it's", []byte("'\x00"), value(size))); i%2 == 1 {
+				is(tx, size)
+			}
+			last = size
+		}
+		return errors.Join(err, tx.Put("it's", []byte("'\x00"), value(8)))
+	})
+	do(t, open(), false, func(tx kv.Tx) error { is(tx, 8); return nil })
 }
 
 func wholeOrNothing(t *testing.T, open func() kv.Engine) {
