@@ -462,6 +462,7 @@ func slowly(t *testing.T, release <-chan struct{}) *mailbox.Client {
 // When half the time is over a search answers with what it has; the next page begins with
 // the folder that was not searched.
 func TestSearchAnswersAfterHalfTheTime(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	m := slowly(t, release)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -514,6 +515,7 @@ func TestSearchKeepsWhatItFoundBeforeTheConnectionBroke(t *testing.T) {
 
 // Where no folder answers in half the time, the error says that more time helps.
 func TestSearchThatFindsNothingInTime(t *testing.T) {
+	t.Parallel()
 	m := slowly(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
