@@ -14,5 +14,6 @@ const percent = 400
 
 var usual = debug.SetGCPercent(percent)
 
-// Over lets a process that is still there after a second collect as the environment says.
-func Over() { time.AfterFunc(time.Second, func() { debug.SetGCPercent(usual) }) }
+// Over lets a process that is still there after a tenth of a second collect as the environment
+// says: in that time a server has not begun to work, and a command of the shell is over or waits.
+func Over() { time.AfterFunc(100*time.Millisecond, func() { debug.SetGCPercent(usual) }) }
