@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,10 +136,34 @@ type fleetToken struct {
 	*http.Transport
 }
 
+// RoundTrip sends a request again, when the server says, that was answered with 503: the
+// disk stood still for longer than a token may wait for the vault, and nothing was begun.
 func (f fleetToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+f.token)
-	return f.Transport.RoundTrip(r)
+	for {
+		if r.GetBody != nil {
+			body, err := r.GetBody()
+			if err != nil {
+				return nil, err
+			}
+			r.Body = body
+		}
+		resp, err := f.Transport.RoundTrip(r)
+		if err != nil || resp.StatusCode != http.StatusServiceUnavailable {
+			return resp, err
+		}
+		after, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+		if err != nil {
+			return resp, nil
+		}
+		_ = resp.Body.Close()
+		select {
+		case <-time.After(time.Duration(after) * time.Second):
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
 }
 
 // watchFleet samples while the fleet sails. The last third may hold at most half
@@ -149,13 +174,15 @@ func watchFleet(t *testing.T, sail time.Duration, answered *atomic.Int64) {
 	heap, goroutines := [samples]uint64{}, [samples]int{}
 	// What the last collection found alive: calls in progress allocate beside it.
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	var seen strings.Builder // told at once, so that what failed meanwhile is not lost among it
 	for i := range samples {
 		time.Sleep(sail / samples)
 		runtime.GC()
 		metrics.Read(live)
 		heap[i], goroutines[i] = live[0].Value.Uint64(), runtime.NumGoroutine()
-		t.Logf("%6.1f s: %7d answers, %6.1f MiB live, %5d goroutines", float64(i+1)*(sail/samples).Seconds(), answered.Load(), float64(heap[i])/(1<<20), goroutines[i])
+		fmt.Fprintf(&seen, "\n%6.1f s: %7d answers, %6.1f MiB live, %5d goroutines", float64(i+1)*(sail/samples).Seconds(), answered.Load(), float64(heap[i])/(1<<20), goroutines[i])
 	}
+	t.Log(seen.String())
 	const third = samples / 3
 	early, late := slices.Max(heap[:third]), slices.Max(heap[samples-third:])
 	first, last := slices.Max(goroutines[:third]), slices.Max(goroutines[samples-third:])
