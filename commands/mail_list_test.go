@@ -161,7 +161,7 @@ func TestAnIDInPlaceOfADateIsToldWhereItBelongs(t *testing.T) {
 }
 
 // A UID where a date is expected comes from a tool that pages by UID.
-func TestAnIdInPlaceOfADateIsToldWhereItBelongs(t *testing.T) {
+func TestBindSaysWhereAnIDBelongs(t *testing.T) {
 	for _, c := range commands.All(&commands.Deps{}) {
 		if c.Path != "mail list" {
 			continue

@@ -73,7 +73,7 @@ func TestModeReplyIsExplained(t *testing.T) {
 	if got := explain(reply); got["allowed"] != true || got["needs_approval"] != true || !slices.Equal(got["asks"].([]any), []any{codeSentence}) {
 		t.Errorf("%v", got)
 	}
-	if got := explain("mail send --to ann@example.org --subject x --body y"); got["needs_approval"] != true || !slices.Equal(got["asks"].([]any), []any{"it is not a reply that was written in one command"}) {
+	if got := explain("mail send --to ann@example.org --subject x --body y"); got["needs_approval"] != true || !slices.Equal(got["asks"].([]any), []any{"it was not written and sent by one command that replies"}) {
 		t.Errorf("%v", got)
 	}
 	y.begins, y.fails = "", mail.Operation{Op: "mail send", Account: "work"}.Failure(mail.KindNotFound, "", "There is no such message.", "")

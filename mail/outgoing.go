@@ -54,8 +54,8 @@ const (
 )
 
 // The principals of one machine that have no grant: what an agent's client runs, and the person
-// at the prompt or a terminal who has no administrator's key. Each has its own limits. They
-// had one name, AgentPrincipal, before there were two.
+// at the prompt or a terminal who has no administrator's key. Each has its own limits. In
+// older vaults AgentPrincipal stands for both.
 const (
 	AgentPrincipal  = "agent"
 	PersonPrincipal = "person"
@@ -120,8 +120,8 @@ type Outgoing struct {
 	// Coded says that it carries a one-time code, or a link that logs in, of a message that it
 	// answers, hands on or is: agents do not see its text.
 	Coded bool `json:"coded,omitempty"`
-	// Asks is why it waits in an account that RepliesUnasked; Unasked is the Digest for which
-	// Policy.Asks had no reason to ask, empty where a person decides or the mode asks never.
+	// In an account that RepliesUnasked, Asks is why a person has to decide, and Unasked is the
+	// Digest of a message that goes without that; empty otherwise.
 	Asks    []Ask     `json:"asks,omitempty"`
 	Unasked string    `json:"unasked,omitempty"`
 	Sent    SentState `json:"sent"`

@@ -185,7 +185,8 @@ func (p *Policy) Owns(addr string) bool {
 	return ok && p != nil && p.owns.entries[normal]
 }
 
-// The reasons why CheckSend refuses.
+// The reasons why CheckSend refuses. Each has words in SendRefused.Error, and a hint in
+// SendRefusal of commands/internal/answer.
 const (
 	ReasonReadOnly  = "ro_mode"       // the account only reads
 	ReasonDraft     = "draft_mode"    // the account sends nothing
@@ -206,13 +207,13 @@ func (p *Policy) MaySend() bool { return p != nil && p.mode.allows(Approve) }
 // MayDestroy reports whether messages may be deleted for good, by a person's word where
 // DestroyNeedsApproval.
 func (p *Policy) MayDestroy() bool {
-	return p.MayFile() && (p.destroy == DestroyOn || p.before())
+	return p.MayFile() && (p.destroy == DestroyOn || p.keepsOldRight())
 }
 
 // DestroyNeedsApproval reports whether a deletion that MayDestroy permits waits for a
 // person. Only this function decides that.
 func (p *Policy) DestroyNeedsApproval() bool {
-	return p == nil || p.mode != ReadWrite && !p.before()
+	return p == nil || p.mode != ReadWrite && !p.keepsOldRight()
 }
 
 // MasksCodes reports whether one-time codes of recent messages are masked.
@@ -221,9 +222,9 @@ func (p *Policy) MasksCodes() bool { return p == nil || p.codes != CodesShow }
 // GivesCodes reports whether a masked code may be told once.
 func (p *Policy) GivesCodes() bool { return p != nil && p.codes == CodesGive }
 
-// before reports whether the account was made before the right to delete existed, and keeps
-// what it could do.
-func (p *Policy) before() bool {
+// keepsOldRight reports whether the account was made before the right to delete existed, and
+// keeps what it could do.
+func (p *Policy) keepsOldRight() bool {
 	return p.destroy == DestroyUnset && (p.mode == Approve || p.mode == ReadWrite)
 }
 
@@ -243,11 +244,13 @@ func (e *SendRefused) Error() string {
 		return "nothing is sent: the account's mode allows drafts, and no sending"
 	case ReasonAllowList:
 		return fmt.Sprintf("nothing is sent: recipients outside the outbound allow-list: %d", len(e.Recipients))
+	case ReasonAddress:
+		if len(e.Recipients) == 0 {
+			return "nothing is sent: there is no recipient"
+		}
+		return fmt.Sprintf("nothing is sent: recipients that are not plain addresses such as ann@example.org: %d", len(e.Recipients))
 	}
-	if len(e.Recipients) == 0 {
-		return "nothing is sent: there is no recipient"
-	}
-	return fmt.Sprintf("nothing is sent: recipients that are not plain addresses such as ann@example.org: %d", len(e.Recipients))
+	return "nothing is sent: the account's policy refuses it"
 }
 
 // CheckSend reports whether a message may go to all of these recipients: to, cc
@@ -336,7 +339,8 @@ func (s *entrySet) reaches(addr string) bool {
 	return s.all || s.names(addr)
 }
 
-// names is reaches by an entry other than *, whether the list is on or not.
+// names reports whether an entry other than * has the address. Unlike reaches it does not
+// matter whether the list is on.
 func (s *entrySet) names(addr string) bool {
 	at := strings.LastIndexByte(addr, '@')
 	listed := func(e string) bool { return s.entries[e] || s.verified[e] }

@@ -32,7 +32,7 @@ const (
 func (a Ask) Sentence() string {
 	switch a {
 	case AskNoReply:
-		return "it is not a reply that was written in one command"
+		return "it was not written and sent by one command that replies"
 	case AskUnverified:
 		return "the sender of the message that it answers is not verified"
 	case AskSender:
@@ -89,7 +89,7 @@ type ReplyFacts struct {
 func (p *Policy) RepliesUnasked() bool { return p != nil && p.mode == Reply }
 
 // Asks returns why a message of an account that RepliesUnasked waits for a person; with no
-// reason it goes unasked. It decides alone, from its arguments.
+// reason it goes unasked. The result depends on nothing but the policy and the facts.
 func (p *Policy) Asks(f *ReplyFacts) []Ask {
 	if !f.Reply {
 		return []Ask{AskNoReply}

@@ -1,7 +1,9 @@
 // Package vault keeps the data that must outlive a process: accounts and their secrets,
 // settings, the audit log, rate limits and the state of other packages. It knows nothing
 // of servers, messages or commands. It seals records and keeps them in an engine
-// (package kv), which uses one file (package bolt).
+// (package kv): one file (package bolt) or a PostgreSQL database (package postgres), chosen
+// in engine.go by the form of the place. "The file" below means either, unless it speaks of
+// who may read it.
 //
 // Init makes a vault, Open opens one, and every method of Vault is one short
 // transaction: it locks the file only that long, so that many processes share

@@ -13,7 +13,8 @@ import (
 	"github.com/postern-mail/postern/vault/postgres"
 )
 
-// Shared reports whether a vault's place is a database, and not a file. The error matches
+// Shared reports whether a vault's place is a database, and not a file: then it has no path on
+// this machine, and somebody else may administer it, so that sums are kept (sums.go). The error matches
 // ErrAddress for an address of another kind, which must not pass for a file's name.
 func Shared(place string) (bool, error) {
 	scheme, _, ok := strings.Cut(place, "://")
@@ -47,8 +48,8 @@ func create(ctx context.Context, place string, fill func(kv.Tx) error) (created 
 	return bolt.Create(ctx, place, fill)
 }
 
-// Beside returns the path of the file beside which what belongs to a vault on this machine
-// lies, and from whose name the names of its keys' files come: the vault's own, or for one
+// Beside returns a path on this machine: the key files and saved attachments of a vault lie
+// beside it, and the names of key files begin with its name. It is the vault's own, or for one
 // in a database that of the default vault.
 func Beside(place string) string {
 	if shared, err := Shared(place); !shared && err == nil {

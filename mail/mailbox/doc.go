@@ -5,9 +5,11 @@
 // A method of Client opens the account and asks its box, which is imapBox or popBox by the
 // account's protocol. So a new option of a list is a field of ListQuery; for IMAP it is
 // looked at in listing.run (by search or by numbers) and listing.criteria, and in
-// listing.take where the server's answer is checked; for POP3 in popBox.list, before the
-// heads. Its tests are in list_test.go and pop3_test.go. Operations that only IMAP has use
-// openIMAP. The parts that both share are written once, in rooms below that dial nothing: what
+// listing.take where the server's answer is checked. What take looks at must be fetched:
+// imapBox.listing sets it in fetch.Wanted. A list with the option is not of the newest
+// messages: see fromTheNewest. For POP3 it is looked at in popBox.list, before the heads. Its
+// tests are in list_test.go, list_newest_test.go and pop3_test.go. Operations that only IMAP
+// has use openIMAP. The parts that both share are written once, in rooms below that dial nothing: what
 // is asked and what came (internal/fetch), what is shown of it under the policy
 // (internal/reading), which messages make a conversation (internal/thread), and what folders
 // are for (internal/folders). access holds what an operation needs of its account.

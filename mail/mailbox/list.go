@@ -147,7 +147,7 @@ type listing struct {
 	reached uint32                // the greatest UID that was looked at, visible or not
 	listed  int                   // how many messages the server said there are to list; 0 where a search finds them
 	came    int                   // how many it gave data of
-	later   bool                  // the state of the folder may begin after the page is there
+	later   bool                  // the server gave no UIDNEXT: the state of the folder begins when the page is known
 	broken  bool                  // some requested messages were not checked
 }
 
@@ -171,7 +171,7 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 		}
 		if n := min(l.listed, l.q.Limit) - l.came; n > 0 && l.Policy.ShowsAll() {
 			l.page.Issues = append(l.page.Issues, mail.Issue{Kind: mail.KindRefused, Stage: imap.StageFetch, Retryable: true,
-				Message: fmt.Sprintf("The server gave no usable data of %d messages that it says are there.", n)})
+				Message: fmt.Sprintf("The server counts %d more messages, but sent no usable data for them.", n)})
 		}
 		if l.q.Snippet > 0 {
 			if err := l.snippets(s); err != nil {

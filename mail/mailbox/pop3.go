@@ -120,7 +120,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		*page = Page{Folder: popFolder}
 		if s.Skipped > 0 && x.Policy.ShowsAll() {
 			page.Issues = append(page.Issues, mail.Issue{Kind: mail.KindConnection, Stage: "list",
-				Message: fmt.Sprintf("The server gave %d messages no name, and they are left out.", s.Skipped)})
+				Message: fmt.Sprintf("%d messages are not listed: the server gave them no valid unique id (UIDL).", s.Skipped)})
 		}
 		var err error
 		if names, err = x.seen(ctx, s.List); err != nil {

@@ -169,7 +169,7 @@ func (b *Outbox) Reject(ctx context.Context, id, by, reason string) (*mail.Outgo
 }
 
 // errAlready says that an entry is in the wanted state already.
-var errAlready = errors.New("it is so already")
+var errAlready = errors.New("the entry is already in that state")
 
 // end ends an entry that has not left. An attempt to send it loses the entry at the gate.
 func (b *Outbox) end(ctx context.Context, op, id string, change func(*mail.Outgoing) error) (*mail.Outgoing, error) {

@@ -14,8 +14,8 @@ import (
 type Request struct {
 	Draft Draft
 	// Stored is a draft of the account's mailbox, which is sent as it stands in place of Draft,
-	// and removed from there when the server took it. It is its own key, whoever sends it: it
-	// leaves once. Key is empty then. nil for none.
+	// and removed from there when the server took it. Its id serves as the key, whoever
+	// sends it, so that it leaves once; Key is empty then. nil for none.
 	Stored *mail.Ref
 	// Key is an idempotency key of the principal's, 1 to 128 visible ASCII
 	// characters: however often the same request is made with it, the message leaves

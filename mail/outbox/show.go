@@ -31,7 +31,7 @@ type Shown struct {
 	Files      []ShownFile  // all other parts
 
 	secrets codes.Found
-	kept    string // the subject, codes masked, where it is Coded
+	kept    string // the stored subject, in which codes are masked, where it is Coded
 }
 
 // ShownFile is an attachment as it leaves.

@@ -3,7 +3,8 @@
 // and are durable when they return.
 //
 // An engine knows neither the meaning of the records nor how they are sealed. A new
-// engine must pass the suite in kvtest.
+// engine must pass the suite in kvtest, is chosen in vault/engine.go, and runs the vault's own
+// tests through vault/vaulttest.
 package kv
 
 import (
@@ -34,8 +35,8 @@ func (e *Held) Error() string { return fmt.Sprintf("the lock %s is held: %v", e.
 func (e *Held) Unwrap() error { return e.Err }
 
 // Engine keeps records for any number of processes. It holds nothing between calls that
-// others could wait for, needs no closing, and is safe for concurrent use. The context of each call bounds the
-// wait for others.
+// others could wait for, needs no closing, and is safe for concurrent use. The context of each
+// call bounds the wait for others.
 type Engine interface {
 	// Transact lends fn a transaction that sees one moment. With write, writers take
 	// turns, and all changes of fn are durable when Transact returns nil; otherwise

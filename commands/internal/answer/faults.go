@@ -38,7 +38,7 @@ var rules = []rule{
 		hint: "It is the one that 'postern init' was given; nobody can recover it. Check Caps Lock and the keyboard's layout."},
 	{is: vault.ErrSealed, code: discovery.ConfigError, message: "The administrator's key is sealed with a passphrase, and there is no terminal to ask for it.",
 		hint: "Run it on a terminal, with input and errors not redirected; or set POSTERN_ADMIN_KEY_COMMAND to a program that prints the key."},
-	{is: vault.ErrBadKey, code: discovery.ConfigError, hint: "A key is the base64 of 32 bytes. Check that what the variable names is there and can be read; a fresh key opens no vault that was made with another."},
+	{is: vault.ErrBadKey, code: discovery.ConfigError, hint: "A key is the base64 of 32 bytes. Check that what the variable names is there and can be read; a newly made key cannot open an existing vault."},
 	{is: vault.ErrRekeyed, code: discovery.ConfigError, message: "The vault was given new keys, and this process has a former one.",
 		hint: "Start it again with the key that 'vault rekey' made, in POSTERN_KEY, POSTERN_KEY_FILE or POSTERN_KEY_COMMAND."},
 	{is: vault.ErrWrongKey, code: discovery.ConfigError, message: "The key does not open this vault.", hint: "Set the key the vault was made with, or the one that 'vault rekey' made since, or point POSTERN_DB at the vault that belongs to it."},
@@ -177,8 +177,10 @@ func SendRefusal(err error) *discovery.Fault {
 		return nil
 	}
 	f := &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("%s.", Capital(err.Error())), Reason: refused.Reason,
-		Hint: fmt.Sprintf("'policy show' lists the recipients you may write to; the administrator adds one with 'allow out add ADDRESS --account %s'.", cmp.Or(refused.Account, "NAME"))}
+		Hint: "'policy show' tells what the account allows."}
 	switch refused.Reason {
+	case mail.ReasonAllowList:
+		f.Hint = fmt.Sprintf("'policy show' lists the recipients you may write to; the administrator adds one with 'allow out add ADDRESS --account %s'.", cmp.Or(refused.Account, "NAME"))
 	case mail.ReasonReadOnly, mail.ReasonDraft:
 		f.Hint = fmt.Sprintf("The administrator allows sending with 'account edit %s --mode approve' or '--mode RW'.", cmp.Or(refused.Account, "NAME"))
 		if refused.Reason == mail.ReasonDraft {

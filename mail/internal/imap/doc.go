@@ -51,6 +51,7 @@
 // sent before the login is answered do not rely on anything that the server said before it.
 //
 // The package knows nothing of accounts, policies or MIME. A server's quirk is a case of
-// mend.go or mend_fetch.go and a row of mend_test.go; only its effects on a user are tested
-// in mailbox/hostile_server_test.go.
+// mend.go or mend_fetch.go and a row of mend_test.go. What the data that is then missing means
+// is decided above: for a list in listing.run (mailbox/list.go), for a search in finding.fill
+// (mailbox/search.go). Effects on a user are tested in mailbox/hostile_server_test.go.
 package imap

@@ -127,9 +127,9 @@ func (s *Session) take(stage string, cmd *imapclient.FetchCommand) error {
 
 // collect reads one message's data for the FETCH of the folder in which it came, or for
 // none. The library may have matched it with a command for another folder, where a message
-// has the same UID. The library takes a literal that the connection cut short for a whole one, and would go on
-// reading it while its own reader does: after an error the message and its command may not
-// be touched until the reader has ended, and need not be after that.
+// has the same UID. Where the connection breaks inside a literal, the library believes that it
+// has all of it, and two goroutines would read the connection: after an error the message and
+// its command may not be touched until the reader has ended, and need not be after that.
 func (s *Session) collect(m *imapclient.FetchMessageData) error {
 	buf := &imapclient.FetchMessageBuffer{SeqNum: m.SeqNum}
 	var g *gathering

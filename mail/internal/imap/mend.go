@@ -20,7 +20,7 @@ import (
 // Only the reader touches it, except the counts and the reports.
 type mender struct {
 	limit     int64                   // bytes held of one response
-	continues func() bool             // whether the server was asked to say +; each yes is for one +
+	continues func() bool             // whether the server was asked to say +; each call that returns true uses one up
 	asked     func() bool             // whether the server was asked for its capabilities; nil means yes
 	login     func(line []byte) error // takes the lines up to the answer to a login; nil when none is in progress
 	opened    func() uint32           // EXAMINE and SELECT that were answered; nil means none
@@ -28,7 +28,7 @@ type mender struct {
 
 	told    atomic.Pointer[[]string]   // the last requested list of capabilities
 	spaces  atomic.Pointer[Namespaces] // the last that could be read
-	skipped atomic.Int64               // folders left out
+	skipped atomic.Int64               // folders of a list that were left out
 	fetches atomic.Int64               // FETCH responses passed on whole
 
 	line  []byte

@@ -4,7 +4,7 @@
 //
 // What a server sends is bounded in bytes, lines, messages and silence, and kept
 // byte for byte but for the dots that the protocol adds. The package knows nothing
-// of accounts or policy; only package mail can import it.
+// of accounts or policy; only mail/mailbox imports it.
 //
 // It reads lines itself: net/textproto has no bound on a line and turns CRLF into
 // LF, and a message must stay as it was delivered.

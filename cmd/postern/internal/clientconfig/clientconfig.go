@@ -79,6 +79,8 @@ type format interface {
 // usual is the form of most clients.
 var usual = jsonFormat{container: "mcpServers"}
 
+// clients are all that Named knows. A new one also has rows in docs/clients.md and the package
+// comment, and cases in TestWhereClientsLook and in the samples of cmd/postern/install_test.go.
 var clients = []Client{
 	{
 		Name: "claude-code", Title: "Claude Code", Reload: "Restart it, or look with /mcp.", format: jsonFormat{container: "mcpServers", typed: true}, project: ".mcp.json",

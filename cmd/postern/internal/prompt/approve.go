@@ -23,8 +23,9 @@ import (
 // mayAsk reports whether commands may ask the person at the prompt.
 func (c *conversation) mayAsk() bool { return c.Principal.Admin && !c.JSON }
 
-// approve shows a message of the outbox whole, and sends it if the person says so.
-func (c *conversation) approve(ctx context.Context, id []string) {
+// approveOne is 'outbox approve ID' without a code: it shows the message whole, and sends it if
+// the person says so.
+func (c *conversation) approveOne(ctx context.Context, id []string) {
 	o, ok := c.whole(ctx, id)
 	if !ok {
 		return
@@ -91,8 +92,8 @@ func (c *conversation) said(ctx context.Context, line string) (ok bool) {
 
 // ApproveWaiting shows each entry of the outbox that waits for a person, the oldest first, asks
 // about it and goes on. With an id, or the beginning of one, only those are shown. The
-// principal must be the administrator and standard input a terminal. The status is 0 where
-// nothing waits any more of what was asked about, and what was decided was done.
+// principal must be the administrator and standard input a terminal. The status is 0 if
+// every entry was decided and each decision was carried out.
 func ApproveWaiting(ctx context.Context, o Options, id string) (status int, err error) {
 	c, _, end := begin(o)
 	defer end()

@@ -42,7 +42,8 @@ func NothingWaits(ctx context.Context, o Options, id string) (status int, none b
 	return (&conversation{Options: o}).nothing(id), true
 }
 
-// decides is what 'postern approve' does, with the id of an entry or without.
+// decides is the word 'approve' at the prompt, with the id of an entry or without. In a shell
+// 'postern approve' calls ApproveWaiting. Both end in approveAll.
 func (c *conversation) decides(ctx context.Context, args []string) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()

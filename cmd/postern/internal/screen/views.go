@@ -117,10 +117,10 @@ func (p *painter) rows(table []column) bool {
 	return true
 }
 
-// told needs nothing but its sentence, which says all of it.
+// told draws the sentence alone, which says all of it.
 func told(p *painter, data object) bool { return p.said != "" && len(data) == 1 }
 
-// whole needs nothing but its sentence where all is well.
+// whole draws the sentence alone, where all is well.
 func whole(_ *painter, data object) bool { return data.Get("ok") == true }
 
 // stopped draws what was leaving, and names the way on.

@@ -269,7 +269,7 @@ type Parts struct {
 // safe for concurrent use; its zero value is empty.
 type PartFacts struct {
 	mu  sync.Mutex
-	has map[mail.Ref]Parts // a Ref of a folder alone stands for any message of it
+	has map[mail.Ref]Parts // a Ref with only a folder says that some message of it is known
 }
 
 // Begun reports whether any message of a folder is known.
