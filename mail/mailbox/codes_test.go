@@ -28,6 +28,7 @@ func secretLetters(code, token string, now time.Time) []letter {
 	whole, wholeBody := mixed("Content-Type: text/plain\r\n\r\nSee below.", "Content-Type: message/rfc822\r\n\r\nFrom: bank@example.net\r\nSubject: Hello\r\n\r\nYour verification code is "+code+".")
 	forms, formsBody := mixed("Content-Type: text/plain\r\n\r\nThis is what the plain form of the message says, and it is long enough.", "Content-Type: text/html\r\n\r\n<p>Your verification code is "+code+".</p>")
 	calendar, calendarBody := mixed("Content-Type: text/plain\r\n\r\nSee below.", "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART:20261125T100000Z\r\nSUMMARY:Your login code is "+code+"\r\nEND:VEVENT\r\nEND:VCALENDAR")
+	terms, termsBody := mixed("Content-Type: text/plain\r\n\r\nThe PIN is "+code+".", "Content-Type: text/plain\r\nContent-Disposition: attachment; filename=\"terms for "+code+".txt\"\r\n\r\nA discount code is no gift card code. Invoice "+code+".")
 	all := []letter{
 		{Subject: "Your sign-in code", Body: "Your verification code is " + code + ".\r\nIt expires in ten minutes.\r\n"},
 		{Subject: code + " is your verification code", Body: "Enter it where you sign in.\r\n"},
@@ -40,6 +41,8 @@ func secretLetters(code, token string, now time.Time) []letter {
 		{Subject: code, Body: "Enter the number above to sign in.\r\n"},
 		{Subject: "An appointment", Extra: calendar, Body: calendarBody},
 		{From: "Acme " + code + " <no-reply@example.net>", Subject: "Sign in", Body: "The number stands above.\r\n", Extra: "Cc: \"Ann, " + code + "\" <ann@example.org>\r\nSender: \"" + code + "\" <mailer@example.net>\r\nReply-To: Help " + code + " <help@example.net>\r\n"},
+		{Subject: code + " - Acme", Extra: terms, Body: termsBody},
+		{Subject: "Room 4711", Body: "See you there.\r\n"},
 		{Subject: "Codes of the week", Body: "No such thing here, only the price of 4711 euros.\r\n"},
 	}
 	for i := range all {
@@ -77,8 +80,10 @@ func everyView(b *box, uids []uint32) string {
 				note(fmt.Sprint("get ", u), *m, err)
 			}
 		}
-		th, err := b.Thread(ctx, r, mailbox.ThreadQuery{Chars: 20000, Full: true})
-		note("thread", *th, err)
+		for _, chars := range []int{0, 20000} {
+			th, err := b.Thread(ctx, r, mailbox.ThreadQuery{Chars: chars, Full: true})
+			note("thread", *th, err)
+		}
 		for _, size := range []int64{0, 1024} {
 			raw, err := b.Raw(ctx, r, size)
 			note("raw", raw != nil, err)
@@ -135,6 +140,9 @@ func TestMailboxesThatDifferInTheirCodesAreTheSame(t *testing.T) {
 					})
 					uids := b.Add("INBOX", secretLetters(s[0], s[1], now)...)
 					views[i] += everyView(b, uids)
+					if p := b.search(mailbox.SearchQuery{Subject: "room 4711"}); len(p.Messages) != 1 || p.Messages[0].Subject != "Room [code hidden]" {
+						t.Errorf("a number that is no code is not found: %+v", p.Messages)
+					}
 				}
 				for _, secret := range []string{s[0], s[1], s[0][:3] + " " + s[0][3:], s[1][:10]} {
 					if at := strings.Index(views[i], secret); at >= 0 && !strings.HasPrefix(views[i][max(0, at-8):], `search "`) {
@@ -165,7 +173,7 @@ func TestWhatIsOldOrShownIsNotMasked(t *testing.T) {
 		if m := b.Read("INBOX", uids[0], mailbox.GetQuery{}); !strings.Contains(m.BodyText, "482913") {
 			t.Errorf("%q", m.BodyText)
 		}
-		if p := b.search(mailbox.SearchQuery{Words: "482913"}); len(p.Messages) != 9 || !slices.ContainsFunc(p.Messages, func(s mailbox.Summary) bool { return strings.HasPrefix(s.Subject, "482913") }) {
+		if p := b.search(mailbox.SearchQuery{Words: "482913"}); len(p.Messages) != 10 || !slices.ContainsFunc(p.Messages, func(s mailbox.Summary) bool { return strings.HasPrefix(s.Subject, "482913") }) {
 			t.Errorf("found %d: %+v", len(p.Messages), p.Messages)
 		}
 		if _, err := b.Raw(t.Context(), b.Ref("INBOX", uids[0]), 0); err != nil {

@@ -81,21 +81,18 @@ func (a *accountSearch) unmask(s *imap.Session, all []*fetch.Message, structure 
 	if err != nil || len(all) == 0 {
 		return hidden, err
 	}
-	hide := func(g *fetch.Message) { hidden[g.Ref.Folder] = append(hidden[g.Ref.Folder], g.Ref.UID) }
-	if !a.q.ofBody() { // subject and names are masked as a list masks them, without a look at the text
-		for _, g := range all {
-			if s := a.Summary(g, true); a.Masked(g, "").Any() && !a.q.stands(&s, "") {
-				hide(g)
-			}
-		}
-		return hidden, nil
+	if !a.q.ofBody() { // the text decides where a list, which does not know it, would hide what matches
+		all = slices.DeleteFunc(all, func(g *fetch.Message) bool {
+			s := a.Summary(g, true)
+			return !a.Listed(g).Any() || a.q.stands(&s, "")
+		})
 	}
 	texts, err := a.ReadTexts(s, all, structure)
 	for _, r := range texts {
 		s := a.Summary(&r.Got, true)
 		s.Mask(r.Masked)
 		if r.Message == nil || r.Masked.Any() && !a.q.stands(&s, r.Text.All()) {
-			hide(&r.Got)
+			hidden[r.Ref.Folder] = append(hidden[r.Ref.Folder], r.Ref.UID)
 		}
 	}
 	return hidden, err

@@ -11,8 +11,9 @@
 //     letters and digits as nobody writes a word.
 //   - The token stands near such a word, or alone on its line, or behind "enter", or it
 //     is the only number of a short message, if the message speaks of signing in. A number
-//     of six digits or more that is all of the subject needs nothing else: a list knows no more.
-//     Nor does one that stands anywhere in the name of a person.
+//     of six digits or more that is all of the subject needs nothing else, nor does one that
+//     stands anywhere in the name of a person.
+//   - A list does not read the text: Listed hides most numbers.
 //   - A link is secret if its own words speak of logging in, resetting or confirming and
 //     a part of it looks random, or if a part looks random in a message that asks to do this.
 //
@@ -68,22 +69,49 @@ func Find(subject, text string, names ...string) Found {
 			}
 		}
 	}
-	seen := map[string]bool{}
-	codes := codesIn(words)
-	if own := split(subject, nil); len(own) > 0 {
-		if c, ok := candidateAt(own, 0); ok && c.kind == digits && c.last == len(own)-1 && len(c.typed) >= 6 {
-			codes = append(codes, c.typed)
+	codes := append(codesIn(words), numbers(subject, func(words []word, c candidate) bool {
+		return c.first == 0 && c.last == len(words)-1 && len(c.typed) >= 6
+	})...)
+	for _, name := range names {
+		codes = append(codes, codesIn(split(name, nil))...)
+		codes = append(codes, numbers(name, func(_ []word, c candidate) bool { return len(c.typed) >= 6 })...)
+	}
+	f.hide(codes)
+	return f
+}
+
+// Listed is Find for a list, which does not read the text: it also hides the numbers in the
+// subject and in names that a word beside them does not say are others. Years and dates are none.
+func Listed(subject string, names ...string) Found {
+	f := Find(subject, "", names...)
+	var all []string
+	for _, s := range append(names, subject) {
+		all = append(all, numbers(s, func(words []word, c candidate) bool {
+			n := len(c.typed)
+			return words[c.first].digits > 0 && !counts(words, c, -1) && !((n == 4 || n == 8) && year(c.typed[:4]))
+		})...)
+	}
+	f.hide(all)
+	return f
+}
+
+// numbers returns the numbers of a string that may be codes, as far as is wants them.
+func numbers(s string, is func(words []word, c candidate) bool) (all []string) {
+	words := split(s, nil)
+	for i := 0; i < len(words); i++ {
+		c, ok := candidateAt(words, i)
+		if i = c.last; ok && c.kind == digits && is(words, c) {
+			all = append(all, c.typed)
 		}
 	}
-	for _, name := range names {
-		words := split(name, nil)
-		codes = append(codes, codesIn(words)...)
-		for i := 0; i < len(words); i++ {
-			c, ok := candidateAt(words, i)
-			if i = c.last; ok && c.kind == digits && len(c.typed) >= 6 {
-				codes = append(codes, c.typed)
-			}
-		}
+	return all
+}
+
+// hide adds codes, each once.
+func (f *Found) hide(codes []string) {
+	seen := map[string]bool{}
+	for _, c := range f.Codes {
+		seen[c] = true
 	}
 	for _, c := range codes {
 		if !seen[c] && f.secrets.add(c) {
@@ -91,7 +119,6 @@ func Find(subject, text string, names ...string) Found {
 			f.Codes = append(f.Codes, c)
 		}
 	}
-	return f
 }
 
 // candidate is a run of words that looks like a code.

@@ -34,6 +34,26 @@ func TestFind(t *testing.T) {
 	}
 }
 
+func TestListed(t *testing.T) {
+	for subject, want := range map[string]string{
+		"482913 - Acme":         "[code hidden] - Acme",
+		"Acme: 4829":            "Acme: [code hidden]",
+		"4 8 2 9 is for you":    "[code hidden] is for you",
+		"Order 482913":          "Order 482913",
+		"Plans of 2026":         "Plans of 2026",
+		"Backup 20261124":       "Backup 20261124",
+		"Re: (ABC-1234) 12:30":  "Re: (ABC-1234) 12:30",
+		"[octo/tool] It (#482)": "[octo/tool] It (#482)",
+	} {
+		if got := Listed(subject).Mask(subject); got != want {
+			t.Errorf("a list shows %q as %q, want %q", subject, got, want)
+		}
+	}
+	if got := Listed("Hello", "Acme 4829").Mask("Acme 4829"); got != "Acme [code hidden]" {
+		t.Errorf("a list shows a name as %q", got)
+	}
+}
+
 func TestMask(t *testing.T) {
 	const link = "https://acme.example/reset?token=8f3A2b1C9d0E8f3A2b1C9d0E"
 	f := Find("Your code 482913", "Your verification code is 482913 or K7XQ2P.\n\nReset your password ("+link+")")

@@ -32,7 +32,7 @@ func (r *Reading) compose() *Message {
 		return r.excerpt.of(r)
 	}
 	r.Got.Root = r.Root
-	out := &Message{Summary: r.Summary(&r.Got, true)}
+	out := &Message{Summary: r.summary(&r.Got)}
 	out.Mask(r.Masked)
 	out.Headers = r.headers(&out.Summary)
 	r.Returned = message.Returned(r.Got.Header, r.Root, body)
@@ -220,7 +220,8 @@ const maxSearched = 4000
 // of makes a message of the excerpt: its Subject, and its Snippet or with lines its BodyText.
 func (e Excerpt) of(r *Reading) *Message {
 	text := r.Text
-	m := &Message{Summary: Summary{Subject: r.Masked.Mask(r.Got.Header.Text("Subject")), HiddenChars: text.Hidden}}
+	subject := r.Masked.Mask(r.Listed(&r.Got).Mask(r.Got.Header.Text("Subject"))) // of a long text not all is read
+	m := &Message{Summary: Summary{Subject: subject, HiddenChars: text.Hidden}}
 	if !e.Lines {
 		m.Snippet = text.Around(e.Words, e.Chars)
 		return m

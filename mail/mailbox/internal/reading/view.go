@@ -9,7 +9,6 @@ package reading
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
@@ -84,14 +83,20 @@ func (x *Viewer) MadeAnew(advice mail.Advice) *mail.Error {
 
 // Summary is the message as a list shows it; with full, with the fields of a full list.
 func (x *Viewer) Summary(g *fetch.Message, full bool) Summary {
+	s := x.summary(g)
+	s.Mask(x.Listed(g))
+	if !full {
+		Compact(&s)
+	}
+	return s
+}
+
+func (x *Viewer) summary(g *fetch.Message) Summary {
 	s := Summary{Ref: g.Ref, Flags: g.Flags, Size: g.Size, InternalDate: g.Internal, Subject: g.Header.Text("Subject"),
 		From: fetch.People(g.Header, "From"), To: fetch.People(g.Header, "To"), CC: fetch.People(g.Header, "Cc"), InternetMessageID: fetch.MessageID(g.Header), Verdict: x.Policy.VerdictOn(g)}
 	s.Mask(x.Masked(g, ""))
 	s.Date, _ = g.Date()
 	s.HasAttachments, s.Invitation = g.HasAttachments(), message.HasCalendar(g.Root)
-	if !full {
-		Compact(&s)
-	}
 	return s
 }
 
@@ -110,7 +115,19 @@ func (x *Viewer) Masked(g *fetch.Message, text string) codes.Found {
 	if !x.MayMask(g) {
 		return codes.Found{}
 	}
-	var names []string
+	return codes.Find(g.Header.Text("Subject"), text, names(g)...)
+}
+
+// Listed is Masked for a list, which does not read the text. It may show the names of files.
+func (x *Viewer) Listed(g *fetch.Message, files ...string) codes.Found {
+	if !x.MayMask(g) {
+		return codes.Found{}
+	}
+	return codes.Listed(g.Header.Text("Subject"), append(names(g), files...)...)
+}
+
+// names are those that stand beside addresses.
+func names(g *fetch.Message) (names []string) {
 	for _, field := range []string{"From", "Sender", "Reply-To", "To", "Cc", "Bcc"} {
 		for _, a := range g.Header.Addresses(field) {
 			if a.Name != "" {
@@ -118,7 +135,7 @@ func (x *Viewer) Masked(g *fetch.Message, text string) codes.Found {
 			}
 		}
 	}
-	return codes.Find(g.Header.Text("Subject"), text, names...)
+	return names
 }
 
 // Mask hides what was found where a summary says it: in the subject, and in names.
@@ -137,16 +154,10 @@ func (x *Viewer) MayMask(g *fetch.Message) bool {
 	return x.Policy.MasksCodes() && codes.Recent(date, g.Internal, x.Now())
 }
 
-// MaskedIn is Masked for the source of a message, or its beginning.
+// MaskedIn is Masked for the source of a message, or its beginning: what Get masks of it, and
+// each part by itself, for words of one part would hide the code of another from Find.
 func (x *Viewer) MaskedIn(g *fetch.Message, raw []byte) codes.Found {
-	var text strings.Builder
-	e := message.Parse(raw)
-	for p := range e.Root.Leaves() {
-		if s, _, _, ok := message.PartText(p, e.Raw(p), MaxFromChar); ok {
-			text.WriteString(s + "\n")
-		}
-	}
-	return x.Masked(g, text.String())
+	return x.ExcerptOf(Excerpt{Chars: MaxBodyChars, Lines: true, whole: true}, g, raw).Masked
 }
 
 // MaskedPart is Masked for another form of a message's text than the one that is read, and for

@@ -178,7 +178,7 @@ func (t *Threading) answersKnown(g *fetch.Message) bool {
 func (t *Threading) subject() string {
 	root := t.Group[max(slices.IndexFunc(t.Group, func(g *fetch.Message) bool { return t.parents[g.Ref] == mail.Ref{} }), 0)]
 	base, _ := message.BaseSubject(root.Header.Text("Subject"))
-	return t.Masked(root, "").Mask(base)
+	return t.Listed(root).Mask(base)
 }
 
 // Shown are the messages of the answer: the newest of the conversation, and the one asked
@@ -206,12 +206,17 @@ func (t *Threading) Thread() *Thread {
 		}
 		m.Summary = t.Summary(g, t.Query.Full)
 		m.Mask(r.Masked)
+		out.Subject = r.Masked.Mask(out.Subject)
 		if r.Message != nil {
 			m.HiddenChars = r.Message.HiddenChars
 		}
 		for _, p := range message.Attachments(g.Root) {
 			if !p.Incidental() {
-				m.Attachments = append(m.Attachments, reading.Attachment{PartID: p.ID, Filename: r.Masked.Mask(p.Filename), ContentType: plain.Line(p.MediaType()), Size: r.SizeOf(p)})
+				found := r.Masked
+				if r.Message == nil {
+					found = t.Listed(g, p.Filename)
+				}
+				m.Attachments = append(m.Attachments, reading.Attachment{PartID: p.ID, Filename: found.Mask(p.Filename), ContentType: plain.Line(p.MediaType()), Size: r.SizeOf(p)})
 			}
 		}
 		if p := t.parents[g.Ref]; slices.ContainsFunc(shown, func(o *fetch.Message) bool { return o.Ref == p }) {
