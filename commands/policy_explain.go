@@ -169,7 +169,7 @@ type onAccount interface{ OnAccount() string }
 func known(err error) (*discovery.Fault, error) {
 	if f := answer.Faults(err); f != nil && (f.Code == discovery.NotFound || f.Code == discovery.ValidationError || f.Code == discovery.ConfigError) {
 		g := *f
-		if g.Reason == "" {
+		if g.Reason == "" || g.Code == discovery.NotFound { // which would tell what is hidden from what does not exist
 			g.Reason = "account"
 		}
 		return &g, nil

@@ -37,6 +37,7 @@ func TestHiddenIsAnsweredLikeMissing(t *testing.T) {
 		"mail mark-read --folder INBOX --uid UID,1", "mail flags --folder INBOX --uid UID --add x", "mail flags --folder INBOX --uid UID,3 --add x",
 		"mail copy --folder INBOX --uid UID --to Archive", "mail copy --folder INBOX --uid UID,3 --to Archive", "mail move --folder INBOX --uid UID --to Archive",
 		"mail trash --folder INBOX --uid UID", "mail delete --folder INBOX --uid UID --confirm",
+		"account edit work --mode reply", "policy explain 'mail reply UID --body hi'", "account edit work --mode RW",
 	} {
 		answers := map[string]string{}
 		for _, uid := range []string{hidden, missing} {
