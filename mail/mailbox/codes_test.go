@@ -107,10 +107,13 @@ func everyView(b *box, uids []uint32) string {
 			queries = queries[:1]
 		}
 		if i >= 10 {
-			queries = append(queries, mailbox.SearchQuery{From: w}, mailbox.SearchQuery{To: w})
+			queries = append(queries, mailbox.SearchQuery{From: w}, mailbox.SearchQuery{To: w}, mailbox.SearchQuery{Words: w, MaxMatches: 1})
 		}
 		for _, q := range queries {
 			p, err := b.Search(ctx, []string{account}, q)
+			if p == nil {
+				p = &mailbox.SearchPage{}
+			}
 			p.NextCursor = ""
 			note(fmt.Sprintf("search %q", w), *p, err)
 		}

@@ -265,7 +265,7 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 			f.recent = v.Found[len(v.Found)-1]
 			f.doubt = imap.UIDsTogether(f.doubt, f.recent)
 		}
-		matches += imap.CountUIDs(f.found)
+		matches += imap.CountUIDs(imap.UIDsWithout(f.found, f.recent)) // how many recent ones match by what is masked is not told
 		if i < len(a.folders)-1 {
 			answered()
 		}
