@@ -7,9 +7,9 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/pop3"
-	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
@@ -37,7 +37,7 @@ type box interface {
 	get(ctx context.Context, all []*reading.Reading) error
 	raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessage, error)
 	attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error)
-	header(ctx context.Context, ref mail.Ref) (rfc5322.Header, error)
+	header(ctx context.Context, ref mail.Ref) (*fetch.Message, error)
 	thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thread, error)
 	ack(ctx context.Context, refs []mail.Ref) (*Changed, error)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
-	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
@@ -57,8 +56,13 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 		}
 		return &Original{Ref: raw.Ref, Header: rfc5322.ParseHeader(message.HeaderOf(raw.Source)), Source: raw.Source, Masked: raw.masked}, nil
 	case !q.Text && !q.Files:
-		h, err := b.header(ctx, ref)
-		return &Original{Ref: ref, Header: h, Masked: x.Masked(&fetch.Message{Header: h}, "")}, err
+		g, err := b.header(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		if !x.Listed(g).Any() { // else the text says whether what goes on of the header has a code
+			return &Original{Ref: ref, Header: g.Header}, nil
+		}
 	}
 	r := &reading.Reading{Viewer: &x.Viewer, Ref: ref, Bare: true, Query: GetQuery{BodyChars: maxOriginalText, Headers: HeadersNone, Content: q.Files}}
 	if q.Header {

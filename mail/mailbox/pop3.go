@@ -475,9 +475,9 @@ func matchesPattern(pattern, name string) bool {
 	return regexp.MustCompile(`(?is)\A` + quoted + `\z`).MatchString(name)
 }
 
-func (x *popBox) header(ctx context.Context, ref mail.Ref) (rfc5322.Header, error) {
+func (x *popBox) header(ctx context.Context, ref mail.Ref) (*fetch.Message, error) {
 	_, g, err := x.whole(ctx, ref)
-	return g.Header, err
+	return &g, err
 }
 
 // warm opens the connection if OneConnection is set; otherwise a session, which locks the

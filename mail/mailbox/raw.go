@@ -293,13 +293,14 @@ func (x *access) choose(root *message.Part, part string) (*message.Part, error) 
 	return nil, x.Failure(mail.KindNotFound, "parse", "The message has no such attachment.", mail.AdviceNamePart).About(strings.Join(ids, ", "))
 }
 
-func (x *imapBox) header(ctx context.Context, ref mail.Ref) (h rfc5322.Header, err error) {
-	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, BodySection: []*goimap.FetchItemBodySection{fetch.HeaderSection()}}, func(_ *imap.Session, g *fetch.Message) error {
+func (x *imapBox) header(ctx context.Context, ref mail.Ref) (out *fetch.Message, err error) {
+	opts := goimap.FetchOptions{RFC822Size: true, InternalDate: true, BodySection: []*goimap.FetchItemBodySection{fetch.HeaderSection()}}
+	err = x.readOne(ctx, ref, opts, func(_ *imap.Session, g *fetch.Message) error {
 		if !g.Readable {
 			return x.NoMessage("")
 		}
-		h = g.Header
+		out = g
 		return nil
 	})
-	return h, err
+	return out, err
 }
