@@ -26,7 +26,7 @@ func secretLetters(code, token string, now time.Time) []letter {
 	extra, body := mixed(encoded, "Content-Type: text/plain; name=\"copy of "+code+".txt\"\r\nContent-Disposition: attachment; filename=\"copy of "+code+".txt\"\r\n\r\nThe code is "+code)
 	htmlExtra, htmlBody := mixed(html)
 	whole, wholeBody := mixed("Content-Type: text/plain\r\n\r\nSee below.", "Content-Type: message/rfc822\r\n\r\nFrom: bank@example.net\r\nSubject: Hello\r\n\r\nYour verification code is "+code+".")
-	forms, formsBody := mixed("Content-Type: text/plain\r\n\r\nThis is what the plain form of the message says, and it is long enough.", "Content-Type: text/html\r\n\r\n<p>Your verification code is "+code+".</p>")
+	forms, formsBody := mixed("Content-Type: text/plain\r\n\r\nThis is what the plain form of the message says, and it is long enough.", "Content-Type: text/html\r\n\r\n<!--"+strings.Repeat("Nothing is seen here.\r\n", 3000)+"--><p>Your verification code is "+code+".</p>")
 	calendar, calendarBody := mixed("Content-Type: text/plain\r\n\r\nSee below.", "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART:20261125T100000Z\r\nSUMMARY:Your login code is "+code+"\r\nEND:VEVENT\r\nEND:VCALENDAR")
 	terms, termsBody := mixed("Content-Type: text/plain\r\n\r\nThe PIN is "+code+".", "Content-Type: text/plain\r\nContent-Disposition: attachment; filename=\"terms for "+code+".txt\"\r\n\r\nA discount code is no gift card code. Invoice "+code+".")
 	all := []letter{
@@ -41,6 +41,7 @@ func secretLetters(code, token string, now time.Time) []letter {
 		{Subject: code, Body: "Enter the number above to sign in.\r\n"},
 		{Subject: "An appointment", Extra: calendar, Body: calendarBody},
 		{From: "Acme " + code + " <no-reply@example.net>", Subject: "Sign in", Body: "The number stands above.\r\n", Extra: "Cc: \"Ann, " + code + "\" <ann@example.org>\r\nSender: \"" + code + "\" <mailer@example.net>\r\nReply-To: Help " + code + " <help@example.net>\r\n"},
+		{Subject: "Hello", Body: code + "\r\n\r\n" + filler + "Enter the number above where you sign in.\r\n"},
 		{Subject: code + " - Acme", Extra: terms, Body: termsBody},
 		{Subject: "Room 4711", Body: "See you there.\r\n"},
 		{Subject: "Codes of the week", Body: "No such thing here, only the price of 4711 euros.\r\n"},
@@ -80,7 +81,7 @@ func everyView(b *box, uids []uint32) string {
 				note(fmt.Sprint("get ", u), *m, err)
 			}
 		}
-		for _, chars := range []int{0, 20000} {
+		for _, chars := range []int{0, 100, 20000} {
 			th, err := b.Thread(ctx, r, mailbox.ThreadQuery{Chars: chars, Full: true})
 			note("thread", *th, err)
 		}
@@ -176,7 +177,7 @@ func TestWhatIsOldOrShownIsNotMasked(t *testing.T) {
 		if m := b.Read("INBOX", uids[0], mailbox.GetQuery{}); !strings.Contains(m.BodyText, "482913") {
 			t.Errorf("%q", m.BodyText)
 		}
-		if p := b.search(mailbox.SearchQuery{Words: "482913"}); len(p.Messages) != 10 || !slices.ContainsFunc(p.Messages, func(s mailbox.Summary) bool { return strings.HasPrefix(s.Subject, "482913") }) {
+		if p := b.search(mailbox.SearchQuery{Words: "482913"}); len(p.Messages) != 11 || !slices.ContainsFunc(p.Messages, func(s mailbox.Summary) bool { return strings.HasPrefix(s.Subject, "482913") }) {
 			t.Errorf("found %d: %+v", len(p.Messages), p.Messages)
 		}
 		if _, err := b.Raw(t.Context(), b.Ref("INBOX", uids[0]), 0); err != nil {
@@ -259,11 +260,13 @@ func TestPOP3MasksCodes(t *testing.T) {
 	b := openPop(t, "popcodes")
 	extra, body := mixed("Content-Type: text/plain\r\n\r\nYour verification code is "+code+".", "Content-Type: text/plain\r\nContent-Disposition: attachment; filename=\"of "+code+".txt\"\r\n\r\nThe code is "+code)
 	b.deliver("From: Bank <no-reply@example.net>\r\nTo: ann@example.org\r\nSubject: " + code + " is your verification code\r\nMessage-ID: <1@example.net>\r\nDate: " + time.Now().Format(time.RFC1123Z) + "\r\n" + extra + "\r\n" + body)
+	b.deliver("From: bank@example.net\r\nTo: ann@example.org\r\nSubject: Hello\r\nMessage-ID: <2@example.net>\r\nDate: " + time.Now().Format(time.RFC1123Z) +
+		"\r\n\r\n" + code + "\r\n" + strings.Repeat("Nothing of interest.\r\n", 4000) + "Enter the number above where you sign in.\r\n")
 	p := b.list(mailbox.ListQuery{Snippet: 200, Full: true})
-	if len(p.Messages) != 1 {
+	if len(p.Messages) != 2 || strings.Contains(fmt.Sprint(p.Messages), code) {
 		t.Fatalf("%+v", p)
 	}
-	ref := p.Messages[0].Ref
+	ref := p.Messages[1].Ref
 	m, err := b.Get(t.Context(), ref, mailbox.GetQuery{Headers: mailbox.HeadersAll, HTML: true, AttachmentText: true, Content: true})
 	if err != nil {
 		t.Fatal(err)

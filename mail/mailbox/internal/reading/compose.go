@@ -29,6 +29,9 @@ func (r *Reading) compose() *Message {
 		r.Text.Mask(r.Masked.Mask)
 	}
 	if r.excerpt.Chars > 0 {
+		if r.Text.Cut { // what is missing can say that a number is a code
+			r.Text.Mask(r.Listed(&r.Got, r.Text.All()).Mask)
+		}
 		return r.excerpt.of(r)
 	}
 	r.Got.Root = r.Root

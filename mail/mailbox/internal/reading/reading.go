@@ -225,7 +225,7 @@ func (r *Reading) missing() []*goimap.FetchItemBodySection {
 	if r.excerpt.whole && r.Root != nil {
 		for p := range r.Root.Leaves() {
 			if says(p) {
-				want(p, smallText)
+				want(p, r.need(p))
 			}
 		}
 	}
@@ -268,6 +268,9 @@ func (r *Reading) enough(b []byte, p *message.Part) bool {
 		func(*message.Part) []byte { return b }, r.chars())
 	if r.Query.FromChar > 0 {
 		return text.Runes() > r.chars()
+	}
+	if r.excerpt.Chars > 0 && r.Listed(&r.Got, text.All()).Any() {
+		return false // the rest can say that a number is a code
 	}
 	return utf8.RuneCountInString(text.New()) >= cmp.Or(r.excerpt.Chars, r.Query.BodyChars)
 }

@@ -118,12 +118,13 @@ func (x *Viewer) Masked(g *fetch.Message, text string) codes.Found {
 	return codes.Find(g.Header.Text("Subject"), text, names(g)...)
 }
 
-// Listed is Masked for a list, which does not read the text. It may show the names of files.
-func (x *Viewer) Listed(g *fetch.Message, files ...string) codes.Found {
+// Listed is Masked for a list, which does not read the text. It may show more, such as the
+// names of files.
+func (x *Viewer) Listed(g *fetch.Message, more ...string) codes.Found {
 	if !x.MayMask(g) {
 		return codes.Found{}
 	}
-	return codes.Listed(g.Header.Text("Subject"), append(names(g), files...)...)
+	return codes.Listed(g.Header.Text("Subject"), append(names(g), more...)...)
 }
 
 // names are those that stand beside addresses.
