@@ -99,10 +99,16 @@ func (g *Gateway) authorize(p Principal, s *Settings, c *discovery.Command) *dis
 	case c.Effect == discovery.Admin && !p.admin():
 		return denied(c, "role", g.o.AdminHint)
 	case !p.admin() && matchesAny(c.Path, s.Deny):
-		return denied(c, "deny", "The administrator has not given it to agents. Run 'help' for the available commands.")
+		hint := notGiven
+		if c.Extension() != "" && c.Effect == discovery.Send {
+			hint = g.o.SendHint
+		}
+		return denied(c, "deny", hint)
 	}
 	return nil
 }
+
+const notGiven = "The administrator has not given it to agents. Run 'help' for the available commands."
 
 func denied(c *discovery.Command, reason, hint string) *discovery.Fault {
 	return &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("You may not run '%s'.", c.Path), Hint: hint, Reason: reason}

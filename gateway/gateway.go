@@ -36,6 +36,7 @@ type Options struct {
 	Until func(context.Context) (context.Context, context.CancelFunc)
 
 	AdminHint   string           // what to do to become the administrator
+	SendHint    string           // what to do about an extension that lets something leave and is denied
 	FailureHint string           // what to do about an error inside the program
 	Logger      *slog.Logger     // nil discards
 	Now         func() time.Time // nil means time.Now
@@ -69,6 +70,7 @@ func New(o Options) (*Gateway, error) {
 		o.Context = func(ctx context.Context, _ Principal) context.Context { return ctx }
 	}
 	o.AdminHint = cmp.Or(o.AdminHint, "Only the administrator may run it.")
+	o.SendHint = cmp.Or(o.SendHint, notGiven)
 	o.FailureHint = cmp.Or(o.FailureHint, "Try again. If it fails again, look at the log on standard error.")
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/commands/admin"
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
@@ -289,7 +290,7 @@ func TestAnExtensionThatSendsIsTheAdministrators(t *testing.T) {
 		return list[len(list)-1]
 	}
 	has := func(a answer) bool { return strings.Contains(string(a.raw), `"x-post"`) }
-	if a := last(false, "x-post hello"); a.Error.Code != "PERMISSION_DENIED" || has(last(false, "help")) || has(last(false, "schema")) {
+	if a := last(false, "x-post hello"); a.Error.Code != "PERMISSION_DENIED" || !strings.Contains(a.Error.Hint, "config set extensions_send on") || has(last(false, "help")) || has(last(false, "schema")) {
 		t.Errorf("an agent has it: %s", a.raw)
 	}
 	if a := last(false, "doctor"); !strings.Contains(string(a.raw), "config set extensions_send on") {
@@ -304,5 +305,24 @@ func TestAnExtensionThatSendsIsTheAdministrators(t *testing.T) {
 	}
 	if a := last(false, "x-post hello"); !ran(a) || !has(last(false, "help")) {
 		t.Errorf("an agent, when it is on: %s", a.raw)
+	}
+	// So have those that come over HTTP with a grant that names it.
+	h := newHouse(t, v)
+	named, other := h.token(t, "named", "--identity repo:a --profile full --extensions x-post"), h.token(t, "other", "--identity repo:b --profile full")
+	at = serveHTTP(t, v).url
+	for _, c := range []struct {
+		setting, token, hint string // of the refusal
+	}{{"on", named, ""}, {"on", other, "profile"}, {"off", named, "extensions_send"}, {"off", other, "profile"}} {
+		h.do(t, "config set extensions_send "+c.setting, &struct{}{})
+		client, err := connectHTTP(t, at, c.token, "2025-11-25", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := askOver(t.Context(), client, "x-post hello")
+		help, helpErr := askOver(t.Context(), client, "help")
+		refused := a.Error.Code == discovery.PermissionDenied
+		if err != nil || helpErr != nil || refused != (c.hint != "") || !strings.Contains(a.Error.Hint, c.hint) || has(help) == refused {
+			t.Errorf("over HTTP, %s, want %q: %s, %v, %v, help has it: %v", c.setting, c.hint, a.raw, err, helpErr, has(help))
+		}
 	}
 }
