@@ -129,15 +129,18 @@ func (v *Vault) RefreshToken(ctx context.Context, account string, exchange func(
 	}
 	defer unlock()
 	var lent mail.OAuthSecrets
+	var before mail.Secret
 	var consent []byte
-	if err := v.update(ctx, func(t *transaction) (err error) {
+	if err := v.update(held, func(t *transaction) (err error) { // refused where the lock was lost already
 		if lent, consent, err = v.lentToken(t, account); err != nil {
 			return err
 		}
+		before = lent.RefreshToken.Clone()
 		return cmp.Or(v.mayBegin(t), keepToken(t, account, consent, lent.RefreshToken))
 	}); err != nil {
 		return err
 	}
+	defer before.Wipe()
 	rotated, err := exchange(held, lent)
 	if err != nil || rotated.IsZero() {
 		return err
@@ -145,11 +148,12 @@ func (v *Vault) RefreshToken(ctx context.Context, account string, exchange func(
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenKeep)
 	defer cancel()
 	return v.update(ctx, func(t *transaction) error {
-		_, now, err := v.lentToken(t, account)
+		present, now, err := v.lentToken(t, account)
 		if errors.Is(err, mail.ErrNoConsent) || errors.Is(err, errNotOAuth) || err == nil && !hmac.Equal(now, consent) {
 			return fmt.Errorf("%w: %s", mail.ErrConsentChanged, account)
 		}
-		if err != nil {
+		// Where the lock was lost meanwhile, the token of who had it later is the good one.
+		if err != nil || !present.RefreshToken.Equal(before) {
 			return err
 		}
 		return keepToken(t, account, consent, rotated)

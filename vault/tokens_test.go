@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault/kv"
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
@@ -370,4 +371,35 @@ func TestAWaitForATokenEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	wantErr(t, agent.RefreshToken(ctx, "work", unlent(t)), context.Canceled, "after the end")
+}
+
+// A process that stood still for longer than its lock lasts in a database neither lends the
+// token nor puts its own over that of the process which had the lock after it.
+func TestAHolderThatStoodStillChangesNoToken(t *testing.T) {
+	t.Parallel()
+	database, k := servertest.Postgres(t), newKeys(t)
+	place := database.NewSchema(t)
+	_, schema, _ := strings.Cut(place, "search_path=")
+	must(t, second(Init(t.Context(), place, k)))
+	admin := mustOpen(t, place, k, nil)
+	agent := mustOpen(t, place, Keys{Agent: k.Agent}, nil)
+	addOAuth(t, admin, "work", "", "r0")
+	must(t, agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
+		database.Exec(t, "UPDATE "+schema+".postern_leases SET until = now()")
+		lentIs(t, admin, "work", "", "r0", "r2")
+		return text("r1"), nil
+	}))
+	lentIs(t, admin, "work", "", "r2", "r3")
+
+	// It loses the lock while it waits for another writer.
+	got := make(chan error, 1)
+	rawUpdate(t, admin, func(kv.Tx) error {
+		go func() { got <- agent.RefreshToken(t.Context(), "work", unlent(t)) }()
+		for len(database.Exec(t, "UPDATE "+schema+".postern_leases SET holder = 1 WHERE until > now() RETURNING 1")) == 0 {
+		}
+		return nil
+	})
+	wantErr(t, <-got, ErrBusy, "the lock was lost")
+	database.Exec(t, "UPDATE "+schema+".postern_leases SET until = now()")
+	lentIs(t, admin, "work", "", "r3", "")
 }
