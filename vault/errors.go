@@ -31,6 +31,7 @@ var (
 	ErrBusy            = kv.ErrBusy
 	ErrAddress         = kv.ErrAddress
 	ErrUnreachable     = kv.ErrUnreachable
+	ErrWentBack        = kv.ErrWentBack
 )
 
 // Held is a lock's that could not be had in time.

@@ -22,6 +22,7 @@ var (
 	ErrBusy        = errors.New("another program holds the vault")
 	ErrUnreachable = errors.New("the vault's database cannot be used")
 	ErrAddress     = errors.New("the vault's address cannot be used")
+	ErrWentBack    = errors.New("the vault's database went back to an earlier state")
 	ErrNewer       = errors.New("the vault was written by a newer version")
 )
 

@@ -218,7 +218,7 @@ func (e *Engine) check(s, before state) (kv.Version, error) {
 	case s.schema != schemaVersion:
 		return kv.Version{}, fmt.Errorf("%w: the tables of %s have version %d, and this program knows %d", kv.ErrNewer, e.name, s.schema, schemaVersion)
 	case s.id == before.id && (s.seq < before.seq || s.seq == before.seq && s.mark != before.mark):
-		return kv.Version{}, fmt.Errorf("%w: %s went back from its write %d to %d; if it was restored on purpose, start this process again", kv.ErrDamaged, e.name, before.seq, s.seq)
+		return kv.Version{}, fmt.Errorf("%w: %s from its write %d to %d", kv.ErrWentBack, e.name, before.seq, s.seq)
 	default:
 		e.see(s)
 		return s.version(), nil
@@ -257,7 +257,10 @@ func (e *Engine) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %s: %w", kv.ErrUnreachable, e.name, reason(err))
 	}
 	switch answer.Code {
-	case "42P01", "3F000", "3D000": // no such table, schema, database
+	case "42P01": // no such table
+		if !strings.Contains(answer.Message, "postern_vault") {
+			return fmt.Errorf("%w: %s: %w", kv.ErrDamaged, e.name, err)
+		}
 		return fmt.Errorf("%w at %s", kv.ErrNone, e.name)
 	case "55P03", "57014", "25P03", "40001", "40P01": // waited too long for others, or lost to them
 		return fmt.Errorf("%w: %s: %w", kv.ErrBusy, e.name, err)

@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -55,6 +57,47 @@ func TestEngine(t *testing.T) {
 		address := newPlace(t)
 		return func() kv.Engine { return another(t, address) }
 	})
+}
+
+// What is missing is named for what it is, and a database that went back is refused by who has
+// seen it later, and by nobody else.
+func TestWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	address := newPlace(t)
+	_, schema, _ := strings.Cut(address, "search_path=")
+	none := strings.Replace(address, "/postgres?", "/nowhere?", 1)
+	if _, err := Create(t.Context(), none, nil); !errors.Is(err, kv.ErrUnreachable) || !strings.Contains(err.Error(), `"nowhere"`) {
+		t.Errorf("no such database: %v", err)
+	}
+	if _, err := Create(t.Context(), address+"x", nil); !errors.Is(err, kv.ErrUnreachable) {
+		t.Errorf("no such schema: %v", err)
+	}
+	if _, err := another(t, address+"x").Version(t.Context()); !errors.Is(err, kv.ErrNone) {
+		t.Errorf("no tables: %v", err)
+	}
+	e := another(t, address)
+	if err := put(t.Context(), e, "b", "a"); err != nil {
+		t.Fatal(err)
+	}
+	server.Exec(t, "ALTER TABLE "+schema+".postern_writes RENAME TO away")
+	if err := put(t.Context(), e, "b", "a"); !errors.Is(err, kv.ErrDamaged) {
+		t.Errorf("one table is not there: %v", err)
+	}
+	server.Exec(t, "ALTER TABLE "+schema+".away RENAME TO postern_writes")
+	for _, back := range []string{"seq = seq - 1", "seq = seq + 1, mark = mark + 1"} { // the other is as late, and not the same
+		server.Exec(t, "UPDATE "+schema+".postern_vault SET "+back)
+		for range 2 {
+			_, err := e.Version(t.Context())
+			for _, err := range []error{err, put(t.Context(), e, "b", "b")} {
+				if !errors.Is(err, kv.ErrWentBack) {
+					t.Errorf("after %s: %v", back, err)
+				}
+			}
+		}
+		if _, err := another(t, address).Version(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 var pooled atomic.Int64 // databases
