@@ -68,19 +68,15 @@ func Copy(ctx context.Context, from, to string, k Keys) (records int, err error)
 		if _, err := Open(ctx, to, Keys{Admin: k.Admin}, nil); !bytes.Equal(there, id) || !errors.Is(err, ErrMoved) {
 			return 0, fmt.Errorf("%w: %s has a vault", ErrTaken, Described(to))
 		}
-		if !done { // a copy that was not finished, of a source that may have changed since
-			if err := Remove(ctx, to); err != nil {
-				return 0, err
-			}
-			destination = nil
-		}
 	} else if !errors.Is(err, ErrNoVault) {
 		return 0, err
 	} else if done {
 		return 0, fmt.Errorf("vault %s: %w", source.Path(), ErrMoved)
+	} else {
+		destination = nil
 	}
 	if !done {
-		if destination, records, err = copyTo(ctx, v, to); err != nil {
+		if destination, records, err = copyTo(ctx, v, id, destination, to); err != nil {
 			return 0, err
 		}
 	}
@@ -101,37 +97,54 @@ func Copy(ctx context.Context, from, to string, k Keys) (records int, err error)
 // whose returns the id of the vault in an engine, and whether it was moved.
 func whose(ctx context.Context, e kv.Engine) (id []byte, moved bool, err error) {
 	_, err = e.Transact(ctx, false, func(t kv.Tx) error {
-		body, err := t.Get(bucketHeaders, []byte(keyMoved))
-		if err == nil {
-			id, err = t.Get(bucketHeaders, []byte("id"))
-		}
-		moved = body != nil
+		id, moved, err = whoseIn(t)
 		return err
 	})
-	if err == nil && len(id) != idSize {
-		err = fmt.Errorf("%w: its header is incomplete", ErrDamaged)
-	}
 	return id, moved, err
 }
 
-// copyTo makes the unfinished destination, and marks the source as moved once both are the
-// same, in one transaction of the source.
-func copyTo(ctx context.Context, v *Vault, to string) (destination kv.Engine, records int, err error) {
+func whoseIn(t kv.Tx) (id []byte, moved bool, err error) {
+	body, err := t.Get(bucketHeaders, []byte(keyMoved))
+	if err == nil {
+		id, err = t.Get(bucketHeaders, []byte("id"))
+	}
+	if err == nil && len(id) != idSize {
+		err = fmt.Errorf("%w: its header is incomplete", ErrDamaged)
+	}
+	return id, body != nil, err
+}
+
+// still returns an error unless a vault is the one with the id, and was moved or not.
+func still(t kv.Tx, id []byte, moved bool) error {
+	now, is, err := whoseIn(t)
+	if err == nil && (!bytes.Equal(now, id) || is != moved) {
+		err = fmt.Errorf("%w: another program copies it, too", ErrBusy)
+	}
+	return err
+}
+
+// copyTo makes the unfinished destination, in the place of a copy that was moved or not finished
+// if there is one, and marks the source as moved once both are the same: all that in one
+// transaction of the source, so that of two copies at once one finds it moved.
+func copyTo(ctx context.Context, v *Vault, id []byte, there kv.Engine, to string) (destination kv.Engine, records int, err error) {
 	shared, err := Shared(to)
 	if err != nil {
 		return nil, 0, err
 	}
 	_, err = v.engine.Transact(ctx, true, func(old kv.Tx) error {
+		if err := still(old, id, false); err != nil {
+			return err
+		}
 		format, err := old.Get(bucketHeaders, []byte(keyFormat))
 		if err != nil {
 			return err
 		}
 		moved := binary.BigEndian.AppendUint32(nil, movedFormat)
-		created, err := create(ctx, to, func(t kv.Tx) error {
-			sums := &summing{Tx: t, values: v.keys.Load().values, key: v.sumKey, sums: map[string]*bucketSum{}}
+		fill := func(put func(bucket string, key, value []byte) error) error {
+			sums := &summing{values: v.keys.Load().values, key: v.sumKey, sums: map[string]*bucketSum{}}
 			for r, err := range everything(old) {
 				if err == nil {
-					err = t.Put(r.bucket, r.Key, r.Value)
+					err = put(r.bucket, r.Key, r.Value)
 				}
 				if err != nil {
 					return err
@@ -140,18 +153,31 @@ func copyTo(ctx context.Context, v *Vault, to string) (destination kv.Engine, re
 					sums.of(r.bucket).add(sumDigest(v.sumKey, r.bucket, r.Key, r.Value))
 				}
 			}
-			if err := sums.keep(); err != nil {
+			if shared {
+				record, err := sums.record()
+				if err = errors.Join(err, put(bucketSums, sumsKey, record)); err != nil {
+					return err
+				}
+			}
+			return errors.Join(put(bucketHeaders, []byte(keyFormat), moved), put(bucketHeaders, []byte(keyMoved), movedBody(format, unfinished)))
+		}
+		if destination = there; there == nil {
+			created, err := create(ctx, to, func(t kv.Tx) error { return fill(t.Put) })
+			if err == nil && !created {
+				err = fmt.Errorf("%w: %s has a vault", ErrTaken, Described(to))
+			}
+			if err == nil {
+				destination, err = engineAt(ctx, to)
+			}
+			if err != nil {
 				return err
 			}
-			return errors.Join(t.Put(bucketHeaders, []byte(keyFormat), moved), t.Put(bucketHeaders, []byte(keyMoved), movedBody(format, unfinished)))
-		})
-		if err == nil && !created {
-			err = fmt.Errorf("%w: %s has a vault", ErrTaken, Described(to))
-		}
-		if err == nil {
-			destination, err = engineAt(ctx, to)
-		}
-		if err != nil {
+		} else if _, err := there.Replace(ctx, func(t kv.Tx, put func(bucket string, key, value []byte) error) error {
+			if err := still(t, id, true); err != nil {
+				return err
+			}
+			return fill(put)
+		}); err != nil {
 			return err
 		}
 		if err := same(ctx, old, destination); err != nil {

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
@@ -93,12 +96,100 @@ func TestCopyInterrupted(t *testing.T) {
 	wantErr(t, second(Open(t.Context(), to, k, nil)), ErrMoved, "the unfinished copy")
 	must(t, mustOpen(t, from, k, nil).Check(t.Context()))
 	// After the source was marked and before the destination opens.
-	must(t, Remove(t.Context(), to))
-	if _, _, err := copyTo(t.Context(), mustOpen(t, from, k, nil), to); err != nil {
+	there, err := engineAt(t.Context(), to)
+	must(t, err)
+	if _, _, err := copyTo(t.Context(), mustOpen(t, from, k, nil), id, there, to); err != nil {
 		t.Fatal(err)
 	}
 	wantErr(t, second(Open(t.Context(), from, k, nil)), ErrMoved, "the source")
 	wantErr(t, second(Open(t.Context(), to, k, nil)), ErrMoved, "the unfinished copy")
 	must(t, second(Copy(t.Context(), from, to, k)))
 	must(t, mustOpen(t, to, k, nil).Check(t.Context()))
+}
+
+// A copy that is killed at any moment, both ways and while others write, leaves one vault that
+// opens or none. The same copy goes on from there, and nothing that was kept is lost.
+func TestCopyKilledAnywhere(t *testing.T) {
+	t.Parallel()
+	database := servertest.Postgres(t).NewSchema(t)
+	from, k := fileAt(t)
+	kept, killed := 0, 0
+	for i := range 200 {
+		must(t, mustOpen(t, from, k, nil).Record(t.Context(), gateway.AuditEntry{Command: fmt.Sprint("command ", i)}))
+		kept++
+	}
+	took := 500 * time.Millisecond
+	for round := range size(16, 4) {
+		to := database
+		if from == database {
+			to = filepath.Join(t.TempDir(), "back.db")
+		}
+		writer, moved := mustOpen(t, from, Keys{Agent: k.Agent}, nil), make(chan error, 1)
+		go func() {
+			for {
+				if err := writer.Record(t.Context(), gateway.AuditEntry{Command: "meanwhile"}); err != nil {
+					moved <- err
+					return
+				}
+				kept++
+			}
+		}()
+		copier := process(t, "copier", from, to, k.Agent)
+		copier.Env = append(copier.Env, AdminKeyVar+"="+k.Admin.Reveal())
+		began := time.Now()
+		must(t, copier.Start())
+		kill := time.AfterFunc(took*time.Duration(round%8)/7, func() { _ = copier.Process.Kill() })
+		if copier.Wait() != nil {
+			killed++
+		} else {
+			took = time.Since(began)
+		}
+		kill.Stop()
+		if second(Open(t.Context(), from, k, nil)) == nil && second(Open(t.Context(), to, k, nil)) == nil {
+			t.Error("both open")
+		}
+		if _, err := Copy(t.Context(), from, to, k); err != nil && (!errors.Is(err, ErrTaken) || second(Open(t.Context(), to, k, nil)) != nil) {
+			t.Fatal(err)
+		}
+		wantErr(t, <-moved, ErrMoved, "who writes")
+		wantErr(t, second(Open(t.Context(), from, k, nil)), ErrMoved, "the source")
+		v := mustOpen(t, to, k, nil)
+		must(t, v.Check(t.Context()))
+		if r, err := v.VerifyAudit(t.Context()); err != nil || !r.OK || r.Entries != kept {
+			t.Fatalf("%d entries were kept: %+v, %v", kept, r, err)
+		}
+		from = to
+	}
+	t.Logf("%d were killed, %d entries were kept", killed, kept)
+	if killed == 0 {
+		t.Error("every copy had ended before it was killed")
+	}
+}
+
+// Of several copies at once one is made, and its vault opens.
+func TestCopiesAtOnce(t *testing.T) {
+	database := servertest.Postgres(t).NewSchema(t)
+	from, k := fileAt(t)
+	for range size(6, 2) {
+		to := database
+		if from == database {
+			to = filepath.Join(t.TempDir(), "back.db")
+		}
+		var wg sync.WaitGroup
+		var made atomic.Int64
+		for range 4 {
+			wg.Go(func() {
+				if _, err := Copy(t.Context(), from, to, k); err == nil {
+					made.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if made.Load() != 1 {
+			t.Errorf("%d copies were made", made.Load())
+		}
+		wantErr(t, second(Open(t.Context(), from, k, nil)), ErrMoved, "the source")
+		must(t, mustOpen(t, to, k, nil).Check(t.Context()))
+		from = to
+	}
 }

@@ -71,6 +71,9 @@ func runRole(role string) error {
 	if err != nil {
 		return err
 	}
+	if role == "copier" {
+		return second(Copy(ctx, os.Getenv(pathEnv), name, keys))
+	}
 	v, err := Open(ctx, os.Getenv(pathEnv), keys, nil)
 	if err != nil {
 		return err
