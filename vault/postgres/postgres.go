@@ -217,7 +217,7 @@ func (e *Engine) check(s, before state) (kv.Version, error) {
 		return kv.Version{}, fmt.Errorf("%w at %s", kv.ErrNone, e.name)
 	case s.schema != schemaVersion:
 		return kv.Version{}, fmt.Errorf("%w: the tables of %s have version %d, and this program knows %d", kv.ErrNewer, e.name, s.schema, schemaVersion)
-	case s.id == before.id && (s.seq < before.seq || s.seq == before.seq && s.mark != before.mark):
+	case before.seq > 0 && (s.id != before.id || s.seq < before.seq || s.seq == before.seq && s.mark != before.mark):
 		return kv.Version{}, fmt.Errorf("%w: %s from its write %d to %d", kv.ErrWentBack, e.name, before.seq, s.seq)
 	default:
 		e.see(s)

@@ -84,7 +84,7 @@ func TestWhatIsNotThere(t *testing.T) {
 		t.Errorf("one table is not there: %v", err)
 	}
 	server.Exec(t, "ALTER TABLE "+schema+".away RENAME TO postern_writes")
-	for _, back := range []string{"seq = seq - 1", "seq = seq + 1, mark = mark + 1"} { // the other is as late, and not the same
+	for _, back := range []string{"seq = seq - 1", "seq = seq + 1, mark = mark + 1", "id = id + 1, seq = seq + 9"} { // as late, and not the same
 		server.Exec(t, "UPDATE "+schema+".postern_vault SET "+back)
 		for range 2 {
 			_, err := e.Version(t.Context())
