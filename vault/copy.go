@@ -140,6 +140,7 @@ func copyTo(ctx context.Context, v *Vault, id []byte, there kv.Engine, to string
 			return err
 		}
 		moved := binary.BigEndian.AppendUint32(nil, movedFormat)
+		writes := int64(0)
 		fill := func(put func(bucket string, key, value []byte) error) error {
 			sums := &summing{values: v.keys.Load().values, key: v.sumKey, sums: map[string]*bucketSum{}}
 			for r, err := range everything(old) {
@@ -154,6 +155,7 @@ func copyTo(ctx context.Context, v *Vault, id []byte, there kv.Engine, to string
 				}
 			}
 			if shared {
+				sums.of(countWrites).Records = writes
 				record, err := sums.record()
 				if err = errors.Join(err, put(bucketSums, sumsKey, record)); err != nil {
 					return err
@@ -175,6 +177,9 @@ func copyTo(ctx context.Context, v *Vault, id []byte, there kv.Engine, to string
 		} else if _, err := there.Replace(ctx, func(t kv.Tx, put func(bucket string, key, value []byte) error) error {
 			if err := still(t, id, true); err != nil {
 				return err
+			}
+			if was, err := readSums(t, v.keys.Load().values); err == nil { // in a database, and under this key
+				writes = written(was) + 1
 			}
 			return fill(put)
 		}); err != nil {

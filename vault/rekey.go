@@ -127,6 +127,11 @@ func rekey(old kv.Tx, put func(bucket string, key, value []byte) error, now, nex
 	if !shared {
 		return nil
 	}
+	before, err := readSums(old, from)
+	if err != nil {
+		return err
+	}
+	sums.of(countWrites).Records = written(before) + 1
 	record, err := sums.record()
 	if err != nil {
 		return err

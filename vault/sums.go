@@ -19,11 +19,13 @@ import (
 // such administrator: who can write it is who runs Postern.
 //
 // Check compares everything. What a message's leaving depends on is compared before it leaves.
-// A whole database that is put back is consistent: the engine finds it in processes that have
-// seen later writes.
+// A whole database that is put back is consistent. So the sums also count the writes, as the
+// records of a bucket without a name, and a process refuses to write after fewer than it has
+// seen; the engine's own number is not sealed.
 const (
 	bucketSums  = "sums"
 	purposeSums = "record sums"
+	countWrites = ""
 )
 
 var sumsKey = []byte("sums")
@@ -90,6 +92,27 @@ func readSums(t kv.Tx, values *sealer) (sums map[string]*bucketSum, err error) {
 	return sums, err
 }
 
+func written(sums map[string]*bucketSum) int64 {
+	if n := sums[countWrites]; n != nil {
+		return n.Records
+	}
+	return 0
+}
+
+// later refuses sums of fewer writes than this process had seen before it asked for them.
+func (v *Vault) later(before int64, sums map[string]*bucketSum) error {
+	if now := written(sums); now < before {
+		return fmt.Errorf("%w: %s from its write %d to %d", ErrWentBack, v.engine.Path(), before, now)
+	}
+	return nil
+}
+
+// sawWrites remembers how many writes there are at least.
+func (v *Vault) sawWrites(n int64) {
+	for now := v.writes.Load(); now < n && !v.writes.CompareAndSwap(now, n); now = v.writes.Load() {
+	}
+}
+
 func sumDigest(key []byte, bucket string, record, sealed []byte) []byte {
 	return keyedDigest(key, []byte(bucket), record, sealed)
 }
@@ -134,6 +157,7 @@ func (s *summing) keep() error {
 	if !s.dirty {
 		return nil
 	}
+	s.of(countWrites).Records++
 	record, err := s.record()
 	if err != nil {
 		return err
@@ -156,7 +180,10 @@ func (v *Vault) checkSums(t *transaction, buckets ...string) error {
 	var err error
 	if s, ok := t.Tx.(*summing); ok {
 		sums = s.sums
-	} else if sums, err = readSums(t, t.values); err != nil {
+	} else if sums, err = readSums(t, t.values); err == nil {
+		err = v.later(t.writes, sums)
+	}
+	if err != nil {
 		return err
 	}
 	if buckets == nil {
@@ -166,7 +193,7 @@ func (v *Vault) checkSums(t *transaction, buckets ...string) error {
 		buckets = slices.Compact(slices.Sorted(slices.Values(append(buckets, slices.Collect(maps.Keys(sums))...))))
 	}
 	for _, bucket := range buckets {
-		if bucket == bucketHeaders || bucket == bucketSums {
+		if bucket == bucketHeaders || bucket == bucketSums || bucket == countWrites {
 			continue
 		}
 		var now bucketSum

@@ -64,6 +64,7 @@ type Vault struct {
 	sumKey    []byte // digests records, see checkSums
 	shared    bool   // in a database
 
+	writes       atomic.Int64 // of a vault in a database: those that were seen, see later
 	together     together
 	holds        holds
 	transactions atomic.Int64
@@ -423,6 +424,7 @@ type transaction struct {
 	kv.Tx
 	*dataKeys
 	header header
+	writes int64 // that were seen before
 }
 
 func (v *Vault) view(ctx context.Context, fn func(*transaction) error) error {
@@ -461,6 +463,8 @@ var (
 func (v *Vault) transactWith(ctx context.Context, keys *dataKeys, write bool, fn func(*transaction) error) error {
 	v.transactions.Add(1)
 	var p *policy
+	var sums *summing
+	before := v.writes.Load()
 	version, err := v.engine.Transact(ctx, write, func(t kv.Tx) error {
 		h, err := readHeader(t)
 		if err != nil {
@@ -477,14 +481,17 @@ func (v *Vault) transactWith(ctx context.Context, keys *dataKeys, write bool, fn
 		if !bytes.Equal(h.slots[slotAgent], keys.slot) {
 			return errStaleKeys
 		}
-		var sums *summing
 		if write && v.shared {
-			if sums, err = newSumming(t, keys.values, v.sumKey); err != nil {
+			sums, err = newSumming(t, keys.values, v.sumKey)
+			if err == nil {
+				err = v.later(before, sums.sums)
+			}
+			if err != nil {
 				return err
 			}
 			t = sums
 		}
-		if err := fn(&transaction{Tx: t, dataKeys: keys, header: h}); err != nil {
+		if err := fn(&transaction{Tx: t, dataKeys: keys, header: h, writes: before}); err != nil {
 			return err
 		}
 		if sums != nil {
@@ -495,6 +502,9 @@ func (v *Vault) transactWith(ctx context.Context, keys *dataKeys, write bool, fn
 		p, err = v.stillInForce(t)
 		return err
 	})
+	if err == nil && sums != nil {
+		v.sawWrites(written(sums.sums))
+	}
 	if err == nil && p != nil {
 		v.inForce(p, version)
 	}
