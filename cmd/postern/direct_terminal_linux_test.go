@@ -69,3 +69,23 @@ func TestTheShellSaysWhatWaits(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+// The pages of the program's own verbs are whole in windows of all widths, as those of commands
+// are.
+func TestNoPageOfAVerbBreaksAWord(t *testing.T) {
+	t.Parallel()
+	page := func(verb string, width int) string {
+		x := onTerminal(t, width, 40, []string{"NO_COLOR=1"}, append(strings.Fields(verb), "-h")...)
+		x.quits(0)
+		return strings.ReplaceAll(x.written(), "\r", "")
+	}
+	for verb := range (&process{}).verbs() {
+		if verb == completeVerb || verb == "agent" { // for programs
+			continue
+		}
+		wide := page(verb, 9999)
+		for _, width := range []int{60, 80, 200} {
+			wantSameWords(t, verb+" -h", width, page(verb, width), wide)
+		}
+	}
+}

@@ -238,6 +238,10 @@ func (p *process) flags(verb, synopsis string) *flag.FlagSet {
 	p.flagged = f
 	f.Usage = func() {
 		for l := range strings.Lines(withinParagraph.ReplaceAllString("usage: postern "+verb+" "+synopsis, "$1 $2")) {
+			if strings.HasPrefix(l, "  ") { // to be copied
+				fmt.Fprint(f.Output(), l)
+				continue
+			}
 			p.page(f.Output(), strings.TrimRight(l, " \n"))
 		}
 		var rows [][2]string

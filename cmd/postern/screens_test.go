@@ -164,6 +164,7 @@ func wantWhole(t *testing.T, line string, envelope []byte, path string) {
 var (
 	firstCell = regexp.MustCompile(`(?m)^(?:[N ][* ][@ ] )?(\d+|[a-z0-9]{16}|\S+/\d+)  `)
 	ofOthers  = regexp.MustCompile(`(?m)^ *(│|>|\|)( .*)?$|^─+$`)
+	whole     = regexp.MustCompile(`(?m)^  postern( \S+)+$`)
 	toCopy    = regexp.MustCompile(`^(  |Read one: |Save one: )(postern )?[a-z]+ `)
 )
 
@@ -189,6 +190,11 @@ func wantSameWords(t *testing.T, line string, width int, shown, wide string) {
 		if !slices.Contains(here, w) {
 			t.Errorf("%s in %d columns leaves out %q:\n%s", line, width, w, shown)
 			break
+		}
+	}
+	for _, l := range whole.FindAllString(wide, -1) {
+		if !strings.Contains("\n"+shown, "\n"+l+"\n") {
+			t.Errorf("%s in %d columns breaks the command %q:\n%s", line, width, l, shown)
 		}
 	}
 	for l := range strings.Lines(shown) {

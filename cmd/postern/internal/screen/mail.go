@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/mattn/go-runewidth"
-
-	"github.com/postern-mail/postern/internal/plain"
 )
 
 // when returns a date in its shortest form that is clear today.
@@ -208,7 +206,7 @@ func (p *painter) thread(data object) bool {
 		}
 		p.doubts("     ", m)
 		if s := m.Str("body_text"); s != "" {
-			p.quoted(linked(s), "    | ", "")
+			p.quoted(linked(s), "    | ", "", p.Width)
 		}
 	}
 	return true
@@ -284,7 +282,7 @@ func (p *painter) mail(m object) {
 		}
 	}
 	p.line("")
-	p.body(linked(m.Str("body_text")))
+	p.quoted(linked(m.Str("body_text")), bodyMark, styleDim, min(p.Width, 100))
 	p.line("")
 	if m.Get("truncated") == true {
 		p.line(p.in(styleDim, "[the text goes on: --chars or --from-char shows more]"))
@@ -295,7 +293,7 @@ func (p *painter) mail(m object) {
 	if html := m.Str("body_html"); html != "" {
 		p.line("")
 		p.line(p.in(styleBold, "HTML"))
-		p.quoted(html, "| ", "")
+		p.quoted(html, "| ", "", p.Width)
 	}
 	if id := p.id(m.Get("returned_message_id")); id != "" {
 		p.line(p.in(styleDim, "[what came back: "+id+"]"))
@@ -307,30 +305,6 @@ func (p *painter) mail(m object) {
 // bodyMark begins each line of a mail's text, so that no line can pass for a part of
 // the answer, or for the prompt.
 const bodyMark = "│ "
-
-// body draws the text of a mail, quoted text fainter. A line is broken at the
-// window's width, and its further parts have the same mark, so that nothing looks
-// less quoted than it is.
-func (p *painter) body(s string) {
-	columns := min(p.Width, 100) - runewidth.StringWidth(bodyMark)
-	for l := range strings.SplitSeq(strings.TrimRight(plain.LineEnds(s), "\n"), "\n") {
-		l = Visible(l)
-		rest := strings.TrimLeft(l, "> ")
-		mark, style := l[:len(l)-len(rest)], ""
-		if strings.Contains(mark, ">") {
-			style = styleDim
-		} else {
-			mark = ""
-			rest = l
-		}
-		if runewidth.StringWidth(mark) > columns/2 {
-			mark = Cut(mark, columns/2)
-		}
-		for _, part := range Wrap(rest, columns-runewidth.StringWidth(mark)) {
-			p.line(p.in(styleDim, strings.TrimRight(bodyMark, " ")), " ", p.in(style, strings.TrimRight(mark+part, " ")))
-		}
-	}
-}
 
 func (p *painter) files(m object, id string) {
 	list, ok := m.Objects("attachments")
@@ -350,7 +324,7 @@ func (p *painter) files(m object, id string) {
 		}
 		p.hanging("  ", "", fmt.Sprintf("%s%s, %s, %s", part, name, text(a.Get("content_type")), size(a.Get("size_bytes"))))
 		if t := a.Str("extracted_text"); t != "" {
-			p.quoted(linked(t), "    | ", "")
+			p.quoted(linked(t), "    | ", "", p.Width)
 		}
 		if events, ok := a.Objects("events"); ok {
 			for _, e := range events {
@@ -433,7 +407,7 @@ func (p *painter) outgoing(data object) bool {
 	case text_ == "":
 		p.line(p.in(styleDim, "The message has no text."))
 	default:
-		p.quoted(text_, "> ", "")
+		p.quoted(text_, "> ", "", p.Width)
 	}
 	p.line("")
 	return true

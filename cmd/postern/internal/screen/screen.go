@@ -245,7 +245,11 @@ func (p *painter) short(command string) string {
 	}
 	if p.ID != nil {
 		command = longID.ReplaceAllStringFunc(command, func(word string) string {
-			return p.quote(p.ID(strings.Trim(word, "'")))
+			ids := strings.Split(strings.ReplaceAll(strings.Trim(word, "'"), `\,`, "\x00"), ",") // of several accounts
+			for i, id := range ids {
+				ids[i] = p.ID(strings.ReplaceAll(id, "\x00", ","))
+			}
+			return p.quote(strings.Join(ids, ","))
 		})
 	}
 	return Line(command)
@@ -345,17 +349,27 @@ func (p *painter) object(o object, indent string) {
 		case string:
 			if !scalar(v) {
 				p.line("")
-				p.quoted(v, indent+"> ", "")
+				p.quoted(v, indent+"> ", "", p.Width)
 				p.line("")
 			}
 		}
 	}
 }
 
-// quoted writes text of several lines, each behind a mark.
-func (p *painter) quoted(s, mark, style string) {
+// quoted writes text of several lines in a window of so many columns, each behind a mark. What
+// is quoted in it has the mark's style, and where a line is broken each part has its own marks,
+// so that nothing looks less quoted than it is.
+func (p *painter) quoted(s, mark, style string, width int) {
+	columns := width - runewidth.StringWidth(mark)
 	for l := range strings.SplitSeq(strings.TrimRight(plain.LineEnds(s), "\n"), "\n") {
-		p.broken(mark, style, Visible(l))
+		l = Visible(l)
+		own, look := l[:len(l)-len(strings.TrimLeft(l, "> "))], style
+		if !strings.Contains(own, ">") || runewidth.StringWidth(own) > columns/2 {
+			own, look = "", ""
+		}
+		for _, part := range Wrap(l[len(own):], columns-runewidth.StringWidth(own)) {
+			p.line(p.in(style, strings.TrimRight(mark, " ")), " ", p.in(look, strings.TrimRight(own+part, " ")))
+		}
 	}
 }
 

@@ -159,7 +159,7 @@ func TestWhatOthersWroteStandsBehindAMark(t *testing.T) {
 			if w := runewidth.StringWidth(strings.TrimRight(l, "\n")); w > 50 {
 				t.Errorf("%s: a line of %d columns: %q", path, w, l)
 			}
-			if path == "mail get" && strings.Contains(l, "quoted") && !strings.HasPrefix(l, bodyMark+"> ") {
+			if strings.Contains(l, "quoted") && !strings.HasPrefix(l, mark+"> ") {
 				t.Errorf("it looks less quoted than it is: %q", l)
 			}
 		}
@@ -289,7 +289,8 @@ func TestWhatToTypeNext(t *testing.T) {
 func TestProposedCommandsHaveShortIDs(t *testing.T) {
 	look := Look{Width: 80, ID: func(long string) string { return "<" + long + ">" }}
 	for id, want := range map[string]string{"imap:demo:INBOX:7:50": "read <imap:demo:INBOX:7:50>", "--before imap:my-mail:Projects/Été:7:3 -n 3": "mail get --before <imap:my-mail:Projects/Été:7:3> -n 3",
-		"'imap:demo:a b:7:3'": "read <imap:demo:a b:7:3>", "--before=imap:demo:a:7:3": "mail get --before=<imap:demo:a:7:3>", "--headers all imap:demo:a:7:3": "mail get --headers all <imap:demo:a:7:3>", "pop3:demo:x7": "mail get pop3:demo:x7"} {
+		"'imap:demo:a b:7:3'": "read <imap:demo:a b:7:3>", "--before=imap:demo:a:7:3": "mail get --before=<imap:demo:a:7:3>", "--headers all imap:demo:a:7:3": "mail get --headers all <imap:demo:a:7:3>", "pop3:demo:x7": "mail get pop3:demo:x7",
+		"--before imap:a:INBOX:7:5,imap:b:INBOX:8:6 -n 3": "mail get --before <imap:a:INBOX:7:5>,<imap:b:INBOX:8:6> -n 3", `--before 'imap:a:x\, y:7:5,imap:b:z:8:6'`: "mail get --before <imap:a:x, y:7:5>,<imap:b:z:8:6>"} {
 		envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"next_action": map[string]any{"instruction": "Read it", "arguments": map[string]any{"command": "mail get " + id}}}})
 		if err != nil {
 			t.Fatal(err)

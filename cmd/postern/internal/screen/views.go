@@ -176,7 +176,7 @@ func (p *painter) login(data object) bool {
 func (p *painter) raw(data object) bool {
 	source, ok := content(data, "raw_source_base64")
 	if ok {
-		p.quoted(source, bodyMark, "")
+		p.quoted(source, bodyMark, "", p.Width)
 	}
 	return ok
 }
@@ -202,7 +202,7 @@ func (p *painter) attachment(data object) bool {
 	}
 	switch path := text(data.Get("saved_to")); {
 	case has:
-		p.quoted(said, bodyMark, "")
+		p.quoted(said, bodyMark, "", p.Width)
 	case path != "":
 		p.said = "Saved as " + path
 	case encoded:
