@@ -160,6 +160,8 @@ func (d *display) look(numbers string) error {
 			d.style.ink = n
 		case n >= 90 && n <= 97:
 			d.style.ink = n
+		case n == 38 && len(s) > 2 && s[1] == "5": // a grey of a field that is not in use yet
+			d.style.ink, s = 90, s[2:]
 		case n >= 40 && n <= 47:
 			d.style.ground = n - 10
 		case n == 39:
