@@ -2,6 +2,7 @@ package commands_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,6 +141,13 @@ func TestListOfAllAccounts(t *testing.T) {
 	if got := strings.Join(lines, "; "); got != "mail list --account all --before home:9,work:49 --limit 3; mail list --account all --before home:3,work:48 --limit 3; " {
 		t.Errorf("went on with %s", got)
 	}
+	// One that was moved back is new to its folder, and holds up nothing of its account.
+	stored["home"] = slices.Insert(stored["home"], 0, message("home", 10, 60))
+	rows := b.ok(t, "mail list --account all --limit 3").Data["rows"].([]any)
+	if got := fmt.Sprintln(rows[0].([]any)[0], rows[1].([]any)[0], rows[2].([]any)[0]); got != "home:10 home:9 work:50\n" {
+		t.Errorf("shown: %s", got)
+	}
+	stored["home"] = stored["home"][1:]
 	b.compact = false
 	e := b.ok(t, "mail list --account all")
 	if e.Data["account_id"] != "all" || e.Data["status"] != "partial" || len(e.ids()) != 7 || e.Data["uidvalidity"] != nil {

@@ -1,6 +1,9 @@
 package commands
 
 import (
+	"slices"
+	"time"
+
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -32,25 +35,31 @@ type accountPage struct {
 }
 
 // merge takes the messages that come first of the pages, in the order of their dates, but
-// those of one account in the order that its page has.
+// those of one account in the order that its page has. There a message that is older than those
+// behind it, as one that was moved back, is as new as they are, so that it holds up none of them.
 func (p *pageResult) merge(pages []accountPage, limit int, oldestFirst bool) []mailbox.Summary {
 	p.accounts = pages
-	var list []mailbox.Summary
-	left := make([][]mailbox.Summary, len(pages))
-	for i := range pages {
-		left[i] = pages[i].Messages
-		p.HasMore = p.HasMore || pages[i].HasMore
-	}
-	before := func(a, b *mailbox.Summary) bool {
+	before := func(a, b time.Time) bool {
 		if oldestFirst {
 			a, b = b, a
 		}
-		return a.Date.After(b.Date)
+		return a.After(b)
+	}
+	var list []mailbox.Summary
+	left, dates := make([][]mailbox.Summary, len(pages)), make([][]time.Time, len(pages))
+	for i := range pages {
+		left[i], dates[i] = pages[i].Messages, make([]time.Time, len(pages[i].Messages))
+		for j, m := range slices.Backward(left[i]) {
+			if dates[i][j] = m.Date; j+1 < len(left[i]) && before(dates[i][j+1], m.Date) {
+				dates[i][j] = dates[i][j+1]
+			}
+		}
+		p.HasMore = p.HasMore || pages[i].HasMore
 	}
 	for {
 		first := -1
 		for i := range left {
-			if len(left[i]) > 0 && (first < 0 || before(&left[i][0], &left[first][0])) {
+			if len(left[i]) > 0 && (first < 0 || before(dates[i][0], dates[first][0])) {
 				first = i
 			}
 		}
@@ -61,7 +70,7 @@ func (p *pageResult) merge(pages []accountPage, limit int, oldestFirst bool) []m
 			p.HasMore = true
 			return list
 		}
-		list, left[first] = append(list, left[first][0]), left[first][1:]
+		list, left[first], dates[first] = append(list, left[first][0]), left[first][1:], dates[first][1:]
 	}
 }
 
