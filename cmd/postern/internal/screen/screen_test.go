@@ -198,6 +198,13 @@ func TestEnvelopesThatSayNothing(t *testing.T) {
 	}
 }
 
+// Bytes in an answer that has no view of its own are counted.
+func TestBytesAreCounted(t *testing.T) {
+	if got := (Look{Width: 80}).Render([]byte(`{"success":true,"data":{"page_base64":"aGVsbG8="}}`), "x-scan"); got != "Page base64  5 bytes\n" {
+		t.Errorf("%q", got)
+	}
+}
+
 // What is shown as an id is what is typed, in every view, and nowhere the one of the answer.
 func TestAnIDIsShownAsItIsTyped(t *testing.T) {
 	look := Look{Width: 80, ID: func(long string) string { return "typed-" + long[strings.LastIndexByte(long, ':')+1:] }}
