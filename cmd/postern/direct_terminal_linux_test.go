@@ -29,6 +29,7 @@ func TestACommandOfTheShellOnATerminal(t *testing.T) {
 		{"outbox approve -h", 6, []string{"You may not run 'outbox approve'.", "set POSTERN_ADMIN_KEY_FILE"}},
 		{"mail list --json --limit 1", 0, []string{`{"success":true,"data":{"folder":"INBOX"`}},
 		{"exec --json nonsense", 2, []string{`{"success":false,"error":{"code":"COMMAND_NOT_FOUND"`}},
+		{"undo", 5, []string{"'undo' is for the prompt, 'postern repl'"}},
 		{"agent -h", 0, []string{"agent send"}},
 		{"-h", 0, []string{"Start\n", "For you\n", "postern approve", "postern account list", "For agents\n", "Tools\n"}},
 	} {

@@ -311,7 +311,10 @@ func (c *conversation) file(ctx context.Context, tokens []string) {
 func (c *conversation) undo(ctx context.Context, _ []string) {
 	f := c.filed
 	if f == nil {
-		c.status = discovery.NotFound.ExitStatus()
+		if c.status = discovery.NotFound.ExitStatus(); c.Shell {
+			c.tell("'undo' is for the prompt, 'postern repl'; here 'postern mail move ID --to FOLDER' puts a message back.")
+			return
+		}
 		c.tell("There is nothing to take back: it knows of the last 'archive' or 'trash' of this sitting alone.")
 		return
 	}
