@@ -393,7 +393,7 @@ func (p *painter) outgoing(data object) bool {
 		p.line("To be deleted for good:")
 		for _, m := range list {
 			parts := []string{runewidth.FillRight(p.id(m.Get("message_id")), 6), fill(p.when(m.Str("date")), 16), text(m.Get("from")), text(m.Get("subject"))}
-			p.broken("> ", "", strings.Join(parts, "  "))
+			p.hanging("> ", "", strings.Join(parts, "  "))
 			if outcome := text(m.Get("outcome")); outcome != "" {
 				p.broken("  ", styleDim, strings.TrimSpace(outcome+" "+text(m.Get("reason"))))
 			}

@@ -166,6 +166,20 @@ func TestWhatOthersWroteStandsBehindAMark(t *testing.T) {
 	}
 }
 
+// No subject passes for another message of those that are to be deleted.
+func TestWhatIsToBeDeletedIsARowEach(t *testing.T) {
+	subject := strings.TrimSuffix(strings.Repeat("home:9 ", 20), " ")
+	shown := Look{Width: 60}.Render([]byte(`{"success":true,"data":{"outbox_id":"x","text":"","deletes":[{"message_id":"home:2","from":"ann@example.org","subject":"`+subject+`"}]}}`), "outbox show")
+	for l := range strings.Lines(shown) {
+		if strings.HasPrefix(l, "> home:9") || strings.Contains(l, "home:9") && !strings.HasPrefix(l, "> home:2 ") && !strings.HasPrefix(l, ">          home:9") {
+			t.Errorf("%q", l)
+		}
+	}
+	if n := strings.Count(shown, "home:9"); n != 20 {
+		t.Errorf("the subject is there %d times: %s", n, shown)
+	}
+}
+
 // Rows of a table are as wide as the window at most, with any content.
 func TestListsFitTheWindow(t *testing.T) {
 	for _, s := range []string{"plain text that is rather long and goes on", strings.Repeat("漢字", 60), strings.Repeat("👩‍👩‍👧‍👦", 40), strings.Repeat("e\u0301", 90), "🏳️‍🌈 flag"} {
