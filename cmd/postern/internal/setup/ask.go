@@ -141,7 +141,7 @@ func (l *lineAsker) Text(ctx context.Context, q textQuestion) (answer string, er
 	if q.Proposed != "" {
 		prompt += " [" + q.Proposed + "]"
 	}
-	err = l.until(ctx, prompt+": ", func(line string) (err error) {
+	err = l.until(ctx, strings.Replace(prompt+": ", "?: ", "? ", 1), func(line string) (err error) {
 		answer, err = q.judge(line)
 		return err
 	})
