@@ -68,6 +68,9 @@ func TestEveryExampleBinds(t *testing.T) {
 	}
 	for _, c := range r.Commands() {
 		for _, e := range c.Examples {
+			if strings.Contains(e, " --account ") {
+				t.Errorf("%q names an account; where there are several it gets one of them", e)
+			}
 			check(t, e, c.Path)
 		}
 	}

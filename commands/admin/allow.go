@@ -153,23 +153,23 @@ func (l ruleList) spec(verb, summary, details string, examples ...string) discov
 		s.Aliases = []string{strings.Replace(s.Path, "allow", "whitelist", 1)}
 	}
 	for _, e := range examples {
-		s.Examples = append(s.Examples, s.Path+" "+e)
+		s.Examples = append(s.Examples, strings.TrimSpace(s.Path+" "+e))
 	}
 	return s
 }
 
 // ruleCommands are the commands on a list. named gives what their arguments name.
 func ruleCommands[A any](d *Deps, l ruleList, named func(*A) (argument.AccountOption, []string)) []*discovery.Command {
-	add := l.spec("add", "Add entries to the list", "Entries that are on the list already are not added twice.", "ann@example.org --account work", "@example.org bob@example.com")
+	add := l.spec("add", "Add entries to the list", "Entries that are on the list already are not added twice.", "ann@example.org", "@example.org bob@example.com")
 	entries, example, empty := "entries", "ann@example.org", "A list that is on and empty lets nothing pass."
 	switch l {
 	case allowed:
 		add = l.spec("add", "Let messages be filed in a folder of others",
 			"A folder that is shared, or belongs to somebody else, or that the server sends from: without this nothing is filed, flagged or deleted there. It holds for this folder alone. Others may read what is put there.",
-			"Public/board --account work")
+			"Public/board")
 	case hidden:
 		add = l.spec("add", "Make a folder invisible",
-			"It and those below it do not exist for any command. A copy of what is sent is still kept in a hidden folder for sent messages.", "HR 'Board papers' --account work")
+			"It and those below it do not exist for any command. A copy of what is sent is still kept in a hidden folder for sent messages.", "HR 'Board papers'")
 	}
 	if l.ofFolders() {
 		entries, example, empty = "folders", "Public/board", ""
@@ -188,12 +188,12 @@ func ruleCommands[A any](d *Deps, l ruleList, named func(*A) (argument.AccountOp
 				return err
 			})
 		}),
-		argument.Command(l.spec("remove", "Remove "+entries+" from the list", "If one of them is not on the list, none is removed.", example+" --account work"),
+		argument.Command(l.spec("remove", "Remove "+entries+" from the list", "If one of them is not on the list, none is removed.", example),
 			func(ctx context.Context, call *discovery.Call, args *A) (*RuleListResult, error) {
 				account, entries := named(args)
 				return d.ruleList(ctx, call, account, l, func(a *mail.Account, r *RuleListResult) error { return l.remove(a, entries, r) })
 			}),
-		argument.Command(l.spec("list", "Show the "+entries+" of the list", empty, "--account work"),
+		argument.Command(l.spec("list", "Show the "+entries+" of the list", empty, ""),
 			func(ctx context.Context, call *discovery.Call, args *argument.AccountOption) (*RuleListResult, error) {
 				return d.ruleList(ctx, call, *args, l, nil)
 			}),

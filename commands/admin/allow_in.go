@@ -35,7 +35,7 @@ func allowInAdd(d *Deps) *discovery.Command {
 	spec := inbound.spec("add", "Add entries to the list",
 		"Entries that are on the list already are not added twice. Of an entry with --verified only messages pass that the account's own mail server found genuine; "+
 			"the answer says how the newest 50 of each such sender in INBOX would fare.",
-		"ann@example.org --account work", "@example.org bob@example.com", "@bank.example --verified --account work")
+		"ann@example.org", "@example.org bob@example.com", "@bank.example --verified")
 	return argument.Command(spec, func(ctx context.Context, call *discovery.Call, args *allowInAddArgs) (*RuleListResult, error) {
 		var added []string // those that demand a verified sender
 		r, err := d.ruleList(ctx, call, args.AccountOption, inbound, func(a *mail.Account, r *RuleListResult) error {

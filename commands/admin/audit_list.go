@@ -51,7 +51,7 @@ func auditList(d *Deps) *discovery.Command {
 		Summary:  "List the commands that were run, newest first",
 		Effect:   discovery.Admin,
 		Standing: true,
-		Examples: []string{"audit list", "audit list --account work --limit 10", "audit list --before-seq 100"},
+		Examples: []string{"audit list", "audit list --limit 10", "audit list --before-seq 100"},
 	}, func(ctx context.Context, call *discovery.Call, args *auditListArgs) (*AuditListResult, error) {
 		records, err := d.Store.Audit(ctx, vault.AuditQuery{Account: args.Account, Before: args.Before, Limit: args.Limit + 1})
 		if err != nil {
