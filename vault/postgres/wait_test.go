@@ -130,6 +130,9 @@ func TestALeaseEndsWithItsProcess(t *testing.T) {
 		t.Fatalf("the process says %q", lines.Text())
 	}
 	e := another(t, address)
+	if _, err := e.Version(t.Context()); err != nil { // it has a connection now
+		t.Fatal(err)
+	}
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	var other *kv.Held
