@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/invopop/jsonschema"
 )
@@ -26,7 +27,9 @@ type Shape struct {
 const maxShapeDepth = 8
 
 // A member's name has to be one that --fields can name.
-var memberPattern = regexp.MustCompile(`\A[A-Za-z_][A-Za-z0-9_-]{0,63}\z`)
+var memberPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A[A-Za-z_][A-Za-z0-9_-]{0,63}\z`)
+})
 
 // valid reports what is wrong with a shape. A nil Shape is right at the top only.
 func (s *Shape) valid(depth int) error {
@@ -45,7 +48,7 @@ func (s *Shape) valid(depth int) error {
 		return s.Items.valid(depth + 1)
 	}
 	for name, p := range s.Properties {
-		if !memberPattern.MatchString(name) || name == "__proto__" {
+		if !memberPattern().MatchString(name) || name == "__proto__" {
 			return errors.New("a property's name is not allowed")
 		}
 		if err := p.valid(depth + 1); err != nil {

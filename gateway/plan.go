@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
@@ -139,7 +140,7 @@ func (g *Gateway) shown(tokens []string) []string {
 	}
 	shown := slices.Clone(tokens)
 	for i, t := range shown {
-		if i > 1 || !wordPattern.MatchString(t) && !g.o.Registry.Exists(t) && !g.o.Registry.Resembles(t) {
+		if i > 1 || !wordPattern().MatchString(t) && !g.o.Registry.Exists(t) && !g.o.Registry.Resembles(t) {
 			shown[i] = discovery.Redacted
 		}
 	}
@@ -160,7 +161,9 @@ func (g *Gateway) shownWords(words []string) []string {
 
 // wordPattern is what a word of a command looks like that is none here and near to none:
 // letters. Digits and signs are rather those of a password.
-var wordPattern = regexp.MustCompile(`\A(-{0,2}|x-)\pL{1,20}\z`)
+var wordPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A(-{0,2}|x-)\pL{1,20}\z`)
+})
 
 // account is the account that the command's arguments name, whether or not they bind.
 func (l *plan) account() string {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -53,13 +54,15 @@ func (p *Policy) Verdict(h rfc5322.Header) Verdict {
 	return p.border.Verdict(h, from[0][strings.LastIndexByte(from[0], '@')+1:])
 }
 
-var shownAddress = regexp.MustCompile(`[^\s<>()\[\]{}"'` + "`" + `,;:|/=@]+@[\pL\pN](?:[\pL\pN.-]*[\pL\pN])?\.\pL[\pL\pN-]*`)
+var shownAddress = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[^\s<>()\[\]{}"'` + "`" + `,;:|/=@]+@[\pL\pN](?:[\pL\pN.-]*[\pL\pN])?\.\pL[\pL\pN-]*`)
+})
 
 // Poses returns the first address that a display name shows and that is not the address
 // itself, "" where it shows none.
 func Poses(a Address) string {
 	own, _ := NormalAddress(a.Addr)
-	for _, shown := range shownAddress.FindAllString(norm.NFKC.String(a.Name), -1) {
+	for _, shown := range shownAddress().FindAllString(norm.NFKC.String(a.Name), -1) {
 		if n, ok := NormalAddress(shown); !ok || n != own {
 			return shown
 		}

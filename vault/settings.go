@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
@@ -147,7 +148,9 @@ func parseTimezone(_ *setting, value string, c *Config) (string, error) {
 	return value, nil
 }
 
-var commandPath = regexp.MustCompile(`\A[a-z][a-z0-9-]{0,31}( [a-z][a-z0-9-]{0,31}){0,3}\z`)
+var commandPath = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A[a-z][a-z0-9-]{0,31}( [a-z][a-z0-9-]{0,31}){0,3}\z`)
+})
 
 const maxDeny = 200
 
@@ -158,7 +161,7 @@ func parseDeny(_ *setting, value string, c *Config) (string, error) {
 		if path == "" {
 			continue
 		}
-		if !commandPath.MatchString(path) {
+		if !commandPath().MatchString(path) {
 			return "", fmt.Errorf("want paths of commands separated by commas, such as mail send,mail delete")
 		}
 		paths = append(paths, path)

@@ -3,6 +3,7 @@ package imap
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // list reads a list whose elements f reads. It may be empty.
@@ -183,7 +184,9 @@ func (c *cursor) envelope() bool {
 
 // sectionSpec is a section in brackets and its origin, such as [1.TEXT]<0>, as the
 // protocol library reads it.
-var sectionSpec = regexp.MustCompile(`(?i)\A\[(` + part + `(\.` + part + `)*(\.(MIME|` + text + `))?|` + text + `)?\](<` + part + `>)?`)
+var sectionSpec = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\A\[(` + part + `(\.` + part + `)*(\.(MIME|` + text + `))?|` + text + `)?\](<` + part + `>)?`)
+})
 
 const (
 	part  = `[0-9]{1,9}`
@@ -194,7 +197,7 @@ const (
 // section reads such a section. If it is not ok, section has skipped as much of it as it
 // could.
 func (c *cursor) section() bool {
-	if spec := sectionSpec.FindString(c.b[c.i:]); spec != "" {
+	if spec := sectionSpec().FindString(c.b[c.i:]); spec != "" {
 		c.i += len(spec)
 		return true
 	}

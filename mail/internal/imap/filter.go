@@ -17,7 +17,8 @@ type rule func(args string) bool
 
 // matching allows what a pattern matches as a whole, in either case.
 func matching(pattern string) rule {
-	return regexp.MustCompile(`(?is)\A(?:` + pattern + `)\z`).MatchString
+	whole := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?is)\A(?:` + pattern + `)\z`) })
+	return func(args string) bool { return whole().MatchString(args) }
 }
 
 // peeksOnly allows FETCH arguments that cannot set \Seen: a set, and items that peek. A set

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
@@ -12,7 +13,9 @@ import (
 const ReturnedBytes = 16 << 10
 
 // returnedID finds the Message-ID in a message that was quoted as text.
-var returnedID = regexp.MustCompile(`(?im)^[> \t]{0,8}message-id:[ \t]{0,8}\r?\n?[ \t]{0,8}<([^<>\s]{1,250})>`)
+var returnedID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?im)^[> \t]{0,8}message-id:[ \t]{0,8}\r?\n?[ \t]{0,8}<([^<>\s]{1,250})>`)
+})
 
 // Returned is the Message-ID of the message that a bounce is about, "" for another message
 // or where it does not say. A bounce is a report of a delivery (RFC 3464), or a message from
@@ -42,7 +45,7 @@ func Returned(h rfc5322.Header, root *Part, body func(*Part) []byte) string {
 	}
 	for _, p := range texts {
 		b := DecodeBody(body(p), p.Encoding)
-		if m := returnedID.FindSubmatch(b[:min(len(b), 2*ReturnedBytes)]); m != nil {
+		if m := returnedID().FindSubmatch(b[:min(len(b), 2*ReturnedBytes)]); m != nil {
 			return string(m[1])
 		}
 	}

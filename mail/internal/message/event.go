@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/internal/plain"
@@ -100,7 +101,9 @@ func (c *component) state() string {
 
 // duration is a DURATION that is not negative (RFC 5545 section 3.3.6): its weeks, days,
 // hours, minutes and seconds.
-var duration = regexp.MustCompile(`\A\+?P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?\z`)
+var duration = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A\+?P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?\z`)
+})
 
 // eventEnd returns when an event ends (RFC 5545 section 3.6.1).
 func eventEnd(c *component, e Event, zones map[string]zone) time.Time {
@@ -111,7 +114,7 @@ func eventEnd(c *component, e Event, zones map[string]zone) time.Time {
 	case e.Start.IsZero():
 		return time.Time{}
 	case length != "":
-		m := duration.FindStringSubmatch(length)
+		m := duration().FindStringSubmatch(length)
 		if m == nil {
 			return time.Time{}
 		}
@@ -158,11 +161,13 @@ func (p property) time(zones map[string]zone) (t time.Time, day bool) {
 
 // zoneName matches the names of the time zone database; no path that leads
 // elsewhere matches.
-var zoneName = regexp.MustCompile(`\A[A-Za-z0-9_+-]{1,40}(/[A-Za-z0-9_+-]{1,40}){0,2}\z`)
+var zoneName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A[A-Za-z0-9_+-]{1,40}(/[A-Za-z0-9_+-]{1,40}){0,2}\z`)
+})
 
 // location finds a zone by its name in the time zone database; nil when there is none.
 func location(name string) *time.Location {
-	if !zoneName.MatchString(name) || strings.EqualFold(name, "local") {
+	if !zoneName().MatchString(name) || strings.EqualFold(name, "local") {
 		return nil
 	}
 	loc, err := time.LoadLocation(name)

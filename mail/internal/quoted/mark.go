@@ -253,7 +253,7 @@ func (m *Marker) sentenceBefore(i, n int) bool {
 // namesTime reports whether a text begins as attributions that begin with the time.
 func namesTime(s string) bool {
 	s = strings.TrimLeft(s, " ")
-	return opensAttribution(s) || startsWithDigit(s) || weekday.MatchString(strings.ToLower(s))
+	return opensAttribution(s) || startsWithDigit(s) || weekday().MatchString(strings.ToLower(s))
 }
 
 // maxAttribution is the largest length of an attribution, in bytes.
@@ -271,7 +271,7 @@ func mayOpenAttribution(s string) bool {
 		return true
 	}
 	low := strings.ToLower(s)
-	return weekday.MatchString(low) || quoting.MatchString(low)
+	return weekday().MatchString(low) || quoting.MatchString(low)
 }
 
 // attributionShape reports whether a text that ends with a colon may be an

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -89,8 +90,10 @@ var openers = strings.Split("on |am |le |el |il |op |em |a |w dniu |dnia |den |p
 
 // weekday matches the name of a day at the beginning of an attribution, shortened or
 // not, in lower case, with more text behind it.
-var weekday = regexp.MustCompile(`^(?:` + "mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim|mié|jue|vie|sáb|dom|gio|seg|ter|qua|qui|sex|" +
-	"pn|wt|śr|czw|pt|sob|niedz|pon|ma|ti|ke|to|pe|la|su|mån|tis|ons|tor|fre|lör|sön|man|lør|søn|po|út|st|čt|pá|ne|пн|вт|ср|чт|пт|сб|вс|нд|пон|чет|пят|суб|вос|pzt|sal|çar|per|cum|cmt|paz" + `)\pL*(?:[,.]| +[0-9])`)
+var weekday = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:` + "mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim|mié|jue|vie|sáb|dom|gio|seg|ter|qua|qui|sex|" +
+		"pn|wt|śr|czw|pt|sob|niedz|pon|ma|ti|ke|to|pe|la|su|mån|tis|ons|tor|fre|lör|sön|man|lør|søn|po|út|st|čt|pá|ne|пн|вт|ср|чт|пт|сб|вс|нд|пон|чет|пят|суб|вос|pzt|sal|çar|per|cum|cmt|paz" + `)\pL*(?:[,.]| +[0-9])`)
+})
 
 // verbOfWriting returns where a verb of writing ends in a text in lower case,
 // or -1. It is a word of its own in scripts that separate words.

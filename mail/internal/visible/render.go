@@ -3,6 +3,7 @@ package visible
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"golang.org/x/net/html"
@@ -19,13 +20,15 @@ func Text(s string, maxRunes int) string {
 	return text
 }
 
-var metaCharset = regexp.MustCompile(`(?i)<meta[^>]{0,200}charset\s{0,8}=\s{0,8}["']?\s{0,8}([a-z0-9_:.-]{1,40})`)
+var metaCharset = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)<meta[^>]{0,200}charset\s{0,8}=\s{0,8}["']?\s{0,8}([a-z0-9_:.-]{1,40})`)
+})
 
 // Charset returns the charset that a document gives itself, which it does
 // at its beginning; "" when it does not.
 func Charset(b []byte) string {
 	const window = 2 << 10
-	if m := metaCharset.FindSubmatch(b[:min(len(b), window)]); m != nil {
+	if m := metaCharset().FindSubmatch(b[:min(len(b), window)]); m != nil {
 		return string(m[1])
 	}
 	return ""
