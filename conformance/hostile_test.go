@@ -71,6 +71,7 @@ func helpCase(t *testing.T) []*Case {
 
 // TestAHostileServerIsAFinding also bounds what is kept of what it says.
 func TestAHostileServerIsAFinding(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		target Target
 		want   string // in the finding or note
@@ -268,6 +269,7 @@ func alive(pid string) bool {
 
 // TestHTTPServersThatMisbehave are findings too.
 func TestHTTPServersThatMisbehave(t *testing.T) {
+	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
 		"status": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) },
 		"redirect": func(w http.ResponseWriter, r *http.Request) {

@@ -342,6 +342,7 @@ func olderPolicy(t *testing.T, keep func(*testing.T, *Vault) (putBack func())) {
 }
 
 func TestWaitingForItsTurnEndsWithTheContext(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	holder, waiter := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
 	write := func(ctx context.Context, v *Vault) error { return v.Update(ctx, func(kv.Tx) error { return nil }) }

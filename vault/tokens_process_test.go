@@ -138,7 +138,7 @@ func TestAProcessKilledAnywhereLeavesTheLockFree(t *testing.T) {
 		must(t, admin.SetConsent(t.Context(), "work", text(current)))
 	}
 	t.Logf("of %d kills %d lost nothing", rounds, kept)
-	if kept == 0 {
+	if kept == 0 && !testing.Short() { // four can all meet the moment that loses it
 		t.Error("every kill lost the token")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -34,6 +35,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "launch" {
 		os.Exit(Launch(os.Args[2:]))
 	}
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // they mostly wait for programs
 	os.Exit(m.Run())
 }
 

@@ -3,11 +3,19 @@ package login
 import (
 	"context"
 	"errors"
+	"flag"
+	"os"
 	"testing"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest"
 )
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // they mostly wait for programs and servers
+	os.Exit(m.Run())
+}
 
 // passwordShelf is a Directory of one account's password, which a test may change.
 type passwordShelf struct {

@@ -88,6 +88,7 @@ func lines(n int) []byte {
 // client notices before it sends the end of the message.
 func TestServerThatSpeaksInTheMiddle(t *testing.T) {
 	t.Parallel()
+	message := lines(12 << 20)
 	for name, tc := range map[string]struct {
 		said string
 		ends bool
@@ -105,7 +106,7 @@ func TestServerThatSpeaksInTheMiddle(t *testing.T) {
 		"says more than it needs": {"451-4.3.0 well\r\n451 4.3.0 no\r\n", false, wire.KindRefused, 451},
 	} {
 		p := &peer{say: map[string]string{"message": tc.said}, ends: tc.ends}
-		r, err := p.dial(t).Send(t.Context(), to(three...), lines(12<<20))
+		r, err := p.dial(t).Send(t.Context(), to(three...), message)
 		failed := outcome(t, p, r, err)
 		var w *wire.Error
 		if failed == nil || failed.Outcome != smtp.NotSent || !errors.As(err, &w) || w.Stage != smtp.StageMessage || w.Reply != tc.code || tc.kind != "" && w.Kind != tc.kind {

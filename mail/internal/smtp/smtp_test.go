@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"flag"
 	"io"
 	"log"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +25,12 @@ import (
 )
 
 const password = "correct-horse"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // they mostly wait for a server
+	os.Exit(m.Run())
+}
 
 // store is a go-smtp server, which shares no code with the client. It knows one password
 // and keeps the last message.
