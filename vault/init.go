@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/bolt"
 	"github.com/postern-mail/postern/vault/kv"
 )
 
@@ -147,8 +148,9 @@ func writeHeader(put func(name string, value []byte) error, k Keys, id, data, se
 	)
 }
 
-// Temporary makes a vault in a directory of its own, with keys that exist only
-// in this process, and opens it as the admin. remove deletes the directory.
+// Temporary makes a vault in a directory of its own, with keys that exist only in this process,
+// so that nothing of it waits for the disk, and opens it as the admin. remove deletes the
+// directory.
 func Temporary(ctx context.Context, o *Options) (v *Vault, remove func() error, err error) {
 	dir, err := os.MkdirTemp("", "postern-*")
 	if err != nil {
@@ -175,5 +177,6 @@ func Temporary(ctx context.Context, o *Options) (v *Vault, remove func() error, 
 	if v, err = Open(ctx, path, k, o); err != nil {
 		return nil, nil, err
 	}
+	v.engine.(*bolt.Engine).Brief()
 	return v, remove, nil
 }

@@ -33,6 +33,7 @@ import (
 // Engine is the file of a vault.
 type Engine struct {
 	path   string              // without symbolic links, so that all users of the file share one lock
+	brief  bool                // see Brief
 	places *semaphore.Weighted // maxReaders; a writer takes them all, and a wait for the file's lock keeps its own
 	waits  atomic.Int64        // for the file's lock that were given up and still keep theirs
 
@@ -76,6 +77,10 @@ func At(path string) (*Engine, error) {
 	}
 	return e, nil
 }
+
+// Brief says, before the first transaction, that the file does not outlive this process: no
+// write waits for the disk.
+func (e *Engine) Brief() { e.brief = true }
 
 // Path returns where the file is, symbolic links resolved.
 func (e *Engine) Path() string { return e.path }
@@ -135,7 +140,7 @@ func (e *Engine) Transact(ctx context.Context, write bool, fn func(kv.Tx) error)
 	if write {
 		defer e.writing(kv.Version{})
 	}
-	return v, run(e.path, write, open, fn, func(h *os.File) error {
+	return v, run(e.path, write, e.brief, open, fn, func(h *os.File) error {
 		m, err := readMeta(h)
 		if err != nil {
 			return fmt.Errorf("%w: %s: %w", kv.ErrDamaged, e.path, err)
@@ -145,9 +150,9 @@ func (e *Engine) Transact(ctx context.Context, write bool, fn func(kv.Tx) error)
 	})
 }
 
-// run opens the file with bbolt for one transaction. after, unless it is nil, is lent
-// the file once the transaction has succeeded.
-func run(path string, write bool, open func(string, int, fs.FileMode) (*os.File, error), fn func(kv.Tx) error, after func(*os.File) error) error {
+// run opens the file with bbolt for one transaction, which does not wait for the disk where it
+// is brief. after, unless it is nil, is lent the file once the transaction has succeeded.
+func run(path string, write, brief bool, open func(string, int, fs.FileMode) (*os.File, error), fn func(kv.Tx) error, after func(*os.File) error) error {
 	var s session
 	defer s.end(path)
 	err := guard(path, func() (err error) {
@@ -155,6 +160,8 @@ func run(path string, write bool, open func(string, int, fs.FileMode) (*os.File,
 			ReadOnly:     !write,
 			Timeout:      boltTimeout,
 			NoStatistics: true,
+			NoSync:       brief,
+			NoGrowSync:   brief,
 			OpenFile: func(path string, flag int, mode fs.FileMode) (h *os.File, err error) {
 				s.handle, err = open(path, flag, mode)
 				return s.handle, err

@@ -127,7 +127,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	if err := checkPages(h, m); err != nil {
 		return fmt.Errorf("%w: %s: %w", kv.ErrDamaged, e.path, err)
 	}
-	return run(e.path, false, os.OpenFile, func(t kv.Tx) (err error) {
+	return run(e.path, false, false, os.OpenFile, func(t kv.Tx) (err error) {
 		for fault := range t.(*tx).bolt.Check() {
 			if err == nil {
 				err = fmt.Errorf("%w: %s: %w", kv.ErrDamaged, e.path, fault)

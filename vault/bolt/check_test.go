@@ -112,7 +112,7 @@ func TestCheckFindsDamagedPages(t *testing.T) {
 	m, err := readMeta(f)
 	must(t, errors.Join(err, f.Close()))
 	branch, free, root := 0, int(m.freelist), int(m.root)
-	must(t, run(e.Path(), false, os.OpenFile, func(t kv.Tx) error {
+	must(t, run(e.Path(), false, false, os.OpenFile, func(t kv.Tx) error {
 		branch = int(t.(*tx).bolt.Bucket([]byte("large")).Root())
 		return nil
 	}, nil))

@@ -42,7 +42,7 @@ func Create(ctx context.Context, path string, fill func(kv.Tx) error) (created b
 	if err := temporary.Close(); err != nil {
 		return false, err
 	}
-	if err := run(temporary.Name(), true, os.OpenFile, fill, nil); err != nil {
+	if err := run(temporary.Name(), true, false, os.OpenFile, fill, nil); err != nil {
 		return false, err
 	}
 	// The lock covers the check and this rename, since every maker of a vault takes it.

@@ -81,3 +81,25 @@ func openHandles(t *testing.T, path string) (n int) {
 	}
 	return n
 }
+
+// Only the writes of a file that does not outlive its process do not wait for the disk.
+func TestOnlyABriefFileIsNotOnTheDisk(t *testing.T) {
+	e := mustAt(t, newFile(t))
+	for _, brief := range []bool{false, true} {
+		_, err := e.Transact(t.Context(), true, func(k kv.Tx) error {
+			if db := k.(*tx).bolt.DB(); db.NoSync != brief || db.NoGrowSync != brief {
+				t.Errorf("brief %v: it does not wait: %v, %v", brief, db.NoSync, db.NoGrowSync)
+			}
+			return k.Put("b", []byte("k"), []byte("value"))
+		})
+		must(t, err)
+		e.Brief()
+	}
+	_, err := e.Transact(t.Context(), false, func(k kv.Tx) error {
+		if v, err := k.Get("b", []byte("k")); string(v) != "value" || err != nil {
+			t.Errorf("%q, %v", v, err)
+		}
+		return nil
+	})
+	must(t, err)
+}

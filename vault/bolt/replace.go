@@ -33,7 +33,7 @@ func (e *Engine) Replace(ctx context.Context, fn func(old kv.Tx, put func(bucket
 		h, _, err := openChecked(path, flag)
 		return h, err
 	}
-	if err := run(e.path, false, open, func(old kv.Tx) error {
+	if err := run(e.path, false, false, open, func(old kv.Tx) error {
 		return fill(ctx, aside, func(put func(string, []byte, []byte) error) error { return fn(old, put) })
 	}, nil); err != nil {
 		return v, err
