@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testdir"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -28,22 +29,16 @@ var (
 )
 
 // Main runs the tests of a package, and the server meanwhile where they need it. It returns
-// the exit code. With -short all temporary files are in memory where that can be: half the
-// time of such a run would be waiting for the disk.
+// the exit code.
 func Main(m *testing.M) int {
-	flag.Parse()
-	if testing.Short() {
-		if dir, err := inMemory(); err == nil {
-			defer func() { _ = os.RemoveAll(dir) }()
-			_ = os.Setenv("TMPDIR", dir)
+	return testdir.Main(func() int {
+		if *inPostgres {
+			if server, serverErr = servertest.StartPostgres(); server != nil {
+				defer func() { _ = server.Stop() }()
+			}
 		}
-	}
-	if *inPostgres {
-		if server, serverErr = servertest.StartPostgres(); server != nil {
-			defer func() { _ = server.Stop() }()
-		}
-	}
-	return m.Run()
+		return m.Run()
+	})
 }
 
 // Again runs the tests of the package whose names match a pattern, or all with "", once more

@@ -13,7 +13,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/internal/testdir"
 )
+
+func TestMain(m *testing.M) { os.Exit(testdir.Main(m.Run)) }
 
 const program = "/opt/postern/postern"
 
