@@ -61,7 +61,8 @@ func spread(list []item, n int) []item {
 func (r *runner) fewOfEach(list []item) []item {
 	users := map[string][]string{} // of an argument as help describes it, the commands
 	return slices.DeleteFunc(list, func(i item) bool {
-		print, of := textAt(i.vars.all(), "/print"), textAt(i.vars.all(), "/command/path")
+		all := map[string]any(i.vars)
+		print, of := textAt(all, "/print"), textAt(all, "/command/path")
 		if !slices.Contains(users[print], of) {
 			if len(users[print]) >= sharedBy {
 				return true

@@ -56,14 +56,6 @@ func (m *model) find(path string) *command {
 	return nil
 }
 
-func (c *command) labels() []string {
-	var list []string
-	for _, a := range c.arguments {
-		list = append(list, a.label)
-	}
-	return list
-}
-
 // learn asks the server for its commands. Missing answers, and those not in the
 // form of the specification, are missing from the model; the cases report them.
 func (r *runner) learn(ctx context.Context) *model {
@@ -381,36 +373,26 @@ func (a *argument) around(c *command) {
 	a.before, a.after, a.hasContext = options+before, after, true
 }
 
-// split reads a command string as 002 section 4.1 has it, well enough for examples.
+// tokenPattern is a token as 002 section 4.1 has it, and tokenPart a run in it with a backslash
+// or quotes.
+var (
+	tokenPattern = regexp.MustCompile(`(?s)(?:[^ \t\r\n'"\\]|` + tokenPart.String() + `)+`)
+	tokenPart    = regexp.MustCompile(`(?s)\\.|'[^']*'|"(?:[^"\\]|\\.)*"`)
+	tokenEscape  = regexp.MustCompile(`(?s)\\(.)`)
+)
+
+// split reads a command string, well enough for examples.
 func split(s string) (tokens []string, ok bool) {
-	var b strings.Builder
-	in, open, started := rune(0), false, false
-	for _, c := range s {
-		switch {
-		case open:
-			b.WriteRune(c)
-			open = false
-		case in == '\'' && c != '\'', in == '"' && c != '"' && c != '\\':
-			b.WriteRune(c)
-		case c == '\\' && in != '\'':
-			open, started = true, true
-		case c == in:
-			in = 0
-		case c == '\'' || c == '"':
-			in, started = c, true
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
-			if started {
-				tokens = append(tokens, b.String())
-				b.Reset()
-				started = false
+	for _, t := range tokenPattern.FindAllString(s, -1) {
+		tokens = append(tokens, tokenPart.ReplaceAllStringFunc(t, func(part string) string {
+			switch part[0] {
+			case '\'':
+				return part[1 : len(part)-1]
+			case '"':
+				part = part[1 : len(part)-1]
 			}
-		default:
-			b.WriteRune(c)
-			started = true
-		}
+			return tokenEscape.ReplaceAllString(part, "$1")
+		}))
 	}
-	if started {
-		tokens = append(tokens, b.String())
-	}
-	return tokens, in == 0 && !open
+	return tokens, strings.Trim(tokenPattern.ReplaceAllString(s, ""), " \t\r\n") == ""
 }

@@ -38,9 +38,6 @@ func (p *Pattern) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MarshalJSON implements json.Marshaler.
-func (p *Pattern) MarshalJSON() ([]byte, error) { return json.Marshal(p.node) }
-
 // match compares a value with the pattern. An error is a fault of the case, such as
 // an unknown placeholder.
 func (p *Pattern) match(value any, vars scope) ([]Mismatch, error) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 )
 
 // Run judges a server. It returns an error if the server cannot be reached
@@ -162,7 +161,7 @@ func (r *runner) open(ctx context.Context, version string, bare bool) (*session,
 		a.unreached = err
 		return nil, a
 	}
-	s := &session{conn: conn, version: version, bare: bare}
+	s := &session{conn: conn, version: version}
 	if bare {
 		if s.stateless() {
 			conn.Protocol(version)
@@ -253,7 +252,7 @@ func (r *runner) inapplicable(c *Case) string {
 	switch {
 	case command == nil && !slices.ContainsFunc(r.model.groups, func(g *group) bool { return g.path == q.Command }):
 		return "the server has no command " + q.Command
-	case q.Option != "" && (command == nil || !slices.Contains(command.labels(), q.Option)):
+	case q.Option != "" && (command == nil || !slices.ContainsFunc(command.arguments, func(a *argument) bool { return a.label == q.Option })):
 		return "the command " + q.Command + " has no " + q.Option
 	}
 	return ""
@@ -314,5 +313,3 @@ func (r *runner) instance(ctx context.Context, c *Case, i item) (finding *Findin
 	}
 	return nil, ""
 }
-
-func describeSent(s string) string { return clip(strings.ReplaceAll(s, "\x00", "\\0"), 300) }

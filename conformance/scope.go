@@ -92,11 +92,9 @@ func (v scope) fill(value any) (any, error) {
 	return value, nil
 }
 
-func (v scope) all() map[string]any { return v }
-
 // lookup returns the value at a dotted path.
 func (v scope) lookup(path string) (any, bool) {
-	return pointer(v.all(), "/"+strings.ReplaceAll(path, ".", "/"))
+	return pointer(map[string]any(v), "/"+strings.ReplaceAll(path, ".", "/"))
 }
 
 // textOf is a value as it stands in a text: strings and numbers as they are, an

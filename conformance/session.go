@@ -32,7 +32,6 @@ const strayResponse = "a response that nobody waits for"
 type session struct {
 	conn    Conn
 	version string
-	bare    bool // no handshake was made
 	id      int
 	dead    bool
 	agreed  string // by the handshake
@@ -112,14 +111,19 @@ func (s *session) withMeta(params json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{"_meta":` + string(s.meta()) + `,` + string(trimmed[1:]))
 }
 
+// message completes a request or a notification.
+func (s *session) message(m map[string]any, params json.RawMessage) map[string]any {
+	m["jsonrpc"] = "2.0"
+	if p := s.withMeta(params); len(p) > 0 {
+		m["params"] = p
+	}
+	return m
+}
+
 // request sends a request and returns the answer to it.
 func (s *session) request(ctx context.Context, method string, params json.RawMessage) answer {
 	s.id++
-	message := map[string]any{"jsonrpc": "2.0", "id": s.id, "method": method}
-	if p := s.withMeta(params); len(p) > 0 {
-		message["params"] = p
-	}
-	if err := s.send(ctx, message); err != nil {
+	if err := s.send(ctx, s.message(map[string]any{"id": s.id, "method": method}, params)); err != nil {
 		return s.broken(err)
 	}
 	return s.await(ctx, json.Number(strconv.Itoa(s.id)), false)
@@ -320,10 +324,7 @@ func (c *Case) judge(expect *Pattern, doc map[string]any, vars scope) ([]Mismatc
 
 // takeFaults returns the faults on the wire since the last call.
 func (s *session) takeFaults() []any {
-	list := make([]any, len(s.faults))
-	for i, f := range s.faults {
-		list[i] = f
-	}
+	list := anys(s.faults)
 	s.faults = nil
 	return list
 }

@@ -63,7 +63,7 @@ func (k *asking) step(ctx context.Context, s *Step) (*Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	finding := &Finding{Sent: describeSent(sent), Got: k.r.excerpt(a.doc)}
+	finding := &Finding{Sent: clip(strings.ReplaceAll(sent, "\x00", "\\0"), 300), Got: k.r.excerpt(a.doc)}
 	if !slices.Contains(s.Outcome, a.outcome) {
 		k.r.countLost(a)
 		finding.Detail = fmt.Sprintf("the outcome is %s, expected %s", a.outcome, strings.Join(s.Outcome, " or "))
@@ -149,7 +149,7 @@ func (k *asking) exchange(ctx context.Context, s *Step) (a answer, sent string, 
 	}
 	limited := true
 	if s.Expect != nil {
-		b, _ := json.Marshal(s.Expect)
+		b, _ := json.Marshal(s.Expect.node)
 		limited = !bytes.Contains(b, []byte("RATE_LIMITED"))
 	}
 	return r.ask(ctx, in, command, ofTool, limited, func(ctx context.Context) answer { return do(ctx, in) }), sent, nil
@@ -185,11 +185,7 @@ func (v scope) fillJSON(raw json.RawMessage) (json.RawMessage, error) {
 // notify sends a notification and then a request that shows whether the notification
 // was answered.
 func (s *session) notify(ctx context.Context, method string, params json.RawMessage) answer {
-	message := map[string]any{"jsonrpc": "2.0", "method": method}
-	if p := s.withMeta(params); len(p) > 0 {
-		message["params"] = p
-	}
-	if err := s.send(ctx, message); err != nil {
+	if err := s.send(ctx, s.message(map[string]any{"method": method}, params)); err != nil {
 		return s.broken(err)
 	}
 	before := len(s.faults)
