@@ -133,6 +133,14 @@ func (a *Argument) Label() string {
 	return "--" + a.Name
 }
 
+// each is the kind of one value: of an element, for an array.
+func (a *Argument) each() Kind {
+	if a.Kind == KindArray {
+		return a.Item
+	}
+	return a.Kind
+}
+
 func (a *Argument) directory() string { return cmp.Or(a.Directory, "directory for files") }
 
 type argumentSet struct {

@@ -199,10 +199,7 @@ func (s *scanner) negativePositional(t string) bool {
 }
 
 func (a *Argument) numeric() bool {
-	k := a.Kind
-	if k == KindArray {
-		k = a.Item
-	}
+	k := a.each()
 	return k == KindInteger || k == KindNumber
 }
 

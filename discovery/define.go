@@ -247,10 +247,7 @@ func (a *Argument) checkExamples() error {
 
 // property is the argument's schema.
 func (a *Argument) property() *jsonschema.Schema {
-	kind := a.Kind
-	if kind == KindArray {
-		kind = a.Item
-	}
+	kind := a.each()
 	value := &jsonschema.Schema{Type: valueTypes[kind].json, Minimum: a.Minimum, Maximum: a.Maximum, MinLength: a.MinLength, MaxLength: a.MaxLength}
 	if kind == KindDatetime {
 		value.Format = "date-time"

@@ -215,69 +215,53 @@ func (p *Projection) Apply(data json.RawMessage) (json.RawMessage, error) {
 	if p == nil {
 		return data, nil
 	}
-	var b bytes.Buffer
-	if err := p.root.write(&b, data); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return p.root.of(data)
 }
 
-func (s *fieldTree) write(b *bytes.Buffer, data json.RawMessage) error {
+// of reduces one value.
+func (s *fieldTree) of(data json.RawMessage) (json.RawMessage, error) {
+	var parts [][]byte
 	switch {
 	case s == nil || len(data) == 0:
-		b.Write(data)
-		return nil
 	case data[0] == '[':
 		var items []json.RawMessage
 		if err := json.Unmarshal(data, &items); err != nil {
-			return err
+			return nil, err
 		}
-		b.WriteByte('[')
-		for i, item := range items {
-			if i > 0 {
-				b.WriteByte(',')
+		for _, item := range items {
+			part, err := s.of(item)
+			if err != nil {
+				return nil, err
 			}
-			if err := s.write(b, item); err != nil {
-				return err
-			}
+			parts = append(parts, part)
 		}
-		b.WriteByte(']')
-		return nil
+		return array(parts), nil
 	case data[0] == '{':
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(data, &object); err != nil {
-			return err
+			return nil, err
 		}
 		names := s.names
 		if len(s.columns) > 0 {
 			var err error
 			if object["columns"], object["rows"], err = choose(s.columns, object["columns"], object["rows"]); err != nil {
-				return err
+				return nil, err
 			}
 			names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(s.columns, n) })
 			names = slices.Insert(names, 0, "columns", "rows")
 		}
-		b.WriteByte('{')
-		first := true
 		for _, name := range names {
-			value, ok := object[name]
-			if !ok {
-				continue
-			}
-			if !first {
-				b.WriteByte(',')
-			}
-			first = false
-			fmt.Fprintf(b, "%q:", name)
-			if err := s.below[name].write(b, value); err != nil {
-				return err
+			if value, ok := object[name]; ok {
+				part, err := s.below[name].of(value)
+				if err != nil {
+					return nil, err
+				}
+				parts = append(parts, fmt.Appendf(nil, "%q:%s", name, part))
 			}
 		}
-		b.WriteByte('}')
-		return nil
+		return fmt.Appendf(nil, "{%s}", bytes.Join(parts, []byte(","))), nil
 	}
-	b.Write(data)
-	return nil
+	return data, nil
 }
 
 // choose reduces a table to some of its columns, in their order. One that the table left

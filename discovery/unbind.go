@@ -3,6 +3,7 @@ package discovery
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -36,11 +37,8 @@ func (c *Command) Unbind(args any, common Common) []string {
 			tokens = append(tokens, a.option(texts[0])...)
 		}
 	}
-	for _, b := range bare {
-		if strings.HasPrefix(b, "-") && b != "-" {
-			tokens = append(tokens, "--")
-			break
-		}
+	if slices.ContainsFunc(bare, func(b string) bool { return strings.HasPrefix(b, "-") && b != "-" }) {
+		tokens = append(tokens, "--")
 	}
 	return append(tokens, bare...)
 }

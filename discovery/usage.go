@@ -79,10 +79,6 @@ func (c *Command) usageHint() string {
 
 // value is what stands for the argument's value in the usage; empty for a flag.
 func (a *Argument) value() string {
-	kind := a.Kind
-	if kind == KindArray {
-		kind = a.Item
-	}
 	v := a.Value
 	switch choice := strings.Join(a.Enum, "|"); {
 	case v != "":
@@ -96,7 +92,7 @@ func (a *Argument) value() string {
 		v = fmt.Sprint(a.Default)
 	case a.numeric():
 		v = "N"
-	case kind == KindDatetime:
+	case a.each() == KindDatetime:
 		v = "T"
 	default:
 		v = strings.ToUpper(a.Name[:1])
@@ -113,11 +109,7 @@ func (a *Argument) value() string {
 // meant is what a value that an argument does not take was likely meant to be; empty
 // for no idea.
 func (a *Argument) meant(text string) string {
-	kind := a.Kind
-	if kind == KindArray {
-		kind = a.Item
-	}
-	switch {
+	switch kind := a.each(); {
 	case a.Sensitive:
 	case kind == KindEnum:
 		return strings.Join(Nearest(text, a.Enum, 1), "")
@@ -231,22 +223,18 @@ func (c *Command) surplus() *Fault {
 
 // elsewhere completes the fault of an unknown option that other commands have.
 func (r *Registry) elsewhere(c *Command, f *Fault, visible func(*Command) bool) {
-	var have []string
+	var have, far []string // of the same group, and others
+	group, _, _ := strings.Cut(c.Path, " ")
 	for _, other := range r.commands {
-		if a := other.args().byName[f.option]; a != nil && !a.Positional && visible(other) {
+		if a := other.args().byName[f.option]; a == nil || a.Positional || !visible(other) {
+			continue
+		} else if under(other.Path, group) {
 			have = append(have, other.Path)
+		} else {
+			far = append(far, other.Path)
 		}
 	}
-	group, _, _ := strings.Cut(c.Path, " ")
-	slices.SortStableFunc(have, func(a, b string) int {
-		near := func(path string) int {
-			if under(path, group) {
-				return 0
-			}
-			return 1
-		}
-		return near(a) - near(b)
-	})
+	have = append(have, far...)
 	if n := len(have); n > 0 {
 		verb := "have"
 		if n == 1 {

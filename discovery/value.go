@@ -217,22 +217,7 @@ func splitList(value string) []string {
 	return append(items, b.String())
 }
 
-var driveLetter = regexp.MustCompile(`\A[A-Za-z]:`)
-
 // traverses reports whether a path could name something outside the directory it
 // is relative to, on any operating system: the answer must not depend on the
 // machine, and the file is opened through os.Root besides.
-func traverses(path string) bool {
-	if strings.ContainsRune(path, 0) || driveLetter.MatchString(path) {
-		return true
-	}
-	if strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\`) {
-		return true
-	}
-	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
-		if part == ".." {
-			return true
-		}
-	}
-	return false
-}
+var traverses = regexp.MustCompile(`\A([A-Za-z]:|[/\\])|\x00|(\A|[/\\])\.\.([/\\]|\z)`).MatchString
