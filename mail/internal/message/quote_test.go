@@ -9,7 +9,6 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/quoted"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
-	"github.com/postern-mail/postern/mail/internal/visible"
 )
 
 // textOf returns the text of a plain message.
@@ -165,9 +164,6 @@ func TestHTMLMarksHistory(t *testing.T) {
 		t.Run(tc.Name, func(t *testing.T) {
 			if got, cut := textOfHTML(tc.HTML, 10_000); got != tc.Want || cut {
 				t.Errorf("got, %v:\n%s\nwant:\n%s", cut, got, tc.Want)
-			}
-			if got := visible.Text(tc.HTML, 10_000); got != tc.Want {
-				t.Errorf("visible.Text:\n%s\nwant:\n%s", got, tc.Want)
 			}
 		})
 	}

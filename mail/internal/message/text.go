@@ -66,13 +66,6 @@ func (r *Reading) Opening(n int) string { return quoted.Opening(r.lines, n) }
 // Around is Opening at the place where words stand: see quoted.Around.
 func (r *Reading) Around(words string, n int) string { return quoted.Around(r.lines, words, n) }
 
-// Text returns the first page of Read and whether there was more.
-func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, truncated bool) {
-	r := Read(root, body, maxRunes)
-	text, next := r.Page(0, maxRunes)
-	return text, r.Cut || next > 0
-}
-
 // Read returns the text that a person would read of a message, maxRunes runes of it at
 // least where it is so long. body returns the transferred octets of a part or a prefix of
 // them; a prefix shorter than Part.Size counts as cut. It is called for the parts chosen to

@@ -6,6 +6,13 @@ import (
 	"testing"
 )
 
+// Text returns the first page of Read and whether there was more.
+func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, truncated bool) {
+	r := Read(root, body, maxRunes)
+	text, next := r.Page(0, maxRunes)
+	return text, r.Cut || next > 0
+}
+
 func TestText(t *testing.T) {
 	const html = "Content-Type: text/html\n\n"
 	alternative := func(plain, html string) string {

@@ -12,14 +12,6 @@ import (
 	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
-// Text returns what Lines and quoted.Mark make of a document as a text of at most
-// maxRunes runes.
-func Text(s string, maxRunes int) string {
-	lines, _, cut := Lines(s, max(maxRunes, MaxBytes/8))
-	text, _ := quoted.Fit(quoted.Tidy(quoted.Mark(lines, quoted.Marker{Cut: cut}), 1), maxRunes)
-	return text
-}
-
 var metaCharset = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)<meta[^>]{0,200}charset\s{0,8}=\s{0,8}["']?\s{0,8}([a-z0-9_:.-]{1,40})`)
 })

@@ -12,6 +12,14 @@ import (
 	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
+// Text returns what Lines and quoted.Mark make of a document as a text of at most
+// maxRunes runes.
+func Text(s string, maxRunes int) string {
+	lines, _, cut := Lines(s, max(maxRunes, MaxBytes/8))
+	text, _ := quoted.Fit(quoted.Tidy(quoted.Mark(lines, quoted.Marker{Cut: cut}), 1), maxRunes)
+	return text
+}
+
 func readCases[T any](t testing.TB, path string) []T {
 	t.Helper()
 	raw, err := os.ReadFile(path)
