@@ -78,33 +78,38 @@ func bomb(front string, unit func(int) string, size int) []byte {
 
 // The cost of a document is proportional to its length. Allocated bytes stand for work:
 // they can be counted, and every fault of this kind in an HTML parser shows in them or
-// hangs this test.
-func TestTextCostIsLinear(t *testing.T) {
-	const most = 1000 // bytes of memory for one of HTML
-	for _, tc := range bombs {
-		t.Run(tc.name, func(t *testing.T) {
-			short := costOfHTML(t, bomb(tc.front, tc.unit, bombSize()))
-			long := costOfHTML(t, bomb(tc.front, tc.unit, 4*bombSize()))
-			if long > most {
-				t.Errorf("a byte of HTML costs %d of memory, more than %d", long, most)
+// hangs this test. What is made of a document is bounded by the caller, not by its length.
+func TestCostIsLinear(t *testing.T) {
+	for _, way := range []struct {
+		name string
+		most uint64 // bytes of memory for one of HTML
+		make func(t *testing.T, doc string)
+	}{
+		{"Text", 1000, func(t *testing.T, doc string) {
+			if n := len([]rune(Text(doc, 500))); n > 500 {
+				t.Errorf("%d runes, more than were asked for", n)
 			}
-			if long > 2*short+50 {
-				t.Errorf("a byte costs %d in a short document and %d in one four times as long", short, long)
-			}
-		})
+		}},
+		{"Sanitize", 3000, func(t *testing.T, doc string) {
+			got, _, _ := Sanitize(doc, 20_000)
+			checkSafe(t, got, 20_000)
+		}},
+	} {
+		for _, tc := range bombs {
+			t.Run(way.name+" of "+tc.name, func(t *testing.T) {
+				cost := func(size int) uint64 {
+					doc := bomb(tc.front, tc.unit, size)
+					var before, after runtime.MemStats
+					runtime.ReadMemStats(&before)
+					way.make(t, string(doc))
+					runtime.ReadMemStats(&after)
+					return (after.TotalAlloc - before.TotalAlloc) / uint64(len(doc))
+				}
+				short, long := cost(bombSize()), cost(4*bombSize())
+				if long > way.most || long > 2*short+50 {
+					t.Errorf("a byte costs %d in a short document and %d in one four times as long", short, long)
+				}
+			})
+		}
 	}
-}
-
-// costOfHTML returns how many bytes rendering allocates for each byte of doc. The rendered
-// text is bounded by the caller of Text, not by the length of doc.
-func costOfHTML(t *testing.T, doc []byte) uint64 {
-	const most = 500
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	text := Text(string(doc), most)
-	runtime.ReadMemStats(&after)
-	if n := len([]rune(text)); n > most {
-		t.Errorf("%d runes, more than %d", n, most)
-	}
-	return (after.TotalAlloc - before.TotalAlloc) / uint64(len(doc))
 }
