@@ -96,6 +96,18 @@ func (l link) decode(seq uint64) (r AuditRecord, err error) {
 	return r, nil
 }
 
+// linkAt returns an entry; the error matches ErrDamaged where there is none.
+func (t *transaction) linkAt(seq uint64) (l link, r AuditRecord, err error) {
+	b, err := t.get(bucketAudit, uint64Bytes(seq))
+	if err == nil {
+		l, err = parseLink(b)
+	}
+	if err == nil {
+		r, err = l.decode(seq)
+	}
+	return l, r, err
+}
+
 func (v *Vault) linkHash(seq uint64, before, entry []byte) []byte {
 	return keyedDigest(v.auditKey, []byte("postern audit"), v.id, uint64Bytes(seq), before, entry)
 }
@@ -235,15 +247,7 @@ func (v *Vault) purge(t *transaction, c *chain) error {
 	}
 	first, before := c.first, c.before
 	for seq := c.first; seq < c.last && seq-c.first < purgeBatch; seq++ {
-		b, err := t.get(bucketAudit, uint64Bytes(seq))
-		if err != nil || b == nil {
-			break
-		}
-		l, err := parseLink(b)
-		if err != nil {
-			break
-		}
-		r, err := l.decode(seq)
+		l, r, err := t.linkAt(seq)
 		if err != nil {
 			break
 		}

@@ -46,10 +46,7 @@ const maxMarks = 64
 var headKey = []byte("head") // in bucketChain: the signature, then the head's JSON
 
 func (v *Vault) headMessage(record []byte) []byte {
-	b := appendSized(nil, []byte("postern audit head"))
-	b = appendSized(b, uint64Bytes(formatVersion))
-	b = appendSized(b, v.id)
-	return appendSized(b, record)
+	return appendSized(nil, []byte("postern audit head"), uint64Bytes(formatVersion), v.id, record)
 }
 
 // head returns the signed head, or nil where there is none. The error matches ErrDamaged
@@ -107,13 +104,11 @@ func (v *Vault) sound(t *transaction, c chain, p *policy) (*head, uint64, error)
 	}
 	hash := c.before
 	if h.Seq >= c.first {
-		b, err := t.get(bucketAudit, uint64Bytes(h.Seq))
+		l, _, err := t.linkAt(h.Seq)
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			return h, h.Seq, err
 		}
-		if l, err := parseLink(b); err == nil {
-			hash = l.hash
-		}
+		hash = l.hash
 	}
 	if h.Seq+1 >= c.first && !bytes.Equal(hash, h.Hash) {
 		return h, h.Seq, errors.New("it is not the entry that was signed: entries up to it were rewritten")
@@ -185,15 +180,7 @@ func (v *Vault) markEntries(t *transaction, c chain, p *policy, last, next *head
 	cutoff, _ := v.retention(p)
 	now, pause := v.now(), time.Duration(p.config.AuditRetentionDays)*24*time.Hour/maxMarks
 	read := func(seq uint64) (mark, error) {
-		b, err := t.get(bucketAudit, uint64Bytes(seq))
-		if err != nil {
-			return mark{}, err
-		}
-		l, err := parseLink(b)
-		if err != nil {
-			return mark{}, err
-		}
-		r, err := l.decode(seq)
+		_, r, err := t.linkAt(seq)
 		return mark{seq, r.Time}, err
 	}
 	if last == nil {

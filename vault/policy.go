@@ -175,11 +175,7 @@ func (p *policy) hash(id []byte) []byte {
 }
 
 func signedMessage(id []byte, generation uint64, hash []byte) []byte {
-	b := appendSized(nil, []byte("postern policy manifest"))
-	b = appendSized(b, uint64Bytes(formatVersion))
-	b = appendSized(b, id)
-	b = appendSized(b, uint64Bytes(generation))
-	return appendSized(b, hash)
+	return appendSized(nil, []byte("postern policy manifest"), uint64Bytes(formatVersion), id, uint64Bytes(generation), hash)
 }
 
 // change lends fn the policy to alter, and signs the outcome, all in one transaction. The

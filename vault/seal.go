@@ -48,9 +48,7 @@ func newSealer(key, id []byte) (*sealer, error) {
 
 func (s *sealer) place(bucket string, key []byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, formatVersion)
-	b = appendSized(b, s.id)
-	b = appendSized(b, []byte(bucket))
-	return appendSized(b, key)
+	return appendSized(b, s.id, []byte(bucket), key)
 }
 
 func (s *sealer) seal(bucket string, key, plain []byte) []byte {
@@ -94,9 +92,11 @@ func derivedSealer(secret, id []byte, purpose string) (*sealer, error) {
 	return newSealer(k, id)
 }
 
-func appendSized(b, field []byte) []byte {
-	b = binary.BigEndian.AppendUint64(b, uint64(len(field)))
-	return append(b, field...)
+func appendSized(b []byte, fields ...[]byte) []byte {
+	for _, f := range fields {
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(f))), f...)
+	}
+	return b
 }
 
 // writeSized feeds fields to a hash so that two different sequences of fields

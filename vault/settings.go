@@ -239,14 +239,7 @@ func (v *Vault) Setting(ctx context.Context, name string) (string, error) {
 }
 
 // DefaultSettings returns every setting with its default.
-func DefaultSettings() []Setting {
-	none := &policy{}
-	all := make([]Setting, 0, len(settings))
-	for i := range settings {
-		all = append(all, none.setting(&settings[i]))
-	}
-	return all
-}
+func DefaultSettings() []Setting { return (&policy{}).settings() }
 
 // Settings returns every setting with its value, in a fixed order.
 func (v *Vault) Settings(ctx context.Context) ([]Setting, error) {
@@ -254,11 +247,15 @@ func (v *Vault) Settings(ctx context.Context) ([]Setting, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.settings(), nil
+}
+
+func (p *policy) settings() []Setting {
 	all := make([]Setting, 0, len(settings))
 	for i := range settings {
 		all = append(all, p.setting(&settings[i]))
 	}
-	return all, nil
+	return all
 }
 
 func (p *policy) setting(s *setting) Setting {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/kv"
 )
 
@@ -19,10 +18,6 @@ const shownBucket = "shown"
 // nothing.
 type Shown struct {
 	Folders map[string]ShownFolder `json:"folders,omitempty"` // by account, a colon and the folder's name; by nothing, the account that ids without one are of, as a Mailbox
-
-	// Where that account was before it stood among the folders; empty in what is read.
-	Sole        string    `json:"sole,omitempty"`
-	SoleChanged time.Time `json:"sole_changed,omitzero"`
 }
 
 // ShownFolder is a folder as it was last shown.
@@ -70,20 +65,11 @@ func (v *Vault) UpdateShown(ctx context.Context, principal string, change func(*
 
 func readShown(tx kv.Tx, principal string) (s Shown, err error) {
 	record, err := tx.Get(shownBucket, shownKey(principal))
-	if record == nil && err == nil && principal == mail.PersonPrincipal { // who had the agent's name before
-		record, err = tx.Get(shownBucket, shownKey(mail.AgentPrincipal))
-	}
 	if err != nil || record == nil {
 		return s, err
 	}
 	if err := json.Unmarshal(record, &s); err != nil {
 		return s, fmt.Errorf("%w: what was shown to a principal: %w", ErrDamaged, err)
-	}
-	if s.Sole != "" { // a record from before
-		if s.Folders == nil {
-			s.Folders = map[string]ShownFolder{}
-		}
-		s.Folders[""], s.Sole, s.SoleChanged = ShownFolder{Mailbox: s.Sole, Changed: s.SoleChanged}, "", time.Time{}
 	}
 	return s, nil
 }
