@@ -1,9 +1,7 @@
 package vault
 
 import (
-	"bytes"
 	"context"
-	"crypto/ed25519"
 	"crypto/rand"
 	"fmt"
 
@@ -68,9 +66,6 @@ func rekey(old kv.Tx, put func(bucket string, key, value []byte) error, now, nex
 		return err
 	}
 	defer clear(private)
-	if !bytes.Equal(private.Public().(ed25519.PublicKey), h.public) {
-		return errOtherPolicyKey
-	}
 	if keepsAgent { // a key that opens nothing now must not open the vault afterwards
 		agent, err := decodeKey(now.Agent, AgentKeyVar)
 		if err != nil {

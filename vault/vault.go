@@ -229,11 +229,6 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 			return err
 		}
 		defer clear(private)
-		// The public key is not sealed, so an agent could replace it. The admin
-		// compares it with the private key.
-		if !bytes.Equal(private.Public().(ed25519.PublicKey), h.public) {
-			return errOtherPolicyKey
-		}
 		if admin {
 			if keys.signing, err = derivedSealer(key, h.id, purposeSigner); err != nil {
 				return err
@@ -398,13 +393,19 @@ func (h header) openRoot(data []byte, values *sealer) ([]byte, error) {
 	return values.open(bucketHeaders, []byte(keyRoot), h.root)
 }
 
-// openSigner returns the private key, which the caller clears.
+// openSigner returns the private key, which the caller clears. The public key is not sealed, so
+// that an agent could replace it: it is compared with the private key.
 func (h header) openSigner(adminKey []byte) (ed25519.PrivateKey, error) {
 	s, err := derivedSealer(adminKey, h.id, purposeSigner)
 	if err != nil {
 		return nil, err
 	}
-	return openSeed(s, h.signer)
+	private, err := openSeed(s, h.signer)
+	if err == nil && !h.public.Equal(private.Public()) {
+		clear(private)
+		return nil, errOtherPolicyKey
+	}
+	return private, err
 }
 
 func openSeed(s *sealer, sealed []byte) (ed25519.PrivateKey, error) {
