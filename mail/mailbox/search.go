@@ -71,7 +71,7 @@ func (m *Client) Search(ctx context.Context, accounts []string, q SearchQuery) (
 		}
 		s := &accountSearch{imapBox: x, q: &f.q, index: i, want: x.Policy.Headers(f.q.Full)}
 		s.want.Dates = true
-		s.places(f.at)
+		s.at = slices.DeleteFunc(slices.Clone(f.at.Places), func(p cursor.Place) bool { return p.Account != i })
 		f.parts = append(f.parts, s)
 		all.Go(func() {
 			defer func() { panicked[i] = recover() }()

@@ -26,7 +26,7 @@ type accountSearch struct {
 	q     *SearchQuery
 	index int // of the account
 	want  fetch.Wanted
-	at    []cursor.Place // where the search continues
+	at    []cursor.Place // where the search continues in this account
 
 	folders []*folderSearch
 	leftOut []string // the folders for junk and deleted messages that are not searched
@@ -51,15 +51,6 @@ type folderSearch struct {
 	doubt  goimap.UIDSet             // of these, the ones that are still to be checked
 	wants  []uint32                  // of these, the ones to fetch now
 	looked map[uint32]*fetch.Message // of these, the newest below before; nil for one that vanished
-}
-
-// places takes the places where the search continues in this account.
-func (a *accountSearch) places(at cursor.Position) {
-	for _, p := range at.Places {
-		if p.Account == a.index {
-			a.at = append(a.at, p)
-		}
-	}
 }
 
 // reached are the places where the next page continues.
@@ -391,10 +382,10 @@ func (f *folderSearch) newest() (uids []uint32) {
 func (f *folderSearch) left() goimap.UIDSet {
 	left := f.found
 	if f.before != 0 {
-		left = imap.UIDsBelow(left, f.before)
+		left = imap.UIDsWithout(left, goimap.UIDSet{{Start: goimap.UID(f.before), Stop: 1<<32 - 1}})
 	}
 	if newest, _ := imap.SplitUIDs(f.doubt, 1, false); len(newest) > 0 {
-		left = imap.UIDsAbove(left, uint32(newest[0].Start))
+		left = imap.UIDsWithout(left, goimap.UIDSet{{Start: 1, Stop: newest[0].Start}})
 	}
 	return left
 }

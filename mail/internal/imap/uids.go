@@ -51,29 +51,6 @@ func SplitUIDs(set goimap.UIDSet, n uint32, oldest bool) (taken, left goimap.UID
 	return taken, set
 }
 
-// UIDsBelow is the part of a set that is smaller than a UID.
-func UIDsBelow(set goimap.UIDSet, uid uint32) goimap.UIDSet {
-	var out goimap.UIDSet
-	for _, r := range set {
-		if r.Start >= goimap.UID(uid) {
-			continue
-		}
-		out.AddRange(r.Start, min(r.Stop, goimap.UID(uid)-1))
-	}
-	return out
-}
-
-// UIDsAbove is the part of a set that is greater than a UID.
-func UIDsAbove(set goimap.UIDSet, uid uint32) goimap.UIDSet {
-	var out goimap.UIDSet
-	for _, r := range set {
-		if r.Stop > goimap.UID(uid) {
-			out.AddRange(max(r.Start, goimap.UID(uid)+1), r.Stop)
-		}
-	}
-	return out
-}
-
 // UIDsTogether are the UIDs of two sets.
 func UIDsTogether(a, b goimap.UIDSet) (out goimap.UIDSet) {
 	for _, r := range slices.Concat(a, b) {
