@@ -225,21 +225,17 @@ func (a *Argument) checkDefault() error {
 
 func (a *Argument) checkExamples() error {
 	for _, e := range a.Examples {
-		texts := []string{e}
+		texts, typ := []string{e}, a.typ
+		if a.Kind == KindArray {
+			typ = typ.Elem()
+		}
 		if a.Kind == KindArray && !a.Positional {
 			texts = splitList(e)
 		}
-		if a.Kind == KindArray {
-			// How many there are in one example says nothing of how many it takes.
-			for _, t := range texts {
-				if msg := a.setOne(reflect.New(a.typ.Elem()).Elem(), a.Item, t, time.UTC); msg != "" {
-					return fmt.Errorf("its example %s", msg)
-				}
+		for _, t := range texts { // how many there are says nothing of how many an array takes
+			if msg := a.setOne(reflect.New(typ).Elem(), a.each(), t, time.UTC); msg != "" {
+				return fmt.Errorf("its example %s", msg)
 			}
-			continue
-		}
-		if msg := a.set(reflect.New(a.typ).Elem(), texts, time.UTC); msg != "" {
-			return fmt.Errorf("its example %s", msg)
 		}
 	}
 	return nil

@@ -39,20 +39,15 @@ var exitStatus = map[Code]int{
 	ConnectionFailed: 8,
 	Timeout:          8,
 	Conflict:         9,
-	ExecutionError:   1,
-	StoreError:       1,
 }
 
 // ExitStatus is what a process ends with after this code; 0 for the empty code,
-// which means success, and 1 for an unknown one.
+// which means success, and 1 for one that has no status of its own.
 func (c Code) ExitStatus() int {
 	if c == "" {
 		return 0
 	}
-	if s, ok := exitStatus[c]; ok {
-		return s
-	}
-	return 1
+	return max(exitStatus[c], 1)
 }
 
 // Fault is a failure in its public form: what the envelope shows of it. Message

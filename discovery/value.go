@@ -172,10 +172,8 @@ func parseDatetime(text string, loc *time.Location) (Datetime, bool) {
 	}
 	if len(text) == len("2006-01-02") {
 		t, err := time.ParseInLocation("2006-01-02", text, loc)
-		for day := t; err == nil && t.Format("2006-01-02") < text; {
-			// Midnight does not exist where clocks go forward then.
-			t = day.Add(time.Hour)
-			day = t
+		for err == nil && t.Format("2006-01-02") < text {
+			t = t.Add(time.Hour) // midnight does not exist where clocks go forward then
 		}
 		return Datetime{Time: t, DateOnly: true}, err == nil
 	}
