@@ -59,7 +59,7 @@ func (p *process) init(ctx context.Context, args []string) error {
 func (p *process) setupSystem(path string) *setup.System {
 	return &setup.System{
 		Getenv: p.getenv, Environ: p.environ, Stdin: p.stdin, Stdout: p.stdout,
-		Keyring: p.ring, Finder: p.finder,
+		Keyring: p.ring, Finder: p.finder, Seal: p.seal,
 		Keys:         func(ctx context.Context) (vault.Keys, error) { return p.system().FindKeys(ctx, path) },
 		AgentKeyFile: house.AgentKeyFile(path), AdminKeyFile: house.AdminKeyFile(path),
 		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) {

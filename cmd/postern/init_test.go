@@ -109,7 +109,7 @@ func (s *station) process(t testing.TB, input string) (*process, *bytes.Buffer) 
 	}
 	_ = w.Close()
 	var out bytes.Buffer
-	return &process{getenv: func(name string) string { return s.env[name] }, stdin: r, stdout: &out, stderr: &out, log: slog.New(slog.DiscardHandler),
+	return &process{getenv: func(name string) string { return s.env[name] }, seal: sealCheaply, stdin: r, stdout: &out, stderr: &out, log: slog.New(slog.DiscardHandler),
 		self: "/opt/postern/postern", finder: &autoconfig.Finder{Resolver: s, Transport: noWeb{}}, ring: s.ring}, &out
 }
 
@@ -513,6 +513,9 @@ func onStation(p *process) *process {
 		panic(err)
 	}
 	p.finder, p.ring = &autoconfig.Finder{Resolver: s, Transport: noWeb{}}, s.ring
+	if p.getenv(cheaplyVar) != "" {
+		p.seal = sealCheaply
+	}
 	p.self = "/opt/postern/postern" // a test's own program is a passing one
 	return p
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/pdftext"
+	"github.com/postern-mail/postern/vault"
 )
 
 // process is the part of the operating system that main's functions use, so that the
@@ -53,6 +54,7 @@ type process struct {
 
 	finder setup.Finder
 	ring   setup.Keyring
+	seal   setup.Seal
 
 	shown *prompt.Progress // see progress
 	own   house.OwnKeys
@@ -107,7 +109,7 @@ func main() { start(systemProcess()) }
 // systemProcess is the process as the operating system started it.
 func systemProcess() *process {
 	p := &process{args: os.Args[1:], getenv: hardening.Getenv, environ: os.Environ(), secrets: hardening.Secrets(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		finder: &autoconfig.Finder{}, ring: &login.SystemKeyring{}}
+		finder: &autoconfig.Finder{}, ring: &login.SystemKeyring{}, seal: vault.SealKey}
 	p.self, _ = os.Executable()
 	p.log = slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return p

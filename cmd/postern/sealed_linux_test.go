@@ -1,17 +1,12 @@
 package main
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
-	"encoding/base64"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"golang.org/x/crypto/scrypt"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/discovery"
@@ -25,7 +20,7 @@ import (
 // passphrase that is on no screen, and without which nothing is decided.
 func TestAPassphraseFromInitToApprove(t *testing.T) {
 	s := newStation(t)
-	x := s.onTerminal(t, []string{"ACCESSIBLE=1"}, "init")
+	x := s.onTerminal(t, []string{"ACCESSIBLE=1", cheaplyVar + "="}, "init")
 	steps := s.steps(true)
 	for _, step := range steps {
 		x.sees(step.sees)
@@ -157,28 +152,14 @@ func waitingVault(t *testing.T) testVault {
 	return v
 }
 
-// sealedCheaply is the text of a key as vault.SealKey writes it, sealed with the passphrase at
-// the least cost that opens: most tests open it again and again.
+// sealedCheaply is the line of a key that is sealed with the passphrase.
 func sealedCheaply(t *testing.T, key string) string {
 	t.Helper()
-	plain, err := base64.StdEncoding.DecodeString(key)
+	text, err := sealCheaply(mail.NewSecret([]byte(key)), mail.NewSecret([]byte(passphrase)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	head := append([]byte{1, 10, 8, 1}, make([]byte, 16)...) // version, log N, r, p, salt
-	made, err := scrypt.Key([]byte(passphrase), head[4:], 1<<10, 8, 1, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, err := aes.NewCipher(made)
-	if err != nil {
-		t.Fatal(err)
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return vault.PassphrasePrefix + base64.RawURLEncoding.EncodeToString(aead.Seal(head, nil, plain, head)) + "\n"
+	return text + "\n"
 }
 
 // Each verb that acts as the administrator asks, once, and help does not.

@@ -108,7 +108,7 @@ func (s *setup) keep(ctx context.Context, k *newKey, undo *undoing) error {
 		return nil
 	case Sealed:
 		var err error
-		if line, err = vault.SealKey(k.secret, s.passphrase); err != nil {
+		if line, err = s.Seal(k.secret, s.passphrase); err != nil {
 			return err
 		}
 	case InKeyring:

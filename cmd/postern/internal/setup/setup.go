@@ -53,6 +53,7 @@ type System struct {
 
 	Keyring Keyring
 	Finder  Finder
+	Seal    Seal
 
 	// Keys finds the existing keys, without making any.
 	Keys                       func(ctx context.Context) (vault.Keys, error)
@@ -76,6 +77,9 @@ type Client struct {
 	Name, Title string
 	Found       bool // on this machine
 }
+
+// Seal returns a key's text, sealed with a passphrase; vault.SealKey is one.
+type Seal func(key, passphrase mail.Secret) (string, error)
 
 // Finder finds an address's servers; *autoconfig.Finder implements it.
 type Finder interface {
