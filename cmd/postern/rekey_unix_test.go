@@ -60,10 +60,11 @@ func TestRekeyUnderTwentyProcesses(t *testing.T) {
 	// A writer sends agent mail or puts a message into the outbox, from one process that lives
 	// on or from a new one for each.
 	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
 	var kept sync.Map // texts of acknowledged writes
 	var count atomic.Int64
 	var all sync.WaitGroup
+	defer all.Wait() // a writer that went on would panic over the reason why the test ended
+	defer stop()
 	for w := range writers {
 		line := func(i int) (line, text string) {
 			text = fmt.Sprintf("note-%d-%d.", w, i)
