@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,7 +124,10 @@ var outcomes = []string{OutcomeResult, OutcomeError, OutcomeNone, OutcomeLost}
 // Text is a string, in JSON as such or as an array of strings and of objects
 // {"repeat": string, "times": n}, so that ten thousand characters need no line of
 // that length.
-type Text struct{ parts []textPart }
+type Text struct {
+	raw   json.RawMessage
+	parts []textPart
+}
 
 type textPart struct {
 	text  string
@@ -135,6 +139,7 @@ const maxText = 1 << 20
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *Text) UnmarshalJSON(b []byte) error {
+	t.raw = bytes.Clone(b)
 	if len(b) > 0 && b[0] == '"' {
 		b = []byte("[" + string(b) + "]")
 	}
@@ -162,6 +167,9 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	}
 	return nil
 }
+
+// MarshalJSON implements json.Marshaler, for the list of cases.
+func (t *Text) MarshalJSON() ([]byte, error) { return t.raw, nil }
 
 // expand puts the text together, its placeholders filled from vars.
 func (t *Text) expand(vars scope) (string, error) {

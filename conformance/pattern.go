@@ -38,6 +38,9 @@ func (p *Pattern) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// MarshalJSON implements json.Marshaler, for the list of cases.
+func (p *Pattern) MarshalJSON() ([]byte, error) { return json.Marshal(p.node) }
+
 // match compares a value with the pattern. An error is a fault of the case, such as
 // an unknown placeholder.
 func (p *Pattern) match(value any, vars scope) ([]Mismatch, error) {

@@ -149,7 +149,7 @@ func (k *asking) exchange(ctx context.Context, s *Step) (a answer, sent string, 
 	}
 	limited := true
 	if s.Expect != nil {
-		b, _ := json.Marshal(s.Expect.node)
+		b, _ := json.Marshal(s.Expect)
 		limited = !bytes.Contains(b, []byte("RATE_LIMITED"))
 	}
 	return r.ask(ctx, in, command, ofTool, limited, func(ctx context.Context) answer { return do(ctx, in) }), sent, nil
