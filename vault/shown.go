@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/kv"
 )
 
@@ -65,6 +66,9 @@ func (v *Vault) UpdateShown(ctx context.Context, principal string, change func(*
 
 func readShown(tx kv.Tx, principal string) (s Shown, err error) {
 	record, err := tx.Get(shownBucket, shownKey(principal))
+	if record == nil && err == nil && principal == mail.PersonPrincipal { // who had the agent's name before
+		record, err = tx.Get(shownBucket, shownKey(mail.AgentPrincipal))
+	}
 	if err != nil || record == nil {
 		return s, err
 	}
