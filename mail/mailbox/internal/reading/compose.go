@@ -29,7 +29,7 @@ func (r *Reading) compose() *Message {
 		r.Text.Mask(r.Masked.Mask)
 	}
 	if r.excerpt.Chars > 0 {
-		if r.Text.Cut { // what is missing can say that a number is a code
+		if r.Text.Cut || r.cut { // what is missing can say that a number is a code
 			r.Text.Mask(r.Listed(&r.Got, r.Text.All()).Mask)
 		}
 		return r.excerpt.of(r)

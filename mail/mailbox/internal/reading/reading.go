@@ -44,6 +44,7 @@ type Reading struct {
 	Got     fetch.Message
 	Root    *message.Part
 	whole   bool              // all of the message is here
+	cut     bool              // only the beginning of the message is here, which counts as the whole
 	have    map[string][]byte // of each part, as transferred, from its beginning
 	asked   map[string]bool
 	issues  []mail.Issue
@@ -174,10 +175,10 @@ func (r *Reading) takeRaw(raw []byte) {
 	}
 }
 
-// ReadWhole reads a message that is here as a whole.
+// ReadWhole reads a message that is here as a whole, or its beginning.
 func (r *Reading) ReadWhole(g fetch.Message, raw []byte) {
 	r.begin(false)
-	r.Got = g
+	r.Got, r.cut = g, g.Size > int64(len(raw))
 	r.take(message.Parse(raw), true)
 	r.finish(r.compose(), nil)
 }
