@@ -14,8 +14,9 @@ import (
 )
 
 // Shared reports whether a vault's place is a database, and not a file: then it has no path on
-// this machine, and somebody else may administer it, so that sums are kept (sums.go). The error matches
-// ErrAddress for an address of another kind, which must not pass for a file's name.
+// this machine, and somebody else may administer it, so that sums are kept (sums.go). The
+// error matches ErrAddress for an address of another kind, which must not pass for a file's
+// name.
 func Shared(place string) (bool, error) {
 	scheme, _, ok := strings.Cut(place, "://")
 	switch {

@@ -107,9 +107,13 @@ func (v *Vault) later(before int64, sums map[string]*bucketSum) error {
 	return nil
 }
 
-// sawWrites remembers how many writes there are at least.
+// sawWrites remembers the greatest number of writes that was seen.
 func (v *Vault) sawWrites(n int64) {
-	for now := v.writes.Load(); now < n && !v.writes.CompareAndSwap(now, n); now = v.writes.Load() {
+	for {
+		seen := v.writes.Load()
+		if n <= seen || v.writes.CompareAndSwap(seen, n) {
+			return
+		}
 	}
 }
 
