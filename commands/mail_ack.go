@@ -24,6 +24,7 @@ type Acked struct {
 func mailAck(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail ack",
+		Also:     []string{"done"},
 		Summary:  "Dealt with, for 'mail list --new'",
 		Details:  "Messages that were acknowledged are no longer new. It changes nothing in the mailbox, may be repeated, and takes messages in any order.",
 		Effect:   discovery.State,

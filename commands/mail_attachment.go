@@ -75,6 +75,7 @@ const readProfile = "read"
 func mailAttachment(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "mail attachment",
+		Also:    []string{"download", "save"},
 		Summary: "One attachment",
 		Details: "The answer has its content in base64, its text with --as-text, or nothing of it with --save. size_bytes is the size of the decoded content. --save writes only new files below the attachment directory, and never over an existing one. " +
 			"The name that the sender gave is shown as filename, and never used as a file's name by itself.",

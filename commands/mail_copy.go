@@ -38,6 +38,7 @@ const transferTime = 300
 func mailCopy(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail copy",
+		Also:     []string{"cp"},
 		Summary:  "Copy",
 		Details:  "Within an account the server copies all of them or none.",
 		Effect:   discovery.Write,

@@ -15,16 +15,14 @@ type mailDeleteArgs struct {
 	Confirm bool `json:"confirm,omitempty" acli:"needed" jsonschema_description:"Required: the messages are to be gone for good"`
 }
 
-// Validate checks how the messages are named and that it is meant.
-func (a *mailDeleteArgs) Validate() error {
-	if err := a.messagesArgs.Validate(); err != nil {
-		return err
+// confirmed is the fault of a deletion that may not be meant, or nil. Where the account deletes
+// nothing for good that is said in its place.
+func (a *mailDeleteArgs) confirmed() *discovery.Fault {
+	if a.Confirm {
+		return nil
 	}
-	if !a.Confirm {
-		return &discovery.Fault{Code: discovery.ValidationError, Message: "--confirm is missing: deleted messages cannot be brought back.",
-			Hint: "Add --confirm to delete them for good, or use 'mail trash' to put them into the trash."}
-	}
-	return nil
+	return &discovery.Fault{Code: discovery.ValidationError, Message: "--confirm is missing: deleted messages cannot be brought back.",
+		Hint: "Add --confirm to delete them for good, or use 'mail trash' to put them into the trash."}
 }
 
 // MailDeleteResult answers mail delete (001 section 10).
@@ -42,6 +40,7 @@ type Deleted struct {
 func mailDelete(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail delete",
+		Also:     []string{"purge", "expunge", "erase", "destroy"},
 		Summary:  "Delete for good",
 		Details:  "It needs the account's right to destroy, see 'policy show'; 'mail trash' does not. Only the named messages are removed, whatever else is marked as deleted in the folder. Below mode RW a person decides first.",
 		Effect:   discovery.Write,
@@ -60,8 +59,14 @@ func mailDelete(d *Deps) *discovery.Command {
 				return nil, err
 			}
 			p, err := mail.CompilePolicy(&a)
-			if err != nil || !p.MayDestroy() { // refused there, and it counts for nothing
-				return d.Mailboxes.Delete(ctx, account, refs)
+			if err != nil {
+				return nil, err
+			}
+			if !p.MayDestroy() { // it counts for nothing
+				return nil, mail.Operation{Op: "mail delete", Account: account}.NoDestroy(&a, p)
+			}
+			if f := args.confirmed(); f != nil {
+				return nil, f
 			}
 			if err := d.charge(ctx, call, len(refs)); err != nil {
 				return nil, err

@@ -69,6 +69,7 @@ func (r *MailDraftResult) Brief() sendingBrief {
 func mailDraft(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail draft",
+		Also:     []string{"compose", "write"},
 		Summary:  "Keep in Drafts",
 		Details:  "Without recipients an answer goes as 'mail reply'.",
 		Effect:   discovery.Write,

@@ -42,6 +42,7 @@ type FolderEntry struct {
 func mailFolders(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail folders",
+		Also:     []string{"mailboxes", "labels"},
 		Summary:  "Folders, INBOX first",
 		Details:  "INBOX and folders with a role come first. Counts leave out what the account's rules hide.",
 		Effect:   discovery.Read,

@@ -126,6 +126,7 @@ const (
 func mailGet(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail get",
+		Also:     []string{"read", "show", "open", "view", "cat", "fetch", "display", "print"},
 		Summary:  "Read; --chars is for all together",
 		Details:  "Reading changes nothing: an unread message stays unread.",
 		Effect:   discovery.Read,

@@ -20,7 +20,7 @@ type mailListArgs struct {
 	Folder      string             `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder to list; INBOX if left out"`
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Unread ones"`
 	New         bool               `json:"new,omitempty" acli:"with=mail ack" jsonschema_description:"Ones not acknowledged with 'mail ack'"`
-	Since       discovery.Datetime `json:"since,omitempty" acli:"also=start-date|start|from-date|date-from" jsonschema:"example=2026-02-02" jsonschema_description:"From then on, or from the start of that day"`
+	Since       discovery.Datetime `json:"since,omitempty" acli:"also=start-date|start|from-date|date-from|today|on" jsonschema:"example=2026-02-02" jsonschema_description:"From then on, or from the start of that day"`
 	Until       discovery.Datetime `json:"until,omitempty" acli:"also=end-date|end|to-date|date-to" jsonschema:"example=2026-02-07" jsonschema_description:"Before then, or to the end of that day"`
 	Before      []string           `json:"before,omitempty" acli:"form=message" jsonschema:"maxItems=50,minLength=1,maxLength=600" jsonschema_description:"Ones before this; with --account all one of each account"`
 	After       []string           `json:"after,omitempty" acli:"form=message,rare" jsonschema:"maxItems=50,minLength=1,maxLength=600" jsonschema_description:"Ones after this"`
@@ -111,11 +111,13 @@ type MailListResult struct {
 	UIDValidity uint32 `json:"uidvalidity,omitempty"`
 	UIDNext     uint32 `json:"uid_next,omitempty"`
 	pageResult
+	narrowed bool // it is not the whole folder
 }
 
 func mailList(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "mail list",
+		Also:    []string{"inbox", "ls", "dir", "unread", "new", "recent", "latest", "sent"},
 		Summary: "A folder, newest first",
 		Details: "Listing changes nothing: unread messages stay unread. Subjects and names of over 120 characters end with '…'. With --account all the folder of each account, merged by date. " +
 			"An account read with POP3 has only INBOX, in the server's order, without flags; there --since and --until compare the Date field.",
@@ -152,7 +154,8 @@ func mailList(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailListResult{Account: names[0], Folder: folder, pageResult: pageResult{now: d.nowMinute(), more: args.more(call)}}
+		r := &MailListResult{Account: names[0], Folder: folder, pageResult: pageResult{now: d.nowMinute(), more: args.more(call)},
+			narrowed: args.New || args.Unread || !args.Since.IsZero() || !args.Until.IsZero() || len(args.before)+len(args.after) > 0}
 		if args.Unread {
 			r.implied = []string{"unread"}
 		}
@@ -244,7 +247,9 @@ func (a *mailListArgs) more(call *discovery.Call) func(at []mail.Ref, id func(ma
 func (r *MailListResult) Brief() pageBrief {
 	b := r.brief(r.Folder, &r.Outcome, r.HasMore)
 	if len(r.Messages) == 0 && len(r.Issues) == 0 {
-		b.Hint = "Nothing here. 'mail folders --counts' shows where messages are."
+		if b.Hint = "Nothing here. 'mail folders --counts' shows where messages are."; r.narrowed {
+			b.Hint = "Nothing of that kind. 'mail list' shows the newest."
+		}
 	}
 	return b
 }

@@ -78,6 +78,11 @@ func TestListIsATable(t *testing.T) {
 	if got := b.data(t, "mail list --folder Sent"); !strings.HasPrefix(got, `{"folder":"Sent","now":"2026-03-09T23:30Z","columns":[],"rows":[],"hint":"Nothing here`) || strings.Contains(got, "more") {
 		t.Errorf("%s", got)
 	}
+	for _, narrow := range []string{"--since 2026-03-10", "--unread", "--new"} {
+		if got := b.data(t, "mail list "+narrow); !strings.Contains(got, `"hint":"Nothing of that kind. 'mail list' shows the newest."`) {
+			t.Errorf("%s: %s", narrow, got)
+		}
+	}
 }
 
 // A message that the account itself wrote shows whom it went to.

@@ -25,6 +25,7 @@ type Marked struct {
 func mailMarkRead(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail mark-read",
+		Also:     []string{"seen", "mark"},
 		Summary:  "Mark read",
 		Details:  "Where one is missing, none is marked. It sets the flag \\Seen and nothing else.",
 		Effect:   discovery.Flag,

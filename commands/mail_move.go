@@ -31,6 +31,7 @@ type MailMoveResult struct {
 func mailMove(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail move",
+		Also:     []string{"mv", "archive", "file"},
 		Summary:  "Move",
 		Details:  "It stays in the account. A message is removed from its folder only when its copy is safe. Its id changes with its folder.",
 		Effect:   discovery.Write,
@@ -59,6 +60,7 @@ func movedResult(c *mailbox.Changed, b batchResult, to string) *MailMoveResult {
 func mailTrash(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail trash",
+		Also:     []string{"rm", "del", "remove"},
 		Summary:  "Into the trash",
 		Details:  "It moves them to the account's folder for the trash; 'mail move' takes them out again. Their ids change.",
 		Effect:   discovery.Write,

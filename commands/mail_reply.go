@@ -76,6 +76,7 @@ func (a *mailReplyArgs) Validate() error {
 func mailReply(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail reply",
+		Also:     []string{"answer", "respond"},
 		Summary:  "Answer",
 		Details:  "It goes where the message says that answers go, and to --to, --cc and --bcc. For a draft: 'mail draft --reply-to'.",
 		Effect:   discovery.Send,
@@ -156,6 +157,7 @@ func (a *mailForwardArgs) Validate() error {
 func mailForward(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail forward",
+		Also:     []string{"fwd"},
 		Summary:  "Hand on",
 		Details:  "Its text follows yours, and its attachments go along. For a draft: 'mail draft --forward'.",
 		Effect:   discovery.Send,

@@ -31,7 +31,7 @@ type mailSearchArgs struct {
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Unread ones"`
 	Attachments bool               `json:"attachments,omitempty" jsonschema_description:"With an attachment"`
 	Invitations bool               `json:"invitations,omitempty" jsonschema_description:"With a calendar event"`
-	Since       discovery.Datetime `json:"since,omitempty" acli:"also=start-date|start|after|from-date|date-from" jsonschema:"example=2026-02-02" jsonschema_description:"From then on; a date: from its start"`
+	Since       discovery.Datetime `json:"since,omitempty" acli:"also=start-date|start|after|from-date|date-from|today|on" jsonschema:"example=2026-02-02" jsonschema_description:"From then on; a date: from its start"`
 	Until       discovery.Datetime `json:"until,omitempty" acli:"also=end-date|end|before|to-date|date-to" jsonschema:"example=2026-02-07" jsonschema_description:"Before then; a date: to its end"`
 	LastDays    int                `json:"last-days,omitempty" acli:"rare" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Today and this many days before"`
 	Snippet     int                `json:"snippet,omitempty" jsonschema:"minimum=50,maximum=500" jsonschema_description:"Also the opening of each text, in characters"`
@@ -141,11 +141,20 @@ func (r *MailSearchResult) scope() string {
 	return "all folders but " + listed(r.leftOut)
 }
 
+// hasOperator reports whether a word begins as other programs name a criterion.
+func hasOperator(word string) bool {
+	name, _, ok := strings.Cut(strings.ToLower(word), ":")
+	return ok && slices.Contains([]string{"from", "to", "cc", "subject", "in", "is", "has", "label", "after", "before", "newer_than", "older_than"}, name)
+}
+
 // elsewhere says where else to look when nothing was found.
 func (r *MailSearchResult) elsewhere() string {
 	var ways []string
 	if len(r.args.Words) > 0 {
 		ways = append(ways, "fewer or other words (they match as one phrase)")
+	}
+	if slices.ContainsFunc(r.args.Words, hasOperator) {
+		ways = []string{"options, such as --from ann: words with a colon match as they are"}
 	}
 	if n := strings.Count(r.args.From+r.args.To, " "); n > 0 {
 		ways = append(ways, "only the address or only the name")
@@ -177,6 +186,7 @@ func listed(names []string) string {
 func mailSearch(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail search",
+		Also:     []string{"find", "grep", "query", "filter"},
 		Summary:  "WORDS: phrase, any case, in subject or text; all folders but Junk and Trash",
 		Details:  "All criteria must hold. Newest first, as received; copies once.",
 		Effect:   discovery.Read,

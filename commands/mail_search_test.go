@@ -110,6 +110,8 @@ func TestSearchInShort(t *testing.T) {
 				From: []mail.Address{{Name: "Ann", Addr: "ann@example.org"}}, Flags: []string{`\Answered`}, HasAttachments: true, Invitation: true}}}}},
 		"nothing": {"mail search a b", `{"searched":"all folders but Junk","total":0,"columns":[],"rows":[],"hint":"Nothing matches, in Junk neither. Try fewer or other words (they match as one phrase)."}`,
 			mailbox.SearchPage{Searched: []string{"INBOX", "Sent"}, LeftOut: []string{"Junk"}}},
+		"as elsewhere": {"mail search from:ann", `{"searched":"all folders","total":0,"columns":[],"rows":[],"hint":"Nothing matches. Try options, such as --from ann: words with a colon match as they are."}`,
+			mailbox.SearchPage{Searched: []string{"INBOX", "Junk"}}},
 		"nothing anywhere": {"mail search --folder all --unread", `{"searched":"all folders","total":0,"columns":[],"rows":[],"hint":"Nothing matches. Try fewer criteria."}`,
 			mailbox.SearchPage{Searched: []string{"INBOX", "Junk"}}},
 		"nothing in a folder": {"mail search --folder Sent --from 'Ann Smith'", `{"searched":"Sent","total":0,"columns":[],"rows":[],"hint":"Nothing matches. Try only the address or only the name; other folders, without --folder."}`,

@@ -81,6 +81,7 @@ func (r *MailSendResult) Brief() sendingBrief {
 func mailSend(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "mail send",
+		Also:    []string{"send"},
 		Summary: "Send, once",
 		Details: "One recipient outside the outbound list refuses it. " +
 			"No answer: repeat it with the same --idempotency-key. Long ones: 'mail draft', then --draft.",
@@ -183,7 +184,7 @@ func (d *Deps) waits(ctx context.Context, call *discovery.Call, o *mail.Outgoing
 	f := approvalRequired(o, keyed)
 	switch {
 	case call.Principal == mail.PersonPrincipal && !call.Admin:
-		f.Hint = "'postern approve' in a terminal shows it and asks."
+		f.Hint = "'postern approve' shows it and asks."
 	case call.Admin:
 		f.Hint = fmt.Sprintf("On a terminal 'postern approve' shows it and asks; elsewhere 'outbox show %s' shows it, with the code that approves it.", o.ID)
 		f.Examples = []string{"outbox show " + o.ID}
@@ -250,7 +251,7 @@ func (d *Deps) decided(ctx context.Context, call *discovery.Call, keyed bool) (*
 		o.Replayed = true
 		return o, nil
 	case call.Reply.Verdict == discovery.Declined:
-		if o, err = d.Outbox.Reject(ctx, id, call.Reply.By, "declined when asked"); err != nil {
+		if o, err = d.Outbox.Reject(ctx, id, call.Reply.By, ""); err != nil {
 			return d.overtaken(ctx, id, err)
 		}
 		return o, nil
@@ -353,12 +354,16 @@ func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
 }
 
 func rejectedFault(o *mail.Outgoing) *discovery.Fault {
+	why := ""
+	if o.Reason != "" {
+		why = " The person said: " + o.Reason
+	}
 	if o.Kind == mail.OutboxDelete {
 		return &discovery.Fault{Code: discovery.PermissionDenied, Reason: "declined",
-			Message: fmt.Sprintf("A person decided against the deletion %s. Nothing was deleted.", o.ID), Hint: "Do not ask for it again unless the person wants it."}
+			Message: fmt.Sprintf("A person decided against the deletion %s. Nothing was deleted.%s", o.ID, why), Hint: "Do not ask for it again unless the person wants it."}
 	}
 	return &discovery.Fault{Code: discovery.PermissionDenied, Reason: "declined",
-		Message: fmt.Sprintf("A person decided against the message %s. It was not sent and will not be.", o.ID),
+		Message: fmt.Sprintf("A person decided against the message %s. It was not sent and will not be.%s", o.ID, why),
 		Hint:    "Do not send it again unless the person asks for it."}
 }
 

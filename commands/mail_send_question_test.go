@@ -83,7 +83,7 @@ func TestADeclinedMessageIsGone(t *testing.T) {
 	y.begins = mail.OutboxWaiting
 	a, _ := asked(t, b, sendLine)
 	e := replied(t, b, sendLine, a.Asked.State, discovery.Declined)
-	if e.Error.Code != "PERMISSION_DENIED" || !strings.Contains(e.Error.Message, "decided against the message m0") || y.shown["m0"].State != mail.OutboxRejected || y.shown["m0"].Decided != gateway.PersonViaClient {
+	if e.Error.Code != "PERMISSION_DENIED" || !strings.Contains(e.Error.Message, "decided against the message m0") || y.shown["m0"].State != mail.OutboxRejected || y.shown["m0"].Decided != gateway.PersonViaClient || strings.Contains(e.Error.Message, "said") {
 		t.Errorf("%+v, %+v", e, y.shown["m0"].Outgoing)
 	}
 	if e := replied(t, b, sendLine, a.Asked.State, discovery.Accepted); e.Error.Code != "PERMISSION_DENIED" || len(y.sent) != 0 {

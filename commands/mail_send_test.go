@@ -179,6 +179,7 @@ func TestEveryEndOfASendIsToldTruly(t *testing.T) {
 		{"in somebody's hands", mail.OutboxQueued, "", nil, discovery.Conflict, []string{"being sent at this moment", "outbox show"}},
 		{"cancelled", mail.OutboxCancelled, "", nil, discovery.Conflict, []string{"was cancelled"}},
 		{"rejected", mail.OutboxRejected, "", nil, discovery.PermissionDenied, []string{"decided against", "not sent"}},
+		{"rejected, with why", mail.OutboxRejected, "not to a customer", nil, discovery.PermissionDenied, []string{"The person said: not to a customer"}},
 		{"refused before", mail.OutboxRefused, "550 no", nil, discovery.ExecutionError, []string{"was not sent. 550 no."}},
 		{"of a later version", "other", "", nil, discovery.ExecutionError, []string{"does not know"}},
 		{"limited", "", "", &outbox.Limited{Wait: 90 * time.Second}, discovery.RateLimited, []string{"Nothing was sent", "Wait 90 s"}},

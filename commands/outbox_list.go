@@ -41,7 +41,7 @@ type OutboxEntry struct {
 	More       int              `json:"more_recipients,omitempty"`
 	Subject    string           `json:"subject" acli:"untrusted"`
 	Principal  string           `json:"principal,omitempty"`
-	Why        string           `json:"why,omitempty"` // in mode reply, where it waits; for the administrator alone, like Principal
+	Why        string           `json:"why,omitempty"` // in mode reply, where it waits, for the administrator alone, like Principal; or why a person refused it
 }
 
 const maxListedRecipients = 5
@@ -49,6 +49,7 @@ const maxListedRecipients = 5
 func outboxList(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "outbox list",
+		Also:     []string{"waiting", "pending", "queue"},
 		Summary:  "Waiting or sent",
 		Details:  "The newest first: those that wait, were sent or may have been sent, and deletions for good that a person decides about. An agent sees only its own messages. Long subjects and lists of recipients are cut; 'outbox show' has all.",
 		Effect:   discovery.Read,
@@ -93,6 +94,9 @@ func listedOutgoing(o *mail.Outgoing, whose bool) OutboxEntry {
 		More: len(o.Recipients) - n, Subject: plain.Clip(o.Subject, answer.MaxShownChars)}
 	if o.Kind == mail.OutboxDelete {
 		e.Subject = plain.Clip(deletionTitle(o), answer.MaxShownChars)
+	}
+	if o.State == mail.OutboxRejected {
+		e.Why = o.Reason
 	}
 	if whose {
 		e.Principal = o.Principal

@@ -31,7 +31,7 @@ type OutboxShowResult struct {
 	Attempts    int                `json:"attempts"`
 	ServerCode  int                `json:"server_code,omitempty"`
 	Attachments []AttachmentSent   `json:"attachments"`
-	Why         string             `json:"why,omitempty"`     // what made it wait; empty when it does not wait
+	Why         string             `json:"why,omitempty"`     // what made it wait, or why a person refused it
 	Asks        []string           `json:"asks,omitempty"`    // all that made it wait in mode reply
 	Unasked     bool               `json:"unasked,omitempty"` // mode reply let it go without a person's word
 	Folder      string             `json:"folder,omitempty" acli:"untrusted"`
@@ -58,6 +58,7 @@ type AttachmentSent struct {
 func outboxShow(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "outbox show",
+		Also:     []string{"read", "get"},
 		Summary:  "One, whole",
 		Details:  "It shows all that would leave, or which messages would be deleted. The text of a message that was sent is not kept.",
 		Effect:   discovery.Read,
@@ -71,6 +72,9 @@ func outboxShow(d *Deps) *discovery.Command {
 		r := shownOutgoing(s)
 		r.from(args.Offset)
 		d.noteDeletes(ctx, call, r)
+		if s.State == mail.OutboxRejected {
+			r.Why, r.Reason = r.Reason, "" // a person's word, and not a server's
+		}
 		if s.State == mail.OutboxWaiting {
 			r.Why, r.Asks = whyAsked(&s.Outgoing), sentences(s.Asks)
 			r.NextAction = answer.Next("Take it back, if it is no longer wanted", "outbox", "cancel", s.ID)

@@ -160,6 +160,13 @@ func TestRejecting(t *testing.T) {
 	if e := b.ok(t, "outbox reject m0 --reason 'not to a customer'"); e.Data["state"] != "rejected" || e.Data["reason"] != "not to a customer" || e.Data["decided_by"] != "admin" {
 		t.Errorf("%v", e.Data)
 	}
+	// A person's word is none of those of strangers, which an agent does not follow.
+	for _, line := range []string{"outbox show m0", "outbox list"} {
+		got := b.data(t, line)
+		if _, untrusted, _ := strings.Cut(got, "untrusted"); !strings.Contains(got, "not to a customer") || !strings.Contains(got, `why`) || strings.Contains(untrusted, "reason") || strings.Contains(untrusted, "why") {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
 }
 
 func TestAMessageWhoseBytesAreGoneIsShownWithout(t *testing.T) {

@@ -149,9 +149,12 @@ func (d *Deps) accountRefusal(ctx context.Context, call *discovery.Call, c *disc
 		}
 	}
 	op := mail.Operation{Op: c.Path, Account: a.Name}
-	if _, ok := args.(*mailDeleteArgs); ok {
+	if x, ok := args.(*mailDeleteArgs); ok {
 		if !p.MayDestroy() {
 			return answer.Faults(op.NoDestroy(&a, p)), nil
+		}
+		if f := x.confirmed(); f != nil {
+			return f, nil
 		}
 		r.NeedsApproval = p.DestroyNeedsApproval()
 	}

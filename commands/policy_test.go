@@ -49,6 +49,8 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 		{"mail delete --account rw --uid 1 --confirm", "", "", "rw"},
 		{"mail delete --account ro --uid 1 --confirm", "PERMISSION_DENIED", "ro_mode", "ro"},
 		{"mail delete --account off --uid 1 --confirm", "PERMISSION_DENIED", "destroy", "off"},
+		{"mail delete --account off --uid 1", "PERMISSION_DENIED", "destroy", "off"},
+		{"mail delete --account rw --uid 1", "VALIDATION_ERROR", "usage", "rw"},
 		{"mail delete --account files --uid 1 --confirm", "", "", "files"},
 		{"mail move imap:files:INBOX:7:1 --to x", "", "", "files"},
 		{"mail send --account files --to ann@example.org --subject x --body y", "PERMISSION_DENIED", "draft_mode", "files"},

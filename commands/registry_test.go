@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 )
 
 var update = flag.Bool("update", false, "write the schema snapshots anew")
@@ -83,6 +82,43 @@ func TestEveryExampleBinds(t *testing.T) {
 	}
 }
 
+// What strangers and models type in place of a command names it, with its own example, and runs
+// nothing. Whether it is typed with the group or without makes no difference but to other groups.
+func TestWordsThatAreTriedNameCommands(t *testing.T) {
+	r := newRegistry(t)
+	answer := func(line string) (hint, example string) {
+		_, err := r.Resolve(strings.Fields(line), everything)
+		f := discovery.AsFault(err)
+		if f == nil || f.Code != discovery.CommandNotFound {
+			t.Errorf("%s: %v", line, err)
+			return "", ""
+		}
+		return f.Hint, f.Examples[0]
+	}
+	for _, c := range r.Commands() {
+		group, last, _ := strings.Cut(c.Path, " ")
+		for _, word := range c.Also {
+			if hint, _ := answer(word + " 1"); !strings.Contains(hint, "'"+c.Path+"'") {
+				t.Errorf("%s: %s", word, hint)
+			}
+			if word == last {
+				continue
+			}
+			if hint, _ := answer(group + " " + word); !strings.Contains(hint, "'"+c.Path+"'") || len(hint) > 110 {
+				t.Errorf("%s %s: %s", group, word, hint)
+			}
+		}
+	}
+	for line, want := range map[string]string{
+		"mail read 1": "mail get 50 49", "read 1": "mail get 50 49", "show 1": "mail get 50 49", "inbox": "mail list --unread --limit 20", "sent": "mail list --folder Sent --snippet 120",
+		"mail find x": "mail search invoice --since 2026-02-01", "rm 5": "mail trash 50 49", "mail del 5": "mail trash 50 49", "send": "mail send --to ann@example.org --subject Lunch --body 'Shall we say noon?'",
+	} {
+		if hint, example := answer(line); example != want {
+			t.Errorf("%s: %s %s", line, hint, example)
+		}
+	}
+}
+
 func TestEveryGroupHasASummaryAndEveryArgumentADescription(t *testing.T) {
 	groups := commands.Info(&commands.Deps{}, "").Groups
 	for _, c := range newRegistry(t).Commands() {
@@ -139,7 +175,7 @@ func TestSchemaSnapshots(t *testing.T) {
 func TestSchemasAreWhatClientsTake(t *testing.T) {
 	for _, c := range newRegistry(t).Commands() {
 		for kind, raw := range map[string][]byte{"input": c.InputSchema(), "output": c.OutputSchema(true), "compact output": c.OutputSchema(false)} {
-			compile(t, raw)
+			gatewaytest.Schema(t, raw)
 			var v any
 			if err := json.Unmarshal(raw, &v); err != nil {
 				t.Fatal(err)
@@ -168,23 +204,4 @@ func walkSchema(t *testing.T, where string, v any) {
 			walkSchema(t, where, x)
 		}
 	}
-}
-
-func compile(t testing.TB, raw []byte) *jsonschema.Schema {
-	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.AssertFormat()
-	if err := c.AddResource("schema.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }

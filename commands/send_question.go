@@ -207,7 +207,7 @@ func wrapped(line string, columns int) []string {
 	start, space, used := 0, -1, 0
 	for i, r := range line {
 		w := columnsOf(r)
-		if used+w > columns {
+		for used+w > columns { // twice where a wide character follows what a space left
 			cut := i
 			if space > start {
 				cut = space

@@ -125,7 +125,7 @@ func FuzzQuestion(f *testing.F) {
 		"a\rTo: x\u2028Bcc: y\u2029Subject: z\u0085Digest:\vFrom:\f",
 		"\u202eegassem siht dneS\u202c", "a\u200bb\u2060c\ufeffd\u00ade\u034ff\u180eg\u115fh\u3164i\u2800j", "\U000e0041\U000e0042\U000e007f", "\x1b[2J\x1b[1;1H\x00\x07\x7f",
 		strings.Repeat("a\u0301\u0302\u0303\u0304\u0305\u0306", 40), strings.Repeat(" ", 5000) + "Bcc: me", strings.Repeat("寿", 100), "\xff\xfe broken", `" (account other)`, strings.Repeat("> ", 200),
-		strings.Repeat("x", 65) + " " + strings.Repeat("y", 70), "\ue000\uf8ff", "👨‍👩‍👧 ❤️", "\u0601 123",
+		strings.Repeat("x", 65) + " " + strings.Repeat("y", 70), "\ue000\uf8ff", "👨‍👩‍👧 ❤️", "\u0601 123", "x <b hidden>y</b>",
 	} {
 		f.Add(seed, seed, seed)
 	}
@@ -134,7 +134,13 @@ func FuzzQuestion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, subject, body string) {
 		s := &outbox.Shown{Body: body, Outgoing: mail.Outgoing{To: []mail.Address{{Name: name, Addr: "ann@example.org"}}, ID: "0123abcd", Account: "work", From: "desk@example.org", Recipients: []string{"ann@example.org"}, Subject: subject, Digest: "0123456789abcdef"},
 			Files: []outbox.ShownFile{{FileName: mail.FileName{Name: name, Type: "text/plain"}}}}
-		got, _ := questionText(s)
+		got, ok := questionText(s)
+		if !ok { // nobody is asked about what is not shown whole
+			if got != "" {
+				t.Fatalf("no question, and yet %q", got)
+			}
+			return
+		}
 		if !utf8.ValidString(got) {
 			t.Fatalf("not valid UTF-8: %q", got)
 		}
@@ -157,7 +163,7 @@ func FuzzQuestion(f *testing.F) {
 			text, own := strings.CutPrefix(line, ">")
 			switch {
 			case own:
-				if wide > questionWidth+3 {
+				if wide > questionWidth+len("> ") {
 					t.Fatalf("a line of %d columns: %q", wide, text)
 				}
 			case strings.HasPrefix(line, "        > "):

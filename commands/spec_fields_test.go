@@ -10,6 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
@@ -72,7 +73,7 @@ func Test001_FullAnswersHaveEveryFieldOfTheSpecs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := compile(t, command.OutputSchema(full)).Validate(data); err != nil {
+			if err := gatewaytest.Schema(t, command.OutputSchema(full)).Validate(data); err != nil {
 				t.Errorf("%s, full %v: %v\n%s", tc.line, full, err, e.Data)
 			}
 			if !full {

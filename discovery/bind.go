@@ -48,20 +48,25 @@ type Outlook struct {
 	Full    bool          // --full stands where an option stands
 	Urgent  bool          // as the command's Spec says
 	Bare    bool          // nothing follows the command's path
-	Wrong   bool          // an option is unknown or incomplete, a value is one too many or missing
+	Wrong   bool          // an option is unknown or incomplete, a value is one too many, missing or none that there is
 }
 
-// Peek looks at the tokens that follow the command's path. No value but that of
-// --timeout is read.
+// Peek looks at the tokens that follow the command's path. What values say together, and where
+// paths lead, is for Bind.
 func (c *Command) Peek(tokens []string) Outlook {
 	s := newScanner(c, tokens)
 	o := Outlook{Wrong: s.scan() != nil, Urgent: c.Urgent, Bare: len(tokens) == 0}
 	o.Help, o.Full = s.help && !o.Wrong, s.given[c.args().byName["full"]] != nil
+	var common Common
+	args := reflect.New(c.args().typ).Elem()
 	for _, a := range c.args().list {
-		o.Wrong = o.Wrong || a.Required && s.given[a] == nil && !o.Help
+		into, texts := args, s.given[a]
+		if a.Common {
+			into = reflect.ValueOf(&common).Elem()
+		}
+		o.Wrong = o.Wrong || !o.Help && (a.Required && texts == nil || texts != nil && a.set(into.FieldByIndex(a.index), texts, time.UTC) != "")
 	}
 	a := c.args().byName["timeout"]
-	var common Common
 	for _, texts := range [][]string{s.given[a], {fmt.Sprint(a.Default)}} {
 		if texts != nil && a.set(reflect.ValueOf(&common).Elem().FieldByIndex(a.index), texts, time.UTC) == "" {
 			break
@@ -105,11 +110,13 @@ func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound
 		if msg := a.set(into.Elem().FieldByIndex(a.index), texts, loc); msg != "" {
 			f := c.argumentFault(ValidationError, a, "", "%s %s.", a.Label(), msg)
 			for _, t := range texts {
-				if a.Kind == KindDatetime && !a.Sensitive && integerPattern.MatchString(t) {
-					f.Hint = c.idsGoWith(t) + f.Hint
-				}
-				if m := a.meant(t); m != "" && m != t {
+				switch m := a.meant(t, loc); {
+				case m != "" && m != t:
 					f.Hint = didYouMean([]string{m}, "") + " " + f.Hint
+				case a.Kind == KindDatetime && !a.Sensitive && integerPattern.MatchString(t):
+					f.Hint = c.idsGoWith(t) + f.Hint
+				case a.each() == KindDatetime && m == "":
+					f.Hint = "Today is " + time.Now().In(loc).Format(time.DateOnly) + ". " + f.Hint
 				}
 			}
 			return nil, f

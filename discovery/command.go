@@ -39,6 +39,7 @@ func (e Effect) String() string {
 type Spec struct {
 	Path     string   // words separated by single spaces, such as "mail list"
 	Aliases  []string // other full paths that resolve here; not shown in help
+	Also     []string // last words that people try for it; they do not run, errors answer them with this command
 	Summary  string   // half a line without a full stop, for lists of commands
 	Details  string   // optional further sentences, for the command's own help
 	Effect   Effect

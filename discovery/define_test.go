@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 )
 
 // definitions are the arguments of thing as somebody would write them down; days
@@ -303,7 +304,7 @@ func TestAShapeAgreesWithItsSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema := compileSchema(t, c.OutputSchema(true))
+	schema := gatewaytest.Schema(t, c.OutputSchema(true))
 	good := 0
 	for _, text := range []string{`{"list":[]}`, `{"list":[{"n":1}]}`, `{"list":[{"n":1,"level":"low"}],"ratio":1.5,"on":true,"text":""}`, `{}`, `[]`, `null`, `"x"`, `{"list":{}}`,
 		`{"list":[{}]}`, `{"list":[{"n":1.5}]}`, `{"list":[{"n":"1"}]}`, `{"list":[{"n":1,"level":"mid"}]}`, `{"list":[{"n":1,"x":1}]}`, `{"list":[],"x":1}`, `{"list":[],"ratio":"1"}`,
@@ -357,7 +358,7 @@ func TestDefineRefusesShapes(t *testing.T) {
 	if _, err := c.Project([]string{"a"}, true); err == nil {
 		t.Error("--fields of an answer that may be anything")
 	}
-	if err := compileSchema(t, c.OutputSchema(true)).Validate([]any{1}); err != nil {
+	if err := gatewaytest.Schema(t, c.OutputSchema(true)).Validate([]any{1}); err != nil {
 		t.Error(err)
 	}
 }

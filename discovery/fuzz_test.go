@@ -1,7 +1,6 @@
 package discovery_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -9,9 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 )
 
 // FuzzBind shows that no token list makes binding panic, that every refusal is a
@@ -43,25 +41,6 @@ func FuzzBind(f *testing.F) {
 			t.Fatalf("%q: %s", tokens, redacted)
 		}
 	})
-}
-
-func compileSchema(t testing.TB, raw []byte) *jsonschema.Schema {
-	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.AssertFormat()
-	if err := c.AddResource("schema.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 var jsonNumber = regexp.MustCompile(`\A-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?\z`)
@@ -98,7 +77,7 @@ func FuzzBindAgreesWithSchema(f *testing.F) {
 		f.Add(uint8(i), "a", "b,c")
 	}
 	c := thing()
-	schema := compileSchema(f, c.InputSchema())
+	schema := gatewaytest.Schema(f, c.InputSchema())
 	arguments := c.Arguments()
 	f.Fuzz(func(t *testing.T, which uint8, first, second string) {
 		if !utf8.ValidString(first) || !utf8.ValidString(second) {

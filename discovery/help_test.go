@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 )
 
 type numbersArgs struct {
@@ -62,7 +63,7 @@ func TestHelpIsValidUnderItsOwnSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := compileSchema(t, found.Command.OutputSchema(full)).Validate(value); err != nil {
+		if err := gatewaytest.Schema(t, found.Command.OutputSchema(full)).Validate(value); err != nil {
 			t.Error(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -164,22 +165,37 @@ func (r *Registry) notFound(about string, tokens []string, visible func(*Command
 	if path := r.administrators(tokens, visible); path != "" {
 		return &Fault{Code: PermissionDenied, Message: fmt.Sprintf("'%s' is for the administrator alone.", path), Hint: r.info.AdminHint, Reason: "role"}
 	}
-	var paths []string
-	for _, c := range r.commands {
-		if visible(c) {
-			paths = append(paths, c.Path)
-		}
-	}
+	seen := slices.DeleteFunc(slices.Clone(r.commands), func(c *Command) bool { return !visible(c) })
 	words := 1
 	if len(tokens) > 1 && !strings.HasPrefix(tokens[1], "-") {
 		words = 2
 	}
 	wanted := strings.Join(tokens[:words], " ")
-	near := Nearest(wanted, paths, 3)
+	near, paths := r.triedFor(tokens[:words], seen), make([]string, len(seen))
+	for i, c := range seen {
+		paths[i] = c.Path
+	}
+	// Of two as near, the one that changes less.
+	mild := slices.SortedStableFunc(slices.Values(paths), func(a, b string) int { return int(r.byPath[a].Effect) - int(r.byPath[b].Effect) })
+	group := r.groups[tokens[0]] && r.groupVisible(tokens[0], visible)
+	switch {
+	case len(near) > 0:
+	case group && words == 2: // what they share makes no two commands alike
+		var lasts []string
+		for _, p := range mild {
+			if under(p, tokens[0]) {
+				lasts = append(lasts, p[len(tokens[0])+1:])
+			}
+		}
+		for _, last := range Nearest(tokens[1], lasts, 3) {
+			near = append(near, tokens[0]+" "+last)
+		}
+	default:
+		near = Nearest(wanted, mild, 3)
+	}
 	if len(near) == 0 {
 		near = r.byLastWord(tokens[:words], paths)
 	}
-	group := r.groups[tokens[0]] && r.groupVisible(tokens[0], visible)
 	if len(near) == 0 && !group {
 		near = Nearest(tokens[0], paths, 3)
 	}
@@ -195,9 +211,30 @@ func (r *Registry) notFound(about string, tokens []string, visible func(*Command
 	case len(near) > 0 && about != "":
 		f.Hint, f.Examples = didYouMean(near, "'")+" "+f.Hint, []string{about + near[0]}
 	case len(near) > 0:
-		f.Hint, f.Examples = didYouMean(near, "'")+" "+f.Hint, r.byPath[near[0]].Examples[:1]
+		f.Hint, f.Examples = didYouMean(near, "'")+" "+f.Hint, r.byPath[near[0]].exampleWith(shown[strings.LastIndexByte(shown, ' ')+1:])
 	}
 	return f
+}
+
+// triedFor finds at most three commands that people try these words for.
+func (r *Registry) triedFor(words []string, commands []*Command) (found []string) {
+	word, in := words[0], ""
+	if group := Nearest(word, slices.Sorted(maps.Keys(r.groups)), 1); len(group) > 0 && len(words) > 1 {
+		word, in = words[1], group[0]
+	}
+	for _, c := range commands {
+		if (in == "" || under(c.Path, in)) && slices.Contains(c.Also, strings.ToLower(word)) && len(found) < 3 {
+			found = append(found, c.Path)
+		}
+	}
+	return found
+}
+
+// exampleWith is the command's first example that has the word, else its first.
+func (c *Command) exampleWith(word string) []string {
+	return c.Examples[max(0, slices.IndexFunc(c.Examples, func(example string) bool {
+		return slices.ContainsFunc(strings.Fields(example), func(w string) bool { return strings.EqualFold(strings.TrimLeft(w, "-"), word) })
+	})):][:1]
 }
 
 // administrators returns the command or group that the tokens begin with, where all of it is the

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 )
 
 type row struct {
@@ -99,7 +100,7 @@ func TestATableIsWrittenChosenFromAndDescribed(t *testing.T) {
 			t.Errorf("%q: %v %s\nwant %s", test.fields, ok, labelled, test.want)
 		}
 		var v any
-		if whole, _ := c.Label(view); json.Unmarshal(whole, &v) != nil || compileSchema(t, c.OutputSchema(false)).Validate(v) != nil {
+		if whole, _ := c.Label(view); json.Unmarshal(whole, &v) != nil || gatewaytest.Schema(t, c.OutputSchema(false)).Validate(v) != nil {
 			t.Errorf("%s does not have the shape that the schema says: %s", whole, c.OutputSchema(false))
 		}
 	}

@@ -107,13 +107,16 @@ func (a *Argument) value() string {
 }
 
 // meant is what a value that an argument does not take was likely meant to be; empty
-// for no idea.
-func (a *Argument) meant(text string) string {
+// for no idea. A day in words is one in loc.
+func (a *Argument) meant(text string, loc *time.Location) string {
 	switch kind := a.each(); {
 	case a.Sensitive:
 	case kind == KindEnum:
 		return strings.Join(Nearest(text, a.Enum, 1), "")
 	case kind == KindDatetime:
+		if day := slices.Index([]string{"yesterday", "today", "tomorrow"}, strings.ToLower(text)); day >= 0 {
+			return time.Now().In(loc).AddDate(0, 0, day-1).Format(time.DateOnly)
+		}
 		for _, layout := range []string{"2006-1-2", "2006/1/2", "2006-1-2 15:04", "2006-1-2 15:04:05", "02.01.2006"} {
 			if t, err := time.Parse(layout, text); err == nil && len(layout) <= len("02.01.2006") {
 				return t.Format(time.DateOnly)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/postern-mail/postern/discovery"
 )
@@ -102,6 +104,59 @@ func TestAnErrorTeaches(t *testing.T) {
 			t.Errorf("%q: examples %q, want %q", c.line, f.Examples, c.example)
 		}
 	}
+}
+
+// A word that people try for a command is answered with it, with an example that has the word
+// where there is one, is run under no such name, and is told to nobody who does not see the command.
+func TestAWordThatIsTriedNamesTheCommand(t *testing.T) {
+	type none struct{}
+	command := func(path string, effect discovery.Effect, also []string, examples ...string) *discovery.Command {
+		return discovery.New(discovery.Spec{Path: path, Also: also, Summary: "Do", Effect: effect, Examples: examples},
+			func(context.Context, *discovery.Call, *struct{}) (none, error) { return none{}, nil })
+	}
+	r, err := discovery.NewRegistry(discovery.Info{Name: "test"},
+		command("mail send", discovery.Send, nil, "mail send"), command("mail raw", discovery.Read, nil, "mail raw"), command("mail lend", discovery.Read, nil, "mail lend"),
+		command("mail thread", discovery.Read, nil, "mail thread"), command("mail get", discovery.Read, []string{"read", "show"}, "mail get"),
+		command("mail list", discovery.Read, []string{"inbox", "sent"}, "mail list", "mail list --folder Sent"),
+		command("mail hidden", discovery.Read, []string{"show"}, "mail hidden"), command("agent read", discovery.Read, []string{"read"}, "agent read"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rest = " Run 'help' for the available commands."
+	for line, want := range map[string][2]string{
+		"mail read 1": {"Did you mean 'mail get'?" + rest, "mail get"}, "read 1": {"Did you mean 'mail get' or 'agent read'?" + rest, "mail get"},
+		"email show 1": {"Did you mean 'mail get'?" + rest, "mail get"}, "mail Show": {"Did you mean 'mail get'?" + rest, "mail get"},
+		"sent": {"Did you mean 'mail list'?" + rest, "mail list --folder Sent"}, "sent 5": {"Did you mean 'mail list'?" + rest, "mail list --folder Sent"}, "inbox": {"Did you mean 'mail list'?" + rest, "mail list"},
+		"help read": {"Did you mean 'mail get' or 'agent read'?" + rest, "help mail get"}, "agent inbox": {"Run 'help agent' for its commands.", "help agent"},
+		"mail bend": {"Did you mean 'mail lend' or 'mail send'?" + rest, "mail lend"}, "mail sned": {"Did you mean 'mail send'?" + rest, "mail send"},
+		"sned": {"Did you mean 'mail send'?" + rest, "mail send"}, "mail row": {"Did you mean 'mail raw'?" + rest, "mail raw"}, "mail xyz": {"Run 'help mail' for its commands.", "help mail"}, "xyz": {rest[1:], "help"},
+	} {
+		found, err := r.Resolve(strings.Fields(line), unhidden)
+		if err == nil { // a page
+			b, _ := found.Command.Bind(found.Rest, nil)
+			_, err = found.Command.Run(t.Context(), &discovery.Call{Caller: discovery.Caller{Visible: unhidden}}, b)
+		}
+		if f := discovery.AsFault(err); f == nil || f.Code != discovery.CommandNotFound || f.Hint != want[0] || len(f.Examples) != 1 || f.Examples[0] != want[1] {
+			t.Errorf("%s: %+v, want %q", line, f, want)
+		}
+	}
+}
+
+// A day in words is refused with the day to type, in the zone of days without one.
+func TestADayInWordsIsAnsweredWithTheDay(t *testing.T) {
+	c := teachers(t).Lookup("mail find")
+	synctest.Test(t, func(t *testing.T) { // it is midnight of 2000-01-01 in UTC
+		west := time.FixedZone("", -3600)
+		for text, want := range map[string]string{
+			"today": "Did you mean 1999-12-31? Usage:", "Yesterday": "Did you mean 1999-12-30? Usage:", "tomorrow": "Did you mean 2000-01-01? Usage:",
+			"monday": "Today is 1999-12-31. Usage:", "3d": "Today is 1999-12-31. Usage:", "2026-02-30": "Today is 1999-12-31. Usage:", "2026/2/1": "Did you mean 2026-02-01? Usage:",
+		} {
+			_, err := c.Bind([]string{"--since", text}, west)
+			if f := discovery.AsFault(err); f == nil || f.Code != discovery.ValidationError || !strings.HasPrefix(f.Hint, want) {
+				t.Errorf("%s: %+v, want %q", text, f, want)
+			}
+		}
+	})
 }
 
 func TestHelpAmongTheWordsOfAPath(t *testing.T) {

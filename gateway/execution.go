@@ -15,6 +15,7 @@ type execution struct {
 	Request
 	gateway *Gateway
 	start   time.Time
+	limit   time.Duration    // of the command
 	reply   *discovery.Reply // authentic
 
 	settings    Settings
@@ -55,7 +56,7 @@ func (x *execution) run(ctx context.Context) *discovery.Fault {
 		refusal = cmp.Or(x.openReply(), refusal)
 	}
 	effect, ahead := g.peek(tokens)
-	x.plan.full = x.Full || ahead.Full
+	x.plan.full, x.limit = x.Full || ahead.Full, ahead.Timeout
 	if refusal != nil || ahead.Wrong {
 		effect = discovery.Meta
 	}
@@ -149,7 +150,7 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration) *discove
 			if x.crowded {
 				return crowdedFault(timeout, err)
 			}
-			return timeoutFault(timeout, err)
+			return g.late(ctx, timeout, err)
 		}
 		return g.fault(ctx, err, l.command)
 	}
@@ -170,6 +171,19 @@ func (l link) Progress(done, total float64, message string) {
 }
 func (l link) Announce(message string) { l.x.progress.announce(message) }
 func (l link) Delivered(done func())   { l.x.delivered = append(l.x.delivered, done) }
+
+// late is the fault of a command whose time is over. Where the store does not answer now either,
+// that is why.
+func (g *Gateway) late(ctx context.Context, after time.Duration, err error) *discovery.Fault {
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), brief)
+	defer cancel()
+	if _, away := g.o.Settings.Settings(asking, true); away != nil {
+		if f := g.own(away); f != nil {
+			return f
+		}
+	}
+	return timeoutFault(after, err)
+}
 
 func timeoutFault(after time.Duration, err error) *discovery.Fault {
 	return &discovery.Fault{Code: discovery.Timeout, Message: fmt.Sprintf("The command was stopped after %s.", after),
@@ -262,8 +276,8 @@ func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 }
 
 // auditTime bounds the writing of an entry, which goes on when the caller has gone: the
-// command was executed all the same. A command whose settings could not be read does not
-// wait as long again.
+// command was executed all the same. It waits little where the store has just been waited for
+// in vain, and past the time of a command that is not answered without an entry.
 const auditTime = 10 * time.Second
 
 func (x *execution) audit(ctx context.Context, f *discovery.Fault, command string, duration time.Duration) (err error) {
@@ -281,8 +295,11 @@ func (x *execution) audit(ctx context.Context, f *discovery.Fault, command strin
 	}
 	x.attribute(&e)
 	limit := auditTime
-	if x.settingsErr != nil || x.plan.command == nil || x.plan.command.Effect == discovery.Meta {
+	switch c := x.plan.command; {
+	case x.settingsErr != nil, c == nil, c.Effect == discovery.Meta, f != nil && f.Code == discovery.StoreError:
 		limit = brief
+	case c.Effect == discovery.Read:
+		limit = min(limit, max(x.limit-duration, brief))
 	}
 	if x.gateway.runs.counted(e) {
 		return nil

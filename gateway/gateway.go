@@ -98,7 +98,9 @@ func (g *Gateway) Do(ctx context.Context, r Request) Answer {
 // must not end the process that other commands run in.
 func (x *execution) guarded(ctx context.Context) (f *discovery.Fault) {
 	run := func() {
-		if f = x.run(ctx); f != nil && len(f.Examples) > 0 {
+		if f = x.run(ctx); f != nil && len(f.Examples) > 0 && f.Code != discovery.StoreError {
+			ctx, cancel := context.WithTimeout(ctx, brief) // an example is not worth more
+			defer cancel()
 			d, g := *f, x.gateway
 			d.Examples = g.o.Registry.Here(g.o.Context(ctx, x.Principal), d.Examples)
 			f = &d

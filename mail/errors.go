@@ -65,6 +65,12 @@ func (e *Error) Unwrap() error { return e.Err }
 // Undecided returns Unknown, for a caller that does not know this type.
 func (e *Error) Undecided() bool { return e.Unknown }
 
+// Away reports whether an error comes of a Directory that cannot be reached and may be again.
+func Away(err error) bool {
+	var d interface{ Away() bool }
+	return errors.As(err, &d) && d.Away()
+}
+
 // Operation is an operation on an account, as its errors name it.
 type Operation struct {
 	Op      string // such as "mail list"

@@ -32,6 +32,7 @@ type SeenState struct {
 	Acked       []UIDRange `json:"acked,omitempty"` // above the floor, ascending, apart
 	Newest      Newest     `json:"newest,omitzero"`
 	Given       []Given    `json:"given,omitempty"`
+	Told        time.Time  `json:"told,omitzero"` // when a process that watches last told others of something new
 
 	// Of a mailbox whose messages have names and no UIDs (POP3): digests of the
 	// names that were dealt with, sorted.
@@ -118,7 +119,7 @@ func (s *SeenState) Begin(mailbox string, uidValidity, last uint32, backlog bool
 		// whose server does not say which UID comes next.
 		last = min(last, s.Floor)
 	}
-	*s = SeenState{Mailbox: mailbox, UIDValidity: uidValidity, Floor: last, Given: s.Given}
+	*s = SeenState{Mailbox: mailbox, UIDValidity: uidValidity, Floor: last, Given: s.Given, Told: s.Told}
 }
 
 // Follow keeps the state for a mailbox by another name, such as that of its server,
@@ -193,7 +194,7 @@ func (s *SeenState) BeginNames(mailbox string, present []string, backlog bool) {
 	if s.KnownNames(mailbox) {
 		return
 	}
-	*s = SeenState{Mailbox: mailbox, Named: true, Given: s.Given}
+	*s = SeenState{Mailbox: mailbox, Named: true, Given: s.Given, Told: s.Told}
 	if !backlog {
 		s.AckNames(present...)
 	}

@@ -37,6 +37,9 @@ var (
 // Held is a lock's that could not be had in time.
 type Held = kv.Held
 
+// Away says why the vault's database cannot be used.
+type Away = kv.Away
+
 // ShareFull says that a principal has filled its share of something, and that nothing more is
 // kept for it. Others have shares of their own.
 type ShareFull struct {

@@ -43,28 +43,7 @@ func TestOnPostgres(t *testing.T) {
 	vaulttest.Again(t, "")
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantErr checks that an error matches another. what names the call in the failure.
-func wantErr(t testing.TB, err, want error, what string, args ...any) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s: %v, want %v", fmt.Sprintf(what, args...), err, want)
-	}
-}
-
-// size returns how much a test does: short with -short, else whole.
-func size(whole, short int) int {
-	if testing.Short() || vaulttest.Shared() { // there, each step is a round trip
-		return short
-	}
-	return whole
-}
+var must, wantErr, size = vaulttest.Must, vaulttest.WantErr, vaulttest.Size
 
 func second[T any](_ T, err error) error { return err }
 

@@ -23,7 +23,7 @@ var _ mail.OutboxStore = (*Vault)(nil)
 const (
 	outboxEntries = "outbox"       // by id: a mail.Outgoing
 	outboxKeys    = "outbox.keys"  // by account and digest of the idempotency key: the id
-	outboxSizes   = "outbox.sizes" // by id: the length of the message, while its bytes are kept
+	outboxSizes   = "outbox.sizes" // by id: the length of the message, while its bytes are kept, and its principal
 	outboxChunks  = "outbox.bytes" // by id and number: the message in pieces
 )
 
@@ -74,7 +74,7 @@ func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 				o.Wait(mail.AskOften)
 			}
 		}
-		if err := putMessage(tx, o.ID, message); err != nil {
+		if err := putMessage(tx, &o, message); err != nil {
 			return err
 		}
 		if o.Key != "" {
@@ -125,24 +125,33 @@ const (
 // principal's share of it is.
 func roomFor(tx kv.Tx, now time.Time, principal string, size, most int, mostBytes uint64) error {
 	count, bytes := 1, uint64(size)
-	var ids []string
-	var sizes []uint64
-	for r, err := range kv.Each(tx, outboxSizes, kv.Range{}) {
-		if err != nil {
-			return err
-		}
-		n := uint64(0)
-		if len(r.Value) == 8 {
-			n = binary.BigEndian.Uint64(r.Value)
-		}
-		ids, sizes = append(ids, string(r.Key)), append(sizes, n)
-		count, bytes = count+1, bytes+n
+	list, err := tx.Scan(outboxSizes, kv.Range{}, 4*most) // all, as long as the bounds hold
+	if err != nil {
+		return err
 	}
-	if share := (&ShareFull{ShareOutbox, principal, most / outboxShare, int64(mostBytes / outboxShare)}); count > share.Count || bytes > uint64(share.Bytes) {
-		n, sum := 1, uint64(size)
-		for i, id := range ids {
+	// What ended, or has no principal beside its length, may be somebody else's, too.
+	var ids, own []string
+	var sizes []uint64
+	n, sum := 1, uint64(size)
+	for _, r := range list {
+		length, of := uint64(0), principal
+		if len(r.Value) >= 8 {
+			length = binary.BigEndian.Uint64(r.Value)
+		}
+		if len(r.Value) > 8 {
+			of = string(r.Value[8:])
+		}
+		ids, sizes = append(ids, string(r.Key)), append(sizes, length)
+		count, bytes = count+1, bytes+length
+		if of == principal {
+			own, n, sum = append(own, string(r.Key)), n+1, sum+length
+		}
+	}
+	if share := (&ShareFull{ShareOutbox, principal, most / outboxShare, int64(mostBytes / outboxShare)}); n > share.Count || sum > uint64(share.Bytes) {
+		n, sum = 1, uint64(size)
+		for _, id := range own {
 			if o, err := indexed(tx, id); err == nil && o.Principal == principal && !o.Ended() && !o.Expired(now) {
-				n, sum = n+1, sum+sizes[i]
+				n, sum = n+1, sum+sizes[slices.Index(ids, id)]
 			}
 		}
 		if n > share.Count || sum > uint64(share.Bytes) {
@@ -325,13 +334,13 @@ func (v *Vault) ApprovalCode(ctx context.Context, id, digest string) (string, er
 var codeAlphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 // putMessage keeps the bytes of a new message.
-func putMessage(tx kv.Tx, id string, message []byte) error {
-	if err := tx.Put(outboxSizes, []byte(id), uint64Bytes(uint64(len(message)))); err != nil {
+func putMessage(tx kv.Tx, o *mail.Outgoing, message []byte) error {
+	if err := tx.Put(outboxSizes, []byte(o.ID), append(uint64Bytes(uint64(len(message))), o.Principal...)); err != nil {
 		return err
 	}
 	n := 0
 	for chunk := range slices.Chunk(message, outboxChunk) {
-		if err := tx.Put(outboxChunks, chunkKey(id, n), chunk); err != nil {
+		if err := tx.Put(outboxChunks, chunkKey(o.ID, n), chunk); err != nil {
 			return err
 		}
 		n++
@@ -348,7 +357,7 @@ func messageSize(tx kv.Tx, id string) (uint64, error) {
 		return 0, err
 	case size == nil:
 		return 0, mail.ErrNoOutgoing
-	case len(size) != 8:
+	case len(size) < 8:
 		return 0, fmt.Errorf("%w: the length of the outgoing message %s", ErrDamaged, id)
 	}
 	return binary.BigEndian.Uint64(size), nil

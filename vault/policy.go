@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -80,13 +81,17 @@ func (v *Vault) policy(t *transaction) (*policy, error) {
 	defer v.mu.Unlock()
 	p.stop = stop
 	p.judgeStop(t, v.cached)
+	// An older file was put in place, and perhaps written to since. What another goroutine
+	// verified after this transaction began says nothing.
+	if c := t.known; c != nil && p.generation < c.generation {
+		return nil, fmt.Errorf("%w: it went back from generation %d to %d", ErrUntrustedPolicy, c.generation, p.generation)
+	}
 	if c := v.cached; c != nil {
-		// An older file was put in place, and perhaps written to since.
-		if p.generation < c.generation {
-			return nil, fmt.Errorf("%w: it went back from generation %d to %d", ErrUntrustedPolicy, c.generation, p.generation)
-		}
 		if p.generation == c.generation && !bytes.Equal(p.digest, c.digest) {
 			return nil, fmt.Errorf("%w: there are two of generation %d", ErrUntrustedPolicy, p.generation)
+		}
+		if p.generation < c.generation {
+			return p, nil
 		}
 	}
 	v.cached = p
@@ -296,8 +301,11 @@ func (v *Vault) readPolicyOnce(ctx context.Context) (_ *policy, err error) {
 	p, seen := v.cached, v.current
 	v.mu.Unlock()
 	if p != nil && ctx.Err() == nil {
-		if now, err := v.engine.Version(ctx); err == nil && now == seen {
+		switch now, err := v.engine.Version(ctx); {
+		case err == nil && now == seen:
 			return p, nil
+		case errors.Is(err, ErrUnreachable):
+			return nil, err
 		}
 	}
 	err = v.view(ctx, func(t *transaction) (err error) {

@@ -273,3 +273,31 @@ func gone(bucket, key string) func(*testing.T, *Vault, *Vault) {
 		forge(t, agent, func(tx *transaction) error { return tx.Delete(bucket, []byte(key)) })
 	}
 }
+
+// A reader in a database sees the moment at which it began, whatever the process has verified
+// since: that is no policy that went back.
+func TestASlowReaderSeesNoPolicyThatWentBack(t *testing.T) {
+	path, k := newPlace(t)
+	v := mustOpen(t, path, k, nil)
+	mustAdd(t, v, "work")
+	done := make(chan error, 1)
+	must(t, v.view(t.Context(), func(tx *transaction) error {
+		if _, _, err := policyOf(tx); err != nil { // so that it has its moment
+			return err
+		}
+		go func() {
+			err := v.SetSetting(t.Context(), "sends_per_hour", "7")
+			if err == nil {
+				_, err = v.Account(t.Context(), "work")
+			}
+			done <- err
+		}()
+		if vaulttest.Shared() { // the writer of a file waits for its readers
+			must(t, <-done)
+			done <- nil
+		}
+		_, err := v.policy(tx)
+		return err
+	}))
+	must(t, <-done)
+}

@@ -112,7 +112,11 @@ func TestNobodyIsWokenForEachCommand(t *testing.T) {
 	} {
 		wait, err := v.Changes(t.Context())
 		must(t, errors.Join(err, c.write()))
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // it looks at once
+		long := time.Minute
+		if !c.wakes {
+			long = 700 * time.Millisecond // a wait takes half a second at least
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), long)
 		if err := wait(ctx); (err == nil) != c.wakes {
 			t.Errorf("%s: %v", c.what, err)
 		}

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 // together joins the small writes of calls that run at once, so that they share one
@@ -33,6 +36,13 @@ var errNothing = errors.New("nothing to write")
 // nothing is kept. An error of one fails all. If the context ends first the outcome is
 // not known, and the variables that do sets must not be read.
 func (v *Vault) writeTogether(ctx context.Context, do func(*transaction, *job) error) error {
+	since := time.Now()
+	ended := func() error {
+		if !v.shared {
+			return ctx.Err()
+		}
+		return kv.Ended(ctx, since, v.engine.Path())
+	}
 	j := &job{ctx: ctx, done: make(chan error, 1)}
 	j.do = func(t *transaction) error { return do(t, j) }
 	v.together.mu.Lock()
@@ -53,11 +63,11 @@ func (v *Vault) writeTogether(ctx context.Context, do func(*transaction, *job) e
 		select {
 		case err = <-j.done:
 		default:
-			return ctx.Err()
+			return ended()
 		}
 	}
 	if err != nil && ctx.Err() != nil {
-		return ctx.Err() // the wait was given up
+		return ended() // the wait was given up
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/postern-mail/postern/gateway"
@@ -63,6 +64,74 @@ func TestACallWaitsNoLongerThanItsContext(t *testing.T) {
 	}
 	close(slow)
 	must(t, v.Record(t.Context(), gateway.AuditEntry{Command: "later"}))
+}
+
+// TestADatabaseIsToBlameForTheTimeItTakes makes the write take longer than the caller has.
+func TestADatabaseIsToBlameForTheTimeItTakes(t *testing.T) {
+	v, _ := newVault(t, nil)
+	slow := make(chan struct{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := v.writeTogether(ctx, func(*transaction, *job) error {
+		<-slow
+		return nil
+	})
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUnreachable) != vaulttest.Shared() {
+		t.Errorf("it ends with %v", err)
+	}
+	close(slow)
+	must(t, v.Record(t.Context(), gateway.AuditEntry{Command: "later"}))
+}
+
+// awayEngine is an engine whose database is away.
+type awayEngine struct {
+	kv.Engine
+	asked int
+}
+
+func (e *awayEngine) Version(context.Context) (kv.Version, error) {
+	e.asked++
+	return kv.Version{}, &Away{}
+}
+
+func (e *awayEngine) Transact(context.Context, bool, func(kv.Tx) error) (kv.Version, error) {
+	return e.Version(context.Background())
+}
+
+// TestADatabaseThatIsAwayIsAskedOnce: each question may take as long as it is waited for.
+func TestADatabaseThatIsAwayIsAskedOnce(t *testing.T) {
+	v, _ := newVault(t, nil)
+	must(t, second(v.Config(t.Context())))
+	e := &awayEngine{Engine: v.engine}
+	v.engine = e
+	if _, err := v.Config(t.Context()); !errors.Is(err, ErrUnreachable) || e.asked != 1 {
+		t.Errorf("asked %d times: %v", e.asked, err)
+	}
+}
+
+// TestCallersWaitTogetherForADatabaseThatIsAway: not one after the other, as long as each may.
+func TestCallersWaitTogetherForADatabaseThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		v := Lazy(func(context.Context) (*Vault, error) {
+			asked++
+			time.Sleep(5 * time.Second)
+			return nil, &Away{}
+		})
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if err := v.Ready(t.Context()); !errors.Is(err, ErrUnreachable) || time.Since(start) != 5*time.Second {
+					t.Errorf("after %s: %v", time.Since(start), err)
+				}
+			})
+		}
+		wg.Wait()
+		if err := v.Ready(t.Context()); !errors.Is(err, ErrUnreachable) || asked != 2 {
+			t.Errorf("asked %d times: %v", asked, err)
+		}
+	})
 }
 
 // TestAFailedWriteIsReportedToEveryCaller lets one of the writes fail that share a

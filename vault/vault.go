@@ -45,7 +45,9 @@ type Options struct {
 type Vault struct {
 	source  func(context.Context) (*Vault, error) // nil for a vault made by Open
 	opening chan struct{}                         // one place: held by the caller that opens the vault
-	opened  atomic.Bool                           // the fields below are set
+	away    error                                 // why it could not be opened for as long as a caller waits, until awayAt
+	awayAt  time.Time
+	opened  atomic.Bool // the fields below are set
 
 	engine kv.Engine
 	now    func() time.Time
@@ -146,16 +148,23 @@ func (v *Vault) Ready(ctx context.Context) error {
 	if v.opened.Load() {
 		return nil
 	}
+	since := time.Now()
 	select {
 	case v.opening <- struct{}{}:
 		defer func() { <-v.opening }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if v.opened.Load() {
+	switch {
+	case v.opened.Load():
 		return nil
+	case v.awayAt.After(since): // it has waited with another, and need not wait as long again
+		return v.away
 	}
 	o, err := v.source(ctx)
+	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
+		v.away, v.awayAt = err, time.Now()
+	}
 	if err != nil {
 		return err
 	}
@@ -257,6 +266,10 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 
 // Admin reports whether the vault was opened as the admin.
 func (v *Vault) Admin() bool { return v.opened.Load() && v.keys.Load().signing != nil }
+
+// Shared reports whether the vault is open and in a database, so that processes on other
+// machines may have it.
+func (v *Vault) Shared() bool { return v.opened.Load() && v.shared }
 
 // Lock is kv.Engine.Lock.
 func (v *Vault) Lock(ctx context.Context, name string) (held context.Context, unlock func(), err error) {
@@ -424,8 +437,10 @@ func openSeed(s *sealer, sealed []byte) (ed25519.PrivateKey, error) {
 type transaction struct {
 	kv.Tx
 	*dataKeys
-	header header
-	writes int64 // that were seen before
+	header   header
+	writes   int64   // that were seen before
+	known    *policy // that was verified before, or nil
+	appended bool    // to the audit log, whose end it knows therefore
 }
 
 func (v *Vault) view(ctx context.Context, fn func(*transaction) error) error {
@@ -466,6 +481,9 @@ func (v *Vault) transactWith(ctx context.Context, keys *dataKeys, write bool, fn
 	var p *policy
 	var sums *summing
 	before := v.writes.Load()
+	v.mu.Lock()
+	known := v.cached
+	v.mu.Unlock()
 	version, err := v.engine.Transact(ctx, write, func(t kv.Tx) error {
 		h, err := readHeader(t)
 		if err != nil {
@@ -492,7 +510,7 @@ func (v *Vault) transactWith(ctx context.Context, keys *dataKeys, write bool, fn
 			}
 			t = sums
 		}
-		if err := fn(&transaction{Tx: t, dataKeys: keys, header: h, writes: before}); err != nil {
+		if err := fn(&transaction{Tx: t, dataKeys: keys, header: h, writes: before, known: known}); err != nil {
 			return err
 		}
 		if sums != nil {
@@ -523,6 +541,17 @@ func (t *transaction) get(bucket string, key []byte) ([]byte, error) {
 
 func (t *transaction) put(bucket string, key, value []byte) error {
 	return t.Put(bucket, key, t.values.seal(bucket, key, value))
+}
+
+// putNew is put for a record of which the caller knows that it is not there.
+func (t *transaction) putNew(bucket string, key, value []byte) error {
+	sealed := t.values.seal(bucket, key, value)
+	s, ok := t.Tx.(*summing)
+	if !ok {
+		return t.Put(bucket, key, sealed)
+	}
+	s.of(bucket).add(sumDigest(s.key, bucket, key, sealed))
+	return s.Tx.Put(bucket, key, sealed)
 }
 
 // each calls fn with every record in the order of keys.

@@ -20,7 +20,7 @@ import (
 // environment, of the keyring, of the file that init made, or typed. An agent can start it, but it
 // asks on a terminal alone; who can type there and read that file is the administrator anyway.
 func (p *process) approve(ctx context.Context, args []string) error {
-	f := p.flags("approve", "[ID]")
+	f := p.flags("approve", "[ID]\n\nShows each message and deletion that waits for you as it will happen, and asks. It finds the administrator's key by itself; the beginning of an ID is enough for one alone.\n")
 	if err := parse(f, args, 0, 1); err != nil {
 		return err
 	}

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 )
@@ -23,21 +27,34 @@ func TestACommandOfTheShellOnATerminal(t *testing.T) {
 		{"mail list --limt 2", 2, []string{"'mail list' has no option '--limt'.\nDid you mean --limit? Usage: postern mail list", "For example:\n  postern mail list"}},
 		{"mail list -h", 0, []string{"A folder, newest first.", "Usage: postern mail list", "--oldest-first"}},
 		{"serv", 2, []string{"There is no command 'serv'.", "Did you mean 'postern serve'?"}},
+		{"sent", 2, []string{"Did you mean 'postern mail list'?", "For example:\n  postern mail list --folder Sent"}},
 		{"serve -h", 0, []string{"usage: postern serve", "--read-only  "}},
-		{"grant -h", 6, []string{"'grant' is for the administrator alone.", "set POSTERN_ADMIN_KEY_FILE"}},
-		{"help account add", 6, []string{"'account add' is for the administrator alone.", "set POSTERN_ADMIN_KEY_FILE"}},
-		{"outbox approve -h", 6, []string{"You may not run 'outbox approve'.", "set POSTERN_ADMIN_KEY_FILE"}},
+		{"grant", 6, []string{"'grant' is for the administrator alone.", "set POSTERN_ADMIN_KEY_FILE"}},
+		{"grant -h", 0, []string{"grant add", "grant list"}},
+		{"help account add", 0, []string{"Usage: postern account add NAME"}},
+		{"account edit work -h", 0, []string{"Usage: postern account edit NAME"}},
+		{"outbox approve -h", 0, []string{"Usage: postern outbox approve"}},
+		{"outbox approve", 6, []string{"You may not run 'outbox approve'.", "set POSTERN_ADMIN_KEY_FILE"}},
+		{"approve -h", 0, []string{"usage: postern approve [ID]", "Shows each message", "administrator's key"}},
 		{"mail list --json --limit 1", 0, []string{`{"success":true,"data":{"folder":"INBOX"`}},
 		{"exec --json nonsense", 2, []string{`{"success":false,"error":{"code":"COMMAND_NOT_FOUND"`}},
 		{"undo", 5, []string{"'undo' is for the prompt, 'postern repl'"}},
 		{"agent -h", 0, []string{"agent send"}},
 		{"-h", 0, []string{"Start\n", "For you\n", "postern approve", "postern account list", "For agents\n", "Tools\n"}},
 	} {
-		x := onTerminal(t, 90, 40, append(v.environment(false), "NO_COLOR=1"), strings.Fields(tc.line)...)
-		x.sees(tc.sees...)
-		x.quits(tc.status)
-		for l := range strings.Lines(strings.ReplaceAll(x.written(), "\r", "")) {
-			if drawn := !strings.HasPrefix(l, "{"); drawn && len([]rune(l)) > 91 {
+		status, shown := shownOnTerminal(t, 90, v.environment(false), strings.Fields(tc.line)...)
+		rest := shown
+		for _, text := range tc.sees {
+			_, after, found := strings.Cut(rest, text)
+			if rest = after; !found {
+				t.Errorf("%s: no %q in\n%s", tc.line, text, shown)
+			}
+		}
+		if status != tc.status {
+			t.Errorf("%s: status %d, want %d", tc.line, status, tc.status)
+		}
+		for l := range strings.Lines(shown) { // what is to be copied stays whole
+			if drawn := !strings.HasPrefix(l, "{") && !strings.HasPrefix(l, "  postern "); drawn && len([]rune(l)) > 91 {
 				t.Errorf("%s: a line is too wide: %q", tc.line, l)
 			}
 		}
@@ -53,9 +70,11 @@ func TestTheShellSaysWhatWaits(t *testing.T) {
 	a.Mode, a.AllowOut = mail.Approve, mail.AllowList{Enabled: true, Entries: []string{"*"}}
 	v.add(t, a, servers.Password.Reveal())
 	run := func(status int, args ...string) string {
-		x := onTerminal(t, 90, 40, append(v.environment(false), "NO_COLOR=1"), args...)
-		x.quits(status)
-		return strings.ReplaceAll(x.written(), "\r", "")
+		got, shown := shownOnTerminal(t, 90, v.environment(false), args...)
+		if got != status {
+			t.Errorf("%s: status %d, want %d", args, got, status)
+		}
+		return shown
 	}
 	for _, args := range [][]string{{"approve"}, {"inbox", "2"}} {
 		if out := run(0, args...); strings.Contains(out, "waits for you") != (args[0] == "approve") || strings.Contains(out, "key") {
@@ -71,14 +90,40 @@ func TestTheShellSaysWhatWaits(t *testing.T) {
 	}
 }
 
+// A command does not become the administrator because a key lies in its file and somebody has a
+// terminal, which an agent's shell may have, too: approve asks about each thing. The refusal says
+// that, and what to type.
+func TestACommandDoesNotTakeTheAdministratorsKeyByItself(t *testing.T) {
+	t.Parallel()
+	v := waitingVault(t)
+	file := house.AdminKeyFile(v.path)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, file, v.text[0]+"\n")
+	env := append(v.environment(false), "NO_COLOR=1")
+	x := onTerminal(t, 9999, 40, env, "account", "show", "work")
+	x.sees("You may not run 'account show'.", "It takes the administrator's key: put POSTERN_ADMIN_KEY_FILE="+discovery.Quote(file)+" before 'postern', in a shell of your own from which no agent is started. 'postern approve' alone finds the key by itself, since it shows each thing and asks.")
+	x.quits(6)
+	x = onTerminal(t, 9999, 40, env, "approve")
+	x.sees("You decide as the administrator", "q ends: ")
+	x.types("q\r")
+	x.quits(6)
+	x = onTerminal(t, 9999, 40, append(env, "POSTERN_ADMIN_KEY_FILE="+file), "account", "show", "work")
+	x.sees("me@example.org")
+	x.quits(0)
+}
+
 // The pages of the program's own verbs are whole in windows of all widths, as those of commands
 // are.
 func TestNoPageOfAVerbBreaksAWord(t *testing.T) {
 	t.Parallel()
 	page := func(verb string, width int) string {
-		x := onTerminal(t, width, 40, []string{"NO_COLOR=1"}, append(strings.Fields(verb), "-h")...)
-		x.quits(0)
-		return strings.ReplaceAll(x.written(), "\r", "")
+		status, shown := shownOnTerminal(t, width, nil, append(strings.Fields(verb), "-h")...)
+		if status != 0 || !strings.HasPrefix(shown, "usage: postern "+verb) {
+			t.Errorf("%s -h: status %d: %s", verb, status, shown)
+		}
+		return shown
 	}
 	for verb := range (&process{}).verbs() {
 		if verb == completeVerb || verb == "agent" { // for programs

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest"
 )
@@ -39,25 +41,10 @@ func realMessages(t testing.TB) [][]byte {
 func schemaOf(t testing.TB, h *testHouse, command string) *jsonschema.Schema {
 	t.Helper()
 	var pair struct {
-		Output any `json:"outputSchema"`
+		Output json.RawMessage `json:"outputSchema"`
 	}
-	a := h.do(t, "schema "+command, nil)
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.Data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair.Output = doc.(map[string]any)["outputSchema"]
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.AssertFormat()
-	if err := c.AddResource("schema.json", pair.Output); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	h.do(t, "schema "+command, &pair)
+	return gatewaytest.Schema(t, pair.Output)
 }
 
 func validate(t testing.TB, s *jsonschema.Schema, line string, a answer) {

@@ -70,6 +70,7 @@ func contactsBeside(t testing.TB, v testVault, built bool) (dir string) {
 		return dir
 	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, example+"contacts.go")
+	build.Env = append(build.Environ(), "CGO_ENABLED=0") // no other test needs the libraries with cgo but without the race detector
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -43,12 +43,12 @@ func firstDay(t *testing.T, width int) {
 
 	x := start("init")
 	for _, step := range []step{
-		{"Mail address", "demo.example.org" + enter}, {"is not a mail address", clearLine + demo.Username + enter},
-		{"Use these servers?", "y"}, {"Name of the account", escape}, {"Use these servers?", "y"}, {"Name of the account", enter},
-		{"Password", s.env["PW"] + enter}, {"What now?", down + enter}, {"File of certificates", "~/ca.pem" + enter},
+		{"Mail address", "demo.example.org" + enter}, {"is not an address", clearLine + demo.Username + enter},
+		{"Use these servers?", "y"}, {"Password", escape}, {"Use these servers?", "y"},
+		{"Password", s.env["PW"] + enter}, {"What now?", down + enter}, {"File of certificates", "~/ca.pem" + enter}, {"Name of the account", enter},
 		{"What may agents do", enter}, {"To whom may they write?", enter}, {"Your name", "Anna Lee" + enter}, {"Whose mail", enter},
 		{"Where are the keys kept?", enter}, {"Passphrase", passphrase + enter}, {"The same again", passphrase + enter},
-		{"Add the account", enter}, {"Connect a client now?", enter},
+		{"Connect a client?", enter}, {"Add the account", enter},
 	} {
 		g.shows(x, step.sees)
 		x.types(step.types)
@@ -119,18 +119,18 @@ func TestDecidingOnATerminal(t *testing.T) {
 	x.types(`mail send --to bob@example.net --subject Hello --body "Are you there?"` + "\r")
 	x.sees("Nothing is sent", "bob@example.net", promptSign)
 	x.types(`mail send --to bob@example.org --subject Hello --body "Are you there?"` + "\r")
-	x.sees("From:", demo.Username, "Goes to:", "bob@example.org", "> Are you there?", "leaves it waiting: ")
+	x.sees("From:", demo.Username, "Goes to:", "bob@example.org", "│ Are you there?", "leaves it waiting: ")
 	x.types("\r")
 	id := regexp.MustCompile(`outbox as ([a-z0-9]+)`).FindStringSubmatch(x.sees("It waits in the outbox as ", promptSign))[1]
 	x.types("outbox list --state waiting\r")
 	x.sees(id, promptSign)
 	x.types("outbox approve " + id + "\r")
-	x.sees("Goes to:", "bob@example.org", "> Are you there?", "leaves it as it is: ")
+	x.sees("Goes to:", "bob@example.org", "│ Are you there?", "leaves it as it is: ")
 	if n := len(s.servers.Outgoing()); n != 0 {
 		t.Errorf("%d messages left unasked", n)
 	}
 	x.types("y\r")
-	x.sees("accepted", promptSign)
+	x.sees("(sent)", "It was sent", promptSign)
 	x.types("quit\r")
 	x.quits(0)
 	if sent := s.servers.Outgoing(); len(sent) != 1 || !strings.Contains(string(sent[0].Raw), "Are you there?") {
@@ -149,7 +149,7 @@ func TestDecidingOnATerminal(t *testing.T) {
 	for _, step := range []struct {
 		answer, says string
 		status, sent int
-	}{{"no", "Nothing was done", 6, 1}, {"y", "accepted", 0, 2}} {
+	}{{"no", "Nothing was done", 6, 1}, {"y", "(sent)", 0, 2}} {
 		x = onTerminal(t, 100, 36, admin, "outbox", "approve", id)
 		x.sees("Subject:", "Again", "leaves it as it is: ")
 		x.types(step.answer + "\r")
@@ -168,7 +168,7 @@ func TestDecidingOnATerminal(t *testing.T) {
 		x.quits(6)
 	}
 	x = onTerminal(t, 100, 36, s.environment(t), "approve")
-	x.sees("You decide as the administrator, whose key is the one of", conf, "1 of 3", "Subject:", "One", "> This is One.", "q ends: ")
+	x.sees("You decide as the administrator, whose key is the one of", conf, "1 of 3", "Subject:", "One", "│ This is One.", "q ends: ")
 	x.types("y\r")
 	x.sees("It was sent", "2 of 3", "Two", "q ends: ")
 	x.types("n\r")

@@ -41,7 +41,12 @@ type testVault struct {
 
 func newVault(t testing.TB) testVault {
 	t.Helper()
-	v := testVault{path: vaulttest.New(t)}
+	return newVaultAt(t, vaulttest.New(t))
+}
+
+func newVaultAt(t testing.TB, place string) testVault {
+	t.Helper()
+	v := testVault{path: place}
 	for i, k := range []*mail.Secret{&v.keys.Admin, &v.keys.Agent} {
 		v.text[i] = newKey(t)
 		*k = mail.NewSecret([]byte(v.text[i]))

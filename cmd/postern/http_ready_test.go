@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"io"
 	"net"
 	"net/http"
@@ -89,21 +88,8 @@ func TestABalancerLeavesAServerThatCannotAnswer(t *testing.T) {
 	}
 	token := newHouse(t, v).token(t, "laptop", "--accounts work --profile full")
 	c := program(t, v.environment(false), "serve", "--http", "127.0.0.1:0")
-	stderr, err := c.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(stderr)
-	line, err := lines.ReadString('\n')
-	at := servingAt.FindStringSubmatch(line)
-	if at == nil {
-		t.Fatalf("%q, %v", line, err)
-	}
-	go func() { _, _ = io.Copy(io.Discard, lines) }()
-	ready := strings.TrimSuffix(at[1], "/mcp") + "/ready"
+	url, _ := servingProcess(t, c)
+	ready := strings.TrimSuffix(url, "/mcp") + "/ready"
 	is := func(status int, word string) func() bool {
 		return func() bool {
 			res, body := httpStatus(t, "GET", ready, "", "")
@@ -122,7 +108,7 @@ func TestABalancerLeavesAServerThatCannotAnswer(t *testing.T) {
 	}
 	eventually(t, "it is not ready again", is(http.StatusOK, "ready"))
 
-	client, err := connectHTTP(t, at[1], token, "2026-07-28", nil)
+	client, err := connectHTTP(t, url, token, "2026-07-28", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +124,7 @@ func TestABalancerLeavesAServerThatCannotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it does not say that it stops", is(http.StatusServiceUnavailable, "stopping"))
-	res, body := httpStatus(t, "POST", at[1], token, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"late","version":"1"}}}`)
+	res, body := httpStatus(t, "POST", url, token, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"late","version":"1"}}}`)
 	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" || !res.Close {
 		t.Errorf("a new session is answered %s, %v, %s", res.Status, res.Header, body)
 	}

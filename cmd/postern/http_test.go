@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -278,6 +279,32 @@ func awaitRead(t testing.TB, v *vault.Vault, agent string) {
 	}
 }
 
+// servingProcess starts 'postern serve --http', which ends with the test at the latest. What it says
+// after its first line comes when it has ended.
+func servingProcess(t testing.TB, c *exec.Cmd) (url string, log <-chan string) {
+	t.Helper()
+	stderr, err := c.StderrPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	lines := bufio.NewReader(stderr)
+	line, _ := lines.ReadString('\n')
+	at := servingAt.FindStringSubmatch(line)
+	if at == nil {
+		t.Fatalf("it says %q", line)
+	}
+	rest := make(chan string, 1)
+	go func() {
+		b, _ := io.ReadAll(lines)
+		rest <- string(b)
+	}()
+	return at[1], rest
+}
+
 // The process itself: told to stop, it answers what is at work and ends well.
 func TestServeHTTPEndsOnSIGTERM(t *testing.T) {
 	t.Parallel()
@@ -286,21 +313,9 @@ func TestServeHTTPEndsOnSIGTERM(t *testing.T) {
 	admin := newHouse(t, v)
 	token := admin.token(t, "laptop", "--identity repo:laptop --profile full")
 	c := program(t, v.environment(false), "serve", "--http", "127.0.0.1:0")
-	stderr, err := c.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(stderr)
-	line, err := lines.ReadString('\n')
-	at := servingAt.FindStringSubmatch(line)
-	if at == nil {
-		t.Fatalf("%q, %v", line, err)
-	}
+	url, log := servingProcess(t, c)
 	for _, era := range []string{"2025-06-18", "2026-07-28"} {
-		client, err := connectHTTP(t, at[1], token, era, nil)
+		client, err := connectHTTP(t, url, token, era, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -321,11 +336,8 @@ func TestServeHTTPEndsOnSIGTERM(t *testing.T) {
 		}
 		<-progress
 	}
-	rest, err := io.ReadAll(lines)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Wait(); err != nil || strings.Contains(string(rest), "panic") {
+	rest := <-log
+	if err := c.Wait(); err != nil || strings.Contains(rest, "panic") {
 		t.Errorf("%v: %s", err, rest)
 	}
 }

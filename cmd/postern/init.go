@@ -83,7 +83,11 @@ func (p *process) setupSystem(path string) *setup.System {
 func (p *process) clients() (clients []setup.Client) {
 	for _, name := range clientconfig.Names() {
 		c, _ := clientconfig.Named(name)
-		clients = append(clients, setup.Client{Name: c.Name, Title: c.Title, Found: c.Found(p.getenv)})
+		one := setup.Client{Name: c.Name, Title: c.Title, Found: c.Found(p.getenv)}
+		if file, _, ok := c.RuleFile(p.getenv); ok {
+			one.Rules = file
+		}
+		clients = append(clients, one)
 	}
 	return clients
 }

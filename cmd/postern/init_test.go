@@ -202,20 +202,19 @@ func (s *station) answers(password string) []string {
 	return []string{
 		demo.Username,
 		"y",      // use these servers, which are not of the domain
-		"",       // the account's name
 		password, // typed
 	}
 }
 
 // taken are the answers of a person who gives the certificate's authority and takes what is
-// proposed for the rest: send what I approve, to everybody, no name of my own, everybody's
-// mail, a passphrase twice, add it, no client.
+// proposed for the rest: the account's name, send what I approve, to everybody, no name of my own, everybody's
+// mail, a passphrase twice, no client, add it.
 func (s *station) taken() []string {
-	return []string{"2", s.ca, "", "", "", "", "", passphrase, passphrase, "", ""}
+	return []string{"2", s.ca, "", "", "", "", "", "", passphrase, passphrase, "", ""}
 }
 
 // readOnly are the same answers but for an account that only reads, with keys in files.
-func (s *station) readOnly() []string { return []string{"2", s.ca, "2", "", "2", "", ""} }
+func (s *station) readOnly() []string { return []string{"2", s.ca, "", "2", "", "2", "", ""} }
 
 // Nobody needs more than an address, a password and the return key: the rest is found
 // or proposed. What was made works as it was printed.
@@ -429,7 +428,7 @@ func TestKeysThatAreThereAreUsed(t *testing.T) {
 
 	s = newStation(t)
 	s.env["POSTERN_ADMIN_KEY"], s.env["POSTERN_KEY"] = adminKey, agentKey
-	p, out = s.process(t, strings.Join(append(s.answers(s.env["PW"]), "2", s.ca, "2", "", "", ""), "\n")+"\n")
+	p, out = s.process(t, strings.Join(append(s.answers(s.env["PW"]), "2", s.ca, "", "2", "", "", ""), "\n")+"\n")
 	if err := s.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -442,7 +441,7 @@ func TestKeysThatAreThereAreUsed(t *testing.T) {
 // needed again.
 func TestAKeyThatThePersonKeeps(t *testing.T) {
 	s := newStation(t)
-	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), "2", s.ca, "2", "", "3", "", ""), "\n")+"\n")
+	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), "2", s.ca, "", "2", "", "3", "", ""), "\n")+"\n")
 	if err := s.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -451,7 +450,7 @@ func TestAKeyThatThePersonKeeps(t *testing.T) {
 		t.Errorf("it is kept, or shown again: %v\n%s", err, out)
 	}
 	again := append([]string{admin, "y"}, s.answers(s.env["PW"])...)
-	p, out = s.process(t, strings.Join(append(again, "2", s.ca, "2", "", "", ""), "\n")+"\n")
+	p, out = s.process(t, strings.Join(append(again, "2", s.ca, "", "2", "", "", ""), "\n")+"\n")
 	if err := s.ask(t, p); err != nil || strings.Contains(out.String(), admin) {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -480,6 +479,7 @@ func TestUnaskedItRefusesWhatNobodyAgreedTo(t *testing.T) {
 		"no keys":        {nil, "takes both keys"},
 		"found servers":  {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", demo.Username, "--password-from", "env:PW"}, "localhost"},
 		"no address":     {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "nobody", "--password-from", "env:PW"}, "mail address"},
+		"no domain":      {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "ann@localhost", "--password-from", "env:PW"}, "The mail server of ann@localhost was not found"},
 		"nothing found":  {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "ann@nowhere.example", "--password-from", "env:PW"}, "was not found"},
 		"no program may": {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "ann@tuta.com", "--password-from", "env:PW"}, "neither IMAP nor POP3"},
 		"no passwords":   {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "ann@outlook.com", "--password-from", "env:PW"}, "accepts no passwords"},

@@ -26,8 +26,8 @@ import (
 func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
 	s := newStation(t)
 	s.ring = memoryKeyring{}
-	all := append(s.answers(s.env["PW"]), "2", s.ca, "5", "@example.org", "Ann Lee", "", "", "y", "1")
-	for n := range len(all) - 1 { // behind the last but one everything is stored
+	all := append(s.answers(s.env["PW"]), "2", s.ca, "", "5", "@example.org", "Ann Lee", "", "", "", "y")
+	for n := range len(all) {
 		if testing.Short() && n%4 != 3 {
 			continue
 		}
@@ -64,7 +64,7 @@ func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
 	// Mode reply knows people, and hides nobody.
 	s1 := newStation(t)
 	s1.ring = memoryKeyring{}
-	p, out = s1.process(t, strings.Join(append(s1.answers(s1.env["PW"]), "2", s1.ca, "4", "", "bob@example.net,@example.org", "Ann Lee", "", "", "y", ""), "\n")+"\n")
+	p, out = s1.process(t, strings.Join(append(s1.answers(s1.env["PW"]), "2", s1.ca, "", "4", "", "bob@example.net,@example.org", "Ann Lee", "", "", "", "y"), "\n")+"\n")
 	if err := s1.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -75,7 +75,7 @@ func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
 	}
 	// The last question answered with no.
 	s2 := newStation(t)
-	p, _ = s2.process(t, strings.Join(append(s2.answers(s2.env["PW"]), "2", s2.ca, "2", "", "2", "n"), "\n")+"\n")
+	p, _ = s2.process(t, strings.Join(append(s2.answers(s2.env["PW"]), "2", s2.ca, "", "2", "", "2", "", "n"), "\n")+"\n")
 	if err := s2.ask(t, p); err != nil {
 		t.Error(err)
 	}
@@ -93,7 +93,7 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 		"wrong password": {
 			func(*station) {},
 			func(s *station) []string {
-				return append(s.answers("wrong-c4n4ry"), "2", s.ca, "1", s.env["PW"], "2", "", "2", "", "")
+				return append(s.answers("wrong-c4n4ry"), "2", s.ca, "1", s.env["PW"], "", "2", "", "2", "", "")
 			}, "did not accept the login",
 		},
 		"dead server": {
@@ -101,8 +101,9 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 			func(s *station) []string {
 				host, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
 				return append(append(s.answers(s.env["PW"]), "2", s.ca, "2", // change the servers
-					"1", host+":"+port, "1", s.servers.SMTPAddr, "1", ""), // IMAP, SMTP, login name
-					s.readOnly()...)
+					"1", host+":"+port, "1", s.servers.SMTPAddr, "1", "", // IMAP, SMTP, login name
+					"2", s.ca, "back", s.env["PW"]), // what was changed stays so
+					s.readOnly()[2:]...)
 			}, ": nothing answers at ",
 		},
 		"dead server, whose port alone was wrong": {
@@ -117,26 +118,32 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 		"no server to send with": {
 			func(s *station) { s.srv["submissions"].Port = closedPort(t) },
 			func(s *station) []string {
-				return append(s.answers(s.env["PW"]), "2", s.ca, "2", "", "", "2", "", "")
+				return append(s.answers(s.env["PW"]), "2", s.ca, "2", "", "", "", "2", "", "")
 			}, "FAILED:  smtp",
 		},
 		"half of the settings": {
 			func(s *station) { delete(s.srv, "submissions") },
 			func(s *station) []string {
 				_, smtp, _ := net.SplitHostPort(s.servers.SMTPAddr)
-				return append([]string{demo.Username, "y", "localhost:" + smtp, "1", "", "", s.env["PW"]}, s.readOnly()...)
+				return append([]string{demo.Username, "y", "localhost:" + smtp, "1", "", s.env["PW"]}, s.readOnly()...)
 			}, "fill in the rest",
 		},
 		"nothing found": {
 			func(s *station) { clear(s.srv) },
 			func(s *station) []string {
-				return append([]string{demo.Username, "1", s.servers.IMAPAddr, "1", "", "", "", s.env["PW"]}, s.readOnly()...)
+				return append([]string{demo.Username, "1", s.servers.IMAPAddr, "1", "", "", s.env["PW"]}, s.readOnly()...)
+			}, "No servers were found",
+		},
+		"a domain of this machine alone": {
+			func(*station) {},
+			func(s *station) []string {
+				return append([]string{"Ann Lee <ann@localhost>", "1", s.servers.IMAPAddr, "1", "none", demo.Username, s.env["PW"], "2", s.ca}, "", "", "", "2", "", "")
 			}, "No servers were found",
 		},
 		"servers refused": {
 			func(*station) {},
 			func(s *station) []string {
-				return append([]string{demo.Username, "n", "1", s.servers.IMAPAddr, "1", "none", "", "", s.env["PW"], "2", s.ca}, "1", "", "2", "", "")
+				return append([]string{demo.Username, "n", "1", s.servers.IMAPAddr, "1", "none", "", s.env["PW"], "2", s.ca}, "", "1", "", "2", "", "")
 			}, "Found by",
 		},
 	} {
@@ -176,7 +183,7 @@ func TestTheFormSaysWhatAgentsMayDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStation(t)
 			s.ring = memoryKeyring{}
-			p, out := s.process(t, strings.Join(slices.Concat(s.answers(s.env["PW"]), []string{"2", s.ca}, c.answers, []string{"", "", "y", "", ""}), "\n"))
+			p, out := s.process(t, strings.Join(slices.Concat(s.answers(s.env["PW"]), []string{"2", s.ca, ""}, c.answers, []string{"", "", "", "y", ""}), "\n"))
 			if err := s.ask(t, p); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -210,7 +217,7 @@ func TestTheWizardConnectsAClientWithWhatWasChosen(t *testing.T) {
 			if err := os.Mkdir(cursor, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			p, out := s.process(t, strings.Join(slices.Concat(s.answers(s.env["PW"]), []string{"2", s.ca}, c.mode, []string{"", "2", "", ""}), "\n")+"\n")
+			p, out := s.process(t, strings.Join(slices.Concat(s.answers(s.env["PW"]), []string{"2", s.ca, ""}, c.mode, []string{"", "2", "", ""}), "\n")+"\n")
 			if err := s.ask(t, p); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -229,14 +236,28 @@ func TestTheWizardConnectsAClientWithWhatWasChosen(t *testing.T) {
 			s.listsMail(t, file)
 		})
 	}
-	// A file that cannot be changed is left alone, and the account stays.
+	// What is changed of a client with deny rules is said before anything is stored.
 	s := newStation(t)
+	writeFile(t, filepath.Join(s.home, ".claude.json"), "{}")
+	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), s.readOnly()...), "\n")+"\n")
+	if err := s.ask(t, p); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	rules := filepath.Join(s.home, ".claude", "settings.json")
+	if before, _, _ := strings.Cut(out.String(), "(made)"); !strings.Contains(before, "Rules that deny the tools of Claude Code the vault and the keys are added to "+rules+".") || !strings.Contains(before, "Add the account default and connect Claude Code?") {
+		t.Errorf("%s", out)
+	}
+	if !strings.Contains(read(t, rules), "POSTERN_ADMIN_KEY") {
+		t.Error("there are no rules")
+	}
+	// A file that cannot be changed is left alone, and the account stays.
+	s = newStation(t)
 	file := filepath.Join(s.home, ".cursor", "mcp.json")
 	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, file, "{ broken")
-	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), s.readOnly()...), "\n")+"\n")
+	p, out = s.process(t, strings.Join(append(s.answers(s.env["PW"]), s.readOnly()...), "\n")+"\n")
 	if err := s.ask(t, p); err != nil || !strings.Contains(out.String(), "was left as it is") || read(t, file) != "{ broken" {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -278,22 +299,22 @@ func TestACertificateThatThePersonTrusts(t *testing.T) {
 func TestTheWayBackThroughTheWizard(t *testing.T) {
 	s := newStation(t)
 	lines := []string{
-		"back",                        // at the first question there is none
-		"ann@nowhere.example", "back", // no servers: to the address
+		"back",                                                                                 // at the first question there is none
+		"ann@nowhere.example", "1", "imap.nowhere.example", "back", "", "back", "back", "back", // no servers: the protection, the server twice, its kind, the address
 		demo.Username, "back", "", // the servers, the address, which is proposed again
-		"y", "wrong", "back", "mine", // the name
-		"back", "mine", s.env["PW"], // at the password
+		"y", "back", "y", s.env["PW"], // at the password
 		"2", "back", "2", "~/ca.pem", // what now, and the file
+		"wrong", "back", "back", s.env["PW"], "mine", // the name of the account, and behind it to the password
 		"5", "@example.org", "back", "back", "1", "@example.com", "Ann", // to whom, the mode
 		"back", "Ann Lee", "", "back", "@example.net", // the name, whose mail
-		"back", "", "2", "back", "3", "y", "back", "", // the keys twice, no way back behind storing, no client
+		"back", "", "2", "back", "3", "1", "back", "1", "back", "", "y", // the keys twice, the client twice, and none
 	}
 	writeFile(t, filepath.Join(s.home, "ca.pem"), read(t, s.ca))
 	p, out := s.process(t, strings.Join(lines, "\n")+"\n")
 	if err := s.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, words := range []string{"This is the first question.", "Mail address [" + demo.Username + "]", "no way back behind that"} {
+	for _, words := range []string{"This is the first question.", "Mail address [" + demo.Username + "]", "[imap.nowhere.example]"} {
 		if !strings.Contains(out.String(), words) {
 			t.Errorf("%q is not said:\n%s", words, out)
 		}

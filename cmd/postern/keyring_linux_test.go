@@ -11,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
 
 	"github.com/postern-mail/postern/mail/servertest"
 )
@@ -75,7 +78,34 @@ func (s *session) start(t *testing.T, want, input, name string, args ...string) 
 // unlock starts a keyring that is open; without it there is none on the bus.
 func (s *session) unlock(t *testing.T) {
 	t.Helper()
-	s.start(t, "GNOME_KEYRING_CONTROL=", "opens the keyring", "gnome-keyring-daemon", "--unlock", "--components=secrets", "--foreground", "--control-directory="+s.dir)
+	s.keyring(t, "--unlock", "opens the keyring")
+}
+
+// keyring starts a keyring, which comes to the bus some time after its first line.
+func (s *session) keyring(t *testing.T, how, input string) {
+	t.Helper()
+	bus, err := dbus.Connect("unix:path=" + s.dir + "/bus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bus.Close()
+	changes := make(chan *dbus.Signal, 8)
+	bus.Signal(changes)
+	const name = "org.freedesktop.secrets"
+	if err := bus.AddMatchSignalContext(t.Context(), dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, name)); err != nil {
+		t.Fatal(err)
+	}
+	s.start(t, "GNOME_KEYRING_CONTROL=", input, "gnome-keyring-daemon", how, "--components=secrets", "--foreground", "--control-directory="+s.dir)
+	for late := time.After(time.Minute); ; {
+		select {
+		case c := <-changes:
+			if len(c.Body) == 3 && c.Body[0] == name {
+				return
+			}
+		case <-late:
+			t.Fatal("no keyring comes to the bus")
+		}
+	}
 }
 
 // TestThePasswordIsInTheKeyringAndNotInTheVault goes through the life of an account
@@ -125,7 +155,7 @@ func TestALockedKeyringIsAClearError(t *testing.T) {
 	s := servertest.Dovecot(t, servertest.Config{})
 	v := newVault(t)
 	works(t, program(t, v.environment(true), append(onServer(t, s, "ann"), "--auth", "keyring")...))
-	desktop.start(t, "GNOME_KEYRING_CONTROL=", "", "gnome-keyring-daemon", "--start", "--components=secrets", "--foreground", "--control-directory="+desktop.dir)
+	desktop.keyring(t, "--start", "")
 	r := run(t, program(t, append(v.environment(false), desktop.environ...), "mail", "list", "--timeout", "5"))
 	if r.Success || r.status != 3 && r.status != 8 || r.Error.Hint == "" {
 		t.Errorf("status %d: %s%s", r.status, r.raw, r.stderr)

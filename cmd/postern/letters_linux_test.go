@@ -85,13 +85,22 @@ func TestALetterOutlivesPostern(t *testing.T) {
 	x.quits(5)
 }
 
-// A pager that fails hides nothing.
+// A pager that fails hides nothing; what is shown in its place stops also with Ctrl-C and Ctrl-D,
+// and the inbox is as long as the window.
 func TestAPagerThatFailsHidesNothing(t *testing.T) {
 	x, _, _ := atPrompt(t, "PAGER=sh -c 'exit 3'")
-	x.types("inbox 40\r")
-	x.sees("Help desk", "Enter shows more, q stops: ")
-	x.types("q\r")
-	x.sees(promptSign)
+	for _, stop := range []string{"q\r", interrupt, "\x04"} {
+		x.types("inbox 40\r")
+		x.sees("Help desk", "Enter shows more, q stops: ")
+		x.types(stop)
+		if more := x.sees(promptSign); strings.Contains(more, "Enter shows more") {
+			t.Errorf("%q goes on: %s", stop, more)
+		}
+	}
+	x.types("inbox\r")
+	if page := x.sees("List the next page:", promptSign); strings.Contains(page, "Enter shows more") {
+		t.Errorf("the inbox is longer than the window: %s", page)
+	}
 	x.types("quit\r")
 	x.quits(0)
 }

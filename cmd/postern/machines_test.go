@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"flag"
@@ -44,22 +43,8 @@ func machines(t *testing.T, v testVault, processes, addresses int) []*machine {
 	var all []*machine
 	for i := range processes {
 		c := program(t, append(v.environment(false), "HOME="+home, "XDG_CONFIG_HOME="+home), "serve", "--http", fmt.Sprintf("127.0.0.%d:0", i%addresses+1))
-		stderr, err := c.StderrPipe()
-		if err == nil {
-			err = c.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
-		lines := bufio.NewReader(stderr)
-		line, _ := lines.ReadString('\n')
-		at := servingAt.FindStringSubmatch(line)
-		if at == nil {
-			t.Fatalf("it says %q", line)
-		}
-		go func() { _, _ = io.Copy(io.Discard, lines) }()
-		all = append(all, &machine{c, at[1]})
+		url, _ := servingProcess(t, c)
+		all = append(all, &machine{c, url})
 	}
 	return all
 }
@@ -344,4 +329,54 @@ func burst(t *testing.T, all []*machine, a *machineAgent, n int, line string) in
 	}
 	wg.Wait()
 	return int(through.Load())
+}
+
+// Two machines wait for mail in one folder, of which one rests in IDLE for both, and read a POP3
+// mailbox in turns.
+func TestMachinesShareMailboxes(t *testing.T) {
+	slow(t, "TestOneMachineRestsInIDLE")
+	database, s := servertest.Postgres(t), servertest.Dovecot(t, servertest.Config{})
+	v := newVault(t)
+	v.path = database.NewSchema(t)
+	if _, err := vault.Init(t.Context(), v.path, v.keys); err != nil {
+		t.Fatal(err)
+	}
+	ann := dovecotAccount(s, "ann")
+	ann.Name = "ann"
+	v.add(t, ann, servertest.Password)
+	ann.Name, ann.Protocol, ann.IMAP = "pop", mail.POP3, mail.Endpoint{}
+	ann.POP3 = mail.Endpoint{Host: s.Host, Port: s.POP3SPort, Security: mail.TLS}
+	v.add(t, ann, servertest.Password)
+	leases := func() (names []string) {
+		_, schema, _ := strings.Cut(v.path, "search_path=")
+		for _, row := range database.Exec(t, "SELECT name FROM "+schema+".postern_leases WHERE until > now()") {
+			names = append(names, row[0])
+		}
+		return names
+	}
+	var all sync.WaitGroup
+	for range 2 {
+		h := newHouse(t, v)
+		all.Go(func() {
+			if a := h.do(t, "mail watch --account ann --after 0 --wait 60s", nil); !a.Success || !strings.Contains(string(a.raw), "for both") {
+				t.Errorf("%s", a.raw)
+			}
+			var list listData
+			h.do(t, "mail list --account pop", &list)
+			if len(list.Messages) != 1 {
+				t.Errorf("%+v", list)
+			}
+		})
+	}
+	for n := 0; len(leases()) == 0; n++ {
+		if n == 3000 {
+			t.Fatal("nobody has a lease")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.Deliver(t, "ann", "INBOX", []byte("From: bob@example.org\r\nSubject: for both\r\n\r\nHello\r\n"))
+	all.Wait()
+	if names := leases(); len(names) == 0 || len(names) > 2 {
+		t.Errorf("the leases are %q", names)
+	}
 }

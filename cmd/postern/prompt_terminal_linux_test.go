@@ -7,6 +7,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/prompt"
 )
@@ -45,7 +48,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 
 	// A message that needs a person's word is shown as it will go, and asked about.
 	x.types(`mail send --to "Ann Lee <ann@example.org>" --bcc eve@example.org --subject Hi --body "one\ntwo"` + "\r")
-	x.sees("To:", "ann@example.org", "Goes to:", "eve@example.org", "> one\n> two\n\nSend exactly this?\ny sends it", "leaves it waiting: ")
+	x.sees("To:", "ann@example.org", "Goes to:", "eve@example.org", "│ one\n│ two\n\nSend exactly this?\ny sends it", "leaves it waiting: ")
 	x.types("y\r")
 	x.sees("It was sent", promptSign)
 
@@ -56,13 +59,13 @@ func TestASittingAtThePrompt(t *testing.T) {
 	out := x.sees("It waits in the outbox as ", promptSign)
 	id := regexp.MustCompile(`outbox as ([a-z0-9]+)`).FindStringSubmatch(out)[1]
 	x.types("outbox approve " + id + "\r")
-	x.sees("Goes to:", "ann@example.org", "Subject:", "Later", "Code:", "> long line", "\n\nSend exactly this?\ny sends it", "leaves it as it is: ")
+	x.sees("Goes to:", "ann@example.org", "Subject:", "Later", "Code:", "│ long line", "\n\nSend exactly this?\ny sends it", "leaves it as it is: ")
 	x.types("\r")
 	x.sees("Nothing was done", promptSign)
 	x.types("outbox approve " + id + "\r")
 	x.sees("leaves it as it is: ")
 	x.types("yes\r")
-	x.sees("accepted", "It was sent", promptSign)
+	x.sees("(sent)", "It was sent", promptSign)
 
 	// So are messages that are to be deleted for good.
 	x.types("account edit demo --destroy on\r")
@@ -73,8 +76,10 @@ func TestASittingAtThePrompt(t *testing.T) {
 	id = regexp.MustCompile(`outbox as ([a-z0-9]+)`).FindStringSubmatch(x.sees("It waits in the outbox as ", promptSign))[1]
 	x.types("outbox approve " + id + "\r")
 	x.sees("To be deleted for good:", "About this mailbox", "leaves them as they are: ")
+	x.resize(45, 30) // too narrow for the id behind the sentence
 	x.types("n\r")
-	x.sees("Nothing was done", promptSign)
+	x.sees("Nothing was done.\n'outbox reject "+id+"' refuses it\n", promptSign)
+	x.resize(100, 30)
 	x.types("outbox reject " + id + "\r")
 	x.sees("rejected", promptSign)
 
@@ -118,9 +123,13 @@ func TestTheDemoShowsThePoint(t *testing.T) {
 			t.Errorf("too wide: %q", l)
 		}
 	}
+	x.types("doctor\r")
+	if got := x.sees("1 message waits", "'approve' shows", promptSign); strings.Contains(got, "postern approve") {
+		t.Errorf("it names a command that is not the demo's: %s", got)
+	}
 	for i, sees := range [][]string{{"40  ", "the name shows another address: director@example.org", promptSign},
 		{"mailbox-renewal.example.net", "(the link goes to", "336 hidden characters are left out: 'mail raw 43' shows", promptSign},
-		{"1 of 1", "To:      Reader service <readers@example.org>", "By:      agent", "> Yes, she may", "q ends: "}} {
+		{"1 of 1", "To:      Reader service <readers@example.org>", "By:      agent", "│ Yes, she may", "q ends: "}} {
 		x.types(tries[i][1] + "\r")
 		if got := x.sees(sees...); strings.Contains(got, "SYSTEM:") || strings.Contains(got, "already\napproved") {
 			t.Errorf("hidden text is shown: %s", got)
@@ -138,6 +147,46 @@ func TestTheDemoShowsThePoint(t *testing.T) {
 	x.types("y\r")
 	x.sees("It was sent", promptSign)
 	x.types("\x04")
+	x.quits(0)
+}
+
+// Ctrl-C ends a letter at any of its fields, and what was typed before is kept.
+func TestCtrlCEndsALetter(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	x := onTerminal(t, 80, 40, []string{"EDITOR=", "VISUAL=", "XDG_STATE_HOME=" + state}, "demo")
+	x.sees(promptSign)
+	ctrlC := func() { // a prompt is seen before it reads keys
+		for x.mode().Lflag&unix.ISIG != 0 {
+			time.Sleep(time.Millisecond)
+		}
+		x.types("\x03")
+	}
+	for _, line := range []string{"reply 50", "forward 50", "write"} {
+		x.types(line + "\r")
+		x.sees("\nTo")
+		ctrlC()
+		x.sees("\nNothing was sent.\n" + promptSign)
+	}
+	kept := func() []string {
+		files, _ := filepath.Glob(filepath.Join(state, "postern", "letters", "*", "letter.txt"))
+		return files
+	}
+	if files := kept(); len(files) != 0 {
+		t.Errorf("kept: %q", files)
+	}
+	x.types("write\r")
+	x.sees("\nTo: ")
+	x.types("ann@example.org\r")
+	x.sees("\nCc: ")
+	ctrlC()
+	x.sees("It was not sent. What you wrote is in:\n", "'write again' takes it up.\n"+promptSign)
+	if files := kept(); len(files) != 1 {
+		t.Errorf("kept: %q", files)
+	} else if text, err := os.ReadFile(files[0]); err != nil || !strings.HasPrefix(string(text), "To: ann@example.org\n") {
+		t.Errorf("kept: %q, %v", text, err)
+	}
+	x.types("quit\r")
 	x.quits(0)
 }
 
@@ -186,6 +235,10 @@ func TestATerminalWithoutEmphasis(t *testing.T) {
 		x.sees(promptSign)
 		x.types("mail list --limit 2\r")
 		x.sees("Help desk", "2 messages", promptSign)
+		x.types("approve\r")
+		x.sees("\n│ Yes, she may", "\n│ > A reader asks", "q ends: ")
+		x.types("\r")
+		x.sees("Still waiting: 1.", promptSign)
 		x.types("nonsense\r")
 		x.sees("There is no command", promptSign)
 		x.types("quit\r")

@@ -49,7 +49,7 @@ func (p *process) converse(ctx context.Context, h *house.House, asJSON, history 
 }
 
 func (p *process) promptOptions(h *house.House) prompt.Options {
-	return prompt.Options{Door: commandDoor(h), Getenv: p.getenv, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr, Progress: p.progress(), Stage: h.Stage}
+	return prompt.Options{Door: commandDoor(h), Getenv: p.getenv, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr, Progress: p.progress(), Stage: h.Stage, Person: mail.PersonPrincipal}
 }
 
 // commandDoor is where commands of the house's principal go in.

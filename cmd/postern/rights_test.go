@@ -46,13 +46,16 @@ func TestAnAgentInModeApproveDestroysNothing(t *testing.T) {
 			} else if !strings.Contains(deleted.Error.Hint, "'mail trash'") || !strings.Contains(deleted.Error.Hint, "account edit work --destroy on") {
 				t.Errorf("%s", deleted.raw)
 			}
+			if meant := h.as(t, agent, "mail delete 1"); destroy == mail.DestroyOff && meant.Error.Code != discovery.PermissionDenied {
+				t.Errorf("without the right it asks whether that is meant: %s", meant.raw)
+			}
 			if deleted.Error.Code != code || !strings.Contains(string(explained.raw), allowed) {
 				t.Errorf("%s\n%s", deleted.raw, explained.raw)
 			}
 			if got := h.as(t, agent, "mail get 1"); !got.Success {
 				t.Errorf("the message is gone: %s", got.raw)
 			}
-			trashed := h.as(t, agent, "mail trash 1")
+			trashed := h.as(t, agent, "mail trash 2")
 			if !strings.Contains(string(trashed.raw), `"destination_folder":"Trash"`) {
 				t.Errorf("%s", trashed.raw)
 			}
@@ -62,7 +65,47 @@ func TestAnAgentInModeApproveDestroysNothing(t *testing.T) {
 			if back := h.as(t, agent, "mail move Trash/1 --to INBOX"); !back.Success {
 				t.Errorf("and back: %s", back.raw)
 			}
+			if destroy == mail.DestroyOn {
+				approveDeletion(t, h, agent)
+			}
 		})
+	}
+}
+
+// approveDeletion has the person approve the one deletion that waits, of message 1, however often
+// the agent asked for it. The agent cannot.
+func approveDeletion(t *testing.T, h *testHouse, agent gateway.Principal) {
+	t.Helper()
+	for _, line := range []string{"mail delete --account work --uid 1 --confirm", "mail delete 1 --confirm --full"} {
+		if a := h.as(t, agent, line); a.Error.Code != discovery.ApprovalRequired {
+			t.Errorf("%s: %s", line, a.raw)
+		}
+	}
+	var waiting struct {
+		Messages []struct {
+			ID string `json:"outbox_id"`
+		} `json:"messages"`
+	}
+	if h.do(t, "outbox list --state waiting", &waiting); len(waiting.Messages) != 1 {
+		t.Fatalf("%d deletions wait", len(waiting.Messages))
+	}
+	id := waiting.Messages[0].ID
+	if a := h.as(t, agent, "outbox approve "+id+" --code 00000000"); a.Error.Code != discovery.PermissionDenied {
+		t.Errorf("%s", a.raw)
+	}
+	var shown struct {
+		Deletes     []struct{ Subject, Outcome string }
+		State, Code string
+	}
+	if h.do(t, "outbox show "+id, &shown); len(shown.Deletes) != 1 || shown.Deletes[0].Subject != "1" {
+		t.Fatalf("shown is %+v", shown)
+	}
+	approve := "outbox approve " + id + " --code " + shown.Code
+	if h.do(t, approve, &shown); shown.State != "done" || shown.Deletes[0].Outcome != "deleted" || h.as(t, agent, "mail get 1").Success {
+		t.Errorf("approved: %+v", shown)
+	}
+	if a := h.do(t, approve, nil); a.Error.Code != discovery.Conflict {
+		t.Errorf("approved again: %s", a.raw)
 	}
 }
 

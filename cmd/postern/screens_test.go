@@ -132,7 +132,7 @@ func TestNoViewBreaksAWord(t *testing.T) {
 		look(c.Path + " --nope")
 	}
 	look("nonsense")
-	for _, width := range []int{60, 80, 100, 160, 200} {
+	for _, width := range []int{40, 60, 80, 100, 160, 200} {
 		look := screen.Look{Width: width}
 		wantSameWords(t, "the program's page", width, look.Page(about, usage...), screen.Look{Width: 9999}.Page(about, usage...))
 	}
@@ -144,7 +144,7 @@ func wantWhole(t *testing.T, line string, envelope []byte, path string) {
 	draw := func(width int, shell ...string) string {
 		return screen.Look{Width: width, Zone: time.UTC, Quote: discovery.Quote, Shell: shell, ID: func(id string) string { return shortID(id, false) }}.Render(envelope, path)
 	}
-	wide := draw(9999)
+	wide, wideInShell := draw(9999), draw(9999, "mail", "outbox")
 	var bytes struct {
 		Data struct {
 			Source  []byte `json:"raw_source_base64"`
@@ -155,9 +155,9 @@ func wantWhole(t *testing.T, line string, envelope []byte, path string) {
 	if b := base64.StdEncoding.EncodeToString(append(bytes.Data.Source, bytes.Data.Content...)); b != "" && strings.Contains(strings.ReplaceAll(wide, "\n", ""), b[:min(40, len(b))]) {
 		t.Errorf("%s shows bytes:\n%s", line, wide)
 	}
-	for _, width := range []int{60, 80, 100, 160, 200} {
+	for _, width := range []int{40, 60, 80, 100, 160, 200} {
 		wantSameWords(t, line, width, draw(width), wide)
-		wantSameWords(t, line, width, draw(width, "mail", "outbox"), draw(9999, "mail", "outbox"))
+		wantSameWords(t, line, width, draw(width, "mail", "outbox"), wideInShell)
 	}
 }
 

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"flag"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -70,11 +72,32 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"run":      runHere,
 			"truncate": truncate,
 			"lines":    lines,
 		},
 		RequireExplicitExec: true,
 	})
+}
+
+// runHere is run ARGS: it runs the program as exec does. With -short its own code runs in this process, which
+// costs a hundredth of one.
+func runHere(ts *testscript.TestScript, neg bool, args []string) {
+	var failed bool
+	if testing.Short() {
+		null, err := os.Open(os.DevNull)
+		ts.Check(err)
+		defer null.Close()
+		p := systemProcess()
+		p.args, p.getenv, p.environ, p.secrets, p.stdin, p.stdout, p.stderr = args, ts.Getenv, nil, nil, null, ts.Stdout(), ts.Stderr()
+		p.log = slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		failed = p.run(context.Background()) != 0
+	} else {
+		failed = ts.Exec("postern", args...) != nil
+	}
+	if failed != neg {
+		ts.Fatalf("postern %s: failed %v", strings.Join(args, " "), failed)
+	}
 }
 
 // truncate FILE SIZE cuts a file short.

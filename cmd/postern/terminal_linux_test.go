@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"regexp"
@@ -58,6 +59,24 @@ func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) 
 		_ = x.master.Close()
 	})
 	return x
+}
+
+// shownOnTerminal runs the program's own code, where it asks nothing, on a terminal of that many
+// columns without colours. A process of its own would cost a hundred times as much.
+func shownOnTerminal(t *testing.T, columns int, env []string, args ...string) (status int, shown string) {
+	t.Helper()
+	master, slave := newTerminal(t)
+	defer master.Close()
+	(&tty{t: t, master: master}).resize(columns, 40)
+	p := newProcess(t, append([]string{"TERM=xterm", "NO_COLOR=1"}, env...)...)
+	p.args, p.stdin, p.stdout, p.stderr = args, slave, slave, slave
+	var written []byte
+	var reading sync.WaitGroup
+	reading.Go(func() { written, _ = io.ReadAll(master) }) // until nobody has the other side
+	status = p.run(t.Context())
+	_ = slave.Close()
+	reading.Wait()
+	return status, strings.ReplaceAll(string(written), "\r", "")
 }
 
 func (x *tty) read() {

@@ -31,7 +31,7 @@ func TestTwoPromptsOfOneVault(t *testing.T) {
 	both[0].types("y\r")
 	both[0].sees("It was sent", promptSign)
 	both[1].types("y\r")
-	if got := both[1].sees("The message was sent already.", "\n"+promptSign); strings.Contains(got, "Still waiting") {
+	if got := both[1].sees("Somebody else decided about it. It was sent.", "\n"+promptSign); strings.Contains(got, "Still waiting") {
 		t.Error(got)
 	}
 	if n := len(servers.Outgoing()); n != 1 {

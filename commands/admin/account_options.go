@@ -26,7 +26,7 @@ type accountOptions struct {
 	POP3Port       uint16        `json:"pop3-port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"POP3 port; 995 for tls and 110 otherwise"`
 	POP3Security   mail.Security `json:"pop3-security,omitempty" jsonschema:"enum=tls,enum=starttls,enum=none" jsonschema_description:"POP3 protection; none only to this machine"`
 	SMTP           string        `json:"smtp,omitempty" jsonschema:"enum=server,enum=graph" jsonschema_description:"How mail is sent: by a submission server, or with Microsoft Graph, for accounts with oauth2 alone"`
-	SMTPHost       string        `json:"smtp-host,omitempty" jsonschema:"minLength=1,maxLength=253,example=smtp.example.org" jsonschema_description:"Submission server"`
+	SMTPHost       string        `json:"smtp-host,omitempty" jsonschema:"minLength=1,maxLength=253,example=smtp.example.org" jsonschema_description:"Submission server; none for an account that never sends"`
 	SMTPPort       uint16        `json:"smtp-port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"Submission port; 465 for tls and 587 otherwise"`
 	SMTPSecurity   mail.Security `json:"smtp-security,omitempty" jsonschema:"enum=tls,enum=starttls,enum=none" jsonschema_description:"Submission protection; none only to this machine"`
 	Username       string        `json:"username,omitempty" jsonschema:"minLength=1,maxLength=320" jsonschema_description:"Login name; the address if left out"`
@@ -81,7 +81,9 @@ func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 		port     uint16
 		security mail.Security
 	}{{"imap", &a.IMAP, o.IMAPHost, o.IMAPPort, o.IMAPSecurity}, {"pop3", &a.POP3, o.POP3Host, o.POP3Port, o.POP3Security}, {"smtp", &a.SMTP, o.SMTPHost, o.SMTPPort, o.SMTPSecurity}} {
-		setIf(&e.endpoint.Host, e.host)
+		if setIf(&e.endpoint.Host, e.host); e.service == "smtp" && e.host == "none" { // as init takes it
+			*e.endpoint = mail.Endpoint{}
+		}
 		if !e.endpoint.IsZero() {
 			protect(e.endpoint, e.service, e.port, e.security)
 		} else if e.port != 0 || e.security != "" {

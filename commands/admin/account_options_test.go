@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -60,4 +61,23 @@ func TestDoctorTellsOfRightsFromBefore(t *testing.T) {
 	if got := b.data(t, "policy show"); !strings.Contains(got, `["old","approve","read change send-when-approved destroy-when-approved"`) || !strings.Contains(got, `["work","RW","read change send",`) {
 		t.Errorf("policy show: %s", got)
 	}
+}
+
+// The host none is no submission server, as in init, for a new account and for one that had one.
+func TestAnAccountWithoutASubmissionServer(t *testing.T) {
+	b := newBench(t)
+	b.deps.ReadSecret = func(context.Context, string) (mail.Secret, error) { return mail.NewSecret([]byte("secret")), nil }
+	for _, line := range []string{
+		"account add new --email ann@gmail.com --auth oauth2 --oauth-provider google --oauth-client-id 1 --oauth-client-secret-from stdin --smtp-host none",
+		"account add other --email ann@example.org --imap-host imap.example.org --password-from stdin --smtp-host none",
+		"account edit other --smtp-host smtp.example.org --smtp-port 2525",
+		"account edit other --smtp-host none",
+		"account edit other --mode draft",
+	} {
+		sends := strings.Contains(line, "2525")
+		if got := b.data(t, line); strings.Contains(got, `"smtp":`) != sends || strings.Contains(got, `none`) {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+	b.fails(t, "account edit other --smtp-host none --smtp-port 25", discovery.ValidationError, "--smtp-host is missing")
 }

@@ -109,7 +109,7 @@ func (d *Deps) doctorAccounts(ctx context.Context, only string) ([]mail.Account,
 // own. It is nothing that fails.
 func (d *Deps) waiting(ctx context.Context, call *discovery.Call, account string) ([]Check, error) {
 	q := mail.OutboxQuery{Account: account, States: []mail.OutboxState{mail.OutboxWaiting}, Limit: mail.MaxOutboxLimit}
-	hint := "'postern approve' in a terminal shows each and asks."
+	hint := "'postern approve' shows each and asks."
 	if !call.Admin && call.Principal != mail.PersonPrincipal {
 		q.Principal, hint = call.Principal, "" // how a person decides is theirs to know
 	}

@@ -41,6 +41,7 @@ type Inbox []Message
 func read(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "agent read",
+		Also:    []string{"read"},
 		Summary: "Read yours, mark them read",
 		Details: "What an agent sent itself is left out. Without options it returns unread direct messages and broadcasts, oldest first. They count as read once the answer has been written; " +
 			"if it was not, they are unread again after 30 s. An answer ends before it grows too long: read again for the rest. " +
@@ -88,15 +89,17 @@ func (d *Deps) readOrWait(ctx context.Context, call *discovery.Call, q agentmail
 	}
 	waiting, cancel := context.WithDeadline(ctx, argument.WaitUntil(ctx, wait))
 	defer cancel()
-	for {
-		err := call.Aside(ctx, func(context.Context) error { return d.Mailbox.Await(waiting, q) })
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			return agentmail.Inbox{}, nil
-		}
-		if err != nil {
+	for over := false; ; {
+		if err := call.Aside(ctx, func(context.Context) error {
+			err := d.Mailbox.Await(waiting, q)
+			if over = errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil; over {
+				return nil // it looks once more: what came last was perhaps not told
+			}
+			return err
+		}); err != nil {
 			return agentmail.Inbox{}, err
 		}
-		if in, err = d.Mailbox.Read(ctx, q); err != nil || len(in.Messages) > 0 {
+		if in, err = d.Mailbox.Read(ctx, q); err != nil || over || len(in.Messages) > 0 {
 			return in, err
 		}
 	}

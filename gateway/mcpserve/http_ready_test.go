@@ -3,7 +3,6 @@ package mcpserve
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,27 +12,10 @@ import (
 	"time"
 )
 
-// get asks for /ready over a connection of its own.
+// get asks for /ready.
 func (p *pipes) get(t *testing.T, method, host string) said {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost/ready", nil)
-	if err != nil {
-		t.Error(err)
-		return said{}
-	}
-	r.Host = host
-	start := time.Now()
-	res, err := (&http.Transport{DialContext: p.dial, DisableKeepAlives: true}).RoundTrip(r)
-	if err != nil {
-		t.Error(err)
-		return said{}
-	}
-	defer func() { _ = res.Body.Close() }()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Error(err)
-	}
-	return said{res.StatusCode, res.Header, string(b), time.Since(start)}
+	return p.send(t, method, "/ready", "", func(r *http.Request) { r.Host = host })
 }
 
 // Who asks needs no token, learns one word, and costs one look a second however many ask.

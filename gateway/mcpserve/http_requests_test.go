@@ -59,18 +59,26 @@ type said struct {
 	after  time.Duration
 }
 
-// call sends one call of protocol 2026-07-28 over a connection of its own.
+// call sends one call of protocol 2026-07-28.
 func (p *pipes) call(t *testing.T, token, command string) said {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://localhost/mcp", strings.NewReader(statelessCall(command)))
+	return p.send(t, "POST", "/mcp", statelessCall(command), func(r *http.Request) {
+		r.Header = statelessHeader()
+		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + token} {
+			r.Header.Set(name, value)
+		}
+	})
+}
+
+// send sends a request over a connection of its own.
+func (p *pipes) send(t *testing.T, method, path, body string, alter func(*http.Request)) said {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return said{}
 	}
-	r.Header = statelessHeader()
-	for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + token} {
-		r.Header.Set(name, value)
-	}
+	alter(r)
 	start := time.Now()
 	res, err := (&http.Transport{DialContext: p.dial, DisableKeepAlives: true}).RoundTrip(r)
 	if err != nil {

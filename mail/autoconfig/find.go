@@ -80,15 +80,15 @@ func Split(address string) (local, domain string, err error) {
 }
 
 // Find returns the settings for the address. Finding nothing is not an error: the
-// Settings then hold only the user name. It asks all sources at once and returns when all
-// have answered or the time is over, with the answers so far. The error is ErrAddress, or
-// that of ctx.
+// Settings then hold only the user name, as for an address whose domain nobody can be asked
+// about, such as localhost. It asks all sources at once and returns when all have answered or
+// the time is over, with the answers so far. The error is that of ctx.
 func (f *Finder) Find(ctx context.Context, address string) (*Settings, error) {
+	s := &Settings{Username: address}
 	local, domain, err := Split(address)
 	if err != nil {
-		return nil, err
+		return s, nil
 	}
-	s := &Settings{Username: address}
 	if p := mail.ProviderOf(domain); p != nil {
 		s.take(&proposal{provider: p, source: "what " + p.Name + " publishes"})
 		return s, nil

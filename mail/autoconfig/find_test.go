@@ -184,6 +184,11 @@ func TestKnownProvidersAreAskedNothing(t *testing.T) {
 			}
 		}
 	}
+	for _, address := range []string{"ann@localhost", "ann@192.0.2.1"} { // nor one whose domain nobody can be asked about
+		if s, err := f.Find(t.Context(), address); err != nil || s.Username != address || !s.Incoming.IsZero() {
+			t.Errorf("%s: %+v, %v", address, s, err)
+		}
+	}
 	if len(w.asked) > 0 {
 		t.Errorf("asked %v", w.asked)
 	}

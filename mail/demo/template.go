@@ -184,10 +184,10 @@ func wrap64(b []byte) string {
 func buildLog(now time.Time, size int) []byte {
 	steps := []string{"fetch sources", "check licences", "compile catalogue", "compile reading-room display", "run unit tests", "run display tests", "pack release", "upload"}
 	at := now.AddDate(0, 0, -5)
-	var out []byte
+	out := make([]byte, 0, size+100) // and the end of a line
 	for i := 0; len(out) < size; i++ {
-		step := steps[i%len(steps)]
-		out = fmt.Appendf(out, "%s run=%04d step=%q status=ok took=%dms\n", at.UTC().Format(time.RFC3339), i/len(steps), step, 40+i*7919%900)
+		out = at.UTC().AppendFormat(out, time.RFC3339)
+		out = fmt.Appendf(out, " run=%04d step=\"%s\" status=ok took=%dms\n", i/len(steps), steps[i%len(steps)], 40+i*7919%900)
 		at = at.Add(time.Duration(3+i%17) * time.Second)
 	}
 	return out

@@ -111,7 +111,12 @@ func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
 	target.Gate = m.gate
 	if a.Protocol == mail.POP3 {
 		s, err := keep(m, &a, func() *pop3.Kept {
-			return pop3.NewKept(pop3.Config{Target: target, Socket: a.Timeouts.Socket}, m.o.Now)
+			cfg := pop3.Config{Target: target, Socket: a.Timeouts.Socket}
+			if m.leases.Needed() {
+				mailbox := x.mailbox()
+				cfg.Lease = func(ctx context.Context) (context.Context, func(), error) { return m.leases.POP3(ctx, mailbox) }
+			}
+			return pop3.NewKept(cfg, m.o.Now)
 		})
 		return &popBox{x, s}, err
 	}

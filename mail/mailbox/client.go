@@ -18,6 +18,7 @@ import (
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
+	"github.com/postern-mail/postern/mail/mailbox/internal/lease"
 	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
@@ -26,6 +27,7 @@ type Options struct {
 	Directory          mail.Directory
 	Credentials        login.Credentials                         // nil: the Directory's Secret as a password, and no account with AuthOAuth2
 	Seen               mail.SeenStore                            // nil: nothing can be acknowledged
+	Others             lease.Others                              // processes on other machines with the same Seen; nil: there are none
 	CursorKey          func(ctx context.Context) ([]byte, error) // 32 bytes that authenticate cursors; nil means a key of this process
 	PDFText            PDFReader                                 // nil: the text of PDF attachments is not read
 	SessionsPerAccount int                                       // connections kept per account; 0 means 4
@@ -43,6 +45,7 @@ type Options struct {
 type Client struct {
 	o       Options
 	cursors cursor.Sealer
+	leases  lease.Leases
 	gate    *wire.Gate // nil unless OneConnection
 	lost    sync.Map   // by account: the time.Time since which its server could not be reached
 	pace    pace       // of Watch
@@ -75,7 +78,7 @@ func New(o Options) *Client {
 	if o.CursorKey == nil {
 		o.CursorKey = cursor.ProcessKey()
 	}
-	m := &Client{o: o, cursors: cursor.Sealer{Key: o.CursorKey}, pace: usualPace, kept: make(map[string]kept)}
+	m := &Client{o: o, cursors: cursor.Sealer{Key: o.CursorKey}, leases: lease.Leases{Others: o.Others, Seen: o.Seen}, pace: usualPace, kept: make(map[string]kept)}
 	if o.OneConnection {
 		m.o.SessionsPerAccount, m.gate = 1, wire.NewGate(1)
 	}

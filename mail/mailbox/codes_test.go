@@ -100,7 +100,7 @@ func everyView(b *box, uids []uint32) string {
 	}
 	words = append(words, "482913", "730156", "48", "73", "48291", "82913", "code is 4", "code is 7", "4 8", "token=Zk", "Zk3", "Qw8")
 	for i, w := range words {
-		if testing.Short() && i%10 > 0 && i%4 > 0 {
+		if testing.Short() && i%10 > 0 && i != 28 { // a word of each kind
 			continue
 		}
 		queries := []mailbox.SearchQuery{{Words: w, Limit: 3, Full: true}, {Subject: w}, {Text: w, Snippet: 200}}

@@ -26,34 +26,17 @@ func TestAMissingFolderIsToldWithThoseThatExist(t *testing.T) {
 	}
 	b.list(mailbox.ListQuery{})
 	for name, do := range map[string]func() error{
-		"list": func() error {
-			_, err := b.List(t.Context(), account, mailbox.ListQuery{Folder: "projects"})
-			return err
-		},
-		"get": func() error {
-			_, err := b.Get(t.Context(), b.Ref("projects", 1), mailbox.GetQuery{})
-			return err
-		},
-		"raw": func() error {
-			_, err := b.Raw(t.Context(), b.Ref("projects", 1), 10_000)
-			return err
-		},
+		"list": func() error { return second(b.List(t.Context(), account, mailbox.ListQuery{Folder: "projects"})) },
+		"get":  func() error { return second(b.Get(t.Context(), b.Ref("projects", 1), mailbox.GetQuery{})) },
+		"raw":  func() error { return second(b.Raw(t.Context(), b.Ref("projects", 1), 10_000)) },
 		"search": func() error {
-			_, err := b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"projects"}})
-			return err
+			return second(b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"projects"}}))
 		},
-		"mark-read": func() error {
-			_, err := b.MarkRead(t.Context(), account, []mail.Ref{b.Ref("projects", 1)})
-			return err
-		},
+		"mark-read": func() error { return second(b.MarkRead(t.Context(), account, []mail.Ref{b.Ref("projects", 1)})) },
 		"copy to": func() error {
-			_, err := b.Copy(t.Context(), account, []mail.Ref{b.Ref("INBOX", u)}, account, "projects")
-			return err
+			return second(b.Copy(t.Context(), account, []mail.Ref{b.Ref("INBOX", u)}, account, "projects"))
 		},
-		"move to": func() error {
-			_, err := b.Move(t.Context(), account, []mail.Ref{b.Ref("INBOX", u)}, "projects")
-			return err
-		},
+		"move to": func() error { return second(b.Move(t.Context(), account, []mail.Ref{b.Ref("INBOX", u)}, "projects")) },
 	} {
 		e := mailtest.WantKind(t, do(), mail.KindNotFound)
 		if e.Missing != "projects" || !slices.Contains(e.Known, "Projects/2026") || !slices.Contains(e.Known, "INBOX") || slices.Contains(e.Known, "Projects") {

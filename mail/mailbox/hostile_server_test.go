@@ -40,12 +40,16 @@ func scriptedWith(t *testing.T, more string, answer func(command string) (untagg
 }
 
 // clientOf reads and writes the mailbox of a scripted server.
-func clientOf(t *testing.T, sv *scripted.Server) *mailbox.Client {
+func clientOf(t *testing.T, sv *scripted.Server, change ...func(*mailbox.Options)) *mailbox.Client {
 	d := &mailtest.Directory{Known: map[string]mail.Account{}, Password: "p"}
 	a := mailtest.Settings("127.0.0.1", sv.Port, "x")
 	a.Mode = mail.ReadWrite
 	d.Set(a)
-	m := mailbox.New(mailbox.Options{Directory: d})
+	o := mailbox.Options{Directory: d}
+	for _, c := range change {
+		c(&o)
+	}
+	m := mailbox.New(o)
 	t.Cleanup(func() { _ = m.Close() })
 	return m
 }
@@ -220,28 +224,37 @@ func TestOneFolderWithoutCounts(t *testing.T) {
 	}
 }
 
-// What was found before the server failed is kept, and said to be a part.
+// What was found before the server failed, or the time was over, is kept, and said to be a part.
 func TestListKeepsWhatItFound(t *testing.T) {
 	scripted.Settle(t)
-	fetches := 0
-	head := "From: friend@example.org\r\nSubject: hello\r\n\r\n"
-	m := scriptedClient(t, func(command string) (string, string) {
-		switch {
-		case strings.HasPrefix(command, "EXAMINE"):
-			return strings.Replace(oneMessage, "1 EXISTS", "5000 EXISTS", 1), ""
-		case strings.Contains(command, "SEARCH"):
-			return "* ESEARCH (TAG \"%TAG%\") UID ALL 1:5000\r\n", ""
-		case strings.Contains(command, "FETCH"):
-			if fetches++; fetches > 1 {
-				return "", "NO [UNAVAILABLE] the disk is away"
+	block := make(chan struct{})
+	defer close(block)
+	for want, second := range map[mail.Kind]func() string{ // what ends a second FETCH
+		mail.KindRefused: func() string { return "NO [UNAVAILABLE] the disk is away" },
+		mail.KindTimeout: func() string { <-block; return "" },
+	} {
+		within := map[mail.Kind]time.Duration{mail.KindRefused: time.Minute, mail.KindTimeout: 300 * time.Millisecond}[want]
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		fetches := 0
+		m := scriptedClient(t, func(command string) (string, string) {
+			switch {
+			case strings.HasPrefix(command, "EXAMINE"):
+				return strings.Replace(oneMessage, "1 EXISTS", "5000 EXISTS", 1), ""
+			case strings.Contains(command, "SEARCH"):
+				return "* ESEARCH (TAG \"%TAG%\") UID ALL 1:5000\r\n", ""
+			case strings.Contains(command, "FETCH"):
+				if fetches++; fetches > 1 {
+					return "", second()
+				}
+				return "* 5000 FETCH (UID 5000 FLAGS () INTERNALDATE \"01-Mar-2026 10:00:00 +0000\" BODY[HEADER.FIELDS (FROM)] " + literal("From: a@example.org\r\n\r\n") + ")\r\n", ""
 			}
-			return "* 5000 FETCH (UID 5000 FLAGS () INTERNALDATE \"01-Mar-2026 10:00:00 +0000\" BODY[HEADER.FIELDS (FROM)] " + literal(head) + ")\r\n", ""
+			return "", ""
+		})
+		p, err := m.List(ctx, account, mailbox.ListQuery{Since: dayOne})
+		if err != nil || len(p.Messages) != 1 || !p.HasMore || len(p.Issues) != 1 || p.Issues[0].Kind != want || !p.Issues[0].Retryable || p.Issues[0].Stage != "fetch" {
+			t.Errorf("%s: %+v %v", want, p, err)
 		}
-		return "", ""
-	})
-	p, err := m.List(t.Context(), account, mailbox.ListQuery{Since: dayOne})
-	if err != nil || len(p.Messages) != 1 || !p.HasMore || len(p.Issues) != 1 || !p.Issues[0].Retryable || p.Issues[0].Stage != "fetch" {
-		t.Errorf("%+v %v", p, err)
 	}
 }
 
@@ -260,35 +273,6 @@ func TestStuckServerCostsItsDeadline(t *testing.T) {
 	for range 2 {
 		_, err := m.List(ctx, account, mailbox.ListQuery{})
 		mailtest.WantKind(t, err, mail.KindTimeout)
-	}
-}
-
-// When the time is over, what was found by then is the answer, and says that it is
-// a part; when nobody waits any more there is none.
-func TestListAnswersWithWhatItFoundInTime(t *testing.T) {
-	scripted.Settle(t)
-	block := make(chan struct{})
-	fetches := 0
-	m := scriptedClient(t, func(command string) (string, string) {
-		switch {
-		case strings.HasPrefix(command, "EXAMINE"):
-			return strings.Replace(oneMessage, "1 EXISTS", "5000 EXISTS", 1), ""
-		case strings.Contains(command, "SEARCH"):
-			return "* ESEARCH (TAG \"%TAG%\") UID ALL 1:5000\r\n", ""
-		case strings.Contains(command, "FETCH"):
-			if fetches++; fetches > 1 {
-				<-block
-			}
-			return "* 5000 FETCH (UID 5000 FLAGS () INTERNALDATE \"01-Mar-2026 10:00:00 +0000\" BODY[HEADER.FIELDS (FROM)] " + literal("From: a@example.org\r\n\r\n") + ")\r\n", ""
-		}
-		return "", ""
-	})
-	defer close(block)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	p, err := m.List(ctx, account, mailbox.ListQuery{Since: dayOne})
-	if err != nil || len(p.Messages) != 1 || !p.HasMore || len(p.Issues) != 1 || p.Issues[0].Kind != mail.KindTimeout {
-		t.Errorf("%+v %v", p, err)
 	}
 }
 

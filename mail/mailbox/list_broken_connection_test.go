@@ -109,23 +109,18 @@ func TestANetworkThatBreaksAtAnyMoment(t *testing.T) {
 							})
 						case 1:
 							call("search", func(ctx context.Context) error {
-								_, err := b.Search(ctx, []string{account}, mailbox.SearchQuery{Folders: []string{folder}, Subject: m.Subject})
-								return err
+								return second(b.Search(ctx, []string{account}, mailbox.SearchQuery{Folders: []string{folder}, Subject: m.Subject}))
 							})
 						case 2:
 							call("flags", func(ctx context.Context) error {
-								_, err := b.SetFlags(ctx, account, refs, []string{`\Flagged`}, nil)
-								return err
+								return second(b.SetFlags(ctx, account, refs, []string{`\Flagged`}, nil))
 							})
 						case 3:
 							to := folders[0]
 							if folder == to {
 								to = folders[1]
 							}
-							call("move", func(ctx context.Context) error {
-								_, err := b.Move(ctx, account, refs, to)
-								return err
-							})
+							call("move", func(ctx context.Context) error { return second(b.Move(ctx, account, refs, to)) })
 						case 4:
 							call("raw", func(ctx context.Context) error {
 								got, err := b.Raw(ctx, m.Ref, 1<<20)
@@ -135,14 +130,10 @@ func TestANetworkThatBreaksAtAnyMoment(t *testing.T) {
 								return err
 							})
 						case 5:
-							call("copy", func(ctx context.Context) error {
-								_, err := b.Copy(ctx, account, refs, account, b.In("Copies"))
-								return err
-							})
+							call("copy", func(ctx context.Context) error { return second(b.Copy(ctx, account, refs, account, b.In("Copies"))) })
 						case 6:
 							call("watch", func(ctx context.Context) error {
-								_, err := b.Watch(ctx, account, mailbox.WatchQuery{Folder: folder, FromNow: true, Until: time.Now().Add(20 * time.Millisecond)})
-								return err
+								return second(b.Watch(ctx, account, mailbox.WatchQuery{Folder: folder, FromNow: true, Until: time.Now().Add(20 * time.Millisecond)}))
 							})
 						}
 					}

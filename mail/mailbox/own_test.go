@@ -13,20 +13,15 @@ import (
 
 // The readers of one message of a folder: each has to agree about what is visible.
 var readers = map[string]func(b *box, r mail.Ref) error{
-	"get":        func(b *box, r mail.Ref) error { _, err := b.Get(b.T.Context(), r, mailbox.GetQuery{}); return err },
-	"raw":        func(b *box, r mail.Ref) error { _, err := b.Raw(b.T.Context(), r, 0); return err },
-	"attachment": func(b *box, r mail.Ref) error { _, err := b.Attachment(b.T.Context(), r, "2"); return err },
-	"thread": func(b *box, r mail.Ref) error {
-		_, err := b.Thread(b.T.Context(), r, mailbox.ThreadQuery{})
-		return err
-	},
+	"get":        func(b *box, r mail.Ref) error { return second(b.Get(b.T.Context(), r, mailbox.GetQuery{})) },
+	"raw":        func(b *box, r mail.Ref) error { return second(b.Raw(b.T.Context(), r, 0)) },
+	"attachment": func(b *box, r mail.Ref) error { return second(b.Attachment(b.T.Context(), r, "2")) },
+	"thread":     func(b *box, r mail.Ref) error { return second(b.Thread(b.T.Context(), r, mailbox.ThreadQuery{})) },
 	"header": func(b *box, r mail.Ref) error {
-		_, err := b.Original(b.T.Context(), "mail reply", r, mailbox.OriginalQuery{})
-		return err
+		return second(b.Original(b.T.Context(), "mail reply", r, mailbox.OriginalQuery{}))
 	},
 	"flags": func(b *box, r mail.Ref) error {
-		_, err := b.SetFlags(b.T.Context(), account, []mail.Ref{r}, []string{"x"}, nil)
-		return err
+		return second(b.SetFlags(b.T.Context(), account, []mail.Ref{r}, []string{"x"}, nil))
 	},
 }
 

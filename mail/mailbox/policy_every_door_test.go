@@ -274,8 +274,8 @@ func Test000_9_HiddenMessagesDoNotCountInAThread(t *testing.T) {
 // safe to try again.
 func TestALostAnswerIsNotSafeToRepeat(t *testing.T) {
 	for verb, do := range map[string]func(k *keeper) error{
-		"UID COPY": func(k *keeper) error { _, err := k.Copy(t.Context(), account, kept(5), "", "Done"); return err },
-		"UID MOVE": func(k *keeper) error { _, err := k.Move(t.Context(), account, kept(5), "Done"); return err },
+		"UID COPY": func(k *keeper) error { return second(k.Copy(t.Context(), account, kept(5), "", "Done")) },
+		"UID MOVE": func(k *keeper) error { return second(k.Move(t.Context(), account, kept(5), "Done")) },
 	} {
 		t.Run(verb, func(t *testing.T) {
 			opened := [][2]string{{oneMessage, ""}}

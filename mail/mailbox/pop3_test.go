@@ -171,21 +171,12 @@ func TestPOP3SaysWhatItCannotDo(t *testing.T) {
 	ref := b.list(mailbox.ListQuery{}).Messages[0].Ref
 	refs := []mail.Ref{ref}
 	for name, do := range map[string]func() error{
-		"search": func() error {
-			_, err := b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Words: "x"})
-			return err
-		},
-		"mark-read": func() error { _, err := b.MarkRead(t.Context(), account, refs); return err },
-		"flags": func() error {
-			_, err := b.SetFlags(t.Context(), account, refs, []string{`\Flagged`}, nil)
-			return err
-		},
-		"copy": func() error {
-			_, err := b.Copy(t.Context(), account, refs, account, "Archive")
-			return err
-		},
-		"move":   func() error { _, err := b.Move(t.Context(), account, refs, "Archive"); return err },
-		"delete": func() error { _, err := b.Delete(t.Context(), account, refs); return err },
+		"search":    func() error { return second(b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Words: "x"})) },
+		"mark-read": func() error { return second(b.MarkRead(t.Context(), account, refs)) },
+		"flags":     func() error { return second(b.SetFlags(t.Context(), account, refs, []string{`\Flagged`}, nil)) },
+		"copy":      func() error { return second(b.Copy(t.Context(), account, refs, account, "Archive")) },
+		"move":      func() error { return second(b.Move(t.Context(), account, refs, "Archive")) },
+		"delete":    func() error { return second(b.Delete(t.Context(), account, refs)) },
 	} {
 		var e *mail.Error
 		if err := do(); !errors.As(err, &e) || e.Kind != mail.KindUnsupported || !strings.Contains(e.Message, "POP3") || e.Advice == "" {
@@ -334,11 +325,11 @@ func TestPOP3HidesWhatThePolicyHides(t *testing.T) {
 	}
 	missing := mail.Ref{Protocol: mail.POP3, Account: account, UIDL: "nosuch"}
 	for name, do := range map[string]func(ref mail.Ref) error{
-		"get":        func(ref mail.Ref) error { _, err := b.Get(t.Context(), ref, mailbox.GetQuery{}); return err },
-		"raw":        func(ref mail.Ref) error { _, err := b.Raw(t.Context(), ref, 0); return err },
-		"attachment": func(ref mail.Ref) error { _, err := b.Attachment(t.Context(), ref, ""); return err },
-		"thread":     func(ref mail.Ref) error { _, err := b.Thread(t.Context(), ref, mailbox.ThreadQuery{}); return err },
-		"ack":        func(ref mail.Ref) error { _, err := b.Ack(t.Context(), account, []mail.Ref{ref}); return err },
+		"get":        func(ref mail.Ref) error { return second(b.Get(t.Context(), ref, mailbox.GetQuery{})) },
+		"raw":        func(ref mail.Ref) error { return second(b.Raw(t.Context(), ref, 0)) },
+		"attachment": func(ref mail.Ref) error { return second(b.Attachment(t.Context(), ref, "")) },
+		"thread":     func(ref mail.Ref) error { return second(b.Thread(t.Context(), ref, mailbox.ThreadQuery{})) },
+		"ack":        func(ref mail.Ref) error { return second(b.Ack(t.Context(), account, []mail.Ref{ref})) },
 	} {
 		var h, m *mail.Error
 		errH, errM := do(hidden), do(missing)

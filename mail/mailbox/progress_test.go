@@ -49,19 +49,12 @@ func TestLongOperationsReportHowFarTheyAre(t *testing.T) {
 		run        func() error
 	}{
 		{"list by date", "0 of 0 reading INBOX", func() error {
-			_, err := b.List(ctx, account, mailbox.ListQuery{Since: time.Now().AddDate(0, 0, -3)})
-			return err
+			return second(b.List(ctx, account, mailbox.ListQuery{Since: time.Now().AddDate(0, 0, -3)}))
 		}},
-		{"search", "0 of 0 reading INBOX", func() error {
-			_, err := b.Search(ctx, []string{account}, mailbox.SearchQuery{Attachments: true})
-			return err
-		}},
-		{"thread", "0 of 0 reading INBOX", func() error { _, err := b.Thread(ctx, big, mailbox.ThreadQuery{}); return err }},
-		{"attachment", "bytes read", func() error { _, err := b.Attachment(ctx, big, ""); return err }},
-		{"copy across accounts", "1 of 2 copying messages", func() error {
-			_, err := b.Copy(ctx, account, b.refs("INBOX", uids[0], uids[1]), "other", "Other")
-			return err
-		}},
+		{"search", "0 of 0 reading INBOX", func() error { return second(b.Search(ctx, []string{account}, mailbox.SearchQuery{Attachments: true})) }},
+		{"thread", "0 of 0 reading INBOX", func() error { return second(b.Thread(ctx, big, mailbox.ThreadQuery{})) }},
+		{"attachment", "bytes read", func() error { return second(b.Attachment(ctx, big, "")) }},
+		{"copy across accounts", "1 of 2 copying messages", func() error { return second(b.Copy(ctx, account, b.refs("INBOX", uids[0], uids[1]), "other", "Other")) }},
 	} {
 		if err := tc.run(); err != nil {
 			t.Errorf("%s: %v", tc.name, err)
@@ -83,12 +76,9 @@ func TestProgressTellsNothingOfHiddenMail(t *testing.T) {
 		var told progressTold
 		ctx := mail.WithProgress(t.Context(), told.report)
 		for _, run := range []func() error{
-			func() error { _, err := b.List(ctx, account, mailbox.ListQuery{}); return err },
-			func() error {
-				_, err := b.Search(ctx, []string{account}, mailbox.SearchQuery{Attachments: true})
-				return err
-			},
-			func() error { _, err := b.Thread(ctx, b.Ref("INBOX", 1), mailbox.ThreadQuery{}); return err },
+			func() error { return second(b.List(ctx, account, mailbox.ListQuery{})) },
+			func() error { return second(b.Search(ctx, []string{account}, mailbox.SearchQuery{Attachments: true})) },
+			func() error { return second(b.Thread(ctx, b.Ref("INBOX", 1), mailbox.ThreadQuery{})) },
 		} {
 			if err := run(); err != nil {
 				t.Fatal(err)

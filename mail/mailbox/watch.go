@@ -45,7 +45,8 @@ type WatchPage struct {
 // All watches of a folder share one connection, which rests in IDLE and is lent to any
 // command that needs it. A server without IDLE is asked every PollEvery, which costs one
 // round trip. A broken connection is replaced; when that fails three times, or until
-// q.Until, Watch returns the error, since mail may have arrived.
+// q.Until, Watch returns the error, since mail may have arrived. Of the processes of several
+// machines one rests in IDLE, see Options.Others.
 //
 // A folder that was replaced is KindConflict, unless the Watch knew no UID of it. POP3 is
 // KindUnsupported.

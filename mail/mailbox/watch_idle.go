@@ -56,8 +56,10 @@ type post struct {
 	wake    chan event // events meanwhile; at most one of each kind counts
 
 	// Of the post's own goroutine:
-	instant bool // a session opened a moment ago need not be asked
-	looked  bool // the folder has been listed since the last wait
+	instant bool            // a session opened a moment ago need not be asked
+	looked  bool            // the folder has been listed since the last wait
+	held    context.Context // while this process leads, see lead
+	release func()
 
 	mu       sync.Mutex
 	watchers map[*watcher]bool
@@ -162,6 +164,7 @@ func (p *post) run(ctx context.Context) {
 	defer func() {
 		p.stop()
 		p.fail(ended(p.account)) // the remaining watchers
+		p.yield()
 	}()
 	failures := 0
 	for {
@@ -174,10 +177,10 @@ func (p *post) run(ctx context.Context) {
 			failures = 0
 			continue
 		}
-		failures++
+		failures = min(failures+1, attempts)
 		p.looked, p.instant = false, false
 		var e *mail.Error
-		if passing := errors.As(err, &e) && e.Retryable; !passing || failures == attempts {
+		if passing := errors.As(err, &e) && e.Retryable && failures < attempts; !passing && !mail.Away(err) {
 			p.fail(err)
 			return
 		}
@@ -231,7 +234,7 @@ func (p *post) round(ctx context.Context) error {
 	}
 	from, validity, _ := p.needed()
 	e, err := p.rest(ctx, x, func(s *imap.Session) error {
-		box, err := s.Look(p.folder, p.pace.trust, p.instant)
+		box, err := s.Look(p.folder, p.pace.trust, p.instant && p.held != nil) // who follows is told by no IDLE
 		switch {
 		case err != nil:
 			return err
@@ -258,27 +261,86 @@ func (p *post) round(ctx context.Context) error {
 		return nil
 	}
 	p.looked = true
+	if p.held != nil {
+		p.m.leases.Announce(p.account, p.folder)
+	}
 	return p.look(ctx)
+}
+
+// lead lets this process watch the folder for those on other machines, too: it alone rests in
+// IDLE, and tells them of what comes, who look for themselves then. Where another one does,
+// hear is not nil, and returns nil when that tells something.
+func (p *post) lead(ctx context.Context, x *imapBox) (hear func(context.Context) error, err error) {
+	if p.held != nil && p.held.Err() == nil {
+		return nil, nil
+	}
+	p.yield()
+	// It listens before it asks: the other one may end meanwhile.
+	hear, err = p.m.leases.Follow(ctx, p.account, p.folder)
+	held, release, taken := p.m.leases.Idle(ctx, p.account, x.mailbox(), p.folder)
+	if taken != nil {
+		return hear, err
+	}
+	p.held, p.release = held, release
+	return nil, nil
+}
+
+// yield ends the lead. Another process takes it when it is told.
+func (p *post) yield() {
+	if p.held != nil {
+		p.release()
+		p.held = nil
+		p.m.leases.Announce(p.account, p.folder)
+	}
+}
+
+// follow is Pool.Rest for a process that does not lead: the folder counts as one of a server
+// without IDLE, and until ctx ends this process listens besides.
+func (p *post) follow(ctx, asking context.Context, hear func(context.Context) error, ready func(s *imap.Session) error) error {
+	if err := p.pool.Lend(asking, p.folder, func(_ context.Context, s *imap.Session) error { return ready(s) }); err != nil {
+		return err
+	}
+	go func() {
+		if hear(ctx) == nil {
+			p.tell(news)
+		}
+	}()
+	return imap.ErrNoIdle
 }
 
 // rest waits in IDLE, or where that is not possible for one poll interval. With an error of
 // ready it does not wait.
 func (p *post) rest(ctx context.Context, x *imapBox, ready func(s *imap.Session) error) (event, error) {
+	hear, err := p.lead(ctx, x)
+	if err != nil {
+		return 0, err
+	}
 	// A command in progress is waited for even if the last watcher leaves meanwhile: giving
 	// it up would cost the connection.
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.pace.look)
-	leave, err := p.pool.Rest(asking, p.folder, ready, func(came bool) {
-		if came {
-			p.tell(news)
-		} else {
-			p.tell(broken)
-		}
-	})
 	defer cancel()
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	var leave func(bye bool)
+	if hear == nil {
+		leave, err = p.pool.Rest(asking, p.folder, ready, func(came bool) {
+			if came {
+				p.tell(news)
+			} else {
+				p.tell(broken)
+			}
+		})
+	} else {
+		err = p.follow(waiting, asking, hear, ready)
+	}
 	every := p.pace.trust
 	switch {
 	case errors.Is(err, imap.ErrNoIdle):
 		every, leave = p.pace.poll, func(bool) {}
+		if p.held != nil { // another process may be able to rest
+			p.release()
+			p.held = nil
+		}
 	case errors.Is(err, errUnseen):
 		return 0, err
 	case err != nil:

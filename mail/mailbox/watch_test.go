@@ -334,6 +334,44 @@ func TestAWatchOutlivesItsConnection(t *testing.T) {
 	w.wants("after all")
 }
 
+// awayDirectory cannot be reached for a number of questions.
+type awayDirectory struct {
+	*mailtest.Directory
+	away atomic.Int64
+}
+
+type awayError struct{ error }
+
+func (awayError) Away() bool { return true }
+
+func (d *awayDirectory) Account(ctx context.Context, name string) (mail.Account, error) {
+	if d.away.Add(-1) >= 0 {
+		return mail.Account{}, awayError{errors.New("it is away")}
+	}
+	return d.Directory.Account(ctx, name)
+}
+
+// What a watch waits for is not the directory's: one that is back in time ends nothing.
+func TestAWatchOutlivesItsDirectory(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "directory")
+	d := &awayDirectory{Directory: b.Dir}
+	b.Client = mailbox.New(mailbox.Options{Directory: d})
+	t.Cleanup(func() { _ = b.Client.Close() })
+	b.SetPace(never, 20*time.Millisecond, 0)
+	w := b.watch(mailbox.WatchQuery{FromNow: true})
+	d.away.Store(6)
+	for d.away.Load() >= 0 {
+		select {
+		case <-w.done:
+			t.Fatal(w.err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	b.Add("INBOX", letter{Subject: "after all"})
+	w.wants("after all")
+}
+
 func TestClosingEndsWatches(t *testing.T) {
 	scripted.Settle(t)
 	for name, box := range watchable(t) {
@@ -391,7 +429,12 @@ func TestWatchRefuses(t *testing.T) {
 // idleScript is a server whose nth connection does in IDLE what a test says.
 func idleScript(t *testing.T, caps string, inIdle func(n int, c net.Conn, br *bufio.Reader, tag string) (goOn bool)) *mailbox.Client {
 	t.Helper()
-	return clientOf(t, scripted.Serve(t, func(c *scripted.Conn) {
+	return clientOf(t, idleServer(t, caps, inIdle))
+}
+
+func idleServer(t *testing.T, caps string, inIdle func(n int, c net.Conn, br *bufio.Reader, tag string) (goOn bool)) *scripted.Server {
+	t.Helper()
+	return scripted.Serve(t, func(c *scripted.Conn) {
 		c.Greet(caps)
 		for {
 			tag, command := c.Expect()
@@ -406,7 +449,7 @@ func idleScript(t *testing.T, caps string, inIdle func(n int, c net.Conn, br *bu
 				c.Send(tag + " OK done\r\n")
 			}
 		}
-	}))
+	})
 }
 
 const idleCaps = "IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH IDLE"

@@ -86,6 +86,8 @@ func TestWhatAPersonDecidedStands(t *testing.T) {
 	for key, gone := range map[string]*mail.Outgoing{"a": reject, "b": cancel} {
 		if e, err := o.Send(t.Context(), account, hello(keyed(key))); kind(err) != mail.KindConflict || e == nil || e.ID != gone.ID || !e.Ended() {
 			t.Errorf("asked for again: %+v, %v", e, err)
+		} else if said := strings.Contains(err.Error(), "The person said: not now xxx"); said != (gone == reject) {
+			t.Errorf("it says the person's reason: %v: %v", said, err)
 		}
 		if _, err := o.Approve(t.Context(), gone.ID, gone.Digest, "ann"); kind(err) != mail.KindConflict {
 			t.Errorf("approved afterwards: %v", err)

@@ -295,5 +295,9 @@ func notSent(o mail.Operation, e *mail.Outgoing) error {
 		err.Retryable = e.Temporary
 		return err
 	}
-	return o.Conflict("The message was "+string(e.State)+" and is not sent.", anew)
+	why := ""
+	if e.State == mail.OutboxRejected && e.Reason != "" {
+		why = " The person said: " + e.Reason
+	}
+	return o.Conflict("The message was "+string(e.State)+" and is not sent."+why, anew)
 }

@@ -160,20 +160,8 @@ func (s *PostfixServer) conf() string { return filepath.Join(s.dir, "conf") }
 // SubmissionAddr returns host:port of the listener with STARTTLS.
 func (s *PostfixServer) SubmissionAddr() string { return s.address(s.SubmissionPort) }
 
-// SubmissionsAddr returns host:port of the listener with TLS from the first byte.
-func (s *PostfixServer) SubmissionsAddr() string { return s.address(s.SubmissionsPort) }
-
-// Queue returns what the server still holds: an object of JSON for each message, as the
+// queue returns what the server still holds: an object of JSON for each message, as the
 // program postqueue shows it. Unfinished messages of a client are not in it.
-func (s *PostfixServer) Queue(t testing.TB) []string {
-	t.Helper()
-	queue, err := s.queue()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return queue
-}
-
 func (s *PostfixServer) queue() ([]string, error) {
 	cmd := exec.Command(s.programs.postqueue, "-c", s.conf(), "-j")
 	cmd.Env = s.environment()

@@ -152,6 +152,7 @@ func (s *PostgresServer) Start() error {
 	for _, set := range []string{
 		"port=" + strconv.Itoa(int(s.Port)), "listen_addresses=127.0.0.1", "max_connections=400", "shared_buffers=64MB", "fsync=off",
 		"max_wal_senders=4", "wal_level=replica", "log_min_messages=warning",
+		"dynamic_shared_memory_type=mmap", // in its directory: a server that is killed leaves what is in /dev/shm
 	} {
 		args = append(args, "-c", set)
 	}

@@ -54,16 +54,10 @@ func onlyTheNumberRemains(t testing.TB, v *testBox) {
 
 func TestEveryUseRemovesExpiredMessages(t *testing.T) {
 	for name, use := range map[string]func(*testBox) error{
-		"send": func(v *testBox) error {
-			_, err := v.Send(t.Context(), Message{Sender: "p:x", Recipient: "p:y"})
-			return err
-		},
-		"read": func(v *testBox) error { _, err := v.Read(t.Context(), Query{Agent: "p:b"}); return err },
-		"peek": func(v *testBox) error {
-			_, err := v.Read(t.Context(), Query{Agent: "p:b", Peek: true})
-			return err
-		},
-		"status": func(v *testBox) error { _, err := v.Status(t.Context(), "", ""); return err },
+		"send":   func(v *testBox) error { return second(v.Send(t.Context(), Message{Sender: "p:x", Recipient: "p:y"})) },
+		"read":   func(v *testBox) error { return second(v.Read(t.Context(), Query{Agent: "p:b"})) },
+		"peek":   func(v *testBox) error { return second(v.Read(t.Context(), Query{Agent: "p:b", Peek: true})) },
+		"status": func(v *testBox) error { return second(v.Status(t.Context(), "", "")) },
 	} {
 		v, c := agentVault(t)
 		c.at = c.at.Add(-TTL - time.Microsecond)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 )
 
 // The errors of an engine on which callers branch, tested with errors.Is.
@@ -34,6 +35,32 @@ type Held struct {
 
 func (e *Held) Error() string { return fmt.Sprintf("the lock %s is held: %v", e.Lock, e.Err) }
 func (e *Held) Unwrap() error { return e.Err }
+
+// Away is ErrUnreachable, of one database.
+type Away struct {
+	Path, Why string // its address without secrets, and what is wrong
+	Unknown   bool   // whether the last write was kept
+	Err       error
+}
+
+func (e *Away) Error() string   { return fmt.Sprintf("%v: %s: %s", ErrUnreachable, e.Path, e.Why) }
+func (e *Away) Unwrap() []error { return []error{ErrUnreachable, e.Err} }
+
+// Away is for mail.Away.
+func (e *Away) Away() bool { return true }
+
+// silence is for how long a database has to be silent before it is to blame for the end of a
+// caller's time, which something else may have used up.
+const silence = 400 * time.Millisecond
+
+// Ended is the error of a context that ended while its caller waited for the database at path,
+// from an instant on.
+func Ended(ctx context.Context, since time.Time, path string) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(since) >= silence {
+		return &Away{Path: path, Why: "it did not answer in time", Err: ctx.Err()}
+	}
+	return fmt.Errorf("%s: %w", path, ctx.Err())
+}
 
 // Engine keeps records for any number of processes. It holds nothing between calls that
 // others could wait for, needs no closing, and is safe for concurrent use. The context of each

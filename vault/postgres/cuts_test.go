@@ -30,7 +30,8 @@ func newLedger() *ledger {
 
 func increment(tx kv.Tx, record string) error {
 	n, err := counter(tx)
-	return errors.Join(err, tx.Put("writes", []byte(record), []byte("value of "+record)), tx.Put("count", []byte("n"), strconv.AppendInt(nil, n+1, 10)))
+	_, other := tx.Get("writes", []byte(record)) // which nobody asked for before
+	return errors.Join(err, other, tx.Put("writes", []byte(record), []byte("value of "+record)), tx.Put("count", []byte("n"), strconv.AppendInt(nil, n+1, 10)))
 }
 
 func counter(tx kv.Tx) (int64, error) {
@@ -113,7 +114,7 @@ func (l *ledger) judge(t *testing.T, e *Engine, open map[string]bool) {
 func (r request) kind() string {
 	for _, k := range []struct{ has, name string }{
 		{"start", "start"}, {"transaction_read_only", "connect"}, {"FOR UPDATE", "begin to write"}, {"BEGIN", "begin to read"},
-		{"COMMIT", "commit"}, {"postern_writes", "resolve"}, {"SELECT key, value", "scan"}, {"SELECT value", "get"}, {"ROLLBACK", "end"}, {"FROM postern_vault", "version"},
+		{"COMMIT", "commit"}, {"postern_writes", "resolve"}, {"ORDER BY", "scan"}, {"SELECT key, value", "get"}, {"INSERT INTO postern_records", "insert"}, {"ROLLBACK", "end"}, {"FROM postern_vault", "version"},
 	} {
 		if r.has(k.has) {
 			return k.name

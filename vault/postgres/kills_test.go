@@ -238,7 +238,7 @@ func TestWhatAStandbyDoesNotHaveIsNotKept(t *testing.T) {
 		}
 		if end.kept != "nil" {
 			<-done
-			if !errors.Is(err, errUnknown) || !errors.Is(err, kv.ErrUnreachable) {
+			if away := (*kv.Away)(nil); !errors.Is(err, errUnknown) || !errors.Is(err, kv.ErrUnreachable) || !errors.As(err, &away) || !away.Unknown {
 				t.Errorf("after %s: %v", end.how, err)
 			}
 		}

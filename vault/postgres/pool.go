@@ -87,7 +87,7 @@ func (p *pool) take(ctx context.Context, begin func(*pgconn.PgConn) error) (*pgc
 	if err := acquire(ctx, p.places); err != nil {
 		return nil, err
 	}
-	for {
+	for failed := error(nil); ; {
 		c, used, err := p.open(ctx)
 		if err == nil {
 			if err = begin(c); err == nil || !gone(err) {
@@ -100,12 +100,16 @@ func (p *pool) take(ctx context.Context, begin func(*pgconn.PgConn) error) (*pgc
 		case ctx.Err() == nil && gone(err) && !(len(p.config.Fallbacks) == 0 && hopeless(err)):
 			select {
 			case <-time.After(reconnect):
+				failed = err
 				continue
 			case <-ctx.Done():
 			}
 			fallthrough
 		default:
 			p.places.Release(1)
+			if failed != nil && pgconn.Timeout(err) { // it says more than that the last attempt was cut short
+				err = failed
+			}
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -245,6 +246,110 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// Where the caller's time ends because the database has fallen silent, that is said, in words
+// without the driver's.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	address := newPlace(t)
+	for kind, call := range map[string]func(context.Context, *Engine) error{
+		"start":           func(ctx context.Context, e *Engine) error { return second(e.Version(ctx)) },
+		"version":         func(ctx context.Context, e *Engine) error { return second(e.Version(ctx)) },
+		"begin to write":  func(ctx context.Context, e *Engine) error { return put(ctx, e, "b", "a") },
+		"get":             func(ctx context.Context, e *Engine) error { return readAll(ctx, e) },
+		"begin to read":   func(ctx context.Context, e *Engine) error { return readAll(ctx, e) },
+		"INSERT INTO pos": func(ctx context.Context, e *Engine) error { return second3(e.Lock(ctx, "one")) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			p, through := newProxy(t, address)
+			e := another(t, through)
+			p.plan = func(r request) cut {
+				if r.kind() == kind || strings.HasPrefix(r.sql, kind) {
+					return stopped
+				}
+				return ""
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := call(ctx, e); !errors.Is(err, kv.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) ||
+				!strings.HasSuffix(err.Error(), "/postgres: it did not answer in time") {
+				t.Error(err)
+			}
+			ctx, cancel = context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			if err := call(ctx, e); !errors.Is(err, context.Canceled) || kind != "start" && errors.Is(err, kv.ErrUnreachable) {
+				t.Errorf("cancelled: %v", err)
+			}
+		})
+	}
+}
+
+// A COMMIT that nobody answers is looked for on another connection.
+func TestACommitThatIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	p, through := newProxy(t, newPlace(t))
+	e := another(t, through)
+	e.answer = time.Second / 10
+	p.plan = func(r request) cut {
+		if r.kind() != "commit" {
+			return ""
+		}
+		p.plan = nil
+		return full
+	}
+	if err := put(t.Context(), e, "b", "a"); err != nil {
+		t.Error(err)
+	}
+	if n := p.count("SELECT 1 FROM postern_writes"); n != 1 {
+		t.Errorf("looked for %d times", n)
+	}
+}
+
+func readAll(ctx context.Context, e *Engine) error {
+	return second(e.Transact(ctx, false, func(tx kv.Tx) error { return second(tx.Get("b", []byte("a"))) }))
+}
+
+func second3[A, B any](_ A, _ B, err error) error { return err }
+
+// What a database refuses is said in its words, and the last attempt, which the end of the wait
+// cuts short, hides no reason.
+func TestWhyItCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	address := newPlace(t)
+	schema := address[strings.LastIndex(address, "=")+1:]
+	server.Exec(t, "CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA "+schema+" TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA "+schema+" TO reader")
+	cutting, cutOff := newProxy(t, address)
+	cutting.plan = func(r request) cut {
+		if r.kind() == "get" {
+			return before
+		}
+		return ""
+	}
+	if err := readAll(t.Context(), another(t, cutOff)); !errors.Is(err, kv.ErrUnreachable) || !strings.HasSuffix(err.Error(), "/postgres: the connection to it ended") {
+		t.Error(err)
+	}
+	p, through := newProxy(t, address)
+	n := 0
+	p.plan = func(r request) cut {
+		if n++; n > 4 { // two connections, of which it is asked whether they write
+			return stopped
+		}
+		return ""
+	}
+	for place, want := range map[string]string{
+		strings.Replace(address, "search_path", "default_transaction_read_only=on&search_path", 1): "/postgres: it only reads, as a standby does",
+		strings.Replace(through, "search_path", "default_transaction_read_only=on&search_path", 1): "/postgres: it only reads, as a standby does",
+		strings.Replace(address, "/postgres?", "/nowhere?", 1):                                     `/nowhere: FATAL: database "nowhere" does not exist (SQLSTATE 3D000)`,
+		strings.Replace(address, "postern@", "reader@", 1):                                         "/postgres: ERROR: permission denied for table postern_vault (SQLSTATE 42501)",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		if err := put(ctx, another(t, place), "b", "a"); !errors.Is(err, kv.ErrUnreachable) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+		cancel()
+	}
+}
+
 // A transaction costs as few round trips as it can.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
@@ -272,29 +377,126 @@ func TestRoundTrips(t *testing.T) {
 		_, err := tx.Get("b", []byte("a"))
 		return err
 	}
-	trips("a read of one record", []string{"begin to read", "get", "end"}, func() error {
-		_, err := e.Transact(t.Context(), false, get)
-		return err
-	})
-	trips("a read of one record twice", []string{"begin to read", "get", "end"}, func() error {
-		_, err := e.Transact(t.Context(), false, func(tx kv.Tx) error { return errors.Join(get(tx), get(tx)) })
-		return err
-	})
-	trips("a write of one record", []string{"begin to write", "get", "commit"}, func() error {
-		_, err := e.Transact(t.Context(), true, func(tx kv.Tx) error { return errors.Join(get(tx), tx.Put("b", []byte("a"), nil)) })
-		return err
-	})
-	trips("a write of many records", []string{"begin to write", "commit"}, func() error {
-		_, err := e.Transact(t.Context(), true, func(tx kv.Tx) (err error) {
-			for i := range 50 {
-				err = errors.Join(err, tx.Put("b", []byte{byte(i + 1)}, nil))
+	put := func(n int) func(kv.Tx) error {
+		return func(tx kv.Tx) (err error) {
+			for i := range n {
+				err = errors.Join(err, tx.Put("c", []byte{byte(i + 1)}, []byte("value")))
 			}
 			return err
-		})
-		return err
-	})
+		}
+	}
+	transact := func(write bool, do ...func(kv.Tx) error) func() error {
+		return func() error {
+			return second(e.Transact(t.Context(), write, func(tx kv.Tx) (err error) {
+				for _, do := range do {
+					err = errors.Join(err, do(tx))
+				}
+				return err
+			}))
+		}
+	}
+	scan := func(tx kv.Tx) error { return second(tx.Scan("b", kv.Range{Reverse: true}, 1)) }
+	large := func(tx kv.Tx) error { return tx.Put("b", []byte("a"), make([]byte, largeValue)) }
+	trips("a write of many records", []string{"begin to write", "commit"}, transact(true, put(50)))
+	for _, write := range []bool{false, true} {
+		begin, end := "begin to read", "end"
+		if write {
+			begin, end = "begin to write", "commit"
+		}
+		for range 2 {
+			trips("what reads one record twice", []string{begin, "get", end}, transact(write, get, get, func(tx kv.Tx) error {
+				if write {
+					return put(1)(tx)
+				}
+				return nil
+			}))
+		}
+	}
+	for range 20 {
+		trips("a read of what two read", []string{"begin to read", "end"}, transact(false, get))
+		trips("a write of what two read", []string{"begin to write", "commit"}, transact(true, get, put(1)))
+	}
+	for range 2 {
+		trips("a scan", []string{"begin to write", "scan", "commit"}, transact(true, get, scan, put(1)))
+	}
+	trips("a scan of what two read", []string{"begin to write", "commit"}, transact(true, get, scan, put(1)))
+	trips("a scan of what was written meanwhile", []string{"begin to write", "insert", "large value", "scan", "commit"}, transact(true, large, scan, put(1)))
+	trips("a value that has become large", []string{"begin to write", "commit"}, transact(true, get, put(1)))
+	for range 3 {
+		trips("a large value", []string{"begin to write", "get", "commit"}, transact(true, get, put(1)))
+	}
+	for range 16 {
+		trips("what reads nothing", []string{"begin to read", "end"}, transact(false))
+	}
+	trips("what was not read for long", []string{"begin to read", "get", "end"}, transact(false, get))
 	trips("the version", []string{"version"}, func() error {
 		_, err := e.Version(t.Context())
 		return err
 	})
+}
+
+// What is asked for in the message with which a write begins is not older than its turn.
+func TestNothingAheadIsOlderThanTheLock(t *testing.T) {
+	t.Parallel()
+	address := newPlace(t)
+	p, through := newProxy(t, address)
+	a, b := another(t, address), another(t, through)
+	read := func(want ...string) error {
+		return second(b.Transact(t.Context(), true, func(tx kv.Tx) error {
+			value, err := tx.Get("b", []byte("held"))
+			list, other := tx.Scan("b", kv.Range{}, 9)
+			var keys []string
+			for _, r := range list {
+				keys = append(keys, string(r.Key))
+			}
+			if (value != nil) != slices.Contains(want, "held") || !slices.Equal(keys, want) {
+				return fmt.Errorf("there are %q, and a value: %v", keys, value != nil)
+			}
+			return errors.Join(err, other)
+		}))
+	}
+	for range 3 {
+		if err := read(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	letGo := hold(t, a)
+	p.reset()
+	ended := make(chan error, 1)
+	go func() { ended <- read("held") }()
+	until(t, "it waits", func() bool { return p.count("FOR UPDATE") > 0 })
+	if err := errors.Join(letGo(), <-ended); err != nil {
+		t.Error(err)
+	}
+	if n := p.count("SELECT key, value"); n > 0 {
+		t.Errorf("%d were asked for later", n)
+	}
+}
+
+// What is asked ahead has bounds.
+func TestAheadHasBounds(t *testing.T) {
+	t.Parallel()
+	e := another(t, newPlace(t))
+	for n := range 40 {
+		if err := second(e.Transact(t.Context(), true, func(tx kv.Tx) (err error) {
+			for i := range 40 {
+				key := fmt.Appendf(nil, "%d %d", i, n%4+i%8/7*n) // four kinds of transactions, with some records that no other reads
+				err = errors.Join(err, second(tx.Get("b", key)), tx.Put("b", key, make([]byte, n/20*(i%16)<<10)))
+			}
+			return err
+		})); err != nil {
+			t.Fatal(err)
+		}
+		size, asked := 0, e.ahead(true)
+		e.mu.Lock()
+		for _, h := range e.habits[true] {
+			if slices.Contains(asked, h.words) {
+				size += h.size
+			}
+		}
+		if len(asked) > maxAhead || size > aheadSize || len(e.habits[true]) > keepHabits || n > 4 && len(asked) == 0 {
+			t.Errorf("%d conditions with %d bytes, of %d", len(asked), size, len(e.habits[true]))
+		}
+		e.mu.Unlock()
+	}
 }

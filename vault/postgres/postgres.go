@@ -3,11 +3,12 @@
 //
 // Writers take turns by one locked row, which also counts the writes; readers see one
 // snapshot and wait for nobody. So nothing is ever tried again because of another
-// transaction. What a transaction writes is collected and sent with the COMMIT: a write
-// costs a round trip to begin, one for each record that it reads, two for each large value,
-// and one to end. Each write leaves its number and a random mark, by which a COMMIT whose
-// answer was lost is found or not. Who stops in a write, wherever that is, is ended by the
-// server after a minute.
+// transaction. What a transaction writes is collected and sent with the COMMIT, and what the
+// last ones of the process read is asked for with the BEGIN: a write costs a round trip to
+// begin, one for each record that it reads and they did not, two for each large value, and
+// one to end. Each write leaves its number and a random mark, by which a COMMIT whose answer
+// was lost is found or not. Who stops in a write, wherever that is, is ended by the server
+// after a minute.
 //
 // A connection is used for one transaction or one statement at a time and has no state of
 // its own, so that a pooler in transaction mode can stand between.
@@ -17,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -35,10 +37,11 @@ type Engine struct {
 	pool *pool
 	wake *wake
 
-	still, lease, look time.Duration // maxTransaction, leaseTime and lookPause
+	still, answer, lease, look time.Duration // maxTransaction, answerTime, leaseTime and lookPause
 
-	mu   sync.Mutex
-	seen state // the newest state that this process has seen
+	mu     sync.Mutex
+	seen   state            // the newest state that this process has seen
+	habits map[bool][]habit // of transactions that write, and of the others
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -106,8 +109,8 @@ func newEngine(address string) (*Engine, error) {
 		return nil, err
 	}
 	return &Engine{
-		name: describe(config), pool: newPool(config), wake: &wake{config: config},
-		still: maxTransaction, lease: leaseTime, look: lookPause,
+		name: describe(config), pool: newPool(config), wake: &wake{config: config}, habits: map[bool][]habit{},
+		still: maxTransaction, answer: answerTime, lease: leaseTime, look: lookPause,
 	}, nil
 }
 
@@ -129,7 +132,13 @@ func configure(address string) (*pgconn.Config, error) {
 	if !verified(config) {
 		return nil, fmt.Errorf("%w: the database is on another machine, and the connection would not be encrypted and verified; set sslmode=verify-full, and sslrootcert where its certificate is your own", kv.ErrAddress)
 	}
-	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	config.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+		err := pgconn.ValidateConnectTargetSessionAttrsReadWrite(ctx, c)
+		if err != nil && ctx.Err() == nil && !c.IsClosed() {
+			err = errReads
+		}
+		return err
+	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = 10 * time.Second
 	}
@@ -143,6 +152,8 @@ func configure(address string) (*pgconn.Config, error) {
 	}
 	return config, nil
 }
+
+var errReads = errors.New("it only reads, as a standby does")
 
 func hosts(c *pgconn.Config) string {
 	all := c.Host
@@ -192,13 +203,13 @@ func (e *Engine) Path() string { return e.name }
 // Version implements kv.Engine.
 func (e *Engine) Version(ctx context.Context) (kv.Version, error) {
 	var s state
-	before := e.newest()
+	before, since := e.newest(), time.Now()
 	err := e.pool.lend(ctx, func(ctx context.Context, c *pgconn.PgConn) (err error) {
-		s, err = readState(c.Exec(ctx, "SELECT "+stateColumns+" FROM postern_vault WHERE one = 1"))
+		s, err = readState(c.Exec(ctx, "SELECT "+stateColumns+" FROM postern_vault WHERE one = 1").ReadAll())
 		return err
 	})
 	if err != nil {
-		return kv.Version{}, e.explain(ctx, err)
+		return kv.Version{}, e.explain(ctx, since, err)
 	}
 	return e.check(s, before)
 }
@@ -240,21 +251,21 @@ func (e *Engine) see(s state) {
 	}
 }
 
-// explain gives an error of the driver its meaning.
-func (e *Engine) explain(ctx context.Context, err error) error {
+// explain gives an error of the driver its meaning. since is when its caller began to wait.
+func (e *Engine) explain(ctx context.Context, since time.Time, err error) error {
 	var answer *pgconn.PgError
 	var connect *pgconn.ConnectError
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil && errors.As(err, &connect):
-		return fmt.Errorf("%w: %s: %w: %w", kv.ErrUnreachable, e.name, ctx.Err(), reason(err))
+	case ctx.Err() != nil && errors.As(err, &connect) && !pgconn.Timeout(err):
+		return &kv.Away{Path: e.name, Why: reason(err), Err: errors.Join(ctx.Err(), err)}
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w", e.name, ctx.Err())
+		return kv.Ended(ctx, since, e.name)
 	case errors.Is(err, kv.ErrBusy), errors.Is(err, kv.ErrDamaged):
 		return fmt.Errorf("%s: %w", e.name, err)
 	case !errors.As(err, &answer):
-		return fmt.Errorf("%w: %s: %w", kv.ErrUnreachable, e.name, reason(err))
+		return &kv.Away{Path: e.name, Why: reason(err), Err: err}
 	}
 	switch answer.Code {
 	case "42P01": // no such table
@@ -267,19 +278,30 @@ func (e *Engine) explain(ctx context.Context, err error) error {
 	case "22012": // of commit
 		return fmt.Errorf("%w: %s: the lock was lost to it meanwhile", kv.ErrBusy, e.name)
 	}
-	return fmt.Errorf("%w: %s: %w", kv.ErrUnreachable, e.name, err)
+	return &kv.Away{Path: e.name, Why: reason(err), Err: err}
 }
 
-// reason is the network's error in one of the driver's, which has a line for each attempt and
+// reason is what went wrong in an error of the driver, which has a line for each attempt and
 // names the user.
-func reason(err error) error {
-	if network := (*net.OpError)(nil); errors.As(err, &network) {
-		return network
+func reason(err error) string {
+	var network *net.OpError
+	var name *net.DNSError
+	var answer *pgconn.PgError
+	switch {
+	case pgconn.Timeout(err):
+		return "it did not answer in time"
+	case errors.Is(err, errReads):
+		return errReads.Error()
+	case errors.As(err, &network):
+		return network.Error()
+	case errors.As(err, &name):
+		return name.Error()
+	case errors.As(err, &answer):
+		return answer.Error()
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, pgconn.ErrConnClosed):
+		return "the connection to it ended"
 	}
-	if name := (*net.DNSError)(nil); errors.As(err, &name) {
-		return name
-	}
-	return err
+	return err.Error()
 }
 
 // gone reports whether a connection has ended, or a server is ending, starting or no longer

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -140,4 +141,36 @@ func TestPooler(t *testing.T) {
 		}
 		ledger.judge(t, another(t, address), nil)
 	})
+}
+
+// A record is found by the index, also where all of a statement is in its text.
+func TestIndexIsUsed(t *testing.T) {
+	t.Parallel()
+	e := another(t, newPlace(t))
+	if _, err := e.Transact(t.Context(), true, func(lent kv.Tx) error {
+		t.Run("statements", func(t *testing.T) {
+			tx := lent.(*tx)
+			if _, err := tx.ask("SET LOCAL enable_seqscan = off", &arguments{}); err != nil { // a small table is read as a whole
+				t.Fatal(err)
+			}
+			for _, bucket := range []string{"audit", "audit.chain", "state/outbox.entries"} {
+				if err := tx.Delete(bucket, []byte("key")); err != nil {
+					t.Fatal(err)
+				}
+				sql := tx.collected()
+				results, err := tx.c.Exec(t.Context(), "EXPLAIN "+sql).ReadAll()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, row := range results[0].Rows {
+					if bytes.Contains(row[0], []byte("Filter")) {
+						t.Errorf("%s: %s", sql, row[0])
+					}
+				}
+			}
+		})
+		return errors.New("enough")
+	}); err == nil || err.Error() != "enough" {
+		t.Error(err)
+	}
 }

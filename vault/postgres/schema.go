@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -35,8 +36,7 @@ func (s state) version() kv.Version {
 }
 
 // readState returns the row that the last of several statements gives.
-func readState(rows *pgconn.MultiResultReader) (s state, err error) {
-	results, err := rows.ReadAll()
+func readState(results []*pgconn.Result, err error) (s state, _ error) {
 	if err != nil {
 		return s, err
 	}
@@ -83,6 +83,7 @@ func Create(ctx context.Context, address string, fill func(kv.Tx) error) (create
 	if err != nil {
 		return false, err
 	}
+	since := time.Now()
 	if err := e.pool.lend(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
 		for _, table := range tables {
 			_, err := c.Exec(ctx, table).ReadAll()
@@ -98,7 +99,7 @@ func Create(ctx context.Context, address string, fill func(kv.Tx) error) (create
 		_, err := c.Exec(ctx, fmt.Sprintf("INSERT INTO postern_vault (one, schema, id, seq, mark, epoch, loud) VALUES (1, %d, %d, 0, 0, 1, 0) ON CONFLICT (one) DO NOTHING", schemaVersion, random())).ReadAll()
 		return err
 	}); err != nil {
-		return false, e.explain(ctx, err)
+		return false, e.explain(ctx, since, err)
 	}
 	_, err = e.run(ctx, true, func(t *tx) error {
 		if t.state.seq > 0 {

@@ -27,8 +27,10 @@ const (
 	keepWrites = 10000
 
 	// commitTime is how long an end of a transaction may take, whatever its caller's
-	// context says by then, and as long again to find out what became of it.
+	// context says by then: answerTime for the answer, and the rest to find out on another
+	// connection what became of it.
 	commitTime = 30 * time.Second
+	answerTime = 10 * time.Second
 
 	// warned is where a connection keeps the last warning of the server.
 	warned = "warning"
@@ -51,28 +53,27 @@ func (e *Engine) Transact(ctx context.Context, write bool, fn func(kv.Tx) error)
 func (e *Engine) run(ctx context.Context, write bool, fn func(*tx) error) (v kv.Version, err error) {
 	within, cancel := context.WithTimeout(ctx, e.pool.patience())
 	defer cancel()
-	t := &tx{e: e, ctx: ctx, write: write, known: map[place]*cell{}}
+	t := &tx{e: e, ctx: ctx, since: time.Now(), write: write, known: map[place]*cell{}, wrote: map[string]bool{}, reads: map[string]int{}}
 	defer t.end()
 	before := e.newest()
 	if write {
 		if err := acquire(within, e.pool.turns); err != nil {
-			return v, e.explain(ctx, err)
+			return v, e.explain(ctx, t.since, err)
 		}
 		t.turn = true
 	}
-	if t.c, err = e.pool.take(within, func(c *pgconn.PgConn) (err error) {
-		t.state, err = e.begin(within, c, write)
-		return err
-	}); err != nil {
-		return v, e.explain(ctx, err)
+	if t.c, err = e.pool.take(within, func(c *pgconn.PgConn) error { return t.begin(within, c) }); err != nil {
+		return v, e.explain(ctx, t.since, err)
 	}
 	if t.state.seq > 0 {
 		if v, err = e.check(t.state, before); err != nil {
 			return v, err
 		}
 	}
-	if err := fn(t); err != nil || t.broken != nil {
-		return v, e.outcome(ctx, err, t.broken)
+	err = fn(t)
+	e.learn(write, t.reads)
+	if err != nil || t.broken != nil {
+		return v, t.outcome(err)
 	}
 	if !t.changed {
 		return v, nil
@@ -86,31 +87,45 @@ func (e *Engine) run(ctx context.Context, write bool, fn func(*tx) error) (v kv.
 
 // outcome is the error of a transaction's function, or that of the transaction, which the
 // function may have overlooked.
-func (e *Engine) outcome(ctx context.Context, err, broken error) error {
-	if err != nil && (broken == nil || !errors.Is(err, broken)) {
+func (t *tx) outcome(err error) error {
+	if err != nil && (t.broken == nil || !errors.Is(err, t.broken)) {
 		return err
 	}
-	return e.explain(ctx, broken)
+	return t.e.explain(t.ctx, t.since, t.broken)
 }
 
-// begin begins a transaction and reads the state, which a writer also locks: one round
-// trip. The server gives up waiting for other writers a little before the caller does.
-func (e *Engine) begin(ctx context.Context, c *pgconn.PgConn, write bool) (state, error) {
+// begin begins a transaction and reads the state, which a writer also locks, and after it what
+// the transaction probably reads: one round trip. The server gives up waiting for other
+// writers a little before the caller does.
+func (t *tx) begin(ctx context.Context, c *pgconn.PgConn) error {
 	wait := patience
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = time.Until(deadline)
 	}
 	wait = max(wait-min(wait/10, time.Second), time.Millisecond)
 	kind, lock := "REPEATABLE READ READ ONLY", ""
-	if write {
+	if t.write {
 		kind, lock = "READ COMMITTED READ WRITE", " FOR UPDATE"
 		// It also ends who takes no more of an answer. PostgreSQL has it since 12.
 		if version, _ := strconv.Atoi(strings.SplitN(c.ParameterStatus("server_version"), ".", 2)[0]); version >= 12 && c.ParameterStatus("crdb_version") == "" {
-			kind += fmt.Sprintf("; SET LOCAL tcp_user_timeout = %d", e.still.Milliseconds())
+			kind += fmt.Sprintf("; SET LOCAL tcp_user_timeout = %d", t.e.still.Milliseconds())
 		}
 	}
-	return readState(c.Exec(ctx, fmt.Sprintf("BEGIN TRANSACTION ISOLATION LEVEL %s; SET LOCAL lock_timeout = %d; SET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = %d; SELECT %s FROM postern_vault WHERE one = 1%s",
-		kind, wait.Milliseconds(), patience.Milliseconds(), e.still.Milliseconds(), stateColumns, lock)))
+	sql := fmt.Sprintf("BEGIN TRANSACTION ISOLATION LEVEL %s; SET LOCAL lock_timeout = %d; SET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = %d; SELECT %s FROM postern_vault WHERE one = 1%s",
+		kind, wait.Milliseconds(), patience.Milliseconds(), t.e.still.Milliseconds(), stateColumns, lock)
+	asked := t.e.ahead(t.write)
+	for _, words := range asked {
+		sql += "; SELECT encode(key, 'base64'), encode(value, 'base64') FROM postern_records WHERE epoch = (SELECT epoch FROM postern_vault WHERE one = 1) AND " + words
+	}
+	results, err := c.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return err
+	}
+	n := len(results) - len(asked)
+	if t.state, err = readState(results[:n], nil); err != nil {
+		return err
+	}
+	return t.answered(asked, results[n:])
 }
 
 // place names a record.
@@ -119,7 +134,13 @@ type place struct {
 	bucket, key string
 }
 
-// cell is a record that a transaction has read or written.
+// words are the condition for a record of the present epoch.
+func (at place) words() string {
+	a := &arguments{inText: true}
+	return "bucket = " + a.text(at.bucket) + " AND key = " + a.bytes([]byte(at.key))
+}
+
+// cell is a record that a transaction has written.
 type cell struct {
 	value []byte // nil where there is none
 	dirty bool
@@ -129,11 +150,15 @@ type cell struct {
 type tx struct {
 	e       *Engine
 	ctx     context.Context
+	since   time.Time
 	c       *pgconn.PgConn
 	write   bool
-	turn    bool  // it has one of the pool's turns
-	probe   bool  // its COMMIT is only to see that one before it is durable
-	state   state // with which it began; after the commit, the one that it made
+	turn    bool                   // it has one of the pool's turns
+	probe   bool                   // its COMMIT is only to see that one before it is durable
+	state   state                  // with which it began; after the commit, the one that it made
+	answers map[string][]kv.Record // by condition, what was read
+	reads   map[string]int         // the first conditions, with the bytes of their records
+	wrote   map[string]bool        // buckets
 	known   map[place]*cell
 	order   []place // those that are dirty
 	size    int     // their bytes
@@ -188,7 +213,10 @@ func (a *arguments) int(n int64) string {
 }
 
 func (a *arguments) text(s string) string {
-	if a.inText {
+	switch {
+	case a.inText && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789./-") == "":
+		return "'" + s + "'" // that has the collation of the index, and what a function gives has not
+	case a.inText:
 		return "convert_from(" + a.bytes([]byte(s)) + ", 'UTF8')"
 	}
 	return a.add([]byte(s), typeText, asText)
@@ -231,19 +259,11 @@ func (t *tx) Get(bucket string, key []byte) ([]byte, error) {
 	if known := t.known[at]; known != nil {
 		return bytes.Clone(known.value), nil
 	}
-	a := &arguments{}
-	rows, err := t.ask("SELECT value FROM postern_records"+a.where(t.state.epoch, bucket)+" AND key = "+a.bytes(key), a)
-	if err != nil {
+	list, err := t.read(at.words(), true)
+	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	var value []byte
-	if len(rows) == 1 {
-		value = append([]byte{}, rows[0][0]...)
-	}
-	if len(value) < largeValue {
-		t.known[at] = &cell{value: bytes.Clone(value)}
-	}
-	return value, nil
+	return bytes.Clone(list[0].Value), nil
 }
 
 func (t *tx) Put(bucket string, key, value []byte) error {
@@ -263,11 +283,12 @@ func (t *tx) set(at place, value []byte) error {
 	case at.key == "":
 		return t.fail(errors.New("a record without a key"))
 	}
-	t.changed = true
+	t.changed, t.wrote[at.bucket] = true, true
 	t.loud = t.loud || !quiet[at.bucket]
 	if len(value) >= largeValue {
 		t.order = slices.DeleteFunc(t.order, func(other place) bool { return other == at })
 		delete(t.known, at)
+		delete(t.answers, at.words())
 		return t.putLarge(at, value)
 	}
 	if known := t.known[at]; known == nil || !known.dirty {
@@ -350,21 +371,25 @@ func (t *tx) Scan(bucket string, r kv.Range, limit int) (list []kv.Record, err e
 	if t.broken != nil || limit <= 0 {
 		return nil, t.broken
 	}
-	a := &arguments{}
-	sql := "SELECT key, value FROM postern_records" + a.where(t.state.epoch, bucket)
+	a := &arguments{inText: true}
+	words := "bucket = " + a.text(bucket)
 	if r.From != nil {
-		sql += " AND key >= " + a.bytes(r.From)
+		words += " AND key >= " + a.bytes(r.From)
 	}
 	if r.To != nil {
-		sql += " AND key < " + a.bytes(r.To)
+		words += " AND key < " + a.bytes(r.To)
 	}
-	sql += " ORDER BY key"
+	words += " ORDER BY key"
 	if r.Reverse {
-		sql += " DESC"
+		words += " DESC"
 	}
-	rows, err := t.ask(sql+" LIMIT "+a.int(int64(limit)), a)
-	for _, row := range rows {
-		list = append(list, kv.Record{Key: row[0], Value: row[1]})
+	words += " LIMIT " + a.int(int64(limit))
+	if t.wrote[bucket] {
+		return t.fetch(words)
+	}
+	known, err := t.read(words, len(t.reads) < maxAhead)
+	for _, r := range known {
+		list = append(list, kv.Record{Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value)})
 	}
 	return list, err
 }
@@ -407,7 +432,9 @@ func (t *tx) commit() error {
 		sql += ";NOTIFY postern"
 	}
 	// A caller that gives up now must not make the outcome unknown.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), commitTime)
+	whole, end := context.WithTimeout(context.Background(), commitTime)
+	defer end()
+	ctx, cancel := context.WithTimeout(whole, t.e.answer)
 	defer cancel()
 	delete(t.c.CustomData(), warned)
 	results, err := t.c.Exec(ctx, sql).ReadAll()
@@ -415,7 +442,7 @@ func (t *tx) commit() error {
 	warning := t.c.CustomData()[warned]
 	switch {
 	case committed && warning != nil: // the one known is that a standby did not answer
-		return fmt.Errorf("%w: %s: %w: the database warns: %v", kv.ErrUnreachable, t.e.name, errUnknown, warning)
+		return &kv.Away{Path: t.e.name, Why: fmt.Sprintf("%v: the database warns: %v", errUnknown, warning), Unknown: true, Err: errUnknown}
 	case committed:
 		if err != nil && !gone(err) {
 			t.e.wake.silence()
@@ -423,16 +450,16 @@ func (t *tx) commit() error {
 	case err == nil:
 		return fmt.Errorf("%w: %s did not commit", kv.ErrUnreachable, t.e.name)
 	case t.probe || !gone(err):
-		return t.e.explain(ctx, err)
+		return t.e.explain(ctx, t.since, err)
 	default:
 		discard(t.c) // so that the server ends a transaction that is still open
 		t.end()
-		kept, unknown := t.e.kept(next)
+		kept, unknown := t.e.kept(whole, next)
 		switch {
 		case unknown != nil:
-			return fmt.Errorf("%w: %s: %w: %w", kv.ErrUnreachable, t.e.name, errUnknown, errors.Join(err, unknown))
+			return &kv.Away{Path: t.e.name, Why: errUnknown.Error() + ": " + reason(err), Unknown: true, Err: errors.Join(errUnknown, err, unknown)}
 		case !kept:
-			return t.e.explain(context.Background(), err)
+			return t.e.explain(context.Background(), t.since, err)
 		}
 	}
 	t.state = next
@@ -442,9 +469,7 @@ func (t *tx) commit() error {
 // kept finds out whether a write was committed. It locks the row, so that it waits for
 // a transaction that is still under way, and where the write is there, it commits one of its
 // own, whose answer says that a standby has both.
-func (e *Engine) kept(write state) (kept bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), commitTime)
-	defer cancel()
+func (e *Engine) kept(ctx context.Context, write state) (kept bool, err error) {
 	for {
 		_, err = e.run(ctx, true, func(t *tx) error {
 			a := &arguments{}

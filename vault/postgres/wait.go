@@ -16,6 +16,10 @@ import (
 // notification tells: behind a pooler, and where the database has none.
 const lookPause = time.Second
 
+// shortWait is the least time that a wait takes: who waits for one record looks at it after each
+// write of any process, and where much is written that must not take the database from the others.
+const shortWait = time.Second / 2
+
 // wake lends notifications to all that wait in this process, over one connection that is
 // there while somebody waits.
 type wake struct {
@@ -115,14 +119,19 @@ func (w *wake) silent() bool {
 func (e *Engine) Changes() (wait func(context.Context) error) {
 	before := e.newest() // older at most: then wait returns once too often
 	return func(ctx context.Context) error {
-		told := e.wake.join()
+		told, least := e.wake.join(), time.After(shortWait)
 		defer e.wake.leave(told)
 		look := time.NewTicker(e.look)
 		defer look.Stop()
 		for {
 			_, err := e.Version(ctx)
 			if now := e.newest(); err != nil && ctx.Err() == nil || err == nil && (now.id != before.id || now.loud != before.loud) {
-				return nil
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-least:
+					return nil
+				}
 			}
 			select {
 			case <-ctx.Done():
@@ -136,7 +145,10 @@ func (e *Engine) Changes() (wait func(context.Context) error) {
 
 // leaseTime is how long a lock outlives its process. A living one renews it four times as
 // often, and no longer counts on it when a quarter of the time is left.
-const leaseTime = 20 * time.Second
+const (
+	leaseTime  = 20 * time.Second
+	leaseParts = 4
+)
 
 const firstTry, lastTry = 10 * time.Millisecond, 500 * time.Millisecond
 
@@ -177,13 +189,20 @@ func (l *lease) set(ctx context.Context, until string) (bool, error) {
 // while before another may take it.
 func (e *Engine) Lock(ctx context.Context, name string) (held context.Context, unlock func(), err error) {
 	l := &lease{e: e, name: name, holder: random(), outer: leaseOf(ctx)}
+	lost := false // an answer, which may have said that it has the lock
+	defer func() {
+		if err != nil && lost {
+			go l.end()
+		}
+	}()
 	for pause := firstTry; ; pause = min(2*pause, lastTry) {
 		at := time.Now()
 		a := &arguments{}
 		// Who asks again because the answer was lost is the same holder.
 		rows, err := e.one(ctx, "INSERT INTO postern_leases (name, holder, until) VALUES ("+a.text(name)+", "+a.int(l.holder)+", "+l.until()+
 			") ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until WHERE postern_leases.until <= now() OR postern_leases.holder = excluded.holder RETURNING 1", a)
-		if err = e.explain(ctx, err); errors.Is(err, kv.ErrUnreachable) || err != nil && ctx.Err() == nil && !errors.Is(err, kv.ErrBusy) {
+		lost = lost || err != nil
+		if err = e.explain(ctx, at, err); errors.Is(err, kv.ErrUnreachable) || err != nil && ctx.Err() == nil && !errors.Is(err, kv.ErrBusy) {
 			return nil, nil, err
 		}
 		if len(rows) == 1 {
@@ -200,10 +219,9 @@ func (e *Engine) Lock(ctx context.Context, name string) (held context.Context, u
 
 // hold renews a lease that began after an instant.
 func (l *lease) hold(ctx context.Context, at time.Time) (held context.Context, unlock func()) {
-	const part = 4
 	held, lost := context.WithCancel(context.WithValue(ctx, leaseKey{}, l))
 	renewing, stop := context.WithCancel(context.Background())
-	left := func(since time.Time) time.Duration { return time.Until(since.Add(l.e.lease - l.e.lease/part)) }
+	left := func(since time.Time) time.Duration { return time.Until(since.Add(l.e.lease - l.e.lease/leaseParts)) }
 	end := time.AfterFunc(left(at), func() {
 		lost()
 		stop()
@@ -216,7 +234,7 @@ func (l *lease) hold(ctx context.Context, at time.Time) (held context.Context, u
 			select {
 			case <-renewing.Done():
 				return
-			case <-time.After(l.e.lease / part):
+			case <-time.After(l.e.lease / leaseParts):
 			}
 			begun := time.Now()
 			renewed, err := l.set(renewing, l.until())
@@ -235,13 +253,17 @@ func (l *lease) hold(ctx context.Context, at time.Time) (held context.Context, u
 		stop()
 		<-done
 		end.Stop()
-		if ended {
-			return
+		if !ended {
+			l.end()
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), l.e.lease/part)
-		defer cancel()
-		_, _ = l.set(ctx, "now()") // otherwise it ends by itself
 	})
+}
+
+// end gives a lease back. Where that fails it ends by itself.
+func (l *lease) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), l.e.lease/leaseParts)
+	defer cancel()
+	_, _ = l.set(ctx, "now()")
 }
 
 // one runs a statement that is a transaction of its own.

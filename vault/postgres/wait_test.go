@@ -122,6 +122,34 @@ func TestALeaseOutlivesItsConnection(t *testing.T) {
 	}
 }
 
+// Who gives up while it asks for a lock does not keep one that it was not told of.
+func TestALockThatNobodyWasToldOfIsGivenBack(t *testing.T) {
+	t.Parallel()
+	address := newPlace(t)
+	p, through := newProxy(t, address)
+	e := another(t, through)
+	e.lease = time.Hour
+	p.plan = func(r request) cut {
+		if r.has("INTO postern_leases") {
+			return full
+		}
+		return ""
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := e.Lock(ctx, "one")
+		ended <- err
+	}()
+	_, schema, _ := strings.Cut(address, "search_path=")
+	until(t, "the lock is held", func() bool { return len(server.Exec(t, "SELECT 1 FROM "+schema+".postern_leases")) == 1 })
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("who gives up: %v", err)
+	}
+	lock(t, another(t, address), t.Context())
+}
+
 func TestALeaseEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	address := newPlace(t)
@@ -241,6 +269,22 @@ func TestWaitersLookWhereNothingNotifies(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// However much is written, who waits for some of it does not look all the time.
+func TestAWaitTakesAWhile(t *testing.T) {
+	t.Parallel()
+	e := another(t, newPlace(t))
+	began := time.Now()
+	for range 3 {
+		ended := waiting(t, e)
+		if err := errors.Join(put(t.Context(), e, "b", "a"), <-ended); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(began); took < 3*shortWait {
+		t.Errorf("three waits took %v", took)
 	}
 }
 

@@ -1,13 +1,15 @@
 // Package vaulttest says where the vaults of tests are: in files, or with the flag
 // -postgres in a PostgreSQL server. It knows no vault, so that package vault's own tests
 // can use it. A package whose tests make vaults calls [Main] from TestMain, [New] for each
-// vault, and has one test that calls [Again].
+// vault, and has one test that calls [Again]. [Must], [WantErr] and [Size] are short ways to say
+// what most of these tests say.
 package vaulttest
 
 import (
 	"encoding/hex"
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -71,6 +73,30 @@ func Again(t *testing.T, pattern string) {
 
 // Shared reports whether the tests' vaults are in a database.
 func Shared() bool { return *inPostgres }
+
+// Must ends a test at an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// WantErr checks that an error matches another. what names the call in the failure.
+func WantErr(t testing.TB, err, want error, what string, args ...any) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", fmt.Sprintf(what, args...), err, want)
+	}
+}
+
+// Size returns how much a test does: short with -short, else whole.
+func Size(whole, short int) int {
+	if testing.Short() || Shared() { // there, each step is a round trip
+		return short
+	}
+	return whole
+}
 
 // OnlyFile skips a test that is about a vault's file, and says why no other engine can run it.
 func OnlyFile(t testing.TB, why string) {

@@ -46,7 +46,7 @@ var rules = []rule{
 	{is: vault.ErrFutureFormat, code: discovery.StoreError, hint: "Use the version of postern that wrote it, or a newer one."},
 	{is: vault.ErrUntrustedPolicy, code: discovery.StoreError, message: "The policy in the vault is not what the administrator signed.", hint: "Do not use this vault. Restore the file from a backup, or make a new one with 'postern init'."},
 	{is: vault.ErrPolicyPin, code: discovery.StoreError, message: "The vault's policy was signed by another key than POSTERN_POLICY_PIN names.", hint: "Check that POSTERN_DB is the right vault; if it is, set the pin to the fingerprint 'postern init' prints."},
-	{is: vault.ErrDamaged, code: discovery.StoreError, message: "The vault is damaged, or the file is not a vault.", hint: "Restore the file from a backup, or point POSTERN_DB at the right one."},
+	{is: vault.ErrDamaged, code: discovery.StoreError, message: "The vault is damaged, or what is there is not one.", hint: "Restore it from a backup, or point POSTERN_DB at the right one."},
 	{is: vault.ErrAdminRequired, code: discovery.PermissionDenied, message: "This command requires POSTERN_ADMIN_KEY (admin privilege).", hint: "Run it where POSTERN_ADMIN_KEY is set.", reason: "role"},
 	{is: vault.ErrExists, code: discovery.Conflict, message: "There is an account of that name already.", hint: "Change it with 'account edit', or choose another name."},
 	{is: vault.ErrGrantExists, code: discovery.Conflict, message: "There is a grant of that name already.", hint: "Remove it first with 'grant remove', or choose another name."},
@@ -56,9 +56,9 @@ var rules = []rule{
 	{is: vault.ErrMoved, code: discovery.ConfigError, hint: "Point POSTERN_DB at where it is, for every process and client."},
 	{is: vault.ErrAddress, code: discovery.ConfigError, hint: "POSTERN_DB is a file's path, or an address such as postgres://user@host/database."},
 	{is: vault.ErrUnreachable, code: discovery.StoreError,
-		hint: "Check that it runs, and that POSTERN_DB, its password file and its certificates are right."},
+		hint: "Try again in a minute. If it fails again, check that it runs and takes writes, and that POSTERN_DB, its password file and its certificates are right."},
 	{is: vault.ErrWentBack, code: discovery.StoreError, hint: "If a backup was restored on purpose, start this process again; else ask who administers the database."},
-	{is: vault.ErrBusy, code: discovery.StoreError, message: "Another program holds the vault.", hint: "Try again; if it fails again, find the process that has the file open."},
+	{is: vault.ErrBusy, code: discovery.StoreError, message: "Another program holds the vault.", hint: "Try again; if it fails again, find the process that has it open."},
 	{is: context.DeadlineExceeded, code: discovery.Timeout, message: "It took too long.", hint: "Allow more time with --timeout SECONDS (at most 300)."},
 }
 
@@ -112,6 +112,13 @@ func faultOf(err error, exists func(path string) bool) *discovery.Fault {
 	}
 	var m *mail.Error
 	known := errors.As(err, &m)
+	if away := (*vault.Away)(nil); errors.As(err, &away) && !(known && m.Unknown) {
+		err, known = away, false // that a mail server was not asked, or not in time, comes of it
+		if away.Unknown {
+			return &discovery.Fault{Code: discovery.StoreError, Message: Capital(err.Error()) + ".", Err: err,
+				Hint: "Look before you try again: it may have been done. What is to be sent is in 'outbox list'."}
+		}
+	}
 	var stopped *mail.Stopped
 	if errors.As(err, &stopped) && !(known && m.Unknown) {
 		return &discovery.Fault{Code: discovery.PermissionDenied, Message: Capital(stopped.Error()) + ". Nothing that reads, changes or sends mail begins, in any session.",

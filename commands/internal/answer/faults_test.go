@@ -44,6 +44,27 @@ func TestWordsOfAServerAreMarked(t *testing.T) {
 	}
 }
 
+// TestADatabaseThatIsAwayIsNoTroubleOfTheMailServer: whoever asked for it, and whatever waited
+// for that.
+func TestADatabaseThatIsAwayIsNoTroubleOfTheMailServer(t *testing.T) {
+	away := &vault.Away{Path: "postgres://db/mail", Why: "it did not answer in time", Err: context.DeadlineExceeded}
+	for unknown, want := range map[bool]discovery.Code{false: discovery.StoreError, true: discovery.Timeout} {
+		f := answer.Faults(&mail.Error{Kind: mail.KindTimeout, Message: "It took too long.", Unknown: unknown, Err: fmt.Errorf("look: %w", away)})
+		if f.Code != want || !unknown && f.Message != "The vault's database cannot be used: postgres://db/mail: it did not answer in time." {
+			t.Errorf("unknown %v: %+v", unknown, f)
+		}
+	}
+}
+
+// TestAWriteThatMayHaveBeenKeptIsNotTriedBlindly: it could be a message to be sent.
+func TestAWriteThatMayHaveBeenKeptIsNotTriedBlindly(t *testing.T) {
+	for unknown, want := range map[bool]string{false: "Try again", true: "Look before you try again"} {
+		if f := answer.Faults(&vault.Away{Why: "it went", Unknown: unknown}); f.Code != discovery.StoreError || !strings.HasPrefix(f.Hint, want) {
+			t.Errorf("unknown %v: %+v", unknown, f)
+		}
+	}
+}
+
 // TestAChangeThatAStopCutOffIsNotCalledRefused: the stop alone would say that nothing began.
 func TestAChangeThatAStopCutOffIsNotCalledRefused(t *testing.T) {
 	stopped := &mail.Stopped{By: "agent"}

@@ -38,23 +38,18 @@ func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
 	}{
 		{"a message 0 is expunged", scripted.Caps, func(s *scripted.Conn, tag, command string) {
 			s.Send("* 0 EXPUNGE\r\n" + strings.Repeat("* 1 EXPUNGE\r\n", 200) + tag + " OK done\r\n")
-		}, func(s *Session) error {
-			_, err := s.Expunge(goimap.UIDSetNum(1, 2)).Wait()
-			return err
-		}, "", ""},
+		}, func(s *Session) error { return second(s.Expunge(goimap.UIDSetNum(1, 2)).Wait()) }, "", ""},
 		{"accepted between two literals", simple, func(s *scripted.Conn, tag, command string) {
 			s.Send("+ go\r\n" + tag + " OK done\r\n")
 			s.Drain()
 		}, func(s *Session) error {
-			_, err := s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "From", Value: "jörg"}, {Key: "Subject", Value: "größe"}}}).Wait()
-			return err
+			return second(s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "From", Value: "jörg"}, {Key: "Subject", Value: "größe"}}}).Wait())
 		}, wire.KindProtocol, ""},
 		{"refused between two literals", simple, func(s *scripted.Conn, tag, command string) {
 			s.Send("+ go\r\n" + tag + " BAD no\r\n")
 			s.Drain()
 		}, func(s *Session) error {
-			_, err := s.Count(&goimap.SearchCriteria{Text: []string{"jörg", "größe"}}).Wait()
-			return err
+			return second(s.Count(&goimap.SearchCriteria{Text: []string{"jörg", "größe"}}).Wait())
 		}, wire.KindRefused, wire.KindProtocol},
 		{"a set in falling order", scripted.Caps, func(s *scripted.Conn, tag, command string) {
 			s.Send(fmt.Sprintf("* ESEARCH (TAG %q) UID ALL %s\r\n%s OK done\r\n", tag, falling(), tag))

@@ -103,10 +103,7 @@ func TestBudgetFitsWhatWasAsked(t *testing.T) {
 	})
 	s := dial(t, cfg)
 	partial := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: 1000}}}}
-	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
-		_, err := s.Fetch(goimap.UIDSetNum(7), partial).Wait()
-		return err
-	})
+	err := s.Use(t.Context(), func(_ context.Context, s *Session) error { return second(s.Fetch(goimap.UIDSetNum(7), partial).Wait()) })
 	if wantError(t, err, wire.KindLimit, StageFetch); !overLimit(err, "bytes") {
 		t.Errorf("ended by %v", err)
 	}
@@ -128,7 +125,7 @@ func TestBudgetIsGivenBack(t *testing.T) {
 	}))
 	cfg.Limits.Bytes = 12 << 20
 	s := dial(t, cfg)
-	fetch := func(opts goimap.FetchOptions) error { _, err := s.Fetch(goimap.UIDSetNum(7), opts).Wait(); return err }
+	fetch := func(opts goimap.FetchOptions) error { return second(s.Fetch(goimap.UIDSetNum(7), opts).Wait()) }
 	whole := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}
 	err := s.Use(t.Context(), func(context.Context, *Session) error {
 		for i := range 11 {

@@ -179,25 +179,21 @@ func TestChangesRefusedBeforeTheyLeave(t *testing.T) {
 		stage      string
 		do         func(s *Session) error
 	}{
-		{"move without MOVE", bare + " UIDPLUS", StageMove, func(s *Session) error { _, err := s.Move(set, "x").Wait(); return err }},
-		{"expunge without UIDPLUS", bare + " MOVE", StageExpunge, func(s *Session) error { _, err := s.Expunge(set).Wait(); return err }},
+		{"move without MOVE", bare + " UIDPLUS", StageMove, func(s *Session) error { return second(s.Move(set, "x").Wait()) }},
+		{"expunge without UIDPLUS", bare + " MOVE", StageExpunge, func(s *Session) error { return second(s.Expunge(set).Wait()) }},
 		{"flag with a line break", scripted.Caps, StageStore, func(s *Session) error {
-			_, err := s.Store(set, goimap.StoreFlagsAdd, []goimap.Flag{"x\r\na EXPUNGE"}).Wait()
-			return err
+			return second(s.Store(set, goimap.StoreFlagsAdd, []goimap.Flag{"x\r\na EXPUNGE"}).Wait())
 		}},
-		{"copy to a folder with a line break", scripted.Caps, StageCopy, func(s *Session) error { _, err := s.Copy(set, "x\r\ny").Wait(); return err }},
-		{"move to no folder", scripted.Caps, StageMove, func(s *Session) error { _, err := s.Move(set, "").Wait(); return err }},
+		{"copy to a folder with a line break", scripted.Caps, StageCopy, func(s *Session) error { return second(s.Copy(set, "x\r\ny").Wait()) }},
+		{"move to no folder", scripted.Caps, StageMove, func(s *Session) error { return second(s.Move(set, "").Wait()) }},
 		{"append to a folder with a control", scripted.Caps, StageAppend, func(s *Session) error {
 			_, _, err := s.Append("x\x00", nil, time.Time{}, []byte("abc"))
 			return err
 		}},
-		{"examine with a control", scripted.Caps, StageExamine, func(s *Session) error { _, err := s.Examine("a\r\nb LOGOUT").Wait(); return err }},
-		{"examine no folder", scripted.Caps, StageExamine, func(s *Session) error { _, err := s.Examine("").Wait(); return err }},
-		{"status of a long name", scripted.Caps, StageStatus, func(s *Session) error {
-			_, err := s.Status(strings.Repeat("x", 1025), nil).Wait()
-			return err
-		}},
-		{"list with a C1 control", scripted.Caps, StageList, func(s *Session) error { _, err := s.List("a\u0085", nil).Wait(); return err }},
+		{"examine with a control", scripted.Caps, StageExamine, func(s *Session) error { return second(s.Examine("a\r\nb LOGOUT").Wait()) }},
+		{"examine no folder", scripted.Caps, StageExamine, func(s *Session) error { return second(s.Examine("").Wait()) }},
+		{"status of a long name", scripted.Caps, StageStatus, func(s *Session) error { return second(s.Status(strings.Repeat("x", 1025), nil).Wait()) }},
+		{"list with a C1 control", scripted.Caps, StageList, func(s *Session) error { return second(s.List("a\u0085", nil).Wait()) }},
 		{"append with a flag that is none", scripted.Caps, StageAppend, func(s *Session) error {
 			_, _, err := s.Append("x", []goimap.Flag{"a b"}, time.Time{}, []byte("abc"))
 			return err
@@ -377,18 +373,16 @@ func TestHostileServerDuringChanges(t *testing.T) {
 	set := goimap.UIDSetNum(1, 2)
 	nest := strings.Repeat("(", 1<<18)
 	do := map[string]func(s *Session) error{
-		StageSelect: func(s *Session) error { _, err := s.Select("INBOX").Wait(); return err },
+		StageSelect: func(s *Session) error { return second(s.Select("INBOX").Wait()) },
 		StageStore: func(s *Session) error {
-			_, err := s.Store(set, goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted}).Wait()
-			return err
+			return second(s.Store(set, goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted}).Wait())
 		},
-		StageCopy:    func(s *Session) error { _, err := s.Copy(set, "x").Wait(); return err },
-		StageMove:    func(s *Session) error { _, err := s.Move(set, "x").Wait(); return err },
-		StageExpunge: func(s *Session) error { _, err := s.Expunge(set).Wait(); return err },
+		StageCopy:    func(s *Session) error { return second(s.Copy(set, "x").Wait()) },
+		StageMove:    func(s *Session) error { return second(s.Move(set, "x").Wait()) },
+		StageExpunge: func(s *Session) error { return second(s.Expunge(set).Wait()) },
 		StageAppend:  func(s *Session) error { _, _, err := s.Append("x", nil, time.Time{}, []byte("abc")); return err },
 		StageFetch: func(s *Session) error {
-			_, err := s.FetchEach([]FetchRequest{{set, goimap.FetchOptions{Flags: true}}, {goimap.UIDSetNum(3), goimap.FetchOptions{Flags: true}}}).Wait()
-			return err
+			return second(s.FetchEach([]FetchRequest{{set, goimap.FetchOptions{Flags: true}}, {goimap.UIDSetNum(3), goimap.FetchOptions{Flags: true}}}).Wait())
 		},
 	}
 	tests := []struct {

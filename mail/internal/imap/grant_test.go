@@ -178,8 +178,7 @@ func TestGrantEndsWithTheLend(t *testing.T) {
 	forbidden := func(name string) {
 		t.Helper()
 		err := p.Lend(t.Context(), "INBOX", func(_ context.Context, s *Session) error {
-			_, err := s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsAdd, seen).Wait()
-			return err
+			return second(s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsAdd, seen).Wait())
 		})
 		if e := wantError(t, err, wire.KindProtocol, StageStore); !errors.Is(e, ErrForbidden) {
 			t.Errorf("%s: ended by %v", name, e)
@@ -203,8 +202,7 @@ func TestGrantEndsWithTheLend(t *testing.T) {
 	forbidden("after a panic")
 	// One grant says nothing about another.
 	err = p.Change(t.Context(), "INBOX", MarkSeen, func(_ context.Context, s *Session) error {
-		_, err := s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsDel, seen).Wait()
-		return err
+		return second(s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsDel, seen).Wait())
 	})
 	if e := wantError(t, err, wire.KindProtocol, StageStore); !errors.Is(e, ErrForbidden) {
 		t.Errorf("ended by %v", e)

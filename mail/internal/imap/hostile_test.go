@@ -197,14 +197,8 @@ func TestHostileServerAfterLogin(t *testing.T) {
 			BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}).Wait()
 		return err
 	}
-	search := func(_ context.Context, s *Session) error {
-		_, err := s.Search(&goimap.SearchCriteria{}).Wait()
-		return err
-	}
-	list := func(_ context.Context, s *Session) error {
-		_, err := s.List("*", nil).Wait()
-		return err
-	}
+	search := func(_ context.Context, s *Session) error { return second(s.Search(&goimap.SearchCriteria{}).Wait()) }
+	list := func(_ context.Context, s *Session) error { return second(s.List("*", nil).Wait()) }
 	examine := lookAt("INBOX")
 	answer := func(text string) func(*scripted.Conn) {
 		return func(s *scripted.Conn) {

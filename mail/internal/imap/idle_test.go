@@ -156,10 +156,7 @@ func TestARestIsDisturbedLast(t *testing.T) {
 	sv := scripted.Serve(t, i.run)
 	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 2})
 	news, tell := told()
-	mustLend(t, p, "", func(ctx context.Context, s *Session) error {
-		_, err := p.Rest(ctx, "INBOX", looking, tell)
-		return err
-	})
+	mustLend(t, p, "", func(ctx context.Context, s *Session) error { return second(p.Rest(ctx, "INBOX", looking, tell)) })
 	for range 20 {
 		mustLend(t, p, "INBOX", noop)
 	}
@@ -177,10 +174,7 @@ func TestOneSessionOfSeveralNeverRests(t *testing.T) {
 	_, tell := told()
 	var errs []error
 	mustLend(t, p, "", func(ctx context.Context, s *Session) error {
-		return p.Lend(ctx, "", func(ctx context.Context, s *Session) error {
-			_, err := p.Rest(ctx, "INBOX", looking, tell)
-			return err
-		})
+		return p.Lend(ctx, "", func(ctx context.Context, s *Session) error { return second(p.Rest(ctx, "INBOX", looking, tell)) })
 	})
 	for range 3 {
 		_, err := p.Rest(t.Context(), "INBOX", looking, tell)

@@ -104,8 +104,7 @@ func TestPoolWaitEndsWithContext(t *testing.T) {
 // and what was answered is not asked again.
 func TestPoolReplacesADeadSession(t *testing.T) {
 	store := func(_ context.Context, s *Session) error {
-		_, err := s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagSeen}).Wait()
-		return err
+		return second(s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagSeen}).Wait())
 	}
 	for name, tc := range map[string]struct {
 		last  string // of the server, in place of an answer to the second lend

@@ -299,13 +299,13 @@ func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
 		{"alone", func(s *Session, waits chan<- func() error, end func()) {
 			end()
 			waits <- s.Noop().Wait
-			waits <- func() error { _, err := s.Examine("A").Wait(); return err }
+			waits <- func() error { return second(s.Examine("A").Wait()) }
 		}},
 		{"together", func(s *Session, waits chan<- func() error, end func()) {
 			end()
 			s.Together(func() {
 				f, n := s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{Flags: true}), s.Noop()
-				waits <- func() error { _, err := f.Wait(); return err }
+				waits <- func() error { return second(f.Wait()) }
 				waits <- n.Wait
 			})
 		}},
@@ -315,14 +315,14 @@ func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
 				end()
 				l := s.List("*", nil)
 				waits <- first.Wait
-				waits <- func() error { _, err := l.Wait(); return err }
+				waits <- func() error { return second(l.Wait()) }
 			})
 		}},
 		{"with a literal", func(s *Session, waits chan<- func() error, end func()) {
 			end()
 			s.Together(func() {
 				x := s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: "Grüße"}}})
-				waits <- func() error { _, err := x.Wait(); return err }
+				waits <- func() error { return second(x.Wait()) }
 				waits <- s.Noop().Wait
 			})
 		}},

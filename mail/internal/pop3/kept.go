@@ -16,6 +16,8 @@ import (
 const (
 	kept  = 20 * time.Second // idle, before it is given up
 	young = 5 * time.Second  // how old a session may be that lists the mailbox
+
+	way = 600 * time.Millisecond // between two sessions that follow each other: other processes ask twice a second for their turn
 )
 
 // Kept is the one session of a mailbox, kept between commands. It is safe for concurrent use:
@@ -59,13 +61,29 @@ func (b *Kept) Try(ctx context.Context, done func(s *Session)) error {
 	b.drop()
 	ctx, cancel := b.within(ctx)
 	defer cancel()
-	s, err := Dial(ctx, b.cfg)
+	s, release, err := b.dial(ctx)
 	if err != nil {
 		return b.explain(err)
 	}
+	defer release()
 	done(s)
 	_ = s.Close()
 	return nil
+}
+
+// dial begins a session, which ends with its context or with the lease. release gives that
+// back, after the session's end.
+func (b *Kept) dial(ctx context.Context) (s *Session, release func(), err error) {
+	release = func() {}
+	if b.cfg.Lease != nil {
+		if ctx, release, err = b.cfg.Lease(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	if s, err = Dial(ctx, b.cfg); err != nil {
+		release()
+	}
+	return s, release, err
 }
 
 // enter takes the turn.
@@ -105,8 +123,9 @@ func (b *Kept) explain(err error) error {
 	return errClosed
 }
 
-// Lend runs fn on the session; on a new one if none is open, or if fresh is set and it is
-// not young. A dead session is replaced once, if it was not new; fn then runs again.
+// Lend runs fn on the session; on a new one if none is open, or if it is not young and either
+// fresh is set or other processes may be waiting for the mailbox, who get their turn. A dead
+// session is replaced once, if it was not new; fn then runs again.
 func (b *Kept) Lend(ctx context.Context, fresh bool, fn func(s *Mailbox) error) error {
 	if err := b.enter(ctx); err != nil {
 		return err
@@ -116,8 +135,15 @@ func (b *Kept) Lend(ctx context.Context, fresh bool, fn func(s *Mailbox) error) 
 		b.idle.Stop()
 	}
 	defer b.keep()
-	if b.mailbox != nil && fresh && b.now().Sub(b.opened) > b.youth() {
+	if b.mailbox != nil && (fresh || b.cfg.Lease != nil) && b.now().Sub(b.opened) > b.youth() {
 		b.drop()
+		if b.cfg.Lease != nil {
+			select {
+			case <-time.After(way):
+			case <-ctx.Done():
+			case <-b.life.Done():
+			}
+		}
 	}
 	for used := b.mailbox != nil; ; used = false {
 		if err := b.open(ctx); err != nil {
@@ -129,7 +155,8 @@ func (b *Kept) Lend(ctx context.Context, fresh bool, fn func(s *Mailbox) error) 
 			return err
 		}
 		b.drop()
-		if !used || w.Kind != wire.KindConnection && w.Kind != wire.KindClosed || ctx.Err() != nil || b.life.Err() != nil {
+		dead := w.Kind == wire.KindConnection || w.Kind == wire.KindClosed || w.Kind == wire.KindCanceled // by its lease
+		if !used || !dead || ctx.Err() != nil || b.life.Err() != nil {
 			return b.explain(err)
 		}
 	}
@@ -145,16 +172,17 @@ func (b *Kept) youth() time.Duration {
 }
 
 func (b *Kept) open(ctx context.Context) error {
-	if b.mailbox != nil {
+	if b.mailbox != nil && b.mailbox.ctx.Err() == nil {
 		return nil
 	}
+	b.drop() // where its lease was lost
 	// The session outlives the command that begins it, which bounds its beginning.
-	life, release := b.within(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, release)
+	life, end := b.within(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, end)
 	defer stop()
-	s, err := Dial(life, b.cfg)
+	s, release, err := b.dial(life)
 	if err != nil {
-		release()
+		end()
 		return err
 	}
 	list, skipped, err := s.Messages(ctx)
@@ -164,9 +192,10 @@ func (b *Kept) open(ctx context.Context) error {
 	if err != nil {
 		_ = s.Close()
 		release()
+		end()
 		return err
 	}
-	b.release = release
+	b.release = func() { release(); end() }
 	b.mailbox, b.opened = &Mailbox{Session: s, List: list, Skipped: skipped, Places: make(map[string]int, len(list))}, b.now()
 	for i, m := range list {
 		b.mailbox.Places[m.UIDL] = i
@@ -181,11 +210,15 @@ func (b *Kept) keep() {
 	if b.mailbox == nil {
 		return
 	}
+	wait := kept
+	if b.cfg.Lease != nil {
+		wait = young // others may be waiting for it
+	}
 	if b.idle != nil {
-		b.idle.Reset(kept)
+		b.idle.Reset(wait)
 		return
 	}
-	b.idle = time.AfterFunc(kept, func() {
+	b.idle = time.AfterFunc(wait, func() {
 		select {
 		case b.turn <- struct{}{}:
 			b.drop()

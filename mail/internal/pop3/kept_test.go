@@ -2,6 +2,7 @@ package pop3
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -105,5 +106,58 @@ func TestClosingAnIdlePOP3SessionSaysGoodbye(t *testing.T) {
 	}
 	if last != "QUIT" {
 		t.Errorf("its last word was %q", last)
+	}
+}
+
+// TestABusyMailboxGetsFreeForOthers: who goes on with it lets others have a turn, whether it
+// lists or only reads.
+func TestABusyMailboxGetsFreeForOthers(t *testing.T) {
+	b, _ := stallAt(t, "nowhere")
+	now, leases, released, free := time.Now(), 0, time.Time{}, time.Hour
+	b.now = func() time.Time { return now }
+	b.cfg.Lease = func(ctx context.Context) (context.Context, func(), error) {
+		if leases++; leases > 1 {
+			free = min(free, time.Since(released))
+		}
+		return ctx, func() { released = time.Now() }, nil
+	}
+	for _, fresh := range []bool{false, true, false} {
+		if err := b.Lend(t.Context(), fresh, func(*Mailbox) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(young + time.Second)
+	}
+	if leases != 3 || free < way {
+		t.Errorf("%d leases, free for %v", leases, free)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestASessionWhoseLeaseIsLostIsReplaced also where that happens in the middle of a command.
+func TestASessionWhoseLeaseIsLostIsReplaced(t *testing.T) {
+	b, s := stallAt(t, "NOOP")
+	var lose context.CancelFunc
+	b.cfg.Lease = func(ctx context.Context) (context.Context, func(), error) {
+		held, cancel := context.WithCancel(ctx)
+		lose = cancel
+		return held, cancel, nil
+	}
+	runs := 0
+	use := func(b *Mailbox) error {
+		if runs++; runs != 2 {
+			return nil
+		}
+		go func() { <-s.stuck; lose() }()
+		return b.Check(t.Context())
+	}
+	for range 2 {
+		if err := b.Lend(t.Context(), false, use); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := b.Close(); err != nil || runs != 3 {
+		t.Errorf("%v after %d runs", err, runs)
 	}
 }

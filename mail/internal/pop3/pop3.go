@@ -33,6 +33,10 @@ type Config struct {
 	Socket      time.Duration // silence in the middle of an answer; 0 means 300 s
 	MaxBytes    int64         // of all answers to one call; 0 means 64 MiB
 	MaxMessages int           // in one mailbox; 0 means 100,000
+
+	// Lease waits until no process on another machine has the mailbox open, and keeps them away
+	// until release, or until held ends, which derives from ctx. nil where there are none.
+	Lease func(ctx context.Context) (held context.Context, release func(), err error)
 }
 
 func (c Config) withDefaults() Config {

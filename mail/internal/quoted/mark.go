@@ -204,6 +204,10 @@ func (m *Marker) anyFields(i int) int {
 // other lines. It prefers an end that a quotation follows.
 func (m *Marker) attribution(i int) (end int, strict bool) {
 	const most = 4 // lines of a wrapped attribution
+	ends := func(l Line) bool { return endsWithColon(l.Text) }
+	if !slices.ContainsFunc(m.lines[i:min(i+most, len(m.lines))], ends) {
+		return i, false // before any pattern is tried on what is no attribution
+	}
 	var joined string
 	end = i
 	for n := i; n < len(m.lines) && n < i+most; n++ {

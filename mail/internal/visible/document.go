@@ -85,8 +85,8 @@ func inTemplate(n *html.Node) bool {
 	return n != nil
 }
 
-// chunkSize is the number of bytes that the parser gets at a time. It tells roughly
-// where the parser fails.
+// chunkSize is the number of bytes that the parser gets at a time, which tells roughly where it
+// fails. Behind a long token it gets more: with each chunk it copies what it has of a token.
 const chunkSize = 256
 
 type chunkReader struct {
@@ -98,7 +98,7 @@ func (c *chunkReader) Read(b []byte) (int, error) {
 	if c.read == len(c.s) {
 		return 0, io.EOF
 	}
-	n := copy(b[:min(len(b), chunkSize)], c.s[c.read:])
+	n := copy(b[:min(len(b), max(chunkSize, len(b)/16))], c.s[c.read:])
 	c.read += n
 	return n, nil
 }

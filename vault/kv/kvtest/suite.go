@@ -19,7 +19,7 @@ import (
 // another process has it; at first there are no records.
 func Run(t *testing.T, empty func(t *testing.T) (open func() kv.Engine)) {
 	for name, test := range map[string]func(*testing.T, func() kv.Engine){
-		"order": order, "sizes": sizes, "whole or nothing": wholeOrNothing, "turns": turns, "versions": versions, "locks": locks, "changes": changes, "replace": replace,
+		"order": order, "sizes": sizes, "whole or nothing": wholeOrNothing, "turns": turns, "versions": versions, "locks": locks, "changes": changes, "replace": replace, "again and again": again,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, empty(t)) })
 	}
@@ -319,28 +319,30 @@ func changes(t *testing.T, open func() kv.Engine) {
 	}
 }
 
+// copied replaces all records with themselves, unless there is a failure.
+func copied(t *testing.T, e kv.Engine, failure error) (kv.Version, error) {
+	return e.Replace(t.Context(), func(old kv.Tx, put func(string, []byte, []byte) error) error {
+		names, err := old.Buckets()
+		for _, name := range names {
+			for r, err := range kv.Each(old, name, kv.Range{}) {
+				if err := errors.Join(err, put(name, r.Key, r.Value)); err != nil {
+					return err
+				}
+			}
+		}
+		return errors.Join(err, failure)
+	})
+}
+
 func replace(t *testing.T, open func() kv.Engine) {
 	a, b := open(), open()
 	put(t, b, "b", "a")
-	copied := func(e kv.Engine, failure error) (kv.Version, error) {
-		return e.Replace(t.Context(), func(old kv.Tx, put func(string, []byte, []byte) error) error {
-			names, err := old.Buckets()
-			for _, name := range names {
-				for r, err := range kv.Each(old, name, kv.Range{}) {
-					if err := errors.Join(err, put(name, r.Key, r.Value)); err != nil {
-						return err
-					}
-				}
-			}
-			return errors.Join(err, failure)
-		})
-	}
 	before, err := b.Version(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	failure := errors.New("no")
-	if _, err := copied(a, failure); !errors.Is(err, failure) {
+	if _, err := copied(t, a, failure); !errors.Is(err, failure) {
 		t.Errorf("a failure gives %v", err)
 	}
 	if now, err := b.Version(t.Context()); err != nil || now != before {
@@ -363,12 +365,12 @@ func replace(t *testing.T, open func() kv.Engine) {
 		})
 	}
 	for range 5 {
-		if _, err := copied(a, nil); err != nil {
+		if _, err := copied(t, a, nil); err != nil {
 			t.Error(err)
 		}
 	}
 	wg.Wait()
-	after, err := copied(a, nil)
+	after, err := copied(t, a, nil)
 	if now, failed := a.Version(t.Context()); err != nil || failed != nil || now != after || now == before {
 		t.Errorf("replaced at %v, now %v: %v, %v", after, now, err, failed)
 	}

@@ -217,11 +217,11 @@ func (s *System) AdminOpener() (open func(context.Context) (*vault.Vault, error)
 func (s *System) adminHint() string {
 	const alone = ", in a shell of your own from which no agent is started."
 	if path, err := vault.DefaultPath(s.Getenv); err == nil && isFile(AdminKeyFile(path)) {
-		given := "POSTERN_ADMIN_KEY_FILE=" + discovery.Quote(AdminKeyFile(path))
+		given := "put POSTERN_ADMIN_KEY_FILE=" + discovery.Quote(AdminKeyFile(path)) + " before 'postern'"
 		if runtime.GOOS == "windows" {
-			return "It takes the administrator's key: set " + given + alone
+			given = "set POSTERN_ADMIN_KEY_FILE=" + discovery.Quote(AdminKeyFile(path))
 		}
-		return "It takes the administrator's key: put " + given + " before 'postern'" + alone
+		return "It takes the administrator's key: " + given + alone + " 'postern approve' alone finds the key by itself, since it shows each thing and asks."
 	}
 	return "It takes the administrator's key: set POSTERN_ADMIN_KEY_FILE or POSTERN_ADMIN_KEY, as 'postern init' told" + alone
 }

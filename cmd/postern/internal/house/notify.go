@@ -118,7 +118,7 @@ func (n *notifier) run() {
 		begun := n.begun
 		n.begun = nil
 		n.mu.Unlock()
-		command, ids, wait := n.claim(ctx, begun)
+		command, ids, wait := n.claim(n.store.life, begun)
 		if len(ids) > 0 {
 			n.tell(ctx, command, ids)
 		}

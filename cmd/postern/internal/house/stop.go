@@ -27,6 +27,7 @@ func (s *store) MayBegin(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
 	stopped, err := s.Stopped(ctx, vault.StopTime)
 	if stopped != nil {
 		err = stopped

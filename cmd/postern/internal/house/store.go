@@ -29,6 +29,9 @@ type store struct {
 	asks      bool // opening runs a program that fetches a key
 	temporary bool // the vault is made when it is opened, see passing
 
+	life context.Context // for what the process does for itself; ends when the process ends, or a little later
+	end  context.CancelFunc
+
 	mu     sync.Mutex
 	remove func() error // removes the temporary vault; nil without one
 	closed bool
@@ -36,6 +39,7 @@ type store struct {
 
 func newStore(open func(context.Context) (*vault.Vault, error)) *store {
 	s := &store{open: open, environment: &mail.Environment{}}
+	s.life, s.end = context.WithCancel(context.Background())
 	s.notify.store, s.notify.ending = s, make(chan struct{})
 	s.Vault = vault.Lazy(func(ctx context.Context) (*vault.Vault, error) {
 		if s.asks && optional(ctx) {

@@ -2,6 +2,7 @@ package house
 
 import (
 	"context"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"testing"
@@ -48,6 +49,23 @@ func TestTheStoreHoldsEveryMethodToTheScopeOfItsCaller(t *testing.T) {
 	for name := range left {
 		t.Errorf("%s is no longer taken from the vault as it is", name)
 	}
+}
+
+// TestAVaultThatDoesNotAnswerHoldsUpNoEnd: what it is still asked for then is given up.
+func TestAVaultThatDoesNotAnswerHoldsUpNoEnd(t *testing.T) {
+	s := &System{Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)}
+	asked := make(chan struct{})
+	h, err := s.Wire(Plan{Profile: gateway.FullProfile(), Open: func(ctx context.Context) (*vault.Vault, error) {
+		close(asked)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.store.notify.waits(onBehalfOf(t.Context(), gateway.Principal{Name: mail.AgentPrincipal}), "an entry")
+	<-asked
+	h.Close()
 }
 
 func TestAStoreIsOpenedWhenItIsNeeded(t *testing.T) {

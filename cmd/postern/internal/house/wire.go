@@ -53,6 +53,7 @@ type House struct {
 // Close ends what the house has open. It waits for a temporary vault that is just being
 // made, and removes it, and for a program that tells the person what waits.
 func (h *House) Close() {
+	defer time.AfterFunc(closeTime, h.store.end).Stop()
 	h.Gateway.Close()
 	h.store.notify.close()
 	_ = h.mailboxes.Close()
@@ -62,6 +63,9 @@ func (h *House) Close() {
 		_ = h.saved.Close() // a directory: there is nothing to lose
 	}
 }
+
+// closeTime is for how long a process that ends waits for a vault that does not answer.
+const closeTime = 2 * time.Second
 
 // PDFVerb is the hidden verb that reads a PDF in a process of its own, see
 // package pdftext. Nothing else may happen in that process.
@@ -158,7 +162,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	h.logins = logins.Close
 	options := mailbox.Options{Directory: h.store, Credentials: logins, CursorKey: h.store.cursorKey, Logger: s.Log}
 	if !h.store.temporary { // a record that ends with the process would say that what it forgot is new, or old
-		options.Seen = h.store
+		options.Seen, options.Others = h.store, h.store
 	}
 	if s.Self != "" {
 		options.PDFText = &pdftext.Runner{Command: []string{s.Self, PDFVerb}}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
@@ -38,11 +39,13 @@ func (c *conversation) approveOne(ctx context.Context, id []string) {
 	}
 	if c.decide(ctx, strings.TrimRight(shown, "\n")+"\n\n"+c.look().Strong(questionOf(o)), "y "+yesOf(o)+", anything else leaves "+them(o)+": ") != discovery.Accepted {
 		c.status = discovery.ApprovalRequired.ExitStatus()
-		fmt.Fprintln(c.Stdout, "Nothing was done. 'outbox reject "+o.Str("outbox_id")+"' refuses it for good.")
+		c.tell("Nothing was done. 'outbox reject " + o.Str("outbox_id") + "' refuses it for good.")
 		return
 	}
 	line := approval(o)
-	c.show(c.do(ctx, line), line)
+	if a := c.do(ctx, line); a.Code != discovery.Conflict || !c.overtaken(ctx, o.Str("outbox_id")) {
+		c.show(a, line)
+	}
 }
 
 // questionOf asks about an entry that was shown, yesOf says what a yes does.
@@ -75,8 +78,31 @@ func approval(entry orderedjson.Object) string {
 	return discovery.JoinCommand([]string{"outbox", "approve", entry.Str("outbox_id"), "--code", entry.Str("code")})
 }
 
-// said runs a command and tells in a line what it did, or why it did not.
-func (c *conversation) said(ctx context.Context, line string) (ok bool) {
+// overtaken tells what somebody else decided about an entry meanwhile, once that is
+// known. ok is false where it is not within a few seconds.
+func (c *conversation) overtaken(ctx context.Context, id string) (ok bool) {
+	for range 10 {
+		v, _ := orderedjson.Decode(c.do(ctx, command("outbox", "show", id)).JSON)
+		answer, _ := v.(orderedjson.Object)
+		data, _ := answer.Get("data").(orderedjson.Object)
+		switch data.Str("state") {
+		case "", "waiting", "queued", "unknown": // it may be leaving
+		default:
+			c.tell("Somebody else decided about it. " + answer.Str("message") + ".")
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+// said runs a command about an entry and tells in a line what it did, or why it did not. It
+// reports whether the entry waits no more.
+func (c *conversation) said(ctx context.Context, line string, entry orderedjson.Object) (decided bool) {
 	a := c.do(ctx, line)
 	v, _ := orderedjson.Decode(a.JSON)
 	answer, _ := v.(orderedjson.Object)
@@ -86,8 +112,11 @@ func (c *conversation) said(ctx context.Context, line string) (ok bool) {
 		c.tell(text + ".")
 		return true
 	}
+	if c.status = a.ExitStatus(); a.Code == discovery.Conflict && c.overtaken(ctx, entry.Str("outbox_id")) {
+		return true
+	}
 	c.show(a, line)
-	return a.Success()
+	return a.Success() || !c.waits(ctx, entry)
 }
 
 // ApproveWaiting shows each entry of the outbox that waits for a person, the oldest first, asks
@@ -184,13 +213,35 @@ func (c *conversation) walk(ctx context.Context, id string, more bool) (decided,
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
-		return c.said(ctx, approval(o)) || !c.waits(ctx, o), true
+		return c.said(ctx, approval(o), o), true
 	case "n", "no":
-		return c.said(ctx, discovery.JoinCommand([]string{"outbox", "reject", o.Str("outbox_id")})) || !c.waits(ctx, o), true
+		return c.refuse(ctx, o)
 	case "q", "quit":
 		return false, false
 	}
 	return false, true
+}
+
+// refuse refuses an entry, with a reason for whoever asked for it, if that was somebody else. A
+// reason that is too long is asked for again. The results are those of walk.
+func (c *conversation) refuse(ctx context.Context, o orderedjson.Object) (decided, on bool) {
+	for {
+		line := []string{"outbox", "reject", o.Str("outbox_id")}
+		if by := o.Str("principal"); by != c.Principal.Name && by != c.Person {
+			why, err := c.read(ctx, c.begun("Why, for "+screen.Line(by)+" to read? Enter for no reason: "))
+			if err != nil {
+				fmt.Fprintln(c.Stdout)
+				return false, false
+			}
+			if why = strings.TrimSpace(why); why != "" {
+				line = append(line, "--reason="+why)
+			}
+		}
+		decided = c.said(ctx, command(line...), o)
+		if len(line) == 3 || c.status != discovery.ValidationError.ExitStatus() {
+			return decided, true
+		}
+	}
 }
 
 // waits reports whether an entry still waits, which somebody else may have decided about.
@@ -277,7 +328,12 @@ func (c *conversation) page(ctx context.Context, lines []string) bool {
 		if shown += n; shown == len(lines) {
 			return true
 		}
-		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(c.typed(ctx, fmt.Sprintf("-- %d of %d lines; Enter shows more, q stops: ", shown, len(lines))))), "q") || ctx.Err() != nil {
+		terminal.Discard(c.Stdin)
+		answer, err := c.read(ctx, c.begun(fmt.Sprintf("-- %d of %d lines; Enter shows more, q stops: ", shown, len(lines))))
+		if err != nil {
+			fmt.Fprintln(c.Stdout)
+		}
+		if err != nil || strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "q") {
 			return false
 		}
 	}

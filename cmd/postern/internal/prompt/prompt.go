@@ -61,7 +61,8 @@ type Options struct {
 	Stdout   io.Writer
 	Stderr   io.Writer
 	Progress *Progress
-	Shell    bool // lines are typed in a shell, behind the program's name
+	Shell    bool   // lines are typed in a shell, behind the program's name
+	Person   string // the principal of a person who types without the administrator's key
 
 	// Administrator opens the administrator's door until end, for 'approve' at the prompt of
 	// another principal.
@@ -277,6 +278,13 @@ func (c *conversation) execute(ctx context.Context, r gateway.Request, line stri
 		return a
 	}
 	c.show(a, line)
+	if a.Code == discovery.ApprovalRequired {
+		c.announced = max(c.announced, 1) // the answer says so
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if near := discovery.Nearest(first, Words(), 1); a.Code == discovery.CommandNotFound && len(near) > 0 && !c.JSON && !c.Shell {
+		c.tell("Or the word '" + near[0] + "' of this prompt?")
+	}
 	return a
 }
 
@@ -346,6 +354,20 @@ func (d *Door) Path(line string) string {
 		return "help"
 	}
 	return found.Command.Path
+}
+
+// NeedsVault reports whether the answer to a line takes the vault: it is no page, and nothing is
+// wrong with it that can be told without.
+func (d *Door) NeedsVault(line string) bool {
+	if w, args, ok := wordOf(line); ok {
+		return !asksPage(args) && w.takesAll(args)
+	}
+	_, found, err := d.resolve(line)
+	if err != nil || found.Command == nil || found.Command.Effect == discovery.Meta {
+		return false
+	}
+	ahead := found.Command.Peek(found.Rest)
+	return !ahead.Help && !ahead.Wrong
 }
 
 // Show writes the full answer of a line. It has arrived then.

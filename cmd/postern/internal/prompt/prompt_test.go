@@ -303,3 +303,26 @@ func TestAnAgentAtATerminalApprovesNothing(t *testing.T) {
 		t.Errorf("an agent is asked at once: %s", a.JSON)
 	}
 }
+
+// The inbox goes on with the word that it began with, and who reads a message is told that it
+// is marked as read.
+func TestThePromptSpeaksInItsWords(t *testing.T) {
+	d := atDesk(t, sendsToAll)
+	out := d.types("inbox 5")
+	const next = "inbox 5 --before imap:demo:INBOX:1:46"
+	if !strings.Contains(out, "List the next page:\n  "+next+"\n") {
+		t.Errorf("%s", out)
+	}
+	if out = d.types(next); !strings.Contains(out, "Read one: read imap:demo:INBOX:1:45\n") || !strings.Contains(out, "  inbox 5 --before imap:demo:INBOX:1:41\n") {
+		t.Errorf("%s", out)
+	}
+	if out = d.types("inbox --before=imap:demo:INBOX:1:30"); !strings.Contains(out, "List the next page:\n  inbox --before imap:demo:INBOX:1:") {
+		t.Errorf("%s", out)
+	}
+	if out = d.types("inbox 5 --unread"); !strings.Contains(out, "next page:\n  mail list --unread --before imap") {
+		t.Errorf("%s", out)
+	}
+	if out = d.types("read 50 49 22", "read 50"); strings.Count(out, "marked as read") != 1 || !strings.Contains(out, "\n2 messages marked as read.\npostern> ") {
+		t.Errorf("%s", out)
+	}
+}

@@ -7,9 +7,11 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
 )
 
 // typist types lines and notes what was written up to each prompt.
@@ -58,8 +60,9 @@ func TestThePromptSaysWhatWaits(t *testing.T) {
 		c.run1(t, strings.Replace(send, "Hi", subject, 1))
 	}
 	const two, one = "2 messages wait for you: 'approve' shows them.\n", "1 message waits for you: 'approve' shows it.\n"
-	got := sit("version", send, "approve", "y", "n", "", "approve nothing")
-	for _, want := range []string{two + "postern> version", "3 messages wait for you", "postern> approve", "1 of 3", "One", "It was sent", "2 of 3", "is rejected", "3 of 3", "Still waiting: 1.", one + "postern> approve nothing", "Nothing that waits has this id"} {
+	long := strings.Repeat("too long ", 30)
+	got := sit("version", send, "approve", "y", "n", long, "Ask her first", "", "approve nothing")
+	for _, want := range []string{two + "postern> version", "3 messages wait for you", "postern> approve", "1 of 3", "One", "It was sent", "2 of 3", "Why, for person to read? Enter for no reason: " + long, "must be at most 200 characters long", "Why, for person to read?", "is rejected", "3 of 3", "Still waiting: 1.", one + "postern> approve nothing", "Nothing that waits has this id"} {
 		_, rest, found := strings.Cut(got, want)
 		if !found {
 			t.Fatalf("%q is not among the rest:\n%s", want, got)
@@ -68,6 +71,11 @@ func TestThePromptSaysWhatWaits(t *testing.T) {
 	}
 	if strings.Contains(got, "wait") || opened != 2 || ended != 2 {
 		t.Errorf("the administrator's door was opened %d times and closed %d times; at the end: %s", opened, ended, got)
+	}
+	list, _ := c.data(t.Context(), "outbox list --state rejected")
+	rejected, _ := list.Objects("messages")
+	if shown, _ := c.data(t.Context(), "outbox show "+rejected[0].Str("outbox_id")); shown.Str("why") != "Ask her first" {
+		t.Errorf("what was refused does not say why: %v", shown)
 	}
 	if got := sit("approve", "y", "version"); strings.HasPrefix(got, "1 message") || strings.Contains(got, "wait for") {
 		t.Errorf("what was said is said again: %s", got)
@@ -95,5 +103,38 @@ func TestThePromptSaysWhatWaits(t *testing.T) {
 	c.Waiting, c.JSON = admin.Waiting, true
 	if got := sit("approve"); !strings.Contains(got, "COMMAND_NOT_FOUND") {
 		t.Errorf("a script's answers: %s", got)
+	}
+}
+
+// Who says yes at the same moment as somebody else learns what became of the message.
+func TestTwoPersonsDecideAtOnce(t *testing.T) {
+	for _, yes := range []string{"y", "n"} {
+		taken, taking := make(chan struct{}), make(chan struct{})
+		d := atDesk(t, func(a *mail.Account) {
+			sendsToAll(a)
+			a.Mode = mail.Approve
+			a.SMTP = letterServer(t, func() string { close(taken); <-taking; return "250 taken\r\n" })
+		})
+		d.run1(t, "mail send --to ann@example.com --subject Hi --body x")
+		ids, _ := d.waiting(t.Context(), "")
+		entry, _ := d.whole(t.Context(), ids)
+		first := make(chan gateway.Answer)
+		go func() { first <- d.do(t.Context(), approval(entry)) }()
+		<-taken
+		go func() { // until the second is refused
+			for !strings.Contains(string(d.do(t.Context(), "audit list --limit 5").JSON), `"CONFLICT"`) {
+				time.Sleep(time.Millisecond)
+			}
+			close(taking)
+		}()
+		var out strings.Builder
+		d.Stdout, d.prompt = &out, &typist{[]string{yes}, &out}
+		d.said(t.Context(), map[string]string{"y": approval(entry), "n": command("outbox", "reject", ids[0])}[yes], entry)
+		if got := out.String(); got != "Somebody else decided about it. It was sent.\n" {
+			t.Errorf("%s: %s", yes, got)
+		}
+		if a := <-first; !a.Success() {
+			t.Errorf("%s", a.JSON)
+		}
 	}
 }

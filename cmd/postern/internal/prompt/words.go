@@ -31,8 +31,8 @@ type word struct {
 // words are all of them. It is a function because what they do refers to them.
 func words() []word {
 	return []word{
-		{"inbox", "[N]", "the newest messages of all accounts", []string{"inbox", "inbox 50"}, 0, 1, (*conversation).inbox},
-		{"read", "ID...", "show messages, which are read then", []string{"read 50", "read 49 50"}, 1, -1, (*conversation).reads},
+		{"inbox", "[N]", "the newest messages of all accounts", []string{"inbox", "inbox 50", "inbox --before 38"}, 0, -1, (*conversation).inbox},
+		{"read", "ID...", "show messages, and mark them as read", []string{"read 50", "read 49 50"}, 1, -1, (*conversation).reads},
 		{"thread", "ID", "the conversation of a message", []string{"thread 50"}, 1, 1, (*conversation).thread},
 		{"search", "WORDS...", "messages with these words, in all accounts", []string{"search invoice", "search --from ann@example.org --last-days 30"}, 1, -1, (*conversation).search},
 		{"write", "[TO...]", "a letter, in your editor; 'write again': one that did not leave", []string{"write ann@example.org", "write again"}, 0, -1, (*conversation).write},
@@ -95,10 +95,14 @@ func (w *word) page() orderedjson.Object {
 		{Name: "description", Value: strings.ToUpper(w.about[:1]) + w.about[1:] + "."}, {Name: "usage", Value: strings.TrimSpace(w.name + " " + w.takes)}, {Name: "examples", Value: examples}}}}
 }
 
+// takesAll reports whether a word takes that many arguments.
+func (w *word) takesAll(args []string) bool {
+	return len(args) >= w.low && (w.high < 0 || len(args) <= w.high)
+}
+
 // runWord does what a word says.
 func (c *conversation) runWord(ctx context.Context, w word, args []string) {
-	n := len(args)
-	if c.status = 0; n < w.low || w.high >= 0 && n > w.high {
+	if c.status = 0; !w.takesAll(args) {
 		c.status = discovery.ValidationError.ExitStatus()
 	}
 	if asks := asksPage(args); asks || c.status != 0 {
@@ -177,7 +181,7 @@ func (c *conversation) view(ctx context.Context, line string) (data orderedjson.
 func (c *conversation) pager(ctx context.Context, text string) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	_, height := terminal.Size(c.Stdout)
-	if len(lines) < height-1 {
+	if len(lines) < height { // the prompt has the last one
 		_, _ = io.WriteString(c.Stdout, text)
 		return
 	}
@@ -203,11 +207,33 @@ func (c *conversation) all(ctx context.Context) []string {
 
 func (c *conversation) inbox(ctx context.Context, args []string) {
 	_, height := terminal.Size(c.Stdout)
-	n := strconv.Itoa(min(max(height-6, 10), 100))
-	if len(args) > 0 {
-		n = args[0]
+	n, typed := strconv.Itoa(min(max(height-8, 10), 100)), "inbox"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		n, typed, args = args[0], command("inbox", args[0]), args[1:]
 	}
-	c.view(ctx, command(append([]string{"mail", "list", "--limit", n}, c.all(ctx)...)...))
+	line := command(slices.Concat([]string{"mail", "list", "--limit", n}, c.all(ctx), args)...)
+	c.ask(ctx, line, func(a gateway.Answer) {
+		v, _ := orderedjson.Decode(a.JSON)
+		answer, _ := v.(orderedjson.Object)
+		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--before") }) {
+			goesOn(answer, typed)
+		}
+		c.pager(ctx, c.look().Draw(answer, c.Path(line)))
+	})
+}
+
+// goesOn has the next page of an answer be listed with the words that were typed.
+func goesOn(answer orderedjson.Object, typed string) {
+	next := answer
+	for _, name := range []string{"data", "next_action", "arguments"} {
+		next, _ = next.Get(name).(orderedjson.Object)
+	}
+	for i := range next {
+		tokens, err := gateway.Tokenize(next.Str("command"))
+		if at := slices.Index(tokens, "--before"); next[i].Name == "command" && err == nil && at >= 0 && at+1 < len(tokens) {
+			next[i].Value = typed + " " + command(tokens[at:at+2]...)
+		}
+	}
 }
 
 func (c *conversation) search(ctx context.Context, args []string) {
@@ -227,11 +253,18 @@ func (c *conversation) reads(ctx context.Context, args []string) {
 	if !ok {
 		return
 	}
+	marked := 0
 	for _, m := range messagesOf(data) {
 		if _, flagged := m.Get("flags").([]any); flagged && !isPOP3(m) && !slices.Contains(m.Strings("flags"), `\Seen`) {
 			// Where nothing may be changed it stays unread, and nobody needs to be told.
-			c.do(ctx, command("mail", "mark-read", m.Str("message_id"))).Delivered()
+			a := c.do(ctx, command("mail", "mark-read", m.Str("message_id")))
+			if a.Delivered(); a.Success() {
+				marked++
+			}
 		}
+	}
+	if marked > 0 {
+		c.tell(counted(marked, "message") + " marked as read.")
 	}
 }
 
@@ -318,10 +351,24 @@ func (c *conversation) undo(ctx context.Context, _ []string) {
 		c.tell("There is nothing to take back: it knows of the last 'archive' or 'trash' of this sitting alone.")
 		return
 	}
-	if _, ok := c.data(ctx, command(append([]string{"mail", "move", "--to", f.from}, f.ids...)...)); ok {
-		c.filed, c.status = nil, 0
-		c.tell(fmt.Sprintf("%s moved back from %s to %s.", counted(len(f.ids), "message"), f.to, f.from))
+	data, ok := c.data(ctx, command(append([]string{"mail", "move", "--to", f.from}, f.ids...)...))
+	if !ok {
+		return
 	}
+	c.filed = nil
+	told := fmt.Sprintf("%s moved back from %s to %s", counted(len(messagesOf(data)), "message"), f.to, f.from)
+	before := ", now "
+	for _, m := range messagesOf(data) {
+		id := m.Str("new_message_id")
+		if id == "" { // not every server tells it
+			continue
+		}
+		if c.Short != nil {
+			id = c.Short(id, c.several(ctx))
+		}
+		told, before = told+before+id, ", "
+	}
+	c.tell(told + ".")
 }
 
 func counted(n int, what string) string {

@@ -101,7 +101,7 @@ func (p *painter) messages(data object) bool {
 		if strings.HasPrefix(head, "N") {
 			style = styleBold
 		}
-		subject := text(m.Get("subject"))
+		subject := cmp.Or(strings.TrimSpace(text(m.Get("subject"))), "(no subject)")
 		room := p.Width - runewidth.StringWidth(head)
 		if wide {
 			room = from
@@ -110,7 +110,7 @@ func (p *painter) messages(data object) bool {
 			p.line(p.in(style, strings.TrimRight(Cut(head, p.Width), " ")))
 			head, room = "     ", p.Width-5
 		}
-		sender := sender(text(m.Get("from")), room)
+		sender := cmp.Or(sender(text(m.Get("from")), room), "(no sender)")
 		if wide {
 			p.line(p.in(style, strings.TrimRight(head+fill(sender, from)+"  "+Cut(subject, rest-from-2), " ")))
 		} else {
@@ -125,9 +125,22 @@ func (p *painter) messages(data object) bool {
 			p.broken("     ", styleDim, text(s))
 		}
 	}
-	p.wrapped("", styleDim, "N unread, * flagged, @ attachments.")
+	p.legend(list)
 	p.line(p.in(styleDim, "Read one: "+p.typed("read ")+p.quote(p.id(list[0].Get("message_id")))))
 	return true
+}
+
+// legend explains the marks of a list, as far as it has any.
+func (p *painter) legend(list []object) {
+	var used []string
+	for i, meaning := range []string{"N unread", "* flagged", "@ attachments"} {
+		if slices.ContainsFunc(list, func(m object) bool { return marks(m)[i] != ' ' }) {
+			used = append(used, meaning)
+		}
+	}
+	if len(used) > 0 {
+		p.wrapped("", styleDim, strings.Join(used, ", ")+".")
+	}
 }
 
 // doubts says where the sender of a message is not who it seems.
@@ -358,14 +371,22 @@ func size(v any) string {
 	return fmt.Sprintf("%.1f MB", b/1e6)
 }
 
+// stateOf is the state of an entry of the outbox, in the words of the sentences about it.
+func stateOf(entry object) string {
+	if state := text(entry.Get("state")); state != "accepted" { // by the server
+		return state
+	}
+	return "sent"
+}
+
 // outgoing draws a message of the outbox with everything that is or would be sent:
-// the agent's text is behind a mark, so that it cannot pass for anything else.
+// the agent's text is behind the mark of a body, and none of it is dim.
 func (p *painter) outgoing(data object) bool {
 	text_, isText := data.Get("text").(string)
 	if data.Str("outbox_id") == "" || !isText {
 		return false
 	}
-	p.header("Outbox", text(data.Get("outbox_id"))+" ("+text(data.Get("state"))+")")
+	p.header("Outbox", text(data.Get("outbox_id"))+" ("+stateOf(data)+")")
 	p.header("Account", text(data.Get("account_id")))
 	p.header("From", text(data.Get("from")))
 	for _, kind := range []struct{ name, field string }{{"To", "to"}, {"Cc", "cc"}, {"Bcc", "bcc"}} {
@@ -407,7 +428,7 @@ func (p *painter) outgoing(data object) bool {
 	case text_ == "":
 		p.line(p.in(styleDim, "The message has no text."))
 	default:
-		p.quoted(text_, "> ", "", p.Width)
+		p.quoted(text_, bodyMark, "", p.Width)
 	}
 	p.line("")
 	return true
@@ -521,7 +542,7 @@ func (l Look) Page(about string, sections ...Section) string {
 	}
 	for _, s := range sections {
 		p.line("")
-		p.line(p.in(styleBold, s.Title))
+		p.wrapped("", styleBold, s.Title)
 		p.columns(s.Rows)
 	}
 	return p.b.String()

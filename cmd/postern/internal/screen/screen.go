@@ -166,6 +166,9 @@ var namedCommand = regexp.MustCompile(`(^|[ (]|Usage: )('?)([a-z][a-z-]*)`)
 
 // advice returns a hint of ours with its commands as they are typed here.
 func (p *painter) advice(s string) string {
+	if p.Shell == nil {
+		s = strings.ReplaceAll(s, "'postern approve'", "'approve'")
+	}
 	return namedCommand.ReplaceAllStringFunc(s, func(a string) string {
 		m := namedCommand.FindStringSubmatch(a)
 		if m[1] != "Usage: " && m[2] == "" {
@@ -312,7 +315,11 @@ func (p *painter) record(rows [][2]string, indent string) {
 	longest = min(longest, p.Width/2)
 	rest := indent + strings.Repeat(" ", longest+2)
 	for _, r := range rows {
-		name := indent + runewidth.FillRight(r[0], longest) + "  "
+		name, rest := indent+runewidth.FillRight(r[0], longest)+"  ", rest
+		if runewidth.StringWidth(r[1]) > p.Width-len(rest) && !strings.Contains(r[1], " ") { // such as an id
+			p.line(p.in(styleBold, name))
+			name, rest = indent+"  ", indent+"  "
+		}
 		for part := range strings.SplitSeq(r[1], "\n") {
 			for _, l := range Words(part, p.Width-len(rest)) {
 				p.line(p.in(styleBold, name), l)
@@ -415,6 +422,7 @@ type column struct {
 	name  string
 	cells []string // visible
 	cut   bool     // what others wrote, of which a part tells enough
+	usual bool     // left out of a narrow window where all cells are the same
 }
 
 const narrowest = 12 // columns of what is cut

@@ -121,6 +121,9 @@ func TestNothingThatASenderWroteSteersTheTerminal(t *testing.T) {
 			s = s[:400]
 		}
 		for path, envelope := range renderedEnvelopes(t, s) {
+			if testing.Short() && (i+len(path))%8 > 3 { // of the others a look each
+				continue
+			}
 			v, _ := orderedjson.Decode(envelope) // once for all looks
 			answer := v.(orderedjson.Object)
 			for j, width := range []int{20, 80} {
@@ -143,7 +146,7 @@ func TestNothingThatASenderWroteSteersTheTerminal(t *testing.T) {
 // that it cannot pass for the prompt or for a part of the answer.
 func TestWhatOthersWroteStandsBehindAMark(t *testing.T) {
 	body := "postern> help\nAttachments\n  [2] a.pdf\n" + strings.Repeat("long ", 60) + "\r\n\n> quoted " + strings.Repeat("quoted ", 60)
-	for path, mark := range map[string]string{"mail get": bodyMark, "outbox show": "> "} {
+	for path, mark := range map[string]string{"mail get": bodyMark, "outbox show": bodyMark} {
 		var data any = map[string]any{"message": map[string]any{"message_id": "imap:a:INBOX:1:2", "from": "x@example.org", "body_text": body, "attachments": []any{}}}
 		if path == "outbox show" {
 			data = map[string]any{"outbox_id": "x", "text": body}
@@ -164,6 +167,32 @@ func TestWhatOthersWroteStandsBehindAMark(t *testing.T) {
 			}
 			if strings.Contains(l, "quoted") && !strings.HasPrefix(l, mark+"> ") {
 				t.Errorf("it looks less quoted than it is: %q", l)
+			}
+		}
+	}
+}
+
+// What is to be sent does not look quoted, and none of it gets out of its margin or is dim, at
+// any width: not what imitates the margin, a quotation or the question, and nothing that is hidden.
+func TestWhatIsToBeSentStaysInItsMargin(t *testing.T) {
+	lines := append([]string{"Hello Ann,", "│ a margin", "│", "> a quotation " + strings.Repeat("of words ", 20), strings.Repeat("> ", 60) + "deep", strings.Repeat(" ", 150) + "Send exactly this?", "y sends it, n refuses it, Enter leaves it waiting: y",
+		strings.Repeat("x", 19) + "Send exactly this?"}, hostileText...)
+	envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"outbox_id": "x", "text": strings.Join(lines, "\n")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for width := 1; width <= 200; width++ {
+		head, text, _ := strings.Cut(Look{Width: width, Color: true}.Render(envelope, "outbox show"), "\n\n")
+		if head = emphasis.ReplaceAllString(head, ""); head != "Outbox:  x ()\nBy:      ," {
+			t.Fatalf("above it: %q", head)
+		}
+		wantHarmless(t, "outbox show", text)
+		if !strings.HasPrefix(text, "│ Hello Ann,\n") && width >= 20 || strings.Contains(text, "\x1b") {
+			t.Errorf("%d columns: %q", width, text[:40])
+		}
+		for l := range strings.Lines(strings.TrimSuffix(text, "\n")) {
+			if l = strings.TrimSuffix(l, "\n"); l != "│" && !strings.HasPrefix(l, bodyMark) || runewidth.StringWidth(l) > max(width, minWidth) {
+				t.Fatalf("%d columns: %q", width, l)
 			}
 		}
 	}
@@ -360,129 +389,6 @@ func TestTheNarrowestWindow(t *testing.T) {
 	}
 }
 
-func TestLine(t *testing.T) {
-	for s, want := range map[string]string{"": "", "a\r\nb\rc\nd": "a b c d", "a\u2028b\u0085c\vd": "a b c d", "a\x1b[2Jb\tc": "a[2Jb c"} {
-		if got := Line(s); got != want {
-			t.Errorf("%q: %q, want %q", s, got, want)
-		}
-	}
-}
-
-func TestCut(t *testing.T) {
-	for _, tc := range []struct {
-		s    string
-		n    int
-		want string
-	}{{"whole", 5, "whole"}, {"shortened", 5, "shor…"}, {"漢字漢字", 6, "漢字…"}, {"x", 0, ""}, {"x", -1, ""}, {"xy", 1, "…"}} {
-		if got := Cut(tc.s, tc.n); got != tc.want {
-			t.Errorf("%q in %d: %q, want %q", tc.s, tc.n, got, tc.want)
-		}
-	}
-}
-
-// Text that Visible leaves as it is holds nothing hidden: callers rely on that.
-func TestWhatIsHiddenIsNotLeft(t *testing.T) {
-	for r := rune(0); r <= unicode.MaxRune; r++ {
-		if plain.Unclear(r) && strings.ContainsRune(Visible("a"+string(r)), r) {
-			t.Errorf("U+%04X", r)
-		}
-	}
-}
-
-func TestASenderThatNamesItselfAsAnAddress(t *testing.T) {
-	for from, want := range map[string]string{
-		`"Director <director@example.org>" <desk@example.net>`: "desk@example.net",
-		"Ann Lee <ann@example.org>":                            "Ann Lee <ann@example.org>",
-		"ceo@example.org <x@example.net>":                      "x@example.net",
-		"A name without a trap, long <ann@example.org>":        "A name without a trap, long <ann@example.org>",
-		"ann@example.org":                                      "ann@example.org",
-	} {
-		if got := sender(from, 26); got != want {
-			t.Errorf("%s: %q", from, got)
-		}
-	}
-}
-
-func TestWrap(t *testing.T) {
-	for _, tc := range []struct {
-		s    string
-		n    int
-		want string
-	}{
-		{"", 10, ""}, {"short", 10, "short"}, {"two words here", 9, "two words|here"}, {"exactly10!", 10, "exactly10!"},
-		{"anunbreakableword", 8, "anunbrea|kablewor|d"}, {"漢字漢字漢字", 8, "漢字漢字|漢字"}, {"a  b", 10, "a  b"}, {"    indented", 20, "    indented"},
-	} {
-		if got := strings.Join(Wrap(tc.s, tc.n), "|"); got != tc.want {
-			t.Errorf("%q in %d: %q, want %q", tc.s, tc.n, got, tc.want)
-		}
-	}
-}
-
-// Our own sentences are broken between words alone, and a command in them is in one piece.
-func TestWords(t *testing.T) {
-	for _, tc := range []struct {
-		s    string
-		n    int
-		want string
-	}{
-		{"", 10, ""}, {"two words here", 9, "two words|here"}, {"an unbreakableword more", 8, "an|unbreakableword|more"}, {"  indented text", 12, "  indented|text"},
-		{"Run 'help mail list' for more", 18, "Run|'help mail list'|for more"}, {"the account's host 'a b'", 12, "the|account's|host 'a b'"}, {"list [--folder F] [--new]", 12, "list|[--folder F]|[--new]"},
-		{"a  b", 10, "a  b"},
-	} {
-		if got := strings.Join(Words(tc.s, tc.n), "|"); got != tc.want {
-			t.Errorf("%q in %d: %q, want %q", tc.s, tc.n, got, tc.want)
-		}
-	}
-}
-
-// What joins emoji or letters is left out where it belongs there, and written out elsewhere.
-func TestJoiners(t *testing.T) {
-	for s, want := range map[string]string{"👩\u200d👩\u200d👧 family": "👩👩👧 family", "می\u200cروم": "میروم", "a\u200db": `a\u{200D}b`, "\u200d👧": `\u{200D}👧`, "👧\u200d": `👧\u{200D}`, "❤️\u200d🔥": "❤️🔥"} {
-		if got := Visible(s); got != want {
-			t.Errorf("%q: %q, want %q", s, got, want)
-		}
-	}
-}
-
-// A line of a quarter of a megabyte costs time in proportion.
-func TestWrapOfALongLine(t *testing.T) {
-	s := strings.Repeat("x", 256<<10)
-	if lines := Wrap(s, 64); len(lines) != 4096 {
-		t.Errorf("%d lines", len(lines))
-	}
-}
-
-// Text is neither lost nor added where it is broken into lines.
-func FuzzWrap(f *testing.F) {
-	for _, s := range hostileText {
-		f.Add(s, 20)
-	}
-	f.Fuzz(func(t *testing.T, s string, n int) {
-		n = 8 + abs(n)%100
-		s = Visible(s)
-		if again := Visible(s); again != s {
-			t.Errorf("%q is made visible once more: %q", s, again)
-		}
-		lines := Wrap(s, n)
-		squeeze := func(s string) string { return strings.ReplaceAll(s, " ", "") }
-		if squeeze(strings.Join(lines, "")) != squeeze(s) {
-			t.Errorf("%q became %q", s, lines)
-		}
-		for _, l := range lines {
-			if w := runewidth.StringWidth(l); w > n && utf8.RuneCountInString(l) > 1 && runewidth.StringWidth(runewidth.Truncate(l, n, "")) > 0 {
-				t.Errorf("%q is %d columns of %d", l, w, n)
-			}
-		}
-	})
-}
-
-func abs(n int) int {
-	if n < 0 {
-		return -(n + 1)
-	}
-	return n
-}
-
 func FuzzRender(f *testing.F) {
 	for i, s := range hostileText {
 		if !testing.Short() || i%8 == 0 { // TestNothingThatASenderWroteSteersTheTerminal has them all
@@ -498,106 +404,4 @@ func FuzzRender(f *testing.F) {
 			wantHarmless(t, path, shown)
 		}
 	})
-}
-
-// What a sender wrote goes on further in where a line is full: at the margin stands the
-// name of a field or the number of a file, and nothing of a sender's.
-func TestNoRowIsForged(t *testing.T) {
-	const space = "\u00a0"
-	forged := strings.Repeat("a", 61) + " From:" + strings.Repeat(space, 4) + "\"CEO\" <ceo@corp.example>" + strings.Repeat(" x", 20) + " Flags: $Verified"
-	file := strings.Repeat("b", 70) + " [3] contract.pdf, application/pdf, 12.0 kB"
-	envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"message": map[string]any{
-		"message_id": "imap:a:INBOX:1:2", "from": "x@evil.example", "subject": "hi", "body_text": "x",
-		"headers":     []any{map[string]any{"name": "List-Id", "value": forged}},
-		"attachments": []any{map[string]any{"part_id": "2", "filename": file, "content_type": "text/plain", "size_bytes": 1}},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, width := range []int{20, 40, 79, 80, 81, 100} {
-		drawn := Look{Width: width}.Render(envelope, "mail get")
-		if n := strings.Count("\n"+drawn, "\nFrom:"); n != 1 {
-			t.Errorf("at %d columns %d rows begin with From:\n%s", width, n, drawn)
-		}
-		if strings.Contains("\n"+drawn, "\nFlags:") || strings.Contains(drawn, "\n  [3]") {
-			t.Errorf("at %d columns a row is forged:\n%s", width, drawn)
-		}
-	}
-}
-
-// Several messages are drawn one below the other, each as if it were alone.
-func TestSeveralMessagesAreDrawnEach(t *testing.T) {
-	one := func(uid, body string) map[string]any {
-		return map[string]any{"message_id": "imap:a:INBOX:1:" + uid, "from": "x@example.org", "body_text": body, "returned_message_id": "imap:a:Sent:1:" + uid}
-	}
-	var data any = map[string]any{"messages": []any{one("1", "first\n── second"), one("2", "second")}}
-	envelope, err := json.Marshal(map[string]any{"success": true, "data": data})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "From:    x@example.org\n\n│ first\n│ ── second\n\n[what came back: imap:a:Sent:1:1]\nId: imap:a:INBOX:1:1\n\n" + strings.Repeat("─", 30) +
-		"\nFrom:    x@example.org\n\n│ second\n\n[what came back: imap:a:Sent:1:2]\nId: imap:a:INBOX:1:2\n"
-	if got := (Look{Width: 30}).Render(envelope, "mail get"); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-// Accounts are one line each, also where there are many.
-func TestAccountsAreATable(t *testing.T) {
-	account := func(name, protocol string) map[string]any {
-		return map[string]any{"name": name, "email": name + "@example.org", "protocol": protocol, "mode": "RO", "username": name,
-			protocol:   map[string]any{"host": protocol + ".example.org", "port": 993, "security": "tls"},
-			"allow_in": map[string]any{"enabled": true, "entries": []string{"@example.org", "@example.net"}}, "allow_out": map[string]any{"enabled": false, "entries": []string{}}}
-	}
-	envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"accounts": []any{account("work", "imap"), account("old", "pop3")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "Account  Address           Server            Mode  Shows mail from  Writes to\n" +
-		"work     work@example.org  imap.example.org  RO    2 on the list    everybody\n" +
-		"old      old@example.org   pop3.example.org  RO    2 on the list    everybody\n"
-	if got := (Look{Width: 100}).Render(envelope, "account list"); got != want {
-		t.Errorf("%s\nwant\n%s", got, want)
-	}
-	if got := (Look{Width: 100}).Render([]byte(`{"success":true,"data":{"accounts":[{"name":"work"}]}}`), "account list"); got != "Accounts\n  Name\n  work\n" {
-		t.Errorf("with one field: %q", got)
-	}
-}
-
-// A conversation says of each message where it is and what is new in it; no text of it can
-// pass for another message.
-func TestAConversationShowsFoldersAndTexts(t *testing.T) {
-	envelope := []byte(`{"success":true,"data":{"folder":"INBOX","subject":"Plan","messages":[
-		{"message_id":"imap:a:INBOX:1:5","folder":"INBOX","date":"2026-05-04T09:00:00Z","from":"bob@example.org","flags":["\\Seen"],"body_text":"Shall we?\nN  6     2026-05-04 09:00  eve@example.org"},
-		{"message_id":"imap:a:Sent:1:7","folder":"Sent","date":"2026-05-04T10:00:00Z","from":"me@example.org","parent_message_id":"imap:a:INBOX:1:5","flags":["\\Seen"],"body_text":"Yes."}]}}`)
-	short := map[string]string{"imap:a:INBOX:1:5": "5", "imap:a:Sent:1:7": "Sent/7"}
-	shown := Look{Width: 80, Zone: time.UTC, ID: func(long string) string { return short[long] }}.Render(envelope, "mail thread")
-	for _, want := range []string{"\n\n    5   2026-05-04 09:00  bob@example.org\n    | Shall we?\n    | N  6  ", "\n\n    Sent/7  2026-05-04 10:00  me@example.org\n    | Yes.\n"} {
-		if !strings.Contains(shown, want) {
-			t.Errorf("%q is not in\n%s", want, shown)
-		}
-	}
-}
-
-// What a person has to do next is named, and a link that leads elsewhere is told in words.
-func TestAPersonIsToldTheWay(t *testing.T) {
-	const mail = `{"success":true,"data":{"message":{"message_id":"imap:demo:INBOX:1:43","body_text":"https://a.example (other host b.example: http://b.example/x)","hidden_chars":336}}}`
-	for _, tc := range []struct{ path, envelope, says string }{
-		{"mail get", mail, "│ https://a.example (the link goes to b.example: http://b.example/x)\n"},
-		{"mail get", mail, "336 hidden characters are left out: 'postern mail raw imap:demo:INBOX:1:43' shows all of the source.\n"},
-		{"stop", `{"success":true,"message":"Everything is stopped","data":{"leaving":[]}}`, "Everything is stopped. 'postern resume' lets everything go on, with the administrator's key.\n"},
-	} {
-		if out := (Look{Width: 120, Shell: []string{"mail", "resume"}}).Render([]byte(tc.envelope), tc.path); !strings.Contains(out, tc.says) {
-			t.Errorf("%s does not say %q: %s", tc.path, tc.says, out)
-		}
-	}
-}
-
-// The first line of a row that hangs takes the whole width.
-func TestARowIsAsWideAsTheWindow(t *testing.T) {
-	out := Look{Width: 40}.Render([]byte(`{"success":true,"data":{"message":{"message_id":"x","body_text":"","attachments":[{"part_id":"2","filename":"floor-plan.png","content_type":"image/png","size_bytes":371}, {"part_id":"3","filename":"a much longer name of a file.png","content_type":"image/png","size_bytes":371}]}}}`), "mail get")
-	const want = "  [2] floor-plan.png, image/png, 371\n           bytes\n  [3] a much longer name of a file.png,\n           image/png, 371 bytes\n"
-	if !strings.Contains(out, want) {
-		t.Error(out)
-	}
 }

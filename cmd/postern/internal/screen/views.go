@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -33,7 +34,7 @@ var views = map[string]func(p *painter, data object) bool{
 	"mail draft":      (*painter).sent,
 	"mail raw":        (*painter).raw,
 	"mail attachment": (*painter).attachment,
-	"outbox list": listed("messages", "outbox_id=Id", "state=State", "kind=Kind", "created=Created", "account_id=Account", "principal=By",
+	"outbox list": listed("messages", "outbox_id=Id", "state=State", "kind=Kind", "created=Created", "?account_id=Account", "principal=By",
 		"~recipients=To", "~subject=Subject"),
 	"outbox show":         (*painter).outgoing,
 	"outbox approve":      (*painter).outgoing,
@@ -76,18 +77,22 @@ var views = map[string]func(p *painter, data object) bool{
 }
 
 // listed draws a list as a table, or as records in a narrow window. A column is the name of a
-// member and its heading, with ~ before it where a part of it tells enough.
+// member and its heading, with ~ before it where a part of it tells enough, and ? where a narrow
+// window does without it if it says the same in every row.
 func listed(list string, columns ...string) func(*painter, object) bool {
 	return func(p *painter, data object) bool {
 		entries, ok := data.Objects(list)
 		var table []column
 		for _, spec := range columns {
 			name, heading, _ := strings.Cut(spec, "=")
-			c := column{name: heading, cut: name[0] == '~'}
+			c := column{name: heading, cut: name[0] == '~', usual: name[0] == '?'}
 			for _, e := range entries {
 				cell := ""
-				if v := e.Get(strings.TrimPrefix(name, "~")); v != nil && v != false {
+				if v := e.Get(strings.TrimLeft(name, "~?")); v != nil && v != false {
 					cell = p.value(member{Name: name, Value: v})
+				}
+				if name == "state" {
+					cell = stateOf(e)
 				}
 				c.cells = append(c.cells, cell)
 			}
@@ -101,6 +106,9 @@ func listed(list string, columns ...string) func(*painter, object) bool {
 func (p *painter) rows(table []column) bool {
 	if len(table[0].cells) == 0 || p.table(table, "") {
 		return len(table[0].cells) == 0 || p.b.Len() > 0
+	}
+	if less := slices.DeleteFunc(slices.Clone(table), func(c column) bool { return c.usual && len(slices.Compact(slices.Clone(c.cells))) == 1 }); len(less) < len(table) && p.table(less, "") {
+		return true
 	}
 	for i := range table[0].cells {
 		var fields [][2]string
@@ -221,7 +229,11 @@ func (p *painter) accounts(data object) bool {
 		if !complete {
 			return false
 		}
-		for i, cell := range []string{text(a.Get("name")), text(a.Get("email")), text(server.Get("host")), text(a.Get("mode")), entries(a.Get("allow_in"), 1), entries(a.Get("allow_out"), 1)} {
+		place := text(server.Get("host"))
+		if port := text(server.Get("port")); !slices.Contains([]string{"993", "143", "995", "110"}, port) {
+			place += ":" + port
+		}
+		for i, cell := range []string{text(a.Get("name")), text(a.Get("email")), place, text(a.Get("mode")), entries(a.Get("allow_in"), 1), entries(a.Get("allow_out"), 1)} {
 			table[i].cells = append(table[i].cells, cell)
 		}
 	}
@@ -264,8 +276,9 @@ func (p *painter) account(data object) bool {
 	rows := [][2]string{{"Account", text(a.Get("name"))}, {"Address", text(a.Get("email"))}, {"Reads", a.Str("protocol") + " " + at(server)}, {"Sends", sends},
 		{"Login", text(a.Get("username")) + ", " + text(a.Get("auth"))}, {"Mode", text(a.Get("mode"))}, {"Deletes", map[string]string{"on": "for good too", "off": "nothing for good", "before": "for good, unasked"}[a.Str("destroy")]},
 		{"Shows mail from", entries(a.Get("allow_in"), 0)}, {"Writes to", entries(a.Get("allow_out"), 0)},
-		{"Codes", map[string]string{"mask": "hidden", "give": "hidden, and given by 'mail code'", "show": "shown"}[a.Str("codes")]}}
-	told := " name email protocol imap pop3 smtp submission username auth mode destroy allow_in allow_out codes "
+		{"Codes", map[string]string{"mask": "hidden", "give": "hidden, and given by 'mail code'", "show": "shown"}[a.Str("codes")]},
+		{"Trusts", map[bool]string{true: "only the certificates given for it, not those of the system"}[a.Get("custom_ca") == true]}}
+	told := " name email protocol imap pop3 smtp submission username auth mode destroy allow_in allow_out codes custom_ca "
 	for _, f := range a {
 		if empty := f.Value == false || f.Value == "auto"; !empty && !skipped(f) && !strings.Contains(told, " "+f.Name+" ") {
 			rows = append(rows, [2]string{p.label(f.Name), p.value(f)})
@@ -475,6 +488,6 @@ func (p *painter) describe(data object) bool {
 	p.line(p.in(styleBold, "Commands"))
 	p.columns(rows)
 	p.line("")
-	p.line(p.in(styleDim, "One of them with its arguments: "+p.typed("agent describe send")))
+	p.wrapped("", styleDim, "One of them with its arguments: '"+p.typed("agent describe send")+"'")
 	return true
 }

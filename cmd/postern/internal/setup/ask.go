@@ -26,6 +26,10 @@ type asker interface {
 	WayBack() string
 	// Answered is how many questions were answered so far.
 	Answered() int
+	// Shown is how much was shown so far. TakeBack takes what was shown since from the
+	// screen, where that can be done.
+	Shown() int
+	TakeBack(shown int)
 	Text(ctx context.Context, q textQuestion) (string, error)
 	// Secret asks without showing the input. It is never empty.
 	Secret(ctx context.Context, title, help string) (mail.Secret, error)
@@ -95,6 +99,10 @@ func (l *lineAsker) Say(text string) { _ = Show(l.out, text+"\n\n") }
 func (l *lineAsker) WayBack() string { return "The word " + wordBack }
 
 func (l *lineAsker) Answered() int { return l.answered }
+
+func (l *lineAsker) Shown() int { return 0 }
+
+func (l *lineAsker) TakeBack(int) {} // nothing is drawn over
 
 func (l *lineAsker) line(ctx context.Context) (string, error) {
 	line, err := terminal.Await(ctx, func() (string, error) { return terminal.ReadLine(l.in, terminal.MaxHidden) })

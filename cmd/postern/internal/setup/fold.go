@@ -18,12 +18,16 @@ var secondColumn = regexp.MustCompile(`\A *\S+(?: \S+)* {2,}`)
 
 // Show writes a text to a terminal with its lines folded, and to anything else as it is.
 func Show(out io.Writer, text string) error {
-	if terminal.Is(out) {
-		width, _ := terminal.Size(out)
-		text = fold(text, min(width-1, maxColumns))
-	}
-	_, err := io.WriteString(out, text)
+	_, err := io.WriteString(out, folded(out, text))
 	return err
+}
+
+func folded(out io.Writer, text string) string {
+	if !terminal.Is(out) {
+		return text
+	}
+	width, _ := terminal.Size(out)
+	return fold(text, min(width-1, maxColumns))
 }
 
 // fold breaks lines that are wider than columns at spaces. The rest of a line goes below its
@@ -45,7 +49,7 @@ func fold(text string, columns int) string {
 		for n, word := range strings.Fields(trimmed) {
 			w, at := runewidth.StringWidth(word), indent
 			if w > columns-indent { // such as a path, which is to be copied
-				at = 4
+				at = max(0, min(4, columns-w))
 			}
 			switch {
 			case used+min(n, 1)+w > columns && used > at:

@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
+	"runtime"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/huh/v2"
 	"charm.land/lipgloss/v2"
+	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
@@ -24,9 +28,36 @@ type formAsker struct {
 	environ []string // the environment with NO_COLOR and TERM
 
 	answered int
+	rows     int // of the window that were filled while it was width columns wide
+	width    int
 }
 
-func (f *formAsker) Say(text string) { _ = Show(f.out, text+"\n\n") }
+func (f *formAsker) Say(text string) { f.show(text + "\n\n") }
+
+func (f *formAsker) show(text string) {
+	f.Shown()
+	text = folded(f.out, text)
+	for line := range strings.Lines(text) {
+		f.rows += 1 + max(0, runewidth.StringWidth(strings.TrimSuffix(line, "\n"))-1)/f.width
+	}
+	_, _ = io.WriteString(f.out, text)
+}
+
+// Shown counts from anew in a window of another width, which may show what was there before
+// in any number of rows.
+func (f *formAsker) Shown() int {
+	if width, _ := terminal.Size(f.out); width != f.width {
+		f.rows, f.width = f.rows+1<<20, width
+	}
+	return f.rows
+}
+
+func (f *formAsker) TakeBack(shown int) {
+	if rows := f.Shown() - shown; rows > 0 && rows < 1<<20 && runtime.GOOS != "windows" { // whose console may not know how
+		fmt.Fprintf(f.out, "\x1b[%dA\x1b[J", rows)
+		f.rows = shown
+	}
+}
 
 func (f *formAsker) WayBack() string { return "Esc" }
 
@@ -105,16 +136,23 @@ func (f *formAsker) noted(title, answer string) {
 	if !strings.HasSuffix(title, "?") {
 		title += ":"
 	}
-	_ = Show(f.out, title+" "+answer+"\n")
+	f.show(title + " " + answer + "\n")
+}
+
+// fit folds what a form shows, of which the library breaks words where it is too wide. Before a
+// choice there are a border and a mark.
+func (f *formAsker) fit(text string) string {
+	width, _ := terminal.Size(f.out)
+	return fold(text, min(width, maxColumns)-4)
 }
 
 func (f *formAsker) Text(ctx context.Context, q textQuestion) (string, error) {
 	var line string
-	input := huh.NewInput().Title(q.Title).Description(q.Help).Placeholder(q.Proposed).Value(&line).
+	input := huh.NewInput().Title(f.fit(q.Title)).Description(f.fit(q.Help)).Placeholder(q.Proposed).Value(&line).
 		Validate(func(s string) error {
 			_, err := q.judge(s)
-			if width, _ := terminal.Size(f.out); err != nil {
-				err = errors.New(fold(err.Error(), min(width-4, maxColumns))) // the library breaks words
+			if err != nil {
+				err = errors.New(f.fit(err.Error()))
 			}
 			return err
 		})
@@ -131,7 +169,7 @@ func (f *formAsker) Text(ctx context.Context, q textQuestion) (string, error) {
 
 func (f *formAsker) Secret(ctx context.Context, title, help string) (mail.Secret, error) {
 	var typed string
-	input := huh.NewInput().Title(title).Description(help).EchoMode(huh.EchoModePassword).Value(&typed).
+	input := huh.NewInput().Title(f.fit(title)).Description(f.fit(help)).EchoMode(huh.EchoModePassword).Value(&typed).
 		Validate(func(s string) error {
 			if s == "" {
 				return errEmptySecret
@@ -151,10 +189,10 @@ func (f *formAsker) Secret(ctx context.Context, title, help string) (mail.Secret
 func (f *formAsker) Choose(ctx context.Context, title, help string, choices []choice) (string, error) {
 	var options []huh.Option[string]
 	for _, c := range choices {
-		options = append(options, huh.NewOption(c.Label, c.Value))
+		options = append(options, huh.NewOption(f.fit(c.Label), c.Value))
 	}
 	chosen := choices[0].Value
-	if err := f.ask(ctx, huh.NewSelect[string]().Title(title).Description(help).Options(options...).Value(&chosen)); err != nil {
+	if err := f.ask(ctx, huh.NewSelect[string]().Title(f.fit(title)).Description(f.fit(help)).Options(options...).Value(&chosen)); err != nil {
 		return "", err
 	}
 	for _, c := range choices {
@@ -168,7 +206,7 @@ func (f *formAsker) Choose(ctx context.Context, title, help string, choices []ch
 
 func (f *formAsker) Confirm(ctx context.Context, title string, proposed bool) (bool, error) {
 	yes := proposed
-	if err := f.ask(ctx, huh.NewConfirm().Title(title).WithButtonAlignment(lipgloss.Left).Value(&yes)); err != nil {
+	if err := f.ask(ctx, huh.NewConfirm().Title(f.fit(title)).WithButtonAlignment(lipgloss.Left).Value(&yes)); err != nil {
 		return false, err
 	}
 	f.noted(title, map[bool]string{true: "yes", false: "no"}[yes])

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -38,15 +38,13 @@ func (s *setup) report(m *made) error {
 	return Show(s.Stdout, b.String())
 }
 
-// finish prints the result, connects a client if the person wants it, and says how to go on.
-// Everything is stored by then.
-func (w *wizard) finish(ctx context.Context, m *made) error {
+// finish prints the result, connects the client that was chosen, and says how to go on.
+func (w *wizard) finish(m *made) error {
 	var b strings.Builder
 	w.tellMade(&b, m)
 	w.ask.Say(strings.TrimSpace(b.String()))
 	b.Reset()
-	connected, err := w.connect(ctx, m)
-	if !connected {
+	if !w.connect(m) {
 		_, failed := w.ClientEntry(m.Fingerprint, profileFor(m.accounts))
 		if w.tellConnect(&b, m, failed); failed == nil {
 			b.WriteString(" For any other, this prints what to paste:\n    postern install cursor " + profileOption(m.accounts) + " --print\n")
@@ -54,39 +52,48 @@ func (w *wizard) finish(ctx context.Context, m *made) error {
 		b.WriteString("\n")
 	}
 	w.tellNext(&b, m)
-	return errors.Join(Show(w.Stdout, b.String()), err)
+	return Show(w.Stdout, b.String())
 }
 
-// connect offers to connect a client, with what was chosen for the accounts.
-func (w *wizard) connect(ctx context.Context, m *made) (connected bool, err error) {
-	const none = ""
+// askConnect asks which client to connect, with what was chosen for the accounts.
+func (w *wizard) askConnect(ctx context.Context) error {
+	clients := w.Clients()
+	help := "It gets " + Offers(profileFor(append(slices.Clip(w.accounts), mail.Account{Mode: w.draft.mode}))) + "."
 	var found, others []choice
-	for _, c := range w.Clients() {
+	for _, c := range clients {
+		if c.Rules != "" {
+			help += " Rules that deny the tools of " + c.Title + " the vault and the keys are added to " + c.Rules + "."
+		}
 		if c.Found {
 			found = append(found, choice{c.Name, c.Title})
 		} else {
 			others = append(others, choice{c.Name, c.Title + ", which was not found here"})
 		}
 	}
-	choices := slices.Concat(found, []choice{{none, "None now"}}, others)
-	name, err := w.ask.Choose(ctx, "Connect a client now?", "It gets "+Offers(profileFor(m.accounts))+".", choices)
-	switch {
-	case errors.Is(err, errBack):
-		w.ask.Say("The account is stored, and there is no way back behind that: 'postern account edit' changes it.")
-		return w.connect(ctx, m)
-	case err != nil || name == none:
-		return false, err
+	name, err := w.ask.Choose(ctx, "Connect a client?", help, slices.Concat(found, []choice{{"", "None now"}}, others))
+	w.draft.client = Client{}
+	if i := slices.IndexFunc(clients, func(c Client) bool { return c.Name == name }); i >= 0 {
+		w.draft.client = clients[i]
 	}
-	if err := w.Connect(name, m.Fingerprint, profileFor(m.accounts)); err != nil {
-		text := sentence(err) + "."
-		if f, ok := errors.AsType[*discovery.Fault](err); ok {
-			text = f.Message + " " + f.Hint
-		}
-		w.ask.Say(text)
-		return false, nil
+	return err
+}
+
+// connect connects the client that was chosen, and reports whether there is one.
+func (w *wizard) connect(m *made) bool {
+	if w.draft.client.Name == "" {
+		return false
 	}
-	_, err = io.WriteString(w.Stdout, "\n")
-	return true, err
+	err := w.Connect(w.draft.client.Name, m.Fingerprint, profileFor(m.accounts))
+	if err == nil {
+		fmt.Fprintln(w.Stdout)
+		return true
+	}
+	text := sentence(err) + "."
+	if f, ok := errors.AsType[*discovery.Fault](err); ok {
+		text = f.Message + " " + f.Hint
+	}
+	w.ask.Say(text)
+	return false
 }
 
 // Offers says in words what a client gets with a profile, which is full or read-only.
@@ -161,6 +168,10 @@ func (s *setup) tellNext(b *strings.Builder, m *made) {
 	if runtime.GOOS == "windows" {
 		form = "set " + strings.ReplaceAll(form, "'", "")
 	} else {
+		if width, _ := terminal.Size(s.Stdout); terminal.Is(s.Stdout) && len("    "+form+` \`) > width {
+			name, value, _ := strings.Cut(form, "=")
+			form = "key=" + value + "\n    " + name + "=$key"
+		}
 		form += " \\"
 	}
 	fmt.Fprintf(b, "To see or change accounts and rules, give the administrator's key to that command only%s, such as:\n    %s\n    postern account show %s\n\n", how, form, m.accounts[0].Name)
@@ -179,7 +190,11 @@ func (s *setup) adminForm() (form string, kept bool) {
 		}
 	}
 	if _, err := os.Stat(s.AdminKeyFile); err == nil {
-		return vault.AdminKeyVar + "_FILE=" + shellWord(s.AdminKeyFile), true
+		file := shellWord(s.AdminKeyFile)
+		if below, ok := strings.CutPrefix(file, s.Getenv("HOME")+"/"); ok && below != file[1:] {
+			file = "~/" + below // which fits more windows
+		}
+		return vault.AdminKeyVar + "_FILE=" + file, true
 	}
 	return vault.AdminKeyVar + "_FILE=FILE", false
 }

@@ -13,7 +13,6 @@ package setup
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,6 +25,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -75,7 +75,8 @@ type System struct {
 // Client is a program that starts MCP servers.
 type Client struct {
 	Name, Title string
-	Found       bool // on this machine
+	Found       bool   // on this machine
+	Rules       string // the file of its deny rules, where they are added to one
 }
 
 // Seal returns a key's text, sealed with a passphrase; vault.SealKey is one.
@@ -244,14 +245,14 @@ func (s *setup) existing(ctx context.Context, chain *keyChain) ([]mail.Account, 
 func (s *setup) findServers(ctx context.Context) error {
 	email, _ := s.option("--email")
 	for _, given := range []string{"--imap-host", "--pop3-host", "--oauth-provider"} {
-		if _, ok := s.option(given); ok || email == "" {
-			return nil // account add reports the missing option
+		if _, ok := s.option(given); ok {
+			return nil
 		}
 	}
-	found, err := s.Finder.Find(ctx, email)
-	if errors.Is(err, autoconfig.ErrAddress) {
-		return &discovery.Fault{Code: discovery.ValidationError, Message: sentence(err) + ".", Hint: "Give the whole address with --email.", Err: err}
+	if _, err := outbox.ParseAddress(email); err != nil {
+		return nil // account add reports that it is none, or missing
 	}
+	found, err := s.Finder.Find(ctx, email)
 	if err != nil {
 		return err
 	}

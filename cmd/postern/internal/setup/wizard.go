@@ -8,6 +8,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
+	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -32,6 +33,7 @@ type draft struct {
 	protocol    mail.Protocol
 	incoming    mail.Endpoint
 	smtp        mail.Endpoint
+	typing      bool // the person types the servers that are missing, and the login name
 	username    string
 	auth        mail.Auth
 	caFile      string
@@ -39,20 +41,20 @@ type draft struct {
 	hasSecret   bool // of the OAuth client
 	mode        mail.Mode
 	displayName string
+	client      Client // to connect; the zero Client for none
 }
 
 // errEnough says that the person wants nothing made.
 var errEnough = errors.New("the person wants nothing made")
 
 func (w *wizard) run(ctx context.Context) (err error) {
-	stored := false
 	defer func() {
-		if !stored && errors.Is(err, context.Canceled) {
+		if errors.Is(err, context.Canceled) {
 			w.ask.Say("Nothing was stored.")
 		}
 	}()
-	err = w.walk(ctx, []step{{do: w.begin}, {do: w.askAddress}, {do: w.askServers}, {do: w.askName}, {do: w.askLogin}, {do: w.tryUntilItWorks, trial: true},
-		{do: w.askMode}, {do: w.askRecipients}, {do: w.askKnown}, {do: w.askDisplayName}, {do: w.askSenders}, {do: w.askKeys}, {do: w.askAll}})
+	err = w.walk(ctx, slices.Concat([]step{{do: w.begin}, {do: w.askAddress}, {do: w.askServers}}, w.serverSteps(), []step{{do: w.askUsername}, {do: w.askLogin}, {do: w.tryUntilItWorks, trial: true}, {do: w.askName},
+		{do: w.askMode}, {do: w.askRecipients}, {do: w.askKnown}, {do: w.askDisplayName}, {do: w.askSenders}, {do: w.askKeys}, {do: w.askConnect}, {do: w.askAll}}))
 	if errors.Is(err, errEnough) {
 		return nil
 	}
@@ -71,8 +73,7 @@ func (w *wizard) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	stored = true
-	return w.finish(ctx, m)
+	return w.finish(m)
 }
 
 // step is one or more questions, or none.
@@ -87,29 +88,33 @@ type step struct {
 func (w *wizard) walk(ctx context.Context, steps []step) error {
 	type place struct {
 		step    int
+		shown   int
 		draft   draft
 		options Options
 	}
 	var answered []place
 	for i := 0; i < len(steps); {
-		here, asked := place{i, w.draft, w.Options}, w.ask.Answered()
+		here, asked := place{i, w.ask.Shown(), w.draft, w.Options}, w.ask.Answered()
 		err := steps[i].do(ctx)
 		asked = w.ask.Answered() - asked
 		switch {
 		case errors.Is(err, errBack):
-			switch {
-			case asked > 0:
-			case len(answered) == 0:
+			if n := len(answered) - 1; asked == 0 && n >= 0 {
+				here, answered = answered[n], answered[:n]
+			}
+			w.ask.TakeBack(here.shown)
+			if asked == 0 && here.step == i {
 				w.ask.Say("This is the first question.")
-			default:
-				here, answered = answered[len(answered)-1], answered[:len(answered)-1]
 			}
 			here.draft.caFile = w.draft.caFile // it stays right, and is tedious to find
 			i, w.draft, w.Options = here.step, here.draft, here.options
 			continue
 		case err != nil:
 			return err
-		case asked > 0 && !steps[i].trial:
+		case steps[i].trial: // what was mended stays so
+			login := &answered[len(answered)-1].draft
+			login.incoming, login.smtp, login.username = w.draft.incoming, w.draft.smtp, w.draft.username
+		case asked > 0:
 			answered = append(answered, here)
 		}
 		i++
@@ -172,10 +177,11 @@ func (w *wizard) begin(ctx context.Context) error {
 
 // askAll asks whether to store it all.
 func (w *wizard) askAll(ctx context.Context) error {
-	if there, _ := w.exists(ctx); !there {
-		w.ask.Say("The vault is " + vault.Described(w.Path))
+	title := "Add the account " + w.draft.name
+	if client := w.draft.client.Title; client != "" {
+		title += " and connect " + client
 	}
-	yes, err := w.ask.Confirm(ctx, "Add the account "+w.draft.name+"?", true)
+	yes, err := w.ask.Confirm(ctx, title+"?", true)
 	if err == nil && !yes {
 		w.ask.Say("Nothing was stored.")
 		return errEnough
@@ -185,38 +191,50 @@ func (w *wizard) askAll(ctx context.Context) error {
 
 func (w *wizard) askAddress(ctx context.Context) error {
 	email, err := w.ask.Text(ctx, textQuestion{Title: "Mail address", Help: "The address whose mail agents are to work with.", Proposed: w.typed.email, Check: func(s string) error {
-		_, _, err := autoconfig.Split(s)
+		_, err := outbox.ParseAddress(s) // as 'account add' does
 		return err
 	}})
 	if err != nil {
 		return err
 	}
 	w.typed.email = email
-	w.draft = draft{email: email, username: email, mode: mail.ReadOnly, protocol: mail.IMAP, auth: mail.AuthPassword}
-	_, domain, _ := autoconfig.Split(email)
-	if mail.ProviderOf(domain) == nil {
+	address, _ := outbox.ParseAddress(email)
+	email = address.Addr
+	w.draft = draft{name: w.freeName(), email: email, username: email, mode: mail.ReadOnly, protocol: mail.IMAP, auth: mail.AuthPassword}
+	if _, domain, err := autoconfig.Split(email); err == nil && mail.ProviderOf(domain) == nil {
 		w.ask.Say("Looking for the servers of " + domain + ". Nothing but the domain is asked for.")
 	}
 	w.draft.found, err = w.Finder.Find(ctx, email)
 	return err
 }
 
+// taken reports whether there is an account of that name.
+func (w *wizard) taken(name string) bool {
+	return slices.ContainsFunc(w.accounts, func(a mail.Account) bool { return a.Name == name })
+}
+
+// freeName is the name that is proposed. Beside other accounts one named default would become
+// what commands mean that name none.
+func (w *wizard) freeName() (name string) {
+	if len(w.accounts) == 0 {
+		return "default"
+	}
+	for n := len(w.accounts) + 1; name == "" || w.taken(name); n++ {
+		name = fmt.Sprintf("account%d", n)
+	}
+	return name
+}
+
 func (w *wizard) askName(ctx context.Context) (err error) {
-	there := func(name string) bool {
-		return slices.ContainsFunc(w.accounts, func(a mail.Account) bool { return a.Name == name })
+	help := "It is what commands call it."
+	if len(w.accounts) == 0 {
+		help += " A command that names none means 'default'."
 	}
-	proposed, help := "default", "It is what commands call it. A command that names none means 'default'."
-	if n := len(w.accounts); n > 0 { // one named default would become what commands mean that name none
-		for n, proposed = n+1, ""; proposed == "" || there(proposed); n++ {
-			proposed = fmt.Sprintf("account%d", n)
-		}
-		help = "It is what commands call it."
-	}
-	w.draft.name, err = w.ask.Text(ctx, textQuestion{Title: "Name of the account", Help: help, Proposed: proposed, Check: func(s string) error {
+	w.draft.name, err = w.ask.Text(ctx, textQuestion{Title: "Name of the account", Help: help, Proposed: w.draft.name, Check: func(s string) error {
 		switch {
 		case !mail.ValidAccountName(s):
 			return errors.New("a name has 1 to 64 letters, digits, - and _")
-		case there(s):
+		case w.taken(s):
 			return errors.New("there is an account of that name already")
 		}
 		return nil

@@ -94,12 +94,16 @@ func (w *wizard) mend(ctx context.Context, checks []check) error {
 		}
 	}
 	for {
+		shown, before := w.ask.Shown(), w.draft
 		what, err := w.ask.Choose(ctx, "What now?", "", choices)
 		if err != nil {
 			return err
 		}
 		if err = w.mendBy(ctx, what, certificate); !errors.Is(err, errBack) {
 			return err
+		}
+		if w.draft = before; what != "pin" { // which says why
+			w.ask.TakeBack(shown)
 		}
 	}
 }
@@ -119,13 +123,18 @@ func (w *wizard) mendBy(ctx context.Context, what, certificate string) error {
 	case "password":
 		return w.askPassword(ctx)
 	case "username":
+		d.typing = true
 		return w.askUsername(ctx)
 	case "unsent":
 		d.smtp = mail.Endpoint{}
 	case "servers":
-		w.typed.incoming, w.typed.smtp = d.incoming, d.smtp
+		w.typed.incoming, w.typed.smtp, d.typing = d.incoming, d.smtp, true
 		d.incoming, d.smtp, d.caFile = mail.Endpoint{}, mail.Endpoint{}, ""
-		return w.typeServers(ctx)
+		for _, s := range append(w.serverSteps(), step{do: w.askUsername}) {
+			if err := s.do(ctx); err != nil {
+				return err
+			}
+		}
 	case "stop":
 		return errStopped
 	}

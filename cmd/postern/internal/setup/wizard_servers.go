@@ -29,7 +29,8 @@ func (w *wizard) askServers(ctx context.Context) error {
 	}
 	if found.Incoming.IsZero() && found.SMTP.IsZero() {
 		w.ask.Say("No servers were found for this address. Your provider's help pages name them.")
-		return w.typeServers(ctx)
+		d.typing = true
+		return nil
 	}
 	text := "Found by " + plain.Line(strings.Join(found.Sources, " and ")) + ":\n  " + serversOf(found)
 	if found.Username != d.email {
@@ -45,44 +46,57 @@ func (w *wizard) askServers(ctx context.Context) error {
 			return err
 		}
 		if !yes {
-			d.found = &autoconfig.Settings{Username: d.email}
-			return w.typeServers(ctx)
+			d.found, d.typing = &autoconfig.Settings{Username: d.email}, true
+			return nil
 		}
 	}
 	d.incoming, d.smtp, d.username = found.Incoming, found.SMTP, found.Username
 	if found.Protocol != "" {
 		d.protocol = found.Protocol
 	}
-	if !found.Complete() {
+	if d.typing = !found.Complete(); d.typing {
 		w.ask.Say("That is not all: please fill in the rest.")
-		return w.typeServers(ctx)
 	}
 	return nil
 }
 
-// typeServers asks for the missing servers.
-func (w *wizard) typeServers(ctx context.Context) (err error) {
-	d := &w.draft
-	typed := w.typed // the failure is mostly a slip in the earlier input
-	if d.incoming.IsZero() {
-		kind, err := w.ask.Choose(ctx, "How is the mail read?", "", []choice{{string(mail.IMAP), "IMAP, with folders and search"}, {string(mail.POP3), "POP3, the inbox only"}})
-		if err != nil {
+// serverSteps ask for the servers that are not known, a question each.
+func (w *wizard) serverSteps() []step {
+	d, incoming := &w.draft, false
+	return []step{
+		{do: func(ctx context.Context) error {
+			if incoming = d.typing && d.incoming.IsZero(); !incoming {
+				return nil
+			}
+			kind, err := w.ask.Choose(ctx, "How is the mail read?", "", []choice{{string(mail.IMAP), "IMAP, with folders and search"}, {string(mail.POP3), "POP3, the inbox only"}})
+			if err == nil {
+				d.protocol = mail.Protocol(kind)
+			}
 			return err
-		}
-		d.protocol = mail.Protocol(kind)
-		if d.incoming, err = w.typeServer(ctx, kind, "", typed.incoming, false); err != nil {
+		}},
+		{do: func(ctx context.Context) (err error) {
+			if incoming {
+				d.incoming, err = w.typeServer(ctx, string(d.protocol), "", &w.typed.incoming, false)
+			}
 			return err
-		}
+		}},
+		{do: func(ctx context.Context) error {
+			return w.protect(ctx, string(d.protocol), &d.incoming, &w.typed.incoming)
+		}},
+		{do: func(ctx context.Context) (err error) {
+			if d.typing && d.smtp.IsZero() {
+				d.smtp, err = w.typeServer(ctx, "smtp", "It sends mail; 'none' if nothing is ever to be sent.", &w.typed.smtp, true)
+			}
+			return err
+		}},
+		{do: func(ctx context.Context) error { return w.protect(ctx, "smtp", &d.smtp, &w.typed.smtp) }},
 	}
-	if d.smtp.IsZero() {
-		if d.smtp, err = w.typeServer(ctx, "smtp", "It sends mail; 'none' if nothing is ever to be sent.", typed.smtp, true); err != nil {
-			return err
-		}
-	}
-	return w.askUsername(ctx)
 }
 
 func (w *wizard) askUsername(ctx context.Context) (err error) {
+	if !w.draft.typing {
+		return nil
+	}
 	w.draft.username, err = w.ask.Text(ctx, textQuestion{Title: "Login name", Proposed: w.draft.username, Check: func(s string) error {
 		if len(s) > 320 || strings.ContainsFunc(s, unicode.IsControl) {
 			return errors.New("a login name has at most 320 characters, all of which can be seen")
@@ -92,12 +106,12 @@ func (w *wizard) askUsername(ctx context.Context) (err error) {
 	return err
 }
 
-// typeServer asks for the server of a service, which is imap, pop3 or smtp. before is the
-// earlier answer.
-func (w *wizard) typeServer(ctx context.Context, service, help string, before mail.Endpoint, optional bool) (e mail.Endpoint, err error) {
-	proposed := before.Host
-	if before.Port != mail.DefaultPort(service, before.Security) && before.Host != "" {
-		proposed = before.Address()
+// typeServer asks for the server of a service, which is imap, pop3 or smtp. typed is the
+// earlier answer, and becomes the new one.
+func (w *wizard) typeServer(ctx context.Context, service, help string, typed *mail.Endpoint, optional bool) (e mail.Endpoint, err error) {
+	proposed := typed.Host
+	if typed.Port != 0 && typed.Port != mail.DefaultPort(service, typed.Security) {
+		proposed = typed.Address()
 	}
 	_, err = w.ask.Text(ctx, textQuestion{Title: strings.ToUpper(service) + " server", Help: strings.TrimSpace(help + " With a port of its own: " + service + ".example.org:1234"), Proposed: proposed, Empty: map[bool]string{true: "none"}[optional], Check: func(s string) (err error) {
 		if e = (mail.Endpoint{}); optional && s == "none" {
@@ -106,30 +120,40 @@ func (w *wizard) typeServer(ctx context.Context, service, help string, before ma
 		e.Host, e.Port, err = hostAndPort(s)
 		return err
 	}})
-	if err != nil || e.Host == "" {
+	if err != nil {
 		return mail.Endpoint{}, err
 	}
-	if e.Security = usualSecurity[e.Port]; e.Security == "" {
-		port := func(s mail.Security) string {
-			if e.Port != 0 {
-				return ""
-			}
-			return ", port " + strconv.Itoa(int(mail.DefaultPort(service, s)))
-		}
-		choices := []choice{{string(mail.TLS), "TLS from the beginning" + port(mail.TLS)}, {string(mail.StartTLS), "STARTTLS" + port(mail.StartTLS)}}
-		if before.Host == e.Host && before.Security == mail.StartTLS {
-			choices[0], choices[1] = choices[1], choices[0]
-		}
-		security, err := w.ask.Choose(ctx, "How is the connection protected?", "", choices)
-		if err != nil {
-			return mail.Endpoint{}, err
-		}
-		e.Security = mail.Security(security)
+	if e.Security = usualSecurity[e.Port]; typed.Host != e.Host {
+		typed.Security = e.Security
 	}
-	if e.Port == 0 {
+	typed.Host, typed.Port = e.Host, e.Port
+	return e, nil
+}
+
+// protect asks how the connection to a server is protected, where its port does not say so.
+func (w *wizard) protect(ctx context.Context, service string, e, typed *mail.Endpoint) error {
+	if e.Host == "" || e.Security != "" {
+		return nil
+	}
+	port := func(s mail.Security) string {
+		if e.Port != 0 {
+			return ""
+		}
+		return ", port " + strconv.Itoa(int(mail.DefaultPort(service, s)))
+	}
+	choices := []choice{{string(mail.TLS), "TLS from the beginning" + port(mail.TLS)}, {string(mail.StartTLS), "STARTTLS" + port(mail.StartTLS)}}
+	if typed.Security == mail.StartTLS {
+		choices[0], choices[1] = choices[1], choices[0]
+	}
+	security, err := w.ask.Choose(ctx, "How is the "+strings.ToUpper(service)+" connection protected?", "", choices)
+	if err != nil {
+		return err
+	}
+	if e.Security = mail.Security(security); e.Port == 0 {
 		e.Port = mail.DefaultPort(service, e.Security)
 	}
-	return e, nil
+	*typed = *e
+	return nil
 }
 
 // usualSecurity is how a connection to a port that is registered for mail is protected.

@@ -1,4 +1,4 @@
-package gatewaytest_test
+package mcpserve
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
-	"github.com/postern-mail/postern/gateway/mcpserve"
 )
 
 type nothing struct{}
@@ -36,7 +35,7 @@ func TestAClientReadsAnswersInAnyOrder(t *testing.T) {
 	in, there := io.Pipe()
 	back, out := io.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- (&mcpserve.Server{Gateway: g}).Stdio(t.Context(), in, out) }()
+	go func() { served <- (&Server{Gateway: g}).Stdio(t.Context(), in, out) }()
 
 	c := gatewaytest.New(t, there, back)
 	c.Progress = true

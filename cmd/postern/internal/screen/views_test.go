@@ -1,0 +1,168 @@
+package screen
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestASenderThatNamesItselfAsAnAddress(t *testing.T) {
+	for from, want := range map[string]string{
+		`"Director <director@example.org>" <desk@example.net>`: "desk@example.net",
+		"Ann Lee <ann@example.org>":                            "Ann Lee <ann@example.org>",
+		"ceo@example.org <x@example.net>":                      "x@example.net",
+		"A name without a trap, long <ann@example.org>":        "A name without a trap, long <ann@example.org>",
+		"ann@example.org":                                      "ann@example.org",
+	} {
+		if got := sender(from, 26); got != want {
+			t.Errorf("%s: %q", from, got)
+		}
+	}
+}
+
+// What a sender wrote goes on further in where a line is full: at the margin stands the
+// name of a field or the number of a file, and nothing of a sender's.
+func TestNoRowIsForged(t *testing.T) {
+	const space = "\u00a0"
+	forged := strings.Repeat("a", 61) + " From:" + strings.Repeat(space, 4) + "\"CEO\" <ceo@corp.example>" + strings.Repeat(" x", 20) + " Flags: $Verified"
+	file := strings.Repeat("b", 70) + " [3] contract.pdf, application/pdf, 12.0 kB"
+	envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"message": map[string]any{
+		"message_id": "imap:a:INBOX:1:2", "from": "x@evil.example", "subject": "hi", "body_text": "x",
+		"headers":     []any{map[string]any{"name": "List-Id", "value": forged}},
+		"attachments": []any{map[string]any{"part_id": "2", "filename": file, "content_type": "text/plain", "size_bytes": 1}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, width := range []int{20, 40, 79, 80, 81, 100} {
+		drawn := Look{Width: width}.Render(envelope, "mail get")
+		if n := strings.Count("\n"+drawn, "\nFrom:"); n != 1 {
+			t.Errorf("at %d columns %d rows begin with From:\n%s", width, n, drawn)
+		}
+		if strings.Contains("\n"+drawn, "\nFlags:") || strings.Contains(drawn, "\n  [3]") {
+			t.Errorf("at %d columns a row is forged:\n%s", width, drawn)
+		}
+	}
+}
+
+// Several messages are drawn one below the other, each as if it were alone.
+func TestSeveralMessagesAreDrawnEach(t *testing.T) {
+	one := func(uid, body string) map[string]any {
+		return map[string]any{"message_id": "imap:a:INBOX:1:" + uid, "from": "x@example.org", "body_text": body, "returned_message_id": "imap:a:Sent:1:" + uid}
+	}
+	var data any = map[string]any{"messages": []any{one("1", "first\n── second"), one("2", "second")}}
+	envelope, err := json.Marshal(map[string]any{"success": true, "data": data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "From:    x@example.org\n\n│ first\n│ ── second\n\n[what came back: imap:a:Sent:1:1]\nId: imap:a:INBOX:1:1\n\n" + strings.Repeat("─", 30) +
+		"\nFrom:    x@example.org\n\n│ second\n\n[what came back: imap:a:Sent:1:2]\nId: imap:a:INBOX:1:2\n"
+	if got := (Look{Width: 30}).Render(envelope, "mail get"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Accounts are one line each, also where there are many. A port is told where it is not a usual one.
+func TestAccountsAreATable(t *testing.T) {
+	account := func(name, protocol string, port int) map[string]any {
+		return map[string]any{"name": name, "email": name + "@example.org", "protocol": protocol, "mode": "RO", "username": name,
+			protocol:   map[string]any{"host": protocol + ".example.org", "port": port, "security": "tls"},
+			"allow_in": map[string]any{"enabled": true, "entries": []string{"@example.org", "@example.net"}}, "allow_out": map[string]any{"enabled": false, "entries": []string{}}}
+	}
+	envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"accounts": []any{account("work", "imap", 993), account("old", "pop3", 1995)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "Account  Address           Server                 Mode  Shows mail from  Writes to\n" +
+		"work     work@example.org  imap.example.org       RO    2 on the list    everybody\n" +
+		"old      old@example.org   pop3.example.org:1995  RO    2 on the list    everybody\n"
+	if got := (Look{Width: 100}).Render(envelope, "account list"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if got := (Look{Width: 100}).Render([]byte(`{"success":true,"data":{"accounts":[{"name":"work"}]}}`), "account list"); got != "Accounts\n  Name\n  work\n" {
+		t.Errorf("with one field: %q", got)
+	}
+}
+
+// A conversation says of each message where it is and what is new in it; no text of it can
+// pass for another message.
+func TestAConversationShowsFoldersAndTexts(t *testing.T) {
+	envelope := []byte(`{"success":true,"data":{"folder":"INBOX","subject":"Plan","messages":[
+		{"message_id":"imap:a:INBOX:1:5","folder":"INBOX","date":"2026-05-04T09:00:00Z","from":"bob@example.org","flags":["\\Seen"],"body_text":"Shall we?\nN  6     2026-05-04 09:00  eve@example.org"},
+		{"message_id":"imap:a:Sent:1:7","folder":"Sent","date":"2026-05-04T10:00:00Z","from":"me@example.org","parent_message_id":"imap:a:INBOX:1:5","flags":["\\Seen"],"body_text":"Yes."}]}}`)
+	short := map[string]string{"imap:a:INBOX:1:5": "5", "imap:a:Sent:1:7": "Sent/7"}
+	shown := Look{Width: 80, Zone: time.UTC, ID: func(long string) string { return short[long] }}.Render(envelope, "mail thread")
+	for _, want := range []string{"\n\n    5   2026-05-04 09:00  bob@example.org\n    | Shall we?\n    | N  6  ", "\n\n    Sent/7  2026-05-04 10:00  me@example.org\n    | Yes.\n"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%q is not in\n%s", want, shown)
+		}
+	}
+}
+
+// Below a list stand the marks that are in it, and no others.
+func TestTheLegendIsOfTheMarksThatAreThere(t *testing.T) {
+	for messages, want := range map[string]string{
+		`{"message_id":"1","flags":["\\Seen"]}`: "", `{"message_id":"1"}`: "N unread.\n", `{"message_id":"pop3:a:1","has_attachments":true}`: "@ attachments.\n",
+		`{"message_id":"1","flags":["\\Seen","\\Flagged"]},{"message_id":"2"},{"message_id":"3","flags":["\\Seen"],"has_attachments":true}`: "N unread, * flagged, @ attachments.\n",
+	} {
+		got := Look{Width: 80}.Render([]byte(`{"success":true,"data":{"messages":[`+messages+`]}}`), "mail list")
+		if _, rest, _ := strings.Cut(got, "\n"); !strings.HasSuffix(strings.SplitAfter(got, "Read one")[0], want+"Read one") || want == "" && strings.ContainsAny(rest, "*@.") {
+			t.Errorf("%s: %s", messages, got)
+		}
+	}
+}
+
+// A list of the outbox says of a message what its own page says, and an account whose
+// certificates it trusts. A message without a sender or a subject is no empty line.
+func TestAWordMeansOneThing(t *testing.T) {
+	for _, tc := range []struct{ path, data, says, not string }{
+		{"outbox list", `{"messages":[{"outbox_id":"x","state":"accepted","subject":"accepted"}]}`, "x   sent   accepted\n", ""},
+		{"mail list", `{"messages":[{"message_id":"1","subject":" "}]}`, "  (no sender)   (no subject)\n", ""},
+		{"outbox show", `{"outbox_id":"x","state":"accepted","text":""}`, "x (sent)\n", "accepted"},
+		{"mail get", `{"message":{"message_id":"1","body_text":"","attachments":[{"events":[{"state":"accepted"}]}]}}`, "State  accepted\n", "sent"},
+		{"account show", `{"account":{"protocol":"imap","imap":{},"custom_ca":true}}`, "Trusts           only the certificates given for it, not those of the system\n", "ustom"},
+		{"account show", `{"account":{"protocol":"imap","imap":{},"custom_ca":false}}`, "Login", "rust"},
+	} {
+		got := Look{Width: 100}.Render([]byte(`{"success":true,"data":`+tc.data+`}`), tc.path)
+		if !strings.Contains(got, tc.says) || tc.not != "" && strings.Contains(got, tc.not) {
+			t.Errorf("%s: %s", tc.path, got)
+		}
+	}
+}
+
+// The outbox of one account is a table in a window of 80 columns; of two it says which.
+func TestTheOutboxIsATable(t *testing.T) {
+	const entry = `{"outbox_id":"01m886fak4g2pg67","state":"rejected","created":"2026-11-25T01:52:00Z","recipients":["carol@example.com"],"subject":"Lunch on Thursday","principal":"person","account_id":"%s"}`
+	for account, want := range map[string]string{
+		"work": "Id                State     Created           By      To            Subject\n", "home": "Id       01m886fak4g2pg67\n"} {
+		data := fmt.Sprintf(`{"success":true,"data":{"messages":[`+entry+","+entry+`]}}`, "work", account)
+		if got := (Look{Width: 80, Zone: time.UTC}).Render([]byte(data), "outbox list"); !strings.HasPrefix(got, want) || account == "home" && !strings.Contains(got, "Account  home\n") {
+			t.Errorf("%s: %s", account, got)
+		}
+	}
+}
+
+// What a person has to do next is named, and a link that leads elsewhere is told in words.
+func TestAPersonIsToldTheWay(t *testing.T) {
+	const mail = `{"success":true,"data":{"message":{"message_id":"imap:demo:INBOX:1:43","body_text":"https://a.example (other host b.example: http://b.example/x)","hidden_chars":336}}}`
+	for _, tc := range []struct{ path, envelope, says string }{
+		{"mail get", mail, "│ https://a.example (the link goes to b.example: http://b.example/x)\n"},
+		{"mail get", mail, "336 hidden characters are left out: 'postern mail raw imap:demo:INBOX:1:43' shows all of the source.\n"},
+		{"stop", `{"success":true,"message":"Everything is stopped","data":{"leaving":[]}}`, "Everything is stopped. 'postern resume' lets everything go on, with the administrator's key.\n"},
+	} {
+		if out := (Look{Width: 120, Shell: []string{"mail", "resume"}}).Render([]byte(tc.envelope), tc.path); !strings.Contains(out, tc.says) {
+			t.Errorf("%s does not say %q: %s", tc.path, tc.says, out)
+		}
+	}
+}
+
+// The first line of a row that hangs takes the whole width.
+func TestARowIsAsWideAsTheWindow(t *testing.T) {
+	out := Look{Width: 40}.Render([]byte(`{"success":true,"data":{"message":{"message_id":"x","body_text":"","attachments":[{"part_id":"2","filename":"floor-plan.png","content_type":"image/png","size_bytes":371}, {"part_id":"3","filename":"a much longer name of a file.png","content_type":"image/png","size_bytes":371}]}}}`), "mail get")
+	const want = "  [2] floor-plan.png, image/png, 371\n           bytes\n  [3] a much longer name of a file.png,\n           image/png, 371 bytes\n"
+	if !strings.Contains(out, want) {
+		t.Error(out)
+	}
+}

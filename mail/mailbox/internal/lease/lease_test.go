@@ -1,0 +1,52 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
+)
+
+var errStore = errors.New("the vault's")
+
+// locked is a vault whose every lock another process has, or that cannot be asked.
+type locked struct {
+	Others
+	away bool
+}
+
+func (l locked) Shared() bool { return true }
+
+func (l locked) Lock(ctx context.Context, _ string) (context.Context, func(), error) {
+	if !l.away {
+		<-ctx.Done()
+	}
+	return nil, nil, fmt.Errorf("%w: %w", errStore, ctx.Err())
+}
+
+// TestAMailboxInUseIsNoTroubleOfTheVault: its lock is none that a person could look for, but
+// what keeps a process from asking for it is the vault's.
+func TestAMailboxInUseIsNoTroubleOfTheVault(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	var refused *wire.Error
+	for _, c := range []struct {
+		ctx  context.Context
+		away bool
+		ok   func(error) bool
+	}{
+		{t.Context(), false, func(err error) bool {
+			return errors.As(err, &refused) && refused.Code == "IN-USE" && !errors.Is(err, errStore)
+		}},
+		{t.Context(), true, func(err error) bool { return errors.Is(err, errStore) && !errors.As(err, &refused) }},
+		{ended, false, func(err error) bool { return err == context.Canceled }},
+	} {
+		if _, _, err := (Leases{Others: locked{away: c.away}}).take(c.ctx, time.Millisecond, "pop3", "box"); !c.ok(err) {
+			t.Errorf("away %v: %v", c.away, err)
+		}
+	}
+}
