@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -92,6 +94,9 @@ func TestAPagerThatFailsHidesNothing(t *testing.T) {
 	for _, stop := range []string{"q\r", interrupt, "\x04"} {
 		x.types("inbox 40\r")
 		x.sees("Help desk", "Enter shows more, q stops: ")
+		if x.mode().Cc[unix.VINTR] != 0 {
+			t.Error("Ctrl-C is a signal once the question is seen")
+		}
 		x.types(stop)
 		if more := x.sees(promptSign); strings.Contains(more, "Enter shows more") {
 			t.Errorf("%q goes on: %s", stop, more)

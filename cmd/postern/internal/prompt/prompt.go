@@ -102,11 +102,14 @@ func begin(o Options) (c *conversation, l *liner.State, end func()) {
 	l.SetCtrlCAborts(true)
 	c = &conversation{Options: o, prompt: l, history: &history{}, complete: NewCompleter(o.Door)}
 	if resting, err := liner.TerminalMode(); err == nil && modeErr == nil {
+		terminal.Keys(o.Stdin)
 		c.before, c.resting = before, resting
+		c.asked, _ = liner.TerminalMode()
+		_ = resting.ApplyMode()
 	}
 	return c, l, func() {
 		if c.resting != nil {
-			c.abandon(c.resting)
+			c.abandon()
 		}
 		_ = l.Close()
 	}
@@ -155,7 +158,9 @@ type conversation struct {
 	filed     *filing // what 'undo' takes back
 	temporary string  // a directory that is removed at the end; empty for none
 
-	before, resting liner.ModeApplier // the terminal's mode before the prompt, and between lines; nil without one
+	// The terminal's mode before the prompt, between lines, and from before a question is seen
+	// until it has been answered; nil without one.
+	before, resting, asked liner.ModeApplier
 }
 
 // prompter asks for a line on the terminal, one at a time; *liner.State implements it.
@@ -183,6 +188,11 @@ func (c *conversation) read(ctx context.Context, text string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
+	// The question is seen before liner makes Ctrl-C a key: as a signal it would give up the
+	// question, and leave it open.
+	if c.asked != nil {
+		_ = c.asked.ApplyMode()
+	}
 	done := make(chan typedLine, 1)
 	go func() {
 		line, err := c.prompt.Prompt(text)
@@ -190,6 +200,9 @@ func (c *conversation) read(ctx context.Context, text string) (string, error) {
 	}()
 	select {
 	case l := <-done:
+		if c.resting != nil {
+			_ = c.resting.ApplyMode()
+		}
 		return l.text, l.err
 	case <-ctx.Done():
 		c.open = done
@@ -198,12 +211,11 @@ func (c *conversation) read(ctx context.Context, text string) (string, error) {
 }
 
 // abandon waits until a prompt that was given up has taken the terminal, which it does
-// when it has been printed: the terminal has to be given back after that. resting is
-// the terminal's mode while there is no prompt.
-func (c *conversation) abandon(resting liner.ModeApplier) {
+// when it has been printed: the terminal has to be given back after that.
+func (c *conversation) abandon() {
 	late := time.After(time.Second) // it may have failed, or somebody else set the same mode
 	for c.open != nil {
-		if mode, err := liner.TerminalMode(); err != nil || !reflect.DeepEqual(mode, resting) {
+		if mode, err := liner.TerminalMode(); err != nil || !reflect.DeepEqual(mode, c.asked) {
 			return
 		}
 		select {

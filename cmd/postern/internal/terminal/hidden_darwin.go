@@ -2,4 +2,4 @@ package terminal
 
 import "golang.org/x/sys/unix"
 
-const ioctlGet, ioctlSet = unix.TIOCGETA, unix.TIOCSETA
+const ioctlGet, ioctlSet, noKey = unix.TIOCGETA, unix.TIOCSETA, 0xff

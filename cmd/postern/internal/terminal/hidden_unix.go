@@ -25,6 +25,15 @@ func silence(fd int) error {
 	return unix.IoctlSetTermios(fd, ioctlSet, t)
 }
 
+// Keys makes a terminal hand over the keys that would send a signal, such as Ctrl-C, as
+// keys. On another file it does nothing.
+func Keys(f *os.File) {
+	if t, err := unix.IoctlGetTermios(int(f.Fd()), ioctlGet); err == nil {
+		t.Cc[unix.VINTR], t.Cc[unix.VQUIT], t.Cc[unix.VSUSP] = noKey, noKey, noKey
+		_ = unix.IoctlSetTermios(int(f.Fd()), ioctlSet, t)
+	}
+}
+
 // typed waits until something can be read, and looks now and then whether ctx has ended. A
 // terminal that cannot be waited for is read at once.
 func typed(ctx context.Context, fd int) error {
