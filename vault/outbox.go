@@ -3,6 +3,7 @@ package vault
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
 	"encoding/json"
@@ -23,7 +24,7 @@ var _ mail.OutboxStore = (*Vault)(nil)
 const (
 	outboxEntries = "outbox"       // by id: a mail.Outgoing
 	outboxKeys    = "outbox.keys"  // by account and digest of the idempotency key: the id
-	outboxSizes   = "outbox.sizes" // by id: the length of the message, while its bytes are kept, and its principal
+	outboxSizes   = "outbox.sizes" // by id, while the bytes of the message are kept: an outboxSize
 	outboxChunks  = "outbox.bytes" // by id and number: the message in pieces
 )
 
@@ -44,6 +45,11 @@ func chunkKey(id string, n int) []byte {
 func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte) (kept mail.Outgoing, added bool, err error) {
 	if !outboxID.MatchString(o.ID) || !mail.ValidAccountName(o.Account) {
 		return kept, false, fmt.Errorf("%w: no id or account for an outgoing message", ErrInvalid)
+	}
+	if o.Key != "" {
+		if err := v.checkKeys(ctx); err != nil {
+			return kept, false, err
+		}
 	}
 	err = v.Update(ctx, func(tx kv.Tx) error {
 		o := o
@@ -135,11 +141,8 @@ func roomFor(tx kv.Tx, now time.Time, principal string, size, most int, mostByte
 	n, sum := 1, uint64(size)
 	for _, r := range list {
 		length, of := uint64(0), principal
-		if len(r.Value) >= 8 {
-			length = binary.BigEndian.Uint64(r.Value)
-		}
-		if len(r.Value) > 8 {
-			of = string(r.Value[8:])
+		if s, err := parseSize(string(r.Key), r.Value); err == nil {
+			length, of = s.length, cmp.Or(s.principal, principal)
 		}
 		ids, sizes = append(ids, string(r.Key)), append(sizes, length)
 		count, bytes = count+1, bytes+length
@@ -186,7 +189,65 @@ func putOutgoing(tx kv.Tx, o *mail.Outgoing) (mail.Outgoing, error) {
 	if err != nil {
 		return kept, err
 	}
+	size, err := readSize(tx, o.ID)
+	if err == nil {
+		size.entry = sha256.Sum256(record)
+		err = tx.Put(outboxSizes, []byte(o.ID), size.record())
+	}
+	if err != nil && !errors.Is(err, mail.ErrNoOutgoing) {
+		return kept, err
+	}
 	return kept, tx.Put(outboxEntries, []byte(o.ID), record)
+}
+
+// outboxSize is what is kept of each entry whose message is kept: few records, so that all of
+// them can be compared with their sum before one leaves.
+type outboxSize struct {
+	length    uint64
+	entry     [sha256.Size]byte // the digest of the entry's record
+	principal string
+}
+
+func (s *outboxSize) record() []byte {
+	return append(append(uint64Bytes(s.length), s.entry[:]...), s.principal...)
+}
+
+// parseSize reads a record of outboxSizes. Once it was the length alone.
+func parseSize(id string, record []byte) (s outboxSize, err error) {
+	if len(record) != 8 && len(record) < 8+sha256.Size {
+		return s, fmt.Errorf("%w: the length of the outgoing message %s", ErrDamaged, id)
+	}
+	s.length = binary.BigEndian.Uint64(record)
+	s.principal = string(record[8+copy(s.entry[:], record[8:]):])
+	return s, nil
+}
+
+// readSize fails with mail.ErrNoOutgoing where the bytes of a message are not kept.
+func readSize(tx kv.Tx, id string) (s outboxSize, err error) {
+	record, err := tx.Get(outboxSizes, []byte(id))
+	switch {
+	case err != nil:
+		return s, err
+	case record == nil:
+		return s, mail.ErrNoOutgoing
+	}
+	return parseSize(id, record)
+}
+
+// newest refuses an entry that is not as it was last written.
+func newest(tx kv.Tx, id string) error {
+	record, err := tx.Get(outboxEntries, []byte(id))
+	if err != nil {
+		return err
+	}
+	size, err := readSize(tx, id)
+	if err != nil {
+		return err
+	}
+	if size.entry != [sha256.Size]byte{} && size.entry != sha256.Sum256(record) {
+		return fmt.Errorf("%w: the outgoing message %s is not as it was written last: its record was put back or exchanged", ErrDamaged, id)
+	}
+	return nil
 }
 
 func parseOutgoing(id string, record []byte) (o mail.Outgoing, err error) {
@@ -262,7 +323,7 @@ func (v *Vault) ChangeOutgoing(ctx context.Context, id string, change func(*mail
 		}
 		after.ID, after.Account, after.Key = before.ID, before.Account, before.Key
 		if after.State == mail.OutboxUnknown && after.Attempt != "" {
-			if err := cmp.Or(v.mayBegin(t), v.checkSums(t, leaving...)); err != nil {
+			if err := v.mayLeave(t, id); err != nil {
 				return err
 			}
 		}
@@ -335,7 +396,8 @@ var codeAlphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPa
 
 // putMessage keeps the bytes of a new message.
 func putMessage(tx kv.Tx, o *mail.Outgoing, message []byte) error {
-	if err := tx.Put(outboxSizes, []byte(o.ID), append(uint64Bytes(uint64(len(message))), o.Principal...)); err != nil {
+	size := outboxSize{length: uint64(len(message)), principal: o.Principal}
+	if err := tx.Put(outboxSizes, []byte(o.ID), size.record()); err != nil {
 		return err
 	}
 	n := 0
@@ -348,21 +410,6 @@ func putMessage(tx kv.Tx, o *mail.Outgoing, message []byte) error {
 	return nil
 }
 
-// messageSize returns the length of a message. The error matches
-// mail.ErrNoOutgoing when its bytes are not kept.
-func messageSize(tx kv.Tx, id string) (uint64, error) {
-	size, err := tx.Get(outboxSizes, []byte(id))
-	switch {
-	case err != nil:
-		return 0, err
-	case size == nil:
-		return 0, mail.ErrNoOutgoing
-	case len(size) < 8:
-		return 0, fmt.Errorf("%w: the length of the outgoing message %s", ErrDamaged, id)
-	}
-	return binary.BigEndian.Uint64(size), nil
-}
-
 // OutgoingMessage implements mail.OutboxStore. An incomplete message is
 // ErrDamaged.
 func (v *Vault) OutgoingMessage(ctx context.Context, id string) (message []byte, err error) {
@@ -370,10 +417,11 @@ func (v *Vault) OutgoingMessage(ctx context.Context, id string) (message []byte,
 		if _, err := readOutgoing(tx, id); err != nil {
 			return err
 		}
-		size, err := messageSize(tx, id)
+		s, err := readSize(tx, id)
 		if err != nil {
 			return err
 		}
+		size := s.length
 		message = []byte{}
 		for n := 0; uint64(len(message)) < size; n++ {
 			chunk, err := tx.Get(outboxChunks, chunkKey(id, n))
@@ -399,14 +447,14 @@ func (v *Vault) OutgoingMessage(ctx context.Context, id string) (message []byte,
 
 // dropMessage deletes the bytes of a message, if any.
 func dropMessage(tx kv.Tx, id string) error {
-	size, err := messageSize(tx, id)
+	size, err := readSize(tx, id)
 	if errors.Is(err, mail.ErrNoOutgoing) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	for n := range (size + outboxChunk - 1) / outboxChunk {
+	for n := range (size.length + outboxChunk - 1) / outboxChunk {
 		if err := tx.Delete(outboxChunks, chunkKey(id, int(n))); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -90,8 +91,8 @@ func TestPutBackRowsAreFound(t *testing.T) {
 		return false, nil
 	})))
 	stay(4)
-	leave := func(agent *Vault) error {
-		return second(agent.ChangeOutgoing(t.Context(), "id-0002", func(o *mail.Outgoing) (bool, error) {
+	leave := func(agent *Vault, id string) error {
+		return second(agent.ChangeOutgoing(t.Context(), id, func(o *mail.Outgoing) (bool, error) {
 			o.State, o.Attempt = mail.OutboxUnknown, "attempt"
 			return false, nil
 		}))
@@ -121,11 +122,11 @@ func TestPutBackRowsAreFound(t *testing.T) {
 	entries := statePrefix + outboxEntries
 	for name, attack := range map[string]struct {
 		change func(rows)
-		leaves bool // a message leaves all the same, since it does not depend on that
+		leaves bool // another message leaves all the same, since it does not depend on that
 	}{
-		"a sent message put back":       {func(r rows) { r[[2]string{entries, "id-0001"}] = before[[2]string{entries, "id-0001"}] }, false},
-		"a message taken away":          {func(r rows) { delete(r, [2]string{entries, "id-0001"}) }, false},
-		"an idempotency key taken away": {func(r rows) { delete(r, [2]string{statePrefix + outboxKeys, "work\x00key of id-0001"}) }, false},
+		"a sent message put back":       {func(r rows) { r[[2]string{entries, "id-0001"}] = before[[2]string{entries, "id-0001"}] }, true},
+		"a message taken away":          {func(r rows) { delete(r, [2]string{entries, "id-0001"}) }, true},
+		"an idempotency key taken away": {func(r rows) { delete(r, [2]string{statePrefix + outboxKeys, "work\x00key of id-0001"}) }, true},
 		"limits put back":               {back(bucketLimits), false},
 		"a limit taken away":            {func(r rows) { delete(r, [2]string{bucketLimits, of(r, bucketLimits)[0]}) }, false},
 		"the policy put back":           {back(bucketPolicy), false},
@@ -165,15 +166,50 @@ func TestPutBackRowsAreFound(t *testing.T) {
 			if is := len(changed) == len(now) && name == "nothing"; is != (found == nil) {
 				t.Errorf("it is found: %v", found)
 			}
-			left := leave(agent)
+			left := leave(agent, "id-0002")
 			if attack.leaves != (left == nil) {
 				t.Errorf("a message leaves: %v", left)
+			}
+			if name == "a sent message put back" {
+				wantErr(t, leave(agent, "id-0001"), ErrDamaged, "it leaves again")
+			}
+			if _, added, err := agent.AddOutgoing(t.Context(), mail.Outgoing{ID: "id-0003", Account: "work", Key: "key of id-0001", Principal: "agent", State: mail.OutboxQueued}, nil); added {
+				t.Errorf("an idempotency key is used again: %v", err)
 			}
 			// As it was.
 			readRows(t, admin).write(t, admin, now)
 			must(t, admin.Check(t.Context()))
 		})
 	}
+}
+
+// Where there are many idempotency keys, each process finds at most a minute later that one was
+// taken away.
+func TestManyKeysAreComparedNowAndThen(t *testing.T) {
+	place, k := servertest.Postgres(t).NewSchema(t), newKeys(t)
+	must(t, second(Init(t.Context(), place, k)))
+	c := &clock{at: outboxDay}
+	admin, agent := mustOpen(t, place, k, nil), mustOpen(t, place, Keys{Agent: k.Agent}, &Options{Now: c.now})
+	mustAdd(t, admin, "work")
+	must(t, agent.Update(t.Context(), func(tx kv.Tx) (err error) {
+		for i := range manyKeys {
+			err = errors.Join(err, tx.Put(outboxKeys, outboxKey("work", fmt.Sprint(i)), []byte("id")))
+		}
+		return err
+	}))
+	n := 0
+	add := func() error {
+		n++
+		return third(agent.AddOutgoing(t.Context(), outgoing(n, func(o *mail.Outgoing) { o.Key = fmt.Sprint("new ", n) }), nil))
+	}
+	must(t, add())
+	now, changed := readRows(t, admin), rows{}
+	maps.Copy(changed, now)
+	delete(changed, [2]string{statePrefix + outboxKeys, "work\x007"})
+	now.write(t, admin, changed)
+	must(t, add())
+	c.at = c.at.Add(keysEvery)
+	wantErr(t, add(), ErrDamaged, "a key is missing")
 }
 
 func third[A, B any](_ A, _ B, err error) error { return err }

@@ -1,6 +1,8 @@
 package vault
 
 import (
+	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -8,6 +10,7 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/postern-mail/postern/vault/kv"
 )
@@ -18,7 +21,8 @@ import (
 // of their keyed digests, which changes with each write of whoever has a key. A file has no
 // such administrator: who can write it is who runs Postern.
 //
-// Check compares everything. What a message's leaving depends on is compared before it leaves.
+// Check compares everything. What a message's leaving depends on is compared before it leaves,
+// and the idempotency keys before one more is used.
 // A whole database that is put back is consistent. So the sums also count the writes, as the
 // records of a bucket without a name, and a process refuses to write after fewer than it has
 // seen; the engine's own number is not sealed.
@@ -30,8 +34,48 @@ const (
 
 var sumsKey = []byte("sums")
 
-// leaving are the buckets on which depends whether and how often a message leaves.
-var leaving = []string{bucketPolicy, bucketResumed, bucketLimits, statePrefix + outboxEntries, statePrefix + outboxKeys}
+// leaving are the buckets on which depends whether and how often a message leaves. All have
+// few records: whether its own entry is the newest is told by its outboxSize.
+var leaving = []string{bucketPolicy, bucketResumed, bucketLimits, statePrefix + outboxSizes}
+
+// mayLeave refuses what would leave behind the transaction while everything is stopped, or where
+// what that depends on is not what was written last.
+func (v *Vault) mayLeave(t *transaction, id string) error {
+	if err := v.mayBegin(t); err != nil || !v.shared {
+		return err
+	}
+	return cmp.Or(newest(state{t}, id), v.checkSums(t, leaving...))
+}
+
+// Idempotency keys are kept for months. While there are more of them than manyKeys, a process
+// compares them once in keysEvery.
+const (
+	manyKeys  = 1000
+	keysEvery = time.Minute
+)
+
+// checkKeys finds that an idempotency key was taken away, whose message would leave again. No
+// writer waits for it.
+func (v *Vault) checkKeys(ctx context.Context) error {
+	if !v.shared {
+		return nil
+	}
+	return v.view(ctx, func(t *transaction) error {
+		sums, err := readSums(t, t.values)
+		if err != nil {
+			return err
+		}
+		const keys = statePrefix + outboxKeys
+		now, last := v.now().UnixNano(), v.keysCompared.Load()
+		if s := sums[keys]; s != nil && s.Records > manyKeys && now-last < int64(keysEvery) {
+			return nil
+		}
+		if err = v.checkSums(t, keys); err == nil {
+			v.keysCompared.Store(now)
+		}
+		return err
+	})
+}
 
 // bucketSum is the state of one bucket: a sum of digests without carry out of 256 bits, which
 // does not depend on their order.

@@ -67,6 +67,7 @@ type Vault struct {
 	shared    bool   // in a database
 
 	writes       atomic.Int64 // of a vault in a database: those that were seen, see later
+	keysCompared atomic.Int64 // when, see checkKeys; in nanoseconds
 	together     together
 	holds        holds
 	transactions atomic.Int64
