@@ -9,6 +9,7 @@ import (
 	"net/mail"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -63,8 +64,12 @@ func (l *letter) parse(s string) error {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		i := slices.IndexFunc(l.fields, func(f string) bool { return strings.EqualFold(f, strings.TrimSpace(name)) })
+		if text := line + "\n" + s; i < 0 && last != "" && !strings.HasSuffix(values[last], ",") && l.isText(text) {
+			s = text // it was typed where the empty line was
+			break
+		}
 		if !ok || i < 0 {
-			return fmt.Errorf("the line %q above the empty one is none of %s", line, strings.Join(l.fields, ", "))
+			return fmt.Errorf("the line %q is none of %s, and text begins below an empty line", line, strings.Join(l.fields, ", "))
 		}
 		if last = l.fields[i]; values[last] != "" {
 			value = values[last] + ", " + value
@@ -73,6 +78,32 @@ func (l *letter) parse(s string) error {
 	}
 	l.values, l.text = values, strings.Trim(s, "\n")
 	return nil
+}
+
+// likeField is how a field begins, also one that a letter has not, such as Bcc.
+var likeField = regexp.MustCompile(`^[\pL-]+\s*:`)
+
+// isText reports whether what follows the fields without an empty line is text. Where it may be a
+// field that is mistyped, or was broken, the person is to say.
+func (l *letter) isText(s string) bool {
+	if likeField.MatchString(s) {
+		return false
+	}
+	for _, f := range l.fields {
+		if len(s) > len(f) && strings.EqualFold(s[:len(f)], f) && (s[len(f)] == ' ' || s[len(f)] == '\t') {
+			return false
+		}
+	}
+	for line := range strings.Lines(s) {
+		name, _, field := strings.Cut(line, ":")
+		if strings.TrimSpace(line) == "" {
+			break
+		}
+		if field && slices.ContainsFunc(l.fields, func(f string) bool { return strings.EqualFold(f, strings.TrimSpace(name)) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // addresses takes a field apart.

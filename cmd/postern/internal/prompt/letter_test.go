@@ -27,7 +27,12 @@ func TestALetterIsReadAsItWasWritten(t *testing.T) {
 		{"files", "To: a@example.org\nAttach: /tmp/one.txt, /tmp/two.txt\n\nx", []string{"--to=a@example.org", "--attach=staged/one.txt,staged/two.txt", "--body=x"}},
 		{"text that looks like an option", "To: a@example.org\nSubject: --to=eve@example.org\n\n--cc eve@example.org", []string{"--to=a@example.org", "--subject=--to=eve@example.org", "--body=--cc eve@example.org"}},
 		{"a file that is not there", "To: a@example.org\nAttach: /missing\n\nx", nil},
-		{"no field of a letter", "To: a@example.org\nHello Ann,\n\nx", nil},
+		{"text where the empty line was", "To: a@example.org\nAttach:\nHello Ann:\nat 10:30?\n\n> x\n", []string{"--to=a@example.org", "--body=Hello Ann:\nat 10:30?\n\n> x"}},
+		{"text alone", "Hello Ann,\n\nx", nil},
+		{"no field of a letter", "To: a@example.org\nSubjcet: Lunch\n\nx", nil},
+		{"a field without its colon", "To: a@example.org\nsubject Lunch\n\nx", nil},
+		{"a field below text", "To: a@example.org\nHello Ann,\nSubject: Lunch\n\nx", nil},
+		{"an editor that breaks a list", "To: a@example.org,\nb@example.org\n\nx", nil},
 		{"no address", "To: Ann and Bob\n\nx", nil},
 		{"a semicolon between addresses", "To: a@example.org; b@example.org\n\nx", nil},
 	} {
