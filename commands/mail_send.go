@@ -185,6 +185,7 @@ func (d *Deps) waits(ctx context.Context, call *discovery.Call, o *mail.Outgoing
 	switch {
 	case call.Principal == mail.PersonPrincipal && !call.Admin:
 		f.Hint = "'postern approve' shows it and asks."
+		f.Examples = []string{"outbox show " + o.ID}
 	case call.Admin:
 		f.Hint = fmt.Sprintf("On a terminal 'postern approve' shows it and asks; elsewhere 'outbox show %s' shows it, with the code that approves it.", o.ID)
 		f.Examples = []string{"outbox show " + o.ID}

@@ -34,10 +34,6 @@ func (p *process) repl(ctx context.Context, args []string) error {
 func (p *process) converse(ctx context.Context, h *house.House, asJSON, history bool) error {
 	o := p.promptOptions(h)
 	o.JSON, o.History = asJSON, history
-	o.Administrator = func(ctx context.Context) (prompt.Door, func(), error) {
-		admin, end, err := p.administrator(ctx)
-		return admin.Door, end, err
-	}
 	if p.onTerminal() {
 		return prompt.Run(ctx, o)
 	}
@@ -49,7 +45,15 @@ func (p *process) converse(ctx context.Context, h *house.House, asJSON, history 
 }
 
 func (p *process) promptOptions(h *house.House) prompt.Options {
-	return prompt.Options{Door: commandDoor(h), Getenv: p.getenv, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr, Progress: p.progress(), Stage: h.Stage, Person: mail.PersonPrincipal}
+	return prompt.Options{Door: commandDoor(h), Getenv: p.getenv, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr, Progress: p.progress(), Stage: h.Stage, Person: mail.PersonPrincipal,
+		Administrator: func(ctx context.Context) (prompt.Door, func(), error) {
+			admin, end, err := p.administrator(ctx)
+			return admin.Door, end, err
+		},
+		KeyKept: func() bool {
+			open, _ := p.system().AdminOpener()
+			return open != nil
+		}}
 }
 
 // commandDoor is where commands of the house's principal go in.

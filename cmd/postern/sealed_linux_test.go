@@ -117,6 +117,26 @@ func TestAPassphraseFromInitToApprove(t *testing.T) {
 	x.sees("is rejected", promptSign)
 	x.types("quit\r")
 	x.quits(0)
+	// Who writes a letter, and has the key where approve finds it, decides about it at once.
+	x = s.onTerminal(t, []string{"EDITOR=", "VISUAL="}, "write", "bob@example.org")
+	for _, step := range []step{{"Cc: ", enter}, {"Subject: ", "Three" + enter}, {"Attach: ", enter}, {"> ", "Mine." + enter}, {"> ", "." + enter},
+		{"y shows it for your approval", "y" + enter}, {"Passphrase of the administrator's key: ", passphrase + enter}, {"Send exactly this?\ny sends it", "y" + enter}} {
+		x.sees(step.sees)
+		x.types(step.types)
+	}
+	x.sees("It was sent.")
+	x.quits(0)
+	if n := len(s.servers.Outgoing()); n != 2 {
+		t.Errorf("%d messages left", n)
+	}
+	// Without the passphrase the letter waits.
+	x = s.onTerminal(t, []string{"EDITOR=", "VISUAL="}, "write", "bob@example.org")
+	for _, step := range []step{{"Cc: ", enter}, {"Subject: ", "Four" + enter}, {"Attach: ", enter}, {"> ", "." + enter}, {"y shows it for your approval", "y" + enter}, {"Passphrase of the administrator's key: ", interrupt}} {
+		x.sees(step.sees)
+		x.types(step.types)
+	}
+	x.sees("It waits in the outbox as", "'postern approve' asks again.")
+	x.quits(6)
 	// Another account takes the passphrase, too.
 	x = s.onTerminal(t, nil, "init")
 	x.sees("Passphrase of the administrator's key: ")

@@ -18,11 +18,18 @@ import (
 
 // The person on a terminal who holds the administrator's key approves what is sent:
 // 'outbox approve ID', without the code, shows the message and asks, and a send or a deletion
-// that needs a person's word asks at once. A person with only the agent's key is not asked:
-// an agent can have a terminal too.
+// that needs a person's word asks at once. So does what a person sends whose administrator's key
+// 'approve' would find. Nothing else acts with a key that was found: an agent can have a terminal,
+// too.
 
 // mayAsk reports whether commands may ask the person at the prompt.
 func (c *conversation) mayAsk() bool { return c.Principal.Admin && !c.JSON }
+
+// decidesHere reports whether what this person sends is theirs to approve at once: they are the
+// administrator, or the key is where 'approve' finds it.
+func (c *conversation) decidesHere() bool {
+	return c.mayAsk() || c.KeyKept != nil && !c.JSON && c.KeyKept()
+}
 
 // approveOne is 'outbox approve ID' without a code: it shows the message whole, and sends it if
 // the person says so.

@@ -64,9 +64,10 @@ type Options struct {
 	Shell    bool   // lines are typed in a shell, behind the program's name
 	Person   string // the principal of a person who types without the administrator's key
 
-	// Administrator opens the administrator's door until end, for 'approve' at the prompt of
-	// another principal.
+	// Administrator opens the administrator's door until end, for what shows a person of another
+	// principal each thing and asks. KeyKept reports whether it finds the key for that by itself.
 	Administrator func(ctx context.Context) (d Door, end func(), err error)
+	KeyKept       func() bool
 
 	// Stage puts a file of the person's where a command may send it from, until remove.
 	Stage func(ctx context.Context, file string) (name string, remove func(), err error)
@@ -276,16 +277,22 @@ func (c *conversation) answer(ctx context.Context, line string) {
 }
 
 // execute runs a command and shows its answer. What then waits for a person's word is shown
-// to the administrator, who is asked about it at once.
+// to whoever can give it, who is asked about it at once.
 func (c *conversation) execute(ctx context.Context, r gateway.Request, line string) gateway.Answer {
 	r.Full = true
 	a := c.Progress.Do(ctx, c.Door, r)
-	if id := waitsAs(a); id != "" && c.mayAsk() {
+	if id := waitsAs(a); id != "" && c.decidesHere() {
 		defer a.Delivered()
 		c.complete.note(a.JSON)
-		c.status = a.ExitStatus()
-		if decided, _ := c.walk(ctx, id, false); !decided && c.status == a.ExitStatus() {
-			c.tell("It waits in the outbox as " + id + ": 'approve' asks again.")
+		decided := false
+		if admin, end, ok := c.administrator(ctx); ok {
+			admin.status = a.ExitStatus()
+			decided, _ = admin.walk(ctx, id, false)
+			c.status, c.open = admin.status, admin.open
+			end()
+		}
+		if !decided && c.status == a.ExitStatus() {
+			c.tell("It waits in the outbox as " + id + ": " + c.typedAs("approve") + " asks again.")
 		}
 		return a
 	}

@@ -47,27 +47,41 @@ func NothingWaits(ctx context.Context, o Options, id string) (status int, none b
 func (c *conversation) decides(ctx context.Context, args []string) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	admin, id := *c, strings.Join(args, "")
+	id := strings.Join(args, "")
 	if !c.Principal.Admin {
 		if status, none := NothingWaits(ctx, c.Options, id); none {
 			c.status = status
 			return
 		}
-		door, end, err := c.Administrator(ctx)
-		if errors.Is(err, context.Canceled) {
-			return
-		}
-		if err != nil {
-			c.status = discovery.PermissionDenied.ExitStatus()
-			fmt.Fprintln(c.Stdout, err)
-			if f := discovery.AsFault(err); f != nil {
-				fmt.Fprintln(c.Stdout, f.Hint)
-			}
-			return
-		}
-		defer end()
-		admin.Door, admin.complete = door, NewCompleter(door)
 	}
+	admin, end, ok := c.administrator(ctx)
+	if !ok {
+		return
+	}
+	defer end()
 	c.status = admin.approveAll(ctx, id)
 	c.open = admin.open // a question that was given up
+}
+
+// administrator is the same conversation at the administrator's door until end. If it fails, the
+// person has been told, or has given up.
+func (c *conversation) administrator(ctx context.Context) (admin *conversation, end func(), ok bool) {
+	same := *c
+	if c.Principal.Admin {
+		return &same, func() {}, true
+	}
+	door, end, err := c.Administrator(ctx)
+	c.status = discovery.PermissionDenied.ExitStatus()
+	if errors.Is(err, context.Canceled) {
+		return nil, nil, false
+	}
+	if err != nil {
+		fmt.Fprintln(c.Stdout, err)
+		if f := discovery.AsFault(err); f != nil {
+			fmt.Fprintln(c.Stdout, f.Hint)
+		}
+		return nil, nil, false
+	}
+	same.Door, same.complete = door, NewCompleter(door)
+	return &same, end, true
 }

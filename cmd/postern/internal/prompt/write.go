@@ -99,11 +99,11 @@ func (c *conversation) mode(ctx context.Context, l *letter) string {
 // sends says what a yes does to a letter, which may need the administrator's word.
 func (c *conversation) sends(ctx context.Context, l *letter) string {
 	switch mode := c.mode(ctx, l); {
-	case mode == "approve" && c.mayAsk():
+	case mode == "approve" && c.decidesHere():
 		return "y shows it for your approval"
 	case mode == "approve":
 		return "y has it wait for the administrator's approval"
-	case mode == "reply" && !c.mayAsk():
+	case mode == "reply" && !c.decidesHere():
 		return "y sends it, or has it wait for the administrator's approval"
 	}
 	return "y sends it"

@@ -179,15 +179,15 @@ func (p *painter) advice(s string) string {
 }
 
 func (p *painter) failure(e object) {
-	style := styleRed
-	if text(e.Get("code")) == "APPROVAL_REQUIRED" { // which is as it should be
+	style, waits := styleRed, text(e.Get("code")) == "APPROVAL_REQUIRED"
+	if waits { // which is as it should be, and the hint says what to do
 		style = styleBold
 	}
 	p.wrapped("", style, cmp.Or(text(e.Get("message")), text(e.Get("code"))))
 	if h := text(e.Get("hint")); h != "" {
 		p.wrapped("", "", p.advice(h))
 	}
-	if list := e.Strings("examples"); len(list) > 0 {
+	if list := e.Strings("examples"); len(list) > 0 && !waits {
 		p.line(p.in(styleDim, "For example:"))
 		for _, x := range list {
 			p.line("  ", p.typed(text(x))) // whole, to be copied
