@@ -139,7 +139,7 @@ func (p *painter) legend(list []object) {
 		}
 	}
 	if len(used) > 0 {
-		p.wrapped("", styleDim, strings.Join(used, ", ")+".")
+		p.wrapped("", styleDim, "Marks: "+strings.Join(used, ", ")+".")
 	}
 }
 

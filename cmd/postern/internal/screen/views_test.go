@@ -104,8 +104,8 @@ func TestAConversationShowsFoldersAndTexts(t *testing.T) {
 // Below a list stand the marks that are in it, and no others.
 func TestTheLegendIsOfTheMarksThatAreThere(t *testing.T) {
 	for messages, want := range map[string]string{
-		`{"message_id":"1","flags":["\\Seen"]}`: "", `{"message_id":"1"}`: "N unread.\n", `{"message_id":"pop3:a:1","has_attachments":true}`: "@ attachments.\n",
-		`{"message_id":"1","flags":["\\Seen","\\Flagged"]},{"message_id":"2"},{"message_id":"3","flags":["\\Seen"],"has_attachments":true}`: "N unread, * flagged, @ attachments.\n",
+		`{"message_id":"1","flags":["\\Seen"]}`: "", `{"message_id":"1"}`: "Marks: N unread.\n", `{"message_id":"pop3:a:1","has_attachments":true}`: "Marks: @ attachments.\n",
+		`{"message_id":"1","flags":["\\Seen","\\Flagged"]},{"message_id":"2"},{"message_id":"3","flags":["\\Seen"],"has_attachments":true}`: "Marks: N unread, * flagged, @ attachments.\n",
 	} {
 		got := Look{Width: 80}.Render([]byte(`{"success":true,"data":{"messages":[`+messages+`]}}`), "mail list")
 		if _, rest, _ := strings.Cut(got, "\n"); !strings.HasSuffix(strings.SplitAfter(got, "Read one")[0], want+"Read one") || want == "" && strings.ContainsAny(rest, "*@.") {
