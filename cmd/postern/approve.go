@@ -77,7 +77,7 @@ func (p *process) administrator(ctx context.Context) (o prompt.Options, end func
 	if err != nil {
 		return o, nil, err
 	}
-	_ = setup.Show(p.stdout, fmt.Sprintf("You decide as the administrator, whose key is %s.\n", whose))
+	_ = setup.Show(p.stdout, fmt.Sprintf("You act as the administrator, whose key is %s.\n", whose))
 	if _, err := open(ctx); err != nil { // a passphrase is asked for before a command has its time
 		h.Close()
 		if !errors.Is(err, context.Canceled) {

@@ -91,8 +91,8 @@ func TestTheShellSaysWhatWaits(t *testing.T) {
 }
 
 // A command does not become the administrator because a key lies in its file and somebody has a
-// terminal, which an agent's shell may have, too: approve asks about each thing. The refusal says
-// that, and what to type.
+// terminal, which an agent's shell may have, too: approve asks about each thing, and what only shows
+// something asks for a yes. The refusal of anything else says that, and what to type.
 func TestACommandDoesNotTakeTheAdministratorsKeyByItself(t *testing.T) {
 	t.Parallel()
 	v := waitingVault(t)
@@ -102,11 +102,37 @@ func TestACommandDoesNotTakeTheAdministratorsKeyByItself(t *testing.T) {
 	}
 	writeFile(t, file, v.text[0]+"\n")
 	env := append(v.environment(false), "NO_COLOR=1")
-	x := onTerminal(t, 9999, 40, env, "account", "show", "work")
-	x.sees("You may not run 'account show'.", "It takes the administrator's key: put POSTERN_ADMIN_KEY_FILE="+discovery.Quote(file)+" before 'postern', in a shell of your own from which no agent is started. 'postern approve' alone finds the key by itself, since it shows each thing and asks.")
+	advice := []string{"You may not run 'account", "It takes the administrator's key: put POSTERN_ADMIN_KEY_FILE=" + discovery.Quote(file) + " before 'postern', in a shell of your own from which no agent is started. On a terminal 'postern approve' and what changes nothing find the key by themselves, and ask."}
+	x := onTerminal(t, 9999, 40, env, "account", "edit", "work", "--mode", "RW")
+	x.sees(advice...)
 	x.quits(6)
+	for answer, want := range map[string]struct {
+		says   []string
+		status int
+	}{"\r": {advice, 6}, "y\r": {[]string{"You act as the administrator", "me@example.org"}, 0}} {
+		x = onTerminal(t, 9999, 40, env, "account", "show", "work")
+		x.sees("This takes the administrator's key. y finds it, anything else does not: ")
+		x.types(answer)
+		x.sees(want.says...)
+		x.quits(want.status)
+	}
+	// A program is asked nothing.
+	refused(t, program(t, env, "audit", "list"), "PERMISSION_DENIED", 6, "admin privilege")
+	x = onTerminal(t, 9999, 40, env, "exec", "--json", "audit list")
+	x.sees("PERMISSION_DENIED")
+	x.quits(6)
+	x = onTerminal(t, 9999, 40, env, "repl", "--no-history")
+	x.sees(promptSign)
+	x.types("audit list --limit 1\r")
+	x.sees("anything else does not: ")
+	x.types("y\r")
+	x.sees("permission denied", "audit list", promptSign)
+	x.types("account edit work --mode RW\r")
+	x.sees("You may not run", promptSign)
+	x.types("quit\r")
+	x.quits(0)
 	x = onTerminal(t, 9999, 40, env, "approve")
-	x.sees("You decide as the administrator", "q ends: ")
+	x.sees("You act as the administrator", "q ends: ")
 	x.types("q\r")
 	x.quits(6)
 	x = onTerminal(t, 9999, 40, append(env, "POSTERN_ADMIN_KEY_FILE="+file), "account", "show", "work")

@@ -168,7 +168,7 @@ func TestDecidingOnATerminal(t *testing.T) {
 		x.quits(6)
 	}
 	x = onTerminal(t, 100, 36, s.environment(t), "approve")
-	x.sees("You decide as the administrator, whose key is the one of", conf, "1 of 3", "Subject:", "One", "│ This is One.", "q ends: ")
+	x.sees("You act as the administrator, whose key is the one of", conf, "1 of 3", "Subject:", "One", "│ This is One.", "q ends: ")
 	x.types("y\r")
 	x.sees("It was sent", "2 of 3", "Two", "q ends: ")
 	x.types("n\r")
@@ -185,7 +185,7 @@ func TestDecidingOnATerminal(t *testing.T) {
 	x = onTerminal(t, 100, 36, s.environment(t), "repl")
 	x.sees("1 message waits for you: 'approve' shows it.", promptSign)
 	x.types("approve " + ids[2][:4] + "\r")
-	x.sees("You decide as the administrator", "1 of 1", "Three", "q ends: ")
+	x.sees("You act as the administrator", "1 of 1", "Three", "q ends: ")
 	x.types("q\r")
 	x.sees("Still waiting: 1.", promptSign)
 	x.types("quit\r")

@@ -21,8 +21,8 @@ import (
 //
 // The agent's key, or the line that names it in the keyring, is in a file beside the
 // vault, where a process without any key in its environment looks. The administrator's
-// is in a directory of its own, and only init and approve look there, which ask a person: no
-// other verb becomes the administrator because of a file that lies somewhere.
+// is in a directory of its own, and only what asks a person looks there: nothing else becomes the
+// administrator because of a file that lies somewhere.
 func AgentKeyFile(place string) string { return vault.Beside(place) + MailboxKey }
 
 // AdminKeyFile is the administrator's, see AgentKeyFile.
@@ -221,7 +221,7 @@ func (s *System) adminHint() string {
 		if runtime.GOOS == "windows" {
 			given = "set POSTERN_ADMIN_KEY_FILE=" + discovery.Quote(AdminKeyFile(path))
 		}
-		return "It takes the administrator's key: " + given + alone + " 'postern approve' alone finds the key by itself, since it shows each thing and asks."
+		return "It takes the administrator's key: " + given + alone + " On a terminal 'postern approve' and what changes nothing find the key by themselves, and ask."
 	}
 	return "It takes the administrator's key: set POSTERN_ADMIN_KEY_FILE or POSTERN_ADMIN_KEY, as 'postern init' told" + alone
 }

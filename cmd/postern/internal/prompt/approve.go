@@ -19,8 +19,8 @@ import (
 // The person on a terminal who holds the administrator's key approves what is sent:
 // 'outbox approve ID', without the code, shows the message and asks, and a send or a deletion
 // that needs a person's word asks at once. So does what a person sends whose administrator's key
-// 'approve' would find. Nothing else acts with a key that was found: an agent can have a terminal,
-// too.
+// 'approve' would find, and what only shows something asks before it takes that. Nothing else acts
+// with a key that was found: an agent can have a terminal, too.
 
 // mayAsk reports whether commands may ask the person at the prompt.
 func (c *conversation) mayAsk() bool { return c.Principal.Admin && !c.JSON }

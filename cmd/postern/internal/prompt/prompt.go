@@ -117,8 +117,9 @@ func begin(o Options) (c *conversation, l *liner.State, end func()) {
 }
 
 // Asks answers a line that asks a person on a terminal, as the prompt does: an 'outbox approve'
-// without the code, an 'account edit' without options, an 'account remove'. ok is false for any
-// other line. The status is that of a process that ends with it.
+// without the code, an 'account edit' without options, an 'account remove', what shows something
+// with a key that has to be found. ok is false for any other line. The status is that of a process
+// that ends with it.
 func Asks(ctx context.Context, o Options, line string) (status int, ok bool) {
 	if (&conversation{Options: o}).asking(line) == nil {
 		return 0, false
@@ -132,6 +133,9 @@ func Asks(ctx context.Context, o Options, line string) (status int, ok bool) {
 // asking is what a line that asks does; nil for any other line.
 func (c *conversation) asking(line string) func(context.Context) {
 	_, found, err := c.resolve(line)
+	if c.mayLook(line, found.Command) {
+		return func(ctx context.Context) { c.lookAsAdministrator(ctx, line) }
+	}
 	if err != nil || !c.mayAsk() || found.Command == nil || len(found.Rest) != 1 || strings.HasPrefix(found.Rest[0], "-") {
 		return nil
 	}

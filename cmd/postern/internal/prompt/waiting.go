@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 )
 
 // announce says how many entries of the outbox wait for a person, where that is news. Where
@@ -61,6 +63,29 @@ func (c *conversation) decides(ctx context.Context, args []string) {
 	defer end()
 	c.status = admin.approveAll(ctx, id)
 	c.open = admin.open // a question that was given up
+}
+
+// administratorShows are the commands of the administrator that change nothing. A person whose key
+// is kept may see their answers for a yes; what changes something takes the key by name.
+var administratorShows = []string{"account list", "account show", "audit list", "audit verify", "config get", "config list", "grant list", "vault check"}
+
+// mayLook reports whether a line is one of these, and the key is to be found for it.
+func (c *conversation) mayLook(line string, command *discovery.Command) bool {
+	return command != nil && slices.Contains(administratorShows, command.Path) && c.NeedsVault(line) && !c.mayAsk() && c.decidesHere()
+}
+
+// lookAsAdministrator runs a command that shows something with the administrator's key, if the
+// person says so.
+func (c *conversation) lookAsAdministrator(ctx context.Context, line string) {
+	if !yes(c.typed(ctx, "This takes the administrator's key. y finds it, anything else does not: ")) {
+		c.execute(ctx, gateway.Request{Line: line}, line)
+		return
+	}
+	if admin, end, ok := c.administrator(ctx); ok {
+		defer end()
+		admin.execute(ctx, gateway.Request{Line: line}, line)
+		c.status = admin.status
+	}
 }
 
 // administrator is the same conversation at the administrator's door until end. If it fails, the
