@@ -236,7 +236,7 @@ func TestTheWizardConnectsAClientWithWhatWasChosen(t *testing.T) {
 			s.listsMail(t, file)
 		})
 	}
-	// What is changed of a client with deny rules is said before anything is stored.
+	// What is changed of a client with deny rules is said where that is chosen, before anything is stored.
 	s := newStation(t)
 	writeFile(t, filepath.Join(s.home, ".claude.json"), "{}")
 	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), s.readOnly()...), "\n")+"\n")
@@ -244,7 +244,8 @@ func TestTheWizardConnectsAClientWithWhatWasChosen(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	rules := filepath.Join(s.home, ".claude", "settings.json")
-	if before, _, _ := strings.Cut(out.String(), "(made)"); !strings.Contains(before, "Rules that deny the tools of Claude Code the vault and the keys are added to "+rules+".") || !strings.Contains(before, "Add the account default and connect Claude Code?") {
+	choices, chosen, _ := strings.Cut(out.String(), "None now")
+	if before, _, _ := strings.Cut(chosen, "(made)"); strings.Contains(choices, "deny") || !strings.Contains(before, "Rules that deny the tools of Claude Code the vault and the keys are added to "+rules+".") || !strings.Contains(before, "Add the account default and connect Claude Code?") {
 		t.Errorf("%s", out)
 	}
 	if !strings.Contains(read(t, rules), "POSTERN_ADMIN_KEY") {

@@ -61,9 +61,6 @@ func (w *wizard) askConnect(ctx context.Context) error {
 	help := "It gets " + Offers(profileFor(append(slices.Clip(w.accounts), mail.Account{Mode: w.draft.mode}))) + "."
 	var found, others []choice
 	for _, c := range clients {
-		if c.Rules != "" {
-			help += " Rules that deny the tools of " + c.Title + " the vault and the keys are added to " + c.Rules + "."
-		}
 		if c.Found {
 			found = append(found, choice{c.Name, c.Title})
 		} else {

@@ -181,6 +181,9 @@ func (w *wizard) askAll(ctx context.Context) error {
 	if client := w.draft.client.Title; client != "" {
 		title += " and connect " + client
 	}
+	if c := w.draft.client; c.Rules != "" {
+		w.ask.Say("Rules that deny the tools of " + c.Title + " the vault and the keys are added to " + c.Rules + ".")
+	}
 	yes, err := w.ask.Confirm(ctx, title+"?", true)
 	if err == nil && !yes {
 		w.ask.Say("Nothing was stored.")
