@@ -409,6 +409,7 @@ var errGivenUp = errors.New("the letter was given up")
 
 // typedLetter asks for a letter line by line. What was typed is kept also where it is not ended.
 func (c *conversation) typedLetter(ctx context.Context, l *letter, file string) error {
+	c.tell("Neither VISUAL nor EDITOR names an editor, so you type the letter here.")
 	for i := 0; i < len(l.fields); i++ {
 		f := l.fields[i]
 		value := l.values[f]
