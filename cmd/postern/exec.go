@@ -75,7 +75,11 @@ func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) erro
 	}
 	r.Full = !asJSON && terminal.Is(p.stdout)
 	answer := p.progress().Do(ctx, o.Door, r)
-	if page := helpPage(h.Registry, r.Tokens); page != "" && answer.Code == discovery.PermissionDenied {
+	page := helpPage(h.Registry, r.Tokens)
+	if group := strings.Join(r.Tokens, " "); r.Full && h.Registry.Exists(group) && h.Registry.Lookup(group) == nil {
+		page = group
+	}
+	if page != "" && answer.Code == discovery.PermissionDenied {
 		// What the administrator may do is no secret, and a page runs nothing.
 		o.Door.Principal.Admin, line = true, "help "+page
 		answer = p.progress().Do(ctx, o.Door, gateway.Request{Line: line, Full: r.Full})

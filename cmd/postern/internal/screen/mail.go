@@ -443,11 +443,16 @@ func (p *painter) help(data object) bool {
 		p.line(p.in(styleBold, text(c)))
 	}
 	p.wrapped("", "", text(data.Get("description")))
+	list, _ := data.Objects("commands")
 	if u := data.Str("usage"); u != "" {
 		p.line("")
-		p.wrapped("", styleDim, "Usage: "+p.typed(text(u)))
+		if data.Str("command") != "" && len(list) > 0 { // a group, whose usage says nothing
+			p.wrapped("", "", "Type one of these, most often '"+p.typed(text(usual(list).Get("name")))+"'.")
+		} else {
+			p.wrapped("", styleDim, "Usage: "+p.typed(text(u)))
+		}
 	}
-	if list, ok := data.Objects("commands"); ok && len(list) > 0 {
+	if len(list) > 0 {
 		p.line("")
 		p.line(p.in(styleBold, "Commands"))
 		if data.Str("command") == "" {
@@ -476,6 +481,19 @@ func (p *painter) help(data object) bool {
 		}
 	}
 	return true
+}
+
+// usual is the command of a group that a person most probably wants: the one that lists or shows
+// what there is, else the first.
+func usual(commands []object) object {
+	for _, verb := range []string{" list", " show", " check"} {
+		for _, c := range commands {
+			if strings.HasSuffix(c.Str("name"), verb) {
+				return c
+			}
+		}
+	}
+	return commands[0]
 }
 
 // grouped makes one entry of the commands that share their first word: its description
