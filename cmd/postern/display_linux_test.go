@@ -124,6 +124,8 @@ func (d *display) steer(sequence string) error {
 		d.col = min(d.col+max(n, 1), d.columns-1)
 	case last == 'D':
 		d.col = max(d.col-max(n, 1), 0)
+	case last == 'G':
+		d.col = min(max(n, 1), d.columns) - 1
 	case last == 'X':
 		for i := d.col; i < min(d.col+max(n, 1), len(d.lines[d.row])); i++ {
 			d.lines[d.row][i] = cell{text: " "}

@@ -80,7 +80,7 @@ func TestAnOrdinaryDay(t *testing.T) {
 			if len(sent) != 1 || !strings.Contains(string(sent[0].Raw), "Thank you, the plan is fine.") || !strings.Contains(string(sent[0].Raw), "> Agreed.") || !strings.Contains(string(sent[0].Raw), "In-Reply-To: <reno-5@mail.example.net>") {
 				t.Errorf("sent %d: %s", len(sent), sent)
 			}
-			for _, step := range []step{{"1 of 3", "approve"}, {"2 of 3", "y"}, {"Why, for agent to read?", "n"}, {"3 of 3", "Not to Bob"}, {"It was sent", "y"}} {
+			for _, step := range []step{{"1 of 3", "approve"}, {"2 of 3", "y"}, {"Why, for agent to read?", "n"}, {"3 of 3", "Not to Bob: he has had it since Monday, and told me so himself when we met"}, {"It was sent", "y"}} {
 				x.types(step.types + enter)
 				g.shows(x, step.sees)
 			}

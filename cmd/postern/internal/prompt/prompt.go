@@ -101,6 +101,7 @@ func begin(o Options) (c *conversation, l *liner.State, end func()) {
 	before, modeErr := liner.TerminalMode()
 	l = liner.NewLiner()
 	l.SetCtrlCAborts(true)
+	l.SetMultiLineMode(true)
 	c = &conversation{Options: o, prompt: l, history: &history{}, complete: NewCompleter(o.Door)}
 	if resting, err := liner.TerminalMode(); err == nil && modeErr == nil {
 		terminal.Keys(o.Stdin)
