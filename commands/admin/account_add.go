@@ -71,7 +71,7 @@ func accountAdd(d *Deps) *discovery.Command {
 				return nil, d.undoAdd(ctx, a.Name, err)
 			}
 		}
-		r := &AccountAddResult{detailOfAccount(&a), answer.Next("Check that it can log in", "mail", "verify", "--account", a.Name)}
+		r := &AccountAddResult{detailOfAccount(&a), checkLogin(a.Name)}
 		if a.Auth == mail.AuthOAuth2 {
 			r.NextAction = answer.Next("Ask the owner for consent: it shows an address to open and waits", "account", "authorize", a.Name)
 		}
@@ -81,6 +81,12 @@ func accountAdd(d *Deps) *discovery.Command {
 
 // Brief is the account as it was added.
 func (r *AccountAddResult) Brief() accountBrief { return r.Account.brief("", r.NextAction) }
+
+// checkLogin is what to do with an account whose login was not tried, which would make a script
+// wait for a server that may be away.
+func checkLogin(name string) *answer.NextAction {
+	return answer.Next("Its login was not tried: check it", "doctor", "--account", name)
+}
 
 // undoAdd removes an account whose password the keyring did not take.
 func (d *Deps) undoAdd(ctx context.Context, name string, because error) error {

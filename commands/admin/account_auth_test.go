@@ -127,10 +127,10 @@ func TestEachAuthIsAddedWithWhatItNeeds(t *testing.T) {
 		sealed, kept string
 		client, next string
 	}{
-		{"password", " --password-from stdin", mail.AuthPassword, nil, canary + "stdin", "", "", "mail verify --account work"},
-		{"helper", ` --auth helper --helper '/usr/bin/biosecret get "my mail" #1'`, mail.AuthHelper, []string{"/usr/bin/biosecret", "get", "my mail", "#1"}, "", "", "", "mail verify --account work"},
-		{"keyring", " --auth keyring --password-from env:PW", mail.AuthKeyring, nil, "", canary + "env:PW", "", "mail verify --account work"},
-		{"keyring that has it", " --auth keyring", mail.AuthKeyring, nil, "", "", "", "mail verify --account work"},
+		{"password", " --password-from stdin", mail.AuthPassword, nil, canary + "stdin", "", "", "doctor --account work"},
+		{"helper", ` --auth helper --helper '/usr/bin/biosecret get "my mail" #1'`, mail.AuthHelper, []string{"/usr/bin/biosecret", "get", "my mail", "#1"}, "", "", "", "doctor --account work"},
+		{"keyring", " --auth keyring --password-from env:PW", mail.AuthKeyring, nil, "", canary + "env:PW", "", "doctor --account work"},
+		{"keyring that has it", " --auth keyring", mail.AuthKeyring, nil, "", "", "", "doctor --account work"},
 		{"public client", " --auth oauth2 --oauth-provider custom --oauth-client-id ID --oauth-token-url https://id.example.org/t --oauth-auth-url https://id.example.org/a",
 			mail.AuthOAuth2, nil, "", "", "", "account authorize work"},
 		{"client with a secret", " --auth oauth2 --oauth-provider google --oauth-client-id ID --oauth-client-secret-from file:x",
@@ -209,15 +209,21 @@ func TestOptionsOfAnotherAuthAreRefused(t *testing.T) {
 // one before is left.
 func TestAnAccountChangesHowItLogsIn(t *testing.T) {
 	b, r := newAccountBench(t, work("work", mail.ReadOnly))
-	b.ok(t, "account edit work --auth helper --helper 'biosecret get'")
+	if next := b.ok(t, "account edit work --auth helper --helper 'biosecret get'").next(); next != "doctor --account work" {
+		t.Errorf("next: %q", next)
+	}
 	if a := b.stored(t, "work"); b.sealed(t, "work") != "" || !slices.Equal(a.Helper, []string{"biosecret", "get"}) {
 		t.Errorf("%+v %q", a, b.sealed(t, "work"))
 	}
-	b.ok(t, "account edit work --mode RW")
+	if next := b.ok(t, "account edit work --mode RW").next(); next != "" {
+		t.Errorf("next: %q", next)
+	}
 	if a := b.stored(t, "work"); !slices.Equal(a.Helper, []string{"biosecret", "get"}) || a.Auth != mail.AuthHelper {
 		t.Errorf("an edit of something else changed %+v", a)
 	}
-	b.ok(t, "account edit work --auth keyring --password-from stdin")
+	if next := b.ok(t, "account edit work --auth keyring --password-from stdin").next(); next != "doctor --account work" {
+		t.Errorf("next: %q", next)
+	}
 	if a := b.stored(t, "work"); len(a.Helper) != 0 || !maps.Equal(r.kept, map[string]string{"work": canary + "stdin"}) {
 		t.Errorf("%+v, %v", a, r.kept)
 	}
@@ -260,7 +266,9 @@ func TestAKeyringThatFailsLosesNothing(t *testing.T) {
 	}
 	// Taking it out is not worth an account that cannot be removed.
 	r.err = nil
-	b.ok(t, "account edit work --auth keyring --password-from stdin")
+	if next := b.ok(t, "account edit work --auth keyring --password-from stdin").next(); next != "doctor --account work" {
+		t.Errorf("next: %q", next)
+	}
 	r.err = errors.New("locked")
 	e := b.ok(t, "account remove work")
 	if left, _ := e.Data["left_in_keyring"].(string); !strings.Contains(left, "service postern, user work") || strings.Contains(left, canary) {

@@ -84,7 +84,7 @@ func accountAuthorize(d *Deps) *discovery.Command {
 		if err := d.Store.SetConsent(ctx, args.Name, refresh); err != nil {
 			return nil, err
 		}
-		return &AccountAuthorizeResult{args.Name, true, answer.Next("Check that it can log in", "mail", "verify", "--account", args.Name)}, nil
+		return &AccountAuthorizeResult{args.Name, true, checkLogin(args.Name)}, nil
 	})
 }
 

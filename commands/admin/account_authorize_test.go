@@ -51,7 +51,7 @@ func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
 		}
 		a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: test.line,
 			Progress: func(_, _ float64, message string) { progress = append(progress, message) }})
-		if !a.Success() || strings.Contains(string(a.JSON), canary) || !strings.Contains(string(a.JSON), `"command":"mail verify --account work"`) {
+		if !a.Success() || strings.Contains(string(a.JSON), canary) || !strings.Contains(string(a.JSON), `"command":"doctor --account work"`) {
 			t.Fatalf("%s", a.JSON)
 		}
 		for _, texts := range [][]string{told, progress} {

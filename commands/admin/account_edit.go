@@ -92,6 +92,9 @@ func accountEdit(d *Deps) *discovery.Command {
 		if before.Auth == mail.AuthKeyring && after.Auth != mail.AuthKeyring {
 			r.LeftInKeyring = d.forgetInKeyring(ctx, args.Name)
 		}
+		if sealed != nil || kept != nil || !reflect.DeepEqual(loginOf(&before), loginOf(&after)) {
+			r.NextAction = checkLogin(args.Name)
+		}
 		if everybody := slices.Contains(after.AllowOut.Entries, "*"); (before.Mode == mail.Approve || before.Mode == mail.Reply) && after.Mode == mail.ReadWrite && everybody {
 			r.NextAction = answer.Next("Mail now goes to anybody without a question: to limit that, name the recipients and take * off the list", "allow", "out", "remove", "*", "--account", args.Name)
 		}
@@ -100,6 +103,11 @@ func accountEdit(d *Deps) *discovery.Command {
 		}
 		return r, nil
 	})
+}
+
+// loginOf is what decides whether an account can log in, without its secrets.
+func loginOf(a *mail.Account) []any {
+	return []any{a.Protocol, a.IMAP, a.POP3, a.SMTP, a.Submission, a.Username, a.Auth, a.Helper, a.CAPEM}
 }
 
 // errTried ends a change that was only tried.

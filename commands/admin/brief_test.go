@@ -20,7 +20,7 @@ func TestCompactAnswersOfTheAdministrator(t *testing.T) {
 			`["pop","pop@example.org","pop.example.org:995 tls","approve","before","@example.org ann@example.com","nobody"],` +
 			`["work","desk@example.org","imap.example.org:993 tls","RW","before","","nobody"]]}`},
 		{"account show work", `{"name":"work","email":"desk@example.org","imap":"imap.example.org:993 tls","smtp":"smtp.example.org:465 tls","username":"desk","mode":"RW","destroy":"before","allow_out":"nobody"}`},
-		{"account edit work --mode approve --username desk@example.org", `{"name":"work","email":"desk@example.org","imap":"imap.example.org:993 tls","smtp":"smtp.example.org:465 tls","mode":"approve","allow_out":"nobody"}`},
+		{"account edit work --mode approve --username desk@example.org", `{"name":"work","email":"desk@example.org","imap":"imap.example.org:993 tls","smtp":"smtp.example.org:465 tls","mode":"approve","allow_out":"nobody","more":"doctor --account work"}`},
 		{"account show pop", `{"name":"pop","email":"pop@example.org","pop3":"pop.example.org:995 tls","smtp":"smtp.example.org:465 tls","username":"desk","mode":"approve","destroy":"before","allow_in":"@example.org ann@example.com","allow_out":"nobody"}`},
 		{"allow in add ann@example.org --account work", `{"account":"work","on":false,"entries":["ann@example.org"],"added":["ann@example.org"],"hint":"The list is off: account edit work --allow-in on turns it on."}`},
 		{"account list --fields name,allow_in", `{"columns":["name","allow_in"],"rows":[["pop","@example.org ann@example.com"],["work","off, with 1 entry"]]}`},
