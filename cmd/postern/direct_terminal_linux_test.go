@@ -133,6 +133,10 @@ func TestACommandDoesNotTakeTheAdministratorsKeyByItself(t *testing.T) {
 	x.sees("permission denied", "audit list", promptSign)
 	x.types("account edit work --mode RW\r")
 	x.sees("You may not run", promptSign)
+	for _, line := range []string{"grant", "grant -h", "help grant"} {
+		x.types(line + "\r")
+		x.sees("Type one of these, most often 'grant list'.", promptSign)
+	}
 	x.types("quit\r")
 	x.quits(0)
 	x = onTerminal(t, 9999, 40, env, "approve")

@@ -74,39 +74,13 @@ func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) erro
 		}
 	}
 	r.Full = !asJSON && terminal.Is(p.stdout)
-	answer := p.progress().Do(ctx, o.Door, r)
-	page := helpPage(h.Registry, r.Tokens)
-	if group := strings.Join(r.Tokens, " "); r.Full && h.Registry.Exists(group) && h.Registry.Lookup(group) == nil {
-		page = group
-	}
-	if page != "" && answer.Code == discovery.PermissionDenied {
-		// What the administrator may do is no secret, and a page runs nothing.
-		o.Door.Principal.Admin, line = true, "help "+page
-		answer = p.progress().Do(ctx, o.Door, gateway.Request{Line: line, Full: r.Full})
-	}
+	answer, line := o.Answer(ctx, r, line)
 	if r.Full {
 		prompt.Show(o, answer, line)
 	} else if _, err := answer.WriteTo(p.stdout); err != nil {
 		return err
 	}
 	return statusOf(answer)
-}
-
-// helpPage is the command or group whose page a command line of the shell asks for; empty for none.
-func helpPage(r *discovery.Registry, tokens []string) (path string) {
-	about := slices.DeleteFunc(slices.Clone(tokens), func(t string) bool { return t == "-h" || t == "--help" })
-	if len(about) > 0 && about[0] == "help" {
-		about = about[1:]
-	} else if len(about) == len(tokens) {
-		return ""
-	}
-	for n := min(len(about), 3); n > 0 && !r.Exists(path); n-- {
-		path = strings.Join(about[:n], " ")
-	}
-	if !r.Exists(path) {
-		return ""
-	}
-	return path
 }
 
 // statusOf is the status of an answer, also of a success that tells of a failed check; nil for 0.

@@ -285,7 +285,7 @@ func (c *conversation) answer(ctx context.Context, line string) {
 // to whoever can give it, who is asked about it at once.
 func (c *conversation) execute(ctx context.Context, r gateway.Request, line string) gateway.Answer {
 	r.Full = true
-	a := c.Progress.Do(ctx, c.Door, r)
+	a, line := c.Answer(ctx, r, line)
 	if id := waitsAs(a); id != "" && c.decidesHere() {
 		defer a.Delivered()
 		c.complete.note(a.JSON)
@@ -392,6 +392,43 @@ func (d *Door) NeedsVault(line string) bool {
 	}
 	ahead := found.Command.Peek(found.Rest)
 	return !ahead.Help && !ahead.Wrong
+}
+
+// Answer runs a command. A refused line that only asks for a page, for a person also by the name of
+// a group alone, gets that: what the administrator may do is no secret, and a page runs nothing. It
+// returns the line that was answered, too.
+func (o *Options) Answer(ctx context.Context, r gateway.Request, line string) (gateway.Answer, string) {
+	a := o.Progress.Do(ctx, o.Door, r)
+	tokens := r.Tokens
+	if tokens == nil && r.Full {
+		tokens, _ = gateway.Tokenize(line)
+	}
+	page := o.pageOf(tokens, r.Full)
+	if a.Code != discovery.PermissionDenied || o.JSON || page == "" {
+		return a, line
+	}
+	door := o.Door
+	door.Principal.Admin, line = true, "help "+page
+	return o.Progress.Do(ctx, door, gateway.Request{Line: line, Full: r.Full}), line
+}
+
+// pageOf is the command or group whose page the tokens ask for; empty for none.
+func (d *Door) pageOf(tokens []string, group bool) (path string) {
+	about := slices.DeleteFunc(slices.Clone(tokens), func(t string) bool { return t == "-h" || t == "--help" })
+	switch {
+	case len(about) > 0 && about[0] == "help":
+		about = about[1:]
+	case len(about) < len(tokens):
+	case !group || d.Registry.Lookup(strings.Join(tokens, " ")) != nil || !d.Registry.Exists(strings.Join(tokens, " ")):
+		return ""
+	}
+	for n := min(len(about), 3); n > 0 && !d.Registry.Exists(path); n-- {
+		path = strings.Join(about[:n], " ")
+	}
+	if !d.Registry.Exists(path) {
+		return ""
+	}
+	return path
 }
 
 // Show writes the full answer of a line. It has arrived then.
