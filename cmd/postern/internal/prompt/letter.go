@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
+	"github.com/postern-mail/postern/discovery"
 )
 
 // letter is what a person writes: fields on top, an empty line, and the text.
@@ -63,7 +64,7 @@ func (l *letter) parse(s string) error {
 			continue
 		}
 		name, value, ok := strings.Cut(line, ":")
-		i := slices.IndexFunc(l.fields, func(f string) bool { return strings.EqualFold(f, strings.TrimSpace(name)) })
+		i := l.field(name)
 		if text := line + "\n" + s; i < 0 && last != "" && !strings.HasSuffix(values[last], ",") && l.isText(text) {
 			s = text // it was typed where the empty line was
 			break
@@ -80,26 +81,33 @@ func (l *letter) parse(s string) error {
 	return nil
 }
 
-// likeField is how a field begins, also one that a letter has not, such as Bcc.
-var likeField = regexp.MustCompile(`^[\pL-]+\s*:`)
+// field is the place of a name among the fields; -1 for none.
+func (l *letter) field(name string) int {
+	return slices.IndexFunc(l.fields, func(f string) bool { return strings.EqualFold(f, strings.TrimSpace(name)) })
+}
+
+// likeField is how a field begins, also one that a letter has not, such as Bcc; firstWord may be
+// one without its colon.
+var (
+	likeField = regexp.MustCompile(`^[\pL-]+\s*:`)
+	firstWord = regexp.MustCompile(`^\pL+`)
+)
 
 // isText reports whether what follows the fields without an empty line is text. Where it may be a
 // field that is mistyped, or was broken, the person is to say.
 func (l *letter) isText(s string) bool {
-	if likeField.MatchString(s) {
+	first, _, _ := strings.Cut(s, "\n")
+	name, _, colon := strings.Cut(first, ":")
+	near := discovery.Nearest(strings.ReplaceAll(name, " ", ""), l.fields, 1)
+	if likeField.MatchString(s) || colon && len(near) > 0 || l.field(firstWord.FindString(s)) >= 0 {
 		return false
-	}
-	for _, f := range l.fields {
-		if len(s) > len(f) && strings.EqualFold(s[:len(f)], f) && (s[len(f)] == ' ' || s[len(f)] == '\t') {
-			return false
-		}
 	}
 	for line := range strings.Lines(s) {
 		name, _, field := strings.Cut(line, ":")
 		if strings.TrimSpace(line) == "" {
 			break
 		}
-		if field && slices.ContainsFunc(l.fields, func(f string) bool { return strings.EqualFold(f, strings.TrimSpace(name)) }) {
+		if field && l.field(name) >= 0 {
 			return false
 		}
 	}

@@ -31,6 +31,8 @@ func TestALetterIsReadAsItWasWritten(t *testing.T) {
 		{"text alone", "Hello Ann,\n\nx", nil},
 		{"no field of a letter", "To: a@example.org\nSubjcet: Lunch\n\nx", nil},
 		{"a field without its colon", "To: a@example.org\nsubject Lunch\n\nx", nil},
+		{"a field without its colon, but another sign", "To: a@example.org\nCC= b@example.org\n\nx", nil},
+		{"a field with a space in its name", "To: a@example.org\nSub jet: Lunch\n\nx", nil},
 		{"a field below text", "To: a@example.org\nHello Ann,\nSubject: Lunch\n\nx", nil},
 		{"an editor that breaks a list", "To: a@example.org,\nb@example.org\n\nx", nil},
 		{"no address", "To: Ann and Bob\n\nx", nil},

@@ -297,6 +297,7 @@ func (c *conversation) execute(ctx context.Context, r gateway.Request, line stri
 			end()
 		}
 		if !decided && c.status == a.ExitStatus() {
+			c.announced = max(c.announced, 1)
 			c.tell("It waits in the outbox as " + id + ": " + c.typedAs("approve") + " asks again.")
 		}
 		return a
