@@ -32,6 +32,7 @@ type Leases struct {
 
 const (
 	idleTry = time.Second      // how long a process that would rest in IDLE asks whether another does
+	giveUp  = time.Second      // how long the vault has to take a lease back, which ends by itself otherwise
 	popTurn = 25 * time.Second // how long a command waits for a mailbox that another process has open: longer than a dead one's lease lasts
 )
 
@@ -53,7 +54,12 @@ func (l Leases) take(ctx context.Context, patience time.Duration, kind string, o
 	held, unlock, err := l.Others.Lock(asking, kind+"."+hex.EncodeToString(sum[:8]))
 	switch {
 	case err == nil && late.Stop():
-		return held, func() { unlock(); cancel() }, nil
+		return held, func() {
+			defer cancel()
+			back, stop := context.WithTimeout(context.Background(), giveUp)
+			go func() { unlock(); stop() }()
+			<-back.Done()
+		}, nil
 	case err == nil:
 		unlock()
 		err = errHeld

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -49,4 +50,32 @@ func TestAMailboxInUseIsNoTroubleOfTheVault(t *testing.T) {
 			t.Errorf("away %v: %v", c.away, err)
 		}
 	}
+}
+
+// silent is a vault that gives locks and falls silent before it takes them back.
+type silent struct {
+	Others
+	back chan struct{}
+}
+
+func (silent) Shared() bool { return true }
+
+func (s silent) Lock(ctx context.Context, _ string) (context.Context, func(), error) {
+	return ctx, func() { <-s.back }, nil
+}
+
+// TestAVaultThatFallsSilentHoldsUpNoRelease: a process could not end.
+func TestAVaultThatFallsSilentHoldsUpNoRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		vault := silent{back: make(chan struct{})}
+		held, release, err := Leases{Others: vault}.POP3(t.Context(), "box")
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+		if held.Err() == nil {
+			t.Error("it is held on")
+		}
+		close(vault.back)
+	})
 }
