@@ -10,7 +10,6 @@ package autoconfig
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -62,21 +61,18 @@ func (s *Settings) Complete() bool { return !s.Incoming.IsZero() && !s.SMTP.IsZe
 // names accepts host names: all labels present, with lengths that the DNS allows.
 var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true))
 
-// ErrAddress is returned for text that is not an address.
-var ErrAddress = errors.New("that is not a mail address: it has the form name@example.org")
-
-// Split returns the parts of an address, the domain in ASCII and lower case. The
-// error matches ErrAddress.
-func Split(address string) (local, domain string, err error) {
+// Split returns the parts of an address, the domain in ASCII and lower case. ok is false for
+// one whose domain nobody can be asked about, and for what is no address.
+func Split(address string) (local, domain string, ok bool) {
 	at := strings.LastIndexByte(address, '@')
 	if at <= 0 || len(address) > 320 || strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune("<>(),;:\\\"[]", r) }) || strings.Contains(address[:at], "@") {
-		return "", "", ErrAddress
+		return "", "", false
 	}
-	domain, err = names.ToASCII(strings.TrimSuffix(address[at+1:], "."))
+	domain, err := names.ToASCII(strings.TrimSuffix(address[at+1:], "."))
 	if err != nil || len(domain) > 253 || !strings.Contains(domain, ".") || net.ParseIP(domain) != nil {
-		return "", "", ErrAddress
+		return "", "", false
 	}
-	return address[:at], strings.ToLower(domain), nil
+	return address[:at], strings.ToLower(domain), true
 }
 
 // Find returns the settings for the address. Finding nothing is not an error: the
@@ -85,8 +81,8 @@ func Split(address string) (local, domain string, err error) {
 // the time is over, with the answers so far. The error is that of ctx.
 func (f *Finder) Find(ctx context.Context, address string) (*Settings, error) {
 	s := &Settings{Username: address}
-	local, domain, err := Split(address)
-	if err != nil {
+	local, domain, ok := Split(address)
+	if !ok {
 		return s, nil
 	}
 	if p := mail.ProviderOf(domain); p != nil {

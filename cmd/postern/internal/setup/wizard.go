@@ -204,7 +204,7 @@ func (w *wizard) askAddress(ctx context.Context) error {
 	address, _ := outbox.ParseAddress(email)
 	email = address.Addr
 	w.draft = draft{name: w.freeName(), email: email, username: email, mode: mail.ReadOnly, protocol: mail.IMAP, auth: mail.AuthPassword}
-	if _, domain, err := autoconfig.Split(email); err == nil && mail.ProviderOf(domain) == nil {
+	if _, domain, ok := autoconfig.Split(email); ok && mail.ProviderOf(domain) == nil {
 		w.ask.Say("Looking for the servers of " + domain + ". Nothing but the domain is asked for.")
 	}
 	w.draft.found, err = w.Finder.Find(ctx, email)
