@@ -111,7 +111,7 @@ type MailListResult struct {
 	UIDValidity uint32 `json:"uidvalidity,omitempty"`
 	UIDNext     uint32 `json:"uid_next,omitempty"`
 	pageResult
-	narrowed bool // it is not the whole folder
+	whole string // the command that lists the whole folder; empty where this one does
 }
 
 func mailList(d *Deps) *discovery.Command {
@@ -154,8 +154,14 @@ func mailList(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailListResult{Account: names[0], Folder: folder, pageResult: pageResult{now: d.nowMinute(), more: args.more(call)},
-			narrowed: args.New || args.Unread || !args.Since.IsZero() || !args.Until.IsZero() || len(args.before)+len(args.after) > 0}
+		r := &MailListResult{Account: names[0], Folder: folder, pageResult: pageResult{now: d.nowMinute(), more: args.more(call)}}
+		if args.New || args.Unread || !args.Since.IsZero() || !args.Until.IsZero() || len(args.before)+len(args.after) > 0 {
+			whole := mailListArgs{AccountsOption: argument.AccountsOption{Account: args.OnAccount()}, Limit: args.Limit}
+			if folder != "INBOX" {
+				whole.Folder = folder
+			}
+			r.whole = call.Again(&whole)
+		}
 		if args.Unread {
 			r.implied = []string{"unread"}
 		}
@@ -247,8 +253,8 @@ func (a *mailListArgs) more(call *discovery.Call) func(at []mail.Ref, id func(ma
 func (r *MailListResult) Brief() pageBrief {
 	b := r.brief(r.Folder, &r.Outcome, r.HasMore)
 	if len(r.Messages) == 0 && len(r.Issues) == 0 {
-		if b.Hint = "Nothing here. 'mail folders --counts' shows where messages are."; r.narrowed {
-			b.Hint = "Nothing of that kind. 'mail list' shows the newest."
+		if b.Hint = "Nothing here. 'mail folders --counts' shows where messages are."; r.whole != "" {
+			b.Hint = "Nothing of that kind. '" + r.whole + "' shows the newest."
 		}
 	}
 	return b

@@ -78,8 +78,9 @@ func TestListIsATable(t *testing.T) {
 	if got := b.data(t, "mail list --folder Sent"); !strings.HasPrefix(got, `{"folder":"Sent","now":"2026-03-09T23:30Z","columns":[],"rows":[],"hint":"Nothing here`) || strings.Contains(got, "more") {
 		t.Errorf("%s", got)
 	}
-	for _, narrow := range []string{"--since 2026-03-10", "--unread", "--new"} {
-		if got := b.data(t, "mail list "+narrow); !strings.Contains(got, `"hint":"Nothing of that kind. 'mail list' shows the newest."`) {
+	for narrow, whole := range map[string]string{"--since 2026-03-10": "mail list", "--unread": "mail list", "--new --folder Sent --limit 3": "mail list --folder Sent --limit 3",
+		"--before imap:work:Sent:7:9": "mail list --account work --folder Sent", "--account all --unread": "mail list --account all"} {
+		if got := b.data(t, "mail list "+narrow); !strings.Contains(got, `"hint":"Nothing of that kind. '`+whole+`' shows the newest."`) {
 			t.Errorf("%s: %s", narrow, got)
 		}
 	}
