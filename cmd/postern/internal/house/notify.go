@@ -112,7 +112,6 @@ func (n *notifier) close() {
 
 // run tells of everything that has begun to wait.
 func (n *notifier) run() {
-	ctx := context.Background()
 	for {
 		n.mu.Lock()
 		begun := n.begun
@@ -120,7 +119,7 @@ func (n *notifier) run() {
 		n.mu.Unlock()
 		command, ids, wait := n.claim(n.store.life, begun)
 		if len(ids) > 0 {
-			n.tell(ctx, command, ids)
+			n.tell(n.store.life, command, ids)
 		}
 		if wait > 0 {
 			select {
@@ -176,7 +175,7 @@ func (n *notifier) tell(ctx context.Context, command, ids []string) {
 	if err != nil || len(waiting) == 0 {
 		return
 	}
-	run, cancel := context.WithTimeout(ctx, notifyTime)
+	run, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTime)
 	defer cancel()
 	_, err = child.Run(run, child.Program{Args: notifyArgs(command, waiting), Env: notifyEnviron(n.environ), Dir: string(filepath.Separator), MaxOutput: notifyPrint})
 	failure := ""
@@ -192,7 +191,9 @@ func (n *notifier) tell(ctx context.Context, command, ids []string) {
 	default:
 		failure = "it did not end properly"
 	}
-	_ = n.store.updateNotified(ctx, func(last *notified) { last.Failure, last.Command = failure, command })
+	noting, end := context.WithTimeout(context.Background(), closeTime) // the process may be ending
+	defer end()
+	_ = n.store.updateNotified(noting, func(last *notified) { last.Failure, last.Command = failure, command })
 }
 
 // notifyArgs fills in the placeholders of a command.

@@ -19,7 +19,7 @@ import (
 )
 
 // tellPerson makes this test's program one that notes in a file what it is told, and ends with
-// the status that its first argument says, or not at all.
+// the status that its first argument says, not at all, or once another file is there.
 const tellPerson = "tell-person"
 
 func TestMain(m *testing.M) {
@@ -34,6 +34,10 @@ func TestMain(m *testing.M) {
 			os.Exit(99)
 		case os.Args[2] == "hangs":
 			time.Sleep(time.Hour) // without cgo, select {} would be found to be a deadlock
+		case os.Args[2] == "waits":
+			for err = os.ErrNotExist; err != nil; _, err = os.Stat(os.Args[3] + ".go") {
+				time.Sleep(time.Millisecond)
+			}
 		}
 		var status int
 		_, _ = fmt.Sscan(os.Args[2], &status)
@@ -264,4 +268,29 @@ func TestDoctorShowsWhyThePersonWasNotTold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAVaultThatDoesNotAnswerAProgramsEndHoldsUpNoEnd: what became of it is not noted then.
+func TestAVaultThatDoesNotAnswerAProgramsEndHoldsUpNoEnd(t *testing.T) {
+	s, file := notifying(t, "waits")
+	begins(t, s, "agent", "0a", "work", mail.OutboxWaiting, 1)
+	for got := [][]string(nil); len(got) == 0; got, _ = told(t, file) {
+		time.Sleep(time.Millisecond)
+	}
+	held, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = s.Update(t.Context(), func(kv.Tx) error { close(held); <-release; return nil })
+	}()
+	<-held
+	if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() { s.notify.close(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("it does not end")
+	}
+	close(release)
+	<-ended
 }
