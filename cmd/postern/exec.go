@@ -49,6 +49,13 @@ func (p *process) direct(ctx context.Context) error {
 
 // once runs one command, and shows the answer to a person on a terminal.
 func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) error {
+	line := r.Line
+	if r.Tokens != nil {
+		line = discovery.JoinCommand(r.Tokens)
+	}
+	if strings.TrimSpace(line) == "stop" {
+		p.getenv = p.system().EnvironmentOfStop()
+	}
 	h, err := p.asOwner(gateway.FullProfile(), bufio.NewReader(p.stdin))
 	if err != nil {
 		return err
@@ -56,10 +63,6 @@ func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) erro
 	defer h.Close()
 	o := p.promptOptions(h)
 	o.Shell = true
-	line := r.Line
-	if r.Tokens != nil {
-		line = discovery.JoinCommand(r.Tokens)
-	}
 	if o.NeedsVault(line) {
 		if err := p.unsealed(ctx); err != nil {
 			return err

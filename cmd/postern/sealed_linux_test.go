@@ -240,13 +240,13 @@ func TestAPassphraseIsAskedWhereTheKeyIsNeeded(t *testing.T) {
 	if err := os.Rename(kept, file); err != nil {
 		t.Fatal(err)
 	}
-	// A page needs no key, and neither does saying what is missing or unknown.
+	// A page needs no key, and neither does saying what is missing or unknown; a stop waits for nobody.
 	for _, c := range []struct {
 		line, says string
 		status     int
 	}{{"help account add", "--imap-host", 0}, {"version", "ACLI", 0}, {"account show", "name is missing", 2}, {"account show work --nope", "has no option '--nope'", 2},
 		{"exec 'account show'", "name is missing", 2}, {"account shwo work", "There is no command 'account shwo'", 2}, {"read", "Usage: postern read ID", 2},
-		{"account edit work --mode FOO", "--mode must be one of RO", 2}, {"mail list --limit 0", "--limit must be between 1", 2}} {
+		{"account edit work --mode FOO", "--mode must be one of RO", 2}, {"mail list --limit 0", "--limit must be between 1", 2}, {"stop", "Everything is stopped", 0}} {
 		args, err := gateway.Tokenize(c.line)
 		if err != nil {
 			t.Fatal(err)

@@ -157,18 +157,28 @@ func (s *System) unseal(ctx context.Context, text string) (mail.Secret, error) {
 // the file that one names, before the time of a command begins. It does nothing for any other
 // key, and leaves what else is wrong with one to the command.
 func (s *System) Unseal(ctx context.Context) error {
+	text := s.sealed()
+	if text == "" {
+		return nil
+	}
+	_, err := s.unseal(ctx, text)
+	return err
+}
+
+// sealed is the administrator's key that is sealed in a variable or the file that one names;
+// empty for any other.
+func (s *System) sealed() string {
 	text := s.Getenv(vault.AdminKeyVar)
 	if file := s.Getenv(vault.AdminKeyVar + "_FILE"); text == "" && file != "" {
 		b, err := ReadFile(file, 4096)
 		if text = string(b); err != nil {
-			return nil
+			return ""
 		}
 	}
 	if !strings.HasPrefix(text, vault.PassphrasePrefix) {
-		return nil
+		return ""
 	}
-	_, err := s.unseal(ctx, strings.TrimRight(text, "\r\n"))
-	return err
+	return strings.TrimRight(text, "\r\n")
 }
 
 // keyIn reads the key of a variable from a file that init made. It is zero for a missing file.

@@ -2,6 +2,7 @@ package house
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/commands"
@@ -51,6 +52,21 @@ func (s *store) until(parent context.Context) (ctx context.Context, over context
 	return ctx, func() {
 		looking.Stop()
 		cancel(nil)
+	}
+}
+
+// EnvironmentOfStop is the environment of a stop, which waits for no passphrase: without the
+// administrator's key that is sealed with one, where the agent's is there and stops as well.
+func (s *System) EnvironmentOfStop() func(string) string {
+	path, err := vault.DefaultPath(s.Getenv)
+	if err != nil || s.sealed() == "" || !s.hasKey(vault.AgentKeyVar) && !isFile(AgentKeyFile(path)) {
+		return s.Getenv
+	}
+	return func(name string) string {
+		if strings.HasPrefix(name, vault.AdminKeyVar) {
+			return ""
+		}
+		return s.Getenv(name)
 	}
 }
 
