@@ -92,7 +92,7 @@ type Flagged struct {
 func mailFlags(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "mail flags",
-		Also:    []string{"star", "tag", "label", "mark"},
+		Also:    []string{"star", "tag", "label", "mark", "mark-unread", "unseen"},
 		Summary: "flagged, seen, …",
 		Details: "The system flags are seen, answered and flagged; other words are keywords. 'mail trash' removes messages.",
 		Effect:  discovery.Write,

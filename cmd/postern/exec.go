@@ -37,11 +37,15 @@ func (p *process) direct(ctx context.Context) error {
 		tokens = slices.Delete(tokens, at, at+1)
 	}
 	err := p.once(ctx, gateway.Request{Tokens: tokens}, at >= 0)
-	words := prompt.Words()
-	if err != nil && slices.Contains(words, p.args[0]) && (at >= 0 || !p.onTerminal()) {
+	words, drawn := prompt.Words(), at < 0 && p.onTerminal()
+	if err != nil && slices.Contains(words, p.args[0]) && !drawn {
 		fmt.Fprintf(p.stderr, "'postern %s' is for a person on a terminal: 'postern help' lists what there is for programs.\n", p.args[0])
 	}
-	if near := discovery.Nearest(p.args[0], append(slices.Sorted(maps.Keys(p.verbs())), words...), 1); err != nil && len(near) > 0 && near[0] != p.args[0] && near[0] != completeVerb && !strings.Contains(near[0], " ") {
+	near := discovery.Nearest(p.args[0], append(slices.Sorted(maps.Keys(p.verbs())), words...), 1)
+	if word := prompt.Meant(p.args[0]); len(near) == 0 && drawn && word != "" {
+		near = []string{word}
+	}
+	if err != nil && len(near) > 0 && near[0] != p.args[0] && near[0] != completeVerb && !strings.Contains(near[0], " ") {
 		fmt.Fprintf(p.stderr, "Did you mean 'postern %s'?\n", near[0])
 	}
 	return err

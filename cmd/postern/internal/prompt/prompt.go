@@ -251,8 +251,10 @@ func (c *conversation) run(ctx context.Context) error {
 		switch strings.TrimSpace(line) {
 		case "":
 			continue
-		case "exit", "quit":
+		case "exit", "quit", "q":
 			return nil
+		case "?":
+			line = "help"
 		}
 		c.prompt.AppendHistory(line)
 		if kept, ok := c.remembered(line); ok {
@@ -307,8 +309,8 @@ func (c *conversation) execute(ctx context.Context, r gateway.Request, line stri
 		c.announced = max(c.announced, 1) // the answer says so
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-	if near := discovery.Nearest(first, Words(), 1); a.Code == discovery.CommandNotFound && len(near) > 0 && !c.JSON && !c.Shell {
-		c.tell("Or the word '" + near[0] + "' of this prompt?")
+	if word := Meant(first); a.Code == discovery.CommandNotFound && word != "" && !c.JSON && !c.Shell {
+		c.tell("Or the word '" + word + "' of this prompt?")
 	}
 	return a
 }

@@ -64,6 +64,33 @@ func Words() (names []string) {
 	return names
 }
 
+// Meant is the word that a person likely meant who typed another: one with a similar name, or what
+// other programs call the same. It is empty for no idea.
+func Meant(typed string) string {
+	switch typed = strings.ToLower(typed); typed {
+	case "list", "ls", "dir":
+		return "inbox"
+	case "show", "view", "cat", "get":
+		return "read"
+	case "find", "grep":
+		return "search"
+	case "send", "compose", "draft":
+		return "write"
+	case "answer", "r":
+		return "reply"
+	case "fwd":
+		return "forward"
+	case "delete", "del", "rm", "remove":
+		return "trash"
+	case "attachment", "attachments", "download":
+		return "save"
+	}
+	if typed != "" && strings.Trim(typed, "0123456789") == "" {
+		return "read"
+	}
+	return strings.Join(discovery.Nearest(typed, Words(), 1), "")
+}
+
 // wordOf is the word that a line begins with, with its arguments, or asks for help with.
 func wordOf(line string) (w word, args []string, ok bool) {
 	tokens, err := gateway.Tokenize(line)
