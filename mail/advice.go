@@ -23,6 +23,7 @@ const (
 	AdviceSendInstead         Advice = "send_instead"          // send the message, or choose another folder
 	AdviceMailboxInUse        Advice = "mailbox_in_use"        // try again in a moment: POP3 serves one program at a time
 	AdviceCheckLogin          Advice = "check_login"           // check user name and password
+	AdviceCheckLoginPassword  Advice = "check_login_password"  // check the user name, or store another password
 	AdviceCheckLoginOAuth     Advice = "check_login_oauth"     // check the user name, or authorize again
 	AdviceCheckLoginHelper    Advice = "check_login_helper"    // check the helper's password and the user name
 	AdviceCheckLoginKeyring   Advice = "check_login_keyring"   // check the user name, or put another password into the keyring

@@ -51,6 +51,10 @@ func Explain(err error, a *mail.Account) error {
 		e.Advice = mail.AdviceCheckLoginHelper
 	case mail.AuthKeyring:
 		e.Advice = mail.AdviceCheckLoginKeyring
+	case mail.AuthPassword:
+		if !a.FromEnvironment {
+			e.Advice = mail.AdviceCheckLoginPassword
+		}
 	}
 	return err
 }

@@ -36,6 +36,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceSendInstead:         {"Send it with 'mail send', or choose another folder.", "mail send"},
 	mail.AdviceMailboxInUse:        {"Try again in a moment: POP3 serves one program at a time.", ""},
 	mail.AdviceCheckLogin:          {"Check the user name and password of the account; some providers want an app password.", ""},
+	mail.AdviceCheckLoginPassword:  {"Check the user name and password of the account; some providers want an app password. The administrator stores another with 'account edit {account} --password-from stdin'.", ""},
 	mail.AdviceCheckLoginOAuth:     {"Check that the account's user name is the one that gave consent; the administrator authorizes it again with 'account authorize {account}'.", ""},
 	mail.AdviceCheckLoginHelper:    {"Check what the account's helper program prints, and the user name.", ""},
 	mail.AdviceCheckLoginKeyring:   {"Check the user name; the administrator changes what the keyring holds with 'account edit {account} --password-from stdin'.", ""},
