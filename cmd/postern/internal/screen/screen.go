@@ -422,10 +422,10 @@ type column struct {
 	name  string
 	cells []string // visible
 	cut   bool     // what others wrote, of which a part tells enough
-	usual bool     // left out of a narrow window where all cells are the same
+	usual bool     // left out of a narrow window where no two cells say different things
 }
 
-const narrowest = 12 // columns of what is cut
+const narrowest = 10 // columns of what is cut
 
 // table gives every column the width it needs. Where that is too much, it cuts what may be cut,
 // the widest first, else breaks the last column between words; and where even that does not
@@ -459,7 +459,7 @@ func (p *painter) table(columns []column, indent string) bool {
 		widths[widest]--
 	}
 	last := len(columns) - 1
-	if widths[last] += min(room, 0); widths[last] < min(30, p.Width/3) && room < 0 {
+	if widths[last] += min(room, 0); widths[last] < min(20, p.Width/3) && room < 0 {
 		return false
 	}
 	line := func(style string, cell func(column) string) {

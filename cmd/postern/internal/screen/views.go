@@ -34,7 +34,7 @@ var views = map[string]func(p *painter, data object) bool{
 	"mail draft":      (*painter).sent,
 	"mail raw":        (*painter).raw,
 	"mail attachment": (*painter).attachment,
-	"outbox list": listed("messages", "outbox_id=Id", "state=State", "kind=Kind", "created=Created", "?account_id=Account", "principal=By",
+	"outbox list": listed("messages", "outbox_id=Id", "state=State", "created=Created", "?account_id=Account", "?principal=By",
 		"~recipients=To", "~subject=Subject"),
 	"outbox show":         (*painter).outgoing,
 	"outbox approve":      (*painter).outgoing,
@@ -107,7 +107,10 @@ func (p *painter) rows(table []column) bool {
 	if len(table[0].cells) == 0 || p.table(table, "") {
 		return len(table[0].cells) == 0 || p.b.Len() > 0
 	}
-	if less := slices.DeleteFunc(slices.Clone(table), func(c column) bool { return c.usual && len(slices.Compact(slices.Clone(c.cells))) == 1 }); len(less) < len(table) && p.table(less, "") {
+	if less := slices.DeleteFunc(slices.Clone(table), func(c column) bool {
+		said := slices.DeleteFunc(slices.Clone(c.cells), func(s string) bool { return s == "" })
+		return c.usual && len(slices.Compact(said)) < 2
+	}); p.table(less, "") {
 		return true
 	}
 	for i := range table[0].cells {
@@ -117,10 +120,8 @@ func (p *painter) rows(table []column) bool {
 				fields = append(fields, [2]string{c.name, c.cells[i]})
 			}
 		}
-		if i > 0 {
-			p.line("")
-		}
 		p.record(fields, "")
+		p.line("") // behind the last too: what is said of all of them is none of its fields
 	}
 	return true
 }
@@ -223,7 +224,7 @@ func (p *painter) attachment(data object) bool {
 // accounts draws what tells accounts apart, one in a row; 'account show' has the rest.
 func (p *painter) accounts(data object) bool {
 	list, ok := data.Objects("accounts")
-	table := []column{{name: "Account"}, {name: "Address"}, {name: "Server"}, {name: "Mode"}, {name: "Shows mail from"}, {name: "Writes to"}}
+	table := []column{{name: "Account"}, {name: "Address"}, {name: "Server"}, {name: "Mode"}, {name: "Mail from"}, {name: "Writes to"}}
 	for _, a := range list {
 		server, complete := a.Get(a.Str("protocol")).(object)
 		if !complete {
@@ -410,7 +411,7 @@ func (p *painter) explained(data object) bool {
 
 func (p *painter) audit(data object) bool {
 	list, ok := data.Objects("entries")
-	table := []column{{name: "No"}, {name: "When"}, {name: "Who"}, {name: "Account"}, {name: "Outcome"}, {name: "Command"}}
+	table := []column{{name: "No"}, {name: "When"}, {name: "Who"}, {name: "Account", usual: true}, {name: "Outcome"}, {name: "Command"}}
 	for _, e := range list {
 		if e.Str("command") == "" || e.Get("success") == nil {
 			return false

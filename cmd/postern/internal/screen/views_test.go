@@ -75,9 +75,9 @@ func TestAccountsAreATable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "Account  Address           Server                 Mode  Shows mail from  Writes to\n" +
-		"work     work@example.org  imap.example.org       RO    2 on the list    everybody\n" +
-		"old      old@example.org   pop3.example.org:1995  RO    2 on the list    everybody\n"
+	want := "Account  Address           Server                 Mode  Mail from      Writes to\n" +
+		"work     work@example.org  imap.example.org       RO    2 on the list  everybody\n" +
+		"old      old@example.org   pop3.example.org:1995  RO    2 on the list  everybody\n"
 	if got := (Look{Width: 100}).Render(envelope, "account list"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
@@ -132,14 +132,25 @@ func TestAWordMeansOneThing(t *testing.T) {
 	}
 }
 
-// The outbox of one account is a table in a window of 80 columns; of two it says which.
-func TestTheOutboxIsATable(t *testing.T) {
-	const entry = `{"outbox_id":"01m886fak4g2pg67","state":"rejected","created":"2026-11-25T01:52:00Z","recipients":["carol@example.com"],"subject":"Lunch on Thursday","principal":"person","account_id":"%s"}`
-	for account, want := range map[string]string{
-		"work": "Id                State     Created           By      To            Subject\n", "home": "Id       01m886fak4g2pg67\n"} {
-		data := fmt.Sprintf(`{"success":true,"data":{"messages":[`+entry+","+entry+`]}}`, "work", account)
-		if got := (Look{Width: 80, Zone: time.UTC}).Render([]byte(data), "outbox list"); !strings.HasPrefix(got, want) || account == "home" && !strings.Contains(got, "Account  home\n") {
-			t.Errorf("%s: %s", account, got)
+// The outbox and the log are tables in a window of 80 columns, whatever is in them; where they
+// have one account, a narrow window does not repeat it.
+func TestTheOutboxAndTheLogAreTables(t *testing.T) {
+	const sent = `{"outbox_id":"01m886fak4g2pg67","state":"rejected","created":"2026-11-25T01:52:00Z","recipients":["carol@example.com"],"subject":"Lunch on Thursday","principal":"person","account_id":"work"}`
+	const deletes = `{"outbox_id":"01m886fak4g2pg67","state":"cancelled","kind":"delete","created":"2026-11-25T01:52:00Z","subject":"delete 1 message of INBOX","principal":"person","account_id":"%s"}`
+	const done = `{"seq":1066,"timestamp":"2026-11-25T01:52:00Z","principal":"admin","command":"config set timezone Europe/Berlin","success":true}`
+	const failed = `{"seq":1067,"timestamp":"2026-11-25T01:52:00Z","principal":"agent","account":"%s","command":"mail list --limit 20","success":false,"error_code":"CONNECTION_FAILED"}`
+	for _, tc := range []struct{ path, list, one, other, account, heading string }{
+		{"outbox list", "messages", sent, deletes, "work", "Id                State      Created           To               Subject\n"},
+		{"outbox list", "messages", sent, deletes, "home", "Id                State      Created           Account  To           Subject\n"},
+		{"audit list", "entries", strings.Replace(done, "admin", "grant:laptop", 1), failed, "work", "No    When              Who           Outcome            Command\n"},
+		{"audit list", "entries", done, failed, "work", "No    When              Who    Account  Outcome            Command\n"},
+	} {
+		data := fmt.Sprintf(`{"success":true,"message":"2 entries","data":{"%s":[`+tc.one+","+tc.other+`]}}`, tc.list, tc.account)
+		if got := (Look{Width: 80, Zone: time.UTC}).Render([]byte(data), tc.path); !strings.HasPrefix(got, tc.heading) || strings.Contains(got, "\n\n") {
+			t.Errorf("%s: %s", tc.path, got)
+		}
+		if got := (Look{Width: 40, Zone: time.UTC}).Render([]byte(data), tc.path); !strings.HasSuffix(got, "\n\n2 entries.\n") || strings.Contains(got, "\n\n\n") {
+			t.Errorf("%s as records: %s", tc.path, got)
 		}
 	}
 }
