@@ -127,6 +127,7 @@ func TestFold(t *testing.T) {
 		"a:   one two three":               "a:   one two\n     three",
 		"key  /a/path/that/is":             "key\n/a/path/that/is",
 		"key  /path/that/is":               "key\n /path/that/is",
+		"key  /path/that/is of a b":        "key\n /path/that/is\n of a b",
 		"    postern install claude-code":  "    postern install claude-code",
 		"averyveryverylongword and others": "averyveryverylongword\nand others",
 		"日本語 日本語 日本語":                      "日本語 日本語\n日本語",

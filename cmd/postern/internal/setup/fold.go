@@ -53,7 +53,7 @@ func fold(text string, columns int) string {
 			}
 			switch {
 			case used+min(n, 1)+w > columns && used > at:
-				folded, used = strings.TrimRight(folded, " ")+"\n"+strings.Repeat(" ", at), at
+				folded, used, indent = strings.TrimRight(folded, " ")+"\n"+strings.Repeat(" ", at), at, at
 			case n > 0:
 				folded, used = folded+" ", used+1
 			}
