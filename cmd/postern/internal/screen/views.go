@@ -246,7 +246,7 @@ func entries(list any, most int) string {
 	l, _ := list.(object)
 	names := append(l.Strings("entries"), l.Strings("verified")...)
 	switch {
-	case l.Get("enabled") != true:
+	case l.Get("enabled") != true || slices.Contains(names, "*"):
 		return "everybody"
 	case len(names) == 0:
 		return "nobody"
@@ -305,8 +305,12 @@ func (p *painter) rules(data object) bool {
 	if !known || data.Get("entries") == nil {
 		return false
 	}
+	heading, who := title, entries(data, 0)
+	if data.Get("enabled") == false {
+		heading = "The list, which is off"
+	}
 	if len(list)+len(verified) > 0 {
-		p.wrapped("", styleBold, title+" (account "+text(data.Get("account_id"))+"):")
+		p.wrapped("", styleBold, heading+" (account "+text(data.Get("account_id"))+"):")
 	}
 	for _, e := range list {
 		p.line("  ", text(e))
@@ -322,6 +326,12 @@ func (p *painter) rules(data object) bool {
 		if n := len(data.Strings(f)); n > 0 {
 			p.said = fmt.Sprintf("%s %d: %s", p.label(f), n, p.said)
 		}
+	}
+	if absent := data.Strings("absent"); len(absent) > 0 {
+		p.wrapped("", styleBold, "The server has no folder of this name now: "+text(strings.Join(absent, ", "))+".")
+	}
+	if addresses := data.Str("list") == "in" || data.Str("list") == "out"; addresses && (who == "everybody" || who == "nobody") {
+		p.said = sentence(p.said) + " " + title + " " + who
 	}
 	return true
 }

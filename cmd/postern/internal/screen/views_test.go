@@ -161,6 +161,10 @@ func TestAPersonIsToldTheWay(t *testing.T) {
 	for _, tc := range []struct{ path, envelope, says string }{
 		{"mail get", mail, "│ https://a.example (the link goes to b.example: http://b.example/x)\n"},
 		{"mail get", mail, "336 hidden characters are left out: 'postern mail raw imap:demo:INBOX:1:43' shows all of the source.\n"},
+		{"hide folder add", `{"success":true,"message":"1 entry","data":{"account_id":"demo","list":"hide","enabled":true,"entries":["Borad"],"added":["Borad"],"absent":["Borad"]}}`, "The server has no folder of this name now: Borad.\nAdded 1: 1 entry.\n"},
+		{"allow in list", `{"success":true,"message":"1 entry, and the list is off","data":{"account_id":"demo","list":"in","enabled":false,"entries":["@example.org"]}}`, "The list, which is off (account demo):\n  @example.org\n1 entry, and the list is off. Agents see messages of everybody.\n"},
+		{"allow out add", `{"success":true,"message":"2 entries","data":{"account_id":"demo","list":"out","enabled":true,"entries":["*","@example.org"],"added":["@example.org"]}}`, "Added 1: 2 entries. Agents may write to everybody.\n"},
+		{"allow out remove", `{"success":true,"message":"0 entries","data":{"account_id":"demo","list":"out","enabled":true,"entries":[],"removed":["*"]}}`, "Removed 1: 0 entries. Agents may write to nobody.\n"},
 		{"stop", `{"success":true,"message":"Everything is stopped","data":{"leaving":[]}}`, "Everything is stopped. 'postern resume' lets everything go on, with the administrator's key.\n"},
 	} {
 		if out := (Look{Width: 120, Shell: []string{"mail", "resume"}}).Render([]byte(tc.envelope), tc.path); !strings.Contains(out, tc.says) {
