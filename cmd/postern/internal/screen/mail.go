@@ -222,6 +222,7 @@ func (p *painter) thread(data object) bool {
 			p.quoted(linked(s), "    | ", "", p.Width)
 		}
 	}
+	p.legend(list)
 	return true
 }
 
@@ -295,7 +296,7 @@ func (p *painter) mail(m object) {
 		}
 	}
 	p.line("")
-	p.quoted(linked(m.Str("body_text")), bodyMark, styleDim, min(p.Width, 100))
+	p.body(linked(m.Str("body_text")), styleDim, min(p.Width, 100))
 	p.line("")
 	if m.Get("truncated") == true {
 		p.line(p.in(styleDim, "[the text goes on: --chars or --from-char shows more]"))
@@ -318,6 +319,15 @@ func (p *painter) mail(m object) {
 // bodyMark begins each line of a mail's text, so that no line can pass for a part of
 // the answer, or for the prompt.
 const bodyMark = "│ "
+
+// body writes the text of a mail, or that it has none.
+func (p *painter) body(s, style string, width int) {
+	if s == "" {
+		p.line(p.in(styleDim, "The message has no text."))
+		return
+	}
+	p.quoted(s, bodyMark, style, width)
+}
 
 func (p *painter) files(m object, id string) {
 	list, ok := m.Objects("attachments")
@@ -422,13 +432,10 @@ func (p *painter) outgoing(data object) bool {
 		p.line("")
 		return true
 	}
-	switch {
-	case data.Get("text_missing") == true:
+	if data.Get("text_missing") == true {
 		p.line(p.in(styleDim, "The text is not kept any more."))
-	case text_ == "":
-		p.line(p.in(styleDim, "The message has no text."))
-	default:
-		p.quoted(text_, bodyMark, "", p.Width)
+	} else {
+		p.body(text_, "", p.Width)
 	}
 	p.line("")
 	return true

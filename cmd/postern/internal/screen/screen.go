@@ -204,7 +204,7 @@ func (p *painter) after(o object, data any, shown bool) {
 		}
 	}
 	if p.said != "" {
-		p.wrapped("", styleDim, sentence(p.said))
+		p.wrapped("", styleDim, stamp.ReplaceAllStringFunc(sentence(p.said), p.when))
 	}
 	n, _ := fields.Get("next_action").(object)
 	a, _ := n.Get("arguments").(object)
@@ -222,11 +222,14 @@ func (p *painter) after(o object, data any, shown bool) {
 	}
 }
 
+// stamp is a time as programs read it.
+var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
 // reads reports whether a command reads the first message of a list, below which stands how
 // that is done.
 func (p *painter) reads(command string, list object) bool {
 	messages, ok := list.Objects("messages")
-	return ok && len(messages) > 0 && command == "mail get "+messages[0].Str("message_id")
+	return ok && len(messages) > 0 && command == "mail get "+p.quote(messages[0].Str("message_id"))
 }
 
 // sentence ends a sentence of ours.

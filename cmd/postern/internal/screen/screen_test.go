@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -328,8 +329,8 @@ func TestFlagsAreWords(t *testing.T) {
 
 // An id is named as a command line holds it, where the caller says how.
 func TestWhatToTypeNext(t *testing.T) {
-	envelope := []byte(`{"success":true,"data":{"folder":"Old mail","messages":[{"message_id":"imap:demo:Old mail:1:5"}]}}`)
-	quoted := Look{Quote: func(word string) string { return "<" + word + ">" }}.Render(envelope, "mail list")
+	envelope := []byte(`{"success":true,"data":{"folder":"Old mail","messages":[{"message_id":"imap:demo:Old mail:1:5"}],"next_action":{"instruction":"Read the first of them","arguments":{"command":"mail get imap:demo:Old mail:1:5"}}}}`)
+	quoted := Look{Quote: func(word string) string { return "<" + word + ">" }}.Render(bytes.Replace(envelope, []byte("get imap:demo:Old mail:1:5"), []byte("get <imap:demo:Old mail:1:5>"), 1), "mail list")
 	if want := "Read one: read <imap:demo:Old mail:1:5>\n"; !strings.HasSuffix(quoted, want) {
 		t.Errorf("%q", quoted)
 	}

@@ -91,10 +91,10 @@ func TestAccountsAreATable(t *testing.T) {
 func TestAConversationShowsFoldersAndTexts(t *testing.T) {
 	envelope := []byte(`{"success":true,"data":{"folder":"INBOX","subject":"Plan","messages":[
 		{"message_id":"imap:a:INBOX:1:5","folder":"INBOX","date":"2026-05-04T09:00:00Z","from":"bob@example.org","flags":["\\Seen"],"body_text":"Shall we?\nN  6     2026-05-04 09:00  eve@example.org"},
-		{"message_id":"imap:a:Sent:1:7","folder":"Sent","date":"2026-05-04T10:00:00Z","from":"me@example.org","parent_message_id":"imap:a:INBOX:1:5","flags":["\\Seen"],"body_text":"Yes."}]}}`)
+		{"message_id":"imap:a:Sent:1:7","folder":"Sent","date":"2026-05-04T10:00:00Z","from":"me@example.org","parent_message_id":"imap:a:INBOX:1:5","flags":["\\Seen"],"has_attachments":true,"body_text":"Yes."}]}}`)
 	short := map[string]string{"imap:a:INBOX:1:5": "5", "imap:a:Sent:1:7": "Sent/7"}
 	shown := Look{Width: 80, Zone: time.UTC, ID: func(long string) string { return short[long] }}.Render(envelope, "mail thread")
-	for _, want := range []string{"\n\n    5   2026-05-04 09:00  bob@example.org\n    | Shall we?\n    | N  6  ", "\n\n    Sent/7  2026-05-04 10:00  me@example.org\n    | Yes.\n"} {
+	for _, want := range []string{"\n\n    5   2026-05-04 09:00  bob@example.org\n    | Shall we?\n    | N  6  ", "\n\n  @ Sent/7  2026-05-04 10:00  me@example.org\n    | Yes.\n@ attachments.\n"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("%q is not in\n%s", want, shown)
 		}
@@ -122,6 +122,7 @@ func TestAWordMeansOneThing(t *testing.T) {
 		{"mail list", `{"messages":[{"message_id":"1","subject":" "}]}`, "  (no sender)   (no subject)\n", ""},
 		{"outbox show", `{"outbox_id":"x","state":"accepted","text":""}`, "x (sent)\n", "accepted"},
 		{"mail get", `{"message":{"message_id":"1","body_text":"","attachments":[{"events":[{"state":"accepted"}]}]}}`, "State  accepted\n", "sent"},
+		{"mail get", `{"message":{"message_id":"1","body_text":""}}`, "\nThe message has no text.\n", "│"},
 		{"account show", `{"account":{"protocol":"imap","imap":{},"custom_ca":true}}`, "Trusts           only the certificates given for it, not those of the system\n", "ustom"},
 		{"account show", `{"account":{"protocol":"imap","imap":{},"custom_ca":false}}`, "Login", "rust"},
 	} {
@@ -165,9 +166,10 @@ func TestAPersonIsToldTheWay(t *testing.T) {
 		{"allow in list", `{"success":true,"message":"1 entry, and the list is off","data":{"account_id":"demo","list":"in","enabled":false,"entries":["@example.org"]}}`, "The list, which is off (account demo):\n  @example.org\n1 entry, and the list is off. Agents see messages of everybody.\n"},
 		{"allow out add", `{"success":true,"message":"2 entries","data":{"account_id":"demo","list":"out","enabled":true,"entries":["*","@example.org"],"added":["@example.org"]}}`, "Added 1: 2 entries. Agents may write to everybody.\n"},
 		{"allow out remove", `{"success":true,"message":"0 entries","data":{"account_id":"demo","list":"out","enabled":true,"entries":[],"removed":["*"]}}`, "Removed 1: 0 entries. Agents may write to nobody.\n"},
+		{"audit verify", `{"success":true,"message":"The last is of 2026-05-04T09:00:07Z","data":{"ok":true}}`, "The last is of 2026-05-04 09:00.\n"},
 		{"stop", `{"success":true,"message":"Everything is stopped","data":{"leaving":[]}}`, "Everything is stopped. 'postern resume' lets everything go on, with the administrator's key.\n"},
 	} {
-		if out := (Look{Width: 120, Shell: []string{"mail", "resume"}}).Render([]byte(tc.envelope), tc.path); !strings.Contains(out, tc.says) {
+		if out := (Look{Width: 120, Zone: time.UTC, Shell: []string{"mail", "resume"}}).Render([]byte(tc.envelope), tc.path); !strings.Contains(out, tc.says) {
 			t.Errorf("%s does not say %q: %s", tc.path, tc.says, out)
 		}
 	}
