@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -314,9 +315,12 @@ func (c *conversation) typed(ctx context.Context, question string) string {
 	return answer
 }
 
+// key is a key that a question names, which stays with what it does.
+var key = regexp.MustCompile(`(^|, )(\w+) `)
+
 // begun writes what does not fit into the last line of a question, and returns that line.
 func (c *conversation) begun(question string) string {
-	lines := screen.Words(strings.TrimRight(question, " "), c.look().Width-2)
+	lines := screen.Words(key.ReplaceAllString(strings.TrimRight(question, " "), "$1$2\u00a0"), c.look().Width-2)
 	for _, l := range lines[:len(lines)-1] {
 		fmt.Fprintln(c.Stdout, l)
 	}
