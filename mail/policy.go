@@ -243,12 +243,12 @@ func (e *SendRefused) Error() string {
 	case ReasonDraft:
 		return "nothing is sent: the account's mode allows drafts, and no sending"
 	case ReasonAllowList:
-		return fmt.Sprintf("nothing is sent: recipients outside the outbound allow-list: %d", len(e.Recipients))
+		return fmt.Sprintf("nothing is sent: the outbound allow-list does not have %d of the recipients", len(e.Recipients))
 	case ReasonAddress:
 		if len(e.Recipients) == 0 {
 			return "nothing is sent: there is no recipient"
 		}
-		return fmt.Sprintf("nothing is sent: recipients that are not plain addresses such as ann@example.org: %d", len(e.Recipients))
+		return fmt.Sprintf("nothing is sent: recipients have to be plain addresses such as ann@example.org, and %d of them are not", len(e.Recipients))
 	}
 	return "nothing is sent: the account's policy refuses it"
 }
