@@ -319,7 +319,8 @@ func (p *painter) record(rows [][2]string, indent string) {
 	rest := indent + strings.Repeat(" ", longest+2)
 	for _, r := range rows {
 		name, rest := indent+runewidth.FillRight(r[0], longest)+"  ", rest
-		if runewidth.StringWidth(r[1]) > p.Width-len(rest) && !strings.Contains(r[1], " ") { // such as an id
+		wide := func(word string) bool { return runewidth.StringWidth(word) > p.Width-len(rest) }
+		if slices.ContainsFunc(strings.Fields(r[1]), wide) { // such as an id or an address
 			p.line(p.in(styleBold, name))
 			name, rest = indent+"  ", indent+"  "
 		}

@@ -75,8 +75,8 @@ func Cut(s string, columns int) string {
 func fill(s string, columns int) string { return runewidth.FillRight(Cut(s, columns), columns) }
 
 // apart are the parts of our own sentences that stay on one line, to be copied or read in one:
-// commands in quotes, and options in brackets.
-var apart = regexp.MustCompile(`(^|[ (])'[^' ][^']*'|\[[^\]]*\]`)
+// commands in quotes, options in brackets, and an option with its value.
+var apart = regexp.MustCompile(`(^|[ (])'[^' ][^']*'|\[[^\]]*\]| --[a-z-]+ [A-Z]+\b`)
 
 // Words breaks visible text of one line at spaces alone, so that no part is wider than that
 // many columns unless it is one word, or a command in quotes. It is for our own sentences: a

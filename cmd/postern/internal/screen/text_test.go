@@ -64,6 +64,7 @@ func TestWords(t *testing.T) {
 	}{
 		{"", 10, ""}, {"two words here", 9, "two words|here"}, {"an unbreakableword more", 8, "an|unbreakableword|more"}, {"  indented text", 12, "  indented|text"},
 		{"Run 'help mail list' for more", 18, "Run|'help mail list'|for more"}, {"the account's host 'a b'", 12, "the|account's|host 'a b'"}, {"list [--folder F] [--new]", 12, "list|[--folder F]|[--new]"},
+		{"save it with --save NAME.", 19, "save it with|--save NAME."},
 		{"a  b", 10, "a  b"},
 	} {
 		if got := strings.Join(Words(tc.s, tc.n), "|"); got != tc.want {

@@ -448,11 +448,11 @@ func (p *painter) audit(data object) bool {
 
 func (p *painter) doctor(data object) bool {
 	list, ok := data.Objects("checks")
-	table := []column{{name: "Check"}, {name: "State"}, {name: "What was found"}}
+	table, fails := []column{{name: "Check"}, {name: "State"}, {name: "What was found"}}, false
 	for _, c := range list {
 		state := "ok"
 		if c.Get("ok") != true {
-			state = "FAILS"
+			state, fails = "FAILS", true
 		}
 		found := text(c.Get("detail"))
 		if hint := text(c.Get("hint")); hint != "" {
@@ -462,7 +462,14 @@ func (p *painter) doctor(data object) bool {
 			table[i].cells = append(table[i].cells, cell)
 		}
 	}
-	return ok && p.rows(table)
+	if !ok || !p.rows(table) {
+		return false
+	}
+	if fails && p.said != "" {
+		p.wrapped("", styleRed, sentence(p.said))
+		p.said = ""
+	}
+	return true
 }
 
 func (p *painter) version(data object) bool {

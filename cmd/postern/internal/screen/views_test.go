@@ -114,15 +114,27 @@ func TestTheLegendIsOfTheMarksThatAreThere(t *testing.T) {
 	}
 }
 
+// That a check failed stands out; that all is well does not.
+func TestAFailedCheckStandsOut(t *testing.T) {
+	for ok, want := range map[bool]string{true: styleDim + "Said.", false: styleRed + "Said."} {
+		data := fmt.Sprintf(`{"success":true,"message":"Said","data":{"checks":[{"name":"vault","ok":%t,"detail":"x"}]}}`, ok)
+		if got := (Look{Width: 80, Color: true}).Render([]byte(data), "doctor"); !strings.HasSuffix(got, want+styleOff+"\n") {
+			t.Errorf("%t: %q", ok, got)
+		}
+	}
+}
+
 // A list of the outbox says of a message what its own page says, and an account whose
 // certificates it trusts. A message without a sender or a subject is no empty line.
 func TestAWordMeansOneThing(t *testing.T) {
+	long := strings.Repeat("long.", 17) + "@example.net"
 	for _, tc := range []struct{ path, data, says, not string }{
 		{"outbox list", `{"messages":[{"outbox_id":"x","state":"accepted","subject":"accepted"}]}`, "x   sent   accepted\n", ""},
 		{"mail list", `{"messages":[{"message_id":"1","subject":" "}]}`, "  (no sender)   (no subject)\n", ""},
 		{"outbox show", `{"outbox_id":"x","state":"accepted","text":""}`, "x (sent)\n", "accepted"},
 		{"mail get", `{"message":{"message_id":"1","body_text":"","attachments":[{"events":[{"state":"accepted"}]}]}}`, "State  accepted\n", "sent"},
 		{"mail get", `{"message":{"message_id":"1","body_text":""}}`, "\nThe message has no text.\n", "│"},
+		{"account show", `{"account":{"name":"work","protocol":"imap","imap":{},"allow_out":{"enabled":true,"entries":["@example.org","` + long + `"]}}}`, "\nWrites to\n  @example.org,\n  " + long + "\n", ""},
 		{"account show", `{"account":{"protocol":"imap","imap":{},"custom_ca":true}}`, "Trusts           only the certificates given for it, not those of the system\n", "ustom"},
 		{"account show", `{"account":{"protocol":"imap","imap":{},"custom_ca":false}}`, "Login", "rust"},
 	} {
