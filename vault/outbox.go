@@ -323,7 +323,7 @@ func (v *Vault) ChangeOutgoing(ctx context.Context, id string, change func(*mail
 		}
 		after.ID, after.Account, after.Key = before.ID, before.Account, before.Key
 		if after.State == mail.OutboxUnknown && after.Attempt != "" {
-			if err := v.mayLeave(t, id); err != nil {
+			if err := v.mayLeave(t, &after); err != nil {
 				return err
 			}
 		}

@@ -183,6 +183,44 @@ func TestPutBackRowsAreFound(t *testing.T) {
 	}
 }
 
+// How many messages went unasked within the hour is counted in entries that who administers the
+// database can take away.
+func TestNoMessageGoesUnaskedWhereOthersWereTakenAway(t *testing.T) {
+	place, k := servertest.Postgres(t).NewSchema(t), newKeys(t)
+	must(t, second(Init(t.Context(), place, k)))
+	admin, agent := mustOpen(t, place, k, nil), mustOpen(t, place, Keys{Agent: k.Agent}, nil)
+	mustAdd(t, admin, "work")
+	send := func(n int) (mail.Outgoing, error) {
+		o, _, err := agent.AddOutgoing(t.Context(), outgoing(n, func(o *mail.Outgoing) { o.Created, o.Unasked = time.Now(), "digest" }), []byte("message"))
+		must(t, err)
+		return agent.ChangeOutgoing(t.Context(), o.ID, func(o *mail.Outgoing) (bool, error) {
+			if o.State == mail.OutboxQueued {
+				o.State, o.Attempt = mail.OutboxUnknown, "attempt"
+			}
+			return false, nil
+		})
+	}
+	for n := range mail.MaxUnasked {
+		o, err := send(n)
+		must(t, err)
+		must(t, second(agent.ChangeOutgoing(t.Context(), o.ID, func(o *mail.Outgoing) (bool, error) {
+			o.State, o.Attempt = mail.OutboxAccepted, ""
+			return true, nil
+		})))
+	}
+	if o, err := send(mail.MaxUnasked); err != nil || o.State != mail.OutboxWaiting {
+		t.Errorf("one too many is %s: %v", o.State, err)
+	}
+	now, changed := readRows(t, admin), rows{}
+	for at, value := range now {
+		if at[0] != statePrefix+outboxEntries {
+			changed[at] = value
+		}
+	}
+	now.write(t, admin, changed)
+	wantErr(t, second(send(mail.MaxUnasked+1)), ErrDamaged, "it leaves")
+}
+
 // Where there are many idempotency keys, each process finds at most a minute later that one was
 // taken away.
 func TestManyKeysAreComparedNowAndThen(t *testing.T) {

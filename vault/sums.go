@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/kv"
 )
 
@@ -40,11 +41,15 @@ var leaving = []string{bucketPolicy, bucketResumed, bucketLimits, statePrefix + 
 
 // mayLeave refuses what would leave behind the transaction while everything is stopped, or where
 // what that depends on is not what was written last.
-func (v *Vault) mayLeave(t *transaction, id string) error {
+func (v *Vault) mayLeave(t *transaction, o *mail.Outgoing) error {
 	if err := v.mayBegin(t); err != nil || !v.shared {
 		return err
 	}
-	return cmp.Or(newest(state{t}, id), v.checkSums(t, leaving...))
+	depends := leaving
+	if o.Unasked != "" { // few do, for which others of the last hour were counted
+		depends = append(slices.Clip(depends), statePrefix+outboxEntries)
+	}
+	return cmp.Or(newest(state{t}, o.ID), v.checkSums(t, depends...))
 }
 
 // Idempotency keys are kept for months. While there are more of them than manyKeys, a process
