@@ -212,7 +212,7 @@ func (b *Kept) keep() {
 	}
 	wait := kept
 	if b.cfg.Lease != nil {
-		wait = young // others may be waiting for it
+		wait = min(kept, b.youth()) // others may be waiting for it
 	}
 	if b.idle != nil {
 		b.idle.Reset(wait)

@@ -94,7 +94,7 @@ func TestAConversationShowsFoldersAndTexts(t *testing.T) {
 		{"message_id":"imap:a:Sent:1:7","folder":"Sent","date":"2026-05-04T10:00:00Z","from":"me@example.org","parent_message_id":"imap:a:INBOX:1:5","flags":["\\Seen"],"has_attachments":true,"body_text":"Yes."}]}}`)
 	short := map[string]string{"imap:a:INBOX:1:5": "5", "imap:a:Sent:1:7": "Sent/7"}
 	shown := Look{Width: 80, Zone: time.UTC, ID: func(long string) string { return short[long] }}.Render(envelope, "mail thread")
-	for _, want := range []string{"\n\n    5   2026-05-04 09:00  bob@example.org\n    | Shall we?\n    | N  6  ", "\n\n  @ Sent/7  2026-05-04 10:00  me@example.org\n    | Yes.\n@ attachments.\n"} {
+	for _, want := range []string{"\n\n    5   2026-05-04 09:00  bob@example.org\n    | Shall we?\n    | N  6  ", "\n\n  @ Sent/7  2026-05-04 10:00  me@example.org\n    | Yes.\nMarks: @ attachments.\n"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("%q is not in\n%s", want, shown)
 		}
