@@ -296,11 +296,11 @@ func (r *MailSearchResult) suggest(call *discovery.Call) {
 			Cursor: r.NextCursor, Snippet: following.Snippet}))
 	case len(r.Messages) > 0:
 		r.NextAction = answer.Next("Read the first of them", "mail", "get", r.Messages[0].ID)
-	case len(r.leftOut) > 0 && len(r.args.Folders) == 0 && r.args.Cursor == "":
+	case len(r.leftOut) > 0 && len(r.args.Folders) == 0 && r.args.Cursor == "" && r.beyond != 0:
 		following.Folders = []string{everywhere}
 		r.NextAction = answer.NextLine("Nothing matches: search "+listed(r.leftOut)+" too", call.Again(&following))
 	default:
-		r.NextAction = answer.Next("Nothing matches: list the newest messages", "mail", "list", "--account", r.first)
+		r.NextAction = answer.Next(strings.TrimSuffix(r.elsewhere(), ".")+", or list the newest messages", "mail", "list", "--account", r.first)
 	}
 }
 

@@ -132,6 +132,9 @@ func TestSearchInShort(t *testing.T) {
 		if got += "}"; got != tc.want {
 			t.Errorf("%s:\n%s, want\n%s", name, got, tc.want)
 		}
+		if _, hint, ok := strings.Cut(strings.TrimSuffix(tc.want, `."}`), `"hint":`); ok && !strings.Contains(b.brief(t, tc.line+" --full"), `"instruction":`+hint+`, or list`) {
+			t.Errorf("%s: a person is not told %s", name, hint)
+		}
 	}
 }
 

@@ -73,8 +73,8 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 				s.search = mailbox.SearchPage{Page: mailbox.Page{Folder: "INBOX", Messages: list, HasMore: true}, NextCursor: "c/+= d"}
 			}},
 		{"search at the end", "mail search x --account work", "mail get imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.search = mailbox.SearchPage{Page: mailbox.Page{Messages: list}} }},
-		{"search that finds nothing", "mail search x y --account work --unread", "mail search --account work --folder all --unread x y", func(s *fakeMailboxes) {
-			s.search = mailbox.SearchPage{Searched: []string{"INBOX"}, LeftOut: []string{"Junk"}}
+		{"search that finds nothing in part", "mail search x y --account work --unread", "mail search --account work --folder all --unread x y", func(s *fakeMailboxes) {
+			s.search = mailbox.SearchPage{Searched: []string{"INBOX"}, LeftOut: []string{"Junk"}, Page: mailbox.Page{Issues: []mail.Issue{issue}}}
 		}},
 		{"search that finds nothing anywhere", "mail search x --folder all", "mail list --account work", func(s *fakeMailboxes) { s.search = mailbox.SearchPage{} }},
 		{"get", "mail get --account work --folder INBOX --uid 3 --headers all --html --attachment-text --attachment-chars 100 --chars 300 --fields message.body_text,next_action",

@@ -72,7 +72,7 @@ var usage = []screen.Section{
 	{Title: "For you", Rows: [][2]string{
 		{"postern approve", "show what waits for you, and decide"},
 		{"postern inbox", "the newest messages; 'postern read 50' reads one, 'postern reply 50' answers"},
-		{"postern search WORDS", "messages with these words"},
+		{"postern search WORDS", "messages with this phrase"},
 		{"postern repl", "a prompt, where you type all this without 'postern'"},
 		{"postern outbox list", "what was sent, and what waits"},
 		{"postern help", "every command; 'postern help read' one of them"},

@@ -34,7 +34,7 @@ func words() []word {
 		{"inbox", "[N]", "the newest messages of all accounts", []string{"inbox", "inbox 50", "inbox --before 38"}, 0, -1, (*conversation).inbox},
 		{"read", "ID...", "show messages, and mark them as read", []string{"read 50", "read 49 50"}, 1, -1, (*conversation).reads},
 		{"thread", "ID", "the conversation of a message", []string{"thread 50"}, 1, 1, (*conversation).thread},
-		{"search", "WORDS...", "messages with these words, in all accounts", []string{"search invoice", "search --from ann@example.org --last-days 30"}, 1, -1, (*conversation).search},
+		{"search", "WORDS...", "messages with this phrase, in all accounts", []string{"search invoice", "search --from ann@example.org --last-days 30"}, 1, -1, (*conversation).search},
 		{"write", "[TO...]", "a letter, in your editor; 'write again': one that did not leave", []string{"write ann@example.org", "write again"}, 0, -1, (*conversation).write},
 		{"reply", "ID [all]", "an answer, to its sender or to all", []string{"reply 50", "reply 50 all"}, 1, 2, (*conversation).reply},
 		{"forward", "ID [TO...]", "hand a message on", []string{"forward 50 ann@example.org"}, 1, -1, (*conversation).forward},
