@@ -22,7 +22,7 @@ func (a *accountAddArgs) Validate() error {
 		return errors.New("the name all stands for every account in --account: choose another")
 	}
 	if (a.Auth == "" || a.Auth == mail.AuthPassword) && a.PasswordFrom == "" {
-		return errors.New("--password-from is missing: a password is never an argument")
+		return errors.New("--password-from is missing: a password is never an argument; on a terminal 'postern init' asks for all of it")
 	}
 	return nil
 }
@@ -37,7 +37,7 @@ func accountAdd(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "account add",
 		Summary: "Add an account",
-		Details: "It starts read-only and without the right to delete for good, with nobody on its outbound list, or everybody in the modes approve and reply.",
+		Details: "On a terminal 'postern init' adds one by questions. It starts read-only and without the right to delete for good, with nobody on its outbound list, or everybody in the modes approve and reply.",
 		Effect:  discovery.Admin,
 		Examples: []string{"account add work --email ann@example.org --imap-host imap.example.org --password-from stdin",
 			"account add work --email ann@example.org --imap-host imap.example.org --smtp-host smtp.example.org --mode RW --password-from file:/run/secrets/mail",

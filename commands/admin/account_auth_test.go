@@ -168,7 +168,7 @@ func TestOptionsOfAnotherAuthAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ line, says string }{
-		{base, "--password-from is missing"},
+		{base, "--password-from is missing: a password is never an argument; on a terminal 'postern init' asks for all of it"},
 		{base + " --auth helper", "needs a helper command"},
 		{base + " --auth oauth2", "needs a provider"},
 		{base + " --auth oauth2 --oauth-provider google", "needs the client id"},
