@@ -101,7 +101,7 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 			func(s *station) []string {
 				host, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
 				return append(append(s.answers(s.env["PW"]), "2", s.ca, "2", // change the servers
-					"1", host+":"+port, "1", s.servers.SMTPAddr, "1", "", // IMAP, SMTP, login name
+					"back", "2", "1", host+":"+port, "back", "", "1", s.servers.SMTPAddr, "1", "", // IMAP, with two ways back, SMTP, login name
 					"2", s.ca, "back", s.env["PW"]), // what was changed stays so
 					s.readOnly()[2:]...)
 			}, ": nothing answers at ",

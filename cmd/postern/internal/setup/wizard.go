@@ -54,7 +54,7 @@ func (w *wizard) run(ctx context.Context) (err error) {
 		}
 	}()
 	err = w.walk(ctx, slices.Concat([]step{{do: w.begin}, {do: w.askAddress}, {do: w.askServers}}, w.serverSteps(), []step{{do: w.askUsername}, {do: w.askLogin}, {do: w.tryUntilItWorks, trial: true}, {do: w.askName},
-		{do: w.askMode}, {do: w.askRecipients}, {do: w.askKnown}, {do: w.askDisplayName}, {do: w.askSenders}, {do: w.askKeys}, {do: w.askConnect}, {do: w.askAll}}))
+		{do: w.askMode}, {do: w.askRecipients}, {do: w.askKnown}, {do: w.askDisplayName}, {do: w.askSenders}, {do: w.askKeys}, {do: w.askConnect}, {do: w.askAll}}), false)
 	if errors.Is(err, errEnough) {
 		return nil
 	}
@@ -84,8 +84,8 @@ type step struct {
 
 // walk takes the steps in order. Where the person wants the question before, it begins a step
 // in the middle of its questions again, else the last one before that asked something, with
-// everything as it was then.
-func (w *wizard) walk(ctx context.Context, steps []step) error {
+// everything as it was then. Steps within a step have one before their first.
+func (w *wizard) walk(ctx context.Context, steps []step, within bool) error {
 	type place struct {
 		step    int
 		shown   int
@@ -99,7 +99,11 @@ func (w *wizard) walk(ctx context.Context, steps []step) error {
 		asked = w.ask.Answered() - asked
 		switch {
 		case errors.Is(err, errBack):
-			if n := len(answered) - 1; asked == 0 && n >= 0 {
+			n := len(answered) - 1
+			if asked == 0 && n < 0 && within {
+				return errBack
+			}
+			if asked == 0 && n >= 0 {
 				here, answered = answered[n], answered[:n]
 			}
 			w.ask.TakeBack(here.shown)

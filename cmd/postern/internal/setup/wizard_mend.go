@@ -130,11 +130,7 @@ func (w *wizard) mendBy(ctx context.Context, what, certificate string) error {
 	case "servers":
 		w.typed.incoming, w.typed.smtp, d.typing = d.incoming, d.smtp, true
 		d.incoming, d.smtp, d.caFile = mail.Endpoint{}, mail.Endpoint{}, ""
-		for _, s := range append(w.serverSteps(), step{do: w.askUsername}) {
-			if err := s.do(ctx); err != nil {
-				return err
-			}
-		}
+		return w.walk(ctx, append(w.serverSteps(), step{do: w.askUsername}), true)
 	case "stop":
 		return errStopped
 	}
