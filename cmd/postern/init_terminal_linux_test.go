@@ -27,7 +27,7 @@ func (s *station) onTerminal(t *testing.T, environ []string, args ...string) *tt
 	return onTerminal(t, 150, 50, append(s.environment(t), environ...), args...)
 }
 
-const enter, interrupt = "\r", "\x03"
+const enter, interrupt, backspace = "\r", "\x03", "\x7f"
 
 // step is a question and its answer.
 type step struct{ sees, types string }
@@ -156,6 +156,8 @@ func TestTheFormsBreakNoWordAndTakeBackAnAnswer(t *testing.T) {
 				t.Errorf("%d columns: %q is not there %d times:\n%s", columns, line, want, shown)
 			}
 		}
+		c.types(backspace + backspace + "3" + enter) // the first makes the proposal what is typed
+		c.sees("SMTP server: localhost:3")
 		c.types(interrupt)
 		c.sees("Nothing was stored.")
 		c.quits(130)

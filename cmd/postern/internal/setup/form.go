@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -94,8 +95,9 @@ func theme(isDark bool) *huh.Styles {
 	return t
 }
 
-// ask shows one field until it is answered.
-func (f *formAsker) ask(ctx context.Context, field huh.Field) error {
+// ask shows one field until it is answered. A proposal that is in its place becomes what is typed
+// there, to be corrected, with the first key that goes back in an empty line.
+func (f *formAsker) ask(ctx context.Context, field huh.Field, line *string, proposed string) error {
 	in, end := f.in.lend()
 	defer end()
 	back := false
@@ -104,6 +106,12 @@ func (f *formAsker) ask(ctx context.Context, field huh.Field) error {
 			if key, ok := msg.(tea.KeyPressMsg); ok && (key.Code == tea.KeyEscape || key.String() == "shift+tab") {
 				back = true
 				return tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl} // the library's way out
+			}
+			if key, ok := msg.(tea.KeyPressMsg); ok && line != nil && *line == "" && slices.Contains([]string{"backspace", "left"}, key.String()) {
+				text := proposed
+				if proposed = ""; text != "" {
+					return tea.PasteMsg{Content: text}
+				}
 			}
 			if _, ok := msg.(tea.InterruptMsg); ok && back {
 				return tea.QuitMsg{} // which takes the question from the screen first
@@ -156,7 +164,7 @@ func (f *formAsker) Text(ctx context.Context, q textQuestion) (string, error) {
 			}
 			return err
 		})
-	if err := f.ask(ctx, input); err != nil {
+	if err := f.ask(ctx, input, &line, q.Proposed); err != nil {
 		return "", err
 	}
 	answer, err := q.judge(line)
@@ -176,7 +184,7 @@ func (f *formAsker) Secret(ctx context.Context, title, help string) (mail.Secret
 			}
 			return nil
 		})
-	if err := f.ask(ctx, input); err != nil {
+	if err := f.ask(ctx, input, nil, ""); err != nil {
 		return mail.Secret{}, err
 	}
 	if typed == "" {
@@ -192,7 +200,7 @@ func (f *formAsker) Choose(ctx context.Context, title, help string, choices []ch
 		options = append(options, huh.NewOption(f.fit(c.Label), c.Value))
 	}
 	chosen := choices[0].Value
-	if err := f.ask(ctx, huh.NewSelect[string]().Title(f.fit(title)).Description(f.fit(help)).Options(options...).Value(&chosen)); err != nil {
+	if err := f.ask(ctx, huh.NewSelect[string]().Title(f.fit(title)).Description(f.fit(help)).Options(options...).Value(&chosen), nil, ""); err != nil {
 		return "", err
 	}
 	for _, c := range choices {
@@ -206,7 +214,7 @@ func (f *formAsker) Choose(ctx context.Context, title, help string, choices []ch
 
 func (f *formAsker) Confirm(ctx context.Context, title string, proposed bool) (bool, error) {
 	yes := proposed
-	if err := f.ask(ctx, huh.NewConfirm().Title(f.fit(title)).WithButtonAlignment(lipgloss.Left).Value(&yes)); err != nil {
+	if err := f.ask(ctx, huh.NewConfirm().Title(f.fit(title)).WithButtonAlignment(lipgloss.Left).Value(&yes), nil, ""); err != nil {
 		return false, err
 	}
 	f.noted(title, map[bool]string{true: "yes", false: "no"}[yes])
