@@ -30,7 +30,9 @@ func (p *process) approve(ctx context.Context, args []string) error {
 	}
 	id := f.Arg(0)
 	if h, err := p.asAgent(gateway.FullProfile()); err == nil {
-		status, none := prompt.NothingWaits(ctx, p.promptOptions(h), id)
+		o := p.promptOptions(h)
+		o.Shell = true
+		status, none := prompt.NothingWaits(ctx, o, id)
 		if h.Close(); none { // nobody is asked for a key
 			return statusError(status)
 		}
@@ -40,6 +42,7 @@ func (p *process) approve(ctx context.Context, args []string) error {
 		return err
 	}
 	defer end()
+	o.Shell = true
 	status, err := prompt.ApproveWaiting(ctx, o, id)
 	if err == nil {
 		err = statusError(status)

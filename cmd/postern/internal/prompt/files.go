@@ -93,7 +93,11 @@ func (c *conversation) eachPart(ctx context.Context, args []string, do func(name
 	}
 	if len(list) == 0 {
 		c.status = discovery.NotFound.ExitStatus()
-		c.tell("The message has no such attachment: 'read' lists them.")
+		none := "The message has no attachment."
+		if len(args) > 1 {
+			none = "The message has no such attachment: 'read' lists them."
+		}
+		c.tell(none)
 		return
 	}
 	for _, a := range list {
