@@ -28,6 +28,11 @@ func (p *process) approve(ctx context.Context, args []string) error {
 		return &discovery.Fault{Code: discovery.ApprovalRequired, Message: "'postern approve' shows what waits and asks, and there is no terminal here.",
 			Hint: "Run it in a terminal, or look with 'postern outbox list --state waiting' and the administrator's key."}
 	}
+	if path, err := vault.DefaultPath(p.getenv); err == nil {
+		if there, err := vault.Exists(ctx, path); err == nil && !there { // nor a key to ask for
+			return faultOf(vault.ErrNoVault)
+		}
+	}
 	id := f.Arg(0)
 	if h, err := p.asAgent(gateway.FullProfile()); err == nil {
 		o := p.promptOptions(h)

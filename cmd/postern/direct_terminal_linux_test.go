@@ -66,6 +66,16 @@ func TestACommandOfTheShellOnATerminal(t *testing.T) {
 	}
 }
 
+// Without a vault nobody is asked for a key, or sent to look for one.
+func TestATerminalWithoutAVault(t *testing.T) {
+	for line, status := range map[string]int{"approve": 3, "inbox": 3, "doctor": 3, "account list": 6} {
+		got, shown := shownOnTerminal(t, 90, []string{"POSTERN_DB=" + filepath.Join(t.TempDir(), "none.db")}, strings.Fields(line)...)
+		if got != status || !strings.Contains(shown, "There is no vault yet") || !strings.Contains(shown, "'postern init'") || strings.Contains(shown, "KEY") {
+			t.Errorf("%s: status %d, want %d:\n%s", line, got, status, shown)
+		}
+	}
+}
+
 // In a shell the list of messages ends with what waits for the person, which no answer for a
 // program says; and nobody is asked for a key where nothing waits.
 func TestTheShellSaysWhatWaits(t *testing.T) {

@@ -226,7 +226,12 @@ func (s *System) AdminOpener() (open func(context.Context) (*vault.Vault, error)
 // adminHint tells a person how to become the administrator.
 func (s *System) adminHint() string {
 	const alone = ", in a shell of your own from which no agent is started."
-	if path, err := vault.DefaultPath(s.Getenv); err == nil && isFile(AdminKeyFile(path)) {
+	path, err := vault.DefaultPath(s.Getenv)
+	shared, _ := vault.Shared(path)
+	switch {
+	case err == nil && !shared && !isFile(path):
+		return "There is no vault yet: make one with 'postern init'."
+	case err == nil && isFile(AdminKeyFile(path)):
 		given := "put POSTERN_ADMIN_KEY_FILE=" + discovery.Quote(AdminKeyFile(path)) + " before 'postern'"
 		if runtime.GOOS == "windows" {
 			given = "set POSTERN_ADMIN_KEY_FILE=" + discovery.Quote(AdminKeyFile(path))
