@@ -343,6 +343,9 @@ func (p *painter) object(o object, indent string) {
 			rows = append(rows, [2]string{p.label(f.Name), p.value(f)})
 		}
 	}
+	if !p.exact {
+		rows = withContent(rows)
+	}
 	p.record(rows, indent)
 	for _, f := range o {
 		if skipped(f) {

@@ -234,7 +234,7 @@ func (p *painter) accounts(data object) bool {
 		if port := text(server.Get("port")); !slices.Contains([]string{"993", "143", "995", "110"}, port) {
 			place += ":" + port
 		}
-		for i, cell := range []string{text(a.Get("name")), text(a.Get("email")), place, text(a.Get("mode")), entries(a.Get("allow_in"), 1), entries(a.Get("allow_out"), 1)} {
+		for i, cell := range []string{text(a.Get("name")), text(a.Get("email")), place, text(a.Get("mode")), entries(a.Get("allow_in"), 1), writes(a, 1)} {
 			table[i].cells = append(table[i].cells, cell)
 		}
 	}
@@ -256,6 +256,14 @@ func entries(list any, most int) string {
 	return text(strings.Join(names, ", "))
 }
 
+// writes is whom an account may write to in its mode.
+func writes(a object, most int) string {
+	if mode := a.Str("mode"); mode == "RO" || mode == "draft" {
+		return "nobody"
+	}
+	return entries(a.Get("allow_out"), most)
+}
+
 // account draws one account with everything but its secrets.
 func (p *painter) account(data object) bool {
 	a, ok := data.Get("account").(object)
@@ -270,13 +278,16 @@ func (p *painter) account(data object) bool {
 		}
 		return fmt.Sprintf("%s:%s, %s", text(o.Get("host")), text(o.Get("port")), text(o.Get("security")))
 	}
-	sends := at(a.Get("smtp"))
+	sends, deletes := at(a.Get("smtp")), map[string]string{"on": "for good too", "off": "nothing for good", "before": "for good, unasked"}[a.Str("destroy")]
 	if a.Str("submission") != "" {
 		sends = "with Microsoft Graph"
 	}
+	if a.Str("mode") == "RO" {
+		deletes = "nothing"
+	}
 	rows := [][2]string{{"Account", text(a.Get("name"))}, {"Address", text(a.Get("email"))}, {"Reads", a.Str("protocol") + " " + at(server)}, {"Sends", sends},
-		{"Login", text(a.Get("username")) + ", " + text(a.Get("auth"))}, {"Mode", text(a.Get("mode"))}, {"Deletes", map[string]string{"on": "for good too", "off": "nothing for good", "before": "for good, unasked"}[a.Str("destroy")]},
-		{"Shows mail from", entries(a.Get("allow_in"), 0)}, {"Writes to", entries(a.Get("allow_out"), 0)},
+		{"Login", text(a.Get("username")) + ", " + text(a.Get("auth"))}, {"Mode", text(a.Get("mode"))}, {"Deletes", deletes},
+		{"Shows mail from", entries(a.Get("allow_in"), 0)}, {"Writes to", writes(a, 0)},
 		{"Codes", map[string]string{"mask": "hidden", "give": "hidden, and given by 'mail code'", "show": "shown"}[a.Str("codes")]},
 		{"Trusts", map[bool]string{true: "only the certificates given for it, not those of the system"}[a.Get("custom_ca") == true]}}
 	told := " name email protocol imap pop3 smtp submission username auth mode destroy allow_in allow_out codes custom_ca "
@@ -331,7 +342,7 @@ func (p *painter) rules(data object) bool {
 		p.wrapped("", styleBold, "The server has no folder of this name now: "+text(strings.Join(absent, ", "))+".")
 	}
 	if addresses := data.Str("list") == "in" || data.Str("list") == "out"; addresses && (who == "everybody" || who == "nobody") {
-		p.said = sentence(p.said) + " " + title + " " + who
+		p.said = sentence(p.said) + " It lets " + who + " pass"
 	}
 	return true
 }
@@ -393,9 +404,13 @@ func (p *painter) policy(data object) bool {
 				hides = append(hides, h[1])
 			}
 		}
+		whom := ""
+		if a.Get("may_send") == true {
+			whom = entries(a.Get("outbound_list"), 0)
+		}
 		p.line("")
 		p.record(withContent([][2]string{{"Account", text(a.Get("account_id"))}, {"Mode", text(a.Get("mode"))}, {"Agents may", strings.Join(may, ", ")},
-			{"Rules hide", strings.Join(hides, ", ")}, {"Writes to", entries(a.Get("outbound_list"), 0)}, {"Folders", text(a.Get("allow_folders"))}, {"Hidden", text(a.Get("hide_folders"))}}), "")
+			{"Rules hide", strings.Join(hides, ", ")}, {"Writes to", whom}, {"Folders", text(a.Get("allow_folders"))}, {"Hidden", text(a.Get("hide_folders"))}}), "")
 	}
 	return true
 }

@@ -67,7 +67,7 @@ func TestSeveralMessagesAreDrawnEach(t *testing.T) {
 // Accounts are one line each, also where there are many. A port is told where it is not a usual one.
 func TestAccountsAreATable(t *testing.T) {
 	account := func(name, protocol string, port int) map[string]any {
-		return map[string]any{"name": name, "email": name + "@example.org", "protocol": protocol, "mode": "RO", "username": name,
+		return map[string]any{"name": name, "email": name + "@example.org", "protocol": protocol, "mode": "RW", "username": name,
 			protocol:   map[string]any{"host": protocol + ".example.org", "port": port, "security": "tls"},
 			"allow_in": map[string]any{"enabled": true, "entries": []string{"@example.org", "@example.net"}}, "allow_out": map[string]any{"enabled": false, "entries": []string{}}}
 	}
@@ -76,8 +76,8 @@ func TestAccountsAreATable(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "Account  Address           Server                 Mode  Mail from      Writes to\n" +
-		"work     work@example.org  imap.example.org       RO    2 on the list  everybody\n" +
-		"old      old@example.org   pop3.example.org:1995  RO    2 on the list  everybody\n"
+		"work     work@example.org  imap.example.org       RW    2 on the list  everybody\n" +
+		"old      old@example.org   pop3.example.org:1995  RW    2 on the list  everybody\n"
 	if got := (Look{Width: 100}).Render(envelope, "account list"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
@@ -132,9 +132,11 @@ func TestAWordMeansOneThing(t *testing.T) {
 		{"outbox list", `{"messages":[{"outbox_id":"x","state":"accepted","subject":"accepted"}]}`, "x   sent   accepted\n", ""},
 		{"mail list", `{"messages":[{"message_id":"1","subject":" "}]}`, "  (no sender)   (no subject)\n", ""},
 		{"outbox show", `{"outbox_id":"x","state":"accepted","text":""}`, "x (sent)\n", "accepted"},
-		{"mail get", `{"message":{"message_id":"1","body_text":"","attachments":[{"events":[{"state":"accepted"}]}]}}`, "State  accepted\n", "sent"},
+		{"mail get", `{"message":{"message_id":"1","body_text":"","attachments":[{"events":[{"state":"accepted","location":""}]}]}}`, "    State  accepted\n", "ocation"},
 		{"mail get", `{"message":{"message_id":"1","body_text":""}}`, "\nThe message has no text.\n", "│"},
 		{"account show", `{"account":{"name":"work","protocol":"imap","imap":{},"allow_out":{"enabled":true,"entries":["@example.org","` + long + `"]}}}`, "\nWrites to\n  @example.org,\n  " + long + "\n", ""},
+		{"account show", `{"account":{"protocol":"imap","imap":{},"mode":"RO","destroy":"on","allow_out":{"enabled":false}}}`, "Mode             RO\nDeletes          nothing\n", "Writes to        everybody"},
+		{"policy show", `{"principal":"agent","accounts":[{"account_id":"work","mode":"draft","may_change":true,"outbound_list":{"enabled":false}}]}`, "read, flag and file\n", "everybody"},
 		{"account show", `{"account":{"protocol":"imap","imap":{},"custom_ca":true}}`, "Trusts           only the certificates given for it, not those of the system\n", "ustom"},
 		{"account show", `{"account":{"protocol":"imap","imap":{},"custom_ca":false}}`, "Login", "rust"},
 	} {
@@ -175,9 +177,9 @@ func TestAPersonIsToldTheWay(t *testing.T) {
 		{"mail get", mail, "│ https://a.example (the link goes to b.example: http://b.example/x)\n"},
 		{"mail get", mail, "336 hidden characters are left out: 'postern mail raw imap:demo:INBOX:1:43' shows all of the source.\n"},
 		{"hide folder add", `{"success":true,"message":"1 entry","data":{"account_id":"demo","list":"hide","enabled":true,"entries":["Borad"],"added":["Borad"],"absent":["Borad"]}}`, "The server has no folder of this name now: Borad.\nAdded 1: 1 entry.\n"},
-		{"allow in list", `{"success":true,"message":"1 entry, and the list is off","data":{"account_id":"demo","list":"in","enabled":false,"entries":["@example.org"]}}`, "The list, which is off (account demo):\n  @example.org\n1 entry, and the list is off. Agents see messages of everybody.\n"},
-		{"allow out add", `{"success":true,"message":"2 entries","data":{"account_id":"demo","list":"out","enabled":true,"entries":["*","@example.org"],"added":["@example.org"]}}`, "Added 1: 2 entries. Agents may write to everybody.\n"},
-		{"allow out remove", `{"success":true,"message":"0 entries","data":{"account_id":"demo","list":"out","enabled":true,"entries":[],"removed":["*"]}}`, "Removed 1: 0 entries. Agents may write to nobody.\n"},
+		{"allow in list", `{"success":true,"message":"1 entry, and the list is off","data":{"account_id":"demo","list":"in","enabled":false,"entries":["@example.org"]}}`, "The list, which is off (account demo):\n  @example.org\n1 entry, and the list is off. It lets everybody pass.\n"},
+		{"allow out add", `{"success":true,"message":"2 entries","data":{"account_id":"demo","list":"out","enabled":true,"entries":["*","@example.org"],"added":["@example.org"]}}`, "Added 1: 2 entries. It lets everybody pass.\n"},
+		{"allow out remove", `{"success":true,"message":"0 entries","data":{"account_id":"demo","list":"out","enabled":true,"entries":[],"removed":["*"]}}`, "Removed 1: 0 entries. It lets nobody pass.\n"},
 		{"audit verify", `{"success":true,"message":"The last is of 2026-05-04T09:00:07Z","data":{"ok":true}}`, "The last is of 2026-05-04 09:00.\n"},
 		{"stop", `{"success":true,"message":"Everything is stopped","data":{"leaving":[]}}`, "Everything is stopped. 'postern resume' lets everything go on, with the administrator's key.\n"},
 	} {
