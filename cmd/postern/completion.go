@@ -38,11 +38,12 @@ var completionScripts = map[string]string{"bash": bashCompletion, "zsh": zshComp
 
 const completionSynopsis = `bash|zsh|fish
 
-Prints what makes a shell complete this program's command lines with Tab:
+Prints what makes a shell complete this program's command lines with Tab. For bash in
+~/.bashrc, for zsh in ~/.zshrc behind compinit, for fish in ~/.config/fish/config.fish:
 
-  bash   source <(postern completion bash)      in ~/.bashrc
-  zsh    source <(postern completion zsh)       in ~/.zshrc, behind compinit
-  fish   postern completion fish | source       in ~/.config/fish/config.fish
+  source <(postern completion bash)
+  source <(postern completion zsh)
+  postern completion fish | source
 `
 
 // completion prints a shell's script.

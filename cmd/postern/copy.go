@@ -15,7 +15,7 @@ Moves a vault with everything in it from one place to another: a file, or the ad
 PostgreSQL database without its password. The keys stay the same. FROM opens no more
 afterwards; delete it once TO does all you want. If it is interrupted, run it again.
 
-  postern vault copy ~/.config/postern/postern.db postgres://me@db/postern
+  postern vault copy postern.db postgres://me@db/postern
 `
 
 // copyVault is no command: what it did is written into the log of the vault that it made.

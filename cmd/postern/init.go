@@ -22,7 +22,8 @@ terminal and without NAME it asks for everything. Where --email is given and no 
 the servers are found from the address.
 
   postern init
-  postern init --agent-key file --admin-key file work --email ann@example.org --password-from file:PATH
+  postern init --agent-key file --admin-key file work \
+    --email ann@example.org --password-from file:PATH
 
 'postern reference' tells the options of 'account add'.
 `

@@ -73,7 +73,7 @@ var usage = []screen.Section{
 		{"postern approve", "show what waits for you, and decide"},
 		{"postern inbox", "the newest messages; 'postern read 50' reads one, 'postern reply 50' answers"},
 		{"postern search WORDS", "messages with this phrase"},
-		{"postern repl", "a prompt, where you type all this without 'postern'"},
+		{"postern repl", "a prompt, where you type commands without 'postern'"},
 		{"postern outbox list", "what was sent, and what waits"},
 		{"postern help", "every command; 'postern help read' one of them"},
 		{"postern stop", "stop everything, until 'postern resume'"},
@@ -238,6 +238,13 @@ func (p *process) flags(verb, synopsis string) *flag.FlagSet {
 	f := flag.NewFlagSet(verb, flag.ContinueOnError)
 	f.SetOutput(p.stderr)
 	p.flagged = f
+	for _, section := range usage {
+		for _, r := range section.Rows {
+			if !strings.Contains(synopsis, "\n") && strings.HasPrefix(r[0]+" ", "postern "+verb+" ") {
+				synopsis += "\n\n" + strings.ToUpper(r[1][:1]) + r[1][1:] + ".\n"
+			}
+		}
+	}
 	f.Usage = func() {
 		for l := range strings.Lines(withinParagraph.ReplaceAllString("usage: postern "+verb+" "+synopsis, "$1 $2")) {
 			if strings.HasPrefix(l, "  ") { // to be copied
