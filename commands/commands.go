@@ -130,7 +130,7 @@ func Info(d *Deps, version string) discovery.Info {
 			"grant":        "Let clients in over HTTP, each to some accounts, for some time",
 			"config":       "Read and change settings",
 			"audit":        "List the commands that were run, and check the audit log",
-			"vault":        "Check the vault file for damage",
+			"vault":        "Check the vault, and replace its keys",
 		},
 		Usage: "<command> [arguments] [options]. ID: as lists show it, 50 in INBOX, Sent/5 in Sent. T: 2026-02-01 or 2026-02-01T10:00Z. " +
 			"Everywhere: --account A, --fields F,G (or columns), --full, --timeout S. 'help <command>' has the rest",
