@@ -305,7 +305,6 @@ func (p *painter) mail(m object) {
 		p.wrapped("", styleDim, n+" hidden characters are left out: '"+p.typed("mail raw ")+p.quote(p.id(m.Get("message_id")))+"' shows all of the source.")
 	}
 	if html := m.Str("body_html"); html != "" {
-		p.line("")
 		p.line(p.in(styleBold, "HTML"))
 		p.quoted(html, "| ", "", p.Width)
 	}

@@ -134,6 +134,7 @@ func TestAWordMeansOneThing(t *testing.T) {
 		{"outbox show", `{"outbox_id":"x","state":"accepted","text":""}`, "x (sent)\n", "accepted"},
 		{"mail get", `{"message":{"message_id":"1","body_text":"","attachments":[{"events":[{"state":"accepted","location":""}]}]}}`, "    State  accepted\n", "ocation"},
 		{"mail get", `{"message":{"message_id":"1","body_text":""}}`, "\nThe message has no text.\n", "│"},
+		{"mail get", `{"message":{"message_id":"1","body_text":"Hello","body_html":"<p>Hello</p>"}}`, "\n│ Hello\n\nHTML\n", "\n\n\n"},
 		{"account show", `{"account":{"name":"work","protocol":"imap","imap":{},"allow_out":{"enabled":true,"entries":["@example.org","` + long + `"]}}}`, "\nWrites to\n  @example.org,\n  " + long + "\n", ""},
 		{"account show", `{"account":{"protocol":"imap","imap":{},"mode":"RO","destroy":"on","allow_out":{"enabled":false}}}`, "Mode             RO\nDeletes          nothing\n", "Writes to        everybody"},
 		{"policy show", `{"principal":"agent","accounts":[{"account_id":"work","mode":"draft","may_change":true,"outbound_list":{"enabled":false}}]}`, "read, flag and file\n", "everybody"},
