@@ -122,7 +122,7 @@ func (p *painter) messages(data object) bool {
 		}
 		p.doubts("     ", m)
 		if s := m.Str("snippet"); s != "" {
-			p.broken("     ", styleDim, text(s))
+			p.broken("     ", styleDim, text(linked(s)))
 		}
 	}
 	p.legend(list)

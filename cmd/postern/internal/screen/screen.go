@@ -86,7 +86,11 @@ func (l Look) Draw(o orderedjson.Object, path string) string {
 	if o.Get("success") == true {
 		data := o.Get("data")
 		view, shown := views[path], false
-		if fields, isObject := data.(object); isObject && view != nil {
+		fields, isObject := data.(object)
+		if fields.Get("issues") != nil {
+			p.said = issues.ReplaceAllString(p.said, "")
+		}
+		if isObject && view != nil {
 			shown = view(p, fields)
 		}
 		if !shown {
@@ -198,9 +202,13 @@ func (p *painter) failure(e object) {
 // after writes the parts of an answer besides its data.
 func (p *painter) after(o object, data any, shown bool) {
 	fields, _ := data.(object)
-	if issues, ok := fields.Objects("issues"); ok && shown {
-		for _, i := range issues {
-			p.wrapped("", styleRed, strings.TrimSpace("Note: "+text(i.Get("message"))+" "+p.id(i.Get("message_id"))))
+	if list, ok := fields.Objects("issues"); ok && shown {
+		for _, i := range list {
+			note := "Note"
+			if id := p.id(i.Get("message_id")); id != "" {
+				note += " on " + id
+			}
+			p.wrapped("", styleRed, note+": "+text(i.Get("message")))
 		}
 	}
 	if p.said != "" {
@@ -221,6 +229,9 @@ func (p *painter) after(o object, data any, shown bool) {
 		}
 	}
 }
+
+// issues is the end of a sentence that counts what is told one by one.
+var issues = regexp.MustCompile(`(; partial|; failed|^Partial|^Failed), with \d+ issues?$`)
 
 // stamp is a time as programs read it.
 var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)

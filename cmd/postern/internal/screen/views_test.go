@@ -182,6 +182,8 @@ func TestAPersonIsToldTheWay(t *testing.T) {
 		{"allow out add", `{"success":true,"message":"2 entries","data":{"account_id":"demo","list":"out","enabled":true,"entries":["*","@example.org"],"added":["@example.org"]}}`, "Added 1: 2 entries. It lets everybody pass.\n"},
 		{"allow out remove", `{"success":true,"message":"0 entries","data":{"account_id":"demo","list":"out","enabled":true,"entries":[],"removed":["*"]}}`, "Removed 1: 0 entries. It lets nobody pass.\n"},
 		{"audit verify", `{"success":true,"message":"The last is of 2026-05-04T09:00:07Z","data":{"ok":true}}`, "The last is of 2026-05-04 09:00.\n"},
+		{"mail list", `{"success":true,"data":{"messages":[{"message_id":"5","snippet":"https://a.example (other host b.example: http://b.example/x)"}]}}`, "     https://a.example (the link goes to b.example: http://b.example/x)\n"},
+		{"mail move", `{"success":true,"message":"Moved 1 message; partial, with 1 issue","data":{"destination_folder":"Archive","messages":[],"issues":[{"message":"It is gone.","message_id":"7"}]}}`, "Note on 7: It is gone.\nMoved 1 message to Archive.\n"},
 		{"stop", `{"success":true,"message":"Everything is stopped","data":{"leaving":[]}}`, "Everything is stopped. 'postern resume' lets everything go on, with the administrator's key.\n"},
 	} {
 		if out := (Look{Width: 120, Zone: time.UTC, Shell: []string{"mail", "resume"}}).Render([]byte(tc.envelope), tc.path); !strings.Contains(out, tc.says) {
