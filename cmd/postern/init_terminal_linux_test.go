@@ -156,7 +156,7 @@ func TestTheFormsBreakNoWordAndTakeBackAnAnswer(t *testing.T) {
 				t.Errorf("%d columns: %q is not there %d times:\n%s", columns, line, want, shown)
 			}
 		}
-		c.types(backspace + backspace + "3" + enter) // the first makes the proposal what is typed
+		c.types(backspace + "3" + enter) // in the proposal
 		c.sees("SMTP server: localhost:3")
 		c.types(interrupt)
 		c.sees("Nothing was stored.")

@@ -108,9 +108,11 @@ func (f *formAsker) ask(ctx context.Context, field huh.Field, line *string, prop
 				return tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl} // the library's way out
 			}
 			if key, ok := msg.(tea.KeyPressMsg); ok && line != nil && *line == "" && slices.Contains([]string{"backspace", "left"}, key.String()) {
-				text := proposed
-				if proposed = ""; text != "" {
-					return tea.PasteMsg{Content: text}
+				text := []rune(proposed)
+				if proposed = ""; len(text) > 0 && key.Code == tea.KeyBackspace {
+					return tea.PasteMsg{Content: string(text[:len(text)-1])}
+				} else if len(text) > 0 {
+					return tea.PasteMsg{Content: string(text)}
 				}
 			}
 			if _, ok := msg.(tea.InterruptMsg); ok && back {
