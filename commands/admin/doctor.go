@@ -67,7 +67,7 @@ func doctor(d *Deps) *discovery.Command {
 		}
 		if len(accounts) == 0 {
 			r.Checks = append(r.Checks, Check{Name: "accounts", Detail: "There is no account yet.", Code: discovery.ConfigError,
-				Hint: "The administrator adds one with 'account add'."})
+				Hint: "The administrator adds one with 'postern init', which asks, or with 'account add'."})
 		}
 		r.Status = overall(r.Checks)
 		if call.Admin && stopped == nil {

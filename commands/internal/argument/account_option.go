@@ -101,4 +101,4 @@ func DefaultOf(accounts []mail.Account, configured string) (string, *discovery.F
 		Hint: fmt.Sprintf("Name one with --account: %s.", strings.Join(names, ", "))}
 }
 
-var ErrNoAccountYet = &discovery.Fault{Code: discovery.ConfigError, Message: "There is no account yet.", Hint: "The administrator adds one with 'account add'."}
+var ErrNoAccountYet = &discovery.Fault{Code: discovery.ConfigError, Message: "There is no account yet.", Hint: "The administrator adds one with 'postern init', which asks, or with 'account add'."}
