@@ -214,20 +214,24 @@ func (c *conversation) walk(ctx context.Context, id string, more bool) (decided,
 	if more {
 		question += ", q ends"
 	}
-	answer, err := c.read(ctx, c.begun(question+": "))
-	if err != nil {
-		fmt.Fprintln(c.Stdout)
-		return false, false
+	for {
+		answer, err := c.read(ctx, c.begun(question+": "))
+		if err != nil {
+			fmt.Fprintln(c.Stdout)
+			return false, false
+		}
+		switch strings.ToLower(strings.TrimSpace(answer)) {
+		case "y", "yes":
+			return c.said(ctx, approval(o), o), true
+		case "n", "no":
+			return c.refuse(ctx, o)
+		case "q", "quit":
+			return false, false
+		case "":
+			return false, true
+		}
+		c.tell("That is no answer, and nothing was decided.")
 	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return c.said(ctx, approval(o), o), true
-	case "n", "no":
-		return c.refuse(ctx, o)
-	case "q", "quit":
-		return false, false
-	}
-	return false, true
 }
 
 // refuse refuses an entry, with a reason for whoever asked for it, if that was somebody else. A

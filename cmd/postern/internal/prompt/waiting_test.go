@@ -61,8 +61,8 @@ func TestThePromptSaysWhatWaits(t *testing.T) {
 	}
 	const two, one = "2 messages wait for you: 'approve' shows them.\n", "1 message waits for you: 'approve' shows it.\n"
 	long := strings.Repeat("too long ", 30)
-	got := sit("version", send, "approve", "y", "n", long, "Ask her first", "", "approve nothing")
-	for _, want := range []string{two + "postern> version", "3 messages wait for you", "postern> approve", "1 of 3", "One", "It was sent", "2 of 3", "Why, for person to read? Enter for no reason: " + long, "must be at most 200 characters long", "Why, for person to read?", "is rejected", "3 of 3", "Still waiting: 1.", one + "postern> approve nothing", "Nothing that waits has this id"} {
+	got := sit("version", send, "approve", "sure", "y", "n", long, "Ask her first", "", "approve nothing")
+	for _, want := range []string{two + "postern> version", "3 messages wait for you", "postern> approve", "1 of 3", "One", "That is no answer", "It was sent", "2 of 3", "Why, for person to read? Enter for no reason: " + long, "must be at most 200 characters long", "Why, for person to read?", "is rejected", "3 of 3", "Still waiting: 1.", one + "postern> approve nothing", "Nothing that waits has this id"} {
 		_, rest, found := strings.Cut(got, want)
 		if !found {
 			t.Fatalf("%q is not among the rest:\n%s", want, got)
