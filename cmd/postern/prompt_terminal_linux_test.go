@@ -101,7 +101,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 	}
 	// What is too long for it comes in pages, and who does not see the end is not asked.
 	x.types(`mail send --to ann@example.org --subject Long --body "` + strings.Repeat(`a\n`, 40) + `b"` + "\r")
-	x.sees("Enter shows more, q\nstops: ")
+	x.sees("Enter shows more,\nq stops: ")
 	x.types("q\r")
 	x.sees("you are not\nasked", "It waits in the outbox", promptSign)
 	x.types("\x04")
