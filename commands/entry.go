@@ -19,6 +19,7 @@ type MessageEntry struct {
 	Date           string       `json:"date,omitempty" jsonschema:"format=date-time"`
 	From           string       `json:"from,omitempty" acli:"untrusted"`
 	Sender         mail.Verdict `json:"sender,omitempty" jsonschema:"enum=verified,enum=failed" jsonschema_description:"What the account's own server says of From"`
+	Own            bool         `json:"own,omitempty" jsonschema_description:"The account itself wrote it"`
 	PosingAs       string       `json:"posing_as,omitempty" acli:"untrusted" jsonschema_description:"Another address that the sender's name shows"`
 	Subject        string       `json:"subject,omitempty" acli:"untrusted"`
 	Flags          []string     `json:"flags,omitempty" acli:"untrusted"`
@@ -59,10 +60,12 @@ const (
 )
 
 // entriesOf makes the entries of a page.
-func entriesOf(list []mailbox.Summary) []MessageEntry {
+func entriesOf(list []mailbox.Summary, ids *answer.IDs) []MessageEntry {
 	entries := make([]MessageEntry, len(list))
 	for i := range list {
-		entries[i] = entryOf(&list[i])
+		s := &list[i]
+		entries[i] = entryOf(s)
+		entries[i].Own = len(s.From) == 1 && len(s.To) > 0 && strings.EqualFold(s.From[0].Addr, ids.Own[s.Ref.Account])
 	}
 	return entries
 }
@@ -74,7 +77,7 @@ func rowsOf(entries []MessageEntry, ids *answer.IDs, implied ...string) []messag
 	for i := range entries {
 		e, s := &entries[i], entries[i].summary
 		rows[i] = messageRow{ID: ids.Of(s.Ref), Date: answer.Minute(cmp.Or(s.Date, s.InternalDate)), From: sendersWithin(s.From, e.From), Subject: plain.Clip(e.Subject, answer.MaxShownChars), Marks: marksOf(s, implied...), Snippet: e.Snippet, Hidden: e.HiddenChars}
-		if own := ids.Own[s.Ref.Account]; len(s.From) == 1 && len(s.To) > 0 && strings.EqualFold(s.From[0].Addr, own) {
+		if e.Own {
 			rows[i].From, rows[i].To = "", sendersWithin(s.To, e.To)
 		}
 	}

@@ -96,6 +96,9 @@ func TestListShowsWhomOurMessagesWentTo(t *testing.T) {
 	if got := b.data(t, "mail list --folder Sent"); !strings.HasSuffix(got, want) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
+	if got := b.brief(t, "mail list --folder Sent --full"); strings.Count(got, `"own":true,`) != 1 {
+		t.Errorf("%s", got)
+	}
 }
 
 // What --account all shows is merged by date, and goes on in each account where it ended

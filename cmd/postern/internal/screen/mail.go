@@ -68,6 +68,14 @@ func marks(m object) string {
 	return string(mark)
 }
 
+// correspondent is who wrote a message, in a column; to whom, where the account itself did.
+func correspondent(m object, columns int) string {
+	if to := text(m.Get("to")); m.Get("own") == true && to != "" {
+		return "to " + to
+	}
+	return sender(text(m.Get("from")), columns)
+}
+
 // messages draws a list, one message a line, or two lines for each in a narrow
 // window.
 func (p *painter) messages(data object) bool {
@@ -80,7 +88,7 @@ func (p *painter) messages(data object) bool {
 		if m.Str("message_id") == "" {
 			return false
 		}
-		longest = max(longest, runewidth.StringWidth(text(m.Get("from"))))
+		longest = max(longest, runewidth.StringWidth(correspondent(m, p.Width)))
 		idWidth = max(idWidth, runewidth.StringWidth(p.id(m.Get("message_id"))))
 	}
 	if len(list) == 0 {
@@ -110,7 +118,7 @@ func (p *painter) messages(data object) bool {
 			p.line(p.in(style, strings.TrimRight(Cut(head, p.Width), " ")))
 			head, room = "     ", p.Width-5
 		}
-		sender := cmp.Or(sender(text(m.Get("from")), room), "(no sender)")
+		sender := cmp.Or(correspondent(m, room), "(no sender)")
 		if wide {
 			p.line(p.in(style, strings.TrimRight(head+fill(sender, from)+"  "+Cut(subject, rest-from-2), " ")))
 		} else {

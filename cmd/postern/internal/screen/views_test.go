@@ -22,6 +22,20 @@ func TestASenderThatNamesItselfAsAnAddress(t *testing.T) {
 	}
 }
 
+// In a list a message of one's own says to whom it went.
+func TestAListSaysToWhomOnesOwnMessagesWent(t *testing.T) {
+	for message, want := range map[string]string{
+		`"own":true,"from":"Me <me@example.org>","to":"Bob <bob@example.org>, eve@example.org"`: "to Bob <bob@example.org>, eve@example.org",
+		`"own":true,"from":"Me <me@example.org>"`:                                               "Me <me@example.org>",
+		`"from":"Bob <bob@example.org>","to":"Me <me@example.org>"`:                             "Bob <bob@example.org>",
+	} {
+		drawn := Look{Width: 160}.Render([]byte(`{"success":true,"data":{"messages":[{"message_id":"1","flags":["\\Seen"],`+message+`,"subject":"Plan"}]}}`), "mail list")
+		if !strings.Contains(drawn, "  "+want+"  Plan\n") {
+			t.Errorf("%s:\n%s", message, drawn)
+		}
+	}
+}
+
 // What a sender wrote goes on further in where a line is full: at the margin stands the
 // name of a field or the number of a file, and nothing of a sender's.
 func TestNoRowIsForged(t *testing.T) {
