@@ -172,6 +172,8 @@ func TestPutBackRowsAreFound(t *testing.T) {
 			}
 			if name == "a sent message put back" {
 				wantErr(t, leave(agent, "id-0001"), ErrDamaged, "it leaves again")
+				wantErr(t, second(agent.ChangeOutgoing(t.Context(), "id-0001", func(*mail.Outgoing) (bool, error) { return false, nil })), ErrDamaged, "it is approved again")
+				wantErr(t, leave(agent, "id-0001"), ErrDamaged, "it leaves after that")
 			}
 			if _, added, err := agent.AddOutgoing(t.Context(), mail.Outgoing{ID: "id-0003", Account: "work", Key: "key of id-0001", Principal: "agent", State: mail.OutboxQueued}, nil); added {
 				t.Errorf("an idempotency key is used again: %v", err)
