@@ -52,6 +52,14 @@ func TestASittingAtThePrompt(t *testing.T) {
 	x.types("y\r")
 	x.sees("It was sent", promptSign)
 
+	// What was pasted along with a line, or behind an answer that is none, decides nothing.
+	x.types("mail send --to ann@example.org --subject Pasted --body hey\ry\r")
+	x.sees("leaves it waiting: ")
+	x.types("what\ry\r")
+	x.sees("nothing was decided.", "leaves it waiting: ")
+	x.types("n\r")
+	x.sees("There is no command 'y'", promptSign)
+
 	// One that waits is approved by its name alone; anything but yes leaves it there.
 	x.types("mail send --to ann@example.org --subject Later --body '" + strings.Repeat("long line ", 8) + "'\r")
 	x.sees("waiting: ")

@@ -209,13 +209,12 @@ func (c *conversation) walk(ctx context.Context, id string, more bool) (decided,
 		c.tell("Not all of it was shown, so you are not asked.")
 		return false, ctx.Err() == nil
 	}
-	terminal.Discard(c.Stdin)
 	question := "y " + yesOf(o) + ", n refuses it, Enter leaves it waiting"
 	if more {
 		question += ", q ends"
 	}
 	for {
-		answer, err := c.read(ctx, c.begun(question+": "))
+		answer, err := c.readNow(ctx, c.begun(question+": "))
 		if err != nil {
 			fmt.Fprintln(c.Stdout)
 			return false, false
@@ -310,8 +309,7 @@ func (c *conversation) decide(ctx context.Context, shown, question string) disco
 
 // typed is the person's answer to a question; empty without one.
 func (c *conversation) typed(ctx context.Context, question string) string {
-	terminal.Discard(c.Stdin)
-	answer, err := c.read(ctx, c.begun(question))
+	answer, err := c.readNow(ctx, c.begun(question))
 	if err != nil {
 		fmt.Fprintln(c.Stdout)
 		return ""
@@ -343,8 +341,7 @@ func (c *conversation) page(ctx context.Context, lines []string) bool {
 		if shown += n; shown == len(lines) {
 			return true
 		}
-		terminal.Discard(c.Stdin)
-		answer, err := c.read(ctx, c.begun(fmt.Sprintf("-- %d of %d lines; Enter shows more, q stops: ", shown, len(lines))))
+		answer, err := c.readNow(ctx, c.begun(fmt.Sprintf("-- %d of %d lines; Enter shows more, q stops: ", shown, len(lines))))
 		if err != nil {
 			fmt.Fprintln(c.Stdout)
 		}

@@ -99,10 +99,8 @@ func Run(ctx context.Context, o Options) error {
 // begin takes the terminal for a conversation until end.
 func begin(o Options) (c *conversation, l *liner.State, end func()) {
 	before, modeErr := liner.TerminalMode()
-	l = liner.NewLiner()
-	l.SetCtrlCAborts(true)
-	l.SetMultiLineMode(true)
-	c = &conversation{Options: o, prompt: l, history: &history{}, complete: NewCompleter(o.Door)}
+	l = newLine()
+	c = &conversation{Options: o, prompt: l, fresh: newLine, history: &history{}, complete: NewCompleter(o.Door)}
 	if resting, err := liner.TerminalMode(); err == nil && modeErr == nil {
 		terminal.Keys(o.Stdin)
 		c.before, c.resting = before, resting
@@ -115,6 +113,13 @@ func begin(o Options) (c *conversation, l *liner.State, end func()) {
 		}
 		_ = l.Close()
 	}
+}
+
+func newLine() *liner.State {
+	l := liner.NewLiner()
+	l.SetCtrlCAborts(true)
+	l.SetMultiLineMode(true)
+	return l
 }
 
 // Asks answers a line that asks a person on a terminal, as the prompt does: an 'outbox approve'
@@ -157,8 +162,9 @@ type conversation struct {
 	Options
 	status    int // of the last answer that was shown
 	prompt    prompter
-	announced int            // how many entries waited when that was said last
-	open      chan typedLine // gets the line of a prompt that was abandoned; nil without one
+	fresh     func() *liner.State // has read nothing ahead, and is closed; nil in tests
+	announced int                 // how many entries waited when that was said last
+	open      chan typedLine      // gets the line of a prompt that was abandoned; nil without one
 	history   *history
 	complete  *Completer
 	filed     *filing // what 'undo' takes back
@@ -184,6 +190,24 @@ type typedLine struct {
 // ctx ends before somebody answers, the next one waits until it is gone, and a line typed
 // at it is discarded.
 func (c *conversation) read(ctx context.Context, text string) (string, error) {
+	return c.readFrom(ctx, func() (string, error) { return c.prompt.Prompt(text) })
+}
+
+// readNow reads an answer to a question that decides: what was typed or pasted ahead of it is none,
+// whether it is still with the terminal or was read along with the line before.
+func (c *conversation) readNow(ctx context.Context, text string) (string, error) {
+	if c.fresh == nil {
+		return c.read(ctx, text)
+	}
+	return c.readFrom(ctx, func() (string, error) {
+		terminal.Discard(c.Stdin)
+		l := c.fresh()
+		defer l.Close()
+		return l.Prompt(text)
+	})
+}
+
+func (c *conversation) readFrom(ctx context.Context, prompt func() (string, error)) (string, error) {
 	if c.open != nil {
 		select {
 		case <-c.open:
@@ -201,7 +225,7 @@ func (c *conversation) read(ctx context.Context, text string) (string, error) {
 	}
 	done := make(chan typedLine, 1)
 	go func() {
-		line, err := c.prompt.Prompt(text)
+		line, err := prompt()
 		done <- typedLine{line, err}
 	}()
 	select {
