@@ -89,17 +89,17 @@ func (l *letter) field(name string) int {
 // likeField is how a field begins, also one that a letter has not, such as Bcc; firstWord may be
 // one without its colon.
 var (
-	likeField = regexp.MustCompile(`^[\pL-]+\s*:`)
+	likeField = regexp.MustCompile(`^[\pL-]+[\s\pZ]*:`)
 	firstWord = regexp.MustCompile(`^\pL+`)
 )
 
 // isText reports whether what follows the fields without an empty line is text. Where it may be a
-// field that is mistyped, or was broken, the person is to say.
+// field that is mistyped, or was broken, such as what begins with an address, the person is to say.
 func (l *letter) isText(s string) bool {
 	first, _, _ := strings.Cut(s, "\n")
 	name, _, colon := strings.Cut(first, ":")
 	near := discovery.Nearest(strings.ReplaceAll(name, " ", ""), l.fields, 1)
-	if likeField.MatchString(s) || colon && len(near) > 0 || l.field(firstWord.FindString(s)) >= 0 {
+	if likeField.MatchString(s) || strings.Contains(first, "@") || colon && len(near) > 0 || l.field(firstWord.FindString(s)) >= 0 {
 		return false
 	}
 	for line := range strings.Lines(s) {

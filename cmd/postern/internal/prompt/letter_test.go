@@ -35,6 +35,9 @@ func TestALetterIsReadAsItWasWritten(t *testing.T) {
 		{"a field with a space in its name", "To: a@example.org\nSub jet: Lunch\n\nx", nil},
 		{"a field below text", "To: a@example.org\nHello Ann,\nSubject: Lunch\n\nx", nil},
 		{"an editor that breaks a list", "To: a@example.org,\nb@example.org\n\nx", nil},
+		{"an editor that loses the comma of a list", "To: a@example.org\nb@example.org\n\nx", nil},
+		{"a field that a letter has not, without its colon", "To: a@example.org\nSubject: x\nBcc eve@example.org\nx", nil},
+		{"a field that a letter has not", "To: a@example.org\nSubject: x\nBcc\u00a0: eve\nx", nil},
 		{"no address", "To: Ann and Bob\n\nx", nil},
 		{"a semicolon between addresses", "To: a@example.org; b@example.org\n\nx", nil},
 	} {
