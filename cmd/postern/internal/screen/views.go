@@ -244,9 +244,10 @@ func (p *painter) accounts(data object) bool {
 // entries is whom a list of an account lets pass, at most so many by name; 0 means all of them.
 func entries(list any, most int) string {
 	l, _ := list.(object)
-	names := append(l.Strings("entries"), l.Strings("verified")...)
+	verified := l.Strings("verified")
+	names := append(l.Strings("entries"), verified...)
 	switch {
-	case l.Get("enabled") != true || slices.Contains(names, "*"):
+	case l.Get("enabled") != true || slices.Contains(names, "*") && !slices.Contains(verified, "*"):
 		return "everybody"
 	case len(names) == 0:
 		return "nobody"
