@@ -19,8 +19,8 @@ const maxMarks = 4
 // Visible returns text of one line that a terminal only shows. Control characters, which
 // would steer it, are removed; a tab and every other space is a space; and invisible
 // characters and those that would change the order of others are written out as in
-// \u{202E}, but joiners that belong to the spelling of emoji and words, and the tones of skin of
-// emoji, are left out, since terminals differ in how wide they draw these. Of the combining marks of a
+// \u{202E}, but joiners that belong to the spelling of emoji and words are left out, since
+// terminals differ in how wide they draw what is joined. Of the combining marks of a
 // character four are kept, and bytes that are not UTF-8 become U+FFFD. Text without any of
 // these stays the same. The length is not bounded: see Wrap and Cut.
 func Visible(s string) string {
@@ -33,9 +33,6 @@ func Visible(s string) string {
 			if before != "" && next > 0 && plain.Text(joined) == joined {
 				continue
 			}
-		}
-		if emoji, _ := utf8.DecodeLastRuneInString(s[:i]); r >= '\U0001F3FB' && r <= '\U0001F3FF' && unicode.Is(unicode.So, emoji) {
-			continue
 		}
 		if !unicode.Is(unicode.Mn, r) || len(before) > 16 {
 			before = "" // else it is spelled with the marks on it

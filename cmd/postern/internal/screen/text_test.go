@@ -75,7 +75,7 @@ func TestWords(t *testing.T) {
 
 // What joins emoji or letters is left out where it belongs there, and written out elsewhere.
 func TestJoiners(t *testing.T) {
-	for s, want := range map[string]string{"👩\u200d👩\u200d👧 family": "👩👩👧 family", "می\u200cروم": "میروم", "a\u200db": `a\u{200D}b`, "\u200d👧": `\u{200D}👧`, "👧\u200d": `👧\u{200D}`, "👧🏽👍🏿 🏽 a🏽": "👧👍 🏽 a🏽", "❤️\u200d🔥": "❤️🔥"} {
+	for s, want := range map[string]string{"👩\u200d👩\u200d👧 family": "👩👩👧 family", "می\u200cروم": "میروم", "a\u200db": `a\u{200D}b`, "\u200d👧": `\u{200D}👧`, "👧\u200d": `👧\u{200D}`, "❤️\u200d🔥": "❤️🔥"} {
 		if got := Visible(s); got != want {
 			t.Errorf("%q: %q, want %q", s, got, want)
 		}
