@@ -200,8 +200,14 @@ func (c *conversation) readNow(ctx context.Context, text string) (string, error)
 		return c.read(ctx, text)
 	}
 	return c.readFrom(ctx, func() (string, error) {
+		if c.asked != nil {
+			_ = c.before.ApplyMode() // where liner returns to for a question as wide as the window
+		}
 		terminal.Discard(c.Stdin)
 		l := c.fresh()
+		if c.asked != nil {
+			_ = c.asked.ApplyMode()
+		}
 		defer l.Close()
 		return l.Prompt(text)
 	})
