@@ -31,7 +31,7 @@ func TestWordsByPOP3(t *testing.T) {
 		{"archive " + id, "POP3, which has no flags and no folders."},
 		{"trash " + id, "POP3, which has no flags and no folders."},
 		{"search World", "POP3, which has no search"},
-		{"save " + id, "no such attachment"},
+		{"save " + id, "The message has no attachment."},
 		{"undo", "nothing to take back"},
 		{"forward " + id + " ann@example.org", "Cc: "},
 	} {
