@@ -176,7 +176,7 @@ func run(path string, write, brief bool, open func(string, int, fs.FileMode) (*o
 	if err != nil {
 		return err
 	}
-	t := &tx{path: path, bolt: s.tx, buckets: map[string]*bolt.Bucket{}}
+	t := &tx{path: path, bolt: s.tx, buckets: map[string]*bolt.Bucket{}, deleted: map[string]bool{}}
 	if err := fn(t); err != nil || t.broken != nil {
 		return cmp.Or(err, t.broken)
 	}
@@ -196,7 +196,8 @@ type tx struct {
 	path    string
 	bolt    *bolt.Tx
 	buckets map[string]*bolt.Bucket
-	broken  error // the first error, after which nothing is committed
+	deleted map[string]bool // buckets, where pages may have been emptied
+	broken  error           // the first error, after which nothing is committed
 }
 
 var _ kv.Tx = (*tx)(nil)
@@ -250,6 +251,7 @@ func (t *tx) Delete(bucket string, key []byte) error {
 		if b == nil {
 			return nil
 		}
+		t.deleted[bucket] = true
 		return b.Delete(key)
 	})
 }
@@ -260,7 +262,7 @@ func (t *tx) Scan(bucket string, r kv.Range, limit int) (list []kv.Record, err e
 			return nil
 		}
 		c := b.Cursor()
-		if r.Reverse && !t.bolt.Writable() {
+		if r.Reverse && !t.deleted[bucket] {
 			for k, v := before(c, r.To); k != nil && bytes.Compare(k, r.From) >= 0 && len(list) < limit; k, v = c.Prev() {
 				list = append(list, kv.Record{Key: bytes.Clone(k), Value: bytes.Clone(v)})
 			}
@@ -268,7 +270,7 @@ func (t *tx) Scan(bucket string, r kv.Range, limit int) (list []kv.Record, err e
 		}
 		for k, v := c.Seek(r.From); k != nil && (r.To == nil || bytes.Compare(k, r.To) < 0) && (r.Reverse || len(list) < limit); k, v = c.Next() {
 			// A cursor that goes back stops at a page that was emptied in the same
-			// transaction, so a writer goes forward and keeps the last records.
+			// transaction. Then it goes forward, and the last records are kept.
 			if len(list) == limit {
 				list = list[1:]
 			}

@@ -52,6 +52,31 @@ func TestBoltIsAnEngine(t *testing.T) {
 	})
 }
 
+// Each entry of the log looks for the newest before it, so a writer does not read them all.
+func TestAWriterFindsTheNewestRecordWithoutTheOthers(t *testing.T) {
+	e := mustAt(t, newFile(t))
+	const records = 10_000
+	update(t, e, func(tx kv.Tx) error {
+		for i := range records {
+			if err := tx.Put("log", fmt.Appendf(nil, "%05d", i), []byte("entry")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	update(t, e, func(tx kv.Tx) error {
+		if n := testing.AllocsPerRun(1, func() {
+			list, err := tx.Scan("log", kv.Range{Reverse: true}, 1)
+			if must(t, err); len(list) != 1 || string(list[0].Key) != "09999" {
+				t.Errorf("%v", list)
+			}
+		}); n > records/10 {
+			t.Errorf("%g allocations for the last of %d records", n, records)
+		}
+		return nil
+	})
+}
+
 // TestTheVersionChangesWhenTransactReturns asks for the version when the commit is done
 // and Transact has not returned.
 func TestTheVersionChangesWhenTransactReturns(t *testing.T) {

@@ -92,7 +92,9 @@ func order(t *testing.T, open func() kv.Engine) {
 			}
 		}
 	}
-	do(t, e, false, func(tx kv.Tx) error { check(tx, all); return nil })
+	for _, write := range []bool{false, true} {
+		do(t, e, write, func(tx kv.Tx) error { check(tx, all); return nil })
+	}
 	// Also where much was removed in the same transaction.
 	left := all[400:700]
 	do(t, e, true, func(tx kv.Tx) error {
