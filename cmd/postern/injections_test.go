@@ -63,11 +63,8 @@ func TestInjections(t *testing.T) {
 	in, run := modes, slices.Concat(injections, errands)
 	var shared *servertest.DovecotServer
 	short := testing.Short() || racing // under the race detector all of it takes minutes
-	if short {
-		in, run = shortModes, injections
-	}
-	if testing.Short() { // every fourth shows that the machinery works
-		run = nil
+	if short {                         // every fourth shows that the machinery works
+		in, run = shortModes, nil
 		for i := 0; i < len(injections); i += 4 {
 			run = append(run, injections[i])
 		}

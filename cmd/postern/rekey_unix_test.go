@@ -43,7 +43,7 @@ func (v testVault) keyFiles(t testing.TB) (admin, agent string, env []string) {
 // the keys before and after opens the vault, and in the end nothing is lost that a process
 // was told is kept.
 func TestRekeyUnderTwentyProcesses(t *testing.T) {
-	writers, rounds := 20, 32
+	writers, rounds := 20, 12
 	if testing.Short() || vaulttest.Shared() {
 		writers, rounds = 2, 4
 	}

@@ -57,7 +57,7 @@ func secretLetters(code, token string, now time.Time) []letter {
 var validity = regexp.MustCompile(`imap:ann:([^:]*):\d+:|\b\d{9,10}\b`)
 
 // everyView is what an agent can see of a mailbox with these messages in INBOX.
-func everyView(b *box, uids []uint32) string {
+func everyView(b *box, uids []uint32, every bool) string {
 	var out strings.Builder
 	note := func(what string, v any, err error) {
 		var e *mail.Error
@@ -100,7 +100,7 @@ func everyView(b *box, uids []uint32) string {
 	}
 	words = append(words, "482913", "730156", "48", "73", "48291", "82913", "code is 4", "code is 7", "4 8", "token=Zk", "Zk3", "Qw8")
 	for i, w := range words {
-		if testing.Short() && i%10 > 0 && i != 28 { // a word of each kind
+		if !every && i%10 > 0 && i != 28 { // a word of each kind
 			continue
 		}
 		queries := []mailbox.SearchQuery{{Words: w, Limit: 3, Full: true}, {Subject: w}, {Text: w, Snippet: 200}}
@@ -129,7 +129,7 @@ func TestMailboxesThatDifferInTheirCodesAreTheSame(t *testing.T) {
 	if !testing.Short() {
 		endpoints = mailtest.Endpoints(t)
 	}
-	for _, e := range endpoints {
+	for n, e := range endpoints {
 		t.Run(e.Name, func(t *testing.T) {
 			var views [2]string
 			now := time.Now()
@@ -143,7 +143,7 @@ func TestMailboxesThatDifferInTheirCodesAreTheSame(t *testing.T) {
 						}
 					})
 					uids := b.Add("INBOX", secretLetters(s[0], s[1], now)...)
-					views[i] += everyView(b, uids)
+					views[i] += everyView(b, uids, n == 0 && !testing.Short())
 					if p := b.search(mailbox.SearchQuery{Subject: "room 4711"}); len(p.Messages) != 1 || p.Messages[0].Subject != "Room [code hidden]" {
 						t.Errorf("a number that is no code is not found: %+v", p.Messages)
 					}

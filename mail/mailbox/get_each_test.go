@@ -175,7 +175,7 @@ func TestTextsShareTheirCharacters(t *testing.T) {
 // Every character of a long text can be read, in every encoding and on every server, and
 // only what is needed is fetched.
 func TestTheRestOfALongText(t *testing.T) {
-	words := make([]string, 12_000)
+	words := make([]string, 8_000)
 	for i := range words {
 		words[i] = fmt.Sprintf("wörd%d", i)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // saved saves a draft in Drafts and returns its reference.
@@ -101,10 +102,7 @@ func TestDraftCutOffAnywhere(t *testing.T) {
 	cut := e
 	cut.Host, cut.Port = proxy.Host, proxy.Port
 	const added = "What was added."
-	step := int64(40)
-	if testing.Short() {
-		step = 400
-	}
+	step := int64(vaulttest.Size(40, 400))
 	whole := false
 	for n := step; !whole; n += step {
 		left.Store(forever)

@@ -48,10 +48,7 @@ var cssBombs = []struct {
 // to its length; the text that is left when they are used up is not shown.
 func TestStyleSheetsCostABoundedNumberOfSteps(t *testing.T) {
 	const overshoot = 200_000 // steps that may go beyond the bound before it is noticed
-	size := 30_000
-	if testing.Short() {
-		size = 4000
-	}
+	const size = 10_000
 	for _, tc := range cssBombs {
 		t.Run(tc.name, func(t *testing.T) {
 			var css strings.Builder

@@ -51,13 +51,8 @@ var bombs = []struct {
 	{"preformatted lines", "<pre>", func(int) string { return "\n" }},
 }
 
-// bombSize returns the length of a short bomb in bytes.
-func bombSize() int {
-	if testing.Short() {
-		return 4000
-	}
-	return 15_000
-}
+// bombSize is the length of a short bomb in bytes.
+const bombSize = 6000
 
 func numbered(format string, n int) string {
 	var b strings.Builder
@@ -105,7 +100,7 @@ func TestCostIsLinear(t *testing.T) {
 					runtime.ReadMemStats(&after)
 					return (after.TotalAlloc - before.TotalAlloc) / uint64(len(doc))
 				}
-				short, long := cost(bombSize()), cost(4*bombSize())
+				short, long := cost(bombSize), cost(4*bombSize)
 				if long > way.most || long > 2*short+50 {
 					t.Errorf("a byte costs %d in a short document and %d in one four times as long", short, long)
 				}
