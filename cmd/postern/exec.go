@@ -38,9 +38,6 @@ func (p *process) direct(ctx context.Context) error {
 	}
 	err := p.once(ctx, gateway.Request{Tokens: tokens}, at >= 0)
 	words, drawn := prompt.Words(), at < 0 && p.onTerminal()
-	if err != nil && slices.Contains(words, p.args[0]) && !drawn {
-		fmt.Fprintf(p.stderr, "'postern %s' is for a person on a terminal: 'postern help' lists what there is for programs.\n", p.args[0])
-	}
 	near := discovery.Nearest(p.args[0], append(slices.Sorted(maps.Keys(p.verbs())), words...), 1)
 	if word := prompt.Meant(p.args[0]); len(near) == 0 && drawn && word != "" {
 		near = []string{word}
@@ -67,12 +64,22 @@ func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) erro
 	defer h.Close()
 	o := p.promptOptions(h)
 	o.Shell = true
+	drawn := p.onTerminal() && !asJSON
+	if len(r.Tokens) > 0 && !drawn && slices.Contains(prompt.Words(), r.Tokens[0]) {
+		// A person's word in a pipe is the command that it stands for. Where nobody sits at a
+		// terminal there are commands alone.
+		if shows := prompt.Shows(ctx, o, r.Tokens); shows != nil && p.attended() {
+			r.Tokens, line = shows, discovery.JoinCommand(shows)
+		} else {
+			fmt.Fprintf(p.stderr, "'postern %s' is for a person on a terminal: 'postern help' lists what there is for programs.\n", r.Tokens[0])
+		}
+	}
 	if o.NeedsVault(line) {
 		if err := p.unsealed(ctx); err != nil {
 			return err
 		}
 	}
-	if p.onTerminal() && !asJSON {
+	if drawn {
 		if status, ok := prompt.Word(ctx, o, r.Tokens); ok {
 			return statusError(status)
 		}

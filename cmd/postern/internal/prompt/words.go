@@ -159,6 +159,24 @@ func Word(ctx context.Context, o Options, tokens []string) (status int, ok bool)
 	return c.status, true
 }
 
+// Shows is the command that the process's own arguments stand for where their word only shows
+// something, for what has no terminal; nil for any other. It changes nothing: 'read' in a pipe marks
+// no message as read.
+func Shows(ctx context.Context, o Options, tokens []string) []string {
+	c, args := &conversation{Options: o}, tokens[1:]
+	switch tokens[0] {
+	case "inbox":
+		return c.lists(ctx, "", args)
+	case "read":
+		return gets(args)
+	case "thread":
+		return threads(args)
+	case "search":
+		return c.searches(ctx, args)
+	}
+	return nil
+}
+
 // tell says a sentence to the person.
 func (c *conversation) tell(s string) {
 	for _, l := range screen.Words(screen.Visible(s), c.look().Width) {
@@ -224,21 +242,33 @@ func (c *conversation) pager(ctx context.Context, text string) {
 	c.page(ctx, lines)
 }
 
-// all are the words that have a list be of all accounts, where there are several.
-func (c *conversation) all(ctx context.Context) []string {
-	if c.several(ctx) {
-		return []string{"--account", "all"}
+// all adds to a list's words that it is of all accounts, where there are several and none is named.
+func (c *conversation) all(ctx context.Context, args []string) []string {
+	if c.several(ctx) && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--account") }) {
+		return append([]string{"--account", "all"}, args...)
 	}
-	return nil
+	return args
+}
+
+// lists lists as many messages as the first word says, else n; where that is empty, as many as the
+// command does by itself.
+func (c *conversation) lists(ctx context.Context, n string, args []string) []string {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		n, args = args[0], args[1:]
+	}
+	if args = c.all(ctx, args); n != "" {
+		args = append([]string{"--limit", n}, args...)
+	}
+	return append([]string{"mail", "list"}, args...)
 }
 
 func (c *conversation) inbox(ctx context.Context, args []string) {
 	_, height := terminal.Size(c.Stdout)
-	n, typed := strconv.Itoa(min(max(height-8, 10), 100)), "inbox"
+	typed := "inbox"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		n, typed, args = args[0], command("inbox", args[0]), args[1:]
+		typed = command("inbox", args[0])
 	}
-	line := command(slices.Concat([]string{"mail", "list", "--limit", n}, c.all(ctx), args)...)
+	line := command(c.lists(ctx, strconv.Itoa(min(max(height-8, 10), 100)), args)...)
 	c.ask(ctx, line, func(a gateway.Answer) {
 		v, _ := orderedjson.Decode(a.JSON)
 		answer, _ := v.(orderedjson.Object)
@@ -264,19 +294,23 @@ func goesOn(answer orderedjson.Object, typed string) {
 }
 
 func (c *conversation) search(ctx context.Context, args []string) {
-	line := []string{"mail", "search"}
-	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--account") }) {
-		line = append(line, c.all(ctx)...)
-	}
-	c.view(ctx, command(append(line, args...)...))
+	c.view(ctx, command(c.searches(ctx, args)...))
+}
+
+func (c *conversation) searches(ctx context.Context, args []string) []string {
+	return append([]string{"mail", "search"}, c.all(ctx, args)...)
 }
 
 // longest is as much of a text as a command gives at once, in characters.
 const longest = "20000"
 
+func gets(args []string) []string {
+	return append([]string{"mail", "get", "--chars", longest, "--headers", "none"}, args...)
+}
+
 // reads shows messages, and marks those as read that were not.
 func (c *conversation) reads(ctx context.Context, args []string) {
-	data, ok := c.view(ctx, command(append([]string{"mail", "get", "--chars", longest, "--headers", "none"}, args...)...))
+	data, ok := c.view(ctx, command(gets(args)...))
 	if !ok {
 		return
 	}
@@ -308,7 +342,11 @@ func messagesOf(data orderedjson.Object) []orderedjson.Object {
 func isPOP3(m orderedjson.Object) bool { return strings.HasPrefix(m.Str("message_id"), "pop3:") }
 
 func (c *conversation) thread(ctx context.Context, args []string) {
-	c.view(ctx, command("mail", "thread", "--chars", longest, args[0]))
+	c.view(ctx, command(threads(args)...))
+}
+
+func threads(args []string) []string {
+	return append([]string{"mail", "thread", "--chars", longest}, args...)
 }
 
 // filing is what 'undo' takes back.

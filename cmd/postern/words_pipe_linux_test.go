@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// Part of a pipe at a terminal, a word that only shows something is the command that it stands for,
+// and changes nothing. A word that asks says that it is none there; without a terminal all do.
+func TestAWordInAPipe(t *testing.T) {
+	t.Parallel()
+	servers, v := sampleServers(t), newVault(t)
+	v.add(t, servers.Account(), servers.Password.Reveal())
+	terminal, slave := newTerminal(t)
+	defer terminal.Close()
+	defer slave.Close()
+	for _, tc := range []struct {
+		line     string
+		attended bool
+		status   int
+		out, err string
+	}{
+		{"read 50", true, 0, `"subject":"About this mailbox"`, ""},
+		{"inbox 2", true, 0, `"rows":[["50",`, ""},
+		{"inbox --json --unread", true, 0, `["50",`, ""}, // still unread
+		{"thread 50", true, 0, `"subject":"About this mailbox"`, ""},
+		{"search About this mailbox", true, 0, `["50",`, ""},
+		{"search -h", true, 0, `"command":"mail search"`, ""},
+		{"read nowhere", true, 2, `"VALIDATION_ERROR"`, ""},
+		{"reply 50", true, 2, `"COMMAND_NOT_FOUND"`, "'postern reply' is for a person on a terminal: "},
+		{"trash 50", true, 2, `"COMMAND_NOT_FOUND"`, "'postern trash' is for a person on a terminal: "},
+		{"read 50", false, 2, `"COMMAND_NOT_FOUND"`, "'postern read' is for a person on a terminal: "},
+	} {
+		var out, stderr bytes.Buffer
+		p := newProcess(t, v.environment(false)...)
+		p.args, p.stdout, p.stderr = strings.Fields(tc.line), &out, &stderr
+		if tc.attended {
+			p.stdin = slave
+		}
+		status := p.run(t.Context())
+		if status != tc.status || !strings.Contains(out.String(), tc.out) || !strings.HasPrefix(stderr.String(), tc.err) || tc.err == "" && stderr.Len() > 0 {
+			t.Errorf("%s, %v: %d\n%s\n%s", tc.line, tc.attended, status, out.String(), stderr.String())
+		}
+	}
+}
