@@ -52,13 +52,21 @@ func TestASittingAtThePrompt(t *testing.T) {
 	x.types("y\r")
 	x.sees("It was sent", promptSign)
 
-	// What was pasted along with a line, or behind an answer that is none, decides nothing.
-	x.types("mail send --to ann@example.org --subject Pasted --body hey\ry\r")
+	// What was pasted along with a line, or behind an answer that is none, decides nothing, and is
+	// no command later.
+	x.types("mail send --to ann@example.org --subject Pasted --body hey\ry\rgibberish\r")
 	x.sees("leaves it waiting: ")
 	x.types("what\ry\r")
 	x.sees("nothing was decided.", "leaves it waiting: ")
 	x.types("n\r")
-	x.sees("There is no command 'y'", promptSign)
+	x.sees("rejected", promptSign)
+	x.types("\x1b[A") // the last line of the history
+	x.sees("--body hey")
+	x.types("\x15mail list --limit 1\r")
+	x.sees("1 message", promptSign)
+	if got := x.written(); strings.Contains(got, "There is no command 'y'") || strings.Contains(got, "'gibberish'") {
+		t.Errorf("what was pasted ran: %s", got)
+	}
 
 	// One that waits is approved by its name alone; anything but yes leaves it there.
 	x.types("mail send --to ann@example.org --subject Later --body '" + strings.Repeat("long line ", 8) + "'\r")

@@ -80,8 +80,7 @@ type Options struct {
 func Run(ctx context.Context, o Options) error {
 	c, l, end := begin(o)
 	defer end()
-	l.SetTabCompletionStyle(liner.TabPrints)
-	l.SetWordCompleter(func(line string, pos int) (string, []string, string) {
+	l.completes(func(line string, pos int) (string, []string, string) {
 		before, after := splitRunes(line, pos)
 		head, list := c.complete.line(ctx, before)
 		return head, list, after
@@ -97,10 +96,10 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // begin takes the terminal for a conversation until end.
-func begin(o Options) (c *conversation, l *liner.State, end func()) {
+func begin(o Options) (c *conversation, l *lineEditor, end func()) {
 	before, modeErr := liner.TerminalMode()
-	l = newLine()
-	c = &conversation{Options: o, prompt: l, fresh: newLine, history: &history{}, complete: NewCompleter(o.Door)}
+	l = &lineEditor{State: newLine()}
+	c = &conversation{Options: o, prompt: l, history: &history{}, complete: NewCompleter(o.Door)}
 	if resting, err := liner.TerminalMode(); err == nil && modeErr == nil {
 		terminal.Keys(o.Stdin)
 		c.before, c.resting = before, resting
@@ -119,7 +118,35 @@ func newLine() *liner.State {
 	l := liner.NewLiner()
 	l.SetCtrlCAborts(true)
 	l.SetMultiLineMode(true)
+	l.SetTabCompletionStyle(liner.TabPrints)
 	return l
+}
+
+// lineEditor is the prompt's liner. It can begin anew, with nothing read ahead.
+type lineEditor struct {
+	*liner.State
+	completer liner.WordCompleter
+	typed     []string // the history
+}
+
+func (l *lineEditor) completes(f liner.WordCompleter) {
+	l.completer = f
+	l.SetWordCompleter(f)
+}
+
+// AppendHistory adds a line to the history.
+func (l *lineEditor) AppendHistory(line string) {
+	l.typed = append(l.typed, line)
+	l.State.AppendHistory(line)
+}
+
+func (l *lineEditor) anew() {
+	_ = l.Close()
+	l.State = newLine()
+	l.SetWordCompleter(l.completer)
+	for _, line := range l.typed {
+		l.State.AppendHistory(line)
+	}
 }
 
 // Asks answers a line that asks a person on a terminal, as the prompt does: an 'outbox approve'
@@ -162,9 +189,8 @@ type conversation struct {
 	Options
 	status    int // of the last answer that was shown
 	prompt    prompter
-	fresh     func() *liner.State // has read nothing ahead, and is closed; nil in tests
-	announced int                 // how many entries waited when that was said last
-	open      chan typedLine      // gets the line of a prompt that was abandoned; nil without one
+	announced int            // how many entries waited when that was said last
+	open      chan typedLine // gets the line of a prompt that was abandoned; nil without one
 	history   *history
 	complete  *Completer
 	filed     *filing // what 'undo' takes back
@@ -175,7 +201,7 @@ type conversation struct {
 	before, resting, asked liner.ModeApplier
 }
 
-// prompter asks for a line on the terminal, one at a time; *liner.State implements it.
+// prompter asks for a line on the terminal, one at a time; *lineEditor implements it.
 type prompter interface {
 	Prompt(text string) (string, error)
 	AppendHistory(line string)
@@ -190,30 +216,31 @@ type typedLine struct {
 // ctx ends before somebody answers, the next one waits until it is gone, and a line typed
 // at it is discarded.
 func (c *conversation) read(ctx context.Context, text string) (string, error) {
-	return c.readFrom(ctx, func() (string, error) { return c.prompt.Prompt(text) })
+	return c.readFrom(ctx, func() {}, func() (string, error) { return c.prompt.Prompt(text) })
 }
 
 // readNow reads an answer to a question that decides: what was typed or pasted ahead of it is none,
-// whether it is still with the terminal or was read along with the line before.
+// and no later line, whether it is still with the terminal or was read along with the line before.
 func (c *conversation) readNow(ctx context.Context, text string) (string, error) {
-	if c.fresh == nil {
+	editor, ok := c.prompt.(*lineEditor)
+	if !ok { // in tests
 		return c.read(ctx, text)
 	}
-	return c.readFrom(ctx, func() (string, error) {
+	var l *liner.State
+	return c.readFrom(ctx, func() {
 		if c.asked != nil {
 			_ = c.before.ApplyMode() // where liner returns to for a question as wide as the window
 		}
 		terminal.Discard(c.Stdin)
-		l := c.fresh()
-		if c.asked != nil {
-			_ = c.asked.ApplyMode()
-		}
+		l = newLine()
+		editor.anew()
+	}, func() (string, error) {
 		defer l.Close()
 		return l.Prompt(text)
 	})
 }
 
-func (c *conversation) readFrom(ctx context.Context, prompt func() (string, error)) (string, error) {
+func (c *conversation) readFrom(ctx context.Context, ready func(), prompt func() (string, error)) (string, error) {
 	if c.open != nil {
 		select {
 		case <-c.open:
@@ -224,6 +251,7 @@ func (c *conversation) readFrom(ctx context.Context, prompt func() (string, erro
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
+	ready()
 	// The question is seen before liner makes Ctrl-C a key: as a signal it would give up the
 	// question, and leave it open.
 	if c.asked != nil {
