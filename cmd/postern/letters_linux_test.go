@@ -46,6 +46,26 @@ func TestAnEditorHasTheTerminal(t *testing.T) {
 	x.quits(0)
 }
 
+// Tab in a letter that is typed proposes files where those are asked for, and no commands.
+func TestTabInATypedLetter(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, "plan.pdf"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := onTerminal(t, 80, 24, []string{"EDITOR=", "VISUAL=", "HOME=" + home, "XDG_STATE_HOME=" + home}, "demo")
+	x.sees(promptSign)
+	for _, s := range []step{{"Cc: ", "write ann@example.org\r"}, {"Subject: ", "\r"}, {"Attach: ", "hel\t\r"}, {"> ", "~/pl\t\r"}, {"> ", "hel\t\r"},
+		{"Subject: hel\nAttach: ~/plan.pdf\n1 line of text.", ".\r"}, {"does, anything else goes back: ", "t\r"}, {promptSign, "y\r"}} {
+		x.types(s.types)
+		x.sees(s.sees)
+	}
+	x.types("hel\t\r") // and is that of commands again
+	x.sees("help ", promptSign)
+	x.types("quit\r")
+	x.quits(0)
+}
+
 // Where Postern is told to end while the editor runs, the letter is kept, and the person
 // learns where.
 func TestALetterOutlivesPostern(t *testing.T) {

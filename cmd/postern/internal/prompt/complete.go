@@ -1,7 +1,10 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -218,6 +221,27 @@ func accountIn(tokens []string) string {
 		}
 	}
 	return ""
+}
+
+// files proposes what the last of several file names before the cursor may become. One that needs
+// quotes there, or that would not be printed as it is, is not proposed.
+func files(line string, pos int) (head string, list []string, tail string) {
+	before, tail := splitRunes(line, pos)
+	word := strings.TrimLeft(before[strings.LastIndex(before, ",")+1:], " ")
+	dir, base := filepath.Split(word)
+	entries, _ := os.ReadDir(cmp.Or(atHome(dir), "."))
+	for _, e := range entries {
+		name := e.Name()
+		hidden := base == "" && name[0] == '.' || strings.ContainsAny(name, `,"`) || screen.Visible(name) != name
+		if hidden || !strings.HasPrefix(name, base) || len(list) == maxProposals {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(atHome(dir), name)); err == nil && info.IsDir() {
+			name += "/"
+		}
+		list = append(list, dir+name)
+	}
+	return strings.TrimSuffix(before, word), list, tail
 }
 
 func (c *Completer) accounts(ctx context.Context) []string {

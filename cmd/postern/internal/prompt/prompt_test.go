@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -154,6 +155,36 @@ func sorted(s string) string {
 	list := strings.Split(rest, "|")
 	slices.Sort(list)
 	return head + "|" + strings.Join(list, "|")
+}
+
+// Tab where files are asked for proposes those that begin as the last name does.
+func TestCompletionOfFiles(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	for _, name := range []string{"plans/floor.png", "plans/floor 2.png", "plans/.hidden", "plans/a,b.txt", "plan.pdf", "other.txt"} {
+		file := filepath.Join(home, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(home)
+	for _, tc := range []struct {
+		line, head string
+		list       []string
+	}{
+		{"pl", "", []string{"plan.pdf", "plans/"}},
+		{"other.txt, ~/pl", "other.txt, ", []string{"~/plan.pdf", "~/plans/"}},
+		{"plans/", "", []string{"plans/floor 2.png", "plans/floor.png"}},
+		{"plans/.h", "", []string{"plans/.hidden"}},
+		{"plans/floor 2", "", []string{"plans/floor 2.png"}},
+		{"nowhere/x", "", nil},
+	} {
+		head, list, tail := files(tc.line+" behind", len(tc.line))
+		if head != tc.head || !slices.Equal(list, tc.list) || tail != " behind" {
+			t.Errorf("%q: %q, %q, %q", tc.line, head, list, tail)
+		}
+	}
 }
 
 // What is kept of what was typed: commands, without bodies and secrets and without a

@@ -18,6 +18,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/peterh/liner"
+
 	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/discovery"
@@ -389,11 +391,25 @@ func (c *conversation) lend(cmd *exec.Cmd, in io.Reader) error {
 	return cmd.Run()
 }
 
+// tab has Tab propose what f does until back; nil proposes nothing.
+func (c *conversation) tab(f liner.WordCompleter) (back func()) {
+	l, ok := c.prompt.(*lineEditor)
+	if !ok { // in tests
+		return func() {}
+	}
+	before := l.completer
+	l.completes(f)
+	return func() { l.completes(before) }
+}
+
 // typedField asks for a field, whose value is kept where nothing is typed.
 func (c *conversation) typedField(ctx context.Context, name string, value *string) error {
 	before := ""
 	if *value != "" {
 		before = " [" + screen.Line(*value) + ", - for none]"
+	}
+	if name == "Attach" {
+		defer c.tab(files)()
 	}
 	typed, err := c.read(ctx, name+before+": ")
 	if typed = strings.TrimSpace(typed); typed == "-" {
@@ -409,6 +425,7 @@ var errGivenUp = errors.New("the letter was given up")
 
 // typedLetter asks for a letter line by line. What was typed is kept also where it is not ended.
 func (c *conversation) typedLetter(ctx context.Context, l *letter, file string) error {
+	defer c.tab(nil)() // what is typed is no command
 	c.tell("Neither VISUAL nor EDITOR names an editor, so you type the letter here.")
 	for i := 0; i < len(l.fields); i++ {
 		f := l.fields[i]
