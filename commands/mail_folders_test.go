@@ -77,8 +77,8 @@ func TestVerifyIsShort(t *testing.T) {
 	if got := fmt.Sprint(b.ok(t, "mail verify").Data); got != "map[account:work ok:true]" {
 		t.Errorf("%s", got)
 	}
-	b.verified.Issues = []mail.Issue{{Kind: mail.KindAuth, Stage: "auth", Message: "The server refused the login."}}
-	want := "map[account:work hint:'doctor' shows what works and what does not. issues:[AUTH_FAILED: The server refused the login.] ok:false untrusted:issues]"
+	b.verified.Issues = []mail.Issue{{Kind: mail.KindAuth, Stage: "auth", Message: "The server refused the login.", Advice: mail.AdviceCheckLoginHelper}}
+	want := "map[account:work hint:Check what the account's helper program prints, and the user name. issues:[AUTH_FAILED: The server refused the login.] ok:false untrusted:issues]"
 	if got := fmt.Sprint(b.ok(t, "mail verify").Data); got != want {
 		t.Errorf("%s", got)
 	}

@@ -17,6 +17,8 @@ type MailVerifyResult struct {
 	LatencyMS    int64    `json:"latency_ms"`
 	Server       Server   `json:"server"`
 	Capabilities []string `json:"capabilities"`
+
+	hint string // for a login that was refused
 }
 
 // Server is where an account is read from.
@@ -50,6 +52,9 @@ func mailVerify(d *Deps) *discovery.Command {
 		if r.Capabilities == nil {
 			r.Capabilities = []string{}
 		}
+		for _, i := range v.Issues {
+			r.hint = answer.LoginHint(i, name)
+		}
 		if r.OK {
 			r.NextAction = answer.Next("List the newest messages", "mail", "list", "--account", name)
 		} else if d.Exists == nil || d.Exists("doctor") {
@@ -80,7 +85,7 @@ type verifyBrief struct {
 // Brief is the answer without --full.
 func (r *MailVerifyResult) Brief() verifyBrief {
 	b := verifyBrief{Account: r.Account, OK: r.OK, Rest: r.Rest(nil)}
-	if r.NextAction != nil && !r.OK {
+	if b.Hint = r.hint; b.Hint == "" && r.NextAction != nil && !r.OK {
 		b.Hint = "'doctor' shows what works and what does not."
 	}
 	return b

@@ -252,5 +252,5 @@ func (o Operation) Wrap(ctx context.Context, err error, explain func(*Error)) er
 
 // Issue is the form of an error inside a partial result.
 func (e *Error) Issue() Issue {
-	return Issue{Kind: e.Kind, Stage: e.Stage, Message: e.Message, Retryable: e.Retryable, Reason: e.Reason}
+	return Issue{Kind: e.Kind, Stage: e.Stage, Message: e.Message, Retryable: e.Retryable, Reason: e.Reason, Advice: e.Advice}
 }

@@ -21,6 +21,7 @@ type Issue struct {
 	Retryable bool
 	UID       uint32 // of the message, or 0
 	MessageID string // of the message in its long form, or empty
+	Advice    Advice // of a login that failed; empty for none
 	Reason    string // for the audit only, never shown: as that of an Error
 }
 

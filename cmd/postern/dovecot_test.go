@@ -195,6 +195,8 @@ func TestServerFaults(t *testing.T) {
 			for _, line := range []string{"mail verify", "doctor"} { // a shell learns it from the status alone
 				if a := h.Gateway.Do(t.Context(), gateway.Request{Principal: h.Principal, Line: line}); !a.Success() || a.ExitStatus() != c.exit {
 					t.Errorf("%s: success %t, status %d, want %d", line, a.Success(), a.ExitStatus(), c.exit)
+				} else if strings.Contains(string(a.JSON), "--password-from stdin'") != (c.code == "AUTH_FAILED") {
+					t.Errorf("%s: how another password is stored: %s", line, a.JSON)
 				}
 			}
 		})

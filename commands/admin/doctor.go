@@ -224,7 +224,8 @@ func (d *Deps) checkServer(ctx context.Context, name, account string, verify fun
 		return Check{Name: name, Detail: f.Message, Code: f.Code, Hint: f.Hint}
 	}
 	if len(v.Issues) > 0 {
-		return Check{Name: name, Detail: v.Issues[0].Message, Code: answer.CodeOf(v.Issues[0].Kind), Hint: serverHint(v.Issues[0].Kind)}
+		i := v.Issues[0]
+		return Check{Name: name, Detail: i.Message, Code: answer.CodeOf(i.Kind), Hint: cmp.Or(answer.LoginHint(i, account), serverHint(i.Kind))}
 	}
 	did := "Logged in to"
 	if v.Untried {
@@ -246,7 +247,6 @@ func serverHint(k mail.Kind) string {
 }
 
 var serverHints = map[discovery.Code]string{
-	discovery.AuthFailed:       "Check the account's user name and password; some providers want an app password.",
 	discovery.ConnectionFailed: "Check the account's host, port and security.",
 	discovery.Timeout:          "Try again, or allow more time with --timeout SECONDS (at most 300).",
 	discovery.ExecutionError:   "Try again later; if it fails again, ask the operator of the server.",

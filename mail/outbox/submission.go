@@ -38,7 +38,9 @@ func (b *Outbox) Verify(ctx context.Context, account string) (*mail.Verification
 	case ctx.Err() != nil || !errors.As(err, &w):
 		return nil, err
 	default:
-		v.Issues = []mail.Issue{o.AsError(err).Issue()}
+		e := o.AsError(err)
+		_ = login.Explain(e, &a)
+		v.Issues = []mail.Issue{e.Issue()}
 	}
 	return v, nil
 }

@@ -155,6 +155,14 @@ func hint(e *mail.Error, exists func(path string) bool) string {
 	return words
 }
 
+// LoginHint is what to do about a login of an account that failed; empty for another issue.
+func LoginHint(i mail.Issue, account string) string {
+	if i.Kind != mail.KindAuth {
+		return ""
+	}
+	return Faults(&mail.Error{Kind: i.Kind, Account: account, Advice: i.Advice}).Hint
+}
+
 // nearNames asks whether one of the names that exist was meant: one that is spelt nearly like
 // the missing one, or that ends or begins with it where names have levels.
 func nearNames(missing string, known []string) string {
