@@ -68,9 +68,15 @@ func rank(a *Argument) int {
 	return 2
 }
 
+// longestUsage is the longest usage that helps beside what is wrong, in bytes.
+const longestUsage = 300
+
 // usageHint shows the usage, and where there is more than that.
 func (c *Command) usageHint() string {
 	hint := "Usage: " + c.Usage()
+	if len(hint) > longestUsage {
+		return "'help " + c.Path + "' lists what it takes."
+	}
 	if slices.ContainsFunc(c.args().list, func(a *Argument) bool { return a.Rare && !a.Global }) {
 		hint += "; 'help " + c.Path + "' has more options"
 	}
@@ -112,7 +118,9 @@ func (a *Argument) meant(text string, loc *time.Location) string {
 	switch kind := a.each(); {
 	case a.Sensitive:
 	case kind == KindEnum:
-		return strings.Join(Nearest(text, a.Enum, 1), "")
+		near := Nearest(text, a.Enum, 1)
+		near = append(near, slices.DeleteFunc(slices.Clone(a.Enum), func(e string) bool { return !abbreviates(e, text) })...)
+		return strings.Join(near[:min(1, len(near))], "")
 	case kind == KindDatetime:
 		if day := slices.Index([]string{"yesterday", "today", "tomorrow"}, strings.ToLower(text)); day >= 0 {
 			return time.Now().In(loc).AddDate(0, 0, day-1).Format(time.DateOnly)
@@ -126,6 +134,18 @@ func (a *Argument) meant(text string, loc *time.Location) string {
 		}
 	}
 	return ""
+}
+
+// abbreviates reports whether letters stand for a word, as RO does for readonly: it begins with the
+// first of them and has the others in their order.
+func abbreviates(letters, word string) bool {
+	if letters == "" || letters != strings.ToUpper(letters) || !strings.HasPrefix(strings.ToUpper(word), letters[:1]) {
+		return false
+	}
+	for _, r := range strings.ToUpper(word) {
+		letters = strings.TrimPrefix(letters, string(r))
+	}
+	return letters == ""
 }
 
 // idsGoWith says where an id belongs that stands where a date does; empty where the command

@@ -81,3 +81,15 @@ func TestAnAccountWithoutASubmissionServer(t *testing.T) {
 	}
 	b.fails(t, "account edit other --smtp-host none --smtp-port 25", discovery.ValidationError, "--smtp-host is missing")
 }
+
+// A mistake in a command of many options is told in a line or two, with what was likely meant.
+func TestAMistakeInAnAccountIsToldShortly(t *testing.T) {
+	b := newBench(t, work("work", mail.ReadOnly))
+	for typed, meant := range map[string]string{"--mode readonly": "RO", "--mode read-write": "RW", "--mode aprove": "approve", "--destroy of": "off", "--mod RO": "--mode"} {
+		e := b.fails(t, "account edit work "+typed, discovery.ValidationError, " Did you mean "+meant+"? 'help account edit' lists what it takes.")
+		if said := e.Error.Message + e.Error.Hint; len(said) > 160 {
+			t.Errorf("%s: %s", typed, said)
+		}
+	}
+	b.fails(t, "account edit work --mode sideways", discovery.ValidationError, "--mode must be one of RO, draft, approve, reply, RW. 'help account edit' lists what it takes.")
+}
