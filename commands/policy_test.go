@@ -86,6 +86,20 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 			t.Errorf("%s: explained as %q, and ends with %q %s", test.line, test.code, a.Error.Code, a.Error.Message)
 		}
 	}
+	// Who asks whether a message may be sent has no text yet.
+	for line, want := range map[string]string{
+		"mail send --account any --to ann@example.org":   "",
+		"mail reply imap:any:INBOX:7:1":                  "",
+		"mail send --account files --to ann@example.org": "PERMISSION_DENIED",
+		"mail send --account any":                        "VALIDATION_ERROR",
+		"mail send --account any --to":                   "VALIDATION_ERROR",
+		"mail reply":                                     "VALIDATION_ERROR",
+	} {
+		e := b.ok(t, "policy explain '"+line+"'")
+		if code, _ := e.Data["code"].(string); code != want || e.Data["allowed"] != (want == "") {
+			t.Errorf("%s: %v", line, e.Data)
+		}
+	}
 }
 
 func TestPolicyExplainWritesDownNothingOfTheCommand(t *testing.T) {
