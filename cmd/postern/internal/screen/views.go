@@ -238,6 +238,9 @@ func (p *painter) accounts(data object) bool {
 			table[i].cells = append(table[i].cells, cell)
 		}
 	}
+	if ok && p.said != "" {
+		p.said = sentence(p.said) + " 'postern init' adds another"
+	}
 	return ok && p.rows(table)
 }
 

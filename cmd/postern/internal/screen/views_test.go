@@ -85,13 +85,14 @@ func TestAccountsAreATable(t *testing.T) {
 			protocol:   map[string]any{"host": protocol + ".example.org", "port": port, "security": "tls"},
 			"allow_in": map[string]any{"enabled": true, "entries": []string{"@example.org", "@example.net"}}, "allow_out": map[string]any{"enabled": false, "entries": []string{}}}
 	}
-	envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"accounts": []any{account("work", "imap", 993), account("old", "pop3", 1995)}}})
+	envelope, err := json.Marshal(map[string]any{"success": true, "message": "2 accounts", "data": map[string]any{"accounts": []any{account("work", "imap", 993), account("old", "pop3", 1995)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := "Account  Address           Server                 Mode  Mail from      Writes to\n" +
 		"work     work@example.org  imap.example.org       RW    2 on the list  everybody\n" +
-		"old      old@example.org   pop3.example.org:1995  RW    2 on the list  everybody\n"
+		"old      old@example.org   pop3.example.org:1995  RW    2 on the list  everybody\n" +
+		"2 accounts. 'postern init' adds another.\n"
 	if got := (Look{Width: 100}).Render(envelope, "account list"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

@@ -176,6 +176,7 @@ func (s *setup) tellNext(b *strings.Builder, m *made) {
 	if slices.ContainsFunc(m.accounts, func(a mail.Account) bool { return rights(&a).MaySend() && rights(&a).NeedsApproval() }) {
 		b.WriteString("decide what leaves   postern approve" + asks + "\n")
 	}
+	b.WriteString("add an account       postern init\n")
 }
 
 // adminForm returns how to give a command the administrator's key; kept is false where no file
