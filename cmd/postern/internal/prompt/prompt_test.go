@@ -350,8 +350,15 @@ func TestThePromptSpeaksInItsWords(t *testing.T) {
 	if out = d.types("inbox --before=imap:demo:INBOX:1:30"); !strings.Contains(out, "List the next page:\n  inbox --before imap:demo:INBOX:1:") {
 		t.Errorf("%s", out)
 	}
+	if out = d.types("inbox unread"); !strings.Contains(out, "'inbox --unread' lists what is unread") || strings.Contains(out, "--limit") {
+		t.Errorf("%s", out)
+	}
 	if out = d.types("inbox 5 --unread"); !strings.Contains(out, "next page:\n  mail list --unread --before imap") {
 		t.Errorf("%s", out)
+	}
+	d.Accounts = func(context.Context) ([]string, error) { return []string{"demo", "work"}, nil }
+	if out = d.types("inbox --account demo"); !strings.Contains(out, "Read one: read imap:demo:INBOX:1:50") {
+		t.Errorf("of several accounts the one that was named: %s", out)
 	}
 	if out = d.types("read 50 49 22", "read 50"); strings.Count(out, "marked as read") != 1 || !strings.Contains(out, "\n2 messages marked as read.\npostern> ") {
 		t.Errorf("%s", out)

@@ -68,7 +68,7 @@ func Words() (names []string) {
 // other programs call the same. It is empty for no idea.
 func Meant(typed string) string {
 	switch typed = strings.ToLower(typed); typed {
-	case "list", "ls", "dir":
+	case "list", "ls", "dir", "unread":
 		return "inbox"
 	case "show", "view", "cat", "get":
 		return "read"
@@ -266,7 +266,11 @@ func (c *conversation) inbox(ctx context.Context, args []string) {
 	_, height := terminal.Size(c.Stdout)
 	typed := "inbox"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		typed = command("inbox", args[0])
+		if typed = command("inbox", args[0]); strings.Trim(args[0], "0123456789") != "" {
+			c.status = discovery.ValidationError.ExitStatus()
+			c.tell("How many messages is a number: " + c.typedAs("inbox 50") + ". " + c.typedAs("inbox --unread") + " lists what is unread, " + c.typedAs("inbox --folder Sent") + " another folder.")
+			return
+		}
 	}
 	line := command(c.lists(ctx, strconv.Itoa(min(max(height-8, 10), 100)), args)...)
 	c.ask(ctx, line, func(a gateway.Answer) {
