@@ -29,6 +29,7 @@ func TestACommandOfTheShellOnATerminal(t *testing.T) {
 		{"serv", 2, []string{"There is no command 'serv'.", "Did you mean 'postern serve'?"}},
 		{"sent", 2, []string{"Did you mean 'postern mail list'?", "For example:\n  postern mail list --folder Sent"}},
 		{"delete 50", 2, []string{"Did you mean 'postern trash'?"}},
+		{"unread", 2, []string{"Did you mean 'postern inbox'?"}},
 		{"serve -h", 0, []string{"usage: postern serve", "--read-only  "}},
 		{"grant", 0, []string{"Type one of these, most often 'postern grant list'.", "grant add", "grant list"}},
 		{"allow", 0, []string{"Type one of these, most often 'postern allow in list'.", "allow out add"}},

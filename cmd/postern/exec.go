@@ -39,7 +39,7 @@ func (p *process) direct(ctx context.Context) error {
 	err := p.once(ctx, gateway.Request{Tokens: tokens}, at >= 0)
 	words, drawn := prompt.Words(), at < 0 && p.onTerminal()
 	near := discovery.Nearest(p.args[0], append(slices.Sorted(maps.Keys(p.verbs())), words...), 1)
-	if word := prompt.Meant(p.args[0]); len(near) == 0 && drawn && word != "" {
+	if word := prompt.Meant(p.args[0]); drawn && word != "" {
 		near = []string{word}
 	}
 	if err != nil && len(near) > 0 && near[0] != p.args[0] && near[0] != completeVerb && !strings.Contains(near[0], " ") {
