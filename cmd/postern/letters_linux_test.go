@@ -56,7 +56,7 @@ func TestTabInATypedLetter(t *testing.T) {
 	x := onTerminal(t, 80, 24, []string{"EDITOR=", "VISUAL=", "HOME=" + home, "XDG_STATE_HOME=" + home}, "demo")
 	x.sees(promptSign)
 	for _, s := range []step{{"Cc: ", "write ann@example.org\r"}, {"Subject: ", "\r"}, {"Attach: ", "hel\t\r"}, {"> ", "~/pl\t\r"}, {"> ", "hel\t\r"},
-		{"Subject: hel\nAttach: ~/plan.pdf\n1 line of text.", ".\r"}, {"does, anything else goes back: ", "t\r"}, {promptSign, "y\r"}} {
+		{"Subject: hel\nAttach: ~/plan.pdf\n1 line of text.\ny shows it for your approval, e edits it, d drafts it, t throws it away,\nEnter keeps the file: ", ".\r"}, {"does, anything else goes back: ", "t\r"}, {promptSign, "y\r"}} {
 		x.types(s.types)
 		x.sees(s.sees)
 	}

@@ -21,8 +21,8 @@ func TestAWordInAPipe(t *testing.T) {
 		status   int
 		out, err string
 	}{
-		{"read 50", true, 0, `"subject":"About this mailbox"`, ""},
 		{"inbox 2", true, 0, `"rows":[["50",`, ""},
+		{"read 50", true, 0, `"subject":"About this mailbox"`, ""},
 		{"inbox --json --unread", true, 0, `["50",`, ""}, // still unread
 		{"thread 50", true, 0, `"subject":"About this mailbox"`, ""},
 		{"search About this mailbox", true, 0, `["50",`, ""},

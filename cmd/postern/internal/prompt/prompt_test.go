@@ -350,7 +350,7 @@ func TestThePromptSpeaksInItsWords(t *testing.T) {
 	if out = d.types("inbox --before=imap:demo:INBOX:1:30"); !strings.Contains(out, "List the next page:\n  inbox --before imap:demo:INBOX:1:") {
 		t.Errorf("%s", out)
 	}
-	if out = d.types("inbox unread"); !strings.Contains(out, "'inbox --unread' lists what is unread") || strings.Contains(out, "--limit") {
+	if out = d.types("inbox unread"); !strings.Contains(out, "'inbox --unread' lists") || strings.Contains(out, "--limit") {
 		t.Errorf("%s", out)
 	}
 	if out = d.types("inbox 5 --unread"); !strings.Contains(out, "next page:\n  mail list --unread --before imap") {
