@@ -30,6 +30,8 @@ func TestACommandOfTheShellOnATerminal(t *testing.T) {
 		{"sent", 2, []string{"Did you mean 'postern mail list'?", "For example:\n  postern mail list --folder Sent"}},
 		{"delete 50", 2, []string{"Did you mean 'postern trash'?"}},
 		{"unread", 2, []string{"Did you mean 'postern inbox'?"}},
+		{"reply 50 everybody", 2, []string{"'postern reply ID' answers the sender"}},
+		{"save 50 9", 5, []string{"no such attachment: 'postern read' lists them."}},
 		{"serve -h", 0, []string{"usage: postern serve", "--read-only  "}},
 		{"grant", 0, []string{"Type one of these, most often 'postern grant list'.", "grant add", "grant list"}},
 		{"allow", 0, []string{"Type one of these, most often 'postern allow in list'.", "allow out add"}},

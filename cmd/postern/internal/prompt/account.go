@@ -41,7 +41,7 @@ func (c *conversation) editAccount(ctx context.Context, edit *discovery.Command,
 		return
 	}
 	a, _ := data.Get("account").(orderedjson.Object)
-	c.tell("Enter keeps what stands in brackets. 'help account edit' lists what else can be changed; 'allow in' and 'allow out' say whose mail agents see and whom they may write to.")
+	c.tell("Enter keeps what stands in brackets. " + c.typedAs("help account edit") + " lists what else can be changed; " + c.typedAs("allow in") + " and " + c.typedAs("allow out") + " say whose mail agents see and whom they may write to.")
 	tokens := []string{"account", "edit", name}
 	for _, q := range asked {
 		o := option(edit, "--"+q.option)

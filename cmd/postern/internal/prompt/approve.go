@@ -47,7 +47,7 @@ func (c *conversation) approveOne(ctx context.Context, id []string) {
 	}
 	if c.decide(ctx, strings.TrimRight(shown, "\n")+"\n\n"+c.look().Strong(questionOf(o)), "y "+yesOf(o)+", anything else leaves "+them(o)+": ") != discovery.Accepted {
 		c.status = discovery.ApprovalRequired.ExitStatus()
-		c.tell("Nothing was done. 'outbox reject " + o.Str("outbox_id") + "' refuses it for good.")
+		c.tell("Nothing was done. " + c.typedAs("outbox reject "+o.Str("outbox_id")) + " refuses it for good.")
 		return
 	}
 	line := approval(o)

@@ -31,7 +31,7 @@ func (c *conversation) save(ctx context.Context, args []string) {
 	}
 	if len(args) > 2 {
 		c.status = discovery.ValidationError.ExitStatus()
-		c.tell("save ID [PART] [PLACE]: the parts of a message are numbers, as 'read' shows them.")
+		c.tell("save ID [PART] [PLACE]: the parts of a message are numbers, as " + c.typedAs("read") + " shows them.")
 		return
 	}
 	dir, err := saveDir(place)
@@ -95,7 +95,7 @@ func (c *conversation) eachPart(ctx context.Context, args []string, do func(name
 		c.status = discovery.NotFound.ExitStatus()
 		none := "The message has no attachment."
 		if len(args) > 1 {
-			none = "The message has no such attachment: 'read' lists them."
+			none = "The message has no such attachment: " + c.typedAs("read") + " lists them."
 		}
 		c.tell(none)
 		return
@@ -178,12 +178,12 @@ func (c *conversation) opens(ctx context.Context, args []string) {
 	n := 0
 	c.eachPart(ctx, args, func(name string, content []byte) bool {
 		if n++; n > 1 {
-			c.tell("It has more attachments: 'open ID PART' shows another one.")
+			c.tell("It has more attachments: " + c.typedAs("open ID PART") + " shows another one.")
 			return false
 		}
 		if !slices.Contains(shown, strings.ToLower(filepath.Ext(name))) {
 			c.status = discovery.ValidationError.ExitStatus()
-			c.tell(name + " is of a kind that is not opened from here: it could do more than show something. 'save' keeps it.")
+			c.tell(name + " is of a kind that is not opened from here: it could do more than show something. " + c.typedAs("save") + " keeps it.")
 			return false
 		}
 		if c.temporary == "" {
@@ -202,7 +202,7 @@ func (c *conversation) opens(ctx context.Context, args []string) {
 		}
 		if err != nil {
 			c.status = discovery.ExecutionError.ExitStatus()
-			c.tell("It cannot be opened: " + err.Error() + ". 'save' keeps it.")
+			c.tell("It cannot be opened: " + err.Error() + ". " + c.typedAs("save") + " keeps it.")
 			return false
 		}
 		c.tell("Opened " + name + ".")

@@ -387,7 +387,7 @@ func (c *conversation) archive(ctx context.Context, args []string) {
 		}
 	}
 	c.status = discovery.NotFound.ExitStatus()
-	c.tell("The account " + m.Str("account_id") + " has no folder for the archive. 'mail move ID --to FOLDER' takes any.")
+	c.tell("The account " + m.Str("account_id") + " has no folder for the archive. " + c.typedAs("mail move ID --to FOLDER") + " takes any.")
 }
 
 // file runs a command that moves messages, says what it did, and keeps it for undo.
@@ -414,7 +414,7 @@ func (c *conversation) undo(ctx context.Context, _ []string) {
 	f := c.filed
 	if f == nil {
 		if c.status = discovery.NotFound.ExitStatus(); c.Shell {
-			c.tell("'undo' is for the prompt, 'postern repl'; here 'postern mail move ID --to FOLDER' puts a message back.")
+			c.tell("'undo' is for the prompt, 'postern repl'; here " + c.typedAs("mail move ID --to FOLDER") + " puts a message back.")
 			return
 		}
 		c.tell("There is nothing to take back: it knows of the last 'archive' or 'trash' of this sitting alone.")

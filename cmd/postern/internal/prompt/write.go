@@ -52,7 +52,7 @@ func (c *conversation) reply(ctx context.Context, args []string) {
 	all := len(args) == 2
 	if all && strings.TrimLeft(args[1], "-") != "all" {
 		c.status = discovery.ValidationError.ExitStatus()
-		c.tell("'reply ID' answers the sender, 'reply ID all' everybody it reached.")
+		c.tell(c.typedAs("reply ID") + " answers the sender, " + c.typedAs("reply ID all") + " everybody it reached.")
 		return
 	}
 	m, ok := c.message(ctx, args[0], longest)
