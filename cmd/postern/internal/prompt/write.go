@@ -242,6 +242,8 @@ func (c *conversation) compose(ctx context.Context, l *letter, dir string) {
 				keep("It may have left: look among what was sent, or ask the recipients, before you send it again.")
 				return
 			}
+		case answer != "" && answer != "n" && answer != "no":
+			c.tell("That is no answer, and nothing was sent.")
 		case same:
 			if now, err := os.ReadFile(file); err == nil && string(now) == given {
 				c.tell("Nothing was sent.")
