@@ -48,7 +48,7 @@ func TestACommandOfTheShellOnATerminal(t *testing.T) {
 		{"exec --json nonsense", 2, []string{`{"success":false,"error":{"code":"COMMAND_NOT_FOUND"`}},
 		{"undo", 5, []string{"'undo' is for the prompt, 'postern repl'"}},
 		{"agent -h", 0, []string{"agent send"}},
-		{"-h", 0, []string{"Start\n", "For you\n", "postern approve", "postern account list", "For agents\n", "Tools\n"}},
+		{"-h", 0, []string{"Start\n", "an account, or another one", "For you\n", "postern approve", "postern account list", "For agents\n", "Tools\n"}},
 	} {
 		status, shown := shownOnTerminal(t, 90, v.environment(false), strings.Fields(tc.line)...)
 		rest := shown

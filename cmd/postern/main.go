@@ -64,7 +64,7 @@ type process struct {
 var usage = []screen.Section{
 	{Title: "Start", Rows: [][2]string{
 		{"postern demo", "try everything on a sample mailbox, nothing to set up"},
-		{"postern init", "set up: the vault, its keys and an account"},
+		{"postern init", "set up: the vault, its keys and an account, or another one"},
 		{"postern install CLIENT", "connect an MCP client, such as claude-code"},
 		{"postern uninstall CLIENT", "take it out of the client again"},
 		{"postern doctor", "check that everything works"},
