@@ -60,6 +60,9 @@ type messagesArgs struct {
 	refs      []mail.Ref // of the ids, since Validate
 }
 
+var noMessage = &discovery.Fault{Code: discovery.ValidationError, Message: "No message is named.",
+	Hint: "Give a message id as 'mail list' shows it, or --folder and --uid."}
+
 // Validate refuses what names no messages or those of several folders, and reads the
 // ids.
 func (a *messagesArgs) Validate() error {
@@ -67,8 +70,7 @@ func (a *messagesArgs) Validate() error {
 	case len(a.IDs) > 0 && (a.Folder != "" || len(a.UIDs) > 0):
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "A message is named twice: by its id and by --folder or --uid."}
 	case len(a.IDs) == 0 && len(a.UIDs) == 0:
-		return &discovery.Fault{Code: discovery.ValidationError, Message: "No message is named.",
-			Hint: "Give a message id as 'mail list' shows it, or --folder and --uid."}
+		return noMessage
 	}
 	a.refs = make([]mail.Ref, len(a.IDs))
 	for i, id := range a.IDs {

@@ -86,11 +86,14 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 			t.Errorf("%s: explained as %q, and ends with %q %s", test.line, test.code, a.Error.Code, a.Error.Message)
 		}
 	}
-	// Who asks whether a message may be sent has no text yet.
+	// Who asks whether a message may be sent has no text yet, and means any of those to be filed.
 	for line, want := range map[string]string{
 		"mail send --account any --to ann@example.org":   "",
 		"mail reply imap:any:INBOX:7:1":                  "",
 		"mail send --account files --to ann@example.org": "PERMISSION_DENIED",
+		"mail trash --account any":                       "",
+		"mail mark-read --account ro":                    "PERMISSION_DENIED",
+		"mail get 1 --account any --uid 1":               "VALIDATION_ERROR",
 		"mail send --account any":                        "VALIDATION_ERROR",
 		"mail send --account any --to":                   "VALIDATION_ERROR",
 		"mail reply":                                     "VALIDATION_ERROR",
