@@ -46,6 +46,7 @@ func TestACommandOfTheShellOnATerminal(t *testing.T) {
 		{"approve -h", 0, []string{"usage: postern approve [ID]", "Shows each message", "administrator's key"}},
 		{"mail list --json --limit 1", 0, []string{`{"success":true,"data":{"folder":"INBOX"`}},
 		{"exec --json nonsense", 2, []string{`{"success":false,"error":{"code":"COMMAND_NOT_FOUND"`}},
+		{"more", 5, []string{"'more' is for the prompt, 'postern repl'"}},
 		{"undo", 5, []string{"'undo' is for the prompt, 'postern repl'"}},
 		{"agent -h", 0, []string{"agent send"}},
 		{"-h", 0, []string{"Start\n", "an account, or another one", "For you\n", "postern approve", "postern account list", "For agents\n", "Tools\n"}},

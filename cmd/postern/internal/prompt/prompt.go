@@ -194,6 +194,7 @@ type conversation struct {
 	history   *history
 	complete  *Completer
 	filed     *filing // what 'undo' takes back
+	next      string  // the command of 'more'; empty for none
 	temporary string  // a directory that is removed at the end; empty for none
 
 	// The terminal's mode before the prompt, between lines, and from before a question is seen

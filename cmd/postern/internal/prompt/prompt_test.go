@@ -356,6 +356,11 @@ func TestThePromptSpeaksInItsWords(t *testing.T) {
 	if out = d.types("inbox 5 --unread"); !strings.Contains(out, "next page:\n  mail list --unread --before imap") {
 		t.Errorf("%s", out)
 	}
+	out = d.types("search --limit 15 the", "more", "search --limit 1 tiles", "more")
+	if first, rest, _ := strings.Cut(out, "Show the next page:\n  more\n"); !strings.Contains(first, "15 messages of ") || !strings.Contains(rest, "15 messages of ") || strings.Contains(out, "--cursor") ||
+		!strings.Contains(out, "postern> more\nThe last search has no next page.\n") {
+		t.Errorf("%s", out)
+	}
 	d.Accounts = func(context.Context) ([]string, error) { return []string{"demo", "work"}, nil }
 	if out = d.types("inbox --account demo"); !strings.Contains(out, "Read one: read imap:demo:INBOX:1:50") {
 		t.Errorf("of several accounts the one that was named: %s", out)

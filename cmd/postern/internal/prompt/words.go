@@ -35,6 +35,7 @@ func words() []word {
 		{"read", "ID...", "show messages, and mark them as read", []string{"read 50", "read 49 50"}, 1, -1, (*conversation).reads},
 		{"thread", "ID", "the conversation of a message", []string{"thread 50"}, 1, 1, (*conversation).thread},
 		{"search", "WORDS...", "messages with this phrase, in all accounts", []string{"search invoice", "search --from ann@example.org --last-days 30"}, 1, -1, (*conversation).search},
+		{"more", "", "the next page of the last search", []string{"more"}, 0, 0, (*conversation).more},
 		{"write", "[TO...]", "a letter, in your editor; 'write again': one that did not leave", []string{"write ann@example.org", "write again"}, 0, -1, (*conversation).write},
 		{"reply", "ID [all]", "an answer, to its sender or to all", []string{"reply 50", "reply 50 all"}, 1, 2, (*conversation).reply},
 		{"forward", "ID [TO...]", "hand a message on", []string{"forward 50 ann@example.org"}, 1, -1, (*conversation).forward},
@@ -80,6 +81,8 @@ func Meant(typed string) string {
 		return "reply"
 	case "fwd":
 		return "forward"
+	case "move", "mv", "file":
+		return "archive"
 	case "delete", "del", "rm", "remove":
 		return "trash"
 	case "attachment", "attachments", "download":
@@ -277,28 +280,60 @@ func (c *conversation) inbox(ctx context.Context, args []string) {
 		v, _ := orderedjson.Decode(a.JSON)
 		answer, _ := v.(orderedjson.Object)
 		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--before") }) {
-			goesOn(answer, typed)
+			goesOn(answer, typed, "--before")
 		}
 		c.pager(ctx, c.look().Draw(answer, c.Path(line)))
 	})
 }
 
-// goesOn has the next page of an answer be listed with the words that were typed.
-func goesOn(answer orderedjson.Object, typed string) {
+// goesOn has the next page of an answer be shown with other words: with typed, and the option that
+// says where that page begins, or where its value is not for typing, with typed alone. It returns the
+// command that they stand for; empty where there is no next page.
+func goesOn(answer orderedjson.Object, typed, option string) (line string) {
 	next := answer
 	for _, name := range []string{"data", "next_action", "arguments"} {
 		next, _ = next.Get(name).(orderedjson.Object)
 	}
 	for i := range next {
 		tokens, err := gateway.Tokenize(next.Str("command"))
-		if at := slices.Index(tokens, "--before"); next[i].Name == "command" && err == nil && at >= 0 && at+1 < len(tokens) {
+		at := slices.Index(tokens, option)
+		if next[i].Name != "command" || err != nil || at < 0 || at+1 >= len(tokens) {
+			continue
+		}
+		if line, next[i].Value = next.Str("command"), typed; option == "--before" {
 			next[i].Value = typed + " " + command(tokens[at:at+2]...)
 		}
 	}
+	return line
 }
 
 func (c *conversation) search(ctx context.Context, args []string) {
-	c.view(ctx, command(c.searches(ctx, args)...))
+	c.found(ctx, command(c.searches(ctx, args)...))
+}
+
+func (c *conversation) more(ctx context.Context, _ []string) {
+	switch {
+	case c.next != "":
+		c.found(ctx, c.next)
+		return
+	case c.Shell:
+		c.tell("'more' is for the prompt, 'postern repl'; here the command at the end of a search shows its next page.")
+	default:
+		c.tell("The last search has no next page.")
+	}
+	c.status = discovery.NotFound.ExitStatus()
+}
+
+// found shows a page of a search. At the prompt 'more' shows the next one.
+func (c *conversation) found(ctx context.Context, line string) {
+	c.ask(ctx, line, func(a gateway.Answer) {
+		v, _ := orderedjson.Decode(a.JSON)
+		answer, _ := v.(orderedjson.Object)
+		if !c.Shell {
+			c.next = goesOn(answer, "more", "--cursor")
+		}
+		c.pager(ctx, c.look().Draw(answer, c.Path(line)))
+	})
 }
 
 func (c *conversation) searches(ctx context.Context, args []string) []string {
