@@ -261,10 +261,11 @@ func (p *post) round(ctx context.Context) error {
 		return nil
 	}
 	p.looked = true
-	if p.held != nil {
+	err = p.look(ctx)
+	if err == nil && p.held != nil { // what came before the look is told of, and what comes later is looked for again
 		p.m.leases.Announce(p.account, p.folder)
 	}
-	return p.look(ctx)
+	return err
 }
 
 // lead lets this process watch the folder for those on other machines, too: it alone rests in
