@@ -193,13 +193,17 @@ func (s *Session) Look(folder string, trust time.Duration, instant bool) (Folder
 func (p *Pool) Rest(ctx context.Context, folder string, look func(s *Session) error, tell func(news bool)) (leave func(bye bool), err error) {
 	var at *Session
 	var i *idling
+	release := func() {}
+	defer func() { release() }() // when it is an idle one
 	err = p.Lend(ctx, folder, func(_ context.Context, s *Session) error {
 		if err := look(s); err != nil {
 			return err
 		}
-		if !p.mayRest() {
+		done, ok := p.mayRest()
+		if !ok {
 			return ErrNoIdle
 		}
+		release = done
 		var err error
 		at = s
 		i, err = s.idle(tell)
@@ -212,17 +216,26 @@ func (p *Pool) Rest(ctx context.Context, folder string, look func(s *Session) er
 }
 
 // mayRest reports whether one more session may rest: one of several is kept for commands,
-// so that two watchers of different folders do not keep waking each other.
-func (p *Pool) mayRest() bool {
+// so that two watchers of different folders do not keep waking each other. done is called when
+// it rests.
+func (p *Pool) mayRest() (done func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	resting := 0
+	resting := p.toRest
 	for _, s := range p.idle {
 		if s.guard.resting() {
 			resting++
 		}
 	}
-	return resting < max(1, p.o.Sessions-1)
+	if resting >= max(1, p.o.Sessions-1) {
+		return nil, false
+	}
+	p.toRest++
+	return func() {
+		p.mu.Lock()
+		p.toRest--
+		p.mu.Unlock()
+	}, true
 }
 
 // leave ends an IDLE that is still in progress.

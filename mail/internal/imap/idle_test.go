@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -181,6 +182,25 @@ func TestOneSessionOfSeveralNeverRests(t *testing.T) {
 		errs = append(errs, err)
 	}
 	if errs[0] != nil || !errors.Is(errs[1], ErrNoIdle) || !errors.Is(errs[2], ErrNoIdle) {
+		t.Errorf("%v", errs)
+	}
+}
+
+// Nor where all would rest at the same moment.
+func TestOneOfTwoSessionsRestsWhereBothWould(t *testing.T) {
+	scripted.Settle(t)
+	p := newPool(t, PoolOptions{Config: serve(t, newIdler().run), Sessions: 2})
+	_, tell := told()
+	var looked, ended sync.WaitGroup
+	looked.Add(2)
+	errs := make([]error, 2)
+	for n := range errs {
+		ended.Go(func() {
+			_, errs[n] = p.Rest(t.Context(), "INBOX", func(*Session) error { looked.Done(); looked.Wait(); return nil }, tell)
+		})
+	}
+	ended.Wait()
+	if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs...), ErrNoIdle) {
 		t.Errorf("%v", errs)
 	}
 }

@@ -47,6 +47,7 @@ type Pool struct {
 	lent   map[*pooled]bool
 	dials  map[*pooled]context.CancelFunc // that a Lend waits for
 	open   int                            // idle, lent and being dialled
+	toRest int                            // lent, and about to rest
 	logins loginGate
 	queue  []*waiter
 	closed bool
