@@ -196,6 +196,8 @@ func (p *Pool) Rest(ctx context.Context, folder string, look func(s *Session) er
 	release := func() {}
 	defer func() { release() }() // when it is an idle one
 	err = p.Lend(ctx, folder, func(_ context.Context, s *Session) error {
+		release() // Lend may run this twice
+		release = func() {}
 		if err := look(s); err != nil {
 			return err
 		}

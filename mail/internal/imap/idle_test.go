@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ type idler struct {
 	lines  chan string
 	says   chan string
 	refuse bool
+	ends   atomic.Bool // the connection of the next NOOP
 	caps   string
 }
 
@@ -52,6 +54,8 @@ func (i *idler) run(s *scripted.Conn) {
 					in = false
 				}
 			}
+		case verb == "NOOP" && i.ends.CompareAndSwap(true, false):
+			return
 		case verb == "LOGOUT":
 			s.Send("* BYE bye\r\n" + tag + " OK out\r\n")
 			return
@@ -202,6 +206,19 @@ func TestOneOfTwoSessionsRestsWhereBothWould(t *testing.T) {
 	ended.Wait()
 	if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs...), ErrNoIdle) {
 		t.Errorf("%v", errs)
+	}
+}
+
+// A rest that begins anew, as its connection was gone, has its place still.
+func TestARestOnAnotherConnection(t *testing.T) {
+	scripted.Settle(t)
+	i := newIdler()
+	p := newPool(t, PoolOptions{Config: serve(t, i.run), Sessions: 2})
+	mustLend(t, p, "INBOX", func(_ context.Context, s *Session) error { return looking(s) })
+	i.ends.Store(true)
+	rest(t, p)
+	if i.ends.Load() || p.toRest != 0 {
+		t.Errorf("the connection did not end, or %d are about to rest", p.toRest)
 	}
 }
 
