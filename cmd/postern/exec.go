@@ -65,18 +65,23 @@ func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) erro
 	o := p.promptOptions(h)
 	o.Shell = true
 	drawn := p.onTerminal() && !asJSON
-	if len(r.Tokens) > 0 && !drawn && slices.Contains(prompt.Words(), r.Tokens[0]) {
+	word := len(r.Tokens) > 0 && !drawn && slices.Contains(prompt.Words(), r.Tokens[0])
+	if o.NeedsVault(line) || word && p.attended() && !prompt.AsksPage(r.Tokens) {
+		if err := p.unsealed(ctx); err != nil {
+			return err
+		}
+	}
+	if word {
 		// A person's word in a pipe is the command that it stands for. Where nobody sits at a
 		// terminal there are commands alone.
-		if shows := prompt.Shows(ctx, o, r.Tokens); shows != nil && p.attended() {
+		var shows []string
+		if p.attended() {
+			shows = prompt.Shows(ctx, o, r.Tokens)
+		}
+		if shows != nil {
 			r.Tokens, line = shows, discovery.JoinCommand(shows)
 		} else {
 			fmt.Fprintf(p.stderr, "'postern %s' is for a person on a terminal: 'postern help' lists what there is for programs.\n", r.Tokens[0])
-		}
-	}
-	if o.NeedsVault(line) {
-		if err := p.unsealed(ctx); err != nil {
-			return err
 		}
 	}
 	if drawn {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -41,6 +43,20 @@ func TestAWordInAPipe(t *testing.T) {
 		status := p.run(t.Context())
 		if status != tc.status || !strings.Contains(out.String(), tc.out) || !strings.HasPrefix(stderr.String(), tc.err) || tc.err == "" && stderr.Len() > 0 {
 			t.Errorf("%s, %v: %d\n%s\n%s", tc.line, tc.attended, status, out.String(), stderr.String())
+		}
+	}
+	// A word that is none there, and a page, take no key.
+	asked := filepath.Join(t.TempDir(), "asked")
+	for line, attended := range map[string]bool{"inbox": false, "search x": false, "inbox -h": true, "search -h": true} {
+		p := newProcess(t, "POSTERN_DB="+v.path, "POSTERN_KEY_COMMAND=touch "+asked)
+		p.args = strings.Fields(line)
+		if attended {
+			p.stdin = slave
+		}
+		p.run(t.Context())
+		if _, err := os.Stat(asked); err == nil {
+			t.Errorf("%s asked for the key", line)
+			_ = os.Remove(asked)
 		}
 	}
 }

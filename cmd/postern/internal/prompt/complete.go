@@ -229,14 +229,16 @@ func files(line string, pos int) (head string, list []string, tail string) {
 	before, tail := splitRunes(line, pos)
 	word := strings.TrimLeft(before[strings.LastIndex(before, ",")+1:], " ")
 	dir, base := filepath.Split(word)
-	entries, _ := os.ReadDir(cmp.Or(atHome(dir), "."))
+	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	defer cancel()
+	entries, _ := terminal.Await(ctx, func() ([]os.DirEntry, error) { return os.ReadDir(cmp.Or(atHome(dir), ".")) })
 	for _, e := range entries {
 		name := e.Name()
 		hidden := base == "" && name[0] == '.' || strings.ContainsAny(name, `,"`) || screen.Visible(name) != name
 		if hidden || !strings.HasPrefix(name, base) || len(list) == maxProposals {
 			continue
 		}
-		if info, err := os.Stat(filepath.Join(atHome(dir), name)); err == nil && info.IsDir() {
+		if e.IsDir() {
 			name += "/"
 		}
 		list = append(list, dir+name)

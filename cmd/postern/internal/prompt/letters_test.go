@@ -514,7 +514,7 @@ func TestEveryWordHasAPage(t *testing.T) {
 					t.Errorf("%q does not say %q: %s", line, x, out.String())
 				}
 			}
-			if asks := asksPage(args); (c.status == 0) != asks || asks != (c.Path(line) == "help") {
+			if asks := AsksPage(args); (c.status == 0) != asks || asks != (c.Path(line) == "help") {
 				t.Errorf("%q has status %d", line, c.status)
 			}
 		}

@@ -429,7 +429,7 @@ func (d *Door) resolve(line string) (tokens []string, found discovery.Resolved, 
 
 // Path is the command that a line names, "help" where it asks for a page; empty for none.
 func (d *Door) Path(line string) string {
-	if _, args, ok := wordOf(line); ok && asksPage(args) {
+	if _, args, ok := wordOf(line); ok && AsksPage(args) {
 		return "help"
 	}
 	_, found, err := d.resolve(line)
@@ -446,7 +446,7 @@ func (d *Door) Path(line string) string {
 // wrong with it that can be told without.
 func (d *Door) NeedsVault(line string) bool {
 	if w, args, ok := wordOf(line); ok {
-		return !asksPage(args) && w.takesAll(args)
+		return !AsksPage(args) && w.takesAll(args)
 	}
 	_, found, err := d.resolve(line)
 	if err != nil || found.Command == nil || found.Command.Effect == discovery.Meta {

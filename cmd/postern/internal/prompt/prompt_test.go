@@ -361,6 +361,9 @@ func TestThePromptSpeaksInItsWords(t *testing.T) {
 		!strings.Contains(out, "postern> more\nThe last search has no next page.\n") {
 		t.Errorf("%s", out)
 	}
+	if out = d.types("search --limit 15 the", "search --limit nope tiles", "more"); !strings.Contains(out, "postern> more\nThe last search has no next page.\n") {
+		t.Errorf("%s", out)
+	}
 	d.Accounts = func(context.Context) ([]string, error) { return []string{"demo", "work"}, nil }
 	if out = d.types("inbox --account demo"); !strings.Contains(out, "Read one: read imap:demo:INBOX:1:50") {
 		t.Errorf("of several accounts the one that was named: %s", out)

@@ -110,8 +110,8 @@ func wordOf(line string) (w word, args []string, ok bool) {
 	return words()[i], tokens[1:], true
 }
 
-// asksPage reports whether a word is only to show its page.
-func asksPage(args []string) bool {
+// AsksPage reports whether a line asks for its page, which needs no vault.
+func AsksPage(args []string) bool {
 	return slices.Contains(args, "-h") || slices.Contains(args, "--help")
 }
 
@@ -135,7 +135,7 @@ func (c *conversation) runWord(ctx context.Context, w word, args []string) {
 	if c.status = 0; !w.takesAll(args) {
 		c.status = discovery.ValidationError.ExitStatus()
 	}
-	if asks := asksPage(args); asks || c.status != 0 {
+	if asks := AsksPage(args); asks || c.status != 0 {
 		if asks {
 			c.status = 0
 		}
@@ -156,7 +156,7 @@ func Word(ctx context.Context, o Options, tokens []string) (status int, ok bool)
 	c, _, end := begin(o)
 	defer end()
 	c.runWord(ctx, w, args) // a file that it opened stays: its viewer may still read it
-	if w.name == "inbox" && c.status == 0 && !asksPage(args) {
+	if w.name == "inbox" && c.status == 0 && !AsksPage(args) {
 		c.announce(ctx)
 	}
 	return c.status, true
@@ -247,7 +247,7 @@ func (c *conversation) pager(ctx context.Context, text string) {
 
 // all adds to a list's words that it is of all accounts, where there are several and none is named.
 func (c *conversation) all(ctx context.Context, args []string) []string {
-	if c.several(ctx) && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--account") }) {
+	if !AsksPage(args) && c.several(ctx) && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--account") }) {
 		return append([]string{"--account", "all"}, args...)
 	}
 	return args
@@ -308,6 +308,7 @@ func goesOn(answer orderedjson.Object, typed, option string) (line string) {
 }
 
 func (c *conversation) search(ctx context.Context, args []string) {
+	c.next = ""
 	c.found(ctx, command(c.searches(ctx, args)...))
 }
 

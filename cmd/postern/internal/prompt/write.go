@@ -401,7 +401,11 @@ func (c *conversation) tab(f liner.WordCompleter) (back func()) {
 	}
 	before := l.completer
 	l.completes(f)
-	return func() { l.completes(before) }
+	return func() {
+		if c.open == nil { // else the line that was abandoned may still be completed
+			l.completes(before)
+		}
+	}
 }
 
 // typedField asks for a field, whose value is kept where nothing is typed.

@@ -238,7 +238,7 @@ func (p *painter) accounts(data object) bool {
 			table[i].cells = append(table[i].cells, cell)
 		}
 	}
-	if ok && p.said != "" {
+	if len(list) > 0 && p.said != "" {
 		p.said = sentence(p.said) + " 'postern init' adds another"
 	}
 	return ok && p.rows(table)
