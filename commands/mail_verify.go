@@ -52,13 +52,11 @@ func mailVerify(d *Deps) *discovery.Command {
 		if r.Capabilities == nil {
 			r.Capabilities = []string{}
 		}
-		for _, i := range v.Issues {
-			r.hint = answer.LoginHint(i, name)
-		}
 		if r.OK {
 			r.NextAction = answer.Next("List the newest messages", "mail", "list", "--account", name)
 		} else if d.Exists == nil || d.Exists("doctor") {
 			r.NextAction = answer.Next("See what works and what does not", "doctor", "--account", name)
+			r.hint = answer.LoginHint(v.Issues[0], name)
 		}
 		return r, nil
 	})

@@ -33,16 +33,16 @@ func policyExplain(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "policy explain",
 		Summary: "May you run it? If not, why",
-		Details: "It checks the profile, the role, the denied commands, the account's mode and the outbound list; a text, and which message, may be left out. " +
+		Details: "It checks the profile, the role, the denied commands, the account's mode and the outbound list; the text of a new message, and which one is filed, may be left out. " +
 			"It looks at no message and no server, so a command it allows can still fail; only for a reply in mode reply it reads the message, and says what would make it wait.",
 		Effect:   discovery.Read,
 		Standing: true,
 		Examples: []string{"policy explain 'mail delete 50 --confirm'", "policy explain 'account list'"},
 	}, func(ctx context.Context, call *discovery.Call, args *policyExplainArgs) (*PolicyExplainResult, error) {
 		x, err := d.Explain(ctx, call, args.Command)
-		// No rule asks for a text or which message it is, so that either may be missing.
+		// No rule asks for the text of a new message or which one is filed. That of an answer counts in mode reply.
 		for _, missing := range []struct{ message, as string }{{noText.Message, " --body text"}, {noMessage.Message, " --uid 1"}} {
-			if err == nil && x.Refusal != nil && x.Refusal.Message == missing.message {
+			if err == nil && x.Refusal != nil && x.Refusal.Message == missing.message && x.Command.Path != "mail reply" {
 				x, err = d.Explain(ctx, call, args.Command+missing.as)
 			}
 		}

@@ -89,7 +89,7 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 	// Who asks whether a message may be sent has no text yet, and means any of those to be filed.
 	for line, want := range map[string]string{
 		"mail send --account any --to ann@example.org":   "",
-		"mail reply imap:any:INBOX:7:1":                  "",
+		"mail reply imap:any:INBOX:7:1":                  "VALIDATION_ERROR", // in mode reply its text decides
 		"mail send --account files --to ann@example.org": "PERMISSION_DENIED",
 		"mail trash --account any":                       "",
 		"mail mark-read --account ro":                    "PERMISSION_DENIED",
