@@ -40,10 +40,10 @@ func BenchmarkTextNewsletter(b *testing.B) {
 	}
 }
 
-// A newsletter of any length takes at most a tenth of the steps that it may take, and is
+// A newsletter takes at most a tenth of the steps that it may take, however long it is, and is
 // read whole.
 func TestNewslettersAreFarFromEveryBound(t *testing.T) {
-	for _, size := range []int{50_000, 200_000, 800_000} {
+	for _, size := range []int{50_000, 2_000_000} {
 		doc := string(newsletter(size))
 		p, root, cut := openHTML(doc)
 		if cut {
