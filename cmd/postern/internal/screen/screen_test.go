@@ -392,8 +392,12 @@ func FuzzRender(f *testing.F) {
 		if !utf8.ValidString(s) {
 			return // no answer holds it
 		}
+		width = abs(width) % 300
 		for path, envelope := range renderedEnvelopes(t, s) {
-			shown := Look{Width: abs(width) % 300, Color: true}.Render(envelope, path)
+			if len(path)%4 != width%4 {
+				continue // a quarter of the views for each input
+			}
+			shown := Look{Width: width, Color: true}.Render(envelope, path)
 			wantHarmless(t, path, shown)
 		}
 	})
