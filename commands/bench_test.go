@@ -14,14 +14,14 @@ import (
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
-	"github.com/postern-mail/postern/internal/testdir"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
 
-func TestMain(m *testing.M) { os.Exit(testdir.Main(m.Run)) }
+func TestMain(m *testing.M) { os.Exit(testmain.Run(m.Run)) }
 
 // store is a vault as the commands see it.
 type store struct{ *vault.Vault }

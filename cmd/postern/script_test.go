@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -46,21 +45,10 @@ func TestMain(m *testing.M) {
 	testscript.Main(onEngine{m}, map[string]func(){"postern": main})
 }
 
-// onEngine runs the tests where their vaults are to be. With -short there are more at once
-// than processors, unless the command line says otherwise: most of what is left waits for
-// another process.
+// onEngine runs the tests where their vaults are to be.
 type onEngine struct{ *testing.M }
 
-func (m onEngine) Run() int {
-	flag.Parse()
-	if given := false; testing.Short() {
-		flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-		if !given {
-			_ = flag.Set("test.parallel", "8")
-		}
-	}
-	return vaulttest.Main(m.M)
-}
+func (m onEngine) Run() int { return vaulttest.Main(m.M) }
 
 // TestScripts runs the program as a process, one behaviour per file.
 func TestScripts(t *testing.T) {

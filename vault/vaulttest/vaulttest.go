@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/internal/testdir"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -33,7 +32,7 @@ var (
 // Main runs the tests of a package, and the server meanwhile where they need it. It returns
 // the exit code.
 func Main(m *testing.M) int {
-	return testdir.Main(func() int {
+	return servertest.Main(func() int {
 		if *inPostgres {
 			if server, serverErr = servertest.StartPostgres(); server != nil {
 				defer func() { _ = server.Stop() }()

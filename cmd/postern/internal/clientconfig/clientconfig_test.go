@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postern-mail/postern/internal/testdir"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
-func TestMain(m *testing.M) { os.Exit(testdir.Main(m.Run)) }
+func TestMain(m *testing.M) { os.Exit(testmain.Run(m.Run)) }
 
 const program = "/opt/postern/postern"
 

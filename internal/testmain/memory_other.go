@@ -1,6 +1,6 @@
 //go:build !linux
 
-package testdir
+package testmain
 
 import "os"
 

@@ -1,0 +1,27 @@
+// Package testmain is what the TestMain of every package with slow tests calls.
+package testmain
+
+import (
+	"flag"
+	"os"
+)
+
+// atOnce is how many tests that call t.Parallel run at once, unless the command line says
+// otherwise: most of them wait for a server, a program or a time, and not for a processor.
+const atOnce = "8"
+
+// Run runs the tests of a package and returns the exit code. Their temporary files are in
+// memory where that can be: half of the time of many tests would be waiting for the disk.
+func Run(run func() int) int {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", atOnce)
+	}
+	if dir, err := inMemory(); err == nil {
+		defer func() { _ = os.RemoveAll(dir) }()
+		_ = os.Setenv("TMPDIR", dir)
+	}
+	return run()
+}
