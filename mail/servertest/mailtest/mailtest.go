@@ -61,7 +61,19 @@ type Endpoint struct {
 	Host  string
 	Port  uint16
 	root  string // prefix of the names of folders other than INBOX
+	tag   string // tells this test's users from others' on a shared server
 	Admin func(t testing.TB, user string) *imapclient.Client
+}
+
+// User is how a user whom a test calls by this name is called on the server.
+func (e Endpoint) User(name string) string { return name + e.tag }
+
+// mine makes the users of an endpoint those of one test alone.
+func (e Endpoint) mine() Endpoint {
+	admin := e.Admin
+	e.tag = servertest.User("")
+	e.Admin = func(t testing.TB, user string) *imapclient.Client { return admin(t, e.User(user)) }
+	return e
 }
 
 // Box is one user's mailbox on a server, as a test uses it: Mailboxes to read
@@ -84,6 +96,7 @@ func Settings(host string, port uint16, user string) mail.Account {
 func Open(t testing.TB, e Endpoint, user string, change ...func(*mail.Account)) *Box {
 	t.Helper()
 	a := Settings(e.Host, e.Port, user)
+	a.Username = e.User(user)
 	for _, c := range change {
 		c(&a)
 	}
@@ -110,6 +123,21 @@ func Dovecot(t testing.TB, c servertest.Config) (*servertest.DovecotServer, Endp
 	t.Helper()
 	s := servertest.Dovecot(t, c)
 	return s, DovecotAt(s)
+}
+
+// Shared is Dovecot on the server that all tests of the program with this Config share. The
+// users of a test are its own; Endpoint.User tells what the server calls them. Their addresses
+// are those of Settings.
+func Shared(t testing.TB, c servertest.Config) (*servertest.DovecotServer, Endpoint) {
+	t.Helper()
+	s := servertest.SharedDovecotWith(t, c)
+	return s, DovecotAt(s).mine()
+}
+
+// SharedCourier is Courier as Shared is Dovecot.
+func SharedCourier(t testing.TB) Endpoint {
+	t.Helper()
+	return CourierAt(servertest.SharedCourier(t)).mine()
 }
 
 // DovecotAt is a Dovecot that runs.
@@ -166,12 +194,23 @@ func InMemory(t testing.TB) Endpoint {
 	}}
 }
 
+// withoutExtensions is the server that every client has to get on with.
+var withoutExtensions = servertest.Config{HideCapabilities: []string{"ESEARCH", "LIST-STATUS", "LIST-EXTENDED", "SPECIAL-USE", "SASL-IR", "LITERAL+"}}
+
 // Endpoints are the servers that the same logic must work on.
 func Endpoints(t *testing.T) []Endpoint {
 	_, full := Dovecot(t, servertest.Config{})
-	_, plain := Dovecot(t, servertest.Config{HideCapabilities: []string{"ESEARCH", "LIST-STATUS", "LIST-EXTENDED", "SPECIAL-USE", "SASL-IR", "LITERAL+"}})
+	_, plain := Dovecot(t, withoutExtensions)
 	plain.Name = "dovecot without extensions"
 	return []Endpoint{full, plain, Courier(t), InMemory(t)}
+}
+
+// SharedEndpoints are Endpoints on the servers that all tests of the program share.
+func SharedEndpoints(t testing.TB) []Endpoint {
+	_, full := Shared(t, servertest.Config{})
+	_, plain := Shared(t, withoutExtensions)
+	plain.Name = "dovecot without extensions"
+	return []Endpoint{full, plain, SharedCourier(t), InMemory(t)}
 }
 
 // Letter is a message to append.

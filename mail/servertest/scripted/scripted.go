@@ -1,5 +1,5 @@
 // Package scripted is shared by the tests of connections to mail servers: scripted servers,
-// a login, and a check that no goroutine is left over. Like any server it imports none of
+// a login, and a check that no goroutine is left over behind all tests. Like any server it imports none of
 // the wires; real servers are in package servertest.
 package scripted
 
@@ -7,8 +7,10 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -265,22 +267,43 @@ func AnswerLines(greeting string, answer func(line string) (back string, hangUp 
 	}
 }
 
+// Main runs the tests of a package as servertest.Main does, and fails where a goroutine that
+// began in them is still there behind them. It is for packages whose tests run at once; one
+// test alone has Settle.
+func Main(run func() int) int {
+	before := runtime.NumGoroutine()
+	code := servertest.Main(run)
+	if stacks, ok := settled(before); !ok {
+		fmt.Fprintf(os.Stderr, "%d goroutines before the tests, %d after:\n%s", before, runtime.NumGoroutine(), stacks)
+		return max(code, 1)
+	}
+	return code
+}
+
 // Settle fails the test when goroutines that began in it are still there at its end.
 func Settle(t testing.TB) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
-		late := time.After(10 * time.Second)
-		tick := time.NewTicker(2 * time.Millisecond)
-		defer tick.Stop()
-		for runtime.NumGoroutine() > before {
-			select {
-			case <-tick.C:
-			case <-late:
-				buf := make([]byte, 1<<16)
-				t.Errorf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), buf[:runtime.Stack(buf, true)])
-				return
-			}
+		if stacks, ok := settled(before); !ok {
+			t.Errorf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), stacks)
 		}
 	})
+}
+
+// settled waits until there are no more goroutines than before; if that does not come about
+// it returns what all of them do.
+func settled(before int) (stacks []byte, ok bool) {
+	late := time.After(10 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for runtime.NumGoroutine() > before {
+		select {
+		case <-tick.C:
+		case <-late:
+			stacks = make([]byte, 1<<16)
+			return stacks[:runtime.Stack(stacks, true)], false
+		}
+	}
+	return nil, true
 }
