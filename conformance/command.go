@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -9,14 +10,17 @@ import (
 	"time"
 )
 
-// closeTime is how long a server may run after its input has ended. Only tests change it.
-var closeTime = 2 * time.Second
+// defaultGrace is how long a server may run after its input has ended, where its Target does
+// not say.
+const defaultGrace = 2 * time.Second
 
 // Command is a server that is a program: started with an argument vector, spoken to
 // over its standard input and output, and ended with every process of its group.
 type Command struct {
 	Args []string // the program and its arguments; no shell reads them
 	Env  []string // NAME=value; nil for this process's
+
+	Grace time.Duration // how long it may run after its input has ended; 0 means 2 s
 
 	// Stderr gets the server's standard error; nil discards it. It is written by
 	// one goroutine at a time.
@@ -35,7 +39,8 @@ func (c *Command) Open(context.Context) (Conn, error) {
 	}
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Env, cmd.Stderr = c.Env, c.Stderr
-	cmd.WaitDelay = closeTime // a grandchild may hold standard error
+	grace := cmp.Or(c.Grace, defaultGrace)
+	cmd.WaitDelay = grace // a grandchild may hold standard error
 	ownGroup(cmd)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -61,13 +66,13 @@ func (c *Command) Open(context.Context) (Conn, error) {
 	return newLineConn(in, out, func() {
 		select {
 		case <-exited:
-		case <-time.After(closeTime):
+		case <-time.After(grace):
 		}
 		killGroup(cmd)
 		_ = out.Close()
 		select {
 		case <-exited:
-		case <-time.After(closeTime + time.Second):
+		case <-time.After(grace + time.Second):
 		}
 	}), nil
 }

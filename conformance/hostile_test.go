@@ -20,9 +20,12 @@ import (
 	"time"
 )
 
+// grace is how long a server may go on that does not end by itself.
+const grace = 50 * time.Millisecond
+
 // hostile makes a target of a function that speaks raw lines.
 func hostile(serve func(in *bufio.Scanner, out io.Writer)) *Pipe {
-	return &Pipe{Serve: func(_ context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	return &Pipe{Grace: grace, Serve: func(_ context.Context, in io.ReadCloser, out io.WriteCloser) error {
 		s := bufio.NewScanner(in)
 		s.Buffer(nil, 4<<20)
 		serve(s, out)
@@ -30,23 +33,53 @@ func hostile(serve func(in *bufio.Scanner, out io.Writer)) *Pipe {
 	}}
 }
 
-// polite answers the handshake and hands every other request to answer.
-func polite(answer func(id json.RawMessage, method string, out io.Writer)) *Pipe {
+// polite answers the handshake and hands every other request, with the command that it may
+// have, to answer. false ends the connection.
+func polite(answer func(id json.RawMessage, command string, out io.Writer) bool) *Pipe {
 	return hostile(func(in *bufio.Scanner, out io.Writer) {
 		for in.Scan() {
 			var m struct {
 				ID     json.RawMessage
 				Method string
+				Params struct{ Arguments json.RawMessage }
 			}
 			_ = json.Unmarshal(in.Bytes(), &m)
+			var arguments struct{ Command string }
+			_ = json.Unmarshal(m.Params.Arguments, &arguments)
 			switch {
 			case m.ID == nil:
 			case m.Method == "initialize":
 				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}`+"\n", m.ID)
-			default:
-				answer(m.ID, m.Method, out)
+			case !answer(m.ID, arguments.Command, out):
+				return
 			}
 		}
+	})
+}
+
+// saying is polite with a line for an answer, in which %s stands for the id.
+func saying(line string) *Pipe {
+	return polite(func(id json.RawMessage, _ string, out io.Writer) bool {
+		_, err := io.WriteString(out, strings.ReplaceAll(line, "%s", string(id))+"\n")
+		return err == nil
+	})
+}
+
+// repeating is polite with a piece without end for an answer.
+func repeating(piece string) *Pipe {
+	return polite(func(_ json.RawMessage, _ string, out io.Writer) bool { endless(out, piece); return false })
+}
+
+// answering is polite with an envelope for each command; an empty one ends the connection.
+func answering(envelope func(command string) string) *Pipe {
+	return polite(func(id json.RawMessage, command string, out io.Writer) bool {
+		e := envelope(command)
+		if e == "" {
+			return false
+		}
+		text, _ := json.Marshal(e)
+		fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%s}]}}`+"\n", id, text)
+		return true
 	})
 }
 
@@ -78,32 +111,21 @@ func TestAHostileServerIsAFinding(t *testing.T) {
 	}{
 		"exits at once": {hostile(func(*bufio.Scanner, io.Writer) {}), "ended the connection"},
 		"never answers": {hostile(func(in *bufio.Scanner, _ io.Writer) { endlessRead(in) }), "in time"},
-		"never reads":   {&Pipe{Serve: func(ctx context.Context, _ io.ReadCloser, _ io.WriteCloser) error { <-ctx.Done(); return nil }}, "in time"},
+		"never reads":   {&Pipe{Grace: grace, Serve: func(ctx context.Context, _ io.ReadCloser, _ io.WriteCloser) error { <-ctx.Done(); return nil }}, "in time"},
 		"garbage":       {hostile(func(in *bufio.Scanner, out io.Writer) { in.Scan(); io.WriteString(out, "hello\n\x00\xff\n[1]\n") }), "ended the connection"},
-		"endless line": {polite(func(_ json.RawMessage, _ string, out io.Writer) {
+		"endless line": {polite(func(_ json.RawMessage, _ string, out io.Writer) bool {
 			if n := endless(out, strings.Repeat("x", 1<<16)); n < MaxMessage/2 || n > 4*MaxMessage {
 				t.Errorf("%d bytes of an endless line were taken", n)
 			}
+			return false
 		}), "more than 8388608 bytes"},
-		"endless lines": {polite(func(_ json.RawMessage, _ string, out io.Writer) { endless(out, "x\n") }), "messages, none of which"},
-		"endless logs": {polite(func(_ json.RawMessage, _ string, out io.Writer) {
-			endless(out, `{"jsonrpc":"2.0","method":"notifications/message"}`+"\n")
-		}), "messages, none of which"},
-		"wrong id": {polite(func(_ json.RawMessage, _ string, out io.Writer) {
-			fmt.Fprintln(out, `{"jsonrpc":"2.0","id":99999,"result":{}}`)
-		}), "in time"},
-		"neither": {polite(func(id json.RawMessage, _ string, out io.Writer) {
-			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s}`+"\n", id)
-		}), "neither"},
-		"result of no object": {polite(func(id json.RawMessage, _ string, out io.Writer) {
-			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":[[]]}`+"\n", id)
-		}), "/success"},
-		"text of no JSON": {polite(func(id json.RawMessage, _ string, out io.Writer) {
-			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"ok"}]}}`+"\n", id)
-		}), "/success"},
-		"asks us forever": {polite(func(_ json.RawMessage, _ string, out io.Writer) {
-			endless(out, `{"jsonrpc":"2.0","id":"s","method":"ping"}`+"\n")
-		}), "in time"},
+		"endless lines":       {repeating("x\n"), "messages, none of which"},
+		"endless logs":        {repeating(`{"jsonrpc":"2.0","method":"notifications/message"}` + "\n"), "messages, none of which"},
+		"asks us forever":     {repeating(`{"jsonrpc":"2.0","id":"s","method":"ping"}` + "\n"), "in time"},
+		"wrong id":            {saying(`{"jsonrpc":"2.0","id":99999,"result":{}}`), "in time"},
+		"neither":             {saying(`{"jsonrpc":"2.0","id":%s}`), "neither"},
+		"result of no object": {saying(`{"jsonrpc":"2.0","id":%s,"result":[[]]}`), "/success"},
+		"text of no JSON":     {saying(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"ok"}]}}`), "/success"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -144,27 +166,12 @@ func TestALostServerIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := &Pipe{Serve: func(_ context.Context, in io.ReadCloser, out io.WriteCloser) error {
-		s := bufio.NewScanner(in)
-		for s.Scan() {
-			var m struct {
-				ID     json.RawMessage
-				Method string
-				Params struct{ Arguments struct{ Command string } }
-			}
-			_ = json.Unmarshal(s.Bytes(), &m)
-			switch {
-			case m.ID == nil:
-			case m.Method == "initialize":
-				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18"}}`+"\n", m.ID)
-			case m.Params.Arguments.Command == "help":
-				return nil // a crash
-			default:
-				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"{\"success\":true}"}]}}`+"\n", m.ID)
-			}
+	target := answering(func(command string) string {
+		if command == "help" {
+			return "" // a crash
 		}
-		return nil
-	}}
+		return good
+	})
 	report, err := Run(t.Context(), target, &Options{Cases: cases, MaxLost: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -236,7 +243,7 @@ func TestNothingIsLeftOfAProgram(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "pids")
 	script := `trap '' TERM INT HUP; (trap '' TERM INT HUP; while :; do sleep 1; done) & echo $$ $! > "$0"; wait`
-	report, err := Run(t.Context(), &Command{Args: []string{sh, "-c", script, file}}, &Options{Cases: helpCase(t), StepTimeout: 500 * time.Millisecond, MaxLost: 1})
+	report, err := Run(t.Context(), &Command{Grace: grace, Args: []string{sh, "-c", script, file}}, &Options{Cases: helpCase(t), StepTimeout: 500 * time.Millisecond, MaxLost: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +311,7 @@ func TestHTTPServersThatMisbehave(t *testing.T) {
 				handler(w, r)
 			}))
 			defer s.Close()
-			report, err := Run(t.Context(), &HTTP{URL: s.URL, Token: "secret-token"}, &Options{Cases: helpCase(t), StepTimeout: 200 * time.Millisecond, MaxLost: 2})
+			report, err := Run(t.Context(), &HTTP{URL: s.URL, Token: "secret-token"}, &Options{Cases: helpCase(t), StepTimeout: time.Second, MaxLost: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -228,7 +228,7 @@ func (c *httpConn) events(body io.Reader) {
 // Close implements Conn. It ends the server's session.
 func (c *httpConn) Close() {
 	c.once.Do(func() { close(c.done) })
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), defaultGrace)
 	defer cancel()
 	c.mu.Lock()
 	kept := c.session != ""

@@ -1,17 +1,10 @@
 package conformance
 
 import (
-	"flag"
 	"os"
 	"testing"
-	"time"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
-// TestMain lets more tests run side by side than there are processors, since most wait
-// for servers that never answer, and gives these servers little time to end.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	_ = flag.Set("test.parallel", "16")
-	closeTime = 100 * time.Millisecond
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(testmain.Run(m.Run)) }

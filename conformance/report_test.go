@@ -1,25 +1,14 @@
 package conformance
 
 import (
-	"bufio"
-	"encoding/json"
+	"cmp"
 	"encoding/xml"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
-
-// answering is a server that answers every command with the same envelope.
-func answering(envelope string) *Pipe {
-	return polite(func(id json.RawMessage, _ string, out io.Writer) {
-		text, _ := json.Marshal(envelope)
-		fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%s}]}}`+"\n", id, text)
-	})
-}
 
 func reportOf(t *testing.T, file, envelope string, o Options) *Report {
 	t.Helper()
@@ -28,7 +17,7 @@ func reportOf(t *testing.T, file, envelope string, o Options) *Report {
 		t.Fatal(err)
 	}
 	o.Cases = cases
-	report, err := Run(t.Context(), answering(envelope), &o)
+	report, err := Run(t.Context(), answering(func(string) string { return envelope }), &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,35 +116,6 @@ func TestJUnitIsXMLWithTheRightCounts(t *testing.T) {
 	}
 }
 
-// commanded answers known commands and refuses all others, and tells of each.
-func commanded(answers map[string]string, tell func(string)) *Pipe {
-	return hostile(func(in *bufio.Scanner, out io.Writer) {
-		for in.Scan() {
-			var m struct {
-				ID     json.RawMessage
-				Method string
-				Params struct{ Arguments json.RawMessage }
-			}
-			_ = json.Unmarshal(in.Bytes(), &m)
-			var arguments struct{ Command string }
-			_ = json.Unmarshal(m.Params.Arguments, &arguments)
-			switch {
-			case m.ID == nil:
-			case m.Method == "initialize":
-				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18"}}`+"\n", m.ID)
-			default:
-				tell(arguments.Command)
-				envelope, ok := answers[arguments.Command]
-				if !ok {
-					envelope = `{"success":false,"error":{"code":"VALIDATION_ERROR","message":"no"}}`
-				}
-				text, _ := json.Marshal(envelope)
-				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%s}]}}`+"\n", m.ID, text)
-			}
-		}
-	})
-}
-
 // TestNothingIsCarriedOutThatIsNotKnownToBeHarmless has a server with a command that
 // changes things, and looks at everything it is sent.
 func TestNothingIsCarriedOutThatIsNotKnownToBeHarmless(t *testing.T) {
@@ -176,10 +136,11 @@ func TestNothingIsCarriedOutThatIsNotKnownToBeHarmless(t *testing.T) {
 	} {
 		ran := []string{}
 		var mu sync.Mutex
-		target := commanded(answers, func(command string) {
+		target := answering(func(command string) string {
 			mu.Lock()
 			defer mu.Unlock()
 			ran = append(ran, command)
+			return cmp.Or(answers[command], `{"success":false,"error":{"code":"VALIDATION_ERROR","message":"no"}}`)
 		})
 		c.o.StepTimeout, c.o.IDs = time.Second, []string{"argument.*", "discovery.*", "response.*", "security.*", "parser.[a-r]*"}
 		if _, err := Run(t.Context(), target, &c.o); err != nil {

@@ -3,6 +3,7 @@ package conformance
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -195,6 +196,7 @@ func (c *lineConn) Close() {
 // pair of streams and returns when in ends.
 type Pipe struct {
 	Serve func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error
+	Grace time.Duration // how long it may go on after in has ended; 0 means 2 s
 }
 
 var _ Target = (*Pipe)(nil)
@@ -214,18 +216,19 @@ func (p *Pipe) Open(context.Context) (Conn, error) {
 		_ = outW.Close()
 		_ = inR.Close()
 	}()
+	grace := cmp.Or(p.Grace, defaultGrace)
 	return newLineConn(inW, outR, func() {
 		defer cancel()
 		_ = outR.Close() // whatever it still writes
 		select {
 		case <-done:
 			return
-		case <-time.After(closeTime / 4):
+		case <-time.After(grace / 4):
 		}
 		cancel()
 		select {
 		case <-done:
-		case <-time.After(closeTime):
+		case <-time.After(grace):
 		}
 	}), nil
 }

@@ -1,12 +1,12 @@
 package faulty
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -40,10 +40,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// grace is how long a server may go on that does not end by itself.
+const grace = 100 * time.Millisecond
+
 // inProcess returns a server in this process, which makes a connection for each session.
 func inProcess(f Fault) conformance.Target {
 	s := New(f)
-	return &conformance.Pipe{Serve: func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	return &conformance.Pipe{Grace: grace, Serve: func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 		return s.Serve(ctx, in, out)
 	}}
 }
@@ -55,22 +58,32 @@ func ownProcess(t *testing.T, f Fault) conformance.Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := f.Name
-	if name == "" {
-		name = "none"
-	}
-	return &conformance.Command{Args: []string{program}, Env: append(os.Environ(), asProcess+"="+name, "GORACE=atexit_sleep_ms=0")}
+	return &conformance.Command{Grace: grace, Args: []string{program}, Env: append(os.Environ(), asProcess+"="+cmp.Or(f.Name, "none"), "GORACE=atexit_sleep_ms=0")}
 }
 
-// failed lists the ids of the cases that failed.
-func failed(r *conformance.Report) []string {
-	var ids []string
-	for _, c := range r.Results {
-		if c.Status == conformance.Failed {
-			ids = append(ids, c.ID)
-		}
+// inapplicable are the cases about optional parts that the correct server does not have.
+var inapplicable = []string{"extension.audit"}
+
+// cases loads the suite once for all runs.
+var cases = sync.OnceValues(conformance.Embedded)
+
+// options asks every case of the protocol.
+func options(t *testing.T) *conformance.Options {
+	t.Helper()
+	all, err := cases()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return ids
+	return &conformance.Options{Cases: all, Suite: "acli", AllowEffects: true, StepTimeout: time.Minute}
+}
+
+func run(t *testing.T, target conformance.Target, o *conformance.Options) *conformance.Report {
+	t.Helper()
+	report, err := conformance.Run(t.Context(), target, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
 }
 
 func explain(c *conformance.Result) string {
@@ -85,11 +98,7 @@ func explain(c *conformance.Result) string {
 // cases in inapplicable do not apply to it.
 func TestCorrectServerIsConformant(t *testing.T) {
 	t.Parallel()
-	all, err := cases()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, run := range map[string]struct {
+	for name, way := range map[string]struct {
 		target conformance.Target
 		ids    []string
 	}{
@@ -102,11 +111,9 @@ func TestCorrectServerIsConformant(t *testing.T) {
 			if testing.Short() && name == "own process" {
 				t.Skip("the same cases are asked in this process")
 			}
-			report, err := conformance.Run(t.Context(), run.target, &conformance.Options{
-				Cases: all, Suite: "acli", AllowEffects: true, StepTimeout: time.Minute, IDs: run.ids})
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := options(t)
+			o.IDs = way.ids
+			report := run(t, way.target, o)
 			for _, c := range report.Results {
 				switch {
 				case c.Status == conformance.Failed:
@@ -115,7 +122,7 @@ func TestCorrectServerIsConformant(t *testing.T) {
 					t.Errorf("%s is not applicable, so nothing shows that it finds anything: %s", c.ID, c.Reason)
 				}
 			}
-			if run.ids == nil && report.Reached != conformance.Full || !report.OK(true) {
+			if way.ids == nil && report.Reached != conformance.Full || !report.OK(true) {
 				t.Errorf("it reached %s with the notes %q", report.Reached, report.Notes)
 			}
 			t.Logf("%d cases, %d messages", len(report.Results), report.Messages)
@@ -127,18 +134,11 @@ func TestCorrectServerIsConformant(t *testing.T) {
 // them all the same: only cases about the form of answers fail.
 func TestAServerWithoutTheEnvelopeIsJudgedApart(t *testing.T) {
 	t.Parallel()
-	all, err := cases()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &conformance.Options{Cases: all, Suite: "acli", AllowEffects: true, StepTimeout: time.Minute}
+	o := options(t)
 	if testing.Short() { // the other categories are judged in the same way
 		o.IDs = []string{"response.*", "parser.*", "discovery.*"}
 	}
-	report, err := conformance.Run(t.Context(), inProcess(NoEnvelope), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := run(t, inProcess(NoEnvelope), o)
 	failed, passed := map[conformance.Category]int{}, map[conformance.Category]int{}
 	for _, c := range report.Results {
 		switch c.Status {
@@ -159,82 +159,92 @@ func TestAServerWithoutTheEnvelopeIsJudgedApart(t *testing.T) {
 // cases that are about every answer.
 var provoking = []string{"response.code.*", "response.suggest.command"}
 
-// cases loads the suite once for all runs.
-var cases = sync.OnceValues(conformance.Embedded)
+// A row of testdata/found.txt, which says what it means.
+type row struct {
+	fault  Fault
+	cases  []string
+	says   string
+	unseen bool // says is why
+}
+
+func readRows(t *testing.T) (rows []row) {
+	t.Helper()
+	b, err := os.ReadFile("testdata/found.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if strings.HasPrefix(line, "#") || line == "\n" {
+			continue
+		}
+		line, says, _ := strings.Cut(strings.TrimSpace(line), " | ")
+		line, unseen := strings.CutPrefix(line, "! ")
+		name, cases, _ := strings.Cut(line, ": ")
+		fault, ok := Named(name)
+		if !ok || cases == "" || slices.ContainsFunc(rows, func(r row) bool { return r.fault == fault }) {
+			t.Errorf("no fault, no case, or there twice: %s", line)
+		}
+		rows = append(rows, row{fault, strings.Fields(cases), says, unseen})
+	}
+	return rows
+}
 
 // Every fault makes the cases fail that are about it. TestCorrectServerIsConformant shows
 // that the same cases pass without it.
 func TestFaultsAreFound(t *testing.T) {
-	all, err := cases()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := map[string]bool{}
-	for i, row := range table {
-		rows[row.fault.Name] = true
-		if testing.Short() && (i%6 != 0 || row.process) {
+	rows := readRows(t)
+	for i, r := range rows {
+		process := r.says == "ended the connection"
+		if testing.Short() && (i%6 != 0 || process) {
 			continue
 		}
-		t.Run(row.fault.Name, func(t *testing.T) {
+		t.Run(r.fault.Name, func(t *testing.T) {
 			t.Parallel()
-			o := &conformance.Options{Cases: all, Suite: "acli", AllowEffects: true, StepTimeout: time.Minute, IDs: append(slices.Clone(row.cases), provoking...)}
-			if row.within > 0 {
-				o.StepTimeout, o.MaxLost = row.within, 2
+			target, o := inProcess(r.fault), options(t)
+			o.IDs = r.cases
+			if process {
+				target = ownProcess(t, r.fault)
+			}
+			if r.says == "no answer in time" {
+				o.StepTimeout, o.MaxLost = 100*time.Millisecond, 2
+			}
+			if !r.unseen {
+				o.IDs = append(o.IDs, provoking...)
 			}
 			if *whole {
 				o.IDs = nil
 			}
-			target := inProcess(row.fault)
-			if row.process {
-				target = ownProcess(t, row.fault)
+			report := run(t, target, o)
+			var found []string
+			said := strings.Join(report.Notes, "\n")
+			for _, c := range report.Failed(true) {
+				found = append(found, c.ID)
+				if slices.Contains(r.cases, c.ID) {
+					said += explain(c)
+				}
 			}
-			report, err := conformance.Run(t.Context(), target, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			found := failed(report)
 			if *whole {
-				t.Logf("%s: found by %d: %s %q", row.fault.Name, len(found), strings.Join(found, " "), report.Notes)
+				t.Logf("%s: found by %d: %s %q", r.fault.Name, len(found), strings.Join(found, " "), report.Notes)
 			}
-			for _, id := range row.cases {
-				if !slices.ContainsFunc(found, func(f string) bool { ok, _ := path.Match(id, f); return ok }) {
-					t.Errorf("a server that %s passes %s", row.fault.Mistake, id)
+			if r.unseen {
+				if len(found) > 0 {
+					t.Errorf("%v finds a server that %s (it was said that %s)", found, r.fault.Mistake, r.says)
+				}
+				return
+			}
+			for _, id := range r.cases {
+				if !slices.Contains(found, id) {
+					t.Errorf("a server that %s passes %s", r.fault.Mistake, id)
 				}
 			}
-			all := strings.Join(report.Notes, "\n")
-			for _, c := range report.Results {
-				if c.Status == conformance.Failed && slices.Contains(row.cases, c.ID) {
-					all += explain(c)
-				}
-			}
-			if !strings.Contains(all, row.says) {
-				t.Errorf("nothing says %q of a server that %s: %s", row.says, row.fault.Mistake, all)
-			}
-			if len(row.cases) == 0 {
-				t.Errorf("no case is named that finds a server that %s", row.fault.Mistake)
+			if !strings.Contains(said, r.says) {
+				t.Errorf("nothing says %q of a server that %s: %s", r.says, r.fault.Mistake, said)
 			}
 		})
 	}
 	for _, f := range All {
-		why, known := unseen[f]
-		if known {
-			t.Run(f.Name, func(t *testing.T) {
-				t.Parallel()
-				o := &conformance.Options{Cases: all, Suite: "acli", AllowEffects: true, StepTimeout: time.Minute, IDs: why.near}
-				if *whole {
-					o.IDs = nil
-				}
-				report, err := conformance.Run(t.Context(), inProcess(f), o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if found := failed(report); len(found) > 0 {
-					t.Errorf("%v finds a server that %s: it belongs into the table (it was said that %s)", found, f.Mistake, why.reason)
-				}
-			})
-		}
-		if rows[f.Name] == known {
-			t.Errorf("%s (%s) stands neither in the table nor among the unseen, or in both", f.Name, f.Mistake)
+		if !slices.ContainsFunc(rows, func(r row) bool { return r.fault == f }) {
+			t.Errorf("%s (%s) is not in testdata/found.txt", f.Name, f.Mistake)
 		}
 	}
 }

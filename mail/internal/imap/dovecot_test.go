@@ -21,19 +21,16 @@ func dovecotConfig(d *servertest.DovecotServer, port uint16, user string) Config
 		Login: wire.Login{Username: user, Credential: scripted.WithPassword(servertest.Password).Credential}}}
 }
 
-func letter(subject, id, parent string) []byte {
-	text := "From: Ann <ann@example.org>\r\nSubject: " + subject + "\r\nMessage-ID: <" + id + "@example.org>\r\n"
-	if parent != "" {
-		text += "In-Reply-To: <" + parent + "@example.org>\r\nReferences: <" + parent + "@example.org>\r\n"
-	}
-	return []byte(text + "\r\nThe body of " + subject + ".\r\n")
+func letter(subject string) []byte {
+	return []byte("From: Ann <ann@example.org>\r\nSubject: " + subject + "\r\n\r\nThe body of " + subject + ".\r\n")
 }
 
 // A cold read is four round trips: TCP, TLS, the greeting, and one flight for the
 // login together with what it is for. The proxy counts from behind TCP.
 func TestColdReadIsOneFlightAfterTheGreeting(t *testing.T) {
-	d := servertest.Dovecot(t, servertest.Config{})
-	d.Deliver(t, "ann", "INBOX", letter("one", "1", ""))
+	t.Parallel()
+	d, user := servertest.SharedDovecot(t), servertest.User("ann")
+	d.Deliver(t, user, "INBOX", letter("one"))
 	proxy := servertest.NewProxy(t, d.IMAPSAddr(), servertest.ProxyOptions{})
 	read := func(t *testing.T, p *Pool, begin func()) {
 		mustLend(t, p, "", func(_ context.Context, s *Session) error {
@@ -55,7 +52,7 @@ func TestColdReadIsOneFlightAfterTheGreeting(t *testing.T) {
 		})
 	}
 	pool := func() *Pool {
-		return newPool(t, PoolOptions{Config: dovecotConfig(d, proxy.Port, "ann")})
+		return newPool(t, PoolOptions{Config: dovecotConfig(d, proxy.Port, user)})
 	}
 	t.Run("after the greeting", func(t *testing.T) {
 		p := pool()
@@ -83,7 +80,8 @@ func TestColdReadIsOneFlightAfterTheGreeting(t *testing.T) {
 // challenge, for which it takes what came behind the login as the answer. The next
 // token logs in, with the same commands.
 func TestHeldTokenRefusedByDovecot(t *testing.T) {
-	d := servertest.Dovecot(t, servertest.Config{})
+	t.Parallel()
+	d := servertest.SharedDovecot(t)
 	old, valid := servertest.OAuthToken("ann", time.Now().Add(-time.Hour)), servertest.OAuthToken("ann", time.Now().Add(time.Hour))
 	read := func(_ context.Context, s *Session) error { a, b := openAndFetch(s); return errors.Join(a, b) }
 	for name, run := range map[string]func(cfg Config) error{
@@ -98,6 +96,7 @@ func TestHeldTokenRefusedByDovecot(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cfg := dovecotConfig(d, d.IMAPSPort, "ann")
 			cfg.Login = scripted.WithToken(old)
 			wantError(t, run(cfg), wire.KindAuth, wire.StageAuth)

@@ -15,7 +15,6 @@ import (
 // library.
 func TestFoldersOfTheSameUIDsDoNotMix(t *testing.T) {
 	for _, caps := range []string{"IMAP4rev1 SASL-IR AUTH=PLAIN", "IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH"} {
-		scripted.Settle(t)
 		cfg := serve(t, func(s *scripted.Conn) {
 			s.Greet(caps)
 			folder := ""

@@ -3,6 +3,8 @@ package imap
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,131 +13,41 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
-// everyGrant are the grants there are.
-var everyGrant = []Grant{NoChange, MarkSeen, ChangeFlags, CopyMessages, MoveMessages, DeleteMessages, AppendMessages}
+// grantNames are the grants there are, by their names in testdata/grants.txt.
+var grantNames = map[string]Grant{"NoChange": NoChange, "MarkSeen": MarkSeen, "ChangeFlags": ChangeFlags, "CopyMessages": CopyMessages,
+	"MoveMessages": MoveMessages, "DeleteMessages": DeleteMessages, "AppendMessages": AppendMessages}
 
-// Each line passes with the grants that are named, and with no other.
+// Each line passes with the grants that are named, and with no other. A grant nobody knows
+// gives what none gives.
 func TestGrantsLetOutWhatTheyName(t *testing.T) {
-	only := func(g ...Grant) []Grant { return g }
-	tests := []struct {
-		line string
-		by   []Grant
-	}{
-		{`a SELECT INBOX`, only(MarkSeen, ChangeFlags, MoveMessages, DeleteMessages)},
-		{`a select "A b"`, only(MarkSeen, ChangeFlags, MoveMessages, DeleteMessages)},
-		{`a NOOP`, everyGrant},
-		{`a EXAMINE INBOX`, everyGrant},
-		{`a UID FETCH 1 (UID BODY.PEEK[])`, everyGrant},
-
-		{`a UID STORE 1 +FLAGS (\Seen)`, only(MarkSeen, ChangeFlags)},
-		{`a uid store 1:3,7 +flags (\sEEN)`, only(MarkSeen, ChangeFlags)},
-		{`a UID STORE 1 +FLAGS.SILENT (\Seen)`, only(MarkSeen, ChangeFlags)},
-		{`a UID STORE 1 -FLAGS (\Seen)`, only(ChangeFlags)},
-		{`a UID STORE 1 +FLAGS (\Seen \Flagged)`, only(ChangeFlags)},
-		{`a UID STORE 1 +FLAGS (\Flagged)`, only(ChangeFlags)},
-		{`a UID STORE 1 +FLAGS (project-x $Forwarded)`, only(ChangeFlags)},
-		{`a UID STORE 1 +FLAGS (Deleted)`, only(ChangeFlags)}, // a keyword of that name deletes nothing
-		{`a UID STORE 1 -FLAGS (\Deleted)`, only(ChangeFlags)},
-		{`a UID STORE 1 -FLAGS.SILENT (\dELETED x)`, only(ChangeFlags)},
-		{`a UID STORE 1 +FLAGS (\Deleted)`, only(MoveMessages, DeleteMessages)},
-		{`a UID STORE 1 +flags.silent (\deleted)`, only(MoveMessages, DeleteMessages)},
-
-		{`a UID STORE 1 +FLAGS (\Deleted \Seen)`, nil},
-		{`a UID STORE 1 +FLAGS (\Seen \Deleted)`, nil},
-		{`a UID STORE 1 +FLAGS (x\Deleted)`, nil},
-		{"a UID STORE 1 +FLAGS (x\t\\Deleted)", nil},
-		{`a UID STORE 1 +FLAGS (\Seen\Deleted)`, nil},
-		{`a UID STORE 1 FLAGS (\Seen)`, nil},
-		{`a UID STORE 1 FLAGS.SILENT (\Seen)`, nil},
-		{`a UID STORE 1 FLAGS ()`, nil},
-		{`a UID STORE 1 +FLAGS ()`, nil},
-		{`a UID STORE 1 +FLAGS \Seen`, nil},
-		{`a UID STORE 1 +FLAGS (\Seen) (\Deleted)`, nil},
-		{`a UID STORE 1 +FLAGS ((\Seen))`, nil},
-		{`a UID STORE 1 +FLAGS (\Seen`, nil},
-		{`a UID STORE 1 +FLAGS ( \Seen)`, nil},
-		{`a UID STORE 1 +FLAGS  (\Seen)`, nil},
-		{`a UID STORE 1  +FLAGS (\Seen)`, nil},
-		{`a UID STORE  1 +FLAGS (\Seen)`, nil},
-		{`a UID  STORE 1 +FLAGS (\Seen)`, nil},
-		{`a  UID STORE 1 +FLAGS (\Seen)`, nil},
-		{`a UID STORE 1 (UNCHANGEDSINCE 3) +FLAGS (\Seen)`, nil},
-		{`a UID STORE 1 ++FLAGS (\Seen)`, nil},
-		{`a UID STORE 1 +FLAGS (\*)`, nil},
-		{`a UID STORE 1 +FLAGS ("\Seen")`, nil},
-		{`a UID STORE 1 +FLAGS {7}`, nil},
-		{`a UID STORE 1 +FLAGS ({5+}`, nil},
-		{`a UID STORE 1:* +FLAGS (\Seen)`, nil},
-		{`a UID STORE * +FLAGS (\Deleted)`, nil},
-		{`a UID STORE $ +FLAGS (\Seen)`, nil},
-		{`a UID STORE +FLAGS (\Seen)`, nil},
-		{`a UID STORE 1`, nil},
-		{`a UID STORE`, nil},
-		{`a STORE 1 +FLAGS (\Seen)`, nil}, // numbers change their meaning under the feet
-
-		{`a UID COPY 1:3,9 Archive`, only(CopyMessages, MoveMessages)},
-		{`a uid copy 1 "A b"`, only(CopyMessages, MoveMessages)},
-		{`a UID MOVE 1:3 Archive`, only(MoveMessages)},
-		{`a uid move 4 "Sent Items"`, only(MoveMessages)},
-		{`a UID MOVE 1`, nil},
-		{`a UID MOVE 1 `, nil},
-		{`a UID MOVE`, nil},
-		{`a UID MOVE Archive 1`, nil},
-		{`a UID MOVE 1:* Archive`, nil},
-		{`a UID MOVE $ Archive`, nil},
-		{`a UID MOVE 1 {7}`, nil},
-		{`a UID MOVE  1 Archive`, nil},
-		{`a UID  MOVE 1 Archive`, nil},
-		{`a MOVE 1 Archive`, nil},
-		{`a COPY 1 Archive`, nil},
-		{`a UID COPY * Archive`, nil},
-		{`a UID COPY 1 {3+}`, nil},
-
-		{`a UID EXPUNGE 1:3,9`, only(MoveMessages, DeleteMessages)},
-		{`a uid expunge 4`, only(MoveMessages, DeleteMessages)},
-		{`a UID EXPUNGE`, nil},
-		{`a UID EXPUNGE `, nil},
-		{`a UID EXPUNGE 1:*`, nil},
-		{`a UID EXPUNGE $`, nil},
-		{`a UID EXPUNGE 1 2`, nil},
-		{`a UID  EXPUNGE 1`, nil},
-
-		{`a APPEND Drafts (\Draft) {3}`, only(AppendMessages)},
-		{`a append INBOX {3+}`, only(AppendMessages)},
-
-		{`a EXPUNGE`, nil},
-		{`a expunge`, nil},
-		{`a EXPUNGE 1`, nil},
-		{`a CLOSE`, nil},
-		{`a Close`, nil},
-		{`a CREATE x`, nil},
-		{`a DELETE x`, nil},
-		{`a RENAME x y`, nil},
-		{`a SUBSCRIBE x`, nil},
-		{`a UID REPLACE 1 x {3}`, nil},
-		{`a SETMETADATA x (/a b)`, nil},
-		{`a UID FETCH 1 (BODY[])`, nil},
-		{`* UID STORE 1 +FLAGS (\Seen)`, nil},
-		{` UID STORE 1 +FLAGS (\Seen)`, nil},
-	}
-	for _, tc := range tests {
-		for _, g := range append(everyGrant, 99) {
-			f := filter{verbs: verbsOf(g)}
-			out, err := f.push([]byte(tc.line + "\r\n"))
-			want := false
-			for _, by := range tc.by {
-				want = want || by == g
-			}
-			if g == 99 { // a grant nobody knows gives what none gives
-				want = len(tc.by) == len(everyGrant)
-			}
-			if want && (err != nil || string(out) != tc.line+"\r\n") {
-				t.Errorf("grant %d refused %q: %v, passed %q", g, tc.line, err, out)
-			}
-			if !want && (err == nil || len(out) > 0) {
-				t.Errorf("grant %d let %q out", g, tc.line)
+	n := 0
+	for _, lines := range readCases(t, "grants.txt") {
+		by, _ := strings.CutPrefix(lines[0], "by ")
+		var named []Grant
+		for name, g := range grantNames {
+			if by == "every grant" || slices.Contains(strings.Fields(by), name) {
+				named = append(named, g)
 			}
 		}
+		if by == "every grant" {
+			named = append(named, 99)
+		}
+		for _, line := range lines[1:] {
+			n++
+			line = unquoted(t, line) + "\r\n"
+			for _, g := range append(slices.Collect(maps.Values(grantNames)), 99) {
+				f := filter{verbs: verbsOf(g)}
+				out, err := f.push([]byte(line))
+				if want := slices.Contains(named, g); want && (err != nil || string(out) != line) {
+					t.Errorf("grant %d refused %q: %v, passed %q", g, line, err, out)
+				} else if !want && (err == nil || len(out) > 0) {
+					t.Errorf("grant %d let %q out", g, line)
+				}
+			}
+		}
+	}
+	if n != 159 {
+		t.Errorf("%d lines", n)
 	}
 }
 
@@ -162,7 +74,6 @@ func TestFilterNotesChanges(t *testing.T) {
 }
 
 func TestGrantEndsWithTheLend(t *testing.T) {
-	scripted.Settle(t)
 	sv := scripted.Serve(t, obedient)
 	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 1})
 	var kept *Session

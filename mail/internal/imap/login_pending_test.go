@@ -42,7 +42,6 @@ const loggedIn = "L1 OK [CAPABILITY " + scripted.Caps + "] in\r\n"
 const fetchedAnswer = "* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\nT1 OK done\r\n* 1 FETCH (UID 1 FLAGS ())\r\nT2 OK done\r\n"
 
 func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
-	scripted.Settle(t)
 	for name, login := range map[string]wire.Login{"PLAIN": scripted.WithPassword(scripted.Password), "XOAUTH2": scripted.WithToken("t0ken"), "OAUTHBEARER": scripted.WithToken("t0ken")} {
 		t.Run(name, func(t *testing.T) {
 			sent := make(chan string, 1)
@@ -87,6 +86,7 @@ func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
 // Whatever comes in the place of the login's answer ends every command of the
 // lend in the same way, and the connection with them.
 func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
+	t.Parallel()
 	words := "NO [AUTHENTICATIONFAILED] not s3cret-pass\a\r\n"
 	tests := []struct {
 		name, answer string
@@ -112,7 +112,6 @@ func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			scripted.Settle(t)
 			ended := make(chan struct{})
 			sv := scripted.Serve(t, func(s *scripted.Conn) {
 				defer close(ended)
@@ -160,6 +159,7 @@ func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 // A server that does not say what it offers after the login is asked once: when
 // somebody wants to know, or with the first command of a change or a later lend.
 func TestCapabilitiesAreAskedForOnce(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		use  func(p *Pool) error
@@ -217,7 +217,6 @@ func TestCapabilitiesAreAskedForOnce(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			scripted.Settle(t)
 			var log strings.Builder
 			done := make(chan struct{})
 			sv := scripted.Serve(t, func(s *scripted.Conn) {
@@ -263,7 +262,6 @@ func TestCapabilitiesAreAskedForOnce(t *testing.T) {
 
 // Nothing that changes leaves before the login has been accepted.
 func TestChangeWaitsForTheLogin(t *testing.T) {
-	scripted.Settle(t)
 	rest := make(chan string, 1)
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		first := oneWrite(s, scripted.Caps)
@@ -284,7 +282,6 @@ func TestChangeWaitsForTheLogin(t *testing.T) {
 
 // An answer to a login that was not sent yet is none.
 func TestLoginAnsweredBeforeItWasSent(t *testing.T) {
-	scripted.Settle(t)
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n" + loggedIn)
 		s.Drain()
@@ -300,7 +297,6 @@ func TestLoginAnsweredBeforeItWasSent(t *testing.T) {
 
 // The first commands may need the server to ask for their text.
 func TestHeldLoginWithASynchronizingLiteral(t *testing.T) {
-	scripted.Settle(t)
 	got := make(chan string, 1)
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		first := oneWrite(s, "IMAP4rev1 AUTH=PLAIN SASL-IR")

@@ -63,7 +63,7 @@ func (c *checkpoint) tried() string {
 // A login that was refused is tried once more where there is something newer to log
 // in with, and never a third time.
 func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
-	scripted.Settle(t)
+	t.Parallel()
 	lend := func(cfg Config) error {
 		return newPool(t, PoolOptions{Config: cfg}).Lend(t.Context(), "", func(_ context.Context, s *Session) error {
 			a, b := openAndFetch(s)
@@ -126,7 +126,7 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 // A token that expires under many callers costs each connection of before one
 // refusal at most, and nobody fails.
 func TestManyCallersAndAnExpiredToken(t *testing.T) {
-	scripted.Settle(t)
+	t.Parallel()
 	c := &checkpoint{valid: "good"}
 	cfg := serve(t, c.run)
 	cfg.Login, _ = scripted.Renewing("old", "good")
@@ -150,11 +150,11 @@ func TestManyCallersAndAnExpiredToken(t *testing.T) {
 // Fifty callers with a wrong token are one attempt, and two where it is said that there
 // is a newer one.
 func TestFiftyCallersWithAWrongToken(t *testing.T) {
+	t.Parallel()
 	for tries, refused := range map[string]func(context.Context, wire.Credential) bool{
 		"old": nil, "old old": func(context.Context, wire.Credential) bool { return true },
 	} {
 		t.Run(tries, func(t *testing.T) {
-			scripted.Settle(t)
 			hold := make(chan struct{})
 			c := &checkpoint{valid: "none"}
 			cfg := serve(t, func(s *scripted.Conn) { <-hold; c.run(s) })
@@ -178,7 +178,6 @@ func TestFiftyCallersWithAWrongToken(t *testing.T) {
 // A session that died is replaced, and what it is replaced with may need the new
 // token: both repairs are for one lend.
 func TestDeadSessionAndExpiredToken(t *testing.T) {
-	scripted.Settle(t)
 	c := &checkpoint{valid: "good"}
 	die := make(chan struct{})
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
@@ -205,7 +204,6 @@ func TestDeadSessionAndExpiredToken(t *testing.T) {
 
 // A round that nobody saw to its end does not take the next caller's second try.
 func TestRoundThatWasGivenUp(t *testing.T) {
-	scripted.Settle(t)
 	c := &checkpoint{valid: "good"}
 	cfg := serve(t, c.run)
 	cfg.Login, _ = scripted.Renewing("old", "older", "good")

@@ -10,7 +10,6 @@ import (
 
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
-	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 func TestOwnIsDecidedByTheLongestBeginning(t *testing.T) {
@@ -42,6 +41,7 @@ func TestOwnIsDecidedByTheLongestBeginning(t *testing.T) {
 }
 
 func TestNamespacesAreAskedForOnceAndTogetherWithOthers(t *testing.T) {
+	t.Parallel()
 	d := servertest.Dovecot(t, servertest.Config{ACL: true, Others: true})
 	proxy := servertest.NewProxy(t, d.IMAPSAddr(), servertest.ProxyOptions{})
 	s := dial(t, dovecotConfig(d, proxy.Port, "ann"))
@@ -62,33 +62,14 @@ func TestNamespacesAreAskedForOnceAndTogetherWithOthers(t *testing.T) {
 	}
 }
 
-func TestServersWithoutNamespaces(t *testing.T) {
-	for name, answer := range map[string]string{"refused": "TAG BAD what?\r\n", "told nothing": "TAG OK done\r\n", "told nonsense": "* NAMESPACE (()) x\r\nTAG OK done\r\n"} {
-		cfg := serve(t, scripted.AnswerIMAP("IMAP4rev1 NAMESPACE", func(string) string { return answer }))
-		using(t, cfg, func(s *Session) error {
-			n, err := s.Namespaces().Wait()
-			if err != nil || !n.Own("Archive") || n.Own("Public/board") {
-				t.Errorf("%s: %+v, %v", name, n, err)
-			}
-			return err
-		})
-	}
-	using(t, serve(t, scripted.AnswerIMAP("IMAP4rev1", func(command string) string { t.Errorf("sent %q", command); return "" })), func(s *Session) error {
-		n, err := s.Namespaces().Wait()
-		if err != nil || n.Own("#shared.x") {
-			t.Errorf("not offered: %+v, %v", n, err)
-		}
-		return err
-	})
-}
-
 // A hidden folder is answered as one that does not exist, by its own name.
 func TestHiddenFoldersHaveNoNameOnTheWire(t *testing.T) {
-	d := servertest.Dovecot(t, servertest.Config{})
-	d.Deliver(t, "ann", "Secret", letter("one", "1", ""))
-	d.Deliver(t, "ann", "INBOX", letter("two", "2", ""))
+	t.Parallel()
+	d, user := servertest.SharedDovecot(t), servertest.User("ann")
+	d.Deliver(t, user, "Secret", letter("one"))
+	d.Deliver(t, user, "INBOX", letter("two"))
 	times := regexp.MustCompile(` \([^)]* secs\)\.`)
-	cfg := dovecotConfig(d, d.IMAPSPort, "ann")
+	cfg := dovecotConfig(d, d.IMAPSPort, user)
 	cfg.Hides = func(folder string) bool { return folder == "Secret" }
 	p := newPool(t, PoolOptions{Config: cfg})
 	look := func(folder string) (text string) {

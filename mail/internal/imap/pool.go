@@ -19,7 +19,6 @@ const (
 
 	loginTime = time.Minute // how long a login may take that no context bounds
 
-	goodbye     = time.Second           // how long Close is polite
 	pingTime    = 5 * time.Second       // how long an old idle session has to answer a check
 	unsentLogin = 20 * time.Millisecond // how long a held login waits for a command while others wait for it
 )
@@ -37,8 +36,9 @@ type PoolOptions struct {
 type Pool struct {
 	o PoolOptions
 
-	life context.Context // ends with Close
-	kill context.CancelFunc
+	life    context.Context // ends with Close
+	kill    context.CancelFunc
+	goodbye time.Duration // how long Close is polite
 
 	noCharset atomic.Bool // the server takes only searches without a CHARSET
 
@@ -91,7 +91,7 @@ func NewPool(o PoolOptions) *Pool {
 		o.Now = time.Now
 	}
 	o.Config = o.Config.withDefaults()
-	p := &Pool{o: o, lent: make(map[*pooled]bool), dials: make(map[*pooled]context.CancelFunc)}
+	p := &Pool{o: o, goodbye: time.Second, lent: make(map[*pooled]bool), dials: make(map[*pooled]context.CancelFunc)}
 	p.life, p.kill = context.WithCancel(context.Background())
 	return p
 }
@@ -397,7 +397,7 @@ func (p *Pool) Close() error {
 	}
 	for _, s := range idle {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+			ctx, cancel := context.WithTimeout(context.Background(), p.goodbye)
 			defer cancel()
 			s.Logout(ctx)
 		})

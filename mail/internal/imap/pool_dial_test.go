@@ -26,7 +26,6 @@ func (p *Pool) queued(n int) {
 // A session that is given back serves who waits, although a connection is being
 // made for them; that one is kept, logged in, for who comes next.
 func TestPoolTakesWhatComesFirst(t *testing.T) {
-	scripted.Settle(t)
 	greet, second := make(chan struct{}), make(chan struct{})
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		if s.N > 1 {
@@ -64,7 +63,6 @@ func TestPoolTakesWhatComesFirst(t *testing.T) {
 
 // A dial that fails costs the Lend it was made for, and nobody else.
 func TestPoolTellsADialsErrorToItsOwner(t *testing.T) {
-	scripted.Settle(t)
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		if s.N == 2 {
 			s.Send("* BYE [UNAVAILABLE] too many\r\n")
@@ -94,7 +92,7 @@ func TestPoolTellsADialsErrorToItsOwner(t *testing.T) {
 
 // When nobody waits any more a dial ends.
 func TestPoolAbandonsADial(t *testing.T) {
-	scripted.Settle(t)
+	t.Parallel()
 	ended := make(chan struct{}, 2)
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		s.Drain() // never greets
@@ -130,7 +128,6 @@ func TestPoolAbandonsADial(t *testing.T) {
 // A lend that comes while a connection is made ahead gets that one, and its login leaves
 // with the lend's first command; one that comes during the login waits for it.
 func TestPoolLendsWhatIsMadeAhead(t *testing.T) {
-	scripted.Settle(t)
 	for _, during := range []string{"greeting", "login"} {
 		t.Run(during, func(t *testing.T) {
 			reached, goOn, first := make(chan struct{}), make(chan struct{}), make(chan string, 1)
@@ -188,7 +185,6 @@ func TestPoolLendsWhatIsMadeAhead(t *testing.T) {
 // A connection made ahead that fails is the failure of the lend that took it over, and of
 // nobody else.
 func TestPoolTellsWhatFailedAhead(t *testing.T) {
-	scripted.Settle(t)
 	reached, goOn := make(chan struct{}), make(chan struct{})
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		close(reached)
@@ -216,7 +212,6 @@ func TestPoolTellsWhatFailedAhead(t *testing.T) {
 // The one whose context ends takes nothing from the others: the connection that
 // was being made for it serves them.
 func TestPoolKeepsADialForOthers(t *testing.T) {
-	scripted.Settle(t)
 	greet := make(chan struct{})
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		<-greet
@@ -241,7 +236,7 @@ func TestPoolKeepsADialForOthers(t *testing.T) {
 // A refusal counts more than the logins that worked before it: the password may
 // have been changed, and each try with the old one counts as an attack.
 func TestPoolIsCarefulAgainAfterARefusal(t *testing.T) {
-	scripted.Settle(t)
+	t.Parallel()
 	var at peak
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		if s.N == 1 {
@@ -276,7 +271,6 @@ func TestPoolIsCarefulAgainAfterARefusal(t *testing.T) {
 }
 
 func TestPoolClosesWhileDialling(t *testing.T) {
-	scripted.Settle(t)
 	for name, run := range map[string]func(*scripted.Conn){
 		"no greeting":     (*scripted.Conn).Drain,
 		"no login answer": func(s *scripted.Conn) { oneWrite(s, scripted.Caps); s.Drain() },
@@ -305,7 +299,7 @@ func TestPoolClosesWhileDialling(t *testing.T) {
 // One login at a time until one has worked, also when it leaves with commands;
 // and who has the session and sends nothing keeps the others waiting only shortly.
 func TestPoolLogsInOnceBeforeItLogsInSideBySide(t *testing.T) {
-	scripted.Settle(t)
+	t.Parallel()
 	var at peak
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")

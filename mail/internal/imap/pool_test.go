@@ -23,7 +23,7 @@ func newPool(t *testing.T, o PoolOptions) *Pool {
 }
 
 func TestPoolNeverHasMoreThanItsSessions(t *testing.T) {
-	scripted.Settle(t)
+	t.Parallel()
 	sv := scripted.Serve(t, obedient)
 	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	var wg sync.WaitGroup
@@ -43,29 +43,39 @@ func TestPoolNeverHasMoreThanItsSessions(t *testing.T) {
 	}
 }
 
+// Of several sessions the one is lent that has the folder open, and best with the access that
+// is wanted.
 func TestPoolPrefersTheFolderAsked(t *testing.T) {
-	scripted.Settle(t)
-	sv := scripted.Serve(t, obedient)
-	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 2})
-	// Two sessions, made by lending one inside the other.
-	mustLend(t, p, "", func(ctx context.Context, a *Session) error {
-		if err := p.Lend(ctx, "", lookAt("B")); err != nil {
+	p := newPool(t, PoolOptions{Config: serve(t, obedient), Sessions: 3})
+	// Three sessions, made by lending one inside the other.
+	mustLend(t, p, "", func(ctx context.Context, b *Session) error {
+		err := p.Change(ctx, "", MarkSeen, func(ctx context.Context, a *Session) error {
+			if err := p.Lend(ctx, "", lookAt("A")); err != nil {
+				return err
+			}
+			return second(a.Select("A").Wait())
+		})
+		if err != nil {
 			return err
 		}
-		return lookAt("A")(ctx, a)
+		return lookAt("B")(ctx, b)
 	})
-	for _, name := range []string{"B", "A", "B", "B", "A"} {
-		mustLend(t, p, name, func(_ context.Context, s *Session) error {
-			if f, ok := s.Selected(); !ok || f.Name != name || f.UIDValidity != 7 || f.Exists != 3 {
-				t.Errorf("asked for %s, got %+v", name, f)
+	for _, want := range []Folder{{Name: "B"}, {Name: "A"}, {Name: "A", Writable: true}, {Name: "B"}, {Name: "A", Writable: true}, {Name: "A"}} {
+		use := func(_ context.Context, s *Session) error {
+			if f, ok := s.Selected(); !ok || f.Name != want.Name || f.Writable != want.Writable || f.UIDValidity != 7 || f.Exists != 3 {
+				t.Errorf("asked for %+v, got %+v", want, f)
 			}
 			return nil
-		})
+		}
+		if !want.Writable {
+			mustLend(t, p, want.Name, use)
+		} else if err := p.Change(t.Context(), want.Name, MarkSeen, use); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
 func TestPoolServesInOrder(t *testing.T) {
-	scripted.Settle(t)
 	p := newPool(t, PoolOptions{Config: serve(t, obedient), Sessions: 1})
 	var order []int
 	var wg sync.WaitGroup
@@ -85,7 +95,7 @@ func TestPoolServesInOrder(t *testing.T) {
 }
 
 func TestPoolWaitEndsWithContext(t *testing.T) {
-	scripted.Settle(t)
+	t.Parallel()
 	p := newPool(t, PoolOptions{Config: serve(t, obedient), Sessions: 1})
 	mustLend(t, p, "", func(ctx context.Context, s *Session) error {
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
@@ -116,7 +126,6 @@ func TestPoolReplacesADeadSession(t *testing.T) {
 		"answered":            {"* 4 EXISTS\r\n", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scripted.Settle(t)
 			sv := scripted.Serve(t, func(s *scripted.Conn) {
 				if s.N > 1 {
 					obedient(s)
@@ -148,7 +157,6 @@ func TestPoolReplacesADeadSession(t *testing.T) {
 }
 
 func TestPoolAsksAnOldSessionFirst(t *testing.T) {
-	scripted.Settle(t)
 	var mu sync.Mutex
 	now := time.Now()
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
@@ -175,7 +183,6 @@ func TestPoolAsksAnOldSessionFirst(t *testing.T) {
 }
 
 func TestPoolClosesSessionsOutOfStep(t *testing.T) {
-	scripted.Settle(t)
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		s.Login()
 		s.Expect()
@@ -197,7 +204,6 @@ func TestPoolClosesSessionsOutOfStep(t *testing.T) {
 }
 
 func TestPoolSurvivesAPanic(t *testing.T) {
-	scripted.Settle(t)
 	p := newPool(t, PoolOptions{Config: serve(t, obedient), Sessions: 1})
 	func() {
 		defer func() { _ = recover() }()
@@ -207,7 +213,6 @@ func TestPoolSurvivesAPanic(t *testing.T) {
 }
 
 func TestPoolCloseEndsEverything(t *testing.T) {
-	scripted.Settle(t)
 	last := make(chan string, 8)
 	hung := make(chan struct{})
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
@@ -256,7 +261,7 @@ func TestPoolCloseEndsEverything(t *testing.T) {
 }
 
 func TestPoolSaysGoodbye(t *testing.T) {
-	scripted.Settle(t)
+	t.Parallel()
 	last := make(chan string, 1)
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		s.Login()
@@ -265,6 +270,7 @@ func TestPoolSaysGoodbye(t *testing.T) {
 		s.Drain() // never answers: the pool may not wait for long
 	})
 	p := NewPool(PoolOptions{Config: configOf(sv)})
+	p.goodbye = 50 * time.Millisecond
 	if err := p.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}

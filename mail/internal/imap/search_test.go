@@ -14,6 +14,7 @@ import (
 // bytes; what it refuses for another reason stays refused. Where it refuses before it
 // has seen the text, the search comes again on another connection.
 func TestSearchWithoutACharsetWhereItIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		subject, answer, caps string
 		commands              int // of two searches
@@ -28,7 +29,6 @@ func TestSearchWithoutACharsetWhereItIsRefused(t *testing.T) {
 		"before several ones": {"Grüße \"\\", "BAD no", "", 3, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scripted.Settle(t)
 			var mu sync.Mutex
 			var seen []string
 			sv := scripted.Serve(t, func(s *scripted.Conn) {

