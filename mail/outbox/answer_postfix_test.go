@@ -21,7 +21,7 @@ import (
 )
 
 // source puts a message of these fields and this body into the mailbox. Lines end with LF.
-func (d *desk) source(message string) mail.Ref {
+func (d *mailboxFixture) source(message string) mail.Ref {
 	d.t.Helper()
 	return d.box.Ref("INBOX", d.box.Add("INBOX", mailtest.Letter{Raw: []byte(strings.ReplaceAll(message, "\n", "\r\n"))})[0])
 }
@@ -34,14 +34,15 @@ func about(change func(*outbox.Draft)) outbox.Request {
 	})
 }
 
-// arrived is what Python reads of the copy that an address got.
-func arrived(t *testing.T, s *servertest.DovecotServer, e *mail.Outgoing, address string) servertest.PythonMessage {
+// arrived is what Python reads of the copies that one address each got, in the order of the
+// entries.
+func arrived(t *testing.T, s *servertest.DovecotServer, entries []*mail.Outgoing, address func(i int) string) []servertest.PythonMessage {
 	t.Helper()
-	p := servertest.ReadPython(t, s.WaitDelivered(t, address, e.MessageID))
-	if len(p.Defects) > 0 {
-		t.Errorf("defects %q", p.Defects)
+	var raw [][]byte
+	for i, e := range entries {
+		raw = append(raw, s.WaitDelivered(t, address(i), e.MessageID))
 	}
-	return p
+	return servertest.ReadAllPython(t, raw)
 }
 
 func addresses(list [][2]string) string {
@@ -57,65 +58,71 @@ func aliased(a *mail.Account) { a.OwnAddresses = []string{"Alias@example.net"} }
 
 // A reply arrives with the recipients, sender, subject and thread that the header of the
 // message it answers gives it, as Python reads it from Postfix and Dovecot.
-func TestAReplyArrivesWhereTheMessageSays(t *testing.T) {
-	d, s := newPostfixDesk(t, servertest.PostfixConfig{})
-	a := d.dir.Known[account]
-	aliased(&a)
-	d.dir.Set(a)
-	for name, c := range map[string]struct {
-		fields   string
-		all      bool
-		to, cc   string
-		from     string
-		subject  string
-		thread   string
-		notes    string
-		received []string
+func replyArrivesWhereTheMessageSays(t *testing.T, p *postfixServers) {
+	d := p.fixture(t, aliased)
+	cases := []struct {
+		name, fields string
+		all, own     bool // to everybody; with a subject of its own
+		to, cc       string
+		from         string
+		subject      string
+		thread       string
+		elsewhere    bool
 	}{
-		"one": {"From: Bob <bob@example.net>\nTo: ann@example.org\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\nMessage-ID: <2@x.example>\nReferences: <1@x.example>",
-			false, "bob@example.net", "", "ann@example.org", "Re: Grüße", "<1@x.example> <2@x.example>", "", nil},
-		"all, by an own address": {"From: bob@example.net\nTo: alias@EXAMPLE.net, carol@example.net\nCc: dan@example.net\nSubject: AW: x\nMessage-ID: <3@x.example>",
-			true, "bob@example.net", "carol@example.net dan@example.net", "Alias@example.net", "Re: x", "<3@x.example>", "", []string{"carol@example.net", "dan@example.net"}},
-		"both own addresses": {"From: bob@example.net\nTo: alias@example.net, ann@example.org\nSubject: x\nMessage-ID: <4@x.example>",
-			true, "bob@example.net", "", "ann@example.org", "Re: x", "<4@x.example>", "", nil},
-		"list": {"From: bob@example.net\nTo: list@example.net\nReply-To: list@example.net\nList-Id: <list.example.net>\nSubject: [list] x\nMessage-ID: <5@x.example>",
-			false, "list@example.net", "", "ann@example.org", "Re: [list] x", "<5@x.example>", "elsewhere", nil},
-		"several authors": {"From: bob@example.net, carol@example.net\nSender: eve@example.net\nTo: ann@example.org\nSubject: x\nMessage-ID: <6@x.example>",
-			false, "bob@example.net carol@example.net", "", "ann@example.org", "Re: x", "<6@x.example>", "", []string{"carol@example.net"}},
-		"oneself": {"From: alias@example.net\nTo: bob@example.net\nCc: carol@example.net\nSubject: x\nMessage-ID: <7@x.example>",
-			true, "bob@example.net", "carol@example.net", "Alias@example.net", "Re: x", "<7@x.example>", "", nil},
-		"fields in the text": {"From: bob@example.net\nTo: ann@example.org\nSubject: x\nMessage-ID: <8@x.example>\n\nReply-To: eve@example.net\nBcc: eve@example.net",
-			true, "bob@example.net", "", "ann@example.org", "Re: x", "<8@x.example>", "", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ref := d.source(c.fields + "\n\nThe text.\n")
-			e := d.mustSend(about(func(m *outbox.Draft) { m.ReplyTo, m.ToSender, m.ToAll, m.Quote = &ref, true, c.all, true }))
-			p := arrived(t, s, e, strings.Fields(c.to)[0])
-			if addresses(p.To) != c.to || addresses(p.CC) != c.cc || addresses(p.From) != c.from || e.From != c.from || p.Subject != c.subject || p.References != c.thread ||
-				e.Elsewhere != (c.notes != "") {
-				t.Errorf("to %q cc %q from %q subject %q thread %q, entry %+v", p.To, p.CC, p.From, p.Subject, p.References, e)
+		{"one", "From: Bob <bob@example.net>\nTo: ann@example.org\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\nMessage-ID: <2@x.example>\nReferences: <1@x.example>",
+			false, false, "bob@example.net", "", "ann@example.org", "Re: Grüße", "<1@x.example> <2@x.example>", false},
+		{"all, by an own address", "From: bob@example.net\nTo: alias@EXAMPLE.net, carol@example.net\nCc: dan@example.net\nSubject: AW: x\nMessage-ID: <3@x.example>",
+			true, false, "bob@example.net", "carol@example.net dan@example.net", "Alias@example.net", "Re: x", "<3@x.example>", false},
+		{"both own addresses", "From: bob@example.net\nTo: alias@example.net, ann@example.org\nSubject: x\nMessage-ID: <4@x.example>",
+			true, true, "bob@example.net", "", "ann@example.org", "Something else", "<4@x.example>", false},
+		{"list", "From: bob@example.net\nTo: list@example.net\nReply-To: list@example.net\nList-Id: <list.example.net>\nSubject: [list] x\nMessage-ID: <5@x.example>",
+			false, false, "list@example.net", "", "ann@example.org", "Re: [list] x", "<5@x.example>", true},
+		{"several authors", "From: bob@example.net, carol@example.net\nSender: eve@example.net\nTo: ann@example.org\nSubject: x\nMessage-ID: <6@x.example>",
+			false, false, "bob@example.net carol@example.net", "", "ann@example.org", "Re: x", "<6@x.example>", false},
+		{"oneself", "From: alias@example.net\nTo: bob@example.net\nCc: carol@example.net\nSubject: x\nMessage-ID: <7@x.example>",
+			true, false, "bob@example.net", "carol@example.net", "Alias@example.net", "Re: x", "<7@x.example>", false},
+		{"fields in the text", "From: bob@example.net\nTo: ann@example.org\nSubject: x\nMessage-ID: <8@x.example>\n\nReply-To: eve@example.net\nBcc: eve@example.net",
+			true, false, "bob@example.net", "", "ann@example.org", "Re: x", "<8@x.example>", false},
+	}
+	var sent []*mail.Outgoing
+	for _, c := range cases {
+		ref := d.source(c.fields + "\n\nThe text.\n")
+		sent = append(sent, d.mustSend(about(func(m *outbox.Draft) {
+			m.ReplyTo, m.ToSender, m.ToAll, m.Quote = &ref, true, c.all, true
+			if c.own {
+				m.Subject = c.subject
 			}
-			if want := len(strings.Fields(c.to + " " + c.cc)); len(e.Recipients) != want {
-				t.Errorf("recipients %q", e.Recipients)
-			}
-			if !strings.HasPrefix(p.Body, "My own text.\n\n") || !strings.Contains(p.Body, " wrote:\n> ") || !strings.HasSuffix(p.Body, "> The text.\n") {
-				t.Errorf("body %q", p.Body)
-			}
-			for _, other := range c.received {
-				s.WaitDelivered(t, other, e.MessageID)
-			}
-			if copies := s.Copies(t, "eve@example.net", e.MessageID); len(copies) > 0 {
-				t.Error("eve got it")
-			}
-		})
+		})))
+	}
+	for i, r := range arrived(t, p.dovecot, sent, func(i int) string { return strings.Fields(cases[i].to)[0] }) {
+		c, e := cases[i], sent[i]
+		ids := strings.Fields(c.thread)
+		if addresses(r.To) != c.to || addresses(r.CC) != c.cc || addresses(r.From) != c.from || e.From != c.from || r.Subject != c.subject || r.References != c.thread ||
+			r.Parent != ids[len(ids)-1] || e.Elsewhere != c.elsewhere || len(r.Defects) > 0 {
+			t.Errorf("%s: %+v, entry %+v", c.name, r, e)
+		}
+		all := strings.Fields(c.to + " " + c.cc)
+		if len(e.Recipients) != len(all) {
+			t.Errorf("%s: recipients %q", c.name, e.Recipients)
+		}
+		if !strings.HasPrefix(r.Body, "My own text.\n\n") || !strings.Contains(r.Body, " wrote:\n> ") || !strings.HasSuffix(r.Body, "> The text.\n") {
+			t.Errorf("%s: body %q", c.name, r.Body)
+		}
+		for _, other := range all {
+			p.dovecot.WaitDelivered(t, other, e.MessageID)
+		}
+		if copies := p.dovecot.Copies(t, "eve@example.net", e.MessageID); len(copies) > 0 {
+			t.Errorf("%s: eve got it", c.name)
+		}
 	}
 }
 
 // The outbound list judges everybody whom a message makes a recipient, and one outside it
 // keeps the whole reply back.
 func TestTheOutboundListSeesWhomAMessageNames(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	d := newDesk(t, e, "named")
+	t.Parallel()
+	_, e := mailtest.Shared(t, servertest.Config{})
+	d := newMailboxFixture(t, e, "named")
 	ref := d.source("From: bob@example.net\nReply-To: eve@evil.example\nTo: ann@example.org\nCc: mallory@evil.example\nSubject: x\n\nx\n")
 	for _, all := range []bool{false, true} {
 		sent, err := d.Send(t.Context(), account, about(func(m *outbox.Draft) { m.ReplyTo, m.ToSender, m.ToAll = &ref, true, all }))
@@ -137,42 +144,42 @@ func TestTheOutboundListSeesWhomAMessageNames(t *testing.T) {
 	}
 }
 
-// What programs in five languages write above a quote is kept, each depth by one mark more,
+// What programs in two languages write above a quote is kept, each depth by one mark more,
 // and what was sent reads as history here.
-func TestQuotesKeepTheirDepth(t *testing.T) {
-	d, s := newPostfixDesk(t, servertest.PostfixConfig{})
-	for language, intro := range map[string]string{
-		"English": "On Fri, 20 Nov 2026 at 10:15, Carol <carol@example.net> wrote:", "German": "Am 20.11.2026 um 10:15 schrieb Carol:",
-		"French": "Le 20 nov. 2026 à 10:15, Carol <carol@example.net> a écrit :", "Spanish": "El 20/11/2026 a las 10:15, Carol escribió:",
-		"Italian": "Il giorno 20 nov 2026, alle ore 10:15, Carol ha scritto:"} {
-		t.Run(language, func(t *testing.T) {
-			ref := d.source("From: =?utf-8?q?Bob_=C3=96zt=C3=BCrk?= <bob@example.net>\nTo: ann@example.org\nSubject: x\nDate: Sat, 21 Nov 2026 09:30:00 +0100\nContent-Type: text/plain; charset=utf-8\n\n" +
-				"Yes.\n\n" + intro + "\n> Shall we?\n> > At noon\n>> or later?\n\n-- \nBob\nFrom here on.\n" + strings.Repeat("long words ", 30) + "\n")
-			e := d.mustSend(about(func(m *outbox.Draft) { m.ReplyTo, m.ToSender, m.Quote = &ref, true, true }))
-			p := arrived(t, s, e, "bob@example.net")
-			head, quote, _ := strings.Cut(p.Body, " wrote:\n")
-			if head != "My own text.\n\nOn 21 November 2026 at 09:30, Bob Öztürk <bob@example.net>" {
-				t.Errorf("head %q", head)
+func quotesKeepTheirDepth(t *testing.T, p *postfixServers) {
+	d := p.fixture(t)
+	intros := []string{"On Fri, 20 Nov 2026 at 10:15, Carol <carol@example.net> wrote:", "Le 20 nov. 2026 à 10:15, Carol <carol@example.net> a écrit :"}
+	long := strings.TrimSpace(strings.Repeat("long words ", 30))
+	var sent []*mail.Outgoing
+	for _, intro := range intros {
+		ref := d.source("From: =?utf-8?q?Bob_=C3=96zt=C3=BCrk?= <bob@example.net>\nTo: ann@example.org\nSubject: x\nDate: Sat, 21 Nov 2026 09:30:00 +0100\nContent-Type: text/plain; charset=utf-8\n\n" +
+			"Yes.\n\n" + intro + "\n> Shall we?\n> > At noon\n>> or later?\n\n-- \nBob\nFrom here on.\n" + long + "\n")
+		sent = append(sent, d.mustSend(about(func(m *outbox.Draft) { m.ReplyTo, m.ToSender, m.Quote = &ref, true, true })))
+	}
+	copies := d.In("Sent")
+	for i, r := range arrived(t, p.dovecot, sent, func(int) string { return "bob@example.net" }) {
+		head, quote, _ := strings.Cut(r.Body, " wrote:\n")
+		if head != "My own text.\n\nOn 21 November 2026 at 09:30, Bob Öztürk <bob@example.net>" || len(r.Defects) > 0 {
+			t.Errorf("head %q, defects %q", head, r.Defects)
+		}
+		for _, line := range []string{"> Yes.\n", ">\n", "> " + intros[i] + "\n", ">> Shall we?\n", ">>> At noon\n", ">>> or later?\n", "> Bob\n", "> From here on.\n", "> " + long + "\n"} {
+			if !strings.Contains("\n"+quote, "\n"+line) {
+				t.Errorf("no %q in\n%s", line, quote)
 			}
-			for _, line := range []string{"> Yes.\n", ">\n", ">> Shall we?\n", ">>> At noon\n", ">>> or later?\n", "> Bob\n", "> From here on.\n", "> " + strings.TrimSpace(strings.Repeat("long words ", 30)) + "\n"} {
-				if !strings.Contains("\n"+quote, "\n"+line) {
-					t.Errorf("no %q in\n%s", line, quote)
-				}
-			}
-			if !strings.Contains(quote, "> "+intro+"\n") {
-				t.Errorf("no %q in\n%s", intro, quote)
-			}
-			for line := range strings.Lines(quote) {
-				if !strings.HasPrefix(line, ">") {
-					t.Errorf("not quoted: %q", line)
-				}
-			}
-			copies := d.In("Sent")
-			d.box.Dir.Set(d.dir.Known[account])
-			if got := d.box.Read("Sent", copies[len(copies)-1].uid, mailbox.GetQuery{BodyChars: 20_000}); !strings.HasPrefix(got.BodyText, "My own text.\n") {
-				t.Errorf("read back %q", got.BodyText)
-			}
-		})
+		}
+		onlyQuoted(t, quote)
+		if got := d.box.Read("Sent", copies[i].uid, mailbox.GetQuery{BodyChars: 20_000}); !strings.HasPrefix(got.BodyText, "My own text.\n") {
+			t.Errorf("read back %q", got.BodyText)
+		}
+	}
+}
+
+func onlyQuoted(t *testing.T, quote string) {
+	t.Helper()
+	for line := range strings.Lines(quote) {
+		if !strings.HasPrefix(line, ">") {
+			t.Errorf("not quoted: %q", line)
+		}
 	}
 }
 
@@ -191,9 +198,8 @@ var hostile = map[string]string{
 
 // Whatever a message holds, what hands it on or quotes it has the fields of any letter, that
 // text as text and those attachments byte for byte.
-func TestNothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T) {
-	d, s := newPostfixDesk(t, servertest.PostfixConfig{})
-	d.box.Dir.Set(d.dir.Known[account])
+func nothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T, p *postfixServers) {
+	d := p.fixture(t)
 	fields := []string{"Date", "From", "To", "Subject", "Message-ID", "MIME-Version", "Content-Type", "Content-Transfer-Encoding", "In-Reply-To", "References",
 		"Return-Path", "Delivered-To", "Received"}
 	type sending struct {
@@ -241,11 +247,11 @@ func TestNothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T) {
 		}
 		send(filepath.Base(f), []byte(strings.ReplaceAll(strings.ReplaceAll(string(raw), "\r\n", "\n"), "\n", "\r\n")))
 	}
-	var raw [][]byte
+	var entries []*mail.Outgoing
 	for _, one := range all {
-		raw = append(raw, s.WaitDelivered(t, "carol@example.net", one.entry.MessageID))
+		entries = append(entries, one.entry)
 	}
-	for i, p := range servertest.ReadAllPython(t, raw) {
+	for i, p := range arrived(t, p.dovecot, entries, func(int) string { return "carol@example.net" }) {
 		one := all[i]
 		t.Run(one.name+" "+one.way, func(t *testing.T) {
 			if len(p.Defects) > 0 && one.way != "whole" { // those of the message itself
@@ -262,11 +268,7 @@ func TestNothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T) {
 			switch one.way {
 			case "quoted":
 				_, quote, _ := strings.Cut(p.Body, " wrote:\n")
-				for line := range strings.Lines(quote) {
-					if !strings.HasPrefix(line, ">") {
-						t.Errorf("not quoted: %q", line)
-					}
-				}
+				onlyQuoted(t, quote)
 			case "handed on":
 				if len(p.Files) != len(one.original.Attachments) {
 					t.Fatalf("%d files, want %d", len(p.Files), len(one.original.Attachments))
@@ -290,32 +292,37 @@ func TestNothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T) {
 }
 
 // A whole message arrives byte for byte, as a message where its bytes need no encoding.
-func TestAWholeMessageArrivesByteForByte(t *testing.T) {
-	d, s := newPostfixDesk(t, servertest.PostfixConfig{})
-	for text, kind := range map[string]string{"plain\n": "message/rfc822", "\n.\n..\n--=_x\n": "message/rfc822", "gr\xfc\xdfe\n": "application/octet-stream",
-		"From here\n": "application/octet-stream", strings.Repeat("x", 1200) + "\n": "application/octet-stream", "no end": "application/octet-stream"} {
-		message := "From: bob@example.net\nTo: ann@example.org\nSubject: Gr=?utf-8?q?=C3=BC?=n\nMessage-ID: <a@x.example>\n\n" + text
-		ref := d.source(message)
-		e := d.mustSend(about(func(m *outbox.Draft) {
+func wholeMessageArrivesByteForByte(t *testing.T, p *postfixServers) {
+	d := p.fixture(t)
+	forward := func(ref mail.Ref) outbox.Request {
+		return about(func(m *outbox.Draft) {
 			m.To, m.Forward, m.Whole = []mail.Address{{Addr: "carol@example.net"}}, &ref, true
-		}))
-		raw := s.WaitDelivered(t, "carol@example.net", e.MessageID)
-		p := servertest.ReadPython(t, raw)
-		if len(p.Defects) > 0 || len(p.Files) != 1 || p.Files[0].Type != kind || p.Files[0].Disposition != "attachment" {
-			t.Errorf("%.20q: %q, %+v", text, p.Defects, p.Files)
+		})
+	}
+	const whole, encoded = "message/rfc822", "application/octet-stream"
+	cases := []struct{ text, kind string }{{"plain\n", whole}, {"\n.\n..\n--=_x\n", whole}, {"gr\xfc\xdfe\n", encoded},
+		{"From here\n", encoded}, {strings.Repeat("x", 1200) + "\n", encoded}, {"no end", encoded}}
+	var sent []*mail.Outgoing
+	message := func(text string) string {
+		return "From: bob@example.net\nTo: ann@example.org\nSubject: Gr=?utf-8?q?=C3=BC?=n\nMessage-ID: <a@x.example>\n\n" + text
+	}
+	for _, c := range cases {
+		sent = append(sent, d.mustSend(forward(d.source(message(c.text)))))
+	}
+	for i, r := range arrived(t, p.dovecot, sent, func(int) string { return "carol@example.net" }) {
+		c := cases[i]
+		if len(r.Defects) > 0 || len(r.Files) != 1 || r.Files[0].Type != c.kind || r.Files[0].Disposition != "attachment" {
+			t.Errorf("%.20q: %q, %+v", c.text, r.Defects, r.Files)
 			continue
 		}
-		want := strings.ReplaceAll(message, "\n", "\r\n")
-		sum := sha256.Sum256([]byte(want))
-		if kind == "message/rfc822" && !strings.Contains(strings.ReplaceAll(string(raw), "\r\n", "\n"), "\n\n"+message+"\n--") ||
-			kind != "message/rfc822" && p.Files[0].SHA256 != hex.EncodeToString(sum[:]) {
-			t.Errorf("%.20q is not as it was", text)
+		raw := strings.ReplaceAll(string(p.dovecot.Copies(t, "carol@example.net", sent[i].MessageID)[0]), "\r\n", "\n")
+		sum := sha256.Sum256([]byte(strings.ReplaceAll(message(c.text), "\n", "\r\n")))
+		if c.kind == whole && !strings.Contains(raw, "\n\n"+message(c.text)+"\n--") || c.kind == encoded && r.Files[0].SHA256 != hex.EncodeToString(sum[:]) {
+			t.Errorf("%.20q is not as it was", c.text)
 		}
 	}
 	hidden := d.source("From: ann@example.org\nTo: bob@example.net\nBcc: dan@example.net\nSubject: x\n\nx\n")
-	if _, err := d.Send(t.Context(), account, about(func(m *outbox.Draft) {
-		m.To, m.Forward, m.Whole = []mail.Address{{Addr: "carol@example.net"}}, &hidden, true
-	})); kind(err) != mail.KindInvalid {
+	if _, err := d.Send(t.Context(), account, forward(hidden)); kind(err) != mail.KindInvalid {
 		t.Errorf("hidden recipients: %v", err)
 	}
 }
@@ -323,8 +330,9 @@ func TestAWholeMessageArrivesByteForByte(t *testing.T) {
 // A repeated reply or forward needs the message no longer; a hidden message and a missing one
 // are alike for both.
 func TestAnswersToRepeatedAndHidden(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	d := newDesk(t, e, "again", func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@example.net"}} })
+	t.Parallel()
+	_, e := mailtest.Shared(t, servertest.Config{})
+	d := newMailboxFixture(t, e, "again", func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@example.net"}} })
 	for name, change := range map[string]func(*outbox.Draft, *mail.Ref){
 		"reply":   func(m *outbox.Draft, r *mail.Ref) { m.ReplyTo, m.ToSender, m.ToAll, m.Quote = r, true, true, true },
 		"forward": func(m *outbox.Draft, r *mail.Ref) { m.Forward, m.To = r, []mail.Address{{Addr: "carol@example.net"}} },
@@ -344,7 +352,8 @@ func TestAnswersToRepeatedAndHidden(t *testing.T) {
 			missing.UID += 100
 			_, one := d.Send(t.Context(), account, request(hidden))
 			_, other := d.Send(t.Context(), account, request(missing))
-			if kind(one) != mail.KindNotFound || one.Error() != other.Error() {
+			if h, m := mailtest.WantKind(t, one, mail.KindNotFound), mailtest.WantKind(t, other, mail.KindNotFound); h.Message != m.Message || h.Advice != m.Advice ||
+				h.Stage != m.Stage || one.Error() != other.Error() {
 				t.Errorf("hidden: %v; missing: %v", one, other)
 			}
 			if _, err := d.SaveDraft(t.Context(), account, request(hidden).Draft); kind(err) != mail.KindNotFound {

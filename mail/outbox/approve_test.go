@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +16,8 @@ import (
 )
 
 func TestMessageWaitsForAPersonWhoSeesExactlyWhatLeaves(t *testing.T) {
-	o := newOffice(t, newSubmissionServer(t), approving)
+	t.Parallel()
+	o := newFixture(t, newFakeSubmission(t), approving)
 	body := "Hello, Bob.\n\n> quoted\n\nA long line that has to be wrapped because it goes on and on and on, far beyond what fits a line of mail.\n-- \nAnn\n"
 	e := o.mustSend(hello(func(r *outbox.Request) {
 		r.Draft.CC, r.Draft.BCC, r.Draft.Body = []mail.Address{{Addr: "carol@example.com"}}, []mail.Address{{Name: "Dan", Addr: "dan@example.net"}}, body
@@ -66,7 +66,8 @@ func TestMessageWaitsForAPersonWhoSeesExactlyWhatLeaves(t *testing.T) {
 }
 
 func TestWhatAPersonDecidedStands(t *testing.T) {
-	o := newOffice(t, newSubmissionServer(t), approving)
+	t.Parallel()
+	o := newFixture(t, newFakeSubmission(t), approving)
 	reject := o.mustSend(hello(keyed("a")))
 	e, err := o.Reject(t.Context(), reject.ID, "ann", "not\r\nnow\x07 "+strings.Repeat("x", 500))
 	if err != nil || e.State != mail.OutboxRejected || e.Decided != "ann" || !strings.HasPrefix(e.Reason, "not now xxx") || len(e.Reason) != 200 {
@@ -128,6 +129,7 @@ func TestWhatAPersonDecidedStands(t *testing.T) {
 // TestPolicyIsJudgedAgainWhenTheMessageLeaves changes what is allowed while a
 // message waits.
 func TestPolicyIsJudgedAgainWhenTheMessageLeaves(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*mail.Account)
 		is     func(error) bool
@@ -139,7 +141,7 @@ func TestPolicyIsJudgedAgainWhenTheMessageLeaves(t *testing.T) {
 		"smtp": {func(a *mail.Account) { a.SMTP = mail.Endpoint{} }, func(err error) bool { return kind(err) == mail.KindConfig }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t, newSubmissionServer(t), approving)
+			o := newFixture(t, newFakeSubmission(t), approving)
 			e := o.mustSend(hello())
 			a := o.dir.Known[account]
 			before := a
@@ -168,14 +170,15 @@ func refusedFor(reason string) func(error) bool {
 }
 
 func TestApprovedMessageThatCannotLeaveNowStillWaits(t *testing.T) {
-	o := newOffice(t, newSubmissionServer(t), approving)
+	t.Parallel()
+	o := newFixture(t, newFakeSubmission(t), approving)
 	e := o.mustSend(hello())
-	o.server.fault(stepMail, interference{reply: "451 4.3.0 later"})
+	o.server.fault(stepMail, fault{reply: "451 4.3.0 later"})
 	got, err := o.Approve(t.Context(), e.ID, e.Digest, "ann")
 	if kind(err) != mail.KindRefused || got.State != mail.OutboxWaiting || got.Decided != "" || !got.Temporary || got.Code != 451 || got.Reason == "" {
 		t.Errorf("Approve = %+v, %v", got, err)
 	}
-	o.server.fault(stepMail, interference{reply: "550 5.3.0 never"})
+	o.server.fault(stepMail, fault{reply: "550 5.3.0 never"})
 	if got, err = o.Approve(t.Context(), e.ID, e.Digest, "ann"); kind(err) != mail.KindRefused || got.State != mail.OutboxRefused || got.Attempts != 2 {
 		t.Errorf("Approve = %+v, %v", got, err)
 	}
@@ -185,8 +188,9 @@ func TestApprovedMessageThatCannotLeaveNowStillWaits(t *testing.T) {
 }
 
 func TestUnknownIsSentAgainOnlyByAPerson(t *testing.T) {
-	o := newOffice(t, newSubmissionServer(t))
-	o.server.fault(stepTaken, interference{cut: true})
+	t.Parallel()
+	o := newFixture(t, newFakeSubmission(t))
+	o.server.fault(stepTaken, fault{cut: true})
 	e := o.mustSend(hello(keyed("k")))
 	o.server.at(nil)
 	if e.State != mail.OutboxUnknown || e.Reason == "" || !e.Until.IsZero() {
@@ -201,7 +205,7 @@ func TestUnknownIsSentAgainOnlyByAPerson(t *testing.T) {
 		t.Errorf("cancelled what may have left: %v", err)
 	}
 	// A second attempt that fails tells nothing of the first.
-	o.server.fault(stepMail, interference{reply: "550 5.3.0 never"})
+	o.server.fault(stepMail, fault{reply: "550 5.3.0 never"})
 	if got, err := o.Approve(t.Context(), e.ID, e.Digest, "ann"); err == nil || got.State != mail.OutboxUnknown || got.Code != 550 {
 		t.Errorf("Approve = %+v, %v", got, err)
 	}
@@ -213,8 +217,9 @@ func TestUnknownIsSentAgainOnlyByAPerson(t *testing.T) {
 
 // What a person lets rest stays unknown, which is the truth, and is never sent.
 func TestUnknownIsLetRest(t *testing.T) {
-	o := newOffice(t, newSubmissionServer(t))
-	o.server.fault(stepTaken, interference{cut: true})
+	t.Parallel()
+	o := newFixture(t, newFakeSubmission(t))
+	o.server.fault(stepTaken, fault{cut: true})
 	e := o.mustSend(hello(keyed("k")))
 	o.server.at(nil)
 	for range 2 {
@@ -240,12 +245,13 @@ func TestUnknownIsLetRest(t *testing.T) {
 // TestNobodyTakesOverWhileSomebodyMaySend leaves entries as processes that died
 // leave them.
 func TestNobodyTakesOverWhileSomebodyMaySend(t *testing.T) {
+	t.Parallel()
 	for _, state := range []mail.OutboxState{mail.OutboxQueued, mail.OutboxUnknown} {
 		t.Run(string(state), func(t *testing.T) {
-			o := newOffice(t, newSubmissionServer(t))
+			o := newFixture(t, newFakeSubmission(t))
 			now := time.Now()
 			o.now = func() time.Time { return now }
-			o.server.fault(stepConnect, interference{cut: true})
+			o.server.fault(stepConnect, fault{cut: true})
 			e, err := o.Send(t.Context(), account, hello(keyed("k")))
 			if err == nil || e.State != mail.OutboxQueued {
 				t.Fatalf("%+v, %v", e, err)
@@ -288,12 +294,13 @@ func TestNobodyTakesOverWhileSomebodyMaySend(t *testing.T) {
 }
 
 func TestChangedBytesAreNotSent(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*mail.Outgoing){
 		"recipient": func(e *mail.Outgoing) { e.Recipients = append(e.Recipients, "carol@example.com") },
 		"sender":    func(e *mail.Outgoing) { e.From = "eve@example.org" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t, newSubmissionServer(t), approving)
+			o := newFixture(t, newFakeSubmission(t), approving)
 			e := o.mustSend(hello())
 			if _, err := o.vault.ChangeOutgoing(t.Context(), e.ID, func(e *mail.Outgoing) (bool, error) { change(e); return false, nil }); err != nil {
 				t.Fatal(err)
@@ -308,62 +315,29 @@ func TestChangedBytesAreNotSent(t *testing.T) {
 	}
 }
 
-// TestDecisionsWhileTheMessageIsOnItsWay takes a message back between the login and
-// the gate, and asks for it again.
-func TestDecisionsWhileTheMessageIsOnItsWay(t *testing.T) {
-	for name, decide := range map[string]func(o *office, e mail.Outgoing) error{
-		"cancel": func(o *office, e mail.Outgoing) error { _, err := o.Cancel(o.t.Context(), e.ID, "agent"); return err },
-		"reject": func(o *office, e mail.Outgoing) error {
-			_, err := o.Reject(o.t.Context(), e.ID, "ann", "no")
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := newOffice(t, newSubmissionServer(t), approving)
-			e := o.mustSend(hello())
-			o.server.fault(stepRcpt, interference{do: func() {
-				if err := decide(o, *e); err != nil {
-					t.Error(err)
-				}
-			}})
-			got, err := o.Approve(t.Context(), e.ID, e.Digest, "bob")
-			if kind(err) != mail.KindConflict || !got.Ended() || len(o.server.messages()) > 0 {
-				t.Errorf("Approve = %+v, %v", got, err)
-			}
-			if said := strings.Join(o.server.commands(), " "); strings.Contains(said, "DATA") {
-				t.Errorf("commands %s", said)
-			}
-		})
-	}
-}
-
-func TestTwoPeopleApproveAtOnce(t *testing.T) {
-	o := newOffice(t, newSubmissionServer(t), approving)
+// TestCancelWhileTheMessageIsOnItsWay takes a message back between the login and the gate.
+func TestCancelWhileTheMessageIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	o := newFixture(t, newFakeSubmission(t), approving)
 	e := o.mustSend(hello())
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	accepted := 0
-	for range 10 {
-		wg.Go(func() {
-			got, err := o.Approve(t.Context(), e.ID, e.Digest, "ann")
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil && got.State == mail.OutboxAccepted {
-				accepted++
-			} else if kind(err) != mail.KindConflict {
-				t.Errorf("%+v, %v", got, err)
-			}
-		})
+	o.server.fault(stepRcpt, fault{do: func() {
+		if _, err := o.Cancel(o.t.Context(), e.ID, "agent"); err != nil {
+			t.Error(err)
+		}
+	}})
+	got, err := o.Approve(t.Context(), e.ID, e.Digest, "bob")
+	if kind(err) != mail.KindConflict || !got.Ended() || len(o.server.messages()) > 0 {
+		t.Errorf("Approve = %+v, %v", got, err)
 	}
-	wg.Wait()
-	if len(o.server.messages()) != 1 || accepted == 0 {
-		t.Errorf("the server has %d, %d were told so", len(o.server.messages()), accepted)
+	if said := strings.Join(o.server.commands(), " "); strings.Contains(said, "DATA") {
+		t.Errorf("commands %s", said)
 	}
 }
 
 func TestModeApproveHoldsWhatWasQueuedBefore(t *testing.T) {
-	o := newOffice(t, newSubmissionServer(t))
-	o.server.fault(stepConnect, interference{cut: true})
+	t.Parallel()
+	o := newFixture(t, newFakeSubmission(t))
+	o.server.fault(stepConnect, fault{cut: true})
 	if e, err := o.Send(t.Context(), account, hello(keyed("k"))); err == nil || e.State != mail.OutboxQueued {
 		t.Fatalf("%+v, %v", e, err)
 	}
@@ -381,15 +355,15 @@ func TestModeApproveHoldsWhatWasQueuedBefore(t *testing.T) {
 	}
 }
 
-// failingStore is a store that fails where a test says.
-type failingStore struct {
+// fakeFailingStore is a store that fails where a test says.
+type fakeFailingStore struct {
 	mail.OutboxStore
 	change func(o *mail.Outgoing) error // after the change, before it is kept
 }
 
 var errStore = errors.New("the disk is full")
 
-func (s *failingStore) ChangeOutgoing(ctx context.Context, id string, change func(*mail.Outgoing) (bool, error)) (mail.Outgoing, error) {
+func (s *fakeFailingStore) ChangeOutgoing(ctx context.Context, id string, change func(*mail.Outgoing) (bool, error)) (mail.Outgoing, error) {
 	return s.OutboxStore.ChangeOutgoing(ctx, id, func(o *mail.Outgoing) (bool, error) {
 		drop, err := change(o)
 		if err == nil && s.change != nil {
@@ -400,8 +374,9 @@ func (s *failingStore) ChangeOutgoing(ctx context.Context, id string, change fun
 }
 
 func TestStoreThatFailsAtTheGateKeepsTheMessageHere(t *testing.T) {
-	o := newOffice(t, newSubmissionServer(t))
-	store := &failingStore{OutboxStore: o.vault}
+	t.Parallel()
+	o := newFixture(t, newFakeSubmission(t))
+	store := &fakeFailingStore{OutboxStore: o.vault}
 	b := outbox.New(outbox.Options{Directory: o.dir, Store: store, Key: func(ctx context.Context) ([]byte, error) { return o.vault.Key(ctx, "outbox") }})
 	store.change = func(e *mail.Outgoing) error {
 		if e.State == mail.OutboxUnknown {
@@ -431,9 +406,10 @@ func TestStoreThatFailsAtTheGateKeepsTheMessageHere(t *testing.T) {
 // Where nobody knows whether a message left, nobody is told that it did not, also when
 // even that cannot be recorded.
 func TestAnUnknownThatCannotBeRecordedIsStillUnknown(t *testing.T) {
-	o := newOffice(t, newSubmissionServer(t))
+	t.Parallel()
+	o := newFixture(t, newFakeSubmission(t))
 	full := false
-	store := &failingStore{OutboxStore: o.vault, change: func(e *mail.Outgoing) error {
+	store := &fakeFailingStore{OutboxStore: o.vault, change: func(e *mail.Outgoing) error {
 		if full {
 			return errStore
 		}
@@ -441,7 +417,7 @@ func TestAnUnknownThatCannotBeRecordedIsStillUnknown(t *testing.T) {
 		return nil
 	}}
 	b := outbox.New(outbox.Options{Directory: o.dir, Store: store, Key: func(ctx context.Context) ([]byte, error) { return o.vault.Key(ctx, "outbox") }})
-	o.server.fault(stepTaken, interference{cut: true})
+	o.server.fault(stepTaken, fault{cut: true})
 	e, err := b.Send(t.Context(), account, hello(keyed("k")))
 	if err != nil || e.State != mail.OutboxUnknown || !strings.Contains(e.Reason, "not known") {
 		t.Fatalf("%+v, %v", e, err)

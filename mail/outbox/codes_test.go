@@ -18,12 +18,13 @@ import (
 // What carries a code or a link that logs in waits also in an account that sends unasked. The
 // person sees it, the agent does not.
 func TestWhatCarriesACodeWaits(t *testing.T) {
+	t.Parallel()
 	const code, token = "482913", "Zk3x9QpLm2Vt7RbY4nWc"
 	coded := "From: Bank <no-reply@bank.example>\nTo: ann@example.org\nSubject: " + code + " is your verification code\nMessage-ID: <1@bank.example>\nDate: " + time.Now().Format(time.RFC1123Z) +
 		"\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\nYour verification code is " + code + ".\nOr https://bank.example/login?token=" + token +
 		"\n--b\nContent-Type: text/plain; name=\"" + code + ".txt\"\nContent-Disposition: attachment; filename=\"" + code + ".txt\"\n\nThe code is " + code + "\n--b--\n"
 	honest := strings.NewReplacer(code+" is your verification code", "The invoice", "Your verification code is "+code, "It is 482 913 euros", "login?token="+token, "invoices", code, "invoice").Replace(coded)
-	d := newDesk(t, mailtest.InMemory(t), "codes", func(a *mail.Account) {
+	d := newMailboxFixture(t, mailtest.InMemory(t), "codes", func(a *mail.Account) {
 		a.Mode, a.AllowOut = mail.ReadWrite, mail.AllowList{Enabled: true, Entries: []string{"*"}}
 	})
 	d.create("Sent")

@@ -15,14 +15,14 @@ import (
 // deleting lets an account delete for good when a person has said so.
 func deleting(a *mail.Account) { a.Mode, a.Destroy = mail.Approve, mail.DestroyOn }
 
-// shredder is a mailbox with three letters, and their references.
-func shredder(t *testing.T, e mailtest.Endpoint, user string) (*desk, []mail.Ref) {
+// deletionFixture is a mailbox with three letters, and their references.
+func deletionFixture(t *testing.T, e mailtest.Endpoint, user string) (*mailboxFixture, []mail.Ref) {
 	t.Helper()
-	d := newDesk(t, e, user, deleting)
+	d := newMailboxFixture(t, e, user, deleting)
 	return d, lettersIn(d)
 }
 
-func lettersIn(d *desk) (refs []mail.Ref) {
+func lettersIn(d *mailboxFixture) (refs []mail.Ref) {
 	for _, u := range d.box.Add("INBOX", mailtest.Letter{From: "Bob <bob@example.net>", Subject: "One"}, mailtest.Letter{From: "eve@example.net", Subject: "Two"}, mailtest.Letter{From: "carol@example.net", Subject: "Three"}) {
 		refs = append(refs, d.box.Ref("INBOX", u))
 	}
@@ -30,7 +30,7 @@ func lettersIn(d *desk) (refs []mail.Ref) {
 }
 
 // left are the subjects of what is in INBOX.
-func (d *desk) left() string {
+func (d *mailboxFixture) left() string {
 	var subjects []string
 	for _, m := range d.In("INBOX") {
 		for _, s := range []string{"One", "Two", "Three"} {
@@ -42,7 +42,7 @@ func (d *desk) left() string {
 	return strings.Join(subjects, " ")
 }
 
-func (d *desk) mustHold(t *testing.T, refs ...mail.Ref) *mail.Outgoing {
+func (d *mailboxFixture) mustHold(t *testing.T, refs ...mail.Ref) *mail.Outgoing {
 	t.Helper()
 	e, err := d.HoldDeletion(t.Context(), account, refs, "agent")
 	if err != nil || e.State != mail.OutboxWaiting || e.Kind != mail.OutboxDelete {
@@ -62,9 +62,9 @@ func outcomes(e *mail.Outgoing) string {
 
 func TestADeletionWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	_, dovecot := mailtest.Dovecot(t, servertest.Config{})
+	_, dovecot := mailtest.Shared(t, servertest.Config{})
 	for _, e := range []mailtest.Endpoint{mailtest.InMemory(t), dovecot} {
-		d, refs := shredder(t, e, "waits")
+		d, refs := deletionFixture(t, e, "waits")
 		held := d.mustHold(t, refs[0], refs[1])
 		if d.left() != "One Two Three" {
 			t.Fatalf("left is %s", d.left())
@@ -96,7 +96,7 @@ func TestADeletionWaitsForAPerson(t *testing.T) {
 // What is not there, and what may not be deleted, is never asked about.
 func TestWhichDeletionsAreHeld(t *testing.T) {
 	t.Parallel()
-	d, refs := shredder(t, mailtest.InMemory(t), "held")
+	d, refs := deletionFixture(t, mailtest.InMemory(t), "held")
 	missing := refs[0]
 	missing.UID = 999
 	if _, err := d.HoldDeletion(t.Context(), account, []mail.Ref{refs[0], missing}, "agent"); kind(err) != mail.KindNotFound || !strings.Contains(err.Error(), "999") {
@@ -134,7 +134,7 @@ func second(_ *mail.Outgoing, err error) error { return err }
 // What happened to the messages meanwhile is told, and only what was shown is deleted.
 func TestADeletionTellsWhatBecameOfEachMessage(t *testing.T) {
 	t.Parallel()
-	d, refs := shredder(t, mailtest.InMemory(t), "meanwhile")
+	d, refs := deletionFixture(t, mailtest.InMemory(t), "meanwhile")
 	e := d.mustHold(t, refs[0], refs[1])
 	d.box.Remove("INBOX", refs[0].UID)
 	if got, err := d.Approve(t.Context(), e.ID, e.Digest, "ann"); err != nil || outcomes(got) != "done gone deleted" || got.Deletes[0].Reason == "" || d.left() != "Three" {
@@ -166,7 +166,7 @@ func TestADeletionTellsWhatBecameOfEachMessage(t *testing.T) {
 // A folder that was made anew has other messages under the same numbers.
 func TestADeletionHoldsToItsFolder(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, mailtest.InMemory(t), "anew", deleting)
+	d := newMailboxFixture(t, mailtest.InMemory(t), "anew", deleting)
 	d.create("Box")
 	u := d.box.Add("Box", mailtest.Letter{From: "eve@example.net", Subject: "One"})
 	e := d.mustHold(t, d.box.Ref("Box", u[0]))
@@ -183,7 +183,7 @@ func TestADeletionHoldsToItsFolder(t *testing.T) {
 
 func TestADeletionNobodyDecidesAboutExpires(t *testing.T) {
 	t.Parallel()
-	d, refs := shredder(t, mailtest.InMemory(t), "late")
+	d, refs := deletionFixture(t, mailtest.InMemory(t), "late")
 	e := d.mustHold(t, refs[0])
 	d.now = func() time.Time { return time.Now().Add(mail.DeletionWaits + time.Minute) }
 	if _, err := d.Approve(t.Context(), e.ID, e.Digest, "ann"); kind(err) != mail.KindConflict || d.left() != "One Two Three" {
@@ -206,7 +206,6 @@ func TestADeletionNobodyDecidesAboutExpires(t *testing.T) {
 // deleted when a person says so again, and nothing else ever.
 func TestKilledWhileItDeletes(t *testing.T) {
 	t.Parallel()
-	memory := mailtest.InMemory(t)
 	for moment, want := range map[string]struct {
 		state mail.OutboxState
 		left  string
@@ -218,8 +217,9 @@ func TestKilledWhileItDeletes(t *testing.T) {
 		"after outcome":  {mail.OutboxDone, "Three", ""},
 	} {
 		t.Run(moment, func(t *testing.T) {
-			c := newCrash(t, memory, "killed "+moment, mail.Approve, deleting)
-			d := c.desk
+			t.Parallel()
+			c := newCrashFixture(t, mail.Approve, deleting)
+			d := c.mailbox
 			refs := lettersIn(d)
 			e := d.mustHold(t, refs[0], refs[1])
 			c.kill("approve", moment)

@@ -19,6 +19,7 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // What the processes of a test are told.
@@ -51,13 +52,13 @@ func die() {
 	select {}
 }
 
-// mortalStore is a store whose process dies at one moment.
-type mortalStore struct {
+// fakeDyingStore is a store whose process dies at one moment.
+type fakeDyingStore struct {
 	*vault.Vault
 	moment string
 }
 
-func (s mortalStore) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte) (kept mail.Outgoing, added bool, err error) {
+func (s fakeDyingStore) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte) (kept mail.Outgoing, added bool, err error) {
 	if s.moment == "before add" {
 		die()
 	}
@@ -68,7 +69,7 @@ func (s mortalStore) AddOutgoing(ctx context.Context, o mail.Outgoing, message [
 	return kept, added, err
 }
 
-func (s mortalStore) ChangeOutgoing(ctx context.Context, id string, change func(*mail.Outgoing) (bool, error)) (mail.Outgoing, error) {
+func (s fakeDyingStore) ChangeOutgoing(ctx context.Context, id string, change func(*mail.Outgoing) (bool, error)) (mail.Outgoing, error) {
 	moment := ""
 	kept, err := s.Vault.ChangeOutgoing(ctx, id, func(o *mail.Outgoing) (bool, error) {
 		before := *o
@@ -108,7 +109,7 @@ func runProcess(role string) error {
 	d := &mailtest.Directory{Known: map[string]mail.Account{a.Name: a}, Password: servertest.Password}
 	boxes := mailbox.New(mailbox.Options{Directory: d})
 	defer func() { _ = boxes.Close() }()
-	b := outbox.New(outbox.Options{Directory: d, Mailboxes: boxes, Store: mortalStore{v, os.Getenv(dieVar)},
+	b := outbox.New(outbox.Options{Directory: d, Mailboxes: boxes, Store: fakeDyingStore{v, os.Getenv(dieVar)},
 		Key: func(ctx context.Context) ([]byte, error) { return v.Key(ctx, "outbox") }})
 	switch role {
 	case "send":
@@ -155,36 +156,36 @@ func runProcess(role string) error {
 	return fmt.Errorf("no role %s", role)
 }
 
-// crash is a vault that processes die on, and the servers they talk to.
-type crash struct {
-	t      *testing.T
-	path   string
-	key    mail.Secret
-	server *submissionServer
-	desk   *desk
-	a      mail.Account
-	draft  string // id of the draft that processes send; empty for none
+// crashFixture is a vault that processes die on, and the servers they talk to.
+type crashFixture struct {
+	t       *testing.T
+	path    string
+	key     mail.Secret
+	server  *fakeSubmissionServer
+	mailbox *mailboxFixture
+	a       mail.Account
+	draft   string // id of the draft that processes send; empty for none
 }
 
-func newCrash(t *testing.T, e mailtest.Endpoint, user string, mode mail.Mode, change ...func(*mail.Account)) *crash {
+func newCrashFixture(t *testing.T, mode mail.Mode, change ...func(*mail.Account)) *crashFixture {
 	t.Helper()
-	c := &crash{t: t, server: newSubmissionServer(t)}
+	c := &crashFixture{t: t, server: newFakeSubmission(t)}
 	c.path, c.key = newVaultFile(t)
-	b := mailtest.Open(t, e, user)
-	o := officeOn(t, openVault(t, c.path, c.key), c.server, func(a *mail.Account) {
-		a.IMAP, a.Username, a.SentCopy, a.Mode = b.Dir.Known[account].IMAP, user, mail.SentAuto, mode
+	b := mailtest.Open(t, mailtest.InMemory(t), "ann")
+	o := fixtureOn(t, openVault(t, c.path, c.key), c.server, func(a *mail.Account) {
+		a.IMAP, a.SentCopy, a.Mode = b.Dir.Known[account].IMAP, mail.SentAuto, mode
 		for _, do := range change {
 			do(a)
 		}
 		c.a = *a
 	})
 	o.dir.Password = servertest.Password
-	c.desk = &desk{o, b}
-	c.desk.create("Sent")
+	c.mailbox = &mailboxFixture{o, b}
+	c.mailbox.create("Sent")
 	return c
 }
 
-func (c *crash) process(role, moment string) (*exec.Cmd, *bytes.Buffer) {
+func (c *crashFixture) process(role, moment string) (*exec.Cmd, *bytes.Buffer) {
 	c.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -204,14 +205,14 @@ func (c *crash) process(role, moment string) (*exec.Cmd, *bytes.Buffer) {
 
 // kill runs a process that dies at a moment: by itself at one of the store, or when
 // the server reaches one of its steps.
-func (c *crash) kill(role, moment string) {
+func (c *crashFixture) kill(role, moment string) {
 	c.t.Helper()
 	cmd, errOut := c.process(role, moment)
 	// The server knows before the process can reach it, however late this goroutine has its
 	// next turn.
 	started := make(chan struct{})
 	if step, ok := strings.CutPrefix(moment, "server "); ok {
-		c.server.fault(step, interference{do: func() { <-started; _ = cmd.Process.Kill() }, cut: true})
+		c.server.fault(step, fault{do: func() { <-started; _ = cmd.Process.Kill() }, cut: true})
 	}
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
@@ -224,12 +225,12 @@ func (c *crash) kill(role, moment string) {
 	}
 }
 
-// TestKilledAtAnyMomentNothingIsSentTwiceOrLost kills a process that sends, and one
-// that sends what a person approved, at each moment between two writes or two steps
-// of the wire. The record must fit what the server has, and the same request
-// afterwards must not make it have two. So it is for a draft, which is in its folder until the
-// server took it.
+// TestKilledAtAnyMomentNothingIsSentTwiceOrLost kills a process that sends a message, and one
+// that sends a draft that a person approved, at each moment between two writes or two steps
+// of the wire. The record must fit what the server has, and the same request afterwards must
+// not make it have two. A draft is in its folder until the server took it.
 func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
+	t.Parallel()
 	const none = mail.OutboxState("")
 	type moment struct {
 		name  string
@@ -259,31 +260,27 @@ func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 		{"before filed", accepted, 1},
 		{"after filed", accepted, 1},
 	}
-	if testing.Short() { // each starts a process: queued, behind the gate, and taken
+	if vaulttest.Size(0, 1) > 0 { // each starts a process: queued, behind the gate, and taken
 		moments = []moment{moments[1], moments[10], moments[14]}
 	}
-	memory := mailtest.InMemory(t)
-	for i, mode := range []mail.Mode{mail.ReadWrite, mail.Approve, mail.ReadWrite, mail.Approve} {
-		what := "message"
-		if i > 1 {
-			what = "draft"
-		}
+	for mode, draft := range map[mail.Mode]bool{mail.ReadWrite: false, mail.Approve: true} {
 		for _, m := range moments {
 			adding, claiming := strings.HasSuffix(m.name, " add"), strings.HasSuffix(m.name, " claim")
 			if mode == mail.ReadWrite && claiming || mode == mail.Approve && adding {
 				continue
 			}
-			t.Run(what+" "+string(mode)+" "+m.name, func(t *testing.T) {
-				c := newCrash(t, memory, what+" "+string(mode)+" "+m.name, mode)
-				d, role := c.desk, "send"
+			t.Run(string(mode)+" "+m.name, func(t *testing.T) {
+				t.Parallel()
+				c := newCrashFixture(t, mode)
+				d, role := c.mailbox, "send"
 				request := hello(keyed("k"))
 				drafts := func(want int) {
 					t.Helper()
-					if got := len(d.In("Drafts")); what == "draft" && got != want {
+					if got := len(d.In("Drafts")); draft && got != want {
 						t.Errorf("%d drafts, want %d", got, want)
 					}
 				}
-				if what == "draft" {
+				if draft {
 					ref := d.saved(request.Draft)
 					request, c.draft = outbox.Request{Stored: &ref, Principal: "agent"}, ref.String()
 				}
@@ -348,7 +345,8 @@ func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 // TestManyProcessesWithOneKeySendOnce runs three processes with twenty requests each
 // beside twenty of its own.
 func TestManyProcessesWithOneKeySendOnce(t *testing.T) {
-	c := newCrash(t, mailtest.InMemory(t), "many", mail.ReadWrite)
+	t.Parallel()
+	c := newCrashFixture(t, mail.ReadWrite)
 	var wg sync.WaitGroup
 	for range 3 {
 		cmd, errOut := c.process("many", "")
@@ -360,13 +358,13 @@ func TestManyProcessesWithOneKeySendOnce(t *testing.T) {
 	}
 	for range 20 {
 		wg.Go(func() {
-			if e, err := c.desk.Send(t.Context(), account, hello(keyed("k"))); e == nil || err != nil && kind(err) != mail.KindConflict {
+			if e, err := c.mailbox.Send(t.Context(), account, hello(keyed("k"))); e == nil || err != nil && kind(err) != mail.KindConflict {
 				t.Errorf("%+v, %v", e, err)
 			}
 		})
 	}
 	wg.Wait()
-	d := c.desk
+	d := c.mailbox
 	if e := d.mustSend(hello(keyed("k"))); e.State != mail.OutboxAccepted || len(d.server.messages()) != 1 || len(d.entries()) != 1 || len(d.In("Sent")) != 1 {
 		t.Errorf("%+v; the server took %d, %d entries, %d copies", e, len(d.server.messages()), len(d.entries()), len(d.In("Sent")))
 	}

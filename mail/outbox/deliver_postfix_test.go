@@ -16,23 +16,50 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
-// newPostfixDesk is a desk whose submission server is a real Postfix, which delivers
-// to the Dovecot that also holds the sender's folders.
-func newPostfixDesk(t testing.TB, config servertest.PostfixConfig) (*desk, *servertest.DovecotServer) {
-	t.Helper()
-	s, e := mailtest.Dovecot(t, servertest.Config{Submission: true})
-	config.Dovecot = s
-	p := servertest.Postfix(t, config)
-	d := newDesk(t, e, "ann", func(a *mail.Account) {
-		a.SMTP, a.CAPEM = mail.Endpoint{Host: p.Host, Port: p.SubmissionsPort, Security: mail.TLS}, p.CAPEM
-		a.AllowOut = mail.AllowList{}
-	})
-	return d, s
+// postfixServers are a Postfix, which takes mail in, and the Dovecot that it delivers to, which
+// also holds the senders' folders.
+type postfixServers struct {
+	dovecot *servertest.DovecotServer
+	postfix *servertest.PostfixServer
 }
 
-func TestPostfixDeliversWhatTheOutboxSends(t *testing.T) {
-	d, s := newPostfixDesk(t, servertest.PostfixConfig{SMTPUTF8: true, Refuse: map[string]string{
-		"nobody@example.net": "550 5.1.1 no such user", "later@example.net": "451 4.3.0 try later"}})
+func startPostfix(t *testing.T, config servertest.PostfixConfig) *postfixServers {
+	t.Helper()
+	config.Dovecot = servertest.Dovecot(t, servertest.Config{Submission: true})
+	return &postfixServers{config.Dovecot, servertest.Postfix(t, config)}
+}
+
+// fixture is an outbox whose account is on the servers, for a user of its own.
+func (p *postfixServers) fixture(t testing.TB, change ...func(*mail.Account)) *mailboxFixture {
+	t.Helper()
+	d := newMailboxFixture(t, mailtest.DovecotAt(p.dovecot), servertest.User("ann"), append([]func(*mail.Account){func(a *mail.Account) {
+		a.SMTP, a.CAPEM = mail.Endpoint{Host: p.postfix.Host, Port: p.postfix.SubmissionsPort, Security: mail.TLS}, p.postfix.CAPEM
+		a.AllowOut = mail.AllowList{}
+	}}, change...)...)
+	d.box.Dir.Set(d.dir.Known[account])
+	return d
+}
+
+// TestOnPostfix runs what is about real delivery, all on one Postfix and Dovecot.
+func TestOnPostfix(t *testing.T) {
+	t.Parallel()
+	p := startPostfix(t, servertest.PostfixConfig{Refuse: map[string]string{"nobody@example.net": "550 5.1.1 no such user", "later@example.net": "451 4.3.0 try later"}})
+	for name, test := range map[string]func(*testing.T, *postfixServers){
+		"delivers what is sent":        postfixDelivers,
+		"Markdown and drafts":          markdownAndDraftsArrive,
+		"limits":                       limitsAreKnownBeforeAnythingIsSent,
+		"replies":                      replyArrivesWhereTheMessageSays,
+		"replies unasked":              replyGoesUnasked,
+		"quotes":                       quotesKeepTheirDepth,
+		"forwards are text and files":  nothingOfAForwardedMessageIsMoreThanTextOrAFile,
+		"forwards whole, byte by byte": wholeMessageArrivesByteForByte,
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, p) })
+	}
+}
+
+func postfixDelivers(t *testing.T, p *postfixServers) {
+	d, s := p.fixture(t), p.dovecot
 	content := bytes.Repeat([]byte{0, 1, 2, 0xff, '\r', '\n', '.'}, 50_000)
 	e := d.mustSend(hello(keyed("k"), func(r *outbox.Request) {
 		r.Draft.Subject = "Grüße aus Köln"
@@ -76,22 +103,23 @@ func TestPostfixDeliversWhatTheOutboxSends(t *testing.T) {
 			t.Errorf("%s: the other recipient got it", address)
 		}
 	}
-
-	utf8 := d.mustSend(hello(func(r *outbox.Request) { r.Draft.To = []mail.Address{{Addr: "jörg@example.net"}} }))
-	if !utf8.SMTPUTF8 || utf8.State != mail.OutboxAccepted {
-		t.Errorf("entry %+v", utf8)
-	}
-	s.WaitDelivered(t, "jörg@example.net", utf8.MessageID)
 }
 
-// TestPostfixDeliversMarkdownAndDrafts has Python read what arrived of a letter in Markdown,
+func TestPostfixTakesAddressesBeyondASCII(t *testing.T) {
+	t.Parallel()
+	p := startPostfix(t, servertest.PostfixConfig{SMTPUTF8: true})
+	e := p.fixture(t).mustSend(hello(func(r *outbox.Request) { r.Draft.To = []mail.Address{{Addr: "jörg@example.net"}} }))
+	if !e.SMTPUTF8 || e.State != mail.OutboxAccepted {
+		t.Errorf("entry %+v", e)
+	}
+	p.dovecot.WaitDelivered(t, "jörg@example.net", e.MessageID)
+}
+
+// markdownAndDraftsArrive has Python read what arrived of a letter in Markdown,
 // which the person who decides has seen, and of a mail program's draft with 8-bit text.
-func TestPostfixDeliversMarkdownAndDrafts(t *testing.T) {
-	d, s := newPostfixDesk(t, servertest.PostfixConfig{})
+func markdownAndDraftsArrive(t *testing.T, p *postfixServers) {
+	d, s := p.fixture(t, approving), p.dovecot
 	d.create("Drafts")
-	a := d.dir.Known[account]
-	a.Mode = mail.Approve
-	d.dir.Set(a)
 	body := "# Grüße\n\nSee [this](https://example.org/?a=1&b=2), " + strings.Repeat("and some more words ", 10) + "\n<script>x</script>\n"
 	quoted := "On Monday [Eve](https://evil.example) wrote:\n> # Click <b>here</b>\n"
 	content := bytes.Repeat([]byte{0, 0xff, '\r', '.', '\n'}, 10_000)
@@ -107,13 +135,13 @@ func TestPostfixDeliversMarkdownAndDrafts(t *testing.T) {
 	if e, err := d.Approve(t.Context(), waits.ID, waits.Digest, "ann"); err != nil || e.State != mail.OutboxAccepted {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	p := servertest.ReadPython(t, s.WaitDelivered(t, "bob@example.net", waits.MessageID))
-	if len(p.Defects) > 0 || p.Body != text || len(p.Files) != 1 || p.Files[0].SHA256 != fmt.Sprintf("%x", sha256.Sum256(content)) {
-		t.Errorf("Python reads %+v, want\n%s", p, text)
+	read := servertest.ReadPython(t, s.WaitDelivered(t, "bob@example.net", waits.MessageID))
+	if len(read.Defects) > 0 || read.Body != text || len(read.Files) != 1 || read.Files[0].SHA256 != fmt.Sprintf("%x", sha256.Sum256(content)) {
+		t.Errorf("Python reads %+v, want\n%s", read, text)
 	}
 	for _, want := range []string{"<h1>Grüße</h1>", `<a href="https://example.org/?a=1&amp;b=2">this</a>`, "&lt;script&gt;x&lt;/script&gt;", "On Monday [Eve](https://evil.example) wrote:<br>", "&gt; # Click &lt;b&gt;here&lt;/b&gt;<br>"} {
-		if !strings.Contains(p.HTML, want) {
-			t.Errorf("the HTML lacks %q:\n%s", want, p.HTML)
+		if !strings.Contains(read.HTML, want) {
+			t.Errorf("the HTML lacks %q:\n%s", want, read.HTML)
 		}
 	}
 
@@ -127,23 +155,18 @@ func TestPostfixDeliversMarkdownAndDrafts(t *testing.T) {
 	}
 }
 
-func TestPostfixLimitsAreKnownBeforeAnythingIsSent(t *testing.T) {
-	d, _ := newPostfixDesk(t, servertest.PostfixConfig{MessageSizeLimit: 20_000})
+func limitsAreKnownBeforeAnythingIsSent(t *testing.T, p *postfixServers) {
+	d := p.fixture(t)
 	large := func(r *outbox.Request) {
-		r.Draft.Attachments = []outbox.Attachment{{Name: "a.bin", Content: make([]byte, 30_000)}}
+		r.Draft.Attachments = []outbox.Attachment{{Name: "a.bin", Content: make([]byte, 8<<20)}} // Postfix takes 10 MB, encoded
 	}
 	foreign := func(r *outbox.Request) { r.Draft.To = []mail.Address{{Addr: "jörg@example.net"}} }
-	for name, request := range map[string]func(*outbox.Request){"size": large, "SMTPUTF8": foreign} {
-		t.Run(name, func(t *testing.T) {
-			for _, dry := range []bool{true, false} {
-				e, err := d.Send(t.Context(), account, hello(request, func(r *outbox.Request) { r.DryRun = dry }))
-				if k := kind(err); k != mail.KindRefused && k != mail.KindUnsupported {
-					t.Errorf("dry %v: %+v, %v", dry, e, err)
-				}
-				if dry != (e == nil) || e != nil && e.State != mail.OutboxRefused {
-					t.Errorf("dry %v: entry %+v", dry, e)
-				}
+	for want, request := range map[mail.Kind]func(*outbox.Request){mail.KindRefused: large, mail.KindUnsupported: foreign} {
+		for _, dry := range []bool{true, false} {
+			e, err := d.Send(t.Context(), account, hello(request, func(r *outbox.Request) { r.DryRun = dry }))
+			if kind(err) != want || dry != (e == nil) || e != nil && (e.State != mail.OutboxRefused || e.Temporary) {
+				t.Errorf("%s, dry %v: %+v, %v", want, dry, e, err)
 			}
-		})
+		}
 	}
 }

@@ -1,22 +1,20 @@
 package outbox_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/base64"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // fakeGraph speaks the answers that Microsoft documents for sendMail. It takes a message when
@@ -49,27 +47,13 @@ func (g *fakeGraph) took() []string {
 
 func newFakeGraph(t *testing.T, answers ...string) *fakeGraph {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &fakeGraph{port: uint16(l.Addr().(*net.TCPAddr).Port), answers: answers}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { defer c.Close(); g.serve(c) })
-		}
-	})
-	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	g := &fakeGraph{answers: answers}
+	g.port = scripted.Serve(t, func(c *scripted.Conn) { g.serve(c) }).Port
 	return g
 }
 
-func (g *fakeGraph) serve(c net.Conn) {
-	r, err := http.ReadRequest(bufio.NewReader(c))
+func (g *fakeGraph) serve(c *scripted.Conn) {
+	r, err := http.ReadRequest(c.Lines)
 	if err != nil {
 		return // a connection to see whether it is there
 	}
@@ -102,36 +86,36 @@ func (g *fakeGraph) serve(c net.Conn) {
 	}
 }
 
-// graphTokens gives a new access token after each that was refused.
-type graphTokens struct {
+// fakeTokens gives a new access token after each that was refused.
+type fakeTokens struct {
 	mu      sync.Mutex
 	refused int
 }
 
-func (g *graphTokens) ForGraph() login.Credentials { return g }
+func (g *fakeTokens) ForGraph() login.Credentials { return g }
 
-func (g *graphTokens) Credential(context.Context, *mail.Account) (login.Credential, error) {
+func (g *fakeTokens) Credential(context.Context, *mail.Account) (login.Credential, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return login.Credential{Secret: mail.NewSecret([]byte("token-" + string(rune('0'+g.refused)))), Bearer: true}, nil
 }
 
-func (g *graphTokens) Refused(context.Context, *mail.Account, login.Credential) bool {
+func (g *fakeTokens) Refused(context.Context, *mail.Account, login.Credential) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.refused++
 	return g.refused == 1
 }
 
-func graphOffice(t *testing.T, g *fakeGraph, change ...func(*mail.Account)) *office {
+func graphFixture(t *testing.T, g *fakeGraph, change ...func(*mail.Account)) *outboxFixture {
 	t.Helper()
-	o := newOffice(t, &submissionServer{port: g.port}, append([]func(*mail.Account){func(a *mail.Account) {
+	o := newFixture(t, &fakeSubmissionServer{port: g.port}, append([]func(*mail.Account){func(a *mail.Account) {
 		a.Auth, a.OAuth, a.Submission = mail.AuthOAuth2, mail.OAuth{Provider: mail.ProviderMicrosoft, ClientID: "c"}, mail.SubmitGraph
 		a.SentCopy = mail.SentAuto
 	}}, change...)...)
 	boxes := mailbox.New(mailbox.Options{Directory: o.dir})
 	t.Cleanup(func() { _ = boxes.Close() })
-	o.Outbox = outbox.New(outbox.Options{Directory: o.dir, Mailboxes: boxes, Credentials: &graphTokens{}, Store: o.vault,
+	o.Outbox = outbox.New(outbox.Options{Directory: o.dir, Mailboxes: boxes, Credentials: &fakeTokens{}, Store: o.vault,
 		Key: func(ctx context.Context) ([]byte, error) { return o.vault.Key(ctx, "outbox") }})
 	return o
 }
@@ -139,6 +123,7 @@ func graphOffice(t *testing.T, g *fakeGraph, change ...func(*mail.Account)) *off
 // What Microsoft Graph answers, or does not, decides what the outbox says: nothing twice,
 // nothing lost, and what is not known is called so.
 func TestGraphOutcomes(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		answers []string
 		state   mail.OutboxState // of an entry with a key
@@ -170,7 +155,7 @@ func TestGraphOutcomes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := newFakeGraph(t, c.answers...)
-			d := graphOffice(t, g)
+			d := graphFixture(t, g)
 			request := hello(keyed("k"), func(r *outbox.Request) { r.Draft.Body = strings.Repeat("line\n", 20_000) })
 			e, err := d.Send(t.Context(), account, request)
 			if e == nil || e.State != c.state || e.Code != c.code || kind(err) != c.kind || len(g.took()) != c.taken {
@@ -198,20 +183,20 @@ func TestGraphOutcomes(t *testing.T) {
 // A service that goes in the middle has taken nothing. The outbox knows, or says that it does
 // not know where the system had taken the whole message by then.
 func TestGraphGoesInTheMiddle(t *testing.T) {
-	for range 5 {
-		d := graphOffice(t, newFakeGraph(t, graphGone))
-		e, err := d.Send(t.Context(), account, hello(keyed("k"), func(r *outbox.Request) { r.Draft.Body = strings.Repeat("line\n", 200_000) }))
-		if e == nil || !(e.State == mail.OutboxQueued && err != nil || e.State == mail.OutboxUnknown && err == nil) {
-			t.Errorf("%+v, %v", e, err)
-		}
+	t.Parallel()
+	d := graphFixture(t, newFakeGraph(t, graphGone))
+	e, err := d.Send(t.Context(), account, hello(keyed("k"), func(r *outbox.Request) { r.Draft.Body = strings.Repeat("line\n", 200_000) }))
+	if e == nil || !(e.State == mail.OutboxQueued && err != nil || e.State == mail.OutboxUnknown && err == nil) {
+		t.Errorf("%+v, %v", e, err)
 	}
 }
 
 // Hidden copies are in the header that Graph reads, and nobody else gets the message; what a
 // person approved is what leaves.
 func TestGraphGetsExactlyTheRecipients(t *testing.T) {
+	t.Parallel()
 	g := newFakeGraph(t, graphTakes)
-	d := graphOffice(t, g, approving)
+	d := graphFixture(t, g, approving)
 	r := hello(func(r *outbox.Request) {
 		r.Draft.CC = []mail.Address{{Addr: "carol@example.com"}}
 		r.Draft.BCC = []mail.Address{{Name: "Dan", Addr: "dan@example.net"}}
@@ -238,102 +223,15 @@ func TestGraphGetsExactlyTheRecipients(t *testing.T) {
 	}
 }
 
-// A token that is refused is no matter of the message: what a person approved waits for them
-// again, and leaves once when the account may send.
-func TestGraphRefusedLoginKeepsTheMessage(t *testing.T) {
-	g := newFakeGraph(t, graphSays("401 Unauthorized", "InvalidAuthenticationToken", "no"))
-	d := graphOffice(t, g, approving)
-	e := d.mustSend(hello())
-	got, err := d.Approve(t.Context(), e.ID, e.Digest, "Ann")
-	if kind(err) != mail.KindAuth || got.State != mail.OutboxWaiting || got.Decided != "" || len(g.took()) != 0 {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	g.mu.Lock()
-	g.answers = []string{graphTakes}
-	g.mu.Unlock()
-	if got, err = d.Approve(t.Context(), e.ID, e.Digest, "Ann"); err != nil || got.State != mail.OutboxAccepted || len(g.took()) != 1 {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
 // A message over the service's bound is refused before anything leaves.
 func TestGraphBound(t *testing.T) {
+	t.Parallel()
 	g := newFakeGraph(t, graphTakes)
-	d := graphOffice(t, g)
+	d := graphFixture(t, g)
 	_, err := d.Send(t.Context(), account, hello(func(r *outbox.Request) {
 		r.Draft.Attachments = []outbox.Attachment{{Name: "a.bin", Content: make([]byte, 3<<20)}}
 	}))
 	if kind(err) != mail.KindRefused || len(g.took()) != 0 {
 		t.Errorf("%v, taken %d", err, len(g.took()))
-	}
-}
-
-// stopAt is a store that ends its process, as kill -9 would, before or after a change.
-type stopAt struct {
-	mail.OutboxStore
-	left int
-}
-
-type killed struct{}
-
-func (s *stopAt) ChangeOutgoing(ctx context.Context, id string, change func(*mail.Outgoing) (bool, error)) (mail.Outgoing, error) {
-	if s.left--; s.left == 0 {
-		panic(killed{})
-	}
-	e, err := s.OutboxStore.ChangeOutgoing(ctx, id, change)
-	if s.left--; s.left == 0 {
-		panic(killed{})
-	}
-	return e, err
-}
-
-// A process that ends at any step of a send leaves an entry that is not sent again by itself
-// once the message may have left, and that is sent once where it had not.
-func TestGraphCrashes(t *testing.T) {
-	for at := 1; ; at++ {
-		g := newFakeGraph(t, graphTakes)
-		o := graphOffice(t, g)
-		path, key := newVaultFile(t)
-		v := openVault(t, path, key)
-		store := &stopAt{OutboxStore: v, left: at}
-		options := outbox.Options{Directory: o.dir, Credentials: &graphTokens{}, Store: store,
-			Key: func(ctx context.Context) ([]byte, error) { return v.Key(ctx, "outbox") }}
-		request := hello(keyed("once"))
-		died := func() (died bool) {
-			defer func() {
-				if r := recover(); r != nil {
-					if _, ok := r.(killed); !ok {
-						panic(r)
-					}
-					died = true
-				}
-			}()
-			_, _ = outbox.New(options).Send(t.Context(), account, request)
-			return false
-		}()
-		options.Store = v
-		_, _ = outbox.New(options).Send(t.Context(), account, request)
-		// When no attempt can be under way any more, the same request goes on with what has not left.
-		options.Now = func() time.Time { return time.Now().Add(time.Hour) }
-		_, _ = outbox.New(options).Send(t.Context(), account, request)
-		all, _, err := outbox.New(options).List(t.Context(), mail.OutboxQuery{Limit: 10})
-		if err != nil || len(all) != 1 || len(g.took()) > 1 {
-			t.Fatalf("step %d: %d entries, taken %d, %v", at, len(all), len(g.took()), err)
-		}
-		if !died {
-			if at < 3 || len(g.took()) != 1 || all[0].State != mail.OutboxAccepted {
-				t.Errorf("after %d steps: %+v", at, all[0])
-			}
-			return
-		}
-		switch all[0].State {
-		case mail.OutboxUnknown: // told as such, and not sent again by itself
-		case mail.OutboxAccepted:
-			if len(g.took()) != 1 {
-				t.Errorf("step %d: accepted, and taken %d times", at, len(g.took()))
-			}
-		default:
-			t.Errorf("step %d: lost: %+v", at, all[0])
-		}
 	}
 }

@@ -22,8 +22,8 @@ import (
 // lets the clock jump or a process die between any two. After every step the store
 // is compared with what the server has.
 
-// world is what the processes share.
-type world struct {
+// stateModel is what the processes share.
+type stateModel struct {
 	rng  *rand.Rand
 	now  time.Time
 	mode mail.Mode
@@ -37,15 +37,15 @@ type world struct {
 	log    []string
 }
 
-// process is one of them: its steps wait for the scheduler.
-type process struct {
-	w      *world
+// modelProcess is one of them: its steps wait for the scheduler.
+type modelProcess struct {
+	w      *stateModel
 	name   string
 	turn   chan bool // true: go on; false: die here
 	parked chan bool // true: at a step; false: it has ended
 }
 
-func (p *process) step(what string) {
+func (p *modelProcess) step(what string) {
 	p.parked <- true
 	if !<-p.turn {
 		p.w.log = append(p.w.log, p.name+" dies before "+what)
@@ -56,7 +56,7 @@ func (p *process) step(what string) {
 
 // modelStore is one process's access to the shared store.
 type modelStore struct {
-	p *process
+	p *modelProcess
 }
 
 func (s modelStore) AddOutgoing(_ context.Context, o mail.Outgoing, message []byte) (mail.Outgoing, bool, error) {
@@ -133,7 +133,7 @@ func (s modelStore) ChangeOutgoing(_ context.Context, id string, change func(*ma
 }
 
 // modelWire is one process's connection to the server.
-type modelWire struct{ p *process }
+type modelWire struct{ p *modelProcess }
 
 func (m modelWire) Check(smtp.Envelope, []byte) error { return nil }
 func (m modelWire) Extensions() []string              { return nil }
@@ -180,14 +180,14 @@ func (m modelWire) Send(_ context.Context, e smtp.Envelope, _ []byte) (*smtp.Rec
 }
 
 // chance is 0 once in n times where faults happen, and otherwise never a fault.
-func (w *world) chance(n int) int {
+func (w *stateModel) chance(n int) int {
 	if !w.faults {
 		return n
 	}
 	return w.rng.IntN(n)
 }
 
-type modelDirectory struct{ w *world }
+type modelDirectory struct{ w *stateModel }
 
 func (d modelDirectory) Accounts(context.Context) ([]mail.Account, error) { return nil, nil }
 func (d modelDirectory) Secret(context.Context, string) (mail.Secret, error) {
@@ -199,7 +199,7 @@ func (d modelDirectory) Account(context.Context, string) (mail.Account, error) {
 		POP3: mail.Endpoint{Host: "127.0.0.1", Port: 110, Security: mail.Plaintext}, SMTP: mail.Endpoint{Host: "127.0.0.1", Port: 25, Security: mail.Plaintext}}, nil
 }
 
-func (p *process) outbox() *Outbox {
+func (p *modelProcess) outbox() *Outbox {
 	b := New(Options{Directory: modelDirectory{p.w}, Store: modelStore{p}, Now: func() time.Time { return p.w.now },
 		Key: func(context.Context) ([]byte, error) { return make([]byte, 32), nil }})
 	b.dial = func(context.Context, mail.Operation, *mail.Account) (submission, error) {
@@ -215,8 +215,8 @@ func (p *process) outbox() *Outbox {
 var modelRequest = Request{Key: "key", Principal: "agent", Draft: Draft{To: []mail.Address{{Addr: "bob@example.net"}}, Subject: "Hello", Body: "Hello"}}
 
 // start runs what a process does until it ends or dies.
-func (w *world) start(name string, do func(ctx context.Context, p *process, b *Outbox)) *process {
-	p := &process{w: w, name: name, turn: make(chan bool), parked: make(chan bool)}
+func (w *stateModel) start(name string, do func(ctx context.Context, p *modelProcess, b *Outbox)) *modelProcess {
+	p := &modelProcess{w: w, name: name, turn: make(chan bool), parked: make(chan bool)}
 	go func() {
 		defer func() { p.parked <- false }()
 		p.step("begins")
@@ -225,7 +225,7 @@ func (w *world) start(name string, do func(ctx context.Context, p *process, b *O
 	return p
 }
 
-func (w *world) entry() (mail.Outgoing, bool) {
+func (w *stateModel) entry() (mail.Outgoing, bool) {
 	for _, e := range w.entries {
 		return e, true
 	}
@@ -233,7 +233,7 @@ func (w *world) entry() (mail.Outgoing, bool) {
 }
 
 // check compares the store with the server.
-func (w *world) check() error {
+func (w *stateModel) check() error {
 	e, there := w.entry()
 	switch {
 	case len(w.entries) > 1:
@@ -257,9 +257,9 @@ func (w *world) check() error {
 }
 
 // run schedules the processes until all have ended.
-func (w *world) run(deaths bool, live ...*process) error {
-	parked := func(p *process) bool { return <-p.parked }
-	live = slices.DeleteFunc(live, func(p *process) bool { return !parked(p) })
+func (w *stateModel) run(deaths bool, live ...*modelProcess) error {
+	parked := func(p *modelProcess) bool { return <-p.parked }
+	live = slices.DeleteFunc(live, func(p *modelProcess) bool { return !parked(p) })
 	for len(live) > 0 {
 		i := w.rng.IntN(len(live))
 		switch p := live[i]; {
@@ -289,18 +289,18 @@ func (w *world) run(deaths bool, live ...*process) error {
 	return nil
 }
 
-func modelRun(seed uint64) (w *world, err error) {
-	w = &world{rng: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC), mode: mail.ReadWrite,
+func modelRun(seed uint64) (w *stateModel, err error) {
+	w = &stateModel{rng: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC), mode: mail.ReadWrite,
 		entries: map[string]mail.Outgoing{}, messages: map[string][]byte{}, faults: true}
 	if w.rng.IntN(2) == 0 {
 		w.mode = mail.Approve
 	}
-	send := func(ctx context.Context, _ *process, b *Outbox) {
+	send := func(ctx context.Context, _ *modelProcess, b *Outbox) {
 		for range 1 + w.rng.IntN(2) {
 			_, _ = b.Send(ctx, "ann", modelRequest)
 		}
 	}
-	decide := func(ctx context.Context, p *process, b *Outbox) {
+	decide := func(ctx context.Context, p *modelProcess, b *Outbox) {
 		for range 3 {
 			entries, _, _ := b.List(ctx, mail.OutboxQuery{})
 			if len(entries) == 0 {
@@ -317,7 +317,7 @@ func modelRun(seed uint64) (w *world, err error) {
 			}
 		}
 	}
-	var all []*process
+	var all []*modelProcess
 	for i := range 2 + w.rng.IntN(3) {
 		all = append(all, w.start("send"+strconv.Itoa(i), send))
 	}
@@ -334,7 +334,7 @@ func modelRun(seed uint64) (w *world, err error) {
 	copies := w.copies
 	var last *mail.Outgoing
 	var lastErr error
-	if err := w.run(false, w.start("last", func(ctx context.Context, _ *process, b *Outbox) {
+	if err := w.run(false, w.start("last", func(ctx context.Context, _ *modelProcess, b *Outbox) {
 		last, lastErr = b.Send(ctx, "ann", modelRequest)
 	})); err != nil {
 		return w, err
@@ -353,7 +353,7 @@ func modelRun(seed uint64) (w *world, err error) {
 	return w, nil
 }
 
-func modelled(t *testing.T, seed uint64) *world {
+func modelled(t *testing.T, seed uint64) *stateModel {
 	t.Helper()
 	w, err := modelRun(seed)
 	if err != nil {
@@ -367,6 +367,7 @@ func FuzzInterleavings(f *testing.F) {
 }
 
 func TestNoInterleavingSendsTwiceOrLies(t *testing.T) {
+	t.Parallel()
 	reached := map[mail.OutboxState]int{}
 	twice := 0
 	seeds := uint64(3000)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,7 +23,7 @@ import (
 )
 
 // saved saves a draft in Drafts and returns its reference.
-func (d *desk) saved(draft outbox.Draft) mail.Ref {
+func (d *mailboxFixture) saved(draft outbox.Draft) mail.Ref {
 	d.t.Helper()
 	d.create("Drafts")
 	s, err := d.SaveDraft(d.t.Context(), account, draft)
@@ -37,12 +36,14 @@ func (d *desk) saved(draft outbox.Draft) mail.Ref {
 // TestLongLetterIsWrittenInPartsAndSentOnce writes a draft in parts on each server, with HTML
 // and without, sends it, and has Python read what was sent.
 func TestLongLetterIsWrittenInPartsAndSentOnce(t *testing.T) {
+	t.Parallel()
 	file := bytes.Repeat([]byte{0, 255, '\r', '\n', '.'}, 3000)
 	part := "## Next\n\nA line of **words** that is longer than the lines of mail, so that it is sent as flowed text, and Ünïcödé.\n> a quote\n"
-	for _, e := range mailtest.Endpoints(t) {
-		for _, markdown := range []bool{false, true} {
+	for i, e := range mailtest.SharedEndpoints(t) {
+		for _, markdown := range []bool{false, true}[min(i, 1):] { // both on the first
 			t.Run(fmt.Sprint(e.Name, " ", markdown), func(t *testing.T) {
-				d := newDesk(t, e, fmt.Sprint("long", markdown))
+				t.Parallel()
+				d := newMailboxFixture(t, e, fmt.Sprint("long", markdown))
 				d.create("Sent")
 				ref := d.saved(outbox.Draft{To: []mail.Address{{Name: "Bob, Jr.", Addr: "bob@example.net"}}, BCC: []mail.Address{{Addr: "dan@example.net"}}, Subject: "A long lettér",
 					Body: "Dear Bob,\n\n", Markdown: markdown, Attachments: []outbox.Attachment{{Name: "Übersicht.bin", Content: file}}})
@@ -94,7 +95,8 @@ func TestLongLetterIsWrittenInPartsAndSentOnce(t *testing.T) {
 // TestDraftCutOffAnywhere cuts the connection after every so many bytes while text is added to
 // a draft. At no moment is a text lost, and the same call afterwards adds it once.
 func TestDraftCutOffAnywhere(t *testing.T) {
-	s, e := mailtest.Dovecot(t, servertest.Config{})
+	t.Parallel()
+	s, e := mailtest.Shared(t, servertest.Config{})
 	const forever = 1 << 40
 	var left atomic.Int64
 	left.Store(forever)
@@ -106,7 +108,7 @@ func TestDraftCutOffAnywhere(t *testing.T) {
 	whole := false
 	for n := step; !whole; n += step {
 		left.Store(forever)
-		d := newDesk(t, cut, fmt.Sprint("cut", n))
+		d := newMailboxFixture(t, cut, fmt.Sprint("cut", n))
 		ref := d.saved(outbox.Draft{Body: "What there was.\n"})
 		left.Store(n)
 		proxy.Cut() // the connection that is kept
@@ -118,10 +120,10 @@ func TestDraftCutOffAnywhere(t *testing.T) {
 		_ = boxes.Close()
 		whole = err == nil && saved.Left == nil
 		drafts := d.In("Drafts")
-		if len(drafts) == 0 || len(drafts) > 2 || !slices.ContainsFunc(drafts, func(m stored) bool { return strings.Contains(m.raw, "What there was.") }) {
+		if len(drafts) == 0 || len(drafts) > 2 || !slices.ContainsFunc(drafts, func(m storedMessage) bool { return strings.Contains(m.raw, "What there was.") }) {
 			t.Fatalf("after %d bytes, %v: %d drafts", n, err, len(drafts))
 		}
-		if err == nil && !slices.ContainsFunc(drafts, func(m stored) bool { return strings.Contains(m.raw, added) }) {
+		if err == nil && !slices.ContainsFunc(drafts, func(m storedMessage) bool { return strings.Contains(m.raw, added) }) {
 			t.Errorf("after %d bytes it says that the text was added, and it was not", n)
 		}
 		left.Store(forever)
@@ -147,7 +149,7 @@ const (
 )
 
 // put appends a message to a folder and returns its reference.
-func (d *desk) put(folder, raw string, flags ...imap.Flag) mail.Ref {
+func (d *mailboxFixture) put(folder, raw string, flags ...imap.Flag) mail.Ref {
 	d.t.Helper()
 	d.create(folder)
 	c := d.box.Admin.Append(d.box.In(folder), int64(len(raw)), &imap.AppendOptions{Flags: flags})
@@ -165,8 +167,9 @@ func (d *desk) put(folder, raw string, flags ...imap.Flag) mail.Ref {
 // TestDraftOfAMailProgramIsSentAsItStands sends a draft that a person wrote in another
 // program, after one who decides has seen all of it.
 func TestDraftOfAMailProgramIsSentAsItStands(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	d := newDesk(t, e, "program", approving)
+	t.Parallel()
+	_, e := mailtest.Shared(t, servertest.Config{})
+	d := newMailboxFixture(t, e, "program", approving)
 	ref := d.put("Drafts", foreign(fromAnn+toBob+"Cc: carol@example.net\r\nBcc: dan@example.net\r\nIn-Reply-To: <p@example.net>\r\nReferences: <o@example.net> <p@example.net>\r\nReply-To: ANN@example.org\r\n"+twoWays, otherHTML), imap.FlagDraft)
 	waits := d.mustSend(outbox.Request{Stored: &ref, Principal: "agent"})
 	again := d.mustSend(outbox.Request{Stored: &ref, Principal: "another"})
@@ -198,7 +201,8 @@ func TestDraftOfAMailProgramIsSentAsItStands(t *testing.T) {
 
 // TestDraftChangedBeforeTheApproval approves a draft that goes on growing.
 func TestDraftChangedBeforeTheApproval(t *testing.T) {
-	d := newDesk(t, mailtest.InMemory(t), "changed", approving)
+	t.Parallel()
+	d := newMailboxFixture(t, mailtest.InMemory(t), "changed", approving)
 	ref := d.saved(outbox.Draft{To: []mail.Address{{Addr: "bob@example.net"}}, Body: "One.\n"})
 	waits := d.mustSend(outbox.Request{Stored: &ref, Principal: "agent"})
 	s, err := d.AppendToDraft(t.Context(), ref, outbox.Draft{Body: "Two.\n"})
@@ -230,8 +234,9 @@ func TestDraftChangedBeforeTheApproval(t *testing.T) {
 // TestOnlyDraftsOfTheAccountAreSent tries what is no draft of the account, and drafts that
 // programs would read in different ways. Nothing leaves, and nothing is removed.
 func TestOnlyDraftsOfTheAccountAreSent(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	d := newDesk(t, e, "others", func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.net"}} })
+	t.Parallel()
+	_, e := mailtest.Shared(t, servertest.Config{})
+	d := newMailboxFixture(t, e, "others", func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.net"}} })
 	text := "Content-Type: text/plain\r\n"
 	for name, tt := range map[string]struct {
 		folder, raw string
@@ -260,7 +265,7 @@ func TestOnlyDraftsOfTheAccountAreSent(t *testing.T) {
 			if err == nil || kind(err) != tt.want || tt.want == "" && !errors.As(err, &refused) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
-			if left := d.In(tt.folder); !slices.ContainsFunc(left, func(m stored) bool { return m.uid == ref.UID }) {
+			if left := d.In(tt.folder); !slices.ContainsFunc(left, func(m storedMessage) bool { return m.uid == ref.UID }) {
 				t.Error("it is gone")
 			}
 		})
@@ -272,8 +277,9 @@ func TestOnlyDraftsOfTheAccountAreSent(t *testing.T) {
 
 // TestDraftThatCannotBeRemovedIsToldOf sends one on a server that can remove no single message.
 func TestDraftThatCannotBeRemovedIsToldOf(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{HideCapabilities: []string{"UIDPLUS", "IMAP4rev2"}})
-	d := newDesk(t, e, "kept")
+	t.Parallel()
+	_, e := mailtest.Shared(t, servertest.Config{HideCapabilities: []string{"UIDPLUS", "IMAP4rev2"}})
+	d := newMailboxFixture(t, e, "kept")
 	ref := d.put("Drafts", foreign(fromAnn+toBob, "One.\r\n"), imap.FlagDraft)
 	s, err := d.AppendToDraft(t.Context(), ref, outbox.Draft{Body: "Two."})
 	if err != nil || s.Left == nil || s.Left.Kind != mail.KindUnsupported || len(d.In("Drafts")) != 2 {
@@ -291,7 +297,8 @@ func TestDraftThatCannotBeRemovedIsToldOf(t *testing.T) {
 // TestDraftFromAnotherOwnAddress sends one where the policy hides what others write, and no
 // copy is filed: from the address that it has, and it is gone then too.
 func TestDraftFromAnotherOwnAddress(t *testing.T) {
-	d := newDesk(t, mailtest.InMemory(t), "alias", func(a *mail.Account) {
+	t.Parallel()
+	d := newMailboxFixture(t, mailtest.InMemory(t), "alias", func(a *mail.Account) {
 		a.OwnAddresses, a.SentCopy, a.AllowIn = []string{"office@example.org"}, mail.SentNever, mail.AllowList{Enabled: true}
 	})
 	ref := d.put("Drafts", foreign("From: The Office <office@example.org>\r\n"+toBob, "One.\r\n"), imap.FlagDraft)
@@ -304,27 +311,5 @@ func TestDraftFromAnotherOwnAddress(t *testing.T) {
 	}
 	if wire := d.server.messages()[0].raw; !strings.Contains(wire, "\r\nFrom: The Office <office@example.org>\r\n") || !strings.HasSuffix(wire, "\r\n\r\nOne.\r\nTwo.\r\n") {
 		t.Errorf("it is\n%s", wire)
-	}
-}
-
-// However many ask for it at once, in however many processes, a draft leaves once.
-func TestDraftSentByManyAtOnce(t *testing.T) {
-	d := newDesk(t, mailtest.InMemory(t), "many")
-	d.create("Sent")
-	ref := d.saved(outbox.Draft{To: []mail.Address{{Addr: "bob@example.net"}}, Subject: "Once", Body: "x"})
-	var all sync.WaitGroup
-	for i := range 8 {
-		other := officeOn(t, d.vault, d.server, func(a *mail.Account) { *a = d.dir.Known[account] })
-		other.dir.Password = servertest.Password
-		all.Go(func() {
-			o, err := other.Send(t.Context(), account, outbox.Request{Stored: &ref, Principal: fmt.Sprint("agent", i%2)})
-			if k := kind(err); err != nil && k != mail.KindConflict && k != mail.KindNotFound {
-				t.Errorf("%+v, %v", o, err)
-			}
-		})
-	}
-	all.Wait()
-	if sent := d.server.messages(); len(sent) != 1 || len(d.entries()) != 1 || len(d.In("Drafts")) != 0 {
-		t.Errorf("sent %d times; %d entries, %d drafts", len(sent), len(d.entries()), len(d.In("Drafts")))
 	}
 }

@@ -32,7 +32,7 @@ func submission(t *testing.T) mail.Endpoint {
 }
 
 func TestOAuthAtTheSubmissionServer(t *testing.T) {
-	scripted.Settle(t)
+	t.Parallel()
 	a := mailtest.Settings("127.0.0.1", 1, "oauth")
 	mailtest.WithOAuth(&a)
 	a.SMTP = submission(t)
@@ -63,6 +63,7 @@ func TestOAuthAtTheSubmissionServer(t *testing.T) {
 // Without Credentials there are passwords alone, and what they report is passed on
 // as it is.
 func TestCredentialsForTheSubmissionServerThatCannotBeHad(t *testing.T) {
+	t.Parallel()
 	a := mailtest.Settings("127.0.0.1", 1, "nocredentials")
 	mailtest.WithOAuth(&a)
 	a.SMTP = submission(t)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
-	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
@@ -39,7 +38,8 @@ func replyTo(ref mail.Ref, change ...func(*outbox.Request)) outbox.Request {
 }
 
 func TestAReplyGoesUnaskedOrSaysWhyItWaits(t *testing.T) {
-	d := newDesk(t, mailtest.InMemory(t), "unasked", replying)
+	t.Parallel()
+	d := newMailboxFixture(t, mailtest.InMemory(t), "unasked", replying)
 	d.create("Sent")
 	body := func(text string) func(*outbox.Request) {
 		return func(r *outbox.Request) { r.Draft.Body = text }
@@ -131,7 +131,8 @@ func TestAReplyGoesUnaskedOrSaysWhyItWaits(t *testing.T) {
 
 // The policy is looked at again before the wire: what it does not let go unasked any more waits.
 func TestWhatThePolicyAsksAboutByNowWaits(t *testing.T) {
-	d := newDesk(t, mailtest.InMemory(t), "turned", replying)
+	t.Parallel()
+	d := newMailboxFixture(t, mailtest.InMemory(t), "turned", replying)
 	for name, c := range map[string]struct {
 		begins, becomes func(*mail.Account)
 		asks            []mail.Ask
@@ -164,8 +165,9 @@ func TestWhatThePolicyAsksAboutByNowWaits(t *testing.T) {
 
 // TestUnaskedRepliesOfManyProcesses has three processes send four replies each: five leave.
 func TestUnaskedRepliesOfManyProcesses(t *testing.T) {
-	c := newCrash(t, mailtest.InMemory(t), "unasked many", mail.Reply, replying)
-	c.draft = c.desk.put("INBOX", crlf(fromBob)).String()
+	t.Parallel()
+	c := newCrashFixture(t, mail.Reply, replying)
+	c.draft = c.mailbox.put("INBOX", crlf(fromBob)).String()
 	var all []*exec.Cmd
 	var says []*bytes.Buffer
 	for range 3 {
@@ -181,7 +183,7 @@ func TestUnaskedRepliesOfManyProcesses(t *testing.T) {
 		}
 	}
 	unasked, waiting := 0, 0
-	for _, e := range c.desk.entries() {
+	for _, e := range c.mailbox.entries() {
 		switch {
 		case e.State == mail.OutboxAccepted && e.Unasked == e.Digest:
 			unasked++
@@ -191,15 +193,15 @@ func TestUnaskedRepliesOfManyProcesses(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	if unasked != mail.MaxUnasked || waiting != 12-mail.MaxUnasked || len(c.desk.server.messages()) != mail.MaxUnasked {
-		t.Errorf("%d went unasked, %d wait, the server took %d", unasked, waiting, len(c.desk.server.messages()))
+	if unasked != mail.MaxUnasked || waiting != 12-mail.MaxUnasked || len(c.mailbox.server.messages()) != mail.MaxUnasked {
+		t.Errorf("%d went unasked, %d wait, the server took %d", unasked, waiting, len(c.mailbox.server.messages()))
 	}
 }
 
 // A process that dies between the record and the wire leaves what goes on only where it would
 // still go unasked.
 func TestKilledBeforeTheWireAReplyGoesOnOnlyWhereItMay(t *testing.T) {
-	memory := mailtest.InMemory(t)
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*mail.Account)
 		state  mail.OutboxState
@@ -209,53 +211,50 @@ func TestKilledBeforeTheWireAReplyGoesOnOnlyWhereItMay(t *testing.T) {
 		"to somebody now unknown": {func(a *mail.Account) { a.AllowIn.Entries = []string{"*"} }, mail.OutboxWaiting},
 		"in mode RW by now":       {func(a *mail.Account) { a.Mode = mail.ReadWrite }, mail.OutboxAccepted},
 	} {
-		for _, moment := range []string{"after add", "server " + stepMail, "before gate"} {
-			t.Run(name+", "+moment, func(t *testing.T) {
-				cr := newCrash(t, memory, "killed "+name+moment, mail.Reply, replying)
-				d := cr.desk
-				ref := d.put("INBOX", crlf(fromBob))
-				cr.draft = ref.String()
-				cr.kill("reply", moment)
-				left := d.entries()
-				if len(left) != 1 || left[0].State != mail.OutboxQueued || left[0].Unasked != left[0].Digest || len(d.server.messages()) > 0 {
-					t.Fatalf("left %+v; the server took %d", left, len(d.server.messages()))
-				}
-				a := d.dir.Known[account]
-				c.change(&a)
-				d.dir.Set(a)
-				d.now = func() time.Time { return time.Now().Add(time.Hour) }
-				e := d.mustSend(replyTo(ref, keyed("k")))
-				if e.ID != left[0].ID || e.State != c.state || (len(d.server.messages()) == 1) != (c.state == mail.OutboxAccepted) {
-					t.Errorf("%+v; the server took %d", e, len(d.server.messages()))
-				}
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cr := newCrashFixture(t, mail.Reply, replying)
+			d := cr.mailbox
+			ref := d.put("INBOX", crlf(fromBob))
+			cr.draft = ref.String()
+			cr.kill("reply", "before gate")
+			left := d.entries()
+			if len(left) != 1 || left[0].State != mail.OutboxQueued || left[0].Unasked != left[0].Digest || len(d.server.messages()) > 0 {
+				t.Fatalf("left %+v; the server took %d", left, len(d.server.messages()))
+			}
+			a := d.dir.Known[account]
+			c.change(&a)
+			d.dir.Set(a)
+			d.now = func() time.Time { return time.Now().Add(time.Hour) }
+			e := d.mustSend(replyTo(ref, keyed("k")))
+			if e.ID != left[0].ID || e.State != c.state || (len(d.server.messages()) == 1) != (c.state == mail.OutboxAccepted) {
+				t.Errorf("%+v; the server took %d", e, len(d.server.messages()))
+			}
+		})
 	}
 }
 
 // A verified reply goes unasked through Postfix to Dovecot; one with a foreign link waits until
 // a person lets it go.
-func TestPostfixDeliversAReplyUnasked(t *testing.T) {
-	d, s := newPostfixDesk(t, servertest.PostfixConfig{})
-	a := d.dir.Known[account]
-	replying(&a)
-	d.dir.Set(a)
+func replyGoesUnasked(t *testing.T, p *postfixServers) {
+	d := p.fixture(t, replying)
 	ref := d.source(fromBob)
 	e := d.mustSend(replyTo(ref, func(r *outbox.Request) { r.Draft.Quote = true }))
 	if e.State != mail.OutboxAccepted || e.Unasked != e.Digest || e.Decided != "" {
 		t.Fatalf("%+v", e)
 	}
-	if p := arrived(t, s, e, "bob@example.net"); p.Subject != "Re: Lunch" || addresses(p.To) != "bob@example.net" || !strings.HasPrefix(p.Body, "Gladly.\n") {
-		t.Errorf("%+v", p)
-	}
 	waits := d.mustSend(replyTo(ref, func(r *outbox.Request) { r.Draft.Body = "See www.evil.example" }))
-	if waits.State != mail.OutboxWaiting || !slices.Equal(waits.Asks, []mail.Ask{mail.AskLink}) || len(s.Copies(t, "bob@example.net", waits.MessageID)) > 0 {
+	if waits.State != mail.OutboxWaiting || !slices.Equal(waits.Asks, []mail.Ask{mail.AskLink}) || len(p.dovecot.Copies(t, "bob@example.net", waits.MessageID)) > 0 {
 		t.Errorf("%+v", waits)
 	}
 	if e, err := d.Approve(t.Context(), waits.ID, waits.Digest, "ann"); err != nil || e.State != mail.OutboxAccepted {
 		t.Errorf("%+v, %v", e, err)
 	}
-	arrived(t, s, waits, "bob@example.net")
+	for _, r := range arrived(t, p.dovecot, []*mail.Outgoing{e, waits}, func(int) string { return "bob@example.net" }) {
+		if r.Subject != "Re: Lunch" || addresses(r.To) != "bob@example.net" || len(r.Defects) > 0 {
+			t.Errorf("%+v", r)
+		}
+	}
 }
 
 // crlf is a message as it is stored.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // The steps of one submission at which a test can interfere.
@@ -24,8 +26,8 @@ const (
 	stepAnswered = "answered" // after the answer
 )
 
-// interference is what happens at a step instead.
-type interference struct {
+// fault is what happens at a step instead.
+type fault struct {
 	reply string // instead of the step's own; what it refuses is not taken
 	cut   bool   // the connection breaks
 	do    func() // before either
@@ -38,89 +40,53 @@ type received struct {
 	raw  string
 }
 
-// submissionServer is a submission server that counts what it takes, which is the
+// fakeSubmissionServer is a submission server that counts what it takes, which is the
 // truth that every answer of the outbox is compared with.
-type submissionServer struct {
+type fakeSubmissionServer struct {
 	port       uint16
 	extensions []string
 
-	mu          sync.Mutex
-	interfere   func(step, argument string) interference
-	taken       []received
-	connections int
-	said        []string // commands, in order
+	mu        sync.Mutex
+	interfere func(step, argument string) fault
+	taken     []received
+	said      []string // commands, in order
 }
 
-func newSubmissionServer(t testing.TB, extensions ...string) *submissionServer {
+func newFakeSubmission(t testing.TB, extensions ...string) *fakeSubmissionServer {
 	t.Helper()
 	if extensions == nil {
 		extensions = []string{"PIPELINING", "8BITMIME", "SIZE 52428800"}
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &submissionServer{port: uint16(ln.Addr().(*net.TCPAddr).Port), extensions: extensions}
-	var open sync.WaitGroup
-	var mu sync.Mutex
-	conns := map[net.Conn]bool{}
-	over := false
-	open.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			conns[c] = true
-			if over { // it came while the others were closed
-				_ = c.Close()
-			}
-			mu.Unlock()
-			open.Go(func() {
-				defer func() { _ = c.Close() }()
-				s.serve(c)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		_ = ln.Close()
-		mu.Lock()
-		over = true
-		for c := range conns {
-			_ = c.Close()
-		}
-		mu.Unlock()
-		open.Wait()
-	})
+	s := &fakeSubmissionServer{extensions: extensions}
+	s.port = scripted.Serve(t, func(c *scripted.Conn) { s.serve(c.Conn) }).Port
 	return s
 }
 
 // at sets what happens at the steps from now on; nil: nothing.
-func (s *submissionServer) at(interfere func(step, argument string) interference) {
+func (s *fakeSubmissionServer) at(interfere func(step, argument string) fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.interfere = interfere
 }
 
 // fault interferes at one step.
-func (s *submissionServer) fault(step string, i interference) {
-	s.at(func(at, _ string) interference {
+func (s *fakeSubmissionServer) fault(step string, i fault) {
+	s.at(func(at, _ string) fault {
 		if at == step {
 			return i
 		}
-		return interference{}
+		return fault{}
 	})
 }
 
-func (s *submissionServer) messages() []received {
+func (s *fakeSubmissionServer) messages() []received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]received(nil), s.taken...)
 }
 
 // commands returns the commands so far and forgets them.
-func (s *submissionServer) commands() []string {
+func (s *fakeSubmissionServer) commands() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	said := s.said
@@ -129,11 +95,11 @@ func (s *submissionServer) commands() []string {
 }
 
 // step tells whether to go on, after a reply of the test's own if there is one.
-func (s *submissionServer) step(w io.Writer, name, argument, reply string) (refused, goOn bool) {
+func (s *fakeSubmissionServer) step(w io.Writer, name, argument, reply string) (refused, goOn bool) {
 	s.mu.Lock()
 	interfere := s.interfere
 	s.mu.Unlock()
-	var i interference
+	var i fault
 	if interfere != nil {
 		i = interfere(name, argument)
 	}
@@ -154,10 +120,7 @@ func (s *submissionServer) step(w io.Writer, name, argument, reply string) (refu
 	return i.reply != "" && i.reply[0] != '2' && i.reply[0] != '3', true
 }
 
-func (s *submissionServer) serve(c net.Conn) {
-	s.mu.Lock()
-	s.connections++
-	s.mu.Unlock()
+func (s *fakeSubmissionServer) serve(c net.Conn) {
 	r := bufio.NewReader(c)
 	if _, ok := s.step(c, stepConnect, "", "220 mail.example.org ready"); !ok {
 		return
@@ -222,7 +185,7 @@ func (s *submissionServer) serve(c net.Conn) {
 	}
 }
 
-func (s *submissionServer) data(c net.Conn, r *bufio.Reader, m received) (goOn bool) {
+func (s *fakeSubmissionServer) data(c net.Conn, r *bufio.Reader, m received) (goOn bool) {
 	var raw strings.Builder
 	for {
 		line, err := r.ReadString('\n')

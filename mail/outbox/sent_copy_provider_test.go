@@ -7,6 +7,7 @@ import (
 )
 
 func TestCopyIsLeftToProvidersThatFileIt(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		host      string
 		copies    mail.SentCopy

@@ -14,7 +14,7 @@ import (
 
 // The reasons are those of a server to read from; see package mailbox.
 func TestWhyASubmissionServerCannotBeReached(t *testing.T) {
-	scripted.Settle(t)
+	t.Parallel()
 	says := func(text string) func(*scripted.Conn) {
 		return func(s *scripted.Conn) { s.Send(text); s.Line(); s.Send("250 mail.example.org\r\n"); s.Drain() }
 	}
