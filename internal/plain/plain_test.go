@@ -5,59 +5,26 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func TestTextHasOnlyWhatAPersonSees(t *testing.T) {
-	for in, want := range map[string]string{
-		"plain\ttext\n":                    "plain\ttext\n",
-		"a\x00b\x07c\x1b[31md\x7fe":        "abc[31mde",
-		"a\u0085b\u009bc":                  "abc",
-		"a\r\nb\rc\u2028d\u2029e":          "a\nb\nc\nd\ne",
-		"user\u202etxt.exe\u202c":          "usertxt.exe",
-		"\u2066a\u2069\u061cb\u200e\u200f": "ab",
-		"i\u200bg\u200cn\u200do\u2060re":   "ignore",
-		"so\u00adft\ufeff":                 "soft",
-		"x\U000e0041\U000e0042\U000e007fy": "xy",
-		"x\U000e0100y\U000e01efz":          "xyz",
-		"a\ufff9b\ufffac\ufffbd":           "abcd",
-		"a\u3164b\u115fc\uffa0d\u034f":     "abcd",
-		"a\ufe0fb\ufe00c":                  "abc",
-		"bad \xff\xfe\xfd bytes \xc3":      "bad \ufffd bytes \ufffd",
-		"kept \ufffd":                      "kept \ufffd",
-		"Grüße, 你好, мир, e\u0301":          "Grüße, 你好, мир, e\u0301",
-		"❤\ufe0f ok":                       "❤\ufe0f ok",
-		"❤\ufe0f\ufe0f\ufe0f":              "❤\ufe0f",
-		"👩\u200d💻 👩\u200dx \u200d💻":        "👩\u200d💻 👩x 💻",
-		"👩\u200d\u200d\u200b💻":             "👩💻",
-		"👁\ufe0f\u200d🗨\ufe0f":             "👁\ufe0f\u200d🗨\ufe0f",
-		"👍🏽 1\ufe0f\u20e3 1\ufe0f2":        "👍🏽 1\ufe0f\u20e3 12",
-		"می\u200cخواهم":                    "می\u200cخواهم",
-		"می\u200c\u200cخ\u200c!":           "می\u200cخ!",
-		"क\u094d\u200dष":                   "क\u094d\u200dष",
-		"a\u2800b\ufffc":                   "a b",
-		"\u06dd1 \uf8ff":                   "\u06dd1 \uf8ff",
-	} {
-		got := Text(in)
-		if got != want {
-			t.Errorf("Text(%+q) = %+q, want %+q", in, got, want)
+	for _, tc := range testmain.Table[struct{ In, Want string }](t, "testdata/cases/text.txt") {
+		got := Text(tc.In)
+		if got != tc.Want {
+			t.Errorf("Text(%+q) = %+q, want %+q", tc.In, got, tc.Want)
 		}
 		if again := Text(got); again != got {
-			t.Errorf("Text(%+q) = %+q, cleaned again %+q", in, got, again)
+			t.Errorf("Text(%+q) = %+q, cleaned again %+q", tc.In, got, again)
 		}
 	}
 }
 
 func TestLineStandsOnOneLine(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                        "",
-		" \t\r\n ":                "",
-		"a \r\n\t b":              "a b",
-		"  a   b\u00a0":           "a b",
-		"a\u2028b\u200b \u200b c": "a b c",
-		"\u3000a\n\u3000b":        "a \u3000b",
-	} {
-		if got := Line(in); got != want || Line(got) != got {
-			t.Errorf("Line(%+q) = %+q, want %+q", in, got, want)
+	for _, tc := range testmain.Table[struct{ In, Want string }](t, "testdata/cases/line.txt") {
+		if got := Line(tc.In); got != tc.Want || Line(got) != got {
+			t.Errorf("Line(%+q) = %+q, want %+q", tc.In, got, tc.Want)
 		}
 	}
 }
@@ -80,20 +47,13 @@ func TestUnseenIsUnicodesRule(t *testing.T) {
 }
 
 func TestExcerptShowsWhereSomethingUnseenStood(t *testing.T) {
-	for _, tc := range []struct {
-		in   string
-		n    int
-		want string
-	}{
-		{"", 5, ""},
-		{"plain words", 20, "plain words"},
-		{"a\x1b[31m\u202eb\xff", 20, "a\ufffd[31m\ufffdb\ufffd"},
-		{"one\ntwo", 20, "one\ufffdtwo"},
-		{"too many words", 5, "too…"},
-		{"ok ❤\ufe0f", 20, "ok ❤\ufe0f"},
-	} {
-		if got := Excerpt(tc.in, tc.n); got != tc.want {
-			t.Errorf("Excerpt(%+q, %d) = %+q, want %+q", tc.in, tc.n, got, tc.want)
+	for _, tc := range testmain.Table[struct {
+		In   string
+		N    int
+		Want string
+	}](t, "testdata/cases/excerpt.txt") {
+		if got := Excerpt(tc.In, tc.N); got != tc.Want {
+			t.Errorf("Excerpt(%+q, %d) = %+q, want %+q", tc.In, tc.N, got, tc.Want)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-// Package testmain is what the TestMain of every package with slow tests calls.
+// Package testmain is what the TestMain of every package with slow tests calls, and the reader of
+// cases that stand in files.
 package testmain
 
 import (

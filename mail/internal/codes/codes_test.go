@@ -5,48 +5,22 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func TestFind(t *testing.T) {
-	for _, c := range []struct{ subject, text, codes string }{
-		{"Your code", "Your verification code is 482913.", "482913"},
-		{"Your code", "Your verification code is 482 913.", "482913"},
-		{"Your code", "Code: 482-913", "482913"},
-		{"Sign in", "Enter G-482913 as your verification code.", "482913"},
-		{"Sign in", "Your security code:\n\n4 8 2 9 1 3\n\nIt expires in 10 minutes.", "482913"},
-		{"Sign in", "Your security code:\n\n*482913*\n", "482913"},
-		{"Device login", "Enter this code to sign in: WDJB-MJHT", "WDJB-MJHT"},
-		{"Login", "Your login code: K7XQ2P", "K7XQ2P"},
-		{"482913 is your Acme code", "Hello.", "482913"},
-		{"Your verification code", "482913", "482913"},
-		{"482 913", "", "482913"},
-		{"5000", "", ""},
-		{"Ihr Sicherheitscode", "Guten Tag,\n\n４８２９１３\n", "482913"},
-		{"رمز", "Your security code is ٤٨٢٩١٣", "482913"},
-		{"Hello", "The year 2026 had 482913 visitors.", ""},
-		{"Sale", "Use code SAVE20 for 20% off your next order.", ""},
-		{"Order 482913", "Your order 482913 costs 12345 EUR.", ""},
-		{"Booking", "Your booking code is K7XQ2P.", ""},
-	} {
-		if got := strings.Join(Find(c.subject, c.text).Codes, " "); got != c.codes {
-			t.Errorf("Find(%q, %q).Codes = %q, want %q", c.subject, c.text, got, c.codes)
+	for _, c := range testmain.Table[struct{ Subject, Text, Codes string }](t, "testdata/cases/find.txt") {
+		if got := strings.Join(Find(c.Subject, c.Text).Codes, " "); got != c.Codes {
+			t.Errorf("Find(%q, %q).Codes = %q, want %q", c.Subject, c.Text, got, c.Codes)
 		}
 	}
 }
 
 func TestListed(t *testing.T) {
-	for subject, want := range map[string]string{
-		"482913 - Acme":         "[code hidden] - Acme",
-		"Acme: 4829":            "Acme: [code hidden]",
-		"4 8 2 9 is for you":    "[code hidden] is for you",
-		"Order 482913":          "Order 482913",
-		"Plans of 2026":         "Plans of 2026",
-		"Backup 20261124":       "Backup 20261124",
-		"Re: (ABC-1234) 12:30":  "Re: (ABC-1234) 12:30",
-		"[octo/tool] It (#482)": "[octo/tool] It (#482)",
-	} {
-		if got := Listed(subject).Mask(subject); got != want {
-			t.Errorf("a list shows %q as %q, want %q", subject, got, want)
+	for _, c := range testmain.Table[struct{ Subject, Want string }](t, "testdata/cases/listed.txt") {
+		if got := Listed(c.Subject).Mask(c.Subject); got != c.Want {
+			t.Errorf("a list shows %q as %q, want %q", c.Subject, got, c.Want)
 		}
 	}
 	if got := Listed("Hello", "Acme 4829").Mask("Acme 4829"); got != "Acme [code hidden]" {
@@ -57,25 +31,10 @@ func TestListed(t *testing.T) {
 func TestMask(t *testing.T) {
 	const link = "https://acme.example/reset?token=8f3A2b1C9d0E8f3A2b1C9d0E"
 	f := Find("Your code 482913", "Your verification code is 482913 or K7XQ2P.\n\nReset your password ("+link+")")
-	for _, c := range []struct{ in, want string }{
-		{"Your code 482913", "Your code [code hidden]"},
-		{"a 482-913 b", "a [code hidden] b"},
-		{"4 8 2 9 1 3", "[code hidden]"},
-		{"٤٨٢٩١٣ ４８２９１３", "[code hidden] [code hidden]"},
-		{"*k7xq2p*", "*[code hidden]*"},
-		{"482\u200b913", "[code hidden]"},
-		{"https://acme.example/c?x=482913", "[link hidden]"},
-		{"https://acme.example/c?x=%34%382913", "[link hidden]"},
-		{"Reset (" + link + ").", "Reset ([link hidden])."},
-		{"<https://acme.example/reset?token=8f3A2b1C9d\n0E8f3A2b1C9d0E> now", "<[link hidden]> now"},
-		{"https://t.example/?u=https%3A%2F%2Facme.example%2Freset%3Ftoken%3D8f3A2b1C9d0E8f3A2b1C9d0E", "[link hidden]"},
-		{"48291 3000", "[code hidden]000"},
-		{"https://acme.example/help", "https://acme.example/help"},
-		{"482912", "482912"},
-	} {
-		got := f.Mask(c.in)
-		if got != c.want {
-			t.Errorf("Mask(%q) = %q, want %q", c.in, got, c.want)
+	for _, c := range testmain.Table[struct{ In, Want string }](t, "testdata/cases/mask.txt") {
+		got := f.Mask(c.In)
+		if got != c.Want {
+			t.Errorf("Mask(%q) = %q, want %q", c.In, got, c.Want)
 		}
 		if again := f.Mask(got); again != got {
 			t.Errorf("Mask(%q) = %q", got, again)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func calendar(lines ...string) []byte {
@@ -34,16 +35,10 @@ func TestEventFields(t *testing.T) {
 }
 
 func TestEventStates(t *testing.T) {
-	for _, tc := range []struct{ method, line, want string }{
-		{"REQUEST", "", "requested"}, {"request", "", "requested"}, {"CANCEL", "", "cancelled"}, {"PUBLISH", "", "published"},
-		{"REQUEST", "STATUS:CANCELLED", "cancelled"}, {"", "STATUS:cancelled", "cancelled"}, {"", "", ""}, {"X-NEW", "", ""}, {"REPLY", "", ""},
-		{"REPLY", "ATTENDEE;PARTSTAT=ACCEPTED:mailto:bob@example.org", "accepted"}, {"REPLY", "ATTENDEE;CN=Bob;PARTSTAT=declined:mailto:bob@example.org", "declined"},
-		{"REPLY", "ATTENDEE;PARTSTAT=TENTATIVE:mailto:bob@example.org", "tentative"}, {"REQUEST", "ATTENDEE;PARTSTAT=ACCEPTED:mailto:bob@example.org", "requested"},
-		{"COUNTER", "", "another time proposed"},
-	} {
-		calendar := "BEGIN:VCALENDAR\r\nMETHOD:" + tc.method + "\r\nBEGIN:VEVENT\r\n" + tc.line + "\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
-		if got := Events([]byte(calendar)); len(got) != 1 || got[0].State != tc.want {
-			t.Errorf("%s %s: %+v, want %q", tc.method, tc.line, got, tc.want)
+	for _, tc := range testmain.Table[struct{ Method, Line, Want string }](t, "testdata/cases/event_state.txt") {
+		calendar := "BEGIN:VCALENDAR\r\nMETHOD:" + tc.Method + "\r\nBEGIN:VEVENT\r\n" + tc.Line + "\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+		if got := Events([]byte(calendar)); len(got) != 1 || got[0].State != tc.Want {
+			t.Errorf("%s %s: %+v, want %q", tc.Method, tc.Line, got, tc.Want)
 		}
 	}
 }
@@ -79,37 +74,14 @@ func stamp(t time.Time) string {
 
 // A broken line is left out, and the rest is read.
 func TestBrokenCalendars(t *testing.T) {
-	for _, tc := range []struct {
-		name, text, want string // summaries
-	}{
-		{"empty", "", ""},
-		{"no calendar", "Hello", ""},
-		{"HTML", "<html>", ""},
-		{"no calendar around it", "BEGIN:VEVENT\nSUMMARY:a\nEND:VEVENT", "a"},
-		{"not ended", "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:a", "a"},
-		{"cut in a line", "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:a\nLOCA", "a"},
-		{"event in an event", "BEGIN:VEVENT\nSUMMARY:a\nBEGIN:VEVENT\nSUMMARY:b\nEND:VEVENT\nEND:VEVENT", "a b"},
-		{"ended by the calendar", "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:a\nEND:VCALENDAR\nBEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:b\nEND:VEVENT", "a b"},
-		{"alarm that is not ended", "BEGIN:VEVENT\nBEGIN:VALARM\nSUMMARY:x\nEND:VEVENT\nBEGIN:VEVENT\nSUMMARY:b\nEND:VEVENT", " b"},
-		{"lines that are none", "BEGIN:VEVENT\nnonsense\n:\n;\n=\n\nA;B\nA;B=\nA;B=\"\nA;B=\"c\nA;B=c\"d:e\nA;=x:y\nSUMMARY:a\nEND:VEVENT", "a"},
-		{"parameters that end the line", "BEGIN:VEVENT\nSUMMARY;A=b,\nSUMMARY;A=\"b\"\nSUMMARY;A=\"b\"c:a\nEND:VEVENT", "a"},
-		{"small letters", "begin:vcalendar\nbegin:vevent\nsummary:a\nend:vevent\nend:vcalendar", "a"},
-		{"CR alone at the ends", "BEGIN:VEVENT\r\nSUMMARY:a\r\r\nEND:VEVENT\r\n", "a"},
-		{"folded", "BEGIN:VEVENT\r\nSUM\r\n MARY:a\r\n\tb\r\nEND:VEVENT", "ab"},
-		{"byte order mark", "\ufeffBEGIN:VEVENT\nSUMMARY:a\nEND:VEVENT", "a"},
-		{"Latin-1", "BEGIN:VEVENT\nSUMMARY:caf\xe9\nEND:VEVENT", "café"},
-		{"characters nobody sees", "BEGIN:VEVENT\nSUMMARY:a\u202eb\u200bc\x00\nEND:VEVENT", "abc"},
-		{"escapes", "BEGIN:VEVENT\nSUMMARY:a\\,b\\;c\\\\nd\\x\\\nEND:VEVENT", "a,b;c\\nd\\x\\"},
-		{"tasks", "BEGIN:VTODO\nSUMMARY:x\nEND:VTODO\nBEGIN:VEVENT\nSUMMARY:a\nEND:VEVENT", "a"},
-		{"no summary", "BEGIN:VEVENT\nEND:VEVENT", ""},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
+	for _, tc := range testmain.Table[struct{ Name, Text, Want string }](t, "testdata/cases/event_broken.txt") {
+		t.Run(tc.Name, func(t *testing.T) {
 			var got []string
-			for _, e := range Events([]byte(tc.text)) {
+			for _, e := range Events([]byte(tc.Text)) {
 				got = append(got, e.Summary)
 			}
-			if s := strings.Join(got, " "); s != tc.want {
-				t.Errorf("%q, want %q", s, tc.want)
+			if s := strings.Join(got, " "); s != tc.Want {
+				t.Errorf("%q, want %q", s, tc.Want)
 			}
 		})
 	}
@@ -123,31 +95,17 @@ func TestCalendarBounds(t *testing.T) {
 	if len(long) != 1 || utf8.RuneCountInString(long[0].Summary) != maxEventText || !utf8.ValidString(long[0].Summary) {
 		t.Error("a long summary is not cut")
 	}
-	for name, text := range map[string]string{
-		"long parameter":              "BEGIN:VEVENT\nSUMMARY:a\nX;A=" + strings.Repeat("b", 200_000) + ":c\nEND:VEVENT",
-		"long parameter of a summary": "BEGIN:VEVENT\nSUMMARY;A=" + strings.Repeat("b", 20_000) + ":x\nSUMMARY:a\nEND:VEVENT",
-		"many parameters":             "BEGIN:VEVENT\nSUMMARY:a\nX" + strings.Repeat(";A=b", 50_000) + ":c\nEND:VEVENT",
-		"deep":                        "BEGIN:VEVENT\nSUMMARY:a\n" + strings.Repeat("BEGIN:VALARM\n", 20_000),
-		"many lines":                  "BEGIN:VEVENT\nSUMMARY:a\n" + strings.Repeat("X:y\n", 60_000) + "END:VEVENT",
-		"many zones":                  "BEGIN:VEVENT\nSUMMARY:a\nEND:VEVENT\n" + strings.Repeat("BEGIN:VTIMEZONE\nTZID:a\nEND:VTIMEZONE\n", 6000),
-		"beyond the end":              "BEGIN:VEVENT\nSUMMARY:a\nEND:VEVENT\n" + strings.Repeat("X:y\n", 100_000) + "BEGIN:VEVENT\nSUMMARY:b\nEND:VEVENT",
-	} {
-		if got := Events([]byte(text)); len(got) != 1 || got[0].Summary != "a" {
-			t.Errorf("%s: %d events", name, len(got))
+	for _, tc := range testmain.Table[struct{ Name, Text string }](t, "testdata/cases/event_bound.txt") {
+		if got := Events([]byte(tc.Text)); len(got) != 1 || got[0].Summary != "a" {
+			t.Errorf("%s: %d events", tc.Name, len(got))
 		}
 	}
 }
 
 func TestEventMethods(t *testing.T) {
-	for text, want := range map[string]string{
-		"BEGIN:VCALENDAR\nMETHOD:cancel\nBEGIN:VEVENT\nEND:VEVENT\nEND:VCALENDAR":                          "CANCEL",
-		"BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VEVENT\nMETHOD:REPLY\nEND:VCALENDAR":                           "REPLY",
-		"BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VEVENT\nEND:VCALENDAR":                                         "",
-		"BEGIN:VCALENDAR\nBEGIN:VEVENT\nMETHOD:X\nEND:VEVENT\nEND:VCALENDAR":                               "",
-		"BEGIN:VCALENDAR\nMETHOD:" + strings.Repeat("x", 99) + "\nBEGIN:VEVENT\nEND:VEVENT\nEND:VCALENDAR": strings.Repeat("X", 40),
-	} {
-		if got := Events([]byte(text)); len(got) != 1 || got[0].Method != want {
-			t.Errorf("%q: %+v, want %q", text, got, want)
+	for _, tc := range testmain.Table[struct{ Text, Want string }](t, "testdata/cases/event_method.txt") {
+		if got := Events([]byte(tc.Text)); len(got) != 1 || got[0].Method != tc.Want {
+			t.Errorf("%q: %+v, want %q", tc.Text, got, tc.Want)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // outline writes a tree as "type/subtype(children)" with section numbers.
@@ -31,58 +33,17 @@ func bodies(e *Entity) []string {
 }
 
 func TestParseTree(t *testing.T) {
-	const multi = "Content-Type: multipart/mixed; boundary=b\n\n"
-	for _, tc := range []struct {
-		name, raw, tree string
-		bodies          []string
-	}{
-		{"empty message", "", "1:text/plain", []string{""}},
-		{"header only", "Subject: x\n", "1:text/plain", []string{""}},
-		{"body only", "no header here\nat all\n", "1:text/plain", []string{"no header here\nat all\n"}},
-		{"body only with an empty line", "Dear Ann\n\nhello: there\n", "1:text/plain", []string{"Dear Ann\n\nhello: there\n"}},
-		{"mbox line before the header", "From ann Mon Jan 1\nSubject: x\n\ny", "1:text/plain", []string{"y"}},
-		{"empty lines before the header", "\r\n\r\nContent-Type: text/html\r\n\r\ny", "1:text/html", []string{"y"}},
-		{"junk line in the header", "Subject: x\njunk\nContent-Type: text/html\n\ny", "1:text/html", []string{"y"}},
-		{"single part", "Content-Type: TEXT/HTML; charset=utf-8\r\n\r\n<p>", "1:text/html", []string{"<p>"}},
-		{"type without a subtype", "Content-Type: text\n\nx", "1:text/plain", []string{"x"}},
-		{"type that is nonsense", "Content-Type: a b/c d\n\nx", "1:text/plain", []string{"x"}},
-		{"two parts", multi + "pre\n--b\n\none\n--b\nContent-Type: text/html\n\ntwo\n--b--\npost\n", ":multipart/mixed(1:text/plain 2:text/html)", []string{"one", "two"}},
-		{"CRLF", strings.ReplaceAll(multi+"--b\n\none\n\n--b\n\ntwo\n--b--\n", "\n", "\r\n"), ":multipart/mixed(1:text/plain 2:text/plain)", []string{"one\r\n", "two"}},
-		{"nested", multi + "--b\nContent-Type: multipart/alternative; boundary=c\n\n--c\n\none\n--c\n\ntwo\n--c--\n--b\n\nthree\n--b--", ":multipart/mixed(1:multipart/alternative(1.1:text/plain 1.2:text/plain) 2:text/plain)", []string{"one", "two", "three"}},
-		{"a boundary that begins like another", "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: multipart/alternative; boundary=b_alt\n\n--b_alt\n\none\n--b_alt--\n--b\n\ntwo\n--b--", ":multipart/mixed(1:multipart/alternative(1.1:text/plain) 2:text/plain)", []string{"one", "two"}},
-		{"a boundary that ends like a closing one", "Content-Type: multipart/mixed; boundary=\"b--\"\n\n--b--\n\none\n--b----\nx", ":multipart/mixed(1:text/plain)", []string{"one"}},
-		{"white space behind the boundary", multi + "--b \t\n\none\n--b--  \n", ":multipart/mixed(1:text/plain)", []string{"one"}},
-		{"a longer line is no boundary", multi + "--b\n\none\n--bb\n--b x\n--b--", ":multipart/mixed(1:text/plain)", []string{"one\n--bb\n--b x"}},
-		{"no closing boundary", multi + "--b\n\none\n--b\n\ntwo\n", ":multipart/mixed(1:text/plain 2:text/plain)", []string{"one", "two\n"}},
-		{"closed by the boundary around it", multi + "--b\nContent-Type: multipart/alternative; boundary=c\n\n--c\n\none\n--b\n\ntwo\n--b--", ":multipart/mixed(1:multipart/alternative(1.1:text/plain) 2:text/plain)", []string{"one", "two"}},
-		{"an inner boundary after its end is text", multi + "--b\nContent-Type: multipart/alternative; boundary=c\n\n--c\n\none\n--b\n\ntwo\n--c\nx\n--b--", ":multipart/mixed(1:multipart/alternative(1.1:text/plain) 2:text/plain)", []string{"one", "two\n--c\nx"}},
-		{"same boundary inside and outside", multi + "--b\nContent-Type: multipart/alternative; boundary=b\n\n--b\n\none\n--b--", ":multipart/mixed(1:text/plain 2:text/plain)", []string{"", "one"}},
-		{"a part behind the closing boundary", multi + "--b\n\none\n--b--\n--b\n\ntwo\n", ":multipart/mixed(1:text/plain)", []string{"one"}},
-		{"no boundary parameter", "Content-Type: multipart/mixed\n\nhello\n", "1:text/plain", []string{"hello\n"}},
-		{"no boundary parameter, but boundaries", "Content-Type: multipart/mixed\n\n--b\nContent-Type: text/html\n\none\n--b--\n", "1:text/plain", []string{"--b\nContent-Type: text/html\n\none\n--b--\n"}},
-		{"no boundary in the body", multi + "hello\n", "1:text/plain", []string{"hello\n"}},
-		{"boundary with nothing behind it", multi + "--b", ":multipart/mixed(1:text/plain)", []string{""}},
-		{"empty part", multi + "--b\n--b\n\n--b--", ":multipart/mixed(1:text/plain 2:text/plain)", []string{"", ""}},
-		{"part without the empty line", multi + "--b\nhello\nworld\n--b--", ":multipart/mixed(1:text/plain)", []string{"hello\nworld"}},
-		{"part without the empty line behind its header", multi + "--b\nContent-Type: text/html\n<p>x\n--b--", ":multipart/mixed(1:text/html)", []string{"<p>x"}},
-		{"part whose empty line has a space", multi + "--b\nContent-Type: text/html\n \nx\n--b--", ":multipart/mixed(1:text/html)", []string{"x"}},
-		{"folded type", "Content-Type:\r\n multipart/mixed;\r\n\tboundary=\"b\"\r\n\r\n--b\r\n\r\none\r\n--b--", ":multipart/mixed(1:text/plain)", []string{"one"}},
-		{"boundary in pieces", "Content-Type: multipart/mixed; boundary*0=ab; boundary*1=cd\n\n--abcd\n\none\n--abcd--", ":multipart/mixed(1:text/plain)", []string{"one"}},
-		{"comment in the type", "Content-Type: multipart/mixed (really); boundary=b\n\n--b\n\none\n--b--", ":multipart/mixed(1:text/plain)", []string{"one"}},
-		{"semicolon forgotten", "Content-Type: multipart/mixed boundary=b\n\n--b\n\none\n--b--", ":multipart/mixed(1:text/plain)", []string{"one"}},
-		{"second type is ignored", "Content-Type: multipart/mixed; boundary=b\nContent-Type: text/plain\n\n--b\n\none\n--b--", ":multipart/mixed(1:text/plain)", []string{"one"}},
-		{"encoded multipart is read as it stands", "Content-Type: multipart/mixed; boundary=b\nContent-Transfer-Encoding: base64\n\n--b\n\none\n--b--", ":multipart/mixed(1:text/plain)", []string{"one"}},
-		{"digest", "Content-Type: multipart/digest; boundary=b\n\n--b\n\nSubject: x\n\ny\n--b--", ":multipart/digest(1:message/rfc822)", []string{"Subject: x\n\ny"}},
-		{"message in a message is a leaf", multi + "--b\nContent-Type: message/rfc822\n\nContent-Type: multipart/mixed; boundary=c\n\n--c\n\nx\n--c--\n--b--", ":multipart/mixed(1:message/rfc822)", []string{"Content-Type: multipart/mixed; boundary=c\n\n--c\n\nx\n--c--"}},
-		{"NUL and high bytes", "Content-Type: text/\x00\xff\n\n\x00\xff", "1:text/plain", []string{"\x00\xff"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			e := Parse([]byte(tc.raw))
-			if got := outline(e.Root); got != tc.tree {
-				t.Errorf("tree %s, want %s", got, tc.tree)
+	for _, tc := range testmain.Table[struct {
+		Name, Raw, Tree string
+		Bodies          []string
+	}](t, "testdata/cases/tree.txt") {
+		t.Run(tc.Name, func(t *testing.T) {
+			e := Parse([]byte(tc.Raw))
+			if got := outline(e.Root); got != tc.Tree {
+				t.Errorf("tree %s, want %s", got, tc.Tree)
 			}
-			if got := fmt.Sprintf("%q", bodies(e)); got != fmt.Sprintf("%q", tc.bodies) {
-				t.Errorf("bodies %s, want %q", got, tc.bodies)
+			if got := fmt.Sprintf("%q", bodies(e)); got != fmt.Sprintf("%q", tc.Bodies) {
+				t.Errorf("bodies %s, want %q", got, tc.Bodies)
 			}
 			if e.Incomplete {
 				t.Error("the tree says it is incomplete")

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/quoted"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
@@ -75,17 +76,10 @@ func TestTextOfForwardsByTheirSubject(t *testing.T) {
 
 // The text of a part can be history because of new text in the part before it.
 func TestHistoryAcrossParts(t *testing.T) {
-	const original = "-----Original Message-----\nFrom: Ann\n\nShall we?"
-	const marked = "> -----Original Message-----\n> From: Ann\n>\n> Shall we?"
-	for name, tc := range map[string]struct{ raw, want string }{
-		"mixed":                    {"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nYes.\n--b\n\n" + original + "\n--b--\n", "Yes.\n\n" + marked},
-		"mixed in an alternative":  {"Content-Type: multipart/alternative; boundary=a\n\n--a\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nYes.\n--b\n\n" + original + "\n--b--\n\n--a\nContent-Type: text/html\n\nYes.\n--a--\n", "Yes.\n\n" + marked},
-		"nothing new":              {"Content-Type: multipart/mixed; boundary=b\n\n--b\n\n\n--b\n\n" + original + "\n--b--\n", original},
-		"a footer in its own part": {"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nYes.\n" + original + "\n--b\n\nList\n--b--\n", "Yes.\n" + marked + "\n\nList"},
-	} {
-		e := Parse([]byte(tc.raw))
-		if got, cut := Text(e.Root, e.Raw, 1000); got != tc.want || cut {
-			t.Errorf("%s: %q, %v, want %q", name, got, cut, tc.want)
+	for _, tc := range testmain.Table[struct{ Name, Raw, Want string }](t, "testdata/cases/history_parts.txt") {
+		e := Parse([]byte(tc.Raw))
+		if got, cut := Text(e.Root, e.Raw, 1000); got != tc.Want || cut {
+			t.Errorf("%s: %q, %v, want %q", tc.Name, got, cut, tc.Want)
 		}
 	}
 }
@@ -149,12 +143,9 @@ func TestAttributionsInManyLanguages(t *testing.T) {
 }
 
 func TestOtherLinesAreNotAttributions(t *testing.T) {
-	for _, s := range []string{
-		"Here is my answer:", "Please note:", "1. Yes:", "Deadline is 4 May:", "https://example.org:", "The code that Ann wrote is fine, see the two changes that I made to it here:",
-		"Hello Bob,", "See the mail of 4 May 2026.", "My address is bob@example.org:",
-	} {
-		if got := reading(s+"\n> Shall we?", "plain").New(); got != s {
-			t.Errorf("%q is taken for an attribution: %q", s, got)
+	for _, tc := range testmain.Table[struct{ Text string }](t, "testdata/cases/no_attribution.txt") {
+		if got := reading(tc.Text+"\n> Shall we?", "plain").New(); got != tc.Text {
+			t.Errorf("%q is taken for an attribution: %q", tc.Text, got)
 		}
 	}
 }
@@ -199,19 +190,11 @@ func TestNewTextGoesFirst(t *testing.T) {
 // At every length the new text is whole if it fits, else its beginning is there, and the
 // shortest text with all of its notes is returned as soon as it fits.
 func TestEveryLength(t *testing.T) {
-	old := strings.Repeat("> some words that were said before\n", 5)
-	for _, tc := range []struct{ text, notes string }{
-		{"a\n" + old + "b", "a\n> [quoted text: 5 lines left out]\nb"},
-		{"a\n\n" + old + "\nb", "a\n\n> [quoted text: 5 lines left out]\n\nb"},
-		{"a\n\n" + old + "b", "a\n\n> [quoted text: 5 lines left out]\nb"},
-		{old + "\na", "> [quoted text: 5 lines left out]\n\na"},
-		{"a\n\n\n" + old, "a\n\n\n> [quoted text: 5 lines left out]"},
-		{old + "a\n\n" + old + "b\n" + old + "\n\nc\n> x", "> [quoted text: 5 lines left out]\na\n\n> [quoted text: 5 lines left out]\nb\n> [quoted text: 5 lines left out]\n\n\nc\n> x"},
-	} {
-		full, _ := textOf(tc.text, 10_000)
-		fresh := reading(tc.text, "plain").New()
+	for _, tc := range testmain.Table[struct{ Text, Notes string }](t, "testdata/cases/history_length.txt") {
+		full, _ := textOf(tc.Text, 10_000)
+		fresh := reading(tc.Text, "plain").New()
 		for n := range utf8.RuneCountInString(full) {
-			got, cut := textOf(tc.text, n)
+			got, cut := textOf(tc.Text, n)
 			if !cut || utf8.RuneCountInString(got) > n {
 				t.Errorf("%d runes of %q: %q, %v", n, full, got, cut)
 			}
@@ -222,8 +205,8 @@ func TestEveryLength(t *testing.T) {
 				t.Errorf("%d runes of %q: %q", n, full, got)
 			}
 		}
-		if got, _ := textOf(tc.text, len(tc.notes)); got != tc.notes {
-			t.Errorf("%q, want %q", got, tc.notes)
+		if got, _ := textOf(tc.Text, len(tc.Notes)); got != tc.Notes {
+			t.Errorf("%q, want %q", got, tc.Notes)
 		}
 	}
 }
@@ -258,51 +241,21 @@ func TestPrefixGivesTheSame(t *testing.T) {
 }
 
 func TestNewText(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                 "",
-		"a\nb":             "a\nb",
-		"> a\n\nb\n> c\nd": "b\nd",
-		"a\n\n> b\n\nc":    "a\n\nc",
-		"a\n\n\n> b\n\nc":  "a\n\n\nc",
-		">\n> a":           "",
-		"a\n> [quoted text: 3 lines left out]\n\nb": "a\n\nb",
-		" >a": " >a",
-	} {
-		if got := quoted.New(linesOf(text)); got != want {
-			t.Errorf("quoted.New(%q) = %q, want %q", text, got, want)
+	for _, tc := range testmain.Table[struct{ Text, Want string }](t, "testdata/cases/new_text.txt") {
+		if got := quoted.New(linesOf(tc.Text)); got != tc.Want {
+			t.Errorf("quoted.New(%q) = %q, want %q", tc.Text, got, tc.Want)
 		}
 	}
 }
 
 func TestOpening(t *testing.T) {
-	for _, tc := range []struct {
-		text string
-		n    int
-		want string
-	}{
-		{"", 10, ""},
-		{"Hello", 10, "Hello"},
-		{"Hello", 5, "Hello"},
-		{"Hello\n\n  there\t\tAnn\u00A0Lee", 100, "Hello there Ann Lee"},
-		{"> old\n\nnew\n> old", 100, "new"},
-		{"> Ann wrote:\n> old\n>\n> > older", 100, "Ann wrote: old older"},
-		{"one two three", 13, "one two three"},
-		{"one two three", 10, "one two…"},
-		{"one two three", 8, "one two…"},
-		{"one two three", 7, "one…"},
-		{"one two three", 1, "…"},
-		{"one two three", 0, ""},
-		{"one two three", -1, ""},
-		{"Donaudampfschifffahrt", 11, "Donaudampf…"},
-		{"a Donaudampfschifffahrt", 11, "a Donaudam…"},
-		{"日本語の文章です", 5, "日本語の…"},
-		{"cafe\u0301s", 6, "cafe\u0301s"},
-		{"cafe\u0301ses", 5, "caf…"},
-		{"family \U0001F468\u200D\U0001F469\u200D\U0001F467 x", 10, "family…"},
-		{strings.Repeat("word ", 100_000), 12, "word word…"},
-	} {
-		if got := quoted.Opening(linesOf(tc.text), tc.n); got != tc.want {
-			t.Errorf("quoted.Opening(%.40q, %d) = %q, want %q", tc.text, tc.n, got, tc.want)
+	for _, tc := range testmain.Table[struct {
+		Text string
+		N    int
+		Want string
+	}](t, "testdata/cases/opening.txt") {
+		if got := quoted.Opening(linesOf(tc.Text), tc.N); got != tc.Want {
+			t.Errorf("quoted.Opening(%.40q, %d) = %q, want %q", tc.Text, tc.N, got, tc.Want)
 		}
 	}
 	if got := reading("Yes.\n\nAnn Lee wrote:\n> Shall we?\n\n-- \nBob", "plain").Opening(100); got != "Yes. -- Bob" {
@@ -312,49 +265,39 @@ func TestOpening(t *testing.T) {
 
 // What is plain text is shown as it was written.
 func TestTextAsWritten(t *testing.T) {
-	for _, text := range []string{
-		"Yes.\n\nOn Mon, 4 May 2026, Ann Lee wrote:\n> Shall we?\n\nFine.\n-- \nBob",
-		"Yes.\n\nOn Mon, 4 May 2026, Ann Lee\n<ann@example.org> wrote:\n\n> Shall we?",
-		"Yes.\n-----Original Message-----\n> Shall we?",
-		"Yes.\n> Ann Lee wrote:\n> > Shall we?",
-	} {
-		if got, cut := textOf(text, 1000); got != text || cut {
-			t.Errorf("%q became %q", text, got)
+	for _, tc := range testmain.Table[struct{ Text string }](t, "testdata/cases/as_written.txt") {
+		if got, cut := textOf(tc.Text, 1000); got != tc.Text || cut {
+			t.Errorf("%q became %q", tc.Text, got)
 		}
 	}
 }
 
 // Pages give the whole text, each rune of it, whatever the first one leaves out.
 func TestPagesGiveTheWholeText(t *testing.T) {
-	for _, text := range []string{
-		strings.Repeat("All work and no play. ", 300),
-		"Yes.\n\nAnn Lee wrote:\n" + strings.Repeat("> some words that were said before\n", 60) + "\nNo.\n" + strings.Repeat("> and others\n", 40),
-		strings.Repeat("> said before\n", 30) + "\n" + strings.Repeat("new words\n\n", 80),
-		strings.Repeat("e\u0301\u0302 ", 400),
-	} {
-		r := reading(text, "plain")
+	for _, tc := range testmain.Table[struct{ Text string }](t, "testdata/cases/pages.txt") {
+		r := reading(tc.Text, "plain")
 		whole, _ := r.Page(0, 1_000_000)
 		for _, n := range []int{100, 137, 1000} {
 			first, next := r.Page(0, n)
 			runes := []rune(whole)
 			rest := string(runes[:max(next-1, 0)])
 			if !strings.HasPrefix(first, rest) {
-				t.Errorf("%.20q: the first page %q does not begin with what it is said to give, %q", text, first, rest)
+				t.Errorf("%.20q: the first page %q does not begin with what it is said to give, %q", tc.Text, first, rest)
 			}
 			for next > 0 {
 				page, behind := r.Page(next, n)
 				if behind != 0 && behind <= next || utf8.RuneCountInString(page) > n || page == "" {
-					t.Fatalf("%.20q: page %q from %d, then %d", text, page, next, behind)
+					t.Fatalf("%.20q: page %q from %d, then %d", tc.Text, page, next, behind)
 				}
 				rest, next = rest+page, behind
 			}
 			if rest != whole {
-				t.Errorf("%.20q by %d: the pages give\n%q\nwant\n%q", text, n, rest, whole)
+				t.Errorf("%.20q by %d: the pages give\n%q\nwant\n%q", tc.Text, n, rest, whole)
 			}
 		}
 		for _, beyond := range []int{len([]rune(whole)) + 1, 1 << 30} {
 			if page, next := r.Page(beyond, 100); page != "" || next != 0 {
-				t.Errorf("%.20q: %q, %d beyond the end", text, page, next)
+				t.Errorf("%.20q: %q, %d beyond the end", tc.Text, page, next)
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package message
 import (
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // tree builds parts from an indented outline, two spaces a level, of lines like
@@ -90,18 +92,12 @@ func TestSelectionOfNothing(t *testing.T) {
 }
 
 func TestIncidental(t *testing.T) {
-	for line, want := range map[string]bool{
-		"image/png inline a.png c1":                           true,
-		"image/png - - c1":                                    true,
-		"image/png inline a.png":                              false,
-		"image/png attachment a.png c1":                       false,
-		"application/pgp-signature - signature.asc":           true,
-		"application/pkcs7-signature attachment smime.p7s":    true,
-		"application/pdf attachment a.pdf c1":                 false,
-		"application/octet-stream attachment signature.asc x": false,
-	} {
-		if got := tree(line).Incidental(); got != want {
-			t.Errorf("%s: %v", line, got)
+	for _, tc := range testmain.Table[struct {
+		Line string
+		Want bool
+	}](t, "testdata/cases/incidental.txt") {
+		if got := tree(tc.Line).Incidental(); got != tc.Want {
+			t.Errorf("%s: %v", tc.Line, got)
 		}
 	}
 }
@@ -118,17 +114,9 @@ func TestSelectionOfDeepTrees(t *testing.T) {
 }
 
 func TestHTMLParts(t *testing.T) {
-	for _, tc := range []struct{ outline, want string }{
-		{"text/plain", ""},
-		{"text/html", "1"},
-		{"multipart/alternative\n  text/plain\n  text/html", "2"},
-		{"multipart/alternative\n  text/html", "1"},
-		{"multipart/alternative\n  text/plain\n  multipart/related\n    text/html\n    image/png inline a.png c1", "2.1"},
-		{"multipart/mixed\n  multipart/alternative\n    text/plain\n    text/html\n  text/html\n  text/html attachment a.html", "1.2 2"},
-		{"multipart/mixed\n  text/plain\n  text/html", "2"},
-	} {
-		if got := ids(HTMLParts(tree(tc.outline))); got != tc.want {
-			t.Errorf("%s: %q, want %q", tc.outline, got, tc.want)
+	for _, tc := range testmain.Table[struct{ Outline, Want string }](t, "testdata/cases/select_html.txt") {
+		if got := ids(HTMLParts(tree(tc.Outline))); got != tc.Want {
+			t.Errorf("%s: %q, want %q", tc.Outline, got, tc.Want)
 		}
 	}
 	if HTMLParts(nil) != nil {

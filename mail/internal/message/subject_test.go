@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func TestBaseSubject(t *testing.T) {
@@ -44,12 +45,12 @@ func TestSubjectsAreCompared(t *testing.T) {
 }
 
 func TestIsForward(t *testing.T) {
-	for s, want := range map[string]bool{
-		"Fwd: a": true, "FW: a": true, "WG: a": true, "[x] Fwd: a": true, "[Fwd: a]": true, "a (fwd)": true, "Fwd: Re: a": true, "转发：a": true,
-		"": false, "a": false, "Re: a": false, "Re: Fwd: a": false, "Re: a (fwd)": false, "Forward: a": false,
-	} {
-		if IsForward(s) != want {
-			t.Errorf("IsForward(%q) = %v", s, !want)
+	for _, tc := range testmain.Table[struct {
+		Subject string
+		Want    bool
+	}](t, "testdata/cases/forward.txt") {
+		if IsForward(tc.Subject) != tc.Want {
+			t.Errorf("IsForward(%q) = %v", tc.Subject, !tc.Want)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // Text returns the first page of Read and whether there was more.
@@ -14,73 +16,28 @@ func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, trunc
 }
 
 func TestText(t *testing.T) {
-	const html = "Content-Type: text/html\n\n"
-	alternative := func(plain, html string) string {
-		return "Content-Type: multipart/alternative; boundary=b\n\n--b\n\n" + plain + "\n--b\nContent-Type: text/html\n\n" + html + "\n--b--\n"
-	}
-	for _, tc := range []struct {
-		name, raw, want string
-	}{
-		{"plain", "\nhello  \r\n\r\n world\r\n\r\n", "hello\n\n world"},
-		{"NUL, bidi and zero width", "\nhe\x00l\u202Elo\u200B\n", "hello"},
-		{"Latin-1", "Content-Type: text/plain; charset=iso-8859-1\n\ncaf\xe9", "café"},
-		{"charset in pieces", "Content-Type: text/plain; charset*0=iso-; charset*1=8859-2\n\n\xb1", "ą"},
-		{"no charset", "\ncaf\xe9", "café"},
-		{"wrong charset", "Content-Type: text/plain; charset=x-klingon\n\ncaf\xc3\xa9", "café"},
-		{"quoted-printable", "Content-Transfer-Encoding: quoted-printable\n\ncaf=C3=A9 =\nau lait", "café au lait"},
-		{"base64", "Content-Transfer-Encoding: base64\n\n" + base64.StdEncoding.EncodeToString([]byte("héllo")), "héllo"},
-		{"flowed", "Content-Type: text/plain; format=flowed\n\none \ntwo\n> a \n> b\n", "one two\n> a b"},
-		{"flowed with DelSp", "Content-Type: text/plain; format=Flowed; delsp=Yes\n\non \ne\n", "one"},
-		{"fixed", "Content-Type: text/plain\n\none \ntwo\n", "one\ntwo"},
-		{"many empty lines", "\none\n" + strings.Repeat("\n", 50) + "two", "one\n\n\ntwo"},
-		{"HTML", html + "<p>one<p>two", "one\n\ntwo"},
-		{"HTML in its own charset", html + "<meta http-equiv=Content-Type content='text/html; charset=iso-8859-2'>\xb1", "ą"},
-		{"HTML in the charset of its part", "Content-Type: text/html; charset=iso-8859-1\n\n<meta charset=utf-8>\xe9", "é"},
-		{"several texts", "Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--b\nContent-Type: image/png\n\nx\n--b\nContent-Type: text/html\n\n<b>two</b>\n--b--\n", "one\n\ntwo"},
-		{"empty texts", "Content-Type: multipart/mixed; boundary=b\n\n--b\n\n\n--b\n\ntwo\n--b--\n", "two"},
-		{"plain and HTML", alternative("see you at nine", "<p>see you at nine, says the HTML"), "see you at nine"},
-		{"empty plain", alternative(" \n", "<p>the letter"), "the letter"},
-		{"plain of one non-breaking space", alternative("\xc2\xa0", "<p>the letter"), "the letter"},
-		{"plain that points at the HTML", alternative("Your email client does not support HTML.", "<p>Dear Ann,<p>we have moved to Main Street 7."), "Dear Ann,\n\nwe have moved to Main Street 7."},
-		{"plain that is a link", alternative("https://news.example/42", "<p>Dear Ann,<p>we have moved to Main Street 7."), "Dear Ann,\n\nwe have moved to Main Street 7."},
-		{"plain that points at no more than it says", alternative("This is an HTML message.", "<p>Hi"), "This is an HTML message."},
-		{"a long plain text that speaks of HTML", alternative("We discussed the HTML version. "+strings.Repeat("It is fine as it is. ", 30), "<p>x"), strings.TrimSpace("We discussed the HTML version. " + strings.Repeat("It is fine as it is. ", 30))},
-		{"a short plain text", alternative("ok", "<p>ok, and much more of a signature"), "ok"},
-		{"nothing to read", "Content-Type: application/pdf\n\nx", ""},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			e := Parse([]byte(tc.raw))
+	for _, tc := range testmain.Table[struct{ Name, Raw, Want string }](t, "testdata/cases/text.txt") {
+		t.Run(tc.Name, func(t *testing.T) {
+			e := Parse([]byte(tc.Raw))
 			got, cut := Text(e.Root, e.Raw, 10_000)
-			if got != tc.want || cut {
-				t.Errorf("Text = %q, %v, want %q", got, cut, tc.want)
+			if got != tc.Want || cut {
+				t.Errorf("Text = %q, %v, want %q", got, cut, tc.Want)
 			}
 		})
 	}
 }
 
 func TestTextIsTruncated(t *testing.T) {
-	mixed := "Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--b\nContent-Type: text/html\n\n<p>two<p>three\n--b--\n"
-	for _, tc := range []struct {
-		name, raw string
-		n         int
-		want      string
-		cut       bool
-	}{
-		{"exactly", "\nhello\n", 5, "hello", false},
-		{"one less", "\nhello\n", 4, "hell", true},
-		{"nothing", "\nhello\n", 0, "", true},
-		{"negative", "\nhello\n", -1, "", true},
-		{"nothing of nothing", "\n", 0, "", false},
-		{"between parts", mixed, 3, "one", true},
-		{"within the second", mixed, 8, "one\n\ntwo", true},
-		{"all", mixed, 15, "one\n\ntwo\n\nthree", false},
-		{"runes, not octets", "\nüüü\n", 3, "üüü", false},
-		{"combining mark", "\nae\u0301x\n", 2, "a", true},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			e := Parse([]byte(tc.raw))
-			if got, cut := Text(e.Root, e.Raw, tc.n); got != tc.want || cut != tc.cut {
-				t.Errorf("Text = %q, %v, want %q, %v", got, cut, tc.want, tc.cut)
+	for _, tc := range testmain.Table[struct {
+		Name, Raw string
+		N         int
+		Want      string
+		Cut       bool
+	}](t, "testdata/cases/text_cut.txt") {
+		t.Run(tc.Name, func(t *testing.T) {
+			e := Parse([]byte(tc.Raw))
+			if got, cut := Text(e.Root, e.Raw, tc.N); got != tc.Want || cut != tc.Cut {
+				t.Errorf("Text = %q, %v, want %q, %v", got, cut, tc.Want, tc.Cut)
 			}
 		})
 	}

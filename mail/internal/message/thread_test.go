@@ -7,63 +7,41 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func day(n int) time.Time { return time.Date(2026, 5, n, 10, 0, 0, 0, time.UTC) }
 
-// node makes a node of "id: references": subject.
-func node(d int, id, references, subject string) ThreadNode {
-	return ThreadNode{ID: id, References: strings.Fields(references), Subject: subject, Date: day(d)}
+// nodesOf makes a node of each line: its day, its id, references with commas between, subject. A
+// day ? is no date, - is no id and no reference.
+func nodesOf(s string) (nodes []ThreadNode) {
+	for line := range strings.Lines(s) {
+		w := strings.SplitN(strings.TrimRight(line, "\r\n"), " ", 4)
+		if len(w) < 4 || w[0] == "" {
+			continue
+		}
+		n := ThreadNode{ID: strings.TrimPrefix(w[1], "-"), Subject: w[3]}
+		if w[0] != "?" {
+			n.Date = day(int(w[0][0]) - '0')
+		}
+		if w[2] != "-" {
+			n.References = strings.Split(w[2], ",")
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes
 }
 
 func TestThreads(t *testing.T) {
-	for _, tc := range []struct {
-		name    string
-		nodes   []ThreadNode
-		groups  string
-		parents string
-	}{
-		{"none", nil, "[]", "[]"},
-		{"one", []ThreadNode{node(1, "a", "", "x")}, "[[0]]", "[-1]"},
-		{"chain", []ThreadNode{node(1, "a", "", "x"), node(2, "b", "a", "Re: x"), node(3, "c", "a b", "Re: x")}, "[[0 1 2]]", "[-1 0 1]"},
-		{"chain in another order", []ThreadNode{node(3, "c", "a b", "Re: x"), node(2, "b", "a", "Re: x"), node(1, "a", "", "x")}, "[[2 1 0]]", "[1 2 -1]"},
-		{"branches", []ThreadNode{node(1, "a", "", "x"), node(2, "b", "a", "Re: x"), node(3, "c", "a", "Re: x")}, "[[0 1 2]]", "[-1 0 0]"},
-		{"the subject changes", []ThreadNode{node(1, "a", "", "x"), node(2, "b", "a", "y")}, "[[0 1]]", "[-1 0]"},
-		{"a message in between is missing", []ThreadNode{node(1, "a", "", "x"), node(3, "c", "a b", "Re: x")}, "[[0 1]]", "[-1 0]"},
-		{"the first is missing", []ThreadNode{node(2, "b", "a", "Re: x"), node(3, "c", "a", "y")}, "[[0 1]]", "[-1 -1]"},
-		{"many in between are missing", []ThreadNode{node(1, "a", "", "x"), node(9, "z", "a b c d e", ""), node(8, "y", "a b c d e", "")}, "[[0 2 1]]", "[-1 0 0]"},
-		{"In-Reply-To repeats one of References", []ThreadNode{node(1, "a", "", "x"), node(2, "b", "a", "Re: x"), node(3, "c", "a b a", "Re: x")}, "[[0 1 2]]", "[-1 0 1]"},
-		{"what others say of a parent counts less", []ThreadNode{node(1, "a", "", "x"), node(1, "b", "", "y"), node(2, "c", "a", "z"), node(3, "d", "b c", "w")}, "[[0 1 2 3]]", "[-1 -1 0 2]"},
-
-		{"a broken chain", []ThreadNode{node(1, "a", "", "x"), node(2, "b", "gone", "Re: X")}, "[[0 1]]", "[-1 0]"},
-		{"a broken chain without ids", []ThreadNode{node(1, "", "", "x"), node(2, "", "", "AW: x")}, "[[0 1]]", "[-1 0]"},
-		{"a forwarded message", []ThreadNode{node(1, "a", "", "x"), node(2, "b", "", "Fwd: x")}, "[[0 1]]", "[-1 0]"},
-		{"two that are no replies", []ThreadNode{node(1, "a", "", "x"), node(2, "b", "", "x")}, "[[0] [1]]", "[-1 -1]"},
-		{"two that are no replies with an id in common", []ThreadNode{node(1, "a", "r", "x"), node(2, "b", "r", "x")}, "[[0 1]]", "[-1 -1]"},
-		{"two replies", []ThreadNode{node(1, "a", "p", "Re: x"), node(2, "b", "q", "Re: x")}, "[[0 1]]", "[-1 -1]"},
-		{"replies to the latest before them", []ThreadNode{node(1, "a", "", "x"), node(2, "b", "", "Re: x"), node(5, "c", "", "x"), node(6, "d", "", "Re: x")}, "[[0 1] [2 3]]", "[-1 0 -1 2]"},
-		{"a reply before all others", []ThreadNode{node(5, "a", "", "x"), node(1, "b", "", "Re: x")}, "[[1 0]]", "[-1 0]"},
-		{"a reply without a date", []ThreadNode{node(5, "a", "", "x"), {ID: "b", Subject: "Re: x"}}, "[[1 0]]", "[-1 0]"},
-		{"conversations join whole", []ThreadNode{node(1, "a", "", "x"), node(2, "b", "a", "Re: x"), node(3, "c", "p", "Re: x"), node(4, "d", "p", "Re: x"), node(5, "e", "d", "Re: x")}, "[[0 1 2 3 4]]", "[-1 0 0 0 3]"},
-		{"no subject", []ThreadNode{node(1, "a", "", ""), node(2, "b", "", "Re:"), node(3, "c", "", "Re: ")}, "[[0] [1] [2]]", "[-1 -1 -1]"},
-		{"a subject within a conversation joins nothing", []ThreadNode{node(1, "a", "", "x"), node(2, "b", "a", "y"), node(3, "c", "", "Re: y")}, "[[0 1] [2]]", "[-1 0 -1]"},
-
-		{"itself", []ThreadNode{node(1, "a", "a", "x")}, "[[0]]", "[-1]"},
-		{"each other", []ThreadNode{node(1, "a", "b", "x"), node(2, "b", "a", "y")}, "[[0 1]]", "[1 -1]"},
-		{"a loop of three", []ThreadNode{node(1, "a", "c", "x"), node(2, "b", "a", "y"), node(3, "c", "b", "z")}, "[[0 1 2]]", "[2 0 -1]"},
-		{"a loop within one", []ThreadNode{node(1, "a", "b c b", "x"), node(2, "b", "c a", "y")}, "[[0 1]]", "[-1 0]"},
-		{"an id twice", []ThreadNode{node(1, "a", "", "x"), node(2, "a", "", "y"), node(3, "b", "a", "z")}, "[[0 1 2]]", "[-1 -1 0]"},
-		{"an id twice, with references", []ThreadNode{node(1, "r", "", "x"), node(2, "a", "r", "y"), node(3, "a", "r", "y")}, "[[0 1 2]]", "[-1 0 0]"},
-		{"no ids", []ThreadNode{node(1, "", "", "x"), node(2, "", "", "y")}, "[[0] [1]]", "[-1 -1]"},
-		{"empty references", []ThreadNode{{ID: "a", References: []string{""}, Subject: "x"}, {ID: "b", References: []string{"", ""}, Subject: "y"}}, "[[0] [1]]", "[-1 -1]"},
-		{"equal dates", []ThreadNode{node(1, "b", "a", "Re: x"), node(1, "a", "", "x")}, "[[0 1]]", "[1 -1]"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			got := Thread(tc.nodes)
-			if groups, parents := fmt.Sprint(got.Groups), fmt.Sprint(got.Parent); groups != tc.groups || parents != tc.parents {
-				t.Errorf("groups %s, parents %s, want %s, %s", groups, parents, tc.groups, tc.parents)
+	for _, tc := range testmain.Table[struct{ Name, Nodes, Groups, Parents string }](t, "testdata/cases/thread.txt") {
+		t.Run(tc.Name, func(t *testing.T) {
+			nodes := nodesOf(tc.Nodes)
+			got := Thread(nodes)
+			if groups, parents := fmt.Sprint(got.Groups), fmt.Sprint(got.Parent); groups != tc.Groups || parents != tc.Parents {
+				t.Errorf("groups %s, parents %s, want %s, %s", groups, parents, tc.Groups, tc.Parents)
 			}
-			checkThreading(t, tc.nodes, got)
+			checkThreading(t, nodes, got)
 		})
 	}
 }
@@ -116,7 +94,7 @@ func TestThreadsInAnyOrder(t *testing.T) {
 	for range 300 {
 		nodes := make([]ThreadNode, 12)
 		for i := range nodes {
-			nodes[i] = node(i+1, fmt.Sprint("m", r.IntN(14)), "", []string{"x", "Re: x", "y", "AW: y", ""}[r.IntN(5)])
+			nodes[i] = ThreadNode{ID: fmt.Sprint("m", r.IntN(14)), Subject: []string{"x", "Re: x", "y", "AW: y", ""}[r.IntN(5)], Date: day(i + 1)}
 			for range r.IntN(4) {
 				nodes[i].References = append(nodes[i].References, fmt.Sprint("m", r.IntN(16)))
 			}
@@ -186,13 +164,7 @@ func FuzzThreads(f *testing.F) {
 	f.Add("1 a - x\n2 b a Re: x\n3 c a,b Re: x")
 	f.Add("1 a b x\n1 b a x\n1 a a Re: x")
 	f.Fuzz(func(t *testing.T, s string) {
-		var nodes []ThreadNode
-		for line := range strings.Lines(s) {
-			w := strings.SplitN(strings.TrimSpace(line), " ", 4)
-			if len(w) == 4 && len(w[0]) > 0 {
-				nodes = append(nodes, ThreadNode{ID: w[1], References: strings.Split(w[2], ","), Subject: w[3], Date: day(int(w[0][0]))})
-			}
-		}
+		nodes := nodesOf(s)
 		got := Thread(nodes)
 		checkThreading(t, nodes, got)
 		group := map[int]int{}

@@ -6,33 +6,24 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
-func TestParseHeaderTakesWhatRealMailboxesHold(t *testing.T) {
-	tests := map[string]struct {
-		in   string
-		want []Field
-	}{
-		"nothing":                    {"", nil},
-		"CRLF":                       {"A: 1\r\nB: 2\r\n\r\nC: 3\r\n", []Field{{"A", "1"}, {"B", "2"}}},
-		"bare LF":                    {"A: 1\nB: 2\n\nC: 3", []Field{{"A", "1"}, {"B", "2"}}},
-		"doubled CR":                 {"A: 1\r\r\nB: 2\r\r\n\r\r\nC: 3", []Field{{"A", "1"}, {"B", "2"}}},
-		"no end":                     {"A: 1\r\nB: 2", []Field{{"A", "1"}, {"B", "2"}}},
-		"folded":                     {"A: 1\r\n 2\r\n\t3\r\nB: 4\n 5\n\n", []Field{{"A", "1 2\t3"}, {"B", "4 5"}}},
-		"folded after an empty line": {"A:\r\n 1\r\nB: 2\r\n", []Field{{"A", "1"}, {"B", "2"}}},
-		"a fold of white space only": {"A: 1\r\n \r\n 2\r\nB: 3\r\n", []Field{{"A", "1  2"}, {"B", "3"}}},
-		"mbox line":                  {"From ann Mon Jan  1 10:00:00 2024\nA: 1\n", []Field{{"A", "1"}}},
-		"space before the colon":     {"From : ann@example.org\nA\t: 1\n", []Field{{"From", "ann@example.org"}, {"A", "1"}}},
-		"no space behind the colon":  {"A:1\nB::2\n", []Field{{"A", "1"}, {"B", ":2"}}},
-		"lines that are no field":    {"A: 1\njunk\n more junk\n: nameless\nX Y: 2\nB: 3\n", []Field{{"A", "1"}, {"B", "3"}}},
-		"continuation at the start":  {" A: 1\nB: 2\n", []Field{{"B", "2"}}},
-		"NUL, bare CR and 8-bit":     {"A: \x00\xff\rx\nB: 2\n", []Field{{"A", "\x00\xff\rx"}, {"B", "2"}}},
-		"control in the name":        {"A\x00: 1\nB\xff: 2\nC: 3\n", []Field{{"C", "3"}}},
-		"only an empty line":         {"\r\nA: 1\r\n", nil},
+// fields makes fields of names and values in turn.
+func fields(list []string) (all []Field) {
+	for pair := range slices.Chunk(list, 2) {
+		all = append(all, Field{pair[0], pair[1]})
 	}
-	for name, tt := range tests {
-		if got := ParseHeader([]byte(tt.in)).Fields(); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
+	return all
+}
+
+func TestParseHeaderTakesWhatRealMailboxesHold(t *testing.T) {
+	for _, tt := range testmain.Table[struct {
+		Name, In string
+		Want     []string
+	}](t, "testdata/cases/header.txt") {
+		if got := ParseHeader([]byte(tt.In)).Fields(); !slices.Equal(got, fields(tt.Want)) {
+			t.Errorf("%s: %q, want %q", tt.Name, got, tt.Want)
 		}
 	}
 }
@@ -99,30 +90,12 @@ func TestParseHeaderIsBounded(t *testing.T) {
 }
 
 func TestCertainMissesNoFieldThatAnotherReaderMayFind(t *testing.T) {
-	for _, in := range []string{
-		"From: a@b.c\nSubject: x\rFrom: evil@e.org\n",
-		"From: a@b.c\nSubject: x\r\n \rfrom : evil@e.org\n",
-		"From: a@b.c\nFr\x00om: evil@e.org\n",
-		"\xef\xbb\xbfFrom: evil@e.org\nFrom: a@b.c\n",
-		" From: evil@e.org\nFrom: a@b.c\n",
-		"junk\n From: evil@e.org\nFrom: a@b.c\n",
-		"junk\rFrom: evil@e.org\nFrom: a@b.c\n",
-		"X\rFrom: evil@e.org\nFrom: a@b.c\n",
-	} {
-		if ParseHeader([]byte(in)).Certain("From") {
-			t.Errorf("%q is certain", in)
-		}
-	}
-	for _, in := range []string{
-		"",
-		"From: a@b.c\nSubject: From: x\n",
-		"From: a@b.c\nReceived: from x\rby y: z\n",
-		"From a@b.c Mon Jan  1 10:00:00 2024\nFrom: a@b.c\n",
-		"From: a@b.c\njunk\n>From: x y\n",
-		"From: a@b.c\nX-From: x\rX-From: y\n\nbody\nF\x00rom: x\n",
-	} {
-		if !ParseHeader([]byte(in)).Certain("From") {
-			t.Errorf("%q is not certain", in)
+	for _, tc := range testmain.Table[struct {
+		Certain bool
+		In      string
+	}](t, "testdata/cases/certain.txt") {
+		if got := ParseHeader([]byte(tc.In)).Certain("From"); got != tc.Certain {
+			t.Errorf("%q is certain: %v", tc.In, got)
 		}
 	}
 }

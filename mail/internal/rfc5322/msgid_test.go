@@ -5,34 +5,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func TestMsgIDs(t *testing.T) {
-	for in, want := range map[string][]string{
-		"":                                   nil,
-		"<a@b>":                              {"a@b"},
-		"<a@b> <c@d>\t<e@f>":                 {"a@b", "c@d", "e@f"},
-		"<a@b><c@d>,<e@f>":                   {"a@b", "c@d", "e@f"},
-		"a@b":                                {"a@b"},
-		"a@b, c@d nothing":                   {"a@b", "c@d"},
-		"<a@b> (Ann <ann@example.org>'s)":    {"a@b"},
-		`"Ann <x@y>" of Monday <a@b>`:        {"a@b"},
-		"<a @ b>":                            {"a@b"},
-		"<<a@b>>":                            {"a@b"},
-		"<cut <a@b>":                         {"a@b"},
-		"<no-at-sign>":                       {"no-at-sign"},
-		"(open <a@b>":                        {"a@b"},
-		`"open <a@b>`:                        {"a@b"},
-		"<open":                              nil,
-		"<>":                                 nil,
-		"<a\x00@b> <c\u202e@d> <e@f\xff>":    nil,
-		"<\u00a0> <a@b\u3000>":               nil,
-		"<é@b>":                              {"é@b"},
-		"<" + strings.Repeat("x", 999) + ">": nil,
-	} {
-		h := Header{fields: []Field{{"References", in}}}
-		if got := h.MsgIDs("references"); !slices.Equal(got, want) {
-			t.Errorf("%.60q: %q, want %q", in, got, want)
+	for _, tc := range testmain.Table[struct {
+		In   string
+		Want []string
+	}](t, "testdata/cases/msgids.txt") {
+		h := Header{fields: []Field{{"References", tc.In}}}
+		if got := h.MsgIDs("references"); !slices.Equal(got, tc.Want) {
+			t.Errorf("%.60q: %q, want %q", tc.In, got, tc.Want)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // cssBombs are style sheets that cause much work. rules returns the i-th repetition of a
@@ -90,18 +92,13 @@ func TestLongMediaQueriesTakeLittleMemory(t *testing.T) {
 
 // When a style sheet cannot be judged, no text is shown and the document counts as cut.
 func TestUnjudgeableStyleSheetsShowNothing(t *testing.T) {
-	for _, tc := range []struct{ name, css string }{
-		{"blocks in blocks", strings.Repeat("@media all{", 500) + ".h{display:none}"},
-		{"rules in rules", strings.Repeat(".a{", 500) + "&{display:none}"},
-		{"selectors", strings.Repeat(".a,", maxSelectors+1) + ".h{display:none}"},
-		{"a value", ".h{display:" + strings.Repeat("a ", 2*maxValueTokens) + "}"},
-	} {
-		doc := "<style>" + tc.css + "</style><p class=h>SECRET</p>"
+	for _, tc := range testmain.Table[struct{ Name, CSS string }](t, "testdata/cases/unjudgeable.txt") {
+		doc := "<style>" + tc.CSS + "</style><p class=h>SECRET</p>"
 		if got, _, cut := Sanitize(doc, 1000); got != "" || !cut {
-			t.Errorf("%s: Sanitize: %q, cut %v", tc.name, got, cut)
+			t.Errorf("%s: Sanitize: %q, cut %v", tc.Name, got, cut)
 		}
 		if lines, _, cut := Lines(doc, 1000); len(lines) > 0 || !cut {
-			t.Errorf("%s: Lines: %v, cut %v", tc.name, lines, cut)
+			t.Errorf("%s: Lines: %v, cut %v", tc.Name, lines, cut)
 		}
 	}
 }

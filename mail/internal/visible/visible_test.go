@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
@@ -135,16 +136,9 @@ func TestShownTextIsWhatABrowserShows(t *testing.T) {
 }
 
 func TestLinesAreKeptApart(t *testing.T) {
-	for _, tc := range []struct{ html, want string }{
-		{`<span style="display:block">One</span><span style="display:block">two</span>`, "One\ntwo"},
-		{`a<b style="display:flex">b</b>c`, "a\nb\nc"},
-		{`<div style="display:inline">a</div><div style="display:inline">b</div>`, "ab"},
-		{`<a href="x" style="display:inline-block">Yes</a><a href="x" style="display:inline-block">No</a>`, "Yes No"},
-		{`<img alt="Home"><img alt="News"><a><img alt="Us"></a>x`, "Home News Us x"},
-		{`<div style="display:table-cell">a</div><div style="display:table-cell">b</div>`, "a b"},
-	} {
-		if got := Text(tc.html, 100); got != tc.want {
-			t.Errorf("%s: %q, want %q", tc.html, got, tc.want)
+	for _, tc := range testmain.Table[struct{ HTML, Want string }](t, "testdata/cases/lines.txt") {
+		if got := Text(tc.HTML, 100); got != tc.Want {
+			t.Errorf("%s: %q, want %q", tc.HTML, got, tc.Want)
 		}
 	}
 	if got, _, _ := Sanitize(`<span style="display:block">a</span><i>b</i><img alt="c"><img alt="d">`, 100); got != "<div>a</div><i>b</i> c  d " {
