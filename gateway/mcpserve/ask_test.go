@@ -46,11 +46,11 @@ var yes = mcp.ElicitResult{Action: "accept", Content: map[string]any{questionFie
 // handler answers a question.
 type handler = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)
 
-// openStore is a door to a fakeStore, whose client answers questions.
-func (d door) openStore(t *testing.T, p gateway.Principal, answer handler) (*fakeStore, *visitor) {
+// openStore is a server of a fakeStore, whose client answers questions.
+func (tr transport) openStore(t *testing.T, p gateway.Principal, answer handler) (*fakeStore, *libraryClient) {
 	t.Helper()
 	l, g := newFakeStore(t, gateway.Options{})
-	return l, d.open(t, Server{Gateway: g, Principal: p, MaxInFlight: 1}, mcp.ClientOptions{ElicitationHandler: answer})
+	return l, tr.open(t, Server{Gateway: g, Principal: p, MaxInFlight: 1}, mcp.ClientOptions{ElicitationHandler: answer})
 }
 
 // scoped is a principal that a grant of its own lets in.
@@ -74,13 +74,13 @@ func TestAPersonIsAsked(t *testing.T) {
 		"something else": {mcp.ElicitResult{Action: "ACCEPT"}, "APPROVAL_REQUIRED", "m7 0", unanswered},
 	} {
 		t.Run(name, func(t *testing.T) {
-			atEveryDoor(t, func(t *testing.T, d door) {
-				if !d.asks() {
+			overEveryTransport(t, func(t *testing.T, tr transport) {
+				if !tr.asks() {
 					return
 				}
 				var shown []string
-				var v *visitor
-				l, v := d.openStore(t, scoped(nil), func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				var v *libraryClient
+				l, v := tr.openStore(t, scoped(nil), func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 					shown = append(shown, r.Params.Mode+" "+r.Params.Message)
 					// Meanwhile the call holds no place, of which there is one.
 					if a, _ := calling(t, v.ClientSession, &mcp.CallToolParams{Arguments: cli("do write --n 1")}); !a.Success {
@@ -101,11 +101,11 @@ func TestAPersonIsAsked(t *testing.T) {
 
 // A client that fails to ask has no answer. The stateless one gives up by itself.
 func TestAClientThatCannotAskAfterAll(t *testing.T) {
-	atEveryDoor(t, func(t *testing.T, d door) {
-		l, v := d.openStore(t, gateway.Principal{}, func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	overEveryTransport(t, func(t *testing.T, tr transport) {
+		l, v := tr.openStore(t, gateway.Principal{}, func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return nil, errors.New("nobody is here")
 		})
-		if text, err := v.call(t.Context(), "do ask"); d.era >= statelessSince && err == nil || d.era < statelessSince && !strings.Contains(text, "APPROVAL_REQUIRED") {
+		if text, err := v.call(t.Context(), "do ask"); tr.version >= statelessSince && err == nil || tr.version < statelessSince && !strings.Contains(text, "APPROVAL_REQUIRED") {
 			t.Errorf("answered %s, %v", text, err)
 		}
 		if heard := l.replies(); slices.ContainsFunc(heard, func(s string) bool { return !strings.Contains(s, " 0 ") }) {
@@ -131,9 +131,9 @@ func TestOnlyAClientThatCanShowAFormAndIsBelievedIsAsked(t *testing.T) {
 		"not believed": {unasked, mcp.ClientOptions{ElicitationHandler: never}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			atEveryDoor(t, func(t *testing.T, d door) {
+			overEveryTransport(t, func(t *testing.T, tr transport) {
 				l, g := newFakeStore(t, gateway.Options{})
-				v := d.open(t, Server{Gateway: g, Principal: c.p}, c.o)
+				v := tr.open(t, Server{Gateway: g, Principal: c.p}, c.o)
 				if a, _ := calling(t, v.ClientSession, &mcp.CallToolParams{Arguments: cli("do ask")}); a.Error.Code != discovery.ApprovalRequired {
 					t.Errorf("answered %+v", a)
 				}
@@ -157,12 +157,12 @@ func TestAnAnswerThroughAnUnbelievedClientIsNotHeard(t *testing.T) {
 
 // What lets a client in may end while its person is asked. Then yes is no more.
 func TestAnAnswerAfterTheEndOfAGrantDoesNothing(t *testing.T) {
-	atEveryDoor(t, func(t *testing.T, d door) {
-		if !d.asks() {
+	overEveryTransport(t, func(t *testing.T, tr transport) {
+		if !tr.asks() {
 			return
 		}
 		var over atomic.Bool
-		l, v := d.openStore(t, scoped(func(context.Context) error {
+		l, v := tr.openStore(t, scoped(func(context.Context) error {
 			if over.Load() {
 				return &discovery.Fault{Code: discovery.AuthFailed, Message: "It has ended.", Reason: "grant"}
 			}
@@ -180,47 +180,38 @@ func TestAnAnswerAfterTheEndOfAGrantDoesNothing(t *testing.T) {
 	})
 }
 
-// When the server stops, or its client dies, an open question has no answer, and nothing
-// is done.
+// When the server stops an open question has no answer, and nothing is done.
 func TestAQuestionThatIsOpenAtTheEndIsNotAnswered(t *testing.T) {
-	for _, how := range []string{"stop", "hang up"} {
-		t.Run(how, func(t *testing.T) {
-			atEveryDoor(t, func(t *testing.T, d door) {
-				if !d.asks() || d.transport == "http" && how == "hang up" {
-					return
-				}
-				asked, gone := make(chan struct{}), make(chan struct{})
-				l, v := d.openStore(t, scoped(nil), func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-					close(asked)
-					<-gone
-					return &yes, nil
-				})
-				ended := make(chan error, 1)
-				go func() { ended <- second(v.call(t.Context(), "do ask --n 7")) }()
-				<-asked
-				start := time.Now()
-				if how == "stop" {
-					_ = v.stop()
-				} else {
-					v.hangUp()
-				}
-				if took := time.Since(start); took >= time.Second {
-					t.Errorf("it took %s", took)
-				}
-				close(gone)
-				<-ended
-				want := []string{"ann true asked APPROVAL_REQUIRED", "ann true not_answered APPROVAL_REQUIRED"}
-				if d.era >= statelessSince { // the server knows nothing of the question
-					want = want[:1]
-				} else if heard := l.replies(); len(heard) > 1 || len(heard) == 1 && heard[0] != "m7 0 person via client of ann" {
-					t.Errorf("heard %q", heard)
-				}
-				if got := l.records("do ask"); len(got) != len(want) || got[0] != want[0] || slices.Contains(got, "person via client of ann true accepted ") {
-					t.Errorf("audited as %q", got)
-				}
-			})
+	overEveryTransport(t, func(t *testing.T, tr transport) {
+		if !tr.asks() {
+			return
+		}
+		asked, gone := make(chan struct{}), make(chan struct{})
+		l, v := tr.openStore(t, scoped(nil), func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			close(asked)
+			<-gone
+			return &yes, nil
 		})
-	}
+		ended := make(chan error, 1)
+		go func() { ended <- second(v.call(t.Context(), "do ask --n 7")) }()
+		<-asked
+		start := time.Now()
+		_ = v.stop()
+		if took := time.Since(start); took >= time.Second {
+			t.Errorf("it took %s", took)
+		}
+		close(gone)
+		<-ended
+		want := []string{"ann true asked APPROVAL_REQUIRED", "ann true not_answered APPROVAL_REQUIRED"}
+		if tr.version >= statelessSince { // the server knows nothing of the question
+			want = want[:1]
+		} else if heard := l.replies(); len(heard) > 1 || len(heard) == 1 && heard[0] != "m7 0 person via client of ann" {
+			t.Errorf("heard %q", heard)
+		}
+		if got := l.records("do ask"); len(got) != len(want) || got[0] != want[0] || slices.Contains(got, "person via client of ann true accepted ") {
+			t.Errorf("audited as %q", got)
+		}
+	})
 }
 
 // A question is no outcome yet: it says neither what is in the answer nor whether
@@ -261,7 +252,7 @@ func TestAStatelessClientBringsTheStateBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, g := newFakeStore(t, gateway.Options{})
 		// A client that shows its program the question.
-		client := door{"stdio", statelessSince}.open(t, Server{Gateway: g}, mcp.ClientOptions{MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		client := transport{"stdio", statelessSince}.open(t, Server{Gateway: g}, mcp.ClientOptions{MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, errors.New("unused") }}).ClientSession
 		_, first := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 1")})
 		_, second := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 2")})

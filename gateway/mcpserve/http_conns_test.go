@@ -2,60 +2,13 @@ package mcpserve
 
 import (
 	"bufio"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 )
-
-// Who was not let in keeps no connection, whatever was asked for, and who was does: or
-// a stranger could hold all there may be, with one request each now and then.
-func TestAStrangerKeepsNoConnection(t *testing.T) {
-	s := serveOn(t, whoAndWhat, HTTPOptions{Origins: []string{"https://desk.example.org"}, Admit: func(_ context.Context, token string) (Caller, error) {
-		if token == "trouble" {
-			return Caller{}, errors.New("the store is away")
-		}
-		return Caller{}, ErrNotAdmitted
-	}})
-	insider := serveOn(t, whoAndWhat, HTTPOptions{})
-	for name, c := range map[string]struct {
-		server               *httpServer
-		line, header, status string
-		kept                 bool
-	}{
-		"another path":      {s, "GET /x", "", "404", false},
-		"a stream":          {s, "GET /mcp", "", "405", false},
-		"a preflight":       {s, "OPTIONS /mcp", "Origin: https://desk.example.org\r\n", "204", false},
-		"another host":      {s, "POST /mcp", "Origin: https://evil.example\r\n", "403", false},
-		"no token":          {s, "POST /mcp", "", "401", false},
-		"two tokens":        {s, "POST /mcp", "Authorization: Bearer a\r\nAuthorization: Bearer a\r\n", "400", false},
-		"tokens unreadable": {s, "POST /mcp", "Authorization: Bearer trouble\r\n", "503", false},
-		"let in":            {insider, "POST /mcp", "Authorization: Bearer ann\r\n", "415", true},
-	} {
-		conn := c.server.dial(t)
-		r := bufio.NewReader(conn)
-		if _, err := fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", c.line, c.header); err != nil {
-			t.Fatal(err)
-		}
-		res, err := http.ReadResponse(r, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if _, err = io.Copy(io.Discard, res.Body); err != nil || !strings.HasPrefix(res.Status, c.status) || res.Close == c.kept {
-			t.Errorf("%s: %s, closed: %t, %v", name, res.Status, res.Close, err)
-		}
-		if !c.kept && res.Close {
-			if n, err := r.Read(make([]byte, 1)); n > 0 || err == nil || isTimeout(err) {
-				t.Errorf("%s: the connection is kept: %v", name, err)
-			}
-		}
-	}
-}
 
 // Who opens more connections than there may be, and sends no whole request on them, keeps
 // nobody out, for however long a request may take to come.

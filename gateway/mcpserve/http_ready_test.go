@@ -13,9 +13,9 @@ import (
 )
 
 // get asks for /ready.
-func (p *pipes) get(t *testing.T, method, host string) said {
+func (s *httpServer) get(t *testing.T, method, host string) said {
 	t.Helper()
-	return p.send(t, method, "/ready", "", func(r *http.Request) { r.Host = host })
+	return s.timed(t, "", rawRequest{method: method, path: "/ready", host: host})
 }
 
 // Who asks needs no token, learns one word, and costs one look a second however many ask.
@@ -23,8 +23,7 @@ func TestReadyIsAskedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
 		var fails atomic.Bool
-		l := newPipes()
-		s := serveWith(t, l, Server{Gateway: whoAndWhat}, HTTPOptions{Ready: func(ctx context.Context) error {
+		s := serveWith(t, newPipes(), Server{Gateway: whoAndWhat}, HTTPOptions{Ready: func(ctx context.Context) error {
 			asked.Add(1)
 			select {
 			case <-time.After(100 * time.Millisecond):
@@ -40,7 +39,7 @@ func TestReadyIsAskedOnceASecond(t *testing.T) {
 			var all sync.WaitGroup
 			for range 50 {
 				all.Go(func() {
-					if a := l.get(t, "GET", ""); a.status != status || a.body != body {
+					if a := s.get(t, "GET", ""); a.status != status || a.body != body {
 						t.Errorf("%+v, want %d %q", a, status, body)
 					}
 				})
@@ -62,7 +61,7 @@ func TestReadyIsAskedOnceASecond(t *testing.T) {
 		time.Sleep(readyFor)
 		fails.Store(false)
 		many(http.StatusOK, "ready\n")
-		if a := l.get(t, "HEAD", ""); a.status != http.StatusOK || a.body != "" {
+		if a := s.get(t, "HEAD", ""); a.status != http.StatusOK || a.body != "" {
 			t.Errorf("%+v", a)
 		}
 		if log := s.log.String(); strings.Count(log, "readiness has changed") != 2 || strings.Contains(log, "hunter22") {
@@ -70,7 +69,7 @@ func TestReadyIsAskedOnceASecond(t *testing.T) {
 		}
 		for method, host := range map[string]string{"POST": "", "GET": "evil.example"} {
 			want := map[string]int{"POST": http.StatusMethodNotAllowed, "GET": http.StatusForbidden}[method]
-			if a := l.get(t, method, host); a.status != want {
+			if a := s.get(t, method, host); a.status != want {
 				t.Errorf("%s at %q: %+v, want %d", method, host, a, want)
 			}
 		}
@@ -81,10 +80,10 @@ func TestReadyIsAskedOnceASecond(t *testing.T) {
 // ready by a server that stops meanwhile.
 func TestReadyIsBoundedAndEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, l := newBlockingGateway(), newPipes()
+		g := newBlockingGateway()
 		var slow atomic.Bool
 		slow.Store(true)
-		s := serveWith(t, l, Server{Gateway: g}, HTTPOptions{Ready: func(ctx context.Context) error {
+		s := serveWith(t, newPipes(), Server{Gateway: g}, HTTPOptions{Ready: func(ctx context.Context) error {
 			if slow.Load() {
 				<-ctx.Done()
 				return ctx.Err()
@@ -92,15 +91,15 @@ func TestReadyIsBoundedAndEndsAtOnce(t *testing.T) {
 			time.Sleep(time.Second)
 			return nil
 		}}, defaultTimes)
-		if a := l.get(t, "GET", ""); a.status != http.StatusServiceUnavailable || a.after != admitTime {
+		if a := s.get(t, "GET", ""); a.status != http.StatusServiceUnavailable || a.after != admitTime {
 			t.Errorf("%+v", a)
 		}
 		slow.Store(false)
 		time.Sleep(readyFor)
-		go l.call(t, "ann", "wait")
+		go s.call(t, "ann", "wait")
 		<-g.began
 		late := make(chan said, 1)
-		go func() { late <- l.get(t, "GET", "") }()
+		go func() { late <- s.get(t, "GET", "") }()
 		synctest.Wait()
 		stopped := make(chan struct{})
 		go func() {
@@ -108,7 +107,7 @@ func TestReadyIsBoundedAndEndsAtOnce(t *testing.T) {
 			close(stopped)
 		}()
 		synctest.Wait()
-		for _, a := range []said{<-late, l.get(t, "GET", "")} {
+		for _, a := range []said{<-late, s.get(t, "GET", "")} {
 			if a.status != http.StatusServiceUnavailable || a.body != "stopping\n" {
 				t.Errorf("%+v", a)
 			}

@@ -2,7 +2,6 @@ package mcpserve
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -60,45 +59,24 @@ type said struct {
 }
 
 // call sends one call of protocol 2026-07-28.
-func (p *pipes) call(t *testing.T, token, command string) said {
+func (s *httpServer) call(t *testing.T, token, command string) said {
 	t.Helper()
-	return p.send(t, "POST", "/mcp", statelessCall(command), func(r *http.Request) {
-		r.Header = statelessHeader()
-		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + token} {
-			r.Header.Set(name, value)
-		}
-	})
+	return s.timed(t, token, rawRequest{method: "POST", body: statelessCall(command), header: statelessHeader()})
 }
 
-// send sends a request over a connection of its own.
-func (p *pipes) send(t *testing.T, method, path, body string, alter func(*http.Request)) said {
+func (s *httpServer) timed(t *testing.T, token string, q rawRequest) said {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(body))
-	if err != nil {
-		t.Error(err)
-		return said{}
-	}
-	alter(r)
 	start := time.Now()
-	res, err := (&http.Transport{DialContext: p.dial, DisableKeepAlives: true}).RoundTrip(r)
-	if err != nil {
-		t.Error(err)
-		return said{}
-	}
-	defer func() { _ = res.Body.Close() }()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Error(err)
-	}
-	return said{res.StatusCode, res.Header, string(b), time.Since(start)}
+	res, body := s.send(t, token, q)
+	return said{res.StatusCode, res.Header, body, time.Since(start)}
 }
 
 // Where who calls cannot be found out, such as while somebody holds the store, each
 // request has an answer in bounded time, and none holds a connection on.
 func TestAdmissionIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, held := newPipes(), true
-		serveWith(t, l, Server{Gateway: whoAndWhat}, HTTPOptions{MaxConnections: 2, Admit: func(ctx context.Context, token string) (Caller, error) {
+		held := true
+		s := serveWith(t, newPipes(), Server{Gateway: whoAndWhat}, HTTPOptions{MaxConnections: 2, Admit: func(ctx context.Context, token string) (Caller, error) {
 			if held {
 				select {
 				case <-ctx.Done():
@@ -111,7 +89,7 @@ func TestAdmissionIsBounded(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
-				a := l.call(t, "ann", "x")
+				a := s.call(t, "ann", "x")
 				if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "try again") || a.after != admitTime {
 					t.Errorf("after %s: %d, Retry-After %q: %s", a.after, a.status, a.header.Get("Retry-After"), a.body)
 				}
@@ -119,7 +97,7 @@ func TestAdmissionIsBounded(t *testing.T) {
 		}
 		wg.Wait()
 		held = false
-		if a := l.call(t, "ann", "x"); a.status != 200 || !strings.Contains(a.body, "ann: x") || a.after != 0 {
+		if a := s.call(t, "ann", "x"); a.status != 200 || !strings.Contains(a.body, "ann: x") || a.after != 0 {
 			t.Errorf("afterwards: after %s: %d %s", a.after, a.status, a.body)
 		}
 	})
@@ -157,12 +135,11 @@ func TestACallThatFindsNoPlaceAgainAnswersInItsTime(t *testing.T) {
 				}
 				return &none{}, ctx.Err()
 			}))
-		l := newPipes()
-		serveWith(t, l, Server{Gateway: g}, HTTPOptions{MaxCalls: 1}, defaultTimes)
+		s := serveWith(t, newPipes(), Server{Gateway: g}, HTTPOptions{MaxCalls: 1}, defaultTimes)
 		answers := map[string]chan said{}
 		send := func(name, command string) {
 			answers[name] = make(chan said, 1)
-			go func() { answers[name] <- l.call(t, "ann", command) }()
+			go func() { answers[name] <- s.call(t, "ann", command) }()
 			synctest.Wait() // it waits for something now
 		}
 		send("first", "wait --timeout 20")
@@ -184,7 +161,7 @@ func TestACallThatFindsNoPlaceAgainAnswersInItsTime(t *testing.T) {
 		}
 		// Nothing of the places is lost.
 		for range 3 {
-			if a := l.call(t, "ann", "wait"); a.after != 0 || !strings.Contains(a.body, `\"success\":true`) {
+			if a := s.call(t, "ann", "wait"); a.after != 0 || !strings.Contains(a.body, `\"success\":true`) {
 				t.Errorf("afterwards: after %s: %s", a.after, a.body)
 			}
 		}

@@ -213,12 +213,13 @@ func (s *httpServer) send(t testing.TB, token string, q rawRequest) (*http.Respo
 	defer client.CloseIdleConnections()
 	res, err := s.do(t, client, q)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return &http.Response{}, ""
 	}
 	defer func() { _ = res.Body.Close() }()
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	return res, string(b)
 }
@@ -281,7 +282,7 @@ func TestAServerThatStopsTakesNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, l := newBlockingGateway(), newPipes()
 		s := serveWith(t, l, Server{Gateway: g}, HTTPOptions{}, defaultTimes)
-		go l.call(t, "ann", "wait")
+		go s.call(t, "ann", "wait")
 		<-g.began
 		stopped := make(chan struct{})
 		go func() {
@@ -289,7 +290,7 @@ func TestAServerThatStopsTakesNothingMore(t *testing.T) {
 			close(stopped)
 		}()
 		synctest.Wait()
-		if a := l.call(t, "bob", "now"); a.status != http.StatusServiceUnavailable {
+		if a := s.call(t, "bob", "now"); a.status != http.StatusServiceUnavailable {
 			t.Errorf("%+v", a)
 		}
 		close(g.release)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -146,34 +147,18 @@ func TestAnUnknownToolIsAnInvalidParameter(t *testing.T) {
 }
 
 func TestOnlyAnExactCommandIsACommand(t *testing.T) {
-	const absent, wrong = `the argument "command" is missing`, `the argument "command" is not a string`
-	const unknown = `the tool has only the argument "command"; options belong in its string`
-	for arguments, want := range map[string]struct{ line, fault string }{
-		`{"command":"mail list"}`:            {"mail list", ""},
-		` { "command" : "a\u0020\"b\"\n" } `: {"a \"b\"\n", ""},
-		`{"\u0063ommand":"x"}`:               {"x", ""},
-		`{"command":""}`:                     {"", ""},
-		`{"command":"a\u0000b"}`:             {"a\x00b", ""},
-		``:                                   {"", absent},
-		`null`:                               {"", absent},
-		`{}`:                                 {"", absent},
-		`{"command":null}`:                   {"", wrong},
-		`{"command":5}`:                      {"", wrong},
-		`{"command":["mail","list"]}`:        {"", wrong},
-		`{"command":{"command":"x"}}`:        {"", wrong},
-		`{"COMMAND":"x"}`:                    {"", unknown},
-		`{"Command":"x"}`:                    {"", unknown},
-		`{"command":"x","dry_run":true}`:     {"", unknown},
-		`{"dry_run":{"command":"y"},"command":"x"}`: {"", unknown},
-		`{"command":"x","command":"y"}`:             {"", `the argument "command" is there twice`},
-		`"mail list"`:                               {"", "the arguments are not an object"},
-		`["mail list"]`:                             {"", "the arguments are not an object"},
-		`5`:                                         {"", "the arguments are not an object"},
-		`true`:                                      {"", "the arguments are not an object"},
-	} {
-		if line, fault := commandOf(json.RawMessage(arguments)); line != want.line || fault != want.fault {
-			t.Errorf("%s: %q, %q", arguments, line, fault)
+	lines := readLines(t, "arguments.txt")
+	for i := 0; i+1 < len(lines); i += 2 {
+		line, fault := commandOf(json.RawMessage(strings.TrimPrefix(lines[i], "< ")))
+		if fault == "" {
+			fault = strconv.Quote(line)
 		}
+		if want := strings.TrimPrefix(lines[i+1], "> "); fault != want {
+			t.Errorf("%s: %s, want %s", lines[i], fault, want)
+		}
+	}
+	if len(lines) != 42 {
+		t.Errorf("%d lines", len(lines))
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := startInitialized(t, fakeGateway(func(_ context.Context, r gateway.Request) gateway.Answer {
@@ -252,43 +237,40 @@ func FuzzStdio(f *testing.F) {
 	})
 }
 
-// BenchmarkCall is what a call costs besides its command, one after another and with 16
-// in flight, and how much of that is the client here.
+// BenchmarkCall is what a call costs besides its command, with 16 in flight, and how much of
+// that is the client here.
 func BenchmarkCall(b *testing.B) {
-	for _, inFlight := range []int{1, 16} {
-		b.Run(fmt.Sprint(inFlight, " in flight"), func(b *testing.B) {
-			inR, inW := io.Pipe()
-			outR, outW := io.Pipe()
-			server := &Server{Gateway: fakeGateway(func(context.Context, gateway.Request) gateway.Answer { return gateway.Answer{JSON: typicalAnswer} })}
-			served := make(chan error, 1)
-			go func() { served <- server.Stdio(b.Context(), inR, outW) }()
-			go func() { _, _ = io.WriteString(inW, initializeLine+"\n"+initializedLine+"\n") }()
-			answers := bufio.NewReaderSize(outR, 1<<20)
-			next := func() {
-				if _, err := answers.ReadSlice('\n'); err != nil {
-					b.Fatal(err)
-				}
-			}
+	const inFlight = 16
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	server := &Server{Gateway: fakeGateway(func(context.Context, gateway.Request) gateway.Answer { return gateway.Answer{JSON: typicalAnswer} })}
+	served := make(chan error, 1)
+	go func() { served <- server.Stdio(b.Context(), inR, outW) }()
+	go func() { _, _ = io.WriteString(inW, initializeLine+"\n"+initializedLine+"\n") }()
+	answers := bufio.NewReaderSize(outR, 1<<20)
+	next := func() {
+		if _, err := answers.ReadSlice('\n'); err != nil {
+			b.Fatal(err)
+		}
+	}
+	next()
+	b.ReportAllocs()
+	sent := 0
+	for b.Loop() {
+		sent++
+		if _, err := io.WriteString(inW, callLine(sent, "mail list --limit 3")+"\n"); err != nil {
+			b.Fatal(err)
+		}
+		if sent >= inFlight {
 			next()
-			b.ReportAllocs()
-			sent := 0
-			for b.Loop() {
-				sent++
-				if _, err := io.WriteString(inW, callLine(sent, "mail list --limit 3")+"\n"); err != nil {
-					b.Fatal(err)
-				}
-				if sent >= inFlight {
-					next()
-				}
-			}
-			for range min(sent, inFlight-1) {
-				next()
-			}
-			_ = inW.Close()
-			if err := <-served; err != nil {
-				b.Fatal(err)
-			}
-		})
+		}
+	}
+	for range min(sent, inFlight-1) {
+		next()
+	}
+	_ = inW.Close()
+	if err := <-served; err != nil {
+		b.Fatal(err)
 	}
 }
 

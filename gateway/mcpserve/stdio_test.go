@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -159,51 +161,32 @@ var echo = fakeGateway(func(_ context.Context, r gateway.Request) gateway.Answer
 })
 
 func TestMalformedLinesAreAnsweredAndTheSessionGoesOn(t *testing.T) {
-	for name, c := range map[string]struct{ line, want string }{
-		"not JSON":           {`{"jsonrpc":`, `null|-32700`},
-		"words":              {"hello", `null|-32700`},
-		"two messages":       {`{"jsonrpc":"2.0","id":1,"method":"ping"}{}`, `null|-32700`},
-		"invalid UTF-8":      {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\xff\"}", `null|-32700`},
-		"NUL":                {"{\"jsonrpc\":\"2.0\",\"id\":1,\x00\"method\":\"ping\"}", `null|-32700`},
-		"NUL in a string":    {"{\"jsonrpc\":\"2.0\",\"id\":\"a\x00\",\"method\":\"ping\"}", `null|-32700`},
-		"byte order mark":    {"\ufeff" + `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `null|-32700`},
-		"batch":              {`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `null|-32600`},
-		"empty batch":        {` []`, `null|-32600`},
-		"string":             {`"ping"`, `null|-32600`},
-		"null":               {`null`, `null|-32600`},
-		"empty object":       {`{}`, `null|-32600`},
-		"no version":         {`{"id":7,"method":"ping"}`, `7|-32600`},
-		"wrong version":      {`{"jsonrpc":"1.0","id":"x","method":"ping"}`, `"x"|-32600`},
-		"version in capital": {`{"JSONRPC":"2.0","id":7,"method":"ping"}`, `7|-32600`},
-		"no method":          {`{"jsonrpc":"2.0","id":7}`, `7|-32600`},
-		"method in capital":  {`{"jsonrpc":"2.0","id":7,"Method":"ping"}`, `7|-32600`},
-		"number as method":   {`{"jsonrpc":"2.0","id":7,"method":5}`, `7|-32600`},
-		"null id":            {`{"jsonrpc":"2.0","id":null,"method":"ping"}`, `null|-32600`},
-		"boolean id":         {`{"jsonrpc":"2.0","id":true,"method":"ping"}`, `null|-32600`},
-		"object id":          {`{"jsonrpc":"2.0","id":{},"method":"ping"}`, `null|-32600`},
-		"array params":       {`{"jsonrpc":"2.0","id":7,"method":"ping","params":[1]}`, `7|-32602`},
-		"too long":           {`{"jsonrpc":"2.0","id":7,"method":"` + strings.Repeat("x", maxLine) + `"}`, `null|-32600`},
-		"deeply nested":      {strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000), `null|-32700`},
-		"deep params":        {`{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}`, `7|-32602`},
-		"numeric tool name":  {`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":5}}`, `7|-32602`},
-		"no params":          {`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`, `7|-32600`},
-		"second initialize":  {strings.Replace(initializeLine, `"id":0`, `"id":7`, 1), `7|-32600`},
-		"notification by id": {`{"jsonrpc":"2.0","id":7,"method":"notifications/cancelled","params":{"requestId":1}}`, `7|-32601`},
-
-		"blank":                {"", ""},
-		"blanks":               {" \t \r", ""},
-		"unknown notification": {`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`, ""},
-		"response to nothing":  {`{"jsonrpc":"2.0","id":99,"result":{}}`, ""},
-		"cancel of nothing":    {cancelLine(99), ""},
-		"cancel of null":       {cancelLine("null"), ""},
-		"cancel without any":   {`{"jsonrpc":"2.0","method":"notifications/cancelled"}`, ""},
-		"second initialized":   {initializedLine, ""},
-		"CRLF":                 {`{"jsonrpc":"2.0","id":7,"method":"ping"}` + "\r", `7|result`},
-		"space around":         {" \t{ \"jsonrpc\" : \"2.0\" , \"id\" : 7 , \"method\" : \"ping\" } ", `7|result`},
-		"null params":          {`{"jsonrpc":"2.0","id":7,"method":"ping","params":null}`, `7|result`},
-		"longest line":         {padded(maxLine), `7|result`},
-		"a byte too long":      {padded(maxLine + 1), `null|-32600`},
-	} {
+	cases := map[string]struct{ line, want string }{
+		"invalid UTF-8":     {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\xff\"}", `null|-32700`},
+		"NUL":               {"{\"jsonrpc\":\"2.0\",\"id\":1,\x00\"method\":\"ping\"}", `null|-32700`},
+		"NUL in a string":   {"{\"jsonrpc\":\"2.0\",\"id\":\"a\x00\",\"method\":\"ping\"}", `null|-32700`},
+		"byte order mark":   {"\ufeff" + `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `null|-32700`},
+		"empty batch":       {` []`, `null|-32600`},
+		"wrong version":     {`{"jsonrpc":"1.0","id":"x","method":"ping"}`, `"x"|-32600`},
+		"too long":          {`{"jsonrpc":"2.0","id":7,"method":"` + strings.Repeat("x", maxLine) + `"}`, `null|-32600`},
+		"deeply nested":     {strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000), `null|-32700`},
+		"deep params":       {`{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}`, `7|-32602`},
+		"second initialize": {strings.Replace(initializeLine, `"id":0`, `"id":7`, 1), `7|-32600`},
+		"blank":             {"", ""},
+		"blanks":            {" \t \r", ""},
+		"CRLF":              {`{"jsonrpc":"2.0","id":7,"method":"ping"}` + "\r", `7|result`},
+		"space around":      {" \t{ \"jsonrpc\" : \"2.0\" , \"id\" : 7 , \"method\" : \"ping\" } ", `7|result`},
+		"longest line":      {padded(maxLine), `7|result`},
+		"a byte too long":   {padded(maxLine + 1), `null|-32600`},
+	}
+	for _, line := range readLines(t, "lines.txt") {
+		want, line, _ := strings.Cut(line, " ")
+		cases[line] = struct{ line, want string }{line, strings.TrimPrefix(want, "none")}
+	}
+	if len(cases) != 42 {
+		t.Errorf("%d lines", len(cases))
+	}
+	for name, c := range cases {
 		bubble(t, name, func(t *testing.T) {
 			s := startInitialized(t, echo, Server{})
 			s.send(c.line)
@@ -221,6 +204,16 @@ func TestMalformedLinesAreAnsweredAndTheSessionGoesOn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// readLines reads the lines of a file in testdata that are no comments.
+func readLines(t *testing.T, file string) []string {
+	t.Helper()
+	b, err := os.ReadFile("testdata/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(strings.Split(string(b), "\n"), func(l string) bool { return l == "" || strings.HasPrefix(l, "#") })
 }
 
 // padded is a ping of so many bytes.
@@ -291,27 +284,18 @@ func TestAnIdInUseIsRefused(t *testing.T) {
 	})
 }
 
+// An id is the same however it is written.
 func TestACancelledCallEndsAtOnceAndIsNotAnswered(t *testing.T) {
-	for name, ids := range map[string][2]string{"number": {"1", "1"}, "string": {`"a"`, `"\u0061"`}, "big": {"9007199254740993", "9007199254740993"}} {
-		bubble(t, name, func(t *testing.T) {
-			g := newBlockingGateway()
-			s := startInitialized(t, g, Server{})
-			s.send(callLine(json.RawMessage(ids[0]), "doomed"))
-			synctest.Wait()
-			s.send(cancelLine(ids[1]), cancelLine(ids[1]))
-			if got := s.take(); len(got) != 0 {
-				t.Errorf("answered: %q", got)
-			}
-			if len(g.cancelled) != 1 {
-				t.Error("its context was not cancelled")
-			}
-			s.send(callLine(2, "next"))
-			close(g.release)
-			if got := s.one(); !strings.Contains(got, "next") {
-				t.Errorf("got %s", got)
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g := newBlockingGateway()
+		s := startInitialized(t, g, Server{})
+		s.send(callLine("a", "doomed"), callLine(json.RawMessage("9007199254740993"), "doomed"))
+		synctest.Wait()
+		s.send(cancelLine(`"\u0061"`), cancelLine(`"a"`), cancelLine("9007199254740993"))
+		if got := s.take(); len(got) != 0 || len(g.cancelled) != 2 {
+			t.Errorf("answered: %q, %d cancelled", got, len(g.cancelled))
+		}
+	})
 }
 
 func TestInitializeCannotBeCancelled(t *testing.T) {

@@ -20,38 +20,38 @@ import (
 	"github.com/postern-mail/postern/gateway"
 )
 
-// A door is a way in: a transport and the protocol that a client speaks on it.
-type door struct{ transport, era string }
+// A transport is a way in, and the version of the protocol that a client speaks on it.
+type transport struct{ name, version string }
 
-var doors = []door{{"stdio", "2025-06-18"}, {"stdio", "2025-11-25"}, {"stdio", "2026-07-28"},
+var transports = []transport{{"stdio", "2025-06-18"}, {"stdio", "2025-11-25"}, {"stdio", "2026-07-28"},
 	{"http", "2025-03-26"}, {"http", "2025-06-18"}, {"http", "2025-11-25"}, {"http", "2026-07-28"}}
 
 // asks reports whether the protocol lets a server ask a person.
-func (d door) asks() bool { return d.era >= "2025-06-18" }
+func (tr transport) asks() bool { return tr.version >= "2025-06-18" }
 
-// atEveryDoor runs a test at each door, in a synctest bubble.
-func atEveryDoor(t *testing.T, f func(t *testing.T, d door)) {
-	for _, d := range doors {
-		bubble(t, d.transport+" "+d.era, func(t *testing.T) { f(t, d) })
+// overEveryTransport runs a test over each transport, in a synctest bubble.
+func overEveryTransport(t *testing.T, f func(t *testing.T, tr transport)) {
+	for _, tr := range transports {
+		bubble(t, tr.name+" "+tr.version, func(t *testing.T) { f(t, tr) })
 	}
 }
 
-// A visitor is the library's own client with a server of its own behind a door.
-type visitor struct {
+// A libraryClient is the library's own client with a server of its own.
+type libraryClient struct {
 	*mcp.ClientSession
 	stop   func() error // tells the server to stop and waits until it has
 	hangUp func()       // over stdio: closes the pipes and waits for the server's end
 }
 
 // open starts a server and connects a client, which both end with the test.
-func (d door) open(t *testing.T, server Server, o mcp.ClientOptions) *visitor {
+func (tr transport) open(t *testing.T, server Server, o mcp.ClientOptions) *libraryClient {
 	t.Helper()
 	server.Name, server.Version = "test", "1"
-	if d.transport == "http" {
+	if tr.name == "http" {
 		limit := server.MaxInFlight
 		s := serveWith(t, newPipes(), server, HTTPOptions{MaxCalls: limit}, defaultTimes)
 		s.callers["ann"] = Caller{ID: "1", Principal: server.Principal}
-		return &visitor{ClientSession: s.session(t, "ann", d.era, &o), stop: s.stop}
+		return &libraryClient{ClientSession: s.session(t, "ann", tr.version, &o), stop: s.stop}
 	}
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -59,27 +59,27 @@ func (d door) open(t *testing.T, server Server, o mcp.ClientOptions) *visitor {
 	served := make(chan error, 1)
 	go func() { served <- server.Stdio(ctx, inR, outW) }()
 	end := sync.OnceValue(func() error { return <-served })
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &o).Connect(t.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, &mcp.ClientSessionOptions{ProtocolVersion: d.era})
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &o).Connect(t.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, &mcp.ClientSessionOptions{ProtocolVersion: tr.version})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.InitializeResult().ProtocolVersion; d.era < statelessSince && got != d.era {
+	if got := c.InitializeResult().ProtocolVersion; tr.version < statelessSince && got != tr.version {
 		t.Fatalf("the protocol is %s", got)
 	}
-	v := &visitor{c, func() error { cancel(); return end() }, func() { _, _ = inW.Close(), outR.Close(); _ = end() }}
+	v := &libraryClient{c, func() error { cancel(); return end() }, func() { _, _ = inW.Close(), outR.Close(); _ = end() }}
 	t.Cleanup(func() { _ = c.Close(); v.hangUp(); cancel() })
 	return v
 }
 
 // call calls the tool and returns the text of its answer.
-func (v *visitor) call(ctx context.Context, command string) (string, error) {
+func (v *libraryClient) call(ctx context.Context, command string) (string, error) {
 	return callTool(ctx, v.ClientSession, command)
 }
 
-func TestEveryDoorServes(t *testing.T) {
-	atEveryDoor(t, func(t *testing.T, d door) {
+func TestEveryTransportServes(t *testing.T) {
+	overEveryTransport(t, func(t *testing.T, tr transport) {
 		told := make(chan string, 1)
-		v := d.open(t, Server{Principal: gateway.Principal{Name: "ann"}, Gateway: fakeGateway(func(ctx context.Context, r gateway.Request) gateway.Answer {
+		v := tr.open(t, Server{Principal: gateway.Principal{Name: "ann"}, Gateway: fakeGateway(func(ctx context.Context, r gateway.Request) gateway.Answer {
 			if r.Progress != nil {
 				r.Progress(0, 0, "here")
 			}
@@ -109,9 +109,9 @@ func TestEveryDoorServes(t *testing.T) {
 
 func TestAHundredCallsInFlightHaveTheirOwnAnswers(t *testing.T) {
 	const atOnce, each = 8, 100
-	atEveryDoor(t, func(t *testing.T, d door) {
+	overEveryTransport(t, func(t *testing.T, tr transport) {
 		g := newBlockingGateway()
-		v := d.open(t, Server{Gateway: g, MaxInFlight: atOnce}, mcp.ClientOptions{})
+		v := tr.open(t, Server{Gateway: g, MaxInFlight: atOnce}, mcp.ClientOptions{})
 		var wg sync.WaitGroup
 		for i := range each {
 			wg.Go(func() {
@@ -132,9 +132,9 @@ func TestAHundredCallsInFlightHaveTheirOwnAnswers(t *testing.T) {
 // A call that its client gives up ends, whether the client says so or hangs up; it leaves
 // its place, and the session lives on.
 func TestACancelledCallEnds(t *testing.T) {
-	atEveryDoor(t, func(t *testing.T, d door) {
+	overEveryTransport(t, func(t *testing.T, tr transport) {
 		g := newBlockingGateway()
-		v := d.open(t, Server{Gateway: g, MaxInFlight: 1}, mcp.ClientOptions{})
+		v := tr.open(t, Server{Gateway: g, MaxInFlight: 1}, mcp.ClientOptions{})
 		for i := range 3 {
 			ctx, cancel := context.WithCancel(t.Context())
 			gone := make(chan error, 1)
@@ -157,9 +157,9 @@ func second[T any](_ T, err error) error { return err }
 // A gateway answers its own panics; whatever else panics is one error, whose value may be
 // what a message says.
 func TestAPanicIsOneAnswer(t *testing.T) {
-	atEveryDoor(t, func(t *testing.T, d door) {
+	overEveryTransport(t, func(t *testing.T, tr transport) {
 		var log bytes.Buffer
-		v := d.open(t, Server{MaxInFlight: 1, Logger: slog.New(slog.NewTextHandler(&log, nil)), Gateway: fakeGateway(func(ctx context.Context, r gateway.Request) gateway.Answer {
+		v := tr.open(t, Server{MaxInFlight: 1, Logger: slog.New(slog.NewTextHandler(&log, nil)), Gateway: fakeGateway(func(ctx context.Context, r gateway.Request) gateway.Answer {
 			if r.Line == "panic" {
 				panic("a message body")
 			}
@@ -180,10 +180,10 @@ func TestAPanicIsOneAnswer(t *testing.T) {
 // Told to stop, a server lets what is at work finish in its time, and cuts off what does
 // not, even if it does not listen. Nobody's answer to an open question is waited for.
 func TestStopping(t *testing.T) {
-	atEveryDoor(t, func(t *testing.T, d door) {
+	overEveryTransport(t, func(t *testing.T, tr transport) {
 		for _, how := range []string{"finishes", "too slow", "deaf"} {
 			g, release := newBlockingGateway(), make(chan struct{})
-			v := d.open(t, Server{Gateway: fakeGateway(func(ctx context.Context, r gateway.Request) gateway.Answer {
+			v := tr.open(t, Server{Gateway: fakeGateway(func(ctx context.Context, r gateway.Request) gateway.Answer {
 				if how == "deaf" {
 					<-release
 				}
@@ -224,9 +224,9 @@ func TestStopping(t *testing.T) {
 
 // A receipt is given for each answer that left, and once.
 func TestAReceiptIsGivenWhenTheAnswerHasLeft(t *testing.T) {
-	atEveryDoor(t, func(t *testing.T, d door) {
+	overEveryTransport(t, func(t *testing.T, tr transport) {
 		receipts := make(chan string, 100)
-		v := d.open(t, Server{Gateway: fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
+		v := tr.open(t, Server{Gateway: fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
 			r := whoAndWhat(ctx, c)
 			r.JSON = append(r.JSON, `"isError":`+strings.Repeat(" long", 2000)...)
 			if c.Progress != nil {
