@@ -199,16 +199,15 @@ var hostile = map[string]string{
 // Whatever a message holds, what hands it on or quotes it has the fields of any letter, that
 // text as text and those attachments byte for byte.
 func nothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T, p *postfixServers) {
-	d := p.fixture(t)
 	fields := []string{"Date", "From", "To", "Subject", "Message-ID", "MIME-Version", "Content-Type", "Content-Transfer-Encoding", "In-Reply-To", "References",
 		"Return-Path", "Delivered-To", "Received"}
 	type sending struct {
 		name, way string
-		entry     *mail.Outgoing
 		original  *mailbox.Message
 	}
 	var all []sending
-	send := func(name string, message []byte) {
+	var raw [][]byte
+	send := func(d *mailboxFixture, name string, message []byte, arrives func(*mail.Outgoing) []byte) {
 		ref := d.box.Ref("INBOX", d.box.Add("INBOX", mailtest.Letter{Raw: message})[0])
 		original := d.box.Read("INBOX", ref.UID, mailbox.GetQuery{BodyChars: 20_000, Content: true})
 		for _, way := range []string{"quoted", "handed on", "whole"} {
@@ -227,31 +226,33 @@ func nothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T, p *postfixSer
 				t.Errorf("%s, %s: %+v, %v", name, way, e, err)
 				continue
 			}
-			all = append(all, sending{name, way, e, original})
+			all, raw = append(all, sending{name, way, original}), append(raw, arrives(e))
 		}
 	}
+	d := p.fixture(t)
 	for name, message := range hostile {
-		send(name, []byte(strings.ReplaceAll(message, "\n", "\r\n")))
+		send(d, name, []byte(crlf(message)), func(e *mail.Outgoing) []byte { return p.dovecot.WaitDelivered(t, "carol@example.net", e.MessageID) })
 	}
 	files, err := filepath.Glob("../testdata/real-emails/*/*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no messages: %v", err)
 	}
+	d = newMailboxFixture(t, mailtest.DovecotAt(p.dovecot), servertest.User("ann"), func(a *mail.Account) { a.AllowOut, a.SentCopy = mail.AllowList{}, mail.SentNever })
+	d.box.Dir.Set(d.dir.Known[account])
 	for i, f := range files {
 		if i%vaulttest.Size(4, 16) > 0 {
 			continue // all of them take minutes
 		}
-		raw, err := os.ReadFile(f)
+		message, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		send(filepath.Base(f), []byte(strings.ReplaceAll(strings.ReplaceAll(string(raw), "\r\n", "\n"), "\n", "\r\n")))
+		send(d, filepath.Base(f), []byte(crlf(strings.ReplaceAll(string(message), "\r\n", "\n"))), func(*mail.Outgoing) []byte {
+			sent := d.server.messages()
+			return []byte(sent[len(sent)-1].raw)
+		})
 	}
-	var entries []*mail.Outgoing
-	for _, one := range all {
-		entries = append(entries, one.entry)
-	}
-	for i, p := range arrived(t, p.dovecot, entries, func(int) string { return "carol@example.net" }) {
+	for i, p := range servertest.ReadAllPython(t, raw) {
 		one := all[i]
 		t.Run(one.name+" "+one.way, func(t *testing.T) {
 			if len(p.Defects) > 0 && one.way != "whole" { // those of the message itself
