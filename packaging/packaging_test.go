@@ -26,7 +26,6 @@ func TestABundleHoldsTheProgramAndHowToStartIt(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "postern")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../cmd/postern")
-	build.Env = append(build.Environ(), "CGO_ENABLED=0") // as a release
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

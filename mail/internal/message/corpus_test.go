@@ -53,7 +53,7 @@ func TestRealMailIsReadable(t *testing.T) {
 			for _, n := range []int{0, 1, 50, 100_000} {
 				checkText(t, raw, n)
 			}
-			for n := 0; n < len(raw); n += 1 + len(raw)/many(50) {
+			for n := 0; n < len(raw); n += 1 + len(raw)/20 {
 				checkText(t, raw[:n], 1000)
 			}
 			e := Parse(raw)
