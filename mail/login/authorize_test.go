@@ -50,7 +50,7 @@ func TestAuthorizeInABrowserAndByADevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, refresh := range []mail.Secret{browser, device} {
-		source := newOAuthSource(newTokenShelf("work", mail.OAuthSecrets{ClientSecret: secret, RefreshToken: refresh}), nil)
+		source := newOAuthSource(newFakeTokenStore("work", mail.OAuthSecrets{ClientSecret: secret, RefreshToken: refresh}), nil)
 		if token, err := source.Token(t.Context(), a); err != nil || token.IsZero() {
 			t.Errorf("what was granted: %v", err)
 		}
@@ -76,7 +76,6 @@ func TestAuthorizeFails(t *testing.T) {
 	}{
 		"nobody to show it to": {func(*mail.Account) {}, AuthorizeOptions{}, mail.KindInvalid},
 		"a password":           {func(a *mail.Account) { a.Auth = mail.AuthPassword }, AuthorizeOptions{Show: shown}, mail.KindConfig},
-		"no client":            {func(a *mail.Account) { a.OAuth.ClientID = "" }, AuthorizeOptions{Show: shown}, mail.KindConfig},
 		"plain http":           {func(a *mail.Account) { a.OAuth.AuthURL = "http://example.org/" }, AuthorizeOptions{Show: shown}, mail.KindConfig},
 		"no device code":       {func(a *mail.Account) { a.OAuth.DeviceURL = "" }, AuthorizeOptions{Show: shown, Device: true}, mail.KindUnsupported},
 		"google's device code": {func(a *mail.Account) { a.OAuth = mail.OAuth{Provider: "google", ClientID: "c"} }, AuthorizeOptions{Show: shown, Device: true}, mail.KindUnsupported},
@@ -91,11 +90,6 @@ func TestAuthorizeFails(t *testing.T) {
 				t.Error(err)
 			}
 		}}, mail.KindAuth},
-		"no refresh token": {func(*mail.Account) {}, AuthorizeOptions{Show: func(address, _ string) {
-			if err := s.Approve(t.Context(), address, "ann"); err != nil {
-				t.Error(err)
-			}
-		}}, mail.KindConnection},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -37,9 +37,9 @@ func helperAccount(name string, argv ...string) *mail.Account {
 		Auth: mail.AuthHelper, Mode: mail.ReadOnly, Helper: argv}
 }
 
-func newHelpers(t *testing.T) (*helperSource, *hands) {
+func newHelpers(t *testing.T) (*helperSource, *fakeClock) {
 	t.Helper()
-	c := newHands()
+	c := newFakeClock()
 	h := newHelperSource(os.Environ(), c.now)
 	h.limit = time.Hour // nothing may end because time is up, save where a test says so
 	t.Cleanup(h.Close)
@@ -195,13 +195,13 @@ func TestAHelperSeesNothingOfOurs(t *testing.T) {
 	}
 }
 
-// gated is a script that waits at a pipe before it prints, and counts its runs.
-type gated struct{ path, count, gate string }
+// blockingHelper is a script that waits at a pipe before it prints, and counts its runs.
+type blockingHelper struct{ path, count, gate string }
 
-func newGated(t *testing.T) gated {
+func newBlockingHelper(t *testing.T) blockingHelper {
 	t.Helper()
 	dir := t.TempDir()
-	g := gated{count: filepath.Join(dir, "count"), gate: filepath.Join(dir, "gate")}
+	g := blockingHelper{count: filepath.Join(dir, "count"), gate: filepath.Join(dir, "gate")}
 	if err := syscall.Mkfifo(g.gate, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func newGated(t *testing.T) gated {
 }
 
 // open lets the run that waits print word.
-func (g gated) open(t *testing.T, word string) {
+func (g blockingHelper) open(t *testing.T, word string) {
 	t.Helper()
 	if err := os.WriteFile(g.gate, []byte(word+"\n"), 0); err != nil {
 		t.Error(err)
@@ -219,7 +219,7 @@ func (g gated) open(t *testing.T, word string) {
 
 func TestCallersShareOneRunAndWhatItGave(t *testing.T) {
 	h, _ := newHelpers(t)
-	g := newGated(t)
+	g := newBlockingHelper(t)
 	a := helperAccount("work", g.path)
 	var wg sync.WaitGroup
 	for range 20 {
@@ -246,7 +246,7 @@ func TestCallersShareOneRunAndWhatItGave(t *testing.T) {
 
 func TestACallerThatGivesUpLeavesTheRunToTheNext(t *testing.T) {
 	h, _ := newHelpers(t)
-	g := newGated(t)
+	g := newBlockingHelper(t)
 	a := helperAccount("work", g.path)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
@@ -453,7 +453,7 @@ func TestAnotherHelperIsRunAnewAndTheOldSecretIsWiped(t *testing.T) {
 	}
 
 	// A run of the old one is ended, and its caller told.
-	g := newGated(t)
+	g := newBlockingHelper(t)
 	waiting := helperAccount("work", g.path)
 	failed := make(chan error, 1)
 	go func() {

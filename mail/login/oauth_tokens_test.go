@@ -15,8 +15,8 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// tokenShelf is a TokenStore in memory.
-type tokenShelf struct {
+// fakeTokenStore is a TokenStore in memory.
+type fakeTokenStore struct {
 	turn chan struct{} // one place
 
 	mu      sync.Mutex
@@ -25,23 +25,23 @@ type tokenShelf struct {
 	changed int   // how many loans are overtaken by another consent
 }
 
-func newTokenShelf(account string, s mail.OAuthSecrets) *tokenShelf {
-	return &tokenShelf{turn: make(chan struct{}, 1), secrets: map[string]mail.OAuthSecrets{account: s}}
+func newFakeTokenStore(account string, s mail.OAuthSecrets) *fakeTokenStore {
+	return &fakeTokenStore{turn: make(chan struct{}, 1), secrets: map[string]mail.OAuthSecrets{account: s}}
 }
 
-func (f *tokenShelf) set(account string, s mail.OAuthSecrets) {
+func (f *fakeTokenStore) set(account string, s mail.OAuthSecrets) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.secrets[account] = s
 }
 
-func (f *tokenShelf) get(account string) mail.OAuthSecrets {
+func (f *fakeTokenStore) get(account string) mail.OAuthSecrets {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.secrets[account]
 }
 
-func (f *tokenShelf) RefreshToken(ctx context.Context, account string, exchange func(context.Context, mail.OAuthSecrets) (mail.Secret, error)) error {
+func (f *fakeTokenStore) RefreshToken(ctx context.Context, account string, exchange func(context.Context, mail.OAuthSecrets) (mail.Secret, error)) error {
 	if account != "other" { // which has a place of its own
 		select {
 		case f.turn <- struct{}{}:
@@ -74,17 +74,17 @@ func (f *tokenShelf) RefreshToken(ctx context.Context, account string, exchange 
 	return nil
 }
 
-// hands is a clock that a test sets, safe for concurrent use.
-type hands struct{ at atomic.Int64 }
+// fakeClock is a clock that a test sets, safe for concurrent use.
+type fakeClock struct{ at atomic.Int64 }
 
-func newHands() *hands {
-	h := &hands{}
+func newFakeClock() *fakeClock {
+	h := &fakeClock{}
 	h.at.Store(time.Now().UnixNano())
 	return h
 }
 
-func (h *hands) now() time.Time          { return time.Unix(0, h.at.Load()) }
-func (h *hands) advance(d time.Duration) { h.at.Add(int64(d)) }
+func (h *fakeClock) now() time.Time          { return time.Unix(0, h.at.Load()) }
+func (h *fakeClock) advance(d time.Duration) { h.at.Add(int64(d)) }
 
 func oauthTestAccount(s *servertest.OAuthServer) *mail.Account {
 	return &mail.Account{Name: "work", Username: "ann", Auth: mail.AuthOAuth2, CAPEM: s.CAPEM, OAuth: mail.OAuth{
@@ -106,28 +106,28 @@ func authorized(t testing.TB, s *servertest.OAuthServer, a *mail.Account) mail.S
 	return refresh
 }
 
-type oauthBench struct {
+type oauthFixture struct {
 	*testing.T
 	server *servertest.OAuthServer
 	a      *mail.Account
-	shelf  *tokenShelf
-	clock  *hands
+	store  *fakeTokenStore
+	clock  *fakeClock
 	source *oauthSource
 }
 
-func newOAuthBench(t *testing.T, c servertest.OAuthConfig) *oauthBench {
+func newOAuthFixture(t *testing.T, c servertest.OAuthConfig) *oauthFixture {
 	t.Helper()
-	clock := newHands()
+	clock := newFakeClock()
 	c.Now = clock.now
 	s := servertest.OAuth(t, c)
 	a := oauthTestAccount(s)
-	shelf := newTokenShelf(a.Name, mail.OAuthSecrets{RefreshToken: authorized(t, s, a)})
-	b := &oauthBench{T: t, server: s, a: a, shelf: shelf, clock: clock, source: newOAuthSource(shelf, clock.now)}
+	store := newFakeTokenStore(a.Name, mail.OAuthSecrets{RefreshToken: authorized(t, s, a)})
+	b := &oauthFixture{T: t, server: s, a: a, store: store, clock: clock, source: newOAuthSource(store, clock.now)}
 	t.Cleanup(b.source.Close)
 	return b
 }
 
-func (b *oauthBench) token() string {
+func (b *oauthFixture) token() string {
 	b.Helper()
 	s, err := b.source.Token(b.Context(), b.a)
 	if err != nil {
@@ -139,7 +139,7 @@ func (b *oauthBench) token() string {
 	return s.Reveal()
 }
 
-func (b *oauthBench) refreshes(want int) {
+func (b *oauthFixture) refreshes(want int) {
 	b.Helper()
 	if got := b.server.Refreshes(); got != want {
 		b.Errorf("%d refreshes, want %d", got, want)
@@ -147,7 +147,7 @@ func (b *oauthBench) refreshes(want int) {
 }
 
 // refused checks a failure, and that nothing of it tells a secret.
-func (b *oauthBench) refused(err error, kind mail.Kind) *mail.Error {
+func (b *oauthFixture) refused(err error, kind mail.Kind) *mail.Error {
 	b.Helper()
 	return oauthFailed(b, err, kind)
 }
@@ -175,7 +175,7 @@ func oauthFailed(t testing.TB, err error, kind mail.Kind) *mail.Error {
 func TestOAuthTokenIsKeptUntilShortlyBeforeItsEnd(t *testing.T) {
 	t.Parallel()
 	for life, early := range map[time.Duration]time.Duration{time.Hour: time.Minute, 100 * time.Second: 10 * time.Second} {
-		b := newOAuthBench(t, servertest.OAuthConfig{AccessLife: life})
+		b := newOAuthFixture(t, servertest.OAuthConfig{AccessLife: life})
 		first := b.token()
 		b.clock.advance(life - early - time.Second)
 		if b.token() != first {
@@ -192,7 +192,7 @@ func TestOAuthTokenIsKeptUntilShortlyBeforeItsEnd(t *testing.T) {
 
 func TestOAuthTokenBelongsToWhoGotIt(t *testing.T) {
 	t.Parallel()
-	b := newOAuthBench(t, servertest.OAuthConfig{})
+	b := newOAuthFixture(t, servertest.OAuthConfig{})
 	for range 2 { // fresh, and from memory
 		s, err := b.source.Token(t.Context(), b.a)
 		if err != nil {
@@ -208,7 +208,7 @@ func TestOAuthTokenBelongsToWhoGotIt(t *testing.T) {
 
 func TestFiftyCallersAtTheEndOfATokenRefreshOnce(t *testing.T) {
 	t.Parallel()
-	b := newOAuthBench(t, servertest.OAuthConfig{})
+	b := newOAuthFixture(t, servertest.OAuthConfig{})
 	b.token()
 	b.clock.advance(2 * time.Hour)
 	held, release := make(chan struct{}), make(chan struct{})
@@ -245,8 +245,8 @@ func TestFiftyCallersAtTheEndOfATokenRefreshOnce(t *testing.T) {
 func TestARefreshSurvivesItsCaller(t *testing.T) {
 	t.Parallel()
 	for _, ends := range []bool{false, true} {
-		b := newOAuthBench(t, servertest.OAuthConfig{})
-		before := b.shelf.get("work").RefreshToken.Reveal()
+		b := newOAuthFixture(t, servertest.OAuthConfig{})
+		before := b.store.get("work").RefreshToken.Reveal()
 		held, release := make(chan struct{}), make(chan struct{})
 		b.server.FailNext(servertest.OAuthTokens, servertest.OAuthFault{Hold: func(context.Context) { close(held); <-release }})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -272,7 +272,7 @@ func TestARefreshSurvivesItsCaller(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("the next caller: %v", err)
 		}
-		if b.shelf.get("work").RefreshToken.Reveal() == before {
+		if b.store.get("work").RefreshToken.Reveal() == before {
 			t.Error("the rotated token is lost")
 		}
 		if ends {
@@ -288,10 +288,10 @@ func TestARefreshSurvivesItsCaller(t *testing.T) {
 
 func TestNoAccountWaitsForAnother(t *testing.T) {
 	t.Parallel()
-	b := newOAuthBench(t, servertest.OAuthConfig{})
+	b := newOAuthFixture(t, servertest.OAuthConfig{})
 	other := *b.a
 	other.Name = "other"
-	b.shelf.set("other", mail.OAuthSecrets{RefreshToken: authorized(t, b.server, &other)})
+	b.store.set("other", mail.OAuthSecrets{RefreshToken: authorized(t, b.server, &other)})
 	held, release := make(chan struct{}), make(chan struct{})
 	b.server.FailNext(servertest.OAuthTokens, servertest.OAuthFault{Hold: func(context.Context) { close(held); <-release }})
 	done := make(chan error, 1)
@@ -314,7 +314,7 @@ func TestNoAccountWaitsForAnother(t *testing.T) {
 
 func TestRefusedTokens(t *testing.T) {
 	t.Parallel()
-	b := newOAuthBench(t, servertest.OAuthConfig{})
+	b := newOAuthFixture(t, servertest.OAuthConfig{})
 	secret := func(s string) mail.Secret { return mail.NewSecret([]byte(s)) }
 	if b.source.Refused(b.a, secret("x")) {
 		t.Error("a token for an account that never had one")
@@ -347,9 +347,9 @@ func TestRefusedTokens(t *testing.T) {
 	}
 	b.refreshes(2)
 	// The owner has agreed anew: what that gives is tried at once.
-	again := b.shelf.get("work")
+	again := b.store.get("work")
 	again.Consent = "another"
-	b.shelf.set("work", again)
+	b.store.set("work", again)
 	third := b.token()
 	if third == second {
 		t.Error("a refused token outlives the consent it rests on")
@@ -357,9 +357,9 @@ func TestRefusedTokens(t *testing.T) {
 	b.refreshes(3)
 	// What was read of the account is older than the consent.
 	moved := again
-	moved.RefreshToken, moved.Consent = b.shelf.get("work").RefreshToken, "yet another"
+	moved.RefreshToken, moved.Consent = b.store.get("work").RefreshToken, "yet another"
 	moved.OAuth = mail.OAuth{Provider: "google", ClientID: "x"}
-	b.shelf.set("work", moved)
+	b.store.set("work", moved)
 	if !b.source.Refused(b.a, secret(third)) {
 		t.Error("the first token of a consent is kept when it is refused")
 	}
@@ -368,7 +368,7 @@ func TestRefusedTokens(t *testing.T) {
 	}
 	b.refreshes(3)
 	moved.OAuth = b.a.OAuth
-	b.shelf.set("work", moved)
+	b.store.set("work", moved)
 	second = b.token()
 	b.refreshes(4)
 	// Much later that token has been taken back.

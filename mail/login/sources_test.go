@@ -3,32 +3,30 @@ package login
 import (
 	"context"
 	"errors"
-	"flag"
 	"os"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // they mostly wait for programs and servers
-	os.Exit(m.Run())
+	os.Exit(testmain.Run(m.Run))
 }
 
-// passwordShelf is a Directory of one account's password, which a test may change.
-type passwordShelf struct {
+// fakeDirectory is a Directory of one account's password, which a test may change.
+type fakeDirectory struct {
 	secret mail.Secret
 	err    error
 	asked  int
 }
 
-func (p *passwordShelf) Accounts(context.Context) ([]mail.Account, error) { return nil, nil }
-func (p *passwordShelf) Account(context.Context, string) (mail.Account, error) {
+func (p *fakeDirectory) Accounts(context.Context) ([]mail.Account, error) { return nil, nil }
+func (p *fakeDirectory) Account(context.Context, string) (mail.Account, error) {
 	return mail.Account{}, nil
 }
-func (p *passwordShelf) Secret(_ context.Context, _ string) (mail.Secret, error) {
+func (p *fakeDirectory) Secret(_ context.Context, _ string) (mail.Secret, error) {
 	p.asked++
 	return p.secret, p.err
 }
@@ -38,10 +36,10 @@ func TestEachAuthHasItsSource(t *testing.T) {
 	if err := k.Set(t.Context(), "work", mail.NewSecret([]byte("from the keyring"))); err != nil {
 		t.Fatal(err)
 	}
-	directory := &passwordShelf{secret: mail.NewSecret([]byte("sealed"))}
+	directory := &fakeDirectory{secret: mail.NewSecret([]byte("sealed"))}
 	c := New(Options{Directory: directory, Keyring: k})
 	defer c.Close()
-	b := newOAuthBench(t, servertest.OAuthConfig{})
+	b := newOAuthFixture(t, servertest.OAuthConfig{})
 	c.oauth = b.source
 	for auth, want := range map[mail.Auth]Credential{
 		mail.AuthPassword: {mail.NewSecret([]byte("sealed")), false},
@@ -65,7 +63,7 @@ func TestEachAuthHasItsSource(t *testing.T) {
 }
 
 func TestAPasswordIsFetchedAnewAndNeverTriedTwice(t *testing.T) {
-	directory := &passwordShelf{secret: mail.NewSecret([]byte("sealed"))}
+	directory := &fakeDirectory{secret: mail.NewSecret([]byte("sealed"))}
 	c := New(Options{Directory: directory, Keyring: stubKeyring(t, nil)})
 	defer c.Close()
 	for _, auth := range []mail.Auth{mail.AuthPassword, mail.AuthKeyring} {
@@ -87,9 +85,9 @@ func TestAPasswordIsFetchedAnewAndNeverTriedTwice(t *testing.T) {
 }
 
 func TestARefusalReachesTheSourceOfItsKindAlone(t *testing.T) {
-	c := New(Options{Directory: &passwordShelf{}, Keyring: stubKeyring(t, nil)})
+	c := New(Options{Directory: &fakeDirectory{}, Keyring: stubKeyring(t, nil)})
 	defer c.Close()
-	b := newOAuthBench(t, servertest.OAuthConfig{})
+	b := newOAuthFixture(t, servertest.OAuthConfig{})
 	token := Credential{Secret: mail.NewSecret([]byte(b.token())), Bearer: true}
 	if c.Refused(t.Context(), b.a, token) {
 		t.Error("there is no source of tokens")

@@ -1,7 +1,6 @@
 package compose
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -157,23 +156,6 @@ func TestBase64Lines(t *testing.T) {
 				t.Errorf("%d bytes: a line of %d octets", n, len(line))
 			}
 		}
-	}
-}
-
-func TestBoundariesDifferByMessage(t *testing.T) {
-	seen := map[string]bool{}
-	for i := range 20 {
-		m := sample()
-		m.MessageID = fmt.Sprintf("%d@example.org", i%10)
-		if i >= 10 {
-			m.Body = "other text"
-		}
-		m.Attachments = []Attachment{{Name: "x", Content: []byte("y")}}
-		_, boundary, _ := strings.Cut(field(build(t, m).Wire, "Content-Type"), "boundary=")
-		if seen[boundary] {
-			t.Errorf("%s again", boundary)
-		}
-		seen[boundary] = true
 	}
 }
 

@@ -164,46 +164,6 @@ func TestBlindRecipientsAreOnlyInTheCopy(t *testing.T) {
 	}
 }
 
-func TestAMessageWithoutVisibleRecipients(t *testing.T) {
-	m := sample()
-	m.To = nil
-	if got := field(build(t, m).Wire, "To"); got != "" {
-		t.Errorf("a draft to nobody says %q", got)
-	}
-	m.BCC = []Address{{Addr: "bob@example.com"}}
-	if got := field(build(t, m).Wire, "To"); got != "undisclosed-recipients:;" {
-		t.Errorf("blind recipients alone say %q", got)
-	}
-	m.CC = []Address{{Addr: "bob@example.com"}}
-	if got := field(build(t, m).Wire, "To"); got != "" {
-		t.Errorf("with Cc it says %q", got)
-	}
-}
-
-func TestOnlySomeAddressesNeedSMTPUTF8(t *testing.T) {
-	for typed, needed := range map[string]bool{
-		"Jürgen <juergen@example.org>": false,
-		"ann@bücher.example":           false,
-		"ann@xn--bcher-kva.example":    false,
-		"jürgen@example.org":           true,
-		"jürgen@bücher.example":        true,
-	} {
-		a := mailbox(t, typed)
-		for _, place := range []func(m *Message){
-			func(m *Message) { m.From = a },
-			func(m *Message) { m.To = append(m.To, a) },
-			func(m *Message) { m.CC = []Address{a} },
-			func(m *Message) { m.BCC = []Address{a} },
-		} {
-			m := sample()
-			place(m)
-			if b := build(t, m); b.SMTPUTF8 != needed {
-				t.Errorf("%s: %v, want %v", typed, b.SMTPUTF8, needed)
-			}
-		}
-	}
-}
-
 func TestDates(t *testing.T) {
 	zone := func(seconds int) *time.Location { return time.FixedZone("", seconds) }
 	at := time.Date(2026, time.January, 2, 3, 4, 5, 999, time.UTC)

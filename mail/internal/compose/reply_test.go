@@ -68,14 +68,9 @@ func checkReplySubject(t *testing.T, original string) {
 	}
 }
 
-func TestReplySubjectStaysInTheConversation(t *testing.T) {
-	for _, s := range []string{"Hello", "Re: [a] b", "[a]", "[a] [b]", "Re: [Fwd: x]", "Hello (fwd)", "Re", ":", "Re: : x", strings.Repeat("会", 5000), strings.Repeat("Re: ", 3000), strings.Repeat("[a]", 3000)} {
-		checkReplySubject(t, s)
-	}
-}
-
 func FuzzReplySubject(f *testing.F) {
-	for _, s := range []string{"Hello", "Re: [Ticket 1] AW: x", "[fwd: x]", "[list] Re[2]: x (fwd)", "回复：会议"} {
+	for _, s := range []string{"Hello", "Re: [Ticket 1] AW: x", "[fwd: x]", "[list] Re[2]: x (fwd)", "回复：会议", "Re: [a] b", "[a]", "[a] [b]", "Re: [Fwd: x]",
+		"Re", ":", "Re: : x", strings.Repeat("会", 5000), strings.Repeat("Re: ", 3000), strings.Repeat("[a]", 3000)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) { checkReplySubject(t, s) })

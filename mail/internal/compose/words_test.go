@@ -87,27 +87,3 @@ func TestEndlessClustersAreSplit(t *testing.T) {
 		subjectLines(t, s)
 	}
 }
-
-func TestTheShorterEncodingIsChosen(t *testing.T) {
-	for s, want := range map[string]encoding{
-		"résumé of the meeting": encodingQ,
-		"протокол":              encodingB,
-		"会議":                    encodingB,
-		"abé":                   encodingQ, // both are 8
-		"éé":                    encodingB,
-		"":                      encodingQ,
-		strings.Repeat("x", 200) + "👨‍👩‍👧":   encodingQ,
-		strings.Repeat("x", 200) + "👨‍👩‍👧‍👦": encodingB, // Q would split the family
-	} {
-		if got := chooseEncoding(s); got != want {
-			t.Errorf("%q: %c, want %c", s, got, want)
-		}
-	}
-	for _, e := range []encoding{encodingB, encodingQ} {
-		for _, s := range []string{"", "a", "a b", "é_=?", "会議 x"} {
-			if w := e.word(s); len(w) != e.size(s)+wordFrame {
-				t.Errorf("%q is %d octets, not %d", w, len(w), e.size(s)+wordFrame)
-			}
-		}
-	}
-}

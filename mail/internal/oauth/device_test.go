@@ -14,8 +14,8 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// hourglass is a fake clock that moves only by waits.
-type hourglass struct {
+// fakeClock is a fake clock that moves only by waits.
+type fakeClock struct {
 	mu    sync.Mutex
 	at    time.Time
 	waits []time.Duration
@@ -23,15 +23,15 @@ type hourglass struct {
 	turned func(n int)
 }
 
-func newHourglass() *hourglass { return &hourglass{at: time.Now()} }
+func newFakeClock() *fakeClock { return &fakeClock{at: time.Now()} }
 
-func (h *hourglass) now() time.Time {
+func (h *fakeClock) now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.at
 }
 
-func (h *hourglass) wait(ctx context.Context, d time.Duration) error {
+func (h *fakeClock) wait(ctx context.Context, d time.Duration) error {
 	h.mu.Lock()
 	h.at = h.at.Add(d)
 	h.waits = append(h.waits, d)
@@ -43,57 +43,18 @@ func (h *hourglass) wait(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// deviceClient returns a server and its client, both with the same hourglass.
-func deviceClient(t *testing.T, config servertest.OAuthConfig) (*servertest.OAuthServer, *Config, *hourglass) {
-	t.Helper()
-	h := newHourglass()
-	config.Now = h.now
-	s := servertest.OAuth(t, config)
-	c := of(s)
-	c.now, c.wait = h.now, h.wait
-	return s, c, h
-}
-
-func TestDeviceConsent(t *testing.T) {
-	t.Parallel()
-	s, c, h := deviceClient(t, servertest.OAuthConfig{DeviceInterval: 7 * time.Second})
-	c.Scopes = []string{"mail", "offline"}
-	var code string
-	h.turned = func(n int) {
-		if n != 3 {
-			return
-		}
-		if err := s.ApproveDevice(t.Context(), code, "ann"); err != nil {
-			t.Error(err)
-		}
-	}
-	refresh, err := c.Device(t.Context(), func(verification, userCode string) {
-		if verification != s.URL+"/device" || userCode == "" || code != "" {
-			t.Errorf("shown: %s %s", verification, userCode)
-		}
-		code = userCode
-	})
-	must(t, err)
-	// The server answers a request that comes too early with an error.
-	for _, r := range s.Requests() {
-		if r.Error != "" && r.Error != codePending {
-			t.Errorf("the server answered %s", r.Error)
-		}
-	}
-	if token, err := c.Refresh(t.Context(), refresh); err != nil || token.Access == "" {
-		t.Errorf("what was granted: %v", err)
-	}
-}
-
 func TestDeviceWithoutConsent(t *testing.T) {
 	t.Parallel()
-	_, c, h := deviceClient(t, servertest.OAuthConfig{DeviceLife: time.Minute})
+	h := newFakeClock()
+	s := servertest.OAuth(t, servertest.OAuthConfig{DeviceLife: time.Minute, Now: h.now})
+	c := of(s)
+	c.now, c.wait = h.now, h.wait
 	_, err := c.Device(t.Context(), func(string, string) {})
 	failed(t, err, wire.KindExpired)
 	if len(h.waits) != 12 {
 		t.Errorf("%d questions in a minute, 5 s apart", len(h.waits))
 	}
-	s := servertest.OAuth(t, servertest.OAuthConfig{})
+	s = servertest.OAuth(t, servertest.OAuthConfig{})
 	ctx, cancel := context.WithCancel(t.Context())
 	// The real clock, so that the wait itself must end.
 	_, err = of(s).Device(ctx, func(string, string) { cancel() })
@@ -102,7 +63,7 @@ func TestDeviceWithoutConsent(t *testing.T) {
 
 // deviceServer starts a fake server that answers a device authorization with start and
 // then each poll with the next of polls; after those it grants the consent.
-func deviceServer(t *testing.T, start string, polls ...func(http.ResponseWriter, url.Values)) (*endpoint, *Config, *hourglass) {
+func deviceServer(t *testing.T, start string, polls ...func(http.ResponseWriter, url.Values)) (*fakeEndpoint, *Config, *fakeClock) {
 	t.Helper()
 	e := startEndpoint(t, func(w http.ResponseWriter, form url.Values) {
 		if form.Get("grant_type") == "" {
@@ -120,7 +81,7 @@ func deviceServer(t *testing.T, start string, polls ...func(http.ResponseWriter,
 		polls = polls[1:]
 		next(w, form)
 	})
-	h := newHourglass()
+	h := newFakeClock()
 	c := e.config()
 	c.now, c.wait = h.now, h.wait
 	return e, c, h
@@ -218,7 +179,7 @@ func TestHostileDeviceAuthorizations(t *testing.T) {
 	// The wait is bounded for any lifetime of the code.
 	for start, most := range map[string]time.Duration{with("expires_in", "1e300"): maxPatience, with("expires_in", ""): defaultPatience} {
 		start = strings.Replace(start, `"interval":5`, `"interval":60`, 1)
-		h := newHourglass()
+		h := newFakeClock()
 		began := h.now()
 		h.turned = func(n int) {
 			if n > 5000 {

@@ -61,18 +61,18 @@ func silent(t *testing.T, v any) {
 	}
 }
 
-// endpoint is a fake server that records its requests.
-type endpoint struct {
+// fakeEndpoint is a fake server that records its requests.
+type fakeEndpoint struct {
 	*httptest.Server
 	mu       sync.Mutex
 	requests []url.Values
 	headers  []http.Header
 }
 
-// startEndpoint starts an endpoint with TLS; answer answers each request.
-func startEndpoint(t *testing.T, answer func(w http.ResponseWriter, form url.Values)) *endpoint {
+// startEndpoint starts a fakeEndpoint with TLS; answer answers each request.
+func startEndpoint(t *testing.T, answer func(w http.ResponseWriter, form url.Values)) *fakeEndpoint {
 	t.Helper()
-	e := &endpoint{}
+	e := &fakeEndpoint{}
 	e.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
 			t.Errorf("the form is unreadable: %v", err)
@@ -88,13 +88,13 @@ func startEndpoint(t *testing.T, answer func(w http.ResponseWriter, form url.Val
 	return e
 }
 
-func (e *endpoint) count() int {
+func (e *fakeEndpoint) count() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.requests)
 }
 
-func (e *endpoint) config() *Config {
+func (e *fakeEndpoint) config() *Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(e.Certificate())
 	return &Config{

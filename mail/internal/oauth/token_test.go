@@ -8,43 +8,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
-	"github.com/postern-mail/postern/mail/servertest"
 )
-
-func TestRefreshAgainstARotatingServer(t *testing.T) {
-	t.Parallel()
-	s := servertest.OAuth(t, servertest.OAuthConfig{AccessLife: 10 * time.Minute})
-	c := of(s)
-	first := consented(t, s, c)
-	token, err := c.Refresh(t.Context(), first)
-	must(t, err)
-	if token.Access == "" || token.Rotated == "" || token.Rotated == first || token.Life != 10*time.Minute {
-		t.Errorf("the token lives %v and rotated is new: %v", token.Life, token.Rotated != first)
-	}
-	next, err := c.Refresh(t.Context(), token.Rotated)
-	must(t, err)
-	// Using the first one again ends the consent.
-	_, err = c.Refresh(t.Context(), first)
-	failed(t, err, wire.KindConsent)
-	_, err = c.Refresh(t.Context(), next.Rotated)
-	failed(t, err, wire.KindConsent)
-}
-
-func TestRefreshWithoutRotation(t *testing.T) {
-	t.Parallel()
-	s := servertest.OAuth(t, servertest.OAuthConfig{FixedRefreshTokens: true})
-	c := of(s)
-	refresh := consented(t, s, c)
-	for range 3 {
-		token, err := c.Refresh(t.Context(), refresh)
-		if err != nil || token.Rotated != "" || token.Access == "" {
-			t.Fatalf("%v; rotated: %v", err, token.Rotated != "")
-		}
-	}
-	s.Revoke("ann")
-	_, err := c.Refresh(t.Context(), refresh)
-	failed(t, err, wire.KindConsent)
-}
 
 func TestLifeOfAnAccessToken(t *testing.T) {
 	t.Parallel()

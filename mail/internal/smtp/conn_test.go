@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// starved is a connection on which bytes are ready, but whose first Read gets no turn
+// fakeStarvedConn is a connection on which bytes are ready, but whose first Read gets no turn
 // before its deadline. The next deadlines, as many as stalls, pass before the Read begins.
-type starved struct {
+type fakeStarvedConn struct {
 	net.Conn
 	late   context.Context // ended by the first deadline
 	end    func()
@@ -20,7 +20,7 @@ type starved struct {
 	text   string
 }
 
-func (s *starved) SetReadDeadline(t time.Time) error {
+func (s *fakeStarvedConn) SetReadDeadline(t time.Time) error {
 	if t.IsZero() {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (s *starved) SetReadDeadline(t time.Time) error {
 }
 
 // Read fails after the deadline even if bytes are there, as that of package net does.
-func (s *starved) Read(p []byte) (int, error) {
+func (s *fakeStarvedConn) Read(p []byte) (int, error) {
 	<-s.late.Done()
 	if !s.read || s.past || s.text == "" {
 		s.read = true
@@ -51,7 +51,7 @@ func TestWordsAreHeardWithoutATurn(t *testing.T) {
 	for text, want := range map[string]bool{"25": true, "": false} {
 		for _, stalls := range []int{0, 1, 3} {
 			late, end := context.WithCancel(t.Context())
-			c := newConn(&starved{late: late, end: end, stalls: stalls, text: text})
+			c := newConn(&fakeStarvedConn{late: late, end: end, stalls: stalls, text: text})
 			if got := c.heard(c.hear()); got != want {
 				t.Errorf("heard %v of %q after %d stalls", got, text, stalls)
 			}

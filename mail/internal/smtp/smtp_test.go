@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"flag"
 	"io"
 	"log"
 	"net"
@@ -18,6 +17,7 @@ import (
 	"github.com/emersion/go-sasl"
 	gosmtp "github.com/emersion/go-smtp"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/smtp"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
@@ -27,14 +27,12 @@ import (
 const password = "correct-horse"
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // they mostly wait for a server
-	os.Exit(m.Run())
+	os.Exit(testmain.Run(m.Run))
 }
 
-// store is a go-smtp server, which shares no code with the client. It knows one password
+// fakeBackend is a go-smtp server, which shares no code with the client. It knows one password
 // and keeps the last message.
-type store struct {
+type fakeBackend struct {
 	mu   sync.Mutex
 	from string
 	to   []string
@@ -42,14 +40,14 @@ type store struct {
 	o    gosmtp.MailOptions
 }
 
-var _ gosmtp.AuthSession = (*store)(nil)
+var _ gosmtp.AuthSession = (*fakeBackend)(nil)
 
-func (s *store) NewSession(*gosmtp.Conn) (gosmtp.Session, error) { return s, nil }
-func (s *store) AuthMechanisms() []string                        { return []string{sasl.Plain} }
-func (s *store) Reset()                                          {}
-func (s *store) Logout() error                                   { return nil }
+func (s *fakeBackend) NewSession(*gosmtp.Conn) (gosmtp.Session, error) { return s, nil }
+func (s *fakeBackend) AuthMechanisms() []string                        { return []string{sasl.Plain} }
+func (s *fakeBackend) Reset()                                          {}
+func (s *fakeBackend) Logout() error                                   { return nil }
 
-func (s *store) Auth(string) (sasl.Server, error) {
+func (s *fakeBackend) Auth(string) (sasl.Server, error) {
 	return sasl.NewPlainServer(func(_, _, given string) error {
 		if given != password {
 			return &gosmtp.SMTPError{Code: 535, EnhancedCode: gosmtp.EnhancedCode{5, 7, 8}, Message: "no such login, not with " + given}
@@ -58,21 +56,21 @@ func (s *store) Auth(string) (sasl.Server, error) {
 	}), nil
 }
 
-func (s *store) Mail(from string, o *gosmtp.MailOptions) error {
+func (s *fakeBackend) Mail(from string, o *gosmtp.MailOptions) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.from, s.to, s.o = from, nil, *o
 	return nil
 }
 
-func (s *store) Rcpt(to string, _ *gosmtp.RcptOptions) error {
+func (s *fakeBackend) Rcpt(to string, _ *gosmtp.RcptOptions) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.to = append(s.to, to)
 	return nil
 }
 
-func (s *store) Data(r io.Reader) error {
+func (s *fakeBackend) Data(r io.Reader) error {
 	b, err := io.ReadAll(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +78,8 @@ func (s *store) Data(r io.Reader) error {
 	return err
 }
 
-// serve starts a store, with TLS if leaf is not nil; implicit means TLS from the first byte.
-func (s *store) serve(t *testing.T, leaf *tls.Certificate, implicit bool) uint16 {
+// serve starts a fakeBackend, with TLS if leaf is not nil; implicit means TLS from the first byte.
+func (s *fakeBackend) serve(t *testing.T, leaf *tls.Certificate, implicit bool) uint16 {
 	t.Helper()
 	sv := gosmtp.NewServer(s)
 	sv.ErrorLog = log.New(io.Discard, "", 0)
@@ -135,7 +133,7 @@ func TestMessagesArriveAsTheyAre(t *testing.T) {
 	t.Parallel()
 	ca := scripted.Authority(t)
 	leaf := scripted.Leaf(t, ca, time.Time{})
-	st := new(store)
+	st := new(fakeBackend)
 	messages := map[string]string{
 		"dots":             letter,
 		"only dots":        ".\r\n..\r\n...\r\n",
@@ -200,10 +198,10 @@ func TestRefusals(t *testing.T) {
 		config wire.Target
 		kind   wire.Kind
 	}{
-		"unknown CA":           {config(new(store).serve(t, &leaf, true), wire.TLS, other), wire.KindCertificate},
-		"other host":           {config(new(store).serve(t, &elsewhere, true), wire.TLS, ca), wire.KindCertificate},
-		"unknown CA, starttls": {config(new(store).serve(t, &leaf, false), wire.StartTLS, other), wire.KindCertificate},
-		"no starttls":          {config(new(store).serve(t, nil, false), wire.StartTLS, ca), wire.KindProtocol},
+		"unknown CA":           {config(new(fakeBackend).serve(t, &leaf, true), wire.TLS, other), wire.KindCertificate},
+		"other host":           {config(new(fakeBackend).serve(t, &elsewhere, true), wire.TLS, ca), wire.KindCertificate},
+		"unknown CA, starttls": {config(new(fakeBackend).serve(t, &leaf, false), wire.StartTLS, other), wire.KindCertificate},
+		"no starttls":          {config(new(fakeBackend).serve(t, nil, false), wire.StartTLS, ca), wire.KindProtocol},
 		"plaintext to afar":    {nonLoopback, wire.KindInvalid},
 		"nothing listens":      {config(port(closed), wire.Plaintext, nil), wire.KindConnection},
 		"silent":               {silent, wire.KindTimeout},
@@ -232,7 +230,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestAnErrorOfTheCredentialIsReturned(t *testing.T) {
-	c := config(new(store).serve(t, nil, false), wire.Plaintext, nil)
+	c := config(new(fakeBackend).serve(t, nil, false), wire.Plaintext, nil)
 	gone := errors.New("gone")
 	c.Login.Credential = func(context.Context) (wire.Credential, error) { return wire.Credential{}, gone }
 	if _, err := smtp.Dial(t.Context(), c); !errors.Is(err, gone) {

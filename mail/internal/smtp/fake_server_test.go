@@ -15,9 +15,9 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// peer is a fake submission server that keeps to the protocol, except where a test says
+// fakeServer is a fake submission server that keeps to the protocol, except where a test says
 // otherwise. It records the messages that it took.
-type peer struct {
+type fakeServer struct {
 	offer []string // the extensions; nil means full
 	// say holds other answers by stage: lines with their ends, or one of the words below.
 	// The stages are greeting, ehlo, auth, mail, rcpt with a space and the address, data,
@@ -46,7 +46,7 @@ const (
 var full = []string{"PIPELINING", "SIZE 30000000", "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES", "AUTH PLAIN LOGIN XOAUTH2 OAUTHBEARER"}
 
 // start listens and serves connections, inside TLS if leaf is not nil.
-func (p *peer) start(t *testing.T, leaf *tls.Certificate) uint16 {
+func (p *fakeServer) start(t *testing.T, leaf *tls.Certificate) uint16 {
 	t.Helper()
 	gone := make(chan struct{})
 	p.gone = gone
@@ -61,7 +61,7 @@ func (p *peer) start(t *testing.T, leaf *tls.Certificate) uint16 {
 	return port
 }
 
-func (p *peer) dial(t *testing.T) *smtp.Session {
+func (p *fakeServer) dial(t *testing.T) *smtp.Session {
 	t.Helper()
 	s, err := smtp.Dial(t.Context(), config(p.start(t, nil), wire.Plaintext, nil))
 	if err != nil {
@@ -71,8 +71,8 @@ func (p *peer) dial(t *testing.T) *smtp.Session {
 	return s
 }
 
-// limited ends a connection after so many bytes.
-type limited struct {
+// fakeLimitedConn ends a connection after so many bytes.
+type fakeLimitedConn struct {
 	net.Conn
 	reads, writes int // bytes left; negative means no bound
 	read, written int // so far
@@ -80,7 +80,7 @@ type limited struct {
 
 var errCut = errors.New("cut")
 
-func (l *limited) Read(b []byte) (int, error) {
+func (l *fakeLimitedConn) Read(b []byte) (int, error) {
 	if l.reads == 0 {
 		return 0, errCut
 	}
@@ -95,7 +95,7 @@ func (l *limited) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (l *limited) Write(b []byte) (int, error) {
+func (l *fakeLimitedConn) Write(b []byte) (int, error) {
 	cut := l.writes >= 0 && len(b) >= l.writes
 	if cut {
 		b = b[:l.writes]
@@ -118,10 +118,10 @@ func bound(n int) int {
 	return n
 }
 
-func (p *peer) serve(c net.Conn) {
+func (p *fakeServer) serve(c net.Conn) {
 	p.ended.Add(1)
 	defer p.ended.Done()
-	l := &limited{Conn: c, reads: bound(p.reads), writes: bound(p.writes)}
+	l := &fakeLimitedConn{Conn: c, reads: bound(p.reads), writes: bound(p.writes)}
 	br := bufio.NewReader(l)
 	if !p.answer(l, br, "greeting", "220 peer\r\n") {
 		return
@@ -174,7 +174,7 @@ func (p *peer) serve(c net.Conn) {
 
 // message reads a message up to the line that is only a dot. It reports whether the
 // connection goes on.
-func (p *peer) message(l *limited, br *bufio.Reader) bool {
+func (p *fakeServer) message(l *fakeLimitedConn, br *bufio.Reader) bool {
 	if _, err := br.Peek(1); err != nil || !p.answer(l, br, "message", "") {
 		return false
 	}
@@ -206,7 +206,7 @@ func (p *peer) message(l *limited, br *bufio.Reader) bool {
 
 // answer sends the answer of a stage: usual, or that of say. It reports whether the
 // connection goes on.
-func (p *peer) answer(l *limited, br *bufio.Reader, stage, usual string) bool {
+func (p *fakeServer) answer(l *fakeLimitedConn, br *bufio.Reader, stage, usual string) bool {
 	if p.at != nil {
 		p.at(stage)
 	}
@@ -233,13 +233,13 @@ func (p *peer) answer(l *limited, br *bufio.Reader, stage, usual string) bool {
 	return err == nil && !(instead && p.ends)
 }
 
-func (p *peer) took() []string {
+func (p *fakeServer) took() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.taken...)
 }
 
-func (p *peer) commands() string {
+func (p *fakeServer) commands() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Join(p.lines, "|")

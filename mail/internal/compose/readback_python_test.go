@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,67 +11,50 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// Python's email package, which shares no code with this project, reads from every kind of
-// message what was written, and finds no defect.
-func TestPythonReadsWhatWasWritten(t *testing.T) {
-	if testing.Short() {
-		t.Skip("TestMarkdown has Python read the same messages")
+// checkPython checks that Python's email package, which shares no code with this project,
+// reads from b what m says, and finds no defect.
+func checkPython(t *testing.T, m *Message, b *Built, p servertest.PythonMessage) {
+	t.Helper()
+	// Python counts bytes outside ASCII in an address as a defect.
+	if len(p.Defects) > 0 && !b.SMTPUTF8 {
+		t.Errorf("defects %q", p.Defects)
 	}
-	all := samples()
-	maps.Copy(all, oddities())
-	names := slices.Sorted(maps.Keys(all))
-	built := make([]*Built, len(names))
-	raw := make([][]byte, len(names))
-	for i, name := range names {
-		built[i] = build(t, all[name])
-		raw[i] = built[i].Wire
+	w := want(m)
+	pairs := func(list []Address) (out [][2]string) {
+		for _, a := range list {
+			out = append(out, [2]string{a.Name, a.Addr})
+		}
+		return out
 	}
-	read := servertest.ReadAllPython(t, raw)
-	for i, name := range names {
-		m, b, p := all[name], built[i], read[i]
-		t.Run(name, func(t *testing.T) {
-			// Python counts bytes outside ASCII in an address as a defect.
-			if len(p.Defects) > 0 && !b.SMTPUTF8 {
-				t.Errorf("defects %q", p.Defects)
-			}
-			w := want(m)
-			pairs := func(list []Address) (out [][2]string) {
-				for _, a := range list {
-					out = append(out, [2]string{a.Name, a.Addr})
-				}
-				return out
-			}
-			if !b.SMTPUTF8 && (!slices.EqualFunc(p.From, pairs(w.From), samePython) || !slices.EqualFunc(p.To, pairs(w.To), samePython) || !slices.EqualFunc(p.CC, pairs(w.CC), samePython)) {
-				t.Errorf("from %q to %q cc %q, want %q, %q, %q", p.From, p.To, p.CC, pairs(w.From), pairs(w.To), pairs(w.CC))
-			}
-			if p.Subject != w.Subject {
-				t.Errorf("subject %q, want %q", p.Subject, w.Subject)
-			}
-			if int64(p.Date) != w.Date || p.ID != "<"+w.MessageID+">" || strings.Trim(p.Parent, "<>") != w.InReplyTo {
-				t.Errorf("date %v id %q parent %q", p.Date, p.ID, p.Parent)
-			}
-			if ids := strings.FieldsFunc(p.References, func(r rune) bool { return strings.ContainsRune("<> ", r) }); !slices.Equal(ids, w.References) {
-				t.Errorf("references %q, want %q", ids, w.References)
-			}
-			_, flowed, err := layout(m.Body)
-			must(t, err)
-			if flowed != strings.Contains(string(b.Wire), "format=flowed") {
-				t.Error("what is declared is not what was done")
-			}
-			if p.Charset != "utf-8" || p.Body != written(m.Body, flowed) {
-				t.Errorf("%s body %q, want %q", p.Charset, p.Body, written(m.Body, flowed))
-			}
-			checkShown(t, m.Body, p.Shown, flowed)
-			if len(p.Files) != len(m.Attachments) {
-				t.Fatalf("%d files, want %d", len(p.Files), len(m.Attachments))
-			}
-			for i, f := range p.Files {
-				sum := sha256.Sum256(m.Attachments[i].Content)
-				if f.Name != b.Attachments[i].Name || f.Type != b.Attachments[i].Type || f.Disposition != "attachment" || f.SHA256 != hex.EncodeToString(sum[:]) {
-					t.Errorf("file %+v, want %q %q %x", f, b.Attachments[i].Name, b.Attachments[i].Type, sum)
-				}
-			}
-		})
+	if !b.SMTPUTF8 && (!slices.EqualFunc(p.From, pairs(w.From), samePython) || !slices.EqualFunc(p.To, pairs(w.To), samePython) || !slices.EqualFunc(p.CC, pairs(w.CC), samePython)) {
+		t.Errorf("from %q to %q cc %q, want %q, %q, %q", p.From, p.To, p.CC, pairs(w.From), pairs(w.To), pairs(w.CC))
+	}
+	if p.Subject != w.Subject {
+		t.Errorf("subject %q, want %q", p.Subject, w.Subject)
+	}
+	if int64(p.Date) != w.Date || p.ID != "<"+w.MessageID+">" || strings.Trim(p.Parent, "<>") != w.InReplyTo {
+		t.Errorf("date %v id %q parent %q", p.Date, p.ID, p.Parent)
+	}
+	if ids := strings.FieldsFunc(p.References, func(r rune) bool { return strings.ContainsRune("<> ", r) }); !slices.Equal(ids, w.References) {
+		t.Errorf("references %q, want %q", ids, w.References)
+	}
+	_, flowed, err := layout(m.Body)
+	must(t, err)
+	if flowed != strings.Contains(string(b.Wire), "format=flowed") {
+		t.Error("what is declared is not what was done")
+	}
+	if p.Charset != "utf-8" || p.Body != written(m.Body, flowed) {
+		t.Errorf("%s body %q, want %q", p.Charset, p.Body, written(m.Body, flowed))
+	}
+	checkShown(t, m.Body, p.Shown, flowed)
+	if len(p.Files) != len(m.Attachments) {
+		t.Fatalf("%d files, want %d", len(p.Files), len(m.Attachments))
+	}
+	for i, f := range p.Files {
+		sum := sha256.Sum256(m.Attachments[i].Content)
+		if f.Name != b.Attachments[i].Name || f.Type != b.Attachments[i].Type || f.Disposition != "attachment" || f.SHA256 != hex.EncodeToString(sum[:]) {
+			t.Errorf("file %+v, want %q %q %x", f, b.Attachments[i].Name, b.Attachments[i].Type, sum)
+		}
 	}
 }
 

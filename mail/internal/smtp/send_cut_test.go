@@ -11,9 +11,9 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
-// attempt sends one message to a peer on a new connection. The peer has finished when it
+// attempt sends one message to a fakeServer on a new connection. The server has finished when it
 // returns.
-func attempt(t *testing.T, p *peer) (*smtp.Receipt, error) {
+func attempt(t *testing.T, p *fakeServer) (*smtp.Receipt, error) {
 	t.Helper()
 	sv := scripted.Serve(t, func(c *scripted.Conn) { p.serve(c.Conn) })
 	s, err := smtp.Dial(t.Context(), config(sv.Port, wire.Plaintext, nil))
@@ -36,7 +36,7 @@ func TestCutAfterEveryByte(t *testing.T) {
 	t.Parallel()
 	for _, offer := range [][]string{full, full[1:]} {
 		var out, in, asked int // bytes in each direction, and the server's bytes up to the end of 354
-		whole := &peer{offer: offer}
+		whole := &fakeServer{offer: offer}
 		whole.counted = func(reads, writes int, stage string) {
 			switch stage {
 			case "data":
@@ -49,7 +49,7 @@ func TestCutAfterEveryByte(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n := 1; n <= out+in; n++ {
-			p := &peer{offer: offer, reads: n}
+			p := &fakeServer{offer: offer, reads: n}
 			if n > out {
 				p.reads, p.writes = 0, n-out
 			}
@@ -88,7 +88,7 @@ func lines(n int) []byte {
 // client notices before it sends the end of the message.
 func TestServerThatSpeaksInTheMiddle(t *testing.T) {
 	t.Parallel()
-	message := lines(12 << 20)
+	message := lines(6 << 20)
 	for name, tc := range map[string]struct {
 		said string
 		ends bool
@@ -105,7 +105,7 @@ func TestServerThatSpeaksInTheMiddle(t *testing.T) {
 		"says it more than once":  {strings.Repeat("250 ok\r\n", 3), false, wire.KindProtocol, 0},
 		"says more than it needs": {"451-4.3.0 well\r\n451 4.3.0 no\r\n", false, wire.KindRefused, 451},
 	} {
-		p := &peer{say: map[string]string{"message": tc.said}, ends: tc.ends}
+		p := &fakeServer{say: map[string]string{"message": tc.said}, ends: tc.ends}
 		r, err := p.dial(t).Send(t.Context(), to(three...), message)
 		failed := outcome(t, p, r, err)
 		var w *wire.Error
