@@ -62,30 +62,28 @@ func named(t testing.TB, name string) Client {
 	return c
 }
 
-func (c Client) mustPut(t testing.TB, path string, e *Entry) {
-	t.Helper()
-	if changed, err := c.Put(path, "postern", e); err != nil || !changed {
-		t.Fatalf("changed is %t: %v", changed, err)
+// must fails where a file that was to be changed is not.
+func must(t testing.TB) func(changed bool, err error) {
+	return func(changed bool, err error) {
+		t.Helper()
+		if err != nil || !changed {
+			t.Fatalf("changed is %t: %v", changed, err)
+		}
 	}
 }
 
-func (c Client) mustRemove(t testing.TB, path string) {
-	t.Helper()
-	if removed, err := c.Remove(path, "postern"); err != nil || !removed {
-		t.Fatalf("removed is %t: %v", removed, err)
+// same fails where a file that was to be left alone is changed.
+func same(t testing.TB, path, text string) func(changed bool, err error) {
+	return func(changed bool, err error) {
+		t.Helper()
+		if err != nil || changed || textOf(path) != text {
+			t.Errorf("changed is %t: %v\n%s", changed, err, textOf(path))
+		}
 	}
 }
 
-func textOf(t testing.TB, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-func textIfThere(path string) string {
+// textOf is what a file holds; empty where there is none.
+func textOf(path string) string {
 	text, _ := os.ReadFile(path)
 	return string(text)
 }
@@ -154,55 +152,41 @@ func TestPutAndRemoveLeaveTheRestAlone(t *testing.T) {
 			t.Run(c.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				path := place(t, c, text)
-				c.mustPut(t, path, readOnly)
-				after := textOf(t, path)
+				must(t)(c.Put(path, "postern", readOnly))
+				after := textOf(path)
 				c.started(t, after, readOnly)
 				kept(t, text, after)
-				if textOf(t, path+".postern-backup") != text {
-					t.Error("the backup differs")
-				}
 				if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o644 {
 					t.Errorf("%v, %v", info, err)
 				}
-				if changed, err := c.Put(path, "postern", readOnly); err != nil || changed || textOf(t, path) != after {
-					t.Errorf("the second time: %t, %v", changed, err)
-				}
+				same(t, path, after)(c.Put(path, "postern", readOnly))
 				// Another entry changes the entry and nothing else.
-				c.mustPut(t, path, full)
-				now := textOf(t, path)
+				must(t)(c.Put(path, "postern", full))
+				now := textOf(path)
 				c.started(t, now, full)
 				kept(t, text, now)
-				if !strings.Contains(now, `"full"`) || strings.Contains(now, "--read-only") || textOf(t, path+".postern-backup") != text {
-					t.Errorf("not changed:\n%s", now)
+				if strings.Contains(now, "--read-only") || textOf(path+".postern-backup") != text {
+					t.Errorf("not changed, or the backup differs:\n%s", now)
 				}
-				c.mustPut(t, path, readOnly)
-				if textOf(t, path) != after {
-					t.Errorf("and back:\n%s", textOf(t, path))
+				must(t)(c.Put(path, "postern", readOnly))
+				if textOf(path) != after {
+					t.Errorf("and back:\n%s", textOf(path))
 				}
-				c.mustRemove(t, path)
-				if now := textOf(t, path); now != text {
-					t.Errorf("it was %q and is %q", text, now)
-				}
+				must(t)(c.Remove(path, "postern"))
 				if _, err := os.Stat(path + ".postern-backup"); err == nil {
 					t.Error("the backup stays")
 				}
-				if removed, err := c.Remove(path, "postern"); err != nil || removed || textOf(t, path) != text {
-					t.Errorf("removed twice: %t, %v", removed, err)
-				}
+				same(t, path, text)(c.Remove(path, "postern"))
 				// Without the backup, too, everything but white space is unchanged.
-				c.mustPut(t, path, readOnly)
+				must(t)(c.Put(path, "postern", readOnly))
 				if err := os.Remove(path + ".postern-backup"); err != nil {
 					t.Fatal(err)
 				}
-				c.mustRemove(t, path)
-				now = textIfThere(path)
-				if now == "" {
-					// Nothing tells it from a file that Put made.
-					if rest := strings.Join(strings.Fields(text), ""); rest != "" && !regexp.MustCompile(`^{"[a-zA-Z]+":{}}$`).MatchString(rest) {
-						t.Errorf("%q is gone", text)
-					}
-				} else {
+				must(t)(c.Remove(path, "postern"))
+				if now = textOf(path); now != "" {
 					kept(t, text, now)
+				} else if rest := strings.Join(strings.Fields(text), ""); rest != "" && !regexp.MustCompile(`^{"[a-zA-Z]+":{}}$`).MatchString(rest) {
+					t.Errorf("%q is gone", text) // nothing tells another from a file that Put made
 				}
 				if strings.Contains(withoutProjects(now), "postern") && !strings.Contains(text, "postern") {
 					t.Errorf("something stays:\n%s", now)
@@ -282,24 +266,18 @@ func (c Client) started(t testing.TB, text string, e *Entry) {
 func TestPutMakesTheFileAndRemoveRemovesIt(t *testing.T) {
 	for _, c := range clients {
 		path := place(t, c)
-		if changed, err := c.Put(path, "my-mail", sample()); err != nil || !changed {
-			t.Fatalf("%s: %t, %v", c.Name, changed, err)
-		}
-		if now := textOf(t, path); now != c.Paste("my-mail", sample()) {
+		must(t)(c.Put(path, "my-mail", sample()))
+		if now := textOf(path); now != c.Paste("my-mail", sample()) {
 			t.Errorf("%s: what is pasted differs from\n%s", c.Name, now)
 		}
 		if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", c.Name, info, err)
 		}
-		if removed, err := c.Remove(path, "my-mail"); err != nil || !removed {
-			t.Errorf("%s: %t, %v", c.Name, removed, err)
-		}
+		must(t)(c.Remove(path, "my-mail"))
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %s stays: %v", c.Name, path, err)
 		}
-		if removed, err := c.Remove(path, "my-mail"); err != nil || removed {
-			t.Errorf("%s: of no file: %t, %v", c.Name, removed, err)
-		}
+		same(t, path, "")(c.Remove(path, "my-mail"))
 	}
 }
 
@@ -336,20 +314,14 @@ func TestWhatIsNotUnderstoodIsLeftAlone(t *testing.T) {
 			client := named(t, c.client)
 			path := place(t, client, c.text)
 			changed, err := client.Put(path, "postern", sample())
-			if changed || err == nil || !strings.Contains(err.Error(), c.said) {
+			if changed || err == nil || !strings.Contains(err.Error(), c.said) || errors.Is(err, ErrForeign) != (c.said == "another server") {
 				t.Errorf("%t, %v", changed, err)
-			}
-			if errors.Is(err, ErrForeign) != (c.said == "another server") {
-				t.Errorf("is it somebody else's: %v", err)
 			}
 			if removed, again := client.Remove(path, "postern"); removed || again == nil || again.Error() != err.Error() {
 				t.Errorf("Remove: %t, %v", removed, again)
 			}
-			if textOf(t, path) != c.text {
-				t.Error("it was changed")
-			}
-			if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
-				t.Errorf("something was left beside it: %v", entries)
+			if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 || textOf(path) != c.text {
+				t.Errorf("it was changed, or something was left beside it: %v", entries)
 			}
 		})
 	}
@@ -383,39 +355,30 @@ func TestLinksAndProtectionAreKept(t *testing.T) {
 	c := named(t, "cursor")
 	path := place(t, c)
 	target := filepath.Join(t.TempDir(), "dotfiles.json")
-	if err := os.WriteFile(target, []byte("{}\n"), 0o640); err != nil {
+	if err := errors.Join(os.WriteFile(target, []byte("{}\n"), 0o640), os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink(target, path)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(target, path); err != nil {
-		t.Fatal(err)
-	}
-	c.mustPut(t, path, sample())
-	if link, err := os.Readlink(path); err != nil || link != target || !strings.Contains(textOf(t, target), program) {
-		t.Errorf("%s, %v\n%s", link, err, textOf(t, target))
+	must(t)(c.Put(path, "postern", sample()))
+	if link, err := os.Readlink(path); err != nil || link != target || !strings.Contains(textOf(target), program) {
+		t.Errorf("%s, %v\n%s", link, err, textOf(target))
 	}
 	if info, err := os.Stat(target); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("%v, %v", info, err)
 	}
-	c.mustRemove(t, path)
-	if textOf(t, target) != "{}\n" {
-		t.Error(textOf(t, target))
-	}
+	must(t)(c.Remove(path, "postern"))
 	if err := os.Chmod(target, 0o400); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Put(path, "postern", sample()); !errors.Is(err, errReadOnly) || textOf(t, target) != "{}\n" {
-		t.Errorf("%v\n%s", err, textOf(t, target))
+	if _, err := c.Put(path, "postern", sample()); !errors.Is(err, errReadOnly) || textOf(target) != "{}\n" {
+		t.Errorf("%v\n%s", err, textOf(target))
 	}
 	// A link to where nothing is yet.
 	if err := os.Remove(target); err != nil {
 		t.Fatal(err)
 	}
-	c.mustPut(t, path, sample())
-	if !strings.Contains(textOf(t, target), program) {
-		t.Error(textOf(t, target))
+	must(t)(c.Put(path, "postern", sample()))
+	if !strings.Contains(textOf(target), program) {
+		t.Error(textOf(target))
 	}
 	// A directory is not a file.
 	if _, err := c.Put(filepath.Dir(path), "postern", sample()); !errors.Is(err, errNotRegular) {
@@ -435,8 +398,8 @@ func TestReplaceSeesThatTheFileChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, path, `{"a":1}`)
-		if err := f.replace([]byte("{}"), true); !errors.Is(err, errChanged) || textOf(t, path) != `{"a":1}` {
-			t.Errorf("%v: %s", err, textOf(t, path))
+		if err := f.replace([]byte("{}"), true); !errors.Is(err, errChanged) || textOf(path) != `{"a":1}` {
+			t.Errorf("%v: %s", err, textOf(path))
 		}
 		_ = os.Remove(path)
 	}

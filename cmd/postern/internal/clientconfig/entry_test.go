@@ -11,8 +11,8 @@ import (
 func TestWhatAPersonAddedToTheEntryIsKept(t *testing.T) {
 	for _, c := range clients {
 		path := place(t, c)
-		c.mustPut(t, path, sample("--read-only"))
-		text := textOf(t, path)
+		must(t)(c.Put(path, "postern", sample("--read-only")))
+		text := textOf(path)
 		if _, toml := c.format.(tomlFormat); toml {
 			text = strings.Replace(text, "env = { ", "startup_timeout_sec = 20 # mine\nenv = { MINE = \"x\", POSTERN_OLD = \"y\", ", 1)
 			text += "\n[mcp_servers.postern.tools.cli]\napproval_mode = \"prompt\"\n"
@@ -26,14 +26,14 @@ func TestWhatAPersonAddedToTheEntryIsKept(t *testing.T) {
 			t.Errorf("%s: %v\n%s", c.Name, err, text)
 			continue
 		}
-		now := textOf(t, path)
+		now := textOf(path)
 		for want, is := range map[string]bool{"MINE": true, "20": true, "POSTERN_OLD": false, program: false, moved.Command: true, `"full"`: true, "approval_mode": strings.Contains(text, "approval_mode")} {
 			if strings.Contains(now, want) != is {
 				t.Errorf("%s: %q: %t in\n%s", c.Name, want, !is, now)
 			}
 		}
-		if _, err := c.Remove(path, "postern"); err != nil || strings.Contains(textIfThere(path), "MINE") {
-			t.Errorf("%s: %v\n%s", c.Name, err, textIfThere(path))
+		if _, err := c.Remove(path, "postern"); err != nil || strings.Contains(textOf(path), "MINE") {
+			t.Errorf("%s: %v\n%s", c.Name, err, textOf(path))
 		}
 	}
 }
@@ -69,20 +69,18 @@ func TestOnlyWhatDiffersInAnEntryIsChanged(t *testing.T) {
 		written(`"serve", "--profile", "read"`, `1`),
 	} {
 		path := place(t, c, text)
-		c.mustPut(t, path, e)
-		if now := textOf(t, path); now != want {
+		must(t)(c.Put(path, "postern", e))
+		if now := textOf(path); now != want {
 			t.Errorf("it is\n%s\nand not\n%s", now, want)
 		}
 	}
-	same := strings.Replace(want, `["serve", `, `[ /* always */ "\u0073erve", `, 1)
-	path := place(t, c, same)
-	if changed, err := c.Put(path, "postern", e); changed || err != nil || textOf(t, path) != same {
-		t.Errorf("changed is %t: %v\n%s", changed, err, textOf(t, path))
-	}
+	text := strings.Replace(want, `["serve", `, `[ /* always */ "\u0073erve", `, 1)
+	path := place(t, c, text)
+	same(t, path, text)(c.Put(path, "postern", e))
 	// Missing members are added, in their order.
 	path = place(t, c, "{\n  \"servers\": {\n    \"postern\": {\n      // mine\n      \"command\": \"postern\",\n      \"args\": [\"serve\"]\n    }\n  }\n}\n")
-	c.mustPut(t, path, sample())
-	now := textOf(t, path)
+	must(t)(c.Put(path, "postern", sample()))
+	now := textOf(path)
 	if !strings.Contains(now, "      // mine\n      \"command\": \""+program+`"`) || !regexp.MustCompile(`(?s)stdio.*POSTERN_DB.*POSTERN_KEY_FILE.*POSTERN_POLICY_PIN`).MatchString(now) {
 		t.Error(now)
 	}
@@ -94,19 +92,19 @@ func TestVariablesInATableOfTheirOwn(t *testing.T) {
 	const before, after = "a = 1\n\n", "\n[z]\nb = 2\n"
 	path := place(t, c, before+"[mcp_servers.postern]\ncommand = '/old/postern'\nargs = [\"serve\"]\n# kept\n\n[mcp_servers.postern.env]\nMINE = 'x' # too\nPOSTERN_DB = \"/old\"\n"+after)
 	e := sample()
-	c.mustPut(t, path, e)
+	must(t)(c.Put(path, "postern", e))
 	want := before + "[mcp_servers.postern]\nenv = " + e.tomlKeys([]string{"MINE = 'x'"})[2].value.(string) + "\ncommand = \"" + program + "\"\nargs = [\"serve\"]\n# kept\n" + after
-	if now := textOf(t, path); now != want {
+	if now := textOf(path); now != want {
 		t.Errorf("it is\n%s\nand not\n%s", now, want)
 	}
-	c.mustRemove(t, path)
-	if now := textOf(t, path); now != strings.TrimSuffix(before, "\n")+"# kept\n"+after {
+	must(t)(c.Remove(path, "postern"))
+	if now := textOf(path); now != strings.TrimSuffix(before, "\n")+"# kept\n"+after {
 		t.Errorf("it is\n%s", now)
 	}
 	for _, env := range []string{"env.POSTERN_DB = \"/x\"\n", "env = { POSTERN_N = 1 }\n", "[mcp_servers.postern.env]\nPOSTERN_DB = \"\"\"/x\"\"\"\n"} {
 		text := "[mcp_servers.postern]\ncommand = \"postern\"\nargs = [\"serve\"]\n" + env
 		write(t, path, text)
-		if changed, err := c.Put(path, "postern", e); changed || !errors.Is(err, errOtherForm) || textOf(t, path) != text {
+		if changed, err := c.Put(path, "postern", e); changed || !errors.Is(err, errOtherForm) || textOf(path) != text {
 			t.Errorf("%q: %t, %v", env, changed, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package clientconfig
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,12 +9,15 @@ import (
 
 // The files are where each client's documentation has them.
 func TestWhereClientsLook(t *testing.T) {
+	everywhere := map[string]string{"claude-code": "H/.claude.json", "cursor": "H/.cursor/mcp.json", "codex": "H/.codex/config.toml", "gemini-cli": "H/.gemini/settings.json", "windsurf": "H/.codeium/windsurf/mcp_config.json"}
 	for system, want := range map[string]map[string]string{
-		"linux":   {"claude-code": "H/.claude.json", "claude-desktop": "H/.config/Claude/claude_desktop_config.json", "cursor": "H/.cursor/mcp.json", "vscode": "H/.config/Code/User/mcp.json", "codex": "H/.codex/config.toml", "gemini-cli": "H/.gemini/settings.json", "windsurf": "H/.codeium/windsurf/mcp_config.json"},
-		"darwin":  {"claude-code": "H/.claude.json", "claude-desktop": "H/Library/Application Support/Claude/claude_desktop_config.json", "cursor": "H/.cursor/mcp.json", "vscode": "H/Library/Application Support/Code/User/mcp.json", "codex": "H/.codex/config.toml", "gemini-cli": "H/.gemini/settings.json", "windsurf": "H/.codeium/windsurf/mcp_config.json"},
-		"windows": {"claude-code": "U/.claude.json", "claude-desktop": "A/Claude/claude_desktop_config.json", "cursor": "U/.cursor/mcp.json", "vscode": "A/Code/User/mcp.json", "codex": "U/.codex/config.toml", "gemini-cli": "U/.gemini/settings.json", "windsurf": "U/.codeium/windsurf/mcp_config.json"},
+		"linux":   {"claude-desktop": "H/.config/Claude/claude_desktop_config.json", "vscode": "H/.config/Code/User/mcp.json"},
+		"darwin":  {"claude-desktop": "H/Library/Application Support/Claude/claude_desktop_config.json", "vscode": "H/Library/Application Support/Code/User/mcp.json"},
+		"windows": {"claude-desktop": "A/Claude/claude_desktop_config.json", "vscode": "A/Code/User/mcp.json"},
 	} {
-		env := map[string]string{"HOME": "H", "USERPROFILE": "U", "APPDATA": "A"}
+		env := map[string]string{"HOME": "H", "USERPROFILE": "H", "APPDATA": "A"}
+		delete(env, map[bool]string{true: "HOME", false: "USERPROFILE"}[system == "windows"])
+		maps.Copy(want, everywhere)
 		for _, c := range clients {
 			got, err := c.userFile(system, func(name string) string { return env[name] })
 			if err != nil || filepath.ToSlash(got) != want[c.Name] {

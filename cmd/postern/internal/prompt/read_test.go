@@ -12,15 +12,15 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-// slowPerson is a prompt at which lines come when the test says so.
-type slowPerson struct {
+// fakeSlowTerminal is a prompt at which lines come when the test says so.
+type fakeSlowTerminal struct {
 	asked []string
 	now   int
 	most  int // prompts at once
 	types chan string
 }
 
-func (p *slowPerson) Prompt(text string) (string, error) {
+func (p *fakeSlowTerminal) Prompt(text string) (string, error) {
 	p.asked = append(p.asked, text)
 	p.now++
 	p.most = max(p.most, p.now)
@@ -32,41 +32,26 @@ func (p *slowPerson) Prompt(text string) (string, error) {
 	return line, nil
 }
 
-func (*slowPerson) AppendHistory(string) {}
+func (*fakeSlowTerminal) AppendHistory(string) {}
 
-// sitting is a conversation with a slow person.
-func sitting(t *testing.T) (*conversation, *slowPerson) {
+// slowly is a conversation at a slow terminal.
+func slowly(t *testing.T) (*conversation, *fakeSlowTerminal) {
 	t.Helper()
 	nothing, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = nothing.Close() })
-	p := &slowPerson{types: make(chan string)}
+	p := &fakeSlowTerminal{types: make(chan string)}
 	t.Cleanup(func() { close(p.types) })
 	return &conversation{Options: Options{Stdin: nothing, Stdout: io.Discard, Getenv: func(string) string { return "" }}, prompt: p}, p
-}
-
-func TestNobodyIsAskedOnceACommandIsStopped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, p := sitting(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if v := c.decide(ctx, "shown", "Send it? "); v != discovery.Unanswered {
-			t.Errorf("verdict %d", v)
-		}
-		synctest.Wait()
-		if len(p.asked) != 0 {
-			t.Errorf("asked %q", p.asked)
-		}
-	})
 }
 
 // What a person types at a question that was given up is no answer to the next one,
 // and no two prompts read from the terminal at once.
 func TestThereIsOnePromptAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, p := sitting(t)
+		c, p := slowly(t)
 		stopped, stop := context.WithCancel(t.Context())
 		verdict := make(chan discovery.Verdict)
 		go func() { verdict <- c.decide(stopped, "shown", "Send this? ") }()

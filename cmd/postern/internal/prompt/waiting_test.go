@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,13 +13,13 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// typist types lines and notes what was written up to each prompt.
-type typist struct {
+// fakeTerminal types lines and notes what was written up to each prompt.
+type fakeTerminal struct {
 	lines   []string
 	written *strings.Builder
 }
 
-func (p *typist) Prompt(text string) (string, error) {
+func (p *fakeTerminal) Prompt(text string) (string, error) {
 	p.written.WriteString(text)
 	if len(p.lines) == 0 {
 		return "", io.EOF
@@ -31,7 +30,7 @@ func (p *typist) Prompt(text string) (string, error) {
 	return line, nil
 }
 
-func (*typist) AppendHistory(string) {}
+func (*fakeTerminal) AppendHistory(string) {}
 
 // A person without the administrator's key is told what waits, when that has changed, and
 // 'approve' decides as the administrator.
@@ -39,17 +38,10 @@ func TestThePromptSaysWhatWaits(t *testing.T) {
 	c := talk(t)
 	admin := c.Door
 	c.Principal = gateway.Principal{Name: "person"}
-	nothing, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = nothing.Close() })
-	c.Stdin = nothing
 	opened, ended := 0, 0
 	c.Administrator = func(context.Context) (Door, func(), error) { opened++; return admin, func() { ended++ }, nil }
 	sit := func(lines ...string) string {
-		var out strings.Builder
-		c.Stdout, c.prompt = &out, &typist{lines, &out}
+		out := c.at(lines...)
 		if err := c.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -92,13 +84,11 @@ func TestThePromptSaysWhatWaits(t *testing.T) {
 	if got := sit("approve"); !strings.Contains(got, "No key.\nGet one.\npostern> ") {
 		t.Errorf("without a key: %s", got)
 	}
-	c.Waiting, c.announced = nil, 7
-	if got := sit("version"); !strings.HasPrefix(got, "postern> ") {
-		t.Errorf("nothing counts: %s", got)
-	}
-	c.Waiting = func(_ context.Context) (int, error) { return 3, errors.New("no vault") }
-	if got := sit("version"); !strings.HasPrefix(got, "postern> ") {
-		t.Errorf("it cannot be counted: %s", got)
+	for _, waiting := range []func(context.Context) (int, error){nil, func(context.Context) (int, error) { return 3, errors.New("no vault") }} {
+		c.Waiting, c.announced = waiting, 7
+		if got := sit("version"); !strings.HasPrefix(got, "postern> ") {
+			t.Errorf("it cannot be counted: %s", got)
+		}
 	}
 	c.Waiting, c.JSON = admin.Waiting, true
 	if got := sit("approve"); !strings.Contains(got, "COMMAND_NOT_FOUND") {
@@ -110,9 +100,8 @@ func TestThePromptSaysWhatWaits(t *testing.T) {
 func TestTwoPersonsDecideAtOnce(t *testing.T) {
 	for _, yes := range []string{"y", "n"} {
 		taken, taking := make(chan struct{}), make(chan struct{})
-		d := atDesk(t, func(a *mail.Account) {
-			sendsToAll(a)
-			a.Mode = mail.Approve
+		d := newPerson(t, func(a *mail.Account) {
+			asksAboutAll(a)
 			a.SMTP = letterServer(t, func() string { close(taken); <-taking; return "250 taken\r\n" })
 		})
 		d.run1(t, "mail send --to ann@example.com --subject Hi --body x")
@@ -127,8 +116,7 @@ func TestTwoPersonsDecideAtOnce(t *testing.T) {
 			}
 			close(taking)
 		}()
-		var out strings.Builder
-		d.Stdout, d.prompt = &out, &typist{[]string{yes}, &out}
+		out := d.at(yes)
 		d.said(t.Context(), map[string]string{"y": approval(entry), "n": command("outbox", "reject", ids[0])}[yes], entry)
 		if got := out.String(); got != "Somebody else decided about it. It was sent.\n" {
 			t.Errorf("%s: %s", yes, got)

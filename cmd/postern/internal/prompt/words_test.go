@@ -1,0 +1,104 @@
+package prompt
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// The inbox goes on with the word that it began with, and so does a search.
+func TestThePromptSpeaksInItsWords(t *testing.T) {
+	p := newPerson(t, sendsToAll)
+	const noMore = "postern> more The last search has no next page."
+	for lines, says := range map[string][]string{
+		"inbox 5":                                              {"List the next page: inbox 5 --before imap:demo:INBOX:1:46 "},
+		"inbox 5 --before imap:demo:INBOX:1:46":                {"Read one: read imap:demo:INBOX:1:45 ", " inbox 5 --before imap:demo:INBOX:1:41 "},
+		"inbox --before=imap:demo:INBOX:1:30":                  {"List the next page: inbox --before imap:demo:INBOX:1:"},
+		"inbox unread":                                         {"'inbox --unread' lists"},
+		"inbox 5 --unread":                                     {"next page: mail list --unread --before imap"},
+		"search --limit 15 the|more":                           {"15 messages of ", "Show the next page: more ", "15 messages of "},
+		"search --limit 1 tiles|more":                          {noMore},
+		"search --limit 15 the|search --limit nope tiles|more": {noMore},
+	} {
+		out := p.types(strings.Split(lines, "|")...)
+		rest := oneLine(out)
+		for _, words := range says {
+			_, after, found := strings.Cut(rest, words)
+			if rest = after; !found || strings.Contains(out, "--cursor") {
+				t.Errorf("%s: no %q, or a cursor, in\n%s", lines, words, out)
+			}
+		}
+	}
+	p.Accounts = func(context.Context) ([]string, error) { return []string{"demo", "work"}, nil }
+	if out := p.types("inbox --account demo"); !strings.Contains(out, "Read one: read imap:demo:INBOX:1:50") {
+		t.Errorf("of several accounts the one that was named: %s", out)
+	}
+}
+
+// What 'undo' takes back is not forgotten for a word that was mistyped.
+func TestAMistypedWordLosesNothing(t *testing.T) {
+	p := newPerson(t, sendsToAll)
+	out := p.types("archive 50", "archive abc", "trash 4000", "undo", "undo", "search --limit 1 -- plan", "inbox x", "save", "open 22 9", "save 45", "save 22 ~/none", "repyl 45", "delete 50", "move 50", "45", "?")
+	for _, want := range []string{"1 message moved back from Archive to INBOX, now imap:demo:INBOX:1:51.", "There is nothing to take back", "1 message of ", "save ID [PART] [PLACE]", "no such attachment", "The message has no attachment.", "is no directory",
+		"Or the word 'reply' of this prompt?", "Or the word 'trash' of this prompt?", "Or the word 'archive' of this prompt?", "Or the word 'read' of this prompt?", "Usage: <command>"} {
+		if !strings.Contains(oneLine(out), want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+// Messages of several folders that were read at once are marked as read, and who reads them is
+// told so once.
+func TestWhatWasReadIsMarked(t *testing.T) {
+	p := newPerson(t, sendsToAll)
+	p.types("archive 50", "mail list --folder Archive --limit 1")
+	out := p.types("read 49 48 22 "+p.complete.ids("message_id")[0], "read 49")
+	if !strings.Contains(out, "Your sign-in code") || strings.Count(out, "marked as read") != 1 || !strings.Contains(out, "\n3 messages marked as read.\npostern> ") {
+		t.Fatal(out)
+	}
+	data, _ := p.data(t.Context(), "mail list --unread --limit 100")
+	for _, m := range messagesOf(data) {
+		if id := m.Str("message_id"); strings.HasSuffix(id, ":49") || strings.HasSuffix(id, ":48") {
+			t.Errorf("%s is unread", id)
+		}
+	}
+	if data, _ = p.data(t.Context(), "mail list --unread --folder Archive"); len(messagesOf(data)) > 0 || data == nil {
+		t.Errorf("unread in the archive: %v", data)
+	}
+}
+
+// Help with a word is its page, in a shell as it is typed there; so is what is shown where the
+// word lacks something.
+func TestEveryWordHasAPage(t *testing.T) {
+	c := talk(t)
+	for _, w := range words() {
+		for _, line := range []string{"help " + w.name, w.name + " -h", w.name + strings.Repeat(" x", w.high+1)} {
+			if w.high < 0 && strings.HasSuffix(line, w.name) {
+				line = "help " + w.name
+			}
+			out := c.at()
+			found, args, ok := wordOf(line)
+			if !ok || found.name != w.name {
+				t.Fatalf("%q is %+v", line, found)
+			}
+			c.runWord(t.Context(), found, args)
+			for _, x := range append(w.examples, "Usage: "+w.name) {
+				if !strings.Contains(out.String(), x) {
+					t.Errorf("%q does not say %q: %s", line, x, out.String())
+				}
+			}
+			if asks := AsksPage(args); (c.status == 0) != asks || asks != (c.Path(line) == "help") {
+				t.Errorf("%q has status %d", line, c.status)
+			}
+		}
+		for _, x := range w.examples {
+			if found, args, ok := wordOf(x); !ok || len(args) < found.low || found.high >= 0 && len(args) > found.high {
+				t.Errorf("the example %q cannot be typed", x)
+			}
+		}
+	}
+	c.Shell = true
+	if page := c.look().Draw(words()[1].page(), "help"); !strings.Contains(page, "Usage: postern read ID...") || !strings.Contains(page, "  postern read 50\n") {
+		t.Error(page)
+	}
+}

@@ -1,0 +1,395 @@
+package prompt
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
+)
+
+// fakePerson is at the prompt with a home directory and an editor of their own.
+type fakePerson struct {
+	*conversation
+	t    *testing.T
+	home string
+	env  map[string]string
+}
+
+func newPerson(t *testing.T, change func(*mail.Account)) *fakePerson {
+	t.Helper()
+	home := t.TempDir()
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		t.Setenv(name, home)
+	}
+	p := &fakePerson{t: t, home: home, env: map[string]string{"XDG_STATE_HOME": filepath.Join(home, "state"), "POSTERN_ATTACHMENTS": filepath.Join(home, "attachments")}}
+	p.conversation = talkWith(t, func(name string) string { return p.env[name] }, change)
+	p.run1(t, "mail list")
+	return p
+}
+
+// editor has EDITOR be a script, which gets the file as $1.
+func (p *fakePerson) editor(script string) {
+	p.t.Helper()
+	if runtime.GOOS == "windows" {
+		p.t.Skip("the editor is a script of a shell")
+	}
+	p.env["EDITOR"] = p.file("editor", "#!/bin/sh\n"+script+"\n", 0o700)
+}
+
+func (p *fakePerson) file(name, text string, mode os.FileMode) string {
+	p.t.Helper()
+	file := filepath.Join(p.home, name)
+	if err := os.WriteFile(file, []byte(text), mode); err != nil {
+		p.t.Fatal(err)
+	}
+	return file
+}
+
+// types types lines, and returns what was written.
+func (p *fakePerson) types(lines ...string) string {
+	p.t.Helper()
+	out := p.at(lines...)
+	if err := p.run(p.t.Context()); err != nil {
+		p.t.Fatal(err)
+	}
+	return out.String()
+}
+
+// kept are the letters that are kept.
+func (p *fakePerson) kept() (texts []string) {
+	files, _ := filepath.Glob(filepath.Join(p.home, "state", "postern", "letters", "*", "letter.txt"))
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	return texts
+}
+
+func sendsToAll(a *mail.Account) {
+	a.Mode, a.AllowOut = mail.ReadWrite, mail.AllowList{Enabled: true, Entries: []string{"*"}}
+}
+
+func asksAboutAll(a *mail.Account) {
+	sendsToAll(a)
+	a.Mode = mail.Approve
+}
+
+func drafts(a *mail.Account)   { a.Mode = mail.Draft }
+func readOnly(a *mail.Account) { a.Mode = mail.ReadOnly }
+
+const answers = `awk '{ print } /^$/ && !done { print "Thank you.\n"; done = 1 }' "$1" >"$1.new" && mv "$1.new" "$1"`
+
+// oneLine is text as words alone, wherever its lines were broken.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// What a person wrote is in a file, and they know where, until it is in the outbox or a draft.
+func TestALetterThatDidNotLeaveIsKept(t *testing.T) {
+	for _, of := range []struct {
+		name    string
+		account func(*mail.Account)
+		cases   []letterCase
+	}{
+		{"sends to all", sendsToAll, []letterCase{
+			{"sent", answers, "reply 22|y", "Sent to 1 recipient", ""},
+			{"kept as a draft", answers, "reply 22|d", "The draft is in Drafts", ""},
+			{"no word", answers, "reply 22|", "It was not sent. What you wrote is in:", "Thank you."},
+			{"thrown away, which is asked once more", answers, "reply 22|t|n|t|y", "It was thrown away, and not sent.", ""},
+			{"not thrown away after all", answers, "reply 22|t||", "It was not sent.", "Thank you."},
+			{"two answers at once", answers, "reply 22|ye|no", "That is no answer, and nothing was sent. To: builders@example.net", "Thank you."},
+			{"another word for yes", answers, "reply 22|send|y", "Sent to 1 recipient", ""},
+			{"the editor fails behind it", answers + "; exit 3", "reply 22", "The editor failed: exit status 3. VISUAL or EDITOR names another one. It was not sent. What you wrote is in:", "Thank you."},
+			{"the editor is killed", "kill -9 $$", "reply 22", "The editor failed: signal: killed", ""},
+			{"and has a file of its own", `echo x >"$(dirname "$1")/.letter.txt.swp"; kill -9 $$`, "reply 22", "What you wrote is in:", "To: builders@example.net"},
+			{"there is no such editor", "", "reply 22", "The editor failed: ", ""},
+			{"it fails when the letter is edited again", `test -e "$HOME/once" && exit 1; touch "$HOME/once"; ` + answers, "reply 22|e", "What you wrote is in:", "Thank you."},
+			{"a field that is none", `echo "Hello Ann" >"$1"`, "write|", "is none of To, Cc, Subject, Attach", "Hello Ann"},
+			{"not UTF-8", `printf 'To: ann@example.org\n\nJ\374rgen' >"$1"`, "write|y", "it is not in UTF-8", "J\xfcrgen"},
+			{"no file to attach", `printf 'To: ann@example.org\nAttach: ~/none.pdf\n\nx' >"$1"`, "write|y|", "no such file", "none.pdf"},
+			{"a file that is too large", `truncate -s 26M "$HOME/huge"; printf 'To: ann@example.org\nAttach: ~/huge\n\nx' >"$1"`, "write|y|", "larger than 25 MiB", "huge"},
+			{"a directory", `printf 'To: ann@example.org\nAttach: ~/\n\nx' >"$1"`, "write|y|", "not a regular file", "~/"},
+			{"nothing was written", ":", "reply 22|", "Nothing was sent.", ""},
+			{"an editor that does not wait, whose person does", `test -e "$HOME/once" || { touch "$HOME/once"; exit 0; }; ` + answers, "reply 22|e|y", "Sent to 1 recipient", ""},
+			{"a forward to nobody", ":", "forward 22|", "Nothing was sent.", ""},
+			{"a blank file", `: >"$1"`, "reply 22", "Nothing was written, and nothing was sent.", ""},
+			{"fields alone", `printf 'To: ann@example.org\nSubject: Files\n\n' >"$1"`, "write|", "0 lines of text.", "Files"},
+			{"no more than the word says", answers, "reply 22 some", "'reply ID all' everybody", ""},
+			{"a hidden code", answers, "reply 49|", "It was not sent", "To: accounts@example.com"},
+			{"typed, and given up at a field", noEditor, "write ann@example.org", "Cc: ", ""},
+			{"typed, and the input ends in the text", noEditor, "write ann@example.org|||Lunch||Noon?", "Noon?", "Noon?"},
+			{"typed, and more of it", noEditor, "reply 22 all||-|||One.|.|e|||||Two.|.|", "Two.", "To: builders@example.net\nCc:\nSubject: Re: Reading room renovation: schedule\nAttach:\n\nOne.\nTwo.\n\nOn "},
+		}},
+		{"asks about all", asksAboutAll, []letterCase{
+			{"the person refuses it", answers, "reply 22|y|n|", "It was not sent. What you wrote is in:", "Thank you."},
+			{"it waits", answers, "reply 22|y|", "It waits in the outbox as", ""},
+		}},
+		{"drafts", drafts, []letterCase{
+			{"refused, then a draft", answers, "write ann@example.org|y|d", "The draft is in Drafts", ""},
+			{"an account for drafts", answers, "reply 22 all|", "e edits it, d drafts it, t throws it away, Enter keeps the file: ", "To:\nCc:\nSubject:\nAttach:\n\nThank you."},
+			{"its draft", answers, "reply 22 all|d|read Drafts/3", "To: Builders <builders@example.net> Cc: Facilities", ""},
+		}},
+		{"read-only", readOnly, []letterCase{{"a read-only account", answers, "reply 22", "--mode approve", ""}}},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			p := newPerson(t, of.account)
+			for i, c := range of.cases {
+				if testing.Short() && i%3 > 0 {
+					continue
+				}
+				t.Run(c.name, func(t *testing.T) { c.run(t, p) })
+			}
+		})
+	}
+}
+
+// letterCase is what a person types for a letter, in lines that | parts, what that says, and what
+// a letter that is kept holds; empty for none.
+type letterCase struct{ name, editor, lines, says, kept string }
+
+// noEditor has a letter be typed.
+const noEditor = "-"
+
+func (c letterCase) run(t *testing.T, p *fakePerson) {
+	for _, former := range []string{"state", "once"} {
+		if err := os.RemoveAll(filepath.Join(p.home, former)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	switch c.editor {
+	case "":
+		p.env["EDITOR"] = "no-such-editor-anywhere"
+	case noEditor:
+		p.env["EDITOR"] = ""
+	default:
+		p.editor(c.editor)
+	}
+	out := p.types(strings.Split(c.lines, "|")...)
+	if !strings.Contains(oneLine(out), strings.TrimSpace(c.says)) {
+		t.Errorf("it does not say %q:\n%s", c.says, out)
+	}
+	kept := p.kept()
+	if c.kept == "" && len(kept) > 0 || c.kept != "" && (len(kept) != 1 || !strings.Contains(kept[0], c.kept)) {
+		t.Errorf("kept: %q\n%s", kept, out)
+	}
+	if told := strings.Contains(out, "letter.txt"); told != (c.kept != "") {
+		t.Errorf("the place is told: %v\n%s", told, out)
+	}
+	if left, _ := filepath.Glob(filepath.Join(p.home, "attachments", "staged-*")); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// A letter that is kept is taken up again as what it was, by one at a time.
+func TestAKeptLetterIsTakenUpAgain(t *testing.T) {
+	p := newPerson(t, sendsToAll)
+	for _, c := range []struct {
+		editor, lines, says string
+		kept                int
+	}{
+		{answers, "write again", "No letter is kept.", 0},
+		{answers, "reply 22|", "letter.txt 'write again' takes it up.", 1},
+		{"exit 1", "write again|", "It was not sent. To: builders@example.net Subject: Re:", 1}, // it is not started before the person says so
+		{answers, "forward 21 ann@example.org|", "It was not sent.", 2},
+		{answers, "write again", "'write again 1' takes up the first of them.", 2},
+		{answers, "write again 3", "2 letters kept: 'write again 1' takes up the newest.", 2},
+		{answers, "write again x", "2 letters kept: 'write again 1' takes up the newest.", 2},
+		{answers, "write again 2|y", "Sent to 1 recipient", 1},
+		{answers, "write again|y", "Sent to 1 recipient", 0},
+		{`echo "Hello Ann" >"$1"`, "write|", "It was not sent.", 1},
+	} {
+		p.editor(c.editor)
+		if out := p.types(strings.Split(c.lines, "|")...); !strings.Contains(oneLine(out), c.says) || len(p.kept()) != c.kept {
+			t.Errorf("%s: it does not say %q, or keeps another number than %d:\n%s\n%q", c.lines, c.says, c.kept, out, p.kept())
+		}
+	}
+	if data, _ := p.data(t.Context(), "mail thread 22"); !strings.Contains(fmt.Sprint(data), "Thank you.") {
+		t.Errorf("it is no answer: %v", data)
+	}
+	// Without an editor, what cannot be read is left as it is.
+	p.env["EDITOR"] = ""
+	if out := p.types("write again"); !strings.Contains(oneLine(out), "an editor that mends it.") || !slices.Equal(p.kept(), []string{"Hello Ann\n"}) {
+		t.Error(out, p.kept())
+	}
+	p.editor(`printf 'To: ann@example.org\n\nx' >"$1"`)
+	files, _ := filepath.Glob(filepath.Join(p.home, "state", "postern", "letters", "*", keptFile))
+	for _, want := range []string{"Sent to 1 recipient", "somebody is at work on it, or has sent it"} {
+		out := p.at("e", "y")
+		if p.takeUp(t.Context(), files[0]); !strings.Contains(out.String(), want) {
+			t.Error(out.String())
+		}
+	}
+}
+
+// The editor is started as its person names it.
+func TestAnEditorIsNamedWithItsArguments(t *testing.T) {
+	p := newPerson(t, sendsToAll)
+	p.editor(`test $# = 1 || echo "$2" >>"$HOME/said"; eval "file=\${$#}"; printf 'To: ann@example.org\n\nx' >"$file"`)
+	spaced := p.file("the editor", "#!/bin/sh\nexec \""+p.env["EDITOR"]+"\" \"$@\"\n", 0o700)
+	for _, value := range []string{spaced, p.env["EDITOR"] + ` -c "set tw=72"`, "'" + spaced + "' -c 'set tw=72'"} {
+		p.env["VISUAL"] = value
+		if out := p.types("write", "d"); !strings.Contains(out, "The draft is in Drafts") {
+			t.Errorf("%s: %s", value, out)
+		}
+	}
+	if said, _ := os.ReadFile(filepath.Join(p.home, "said")); string(said) != "set tw=72\nset tw=72\n" {
+		t.Errorf("it got %q", said)
+	}
+}
+
+// What is typed is checked before the next question; recipients that the word names are not
+// asked for.
+func TestWhatIsTypedForALetterIsChecked(t *testing.T) {
+	p := newPerson(t, sendsToAll)
+	file := p.file("plan.txt", "x", 0o600)
+	out := p.types("write ann@example.org", "Bob", "bob@example.org", "Plan", filepath.Join(p.home, "none.txt"), p.home, file, "Noon?", ".", "y")
+	out = strings.ReplaceAll(out, "Attach:\n"+file, "Attach: "+file) // a long path is on a line of its own
+	for _, want := range []string{"postern> write ann@example.org\nNeither VISUAL nor EDITOR names an editor, so you type the letter here.\nCc: Bob\n", `Cc: "Bob" cannot be read as addresses, such as`, "\nCc: bob@example.org\nSubject: Plan\n",
+		`none.txt".` + "\nAttach: ", "001\".\nAttach: ", "To: ann@example.org\nCc: bob@example.org\nSubject: Plan\nAttach: " + file + "\n1 line of text.", "Sent to 2 recipients"} {
+		_, rest, found := strings.Cut(out, want)
+		if !found {
+			t.Fatalf("%q is not among the rest:\n%s", want, out)
+		}
+		out = rest
+	}
+	if out := p.types("forward 22 ann", "ann@example.org", "", ""); !strings.Contains(out, "\nTo: \"ann\" cannot be read") || !strings.Contains(out, "\nTo [ann, - for none]: ann@example.org\nCc: ") {
+		t.Error(out)
+	}
+	// With several accounts and no usual one a new letter names those that there are.
+	p.Accounts = func(context.Context) ([]string, error) { return []string{"demo", "work"}, nil }
+	if out := p.types("write"); !strings.Contains(out, "Account [demo, - for none]: ") {
+		t.Error(out)
+	}
+	p.run1(t, "account remove demo")
+	if out := p.types("write"); !strings.Contains(out, "Account [demo or work, - for none]: ") {
+		t.Error(out)
+	}
+}
+
+// Where each message waits for the administrator, a person without that key is told so before
+// and after they say yes.
+func TestAPersonIsToldThatTheirLetterWaits(t *testing.T) {
+	p := newPerson(t, asksAboutAll)
+	p.editor(answers)
+	p.Principal = gateway.Principal{Name: mail.PersonPrincipal}
+	p.run1(t, "mail list")
+	out := oneLine(p.types("reply 22", "y"))
+	if !strings.Contains(out, "y has it wait for the administrator's approval, e edits it,") || strings.Contains(out, "y sends it") || strings.Count(out, "'approve' shows it") != 1 || len(p.kept()) != 0 {
+		t.Error(out)
+	}
+	p.Shell = true
+	shell := p.at("y")
+	w, args, _ := wordOf("reply 22")
+	if p.runWord(t.Context(), w, args); !strings.Contains(shell.String(), "'postern approve'") {
+		t.Error(shell.String())
+	}
+}
+
+// A letter quotes a message in the words of 'mail reply --quote'.
+func TestAQuotationHasOneForm(t *testing.T) {
+	p := newPerson(t, asksAboutAll)
+	for _, id := range []string{"22", "50"} {
+		m, _ := p.message(t.Context(), id, longest)
+		head, _, _ := strings.Cut(quotation(m), "\n")
+		a := p.do(t.Context(), command("mail", "reply", id, "--quote", "--body", "x"))
+		if entry := part(p.do(t.Context(), command("outbox", "show", waitsAs(a))), "data"); !strings.Contains(entry.Str("text"), "\n"+head+"\n") {
+			t.Errorf("%q is not in %q", head, entry.Str("text"))
+		}
+	}
+}
+
+// letterServer takes a letter, and says what answer returns; it hangs up where that is empty.
+func letterServer(t *testing.T, answer func() string) mail.Endpoint {
+	t.Helper()
+	s := scripted.Serve(t, func(c *scripted.Conn) {
+		data := false
+		scripted.AnswerLines("220 here\r\n", func(line string) (string, bool) {
+			verb, _, _ := strings.Cut(strings.ToUpper(line), " ")
+			switch {
+			case data && line == ".":
+				data = false
+				says := answer()
+				return says, says == ""
+			case data:
+				return "", false
+			case verb == "EHLO":
+				return "250-here\r\n250 AUTH PLAIN\r\n", false
+			case verb == "AUTH":
+				return "235 welcome\r\n", false
+			case verb == "DATA":
+				data = true
+				return "354 go on\r\n", false
+			}
+			return "250 yes\r\n", false
+		})(c)
+	})
+	return mail.Endpoint{Host: "127.0.0.1", Port: s.Port, Security: mail.Plaintext}
+}
+
+// Where the connection ends before the server has answered, nobody says that it was not sent,
+// and it is not offered again.
+func TestALetterThatMayHaveLeftIsNotSentAgain(t *testing.T) {
+	for mode, lines := range map[mail.Mode][]string{mail.ReadWrite: {"reply 22", "y"}, mail.Approve: {"reply 22", "y", "y"}} {
+		t.Run(string(mode), func(t *testing.T) {
+			p := newPerson(t, func(a *mail.Account) {
+				sendsToAll(a)
+				a.Mode, a.SMTP = mode, letterServer(t, func() string { return "" })
+			})
+			p.editor(answers)
+			out := p.types(lines...)
+			if !strings.Contains(out, "It may have left: ") || strings.Contains(out, "It was not sent.") || strings.Contains(out, "It waits in the outbox") {
+				t.Errorf("%s", out)
+			}
+			if kept := p.kept(); len(kept) != 1 || strings.Count(out, ", e edits it, d drafts it") != 1 {
+				t.Errorf("kept: %q\n%s", kept, out)
+			}
+		})
+	}
+}
+
+// A long letter arrives whole.
+func TestALongLetterArrivesWhole(t *testing.T) {
+	p := newPerson(t, sendsToAll)
+	text := strings.Repeat("Zwölf Boxkämpfer 👩‍👩‍👧 jagen "+strings.Repeat("Viktor ", 160)+".\r\n", 40)
+	p.editor(`cp "$HOME/long" "$1"`)
+	p.file("long", "To: ann@example.org\r\nSubject: Long\r\nAttach: ~/a, b\r\n\r\n"+text, 0o600)
+	if out := p.types("write", "y", ""); !strings.Contains(out, "attach: ") {
+		t.Fatal(out)
+	}
+	p.file("a, b.txt", "x", 0o600)
+	p.file("long", "\ufeffTo: ann@example.org\r\nSubject: Long\r\nAttach: \"~/a, b.txt\"\r\n \t\r\n"+text, 0o600)
+	if out := p.types("write", "d"); !strings.Contains(out, "The draft is in Drafts") {
+		t.Fatal(out)
+	}
+	data, _ := p.data(t.Context(), "mail get --chars 20000 --folder Drafts --uid 2")
+	if messages := messagesOf(data); len(messages) != 1 {
+		t.Fatalf("no draft: %v", data)
+	}
+	got, want := messagesOf(data)[0].Str("body_text"), strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
+	if len(got) < 19000 || !strings.HasPrefix(want, got[:19000]) {
+		t.Errorf("it differs: %.200q", got)
+	}
+}
+
+// A sender's text in the file for the editor adds no field, steers no terminal and sets no
+// editor.
+func TestASenderCannotWriteTheLetter(t *testing.T) {
+	l := newLetter([]string{"mail", "send"}, "To", "Cc", "Subject")
+	l.values["Subject"] = "Re: x\nCc: eve@example.net\x1b[2J"
+	l.text = quotation(orderedjson.Object{{Name: "date", Value: "2026-11-14T10:00:00Z"}, {Name: "from", Value: "Eve\n\x1b]0;x\a <eve@example.net>"},
+		{Name: "body_text", Value: "One\x1b[2J\rtwo\tthree\n vim: set makeprg=x:\nex: no.\n"}})
+	const want = "To:\nCc:\nSubject: Re: x Cc: eve@example.net[2J\n\nOn 14 November 2026 at 10:00, Eve ]0;x <eve@example.net> wrote:\n> One[2Jtwo\tthree\n>  vim : set makeprg=x:\n> ex : no."
+	if got := l.format(); got != want {
+		t.Errorf("%q", got)
+	}
+}
