@@ -14,7 +14,6 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
-	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // keeper is a scripted server with the messages 5 and 6, which obeys as far as a
@@ -28,7 +27,6 @@ type keeper struct {
 
 func keeping(t *testing.T, caps string, answers map[string][][2]string) *keeper {
 	t.Helper()
-	scripted.Settle(t)
 	k := &keeper{}
 	k.Client = scriptedWith(t, caps, func(command string) (string, string) {
 		k.mu.Lock()
@@ -304,7 +302,6 @@ func TestARemovalThatIsNotAnsweredIsNotKnown(t *testing.T) {
 		for _, how := range []string{"late", "cut"} {
 			for _, move := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s %s, move %v", at, how, move), func(t *testing.T) {
-					scripted.Settle(t)
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					m := scriptedWith(t, "UIDPLUS", func(command string) (string, string) {
@@ -370,14 +367,15 @@ func TestAMoveThatWasDoneInPart(t *testing.T) {
 
 // A real server minds the rights of a folder, and says OK.
 func TestRightsThatAreMissing(t *testing.T) {
-	s, e := mailtest.Dovecot(t, servertest.Config{ACL: true, HideCapabilities: []string{"MOVE"}})
+	t.Parallel()
+	s, e := mailtest.Shared(t, servertest.Config{ACL: true, HideCapabilities: []string{"MOVE"}})
 	for _, missing := range []string{"t", "e"} { // to mark \Deleted, to expunge; and w, to flag
 		t.Run(missing, func(t *testing.T) {
 			user := "acl" + missing
 			b := open(t, e, user, writable)
 			b.folder("Box")
 			u := b.Add("Box", letter{Subject: "a"}, letter{Subject: "b"})
-			s.Rights(t, user, "Box", strings.ReplaceAll("lrstipkxea", missing, ""))
+			s.Rights(t, e.User(user), "Box", strings.ReplaceAll("lrstipkxea", missing, ""))
 			c, err := b.Delete(t.Context(), account, b.refs("Box", u[0]))
 			if err != nil || len(c.Messages) != 0 {
 				t.Fatalf("%+v %v", c, err)
@@ -400,5 +398,32 @@ func TestRightsThatAreMissing(t *testing.T) {
 				t.Errorf("Archive holds %q", got)
 			}
 		})
+	}
+}
+
+// A copy or move whose answer is lost may have happened: nobody is told that it is
+// safe to try again.
+func TestALostAnswerIsNotSafeToRepeat(t *testing.T) {
+	for verb, do := range map[string]func(k *keeper) error{
+		"UID COPY": func(k *keeper) error { return second(k.Copy(t.Context(), account, kept(5), "", "Done")) },
+		"UID MOVE": func(k *keeper) error { return second(k.Move(t.Context(), account, kept(5), "Done")) },
+	} {
+		t.Run(verb, func(t *testing.T) {
+			opened := [][2]string{{oneMessage, ""}}
+			k := keeping(t, "MOVE UIDPLUS", map[string][][2]string{"EXAMINE": opened, "UID FETCH": {{"* 1 FETCH (UID 5 FLAGS ())\r\n", ""}},
+				verb: {{"* BYE\r\n", "gone"}}}) // no answer to the command itself
+			if e := mailtest.WantKind(t, do(k), mail.KindConnection); e.Retryable || !strings.Contains(e.Message, "not known") {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// A message that a COPYUID leaves out is not reported as moved.
+func TestWhatACopyUIDLeavesOutIsAnIssue(t *testing.T) {
+	k := keeping(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}}, "UID MOVE": {{"* OK [COPYUID 9 5 1] moved\r\n", ""}}})
+	c, err := k.Move(t.Context(), account, kept(5, 6), "Done")
+	if err != nil || len(c.Messages) != 1 || c.Messages[0].New.UID != 1 || c.Succeeded != 1 || len(c.Issues) != 1 || c.Issues[0].UID != 6 {
+		t.Errorf("%+v %v", c, err)
 	}
 }

@@ -19,18 +19,14 @@ import (
 // writable lets the account be changed.
 func writable(a *mail.Account) { a.Mode = mail.ReadWrite }
 
-// writers are the servers that the same changes must work on: with everything,
-// and with what makes them simple hidden, one after the other.
-func writers(t *testing.T) []mailtest.Endpoint {
-	var all []mailtest.Endpoint
-	for _, hidden := range [][]string{nil, {"MOVE"}, {"ESEARCH"}, {"MOVE", "ESEARCH", "LITERAL+", "SASL-IR"}} {
-		_, e := mailtest.Dovecot(t, servertest.Config{HideCapabilities: hidden})
-		if e.Name = "dovecot"; hidden != nil {
-			e.Name = "dovecot without " + strings.Join(hidden, " ")
-		}
-		all = append(all, e)
-	}
-	return append(all, mailtest.Courier(t), mailtest.InMemory(t))
+// onWriters runs a test on servers that take changes in different ways, at the same time.
+func onWriters(t *testing.T, test func(t *testing.T, e mailtest.Endpoint)) {
+	t.Helper()
+	t.Parallel()
+	_, full := mailtest.Shared(t, servertest.Config{})
+	_, noMove := mailtest.Shared(t, servertest.Config{HideCapabilities: []string{"MOVE"}})
+	noMove.Name = "dovecot without MOVE"
+	on(t, []mailtest.Endpoint{full, noMove, mailtest.SharedCourier(t), mailtest.InMemory(t)}, test)
 }
 
 func (b *box) refs(folder string, uids ...uint32) []mail.Ref {
@@ -90,29 +86,27 @@ func (b *box) folder(name string) {
 }
 
 func Test001_7_FlagsAreAddedAndRemoved(t *testing.T) {
-	for _, e := range writers(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "flags", writable)
-			u := b.Add("INBOX", letter{Subject: "a", Flags: []imap.Flag{imap.FlagAnswered}}, letter{Subject: "b"}, letter{Subject: "c"})
-			c, err := b.SetFlags(t.Context(), account, b.refs("INBOX", u[0], u[1], u[0]), []string{`\flagged`, "project-x"}, []string{`\Answered`})
-			if err != nil || len(c.Messages) != 2 || len(c.Issues) != 0 || c.Attempted != 4 || c.Succeeded != 4 {
-				t.Fatalf("%+v %v", c, err)
+	onWriters(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "flags", writable)
+		u := b.Add("INBOX", letter{Subject: "a", Flags: []imap.Flag{imap.FlagAnswered}}, letter{Subject: "b"}, letter{Subject: "c"})
+		c, err := b.SetFlags(t.Context(), account, b.refs("INBOX", u[0], u[1], u[0]), []string{`\flagged`, "project-x"}, []string{`\Answered`})
+		if err != nil || len(c.Messages) != 2 || len(c.Issues) != 0 || c.Attempted != 4 || c.Succeeded != 4 {
+			t.Fatalf("%+v %v", c, err)
+		}
+		for _, m := range c.Messages {
+			if !m.Added || !m.Removed || len(m.Flags) != 2 || !slices.Contains(m.Flags, `\Flagged`) || m.Ref.UIDValidity == 0 {
+				t.Errorf("%+v", m)
 			}
-			for _, m := range c.Messages {
-				if !m.Added || !m.Removed || len(m.Flags) != 2 || !slices.Contains(m.Flags, `\Flagged`) || m.Ref.UIDValidity == 0 {
-					t.Errorf("%+v", m)
-				}
-			}
-			b.want("INBOX", `a \flagged project-x`, `b \flagged project-x`, "c")
-			c, err = b.SetFlags(t.Context(), account, b.refs("INBOX", u[1], 999), nil, []string{"project-x"})
-			if err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 || c.Issues[0].UID != 999 || c.Issues[0].Kind != mail.KindNotFound {
-				t.Errorf("%+v %v", c, err)
-			}
-			b.want("INBOX", `a \flagged project-x`, `b \flagged`, "c")
-			_, err = b.SetFlags(t.Context(), account, b.refs("INBOX", 999), []string{"x"}, nil)
-			mailtest.WantKind(t, err, mail.KindNotFound)
-		})
-	}
+		}
+		b.want("INBOX", `a \flagged project-x`, `b \flagged project-x`, "c")
+		c, err = b.SetFlags(t.Context(), account, b.refs("INBOX", u[1], 999), nil, []string{"project-x"})
+		if err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 || c.Issues[0].UID != 999 || c.Issues[0].Kind != mail.KindNotFound {
+			t.Errorf("%+v %v", c, err)
+		}
+		b.want("INBOX", `a \flagged project-x`, `b \flagged`, "c")
+		_, err = b.SetFlags(t.Context(), account, b.refs("INBOX", 999), []string{"x"}, nil)
+		mailtest.WantKind(t, err, mail.KindNotFound)
+	})
 }
 
 func TestFlagsThatCannotBeSet(t *testing.T) {
@@ -129,71 +123,68 @@ func TestFlagsThatCannotBeSet(t *testing.T) {
 }
 
 func Test004_3_MarkReadSetsSeenAndNothingElse(t *testing.T) {
-	for _, e := range writers(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "read", writable)
-			u := b.Add("INBOX", letter{Subject: "a", Flags: []imap.Flag{imap.FlagFlagged, "keep"}}, letter{Subject: "b"}, letter{Subject: "c"})
-			if _, err := b.MarkRead(t.Context(), account, b.refs("INBOX", u[0], u[1], 999)); err == nil {
-				t.Error("a message that is not there is marked")
-			} else if e := mailtest.WantKind(t, err, mail.KindNotFound); !strings.Contains(e.Message, "999") {
-				t.Errorf("it does not say which: %s", e.Message)
+	onWriters(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "read", writable)
+		u := b.Add("INBOX", letter{Subject: "a", Flags: []imap.Flag{imap.FlagFlagged, "keep"}}, letter{Subject: "b"}, letter{Subject: "c"})
+		if _, err := b.MarkRead(t.Context(), account, b.refs("INBOX", u[0], u[1], 999)); err == nil {
+			t.Error("a message that is not there is marked")
+		} else if e := mailtest.WantKind(t, err, mail.KindNotFound); !strings.Contains(e.Message, "999") {
+			t.Errorf("it does not say which: %s", e.Message)
+		}
+		b.want("INBOX", `a \flagged keep`, "b", "c")
+		c, err := b.MarkRead(t.Context(), account, b.refs("INBOX", u[0], u[1]))
+		if err != nil || len(c.Messages) != 2 || !slices.Contains(c.Messages[1].Flags, `\Seen`) {
+			t.Fatalf("%+v %v", c, err)
+		}
+		b.want("INBOX", `a \flagged \seen keep`, `b \seen`, "c")
+		// Again, alone, in the folder that is open now, and one that has come since.
+		v := b.Add("INBOX", letter{Subject: "d"})
+		for _, uid := range []uint32{u[2], u[2], v[0]} {
+			r := c.Messages[0].Ref
+			r.UID = uid
+			if c, err := b.MarkRead(t.Context(), account, []mail.Ref{r}); err != nil || len(c.Messages) != 1 || c.Messages[0].Ref != r {
+				t.Errorf("UID %d: %+v %v", uid, c, err)
 			}
-			b.want("INBOX", `a \flagged keep`, "b", "c")
-			c, err := b.MarkRead(t.Context(), account, b.refs("INBOX", u[0], u[1]))
-			if err != nil || len(c.Messages) != 2 || !slices.Contains(c.Messages[1].Flags, `\Seen`) {
-				t.Fatalf("%+v %v", c, err)
-			}
-			b.want("INBOX", `a \flagged \seen keep`, `b \seen`, "c")
-			// Again, alone, in the folder that is open now, and one that has come since.
-			v := b.Add("INBOX", letter{Subject: "d"})
-			for _, uid := range []uint32{u[2], u[2], v[0]} {
-				r := c.Messages[0].Ref
-				r.UID = uid
-				if c, err := b.MarkRead(t.Context(), account, []mail.Ref{r}); err != nil || len(c.Messages) != 1 || c.Messages[0].Ref != r {
-					t.Errorf("UID %d: %+v %v", uid, c, err)
-				}
-			}
-			b.want("INBOX", `a \flagged \seen keep`, `b \seen`, `c \seen`, `d \seen`)
-		})
-	}
+		}
+		b.want("INBOX", `a \flagged \seen keep`, `b \seen`, `c \seen`, `d \seen`)
+	})
 }
 
 func Test001_8_CopyWithinAnAccount(t *testing.T) {
-	for _, e := range writers(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "copy", writable)
-			b.folder("Archiv/Bücher & mehr")
-			u := b.Add("INBOX", letter{Subject: "a", Flags: []imap.Flag{imap.FlagSeen}}, letter{Subject: "b"})
-			c, err := b.Copy(t.Context(), account, b.refs("INBOX", u[1], u[0]), "", b.In("Archiv/Bücher & mehr"))
-			if err != nil || len(c.Messages) != 2 || c.Attempted != 2 || c.Succeeded != 2 || c.Messages[0].Ref.UID != u[1] {
-				t.Fatalf("%+v %v", c, err)
+	onWriters(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "copy", writable)
+		b.folder("Archiv/Bücher & mehr")
+		u := b.Add("INBOX", letter{Subject: "a", Flags: []imap.Flag{imap.FlagSeen}}, letter{Subject: "b"})
+		c, err := b.Copy(t.Context(), account, b.refs("INBOX", u[1], u[0]), "", b.In("Archiv/Bücher & mehr"))
+		if err != nil || len(c.Messages) != 2 || c.Attempted != 2 || c.Succeeded != 2 || c.Messages[0].Ref.UID != u[1] {
+			t.Fatalf("%+v %v", c, err)
+		}
+		for _, m := range c.Messages {
+			if got, err := b.Get(t.Context(), m.New, mailbox.GetQuery{}); err != nil || got.Subject != b.Read("INBOX", m.Ref.UID, mailbox.GetQuery{}).Subject {
+				t.Errorf("the new id %s: %+v %v", m.New, got, err)
 			}
-			for _, m := range c.Messages {
-				if got, err := b.Get(t.Context(), m.New, mailbox.GetQuery{}); err != nil || got.Subject != b.Read("INBOX", m.Ref.UID, mailbox.GetQuery{}).Subject {
-					t.Errorf("the new id %s: %+v %v", m.New, got, err)
-				}
-			}
-			b.want("INBOX", `a \seen`, "b")
-			if got := b.subjects("Archiv/Bücher & mehr"); len(got) != 2 {
-				t.Errorf("%q", got)
-			}
-			_, err = b.Copy(t.Context(), account, b.refs("INBOX", u[0]), "", b.In("Nowhere"))
-			mailtest.WantKind(t, err, mail.KindNotFound)
-			_, err = b.Copy(t.Context(), account, b.refs("INBOX", 999), "", b.In("Archiv/Bücher & mehr"))
-			mailtest.WantKind(t, err, mail.KindNotFound)
-		})
-	}
+		}
+		b.want("INBOX", `a \seen`, "b")
+		if got := b.subjects("Archiv/Bücher & mehr"); len(got) != 2 {
+			t.Errorf("%q", got)
+		}
+		_, err = b.Copy(t.Context(), account, b.refs("INBOX", u[0]), "", b.In("Nowhere"))
+		mailtest.WantKind(t, err, mail.KindNotFound)
+		_, err = b.Copy(t.Context(), account, b.refs("INBOX", 999), "", b.In("Archiv/Bücher & mehr"))
+		mailtest.WantKind(t, err, mail.KindNotFound)
+	})
 }
 
 func Test001_8_CopyToAnotherAccountKeepsTheBytes(t *testing.T) {
-	s, e := mailtest.Dovecot(t, servertest.Config{})
+	t.Parallel()
+	s, e := mailtest.Shared(t, servertest.Config{})
 	b := open(t, e, "from") // read-only: nothing of it changes
 	far := open(t, mailtest.InMemory(t), "to", writable)
 	to := far.Dir.Known[account]
 	to.Name, to.AllowOut = "far", mail.AllowList{Enabled: true}
 	b.Dir.Set(to)
 	raw := []byte("From: a@example.org\r\nSubject: bytes\r\n\r\n" + strings.Repeat("\xff\xfe 8-bit\r\n.\r\n", 40_000))
-	s.Deliver(t, "from", "INBOX", raw, []byte("Subject: two\r\n\r\nx\r\n"))
+	s.Deliver(t, e.User("from"), "INBOX", raw, []byte("Subject: two\r\n\r\nx\r\n"))
 	c, err := b.Copy(t.Context(), account, b.refs("INBOX", 1, 2, 77), "far", "INBOX")
 	if err != nil || len(c.Messages) != 2 || len(c.Issues) != 1 || c.Attempted != 4 || c.Succeeded != 4 {
 		t.Fatalf("%+v %v", c, err)
@@ -215,72 +206,67 @@ func Test001_8_CopyToAnotherAccountKeepsTheBytes(t *testing.T) {
 
 // Some servers add nothing to a folder that the session has open to read.
 func Test001_8_CopyIntoAFolderThatWasJustListed(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "listed", writable)
-			far := b.Dir.Known[account]
-			far.Name = "far"
-			b.Dir.Set(far)
-			b.folder("Done")
-			u := b.Add("INBOX", letter{Subject: "a"})
-			if _, err := b.List(t.Context(), "far", mailbox.ListQuery{Folder: b.In("Done")}); err != nil {
-				t.Fatal(err)
-			}
-			c, err := b.Copy(t.Context(), account, b.refs("INBOX", u[0]), "far", b.In("Done"))
-			if err != nil || len(c.Messages) != 1 || len(c.Issues) != 0 {
-				t.Errorf("%+v %v", c, err)
-			}
-		})
-	}
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "listed", writable)
+		far := b.Dir.Known[account]
+		far.Name = "far"
+		b.Dir.Set(far)
+		b.folder("Done")
+		u := b.Add("INBOX", letter{Subject: "a"})
+		if _, err := b.List(t.Context(), "far", mailbox.ListQuery{Folder: b.In("Done")}); err != nil {
+			t.Fatal(err)
+		}
+		c, err := b.Copy(t.Context(), account, b.refs("INBOX", u[0]), "far", b.In("Done"))
+		if err != nil || len(c.Messages) != 1 || len(c.Issues) != 0 {
+			t.Errorf("%+v %v", c, err)
+		}
+	})
 }
 
 func Test001_9_MoveAndItsFallback(t *testing.T) {
-	for _, e := range writers(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "move", writable)
-			b.folder("Done")
-			u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c", Flags: []imap.Flag{imap.FlagDeleted}}, letter{Subject: "d"})
-			c, err := b.Move(t.Context(), account, b.refs("INBOX", u[0], u[3], 999), b.In("Done"))
-			if err != nil || len(c.Messages) != 2 || len(c.Issues) != 1 {
-				t.Fatalf("%+v %v", c, err)
-			}
-			// What somebody else marked \Deleted stays: only the named ones are expunged.
-			b.want("INBOX", "b", `c \deleted`)
-			if got := b.subjects("Done"); len(got) != 2 || !strings.HasPrefix(got[0], "a") || !strings.HasPrefix(got[1], "d") {
-				t.Errorf("Done holds %q", got)
-			}
-			if got, err := b.Get(t.Context(), c.Messages[1].New, mailbox.GetQuery{}); err != nil || got.Subject != "d" {
-				t.Errorf("the new id %s: %+v %v", c.Messages[1].New, got, err)
-			}
-			_, err = b.Move(t.Context(), account, b.refs("INBOX", u[1]), b.In("Nowhere"))
-			mailtest.WantKind(t, err, mail.KindNotFound)
-			_, err = b.Move(t.Context(), account, b.refs("INBOX", u[1]), "inbox")
-			mailtest.WantKind(t, err, mail.KindInvalid)
-			b.want("INBOX", "b", `c \deleted`)
-		})
-	}
+	onWriters(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "move", writable)
+		b.folder("Done")
+		u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c", Flags: []imap.Flag{imap.FlagDeleted}}, letter{Subject: "d"})
+		c, err := b.Move(t.Context(), account, b.refs("INBOX", u[0], u[3], 999), b.In("Done"))
+		if err != nil || len(c.Messages) != 2 || len(c.Issues) != 1 {
+			t.Fatalf("%+v %v", c, err)
+		}
+		// What somebody else marked \Deleted stays: only the named ones are expunged.
+		b.want("INBOX", "b", `c \deleted`)
+		if got := b.subjects("Done"); len(got) != 2 || !strings.HasPrefix(got[0], "a") || !strings.HasPrefix(got[1], "d") {
+			t.Errorf("Done holds %q", got)
+		}
+		if got, err := b.Get(t.Context(), c.Messages[1].New, mailbox.GetQuery{}); err != nil || got.Subject != "d" {
+			t.Errorf("the new id %s: %+v %v", c.Messages[1].New, got, err)
+		}
+		_, err = b.Move(t.Context(), account, b.refs("INBOX", u[1]), b.In("Nowhere"))
+		mailtest.WantKind(t, err, mail.KindNotFound)
+		_, err = b.Move(t.Context(), account, b.refs("INBOX", u[1]), "inbox")
+		mailtest.WantKind(t, err, mail.KindInvalid)
+		b.want("INBOX", "b", `c \deleted`)
+	})
 }
 
 func Test001_10_DeleteTakesOnlyWhatIsNamed(t *testing.T) {
-	for _, e := range writers(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "delete", writable)
-			u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b", Flags: []imap.Flag{imap.FlagDeleted}}, letter{Subject: "c"})
-			c, err := b.Delete(t.Context(), account, b.refs("INBOX", u[0], 999))
-			if err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 || c.Messages[0].Ref.UID != u[0] {
-				t.Fatalf("%+v %v", c, err)
-			}
-			b.want("INBOX", `b \deleted`, "c")
-			_, err = b.Delete(t.Context(), account, b.refs("INBOX", u[0]))
-			mailtest.WantKind(t, err, mail.KindNotFound)
-		})
-	}
+	onWriters(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "delete", writable)
+		u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b", Flags: []imap.Flag{imap.FlagDeleted}}, letter{Subject: "c"})
+		c, err := b.Delete(t.Context(), account, b.refs("INBOX", u[0], 999))
+		if err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 || c.Messages[0].Ref.UID != u[0] {
+			t.Fatalf("%+v %v", c, err)
+		}
+		b.want("INBOX", `b \deleted`, "c")
+		_, err = b.Delete(t.Context(), account, b.refs("INBOX", u[0]))
+		mailtest.WantKind(t, err, mail.KindNotFound)
+	})
 }
 
 // Without UIDPLUS there is no way to remove one message and no other, so nothing
 // is removed, moved or marked.
 func TestNothingIsExpungedWithoutUIDPlus(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{HideCapabilities: []string{"MOVE", "UIDPLUS"}})
+	t.Parallel()
+	_, e := mailtest.Shared(t, servertest.Config{HideCapabilities: []string{"MOVE", "UIDPLUS"}})
 	b := open(t, e, "noplus", writable)
 	b.folder("Done")
 	b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b", Flags: []imap.Flag{imap.FlagDeleted}})
@@ -294,41 +280,27 @@ func TestNothingIsExpungedWithoutUIDPlus(t *testing.T) {
 	b.want("Done")
 }
 
-// changes is every method that changes a mailbox.
-var changes = map[string]func(b *box, refs []mail.Ref) error{
-	"flags": func(b *box, r []mail.Ref) error {
-		return second(b.SetFlags(b.T.Context(), account, r, []string{"x"}, nil))
-	},
-	"mark-read": func(b *box, r []mail.Ref) error { return second(b.MarkRead(b.T.Context(), account, r)) },
-	"copy": func(b *box, r []mail.Ref) error {
-		return second(b.Copy(b.T.Context(), account, r, "", b.In("Archive")))
-	},
-	"move":   func(b *box, r []mail.Ref) error { return second(b.Move(b.T.Context(), account, r, b.In("Archive"))) },
-	"trash":  func(b *box, r []mail.Ref) error { return second(b.Trash(b.T.Context(), account, r)) },
-	"delete": func(b *box, r []mail.Ref) error { return second(b.Delete(b.T.Context(), account, r)) },
-}
-
 // Every change is refused where the account only reads, and for what cannot be
 // meant.
 func TestChangesThatAreRefused(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
+	e := dovecot(t)
 	ro := open(t, e, "refused")
 	u := ro.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"})
 	rw := open(t, e, "refused", writable)
-	for name, change := range changes {
+	for _, name := range changes {
 		t.Run(name, func(t *testing.T) {
-			mailtest.WantKind(t, change(ro, ro.refs("INBOX", u[0])), mail.KindReadOnly)
+			mailtest.WantKind(t, ro.through(name, ro.Ref("INBOX", u[0])), mail.KindReadOnly)
 			stale := ro.refs("INBOX", u[0], u[0])
 			stale[1].UIDValidity = 1 // also where another names the same UID
-			mailtest.WantKind(t, change(rw, stale), mail.KindConflict)
-			mailtest.WantKind(t, change(rw, nil), mail.KindInvalid)
-			mailtest.WantKind(t, change(rw, append(rw.refs("INBOX", u[0]), rw.Ref("Sent", 1))), mail.KindInvalid)
-			mailtest.WantKind(t, change(rw, rw.refs("No such folder", 1)), mail.KindNotFound)
+			mailtest.WantKind(t, rw.through(name, stale...), mail.KindConflict)
+			mailtest.WantKind(t, rw.through(name), mail.KindInvalid)
+			mailtest.WantKind(t, rw.through(name, rw.Ref("INBOX", u[0]), rw.Ref("Sent", 1)), mail.KindInvalid)
+			mailtest.WantKind(t, rw.through(name, rw.Ref("No such folder", 1)), mail.KindNotFound)
 			many := make([]mail.Ref, mailbox.MaxBatch+1)
 			for i := range many {
 				many[i] = rw.Ref("INBOX", uint32(i+1))
 			}
-			mailtest.WantKind(t, change(rw, many), mail.KindInvalid)
+			mailtest.WantKind(t, rw.through(name, many...), mail.KindInvalid)
 		})
 	}
 	rw.want("INBOX", "a", "b")
@@ -337,8 +309,8 @@ func TestChangesThatAreRefused(t *testing.T) {
 // A folder that was made anew while it was open holds other messages under the
 // same UIDs: no change may reach them.
 func TestChangesNeverReachAnotherMessage(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	for name, change := range changes {
+	e := dovecot(t)
+	for _, name := range changes {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, e, "anew-"+name, writable)
 			b.folder("Box")
@@ -354,7 +326,7 @@ func TestChangesNeverReachAnotherMessage(t *testing.T) {
 			b.folder("Box")
 			b.Add("Box", letter{Subject: "new"})
 			for range 2 {
-				if err := change(b, []mail.Ref{c.Messages[0].Ref}); err == nil {
+				if err := b.through(name, c.Messages[0].Ref); err == nil {
 					t.Error("a change of a message that is gone succeeded")
 				}
 			}
@@ -367,7 +339,8 @@ func TestChangesNeverReachAnotherMessage(t *testing.T) {
 // Changes of one account share its connections and lose nothing, whatever else is
 // going on.
 func TestAHundredInFlight(t *testing.T) {
-	s, e := mailtest.Dovecot(t, servertest.Config{})
+	t.Parallel()
+	s, e := mailtest.Shared(t, servertest.Config{})
 	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
 	b := open(t, e, "hundred", writable, func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
 	u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"})

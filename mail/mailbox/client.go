@@ -49,12 +49,22 @@ type Client struct {
 	gate    *wire.Gate // nil unless OneConnection
 	lost    sync.Map   // by account: the time.Time since which its server could not be reached
 	pace    pace       // of Watch
+	bounds  bounds
 
 	mu     sync.Mutex
 	kept   map[string]kept // by account
 	closed bool
 	ending sync.WaitGroup // replaced connections that are closing
 }
+
+// bounds are how many messages an operation reads at most.
+type bounds struct {
+	judged     int // of a folder in which the policy checks each one
+	candidates int // for one conversation
+	heads      int // of a POP3 mailbox, newest first
+}
+
+var usualBounds = bounds{judged: 20_000, candidates: 1000, heads: 5000}
 
 // accountPool holds the connections of an IMAP account.
 type accountPool struct {
@@ -78,7 +88,7 @@ func New(o Options) *Client {
 	if o.CursorKey == nil {
 		o.CursorKey = cursor.ProcessKey()
 	}
-	m := &Client{o: o, cursors: cursor.Sealer{Key: o.CursorKey}, leases: lease.Leases{Others: o.Others, Seen: o.Seen}, pace: usualPace, kept: make(map[string]kept)}
+	m := &Client{o: o, cursors: cursor.Sealer{Key: o.CursorKey}, leases: lease.Leases{Others: o.Others, Seen: o.Seen}, pace: usualPace, bounds: usualBounds, kept: make(map[string]kept)}
 	if o.OneConnection {
 		m.o.SessionsPerAccount, m.gate = 1, wire.NewGate(1)
 	}

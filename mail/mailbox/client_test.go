@@ -15,7 +15,6 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
-	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 type letter = mailtest.Letter
@@ -48,7 +47,7 @@ func uidsOf(p *mailbox.Page) []uint32 {
 }
 
 func Test001_2_VerifyTellsHowItIsNow(t *testing.T) {
-	scripted.Settle(t)
+	t.Parallel()
 	s, e := mailtest.Dovecot(t, servertest.Config{})
 	b := open(t, e, "verify")
 	v, err := b.Verify(t.Context(), account)
@@ -92,7 +91,6 @@ func Test001_2_VerifyTellsHowItIsNow(t *testing.T) {
 }
 
 func TestAccountsThatCannotBeRead(t *testing.T) {
-	scripted.Settle(t)
 	d := &mailtest.Directory{Known: map[string]mail.Account{}}
 	m := mailbox.New(mailbox.Options{Directory: d})
 	defer m.Close()
@@ -127,7 +125,6 @@ func TestAccountsThatCannotBeRead(t *testing.T) {
 }
 
 func TestContextEndsAnOperation(t *testing.T) {
-	scripted.Settle(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
 	if err != nil {
 		t.Fatal(err)
@@ -151,12 +148,18 @@ func TestContextEndsAnOperation(t *testing.T) {
 	if _, err = m.Verify(short, account); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("verify: %v", err)
 	}
+	// A time of the connection is not the command's.
+	impatient := d.Known[account]
+	impatient.Timeouts = mail.Timeouts{Greeting: 50 * time.Millisecond}
+	d.Set(impatient)
+	_, err = m.List(t.Context(), account, mailbox.ListQuery{})
+	if e := mailtest.WantKind(t, err, mail.KindTimeout); e.Advice != mail.AdviceTimeoutVariable || e.Detail != "MAIL_IMAP_GREETING_TIMEOUT_MS" {
+		t.Errorf("%s %q", e.Advice, e.Detail)
+	}
 }
 
 func TestAccountWithoutAPassword(t *testing.T) {
-	scripted.Settle(t)
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "nopassword")
+	b := onDovecot(t, "nopassword")
 	b.Dir.Password = ""
 	_, err := b.List(t.Context(), account, mailbox.ListQuery{})
 	mailtest.WantKind(t, err, mail.KindConfig)
@@ -166,10 +169,8 @@ func TestAccountWithoutAPassword(t *testing.T) {
 
 // A log tells what failed and never who wrote what, nor a secret.
 func TestLogsHoldNoSecretsAndNoMail(t *testing.T) {
-	scripted.Settle(t)
 	var logged bytes.Buffer
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "logs", allowing("nobody@example.org"))
+	b := onDovecot(t, "logs", allowing("nobody@example.org"))
 	m := mailbox.New(mailbox.Options{Directory: b.Dir, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	defer m.Close()
 	u := b.Add("INBOX", letter{Subject: "s3cret subject", Body: "s3cret body"})[0]
@@ -188,15 +189,15 @@ func TestLogsHoldNoSecretsAndNoMail(t *testing.T) {
 
 // Changed settings take effect at the next call; the old connections end.
 func TestChangedSettingsGetNewConnections(t *testing.T) {
-	scripted.Settle(t)
-	s, e := mailtest.Dovecot(t, servertest.Config{})
+	t.Parallel()
+	s, e := mailtest.Shared(t, servertest.Config{})
 	b := open(t, e, "first")
 	b.Add("INBOX", letter{Subject: "one"})
 	if n := len(b.list(mailbox.ListQuery{}).Messages); n != 1 {
 		t.Fatalf("%d messages", n)
 	}
 	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
-	a := mailtest.Settings(proxy.Host, proxy.Port, "second")
+	a := mailtest.Settings(proxy.Host, proxy.Port, e.User("second"))
 	b.Dir.Set(a)
 	if n := len(b.list(mailbox.ListQuery{}).Messages); n != 0 {
 		t.Fatalf("%d messages in the other mailbox", n)

@@ -17,29 +17,27 @@ import (
 // counted is a mailbox on Dovecot behind a proxy that counts, over TLS as everybody has it.
 func counted(t *testing.T, user string, sessions int, latency time.Duration) (*box, *servertest.Proxy) {
 	t.Helper()
+	t.Parallel()
 	return countedOn(t, "dovecot", user, sessions, latency)
 }
 
-// countedOn is counted on one of the two real servers.
+// countedOn is counted on one of the real servers.
 func countedOn(t *testing.T, server, user string, sessions int, latency time.Duration) (*box, *servertest.Proxy) {
 	t.Helper()
-	ca, err := servertest.NewCA()
-	if err != nil {
-		t.Fatal(err)
+	config := servertest.Config{}
+	if server == "dovecot without ESEARCH" {
+		config.HideCapabilities = []string{"ESEARCH"}
 	}
-	var e mailtest.Endpoint
-	var secure string
+	s, e := mailtest.Shared(t, config)
+	secure, ca := s.IMAPSAddr(), s.CAPEM
 	if server == "courier" {
-		s := servertest.Courier(t, servertest.CourierConfig{CA: ca})
-		e, secure = mailtest.CourierAt(s), s.IMAPSAddr()
-	} else {
-		s := servertest.Dovecot(t, servertest.Config{CA: ca})
-		e, secure = mailtest.DovecotAt(s), s.IMAPSAddr()
+		s := servertest.SharedCourier(t)
+		e, secure, ca = mailtest.SharedCourier(t), s.IMAPSAddr(), s.CAPEM
 	}
 	proxy := servertest.NewProxy(t, secure, servertest.ProxyOptions{Latency: latency})
 	b := open(t, e, user, writable, func(a *mail.Account) {
 		a.IMAP = mail.Endpoint{Host: proxy.Host, Port: proxy.Port, Security: mail.TLS}
-		a.CAPEM = ca.PEM()
+		a.CAPEM = ca
 	})
 	b.Client = mailbox.New(mailbox.Options{Directory: b.Dir, SessionsPerAccount: sessions})
 	t.Cleanup(func() { _ = b.Close() })
@@ -97,6 +95,12 @@ func TestWarmCosts(t *testing.T) {
 	text := strings.Repeat("text of the letter. ", 100)
 	extra, body := mixed("Content-Type: text/plain\r\n\r\n"+text, attachment("f", 5<<20))
 	large := b.Add("Sent", letter{Subject: "large", Extra: extra, Body: body})[0]
+	b.Add("Sent", letter{Extra: "Message-ID: <a@example.org>\r\n"}, letter{Extra: "Message-ID: <b@example.org>\r\n"})
+	var bounces []mail.Ref
+	for _, id := range []string{"a", "b"} {
+		l := letter{From: "mailer-daemon@example.org", Extra: "In-Reply-To: <" + id + "@example.org>\r\n"}
+		bounces = append(bounces, b.refs("Archive", b.Add("Archive", l)...)...)
+	}
 	b.folder("Other")
 	if err := b.Warm(t.Context(), account); err != nil {
 		t.Fatal(err)
@@ -105,6 +109,7 @@ func TestWarmCosts(t *testing.T) {
 	id := func(i int) mail.Ref { return first.Messages[i].Ref }
 	oldest := func() error { return second(b.List(t.Context(), account, mailbox.ListQuery{OldestFirst: true})) }
 	for _, c := range []cost{
+		{"first copy", 2, 0, func() error { return second(b.Copy(t.Context(), account, []mail.Ref{id(20)}, "", "Other")) }},
 		{"list", 1, 14_000, func() error { return second(b.List(t.Context(), account, mailbox.ListQuery{})) }},
 		{"list of 10", 1, 3_500, func() error { return second(b.List(t.Context(), account, mailbox.ListQuery{Limit: 10})) }},
 		{"list with snippets", 1, 120_000, func() error { return second(b.List(t.Context(), account, mailbox.ListQuery{Snippet: 120})) }},
@@ -133,6 +138,13 @@ func TestWarmCosts(t *testing.T) {
 			return err
 		}},
 		{"get", 1, 8_000, func() error { return second(b.Get(t.Context(), id(0), mailbox.GetQuery{})) }},
+		{"bounces", 2, 0, func() error {
+			all, err := b.GetEach(t.Context(), account, bounces, mailbox.GetQuery{})
+			if err == nil && (all.Messages[0].Returned.UID != large+1 || all.Messages[1].Returned.UID != large+2) {
+				t.Errorf("%v, %v", all.Messages[0].Returned, all.Messages[1].Returned)
+			}
+			return err
+		}},
 		{"get beside 5 MB", 1, int64(len(text)) + 8<<10, func() error { return second(b.Get(t.Context(), b.Ref("Sent", large), mailbox.GetQuery{})) }},
 		{"what a reply answers", 1, 3_000, func() error { return second(b.Original(t.Context(), "mail send", id(0), mailbox.OriginalQuery{})) }},
 		{"what a reply quotes", 1, 8_000, func() error {
@@ -167,6 +179,13 @@ func TestWarmCosts(t *testing.T) {
 		{"copy", 2, 1_500, func() error { return second(b.Copy(t.Context(), account, []mail.Ref{id(5)}, "", "Other")) }},
 		{"move", 2, 1_500, func() error { return second(b.Move(t.Context(), account, []mail.Ref{id(6)}, "Other")) }},
 		{"delete", 3, 2_000, func() error { return second(b.Delete(t.Context(), account, []mail.Ref{id(7)})) }},
+		{"list that judges senders", 1, 0, func() error {
+			a := b.Dir.Known[account]
+			judging(&a)
+			b.Dir.Set(a)
+			return second(b.List(t.Context(), account, mailbox.ListQuery{}))
+		}},
+		{"get that judges a sender", 1, 0, func() error { return second(b.Get(t.Context(), id(0), mailbox.GetQuery{})) }},
 	} {
 		c.holds(t, proxy)
 	}
@@ -251,6 +270,7 @@ func TestColdCosts(t *testing.T) {
 
 // The same of lists and folders on a server without ESEARCH and LIST-STATUS.
 func TestWarmCostsOfListsOnCourier(t *testing.T) {
+	t.Parallel()
 	b, proxy := countedOn(t, "courier", "warm", 0, 0)
 	for i := range 60 {
 		b.Add("INBOX", realistic(i))
@@ -260,6 +280,9 @@ func TestWarmCostsOfListsOnCourier(t *testing.T) {
 	}
 	b.list(mailbox.ListQuery{})
 	for _, c := range []cost{
+		{"first copy", 2, 0, func() error {
+			return second(b.Copy(t.Context(), account, b.refs("INBOX", 1), "", b.In("Folder 1")))
+		}},
 		{"list", 1, 0, func() error { return second(b.List(t.Context(), account, mailbox.ListQuery{})) }},
 		{"list with snippets", 1, 0, func() error { return second(b.List(t.Context(), account, mailbox.ListQuery{Snippet: 120})) }},
 		{"next page", 2, 0, func() error {

@@ -11,13 +11,11 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
-	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // TestAMissingFolderIsToldWithThoseThatExist, by one round trip more.
 func TestAMissingFolderIsToldWithThoseThatExist(t *testing.T) {
-	scripted.Settle(t)
-	_, e := mailtest.Dovecot(t, servertest.Config{})
+	e := dovecot(t)
 	proxy := servertest.NewProxy(t, net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port))), servertest.ProxyOptions{})
 	b := open(t, e, "missing", writable, func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
 	u := b.Add("INBOX", letter{Subject: "one"})[0]
@@ -54,13 +52,12 @@ func TestAMissingFolderIsToldWithThoseThatExist(t *testing.T) {
 // TestALostServerIsWorthAnotherTryLaterAndLater: as long as it has been away, within bounds,
 // and from the beginning after it was back.
 func TestALostServerIsWorthAnotherTryLaterAndLater(t *testing.T) {
-	scripted.Settle(t)
-	_, e := mailtest.Dovecot(t, servertest.Config{})
+	e := dovecot(t)
 	b := open(t, e, "lost")
 	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
 	m := mailbox.New(mailbox.Options{Directory: b.Dir, Now: func() time.Time { return now }})
 	defer m.Close()
-	here := mailtest.Settings(e.Host, e.Port, "lost")
+	here := mailtest.Settings(e.Host, e.Port, e.User("lost"))
 	gone := here
 	gone.IMAP.Port = unused(t)
 	for _, step := range []struct {
@@ -86,29 +83,6 @@ func TestALostServerIsWorthAnotherTryLaterAndLater(t *testing.T) {
 		}
 		if e := mailtest.WantKind(t, err, mail.KindConnection); e.Wait != step.want || !e.Retryable {
 			t.Errorf("after %s: wait %s, want %s", step.after, e.Wait, step.want)
-		}
-	}
-}
-
-// TestATimeOfTheConnectionIsNotTheCommands: what names --timeout would mislead.
-func TestATimeOfTheConnectionIsNotTheCommands(t *testing.T) {
-	scripted.Settle(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	port := uint16(silent.Addr().(*net.TCPAddr).Port)
-	d := &mailtest.Directory{Known: map[string]mail.Account{}, Password: "x"}
-	m := mailbox.New(mailbox.Options{Directory: d})
-	defer m.Close()
-	for greeting, want := range map[time.Duration]mail.Advice{50 * time.Millisecond: mail.AdviceTimeoutVariable} {
-		a := mailtest.Settings("127.0.0.1", port, "x")
-		a.Timeouts = mail.Timeouts{Greeting: greeting}
-		d.Set(a)
-		_, err := m.List(t.Context(), account, mailbox.ListQuery{})
-		if e := mailtest.WantKind(t, err, mail.KindTimeout); e.Advice != want || e.Detail != "MAIL_IMAP_GREETING_TIMEOUT_MS" {
-			t.Errorf("%s: %s %q", greeting, e.Advice, e.Detail)
 		}
 	}
 }

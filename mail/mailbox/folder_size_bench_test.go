@@ -2,7 +2,6 @@ package mailbox_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/postern-mail/postern/mail"
@@ -44,32 +43,5 @@ func BenchmarkFolderSize(b *testing.B) {
 		if err := m.Close(); err != nil {
 			b.Error(err)
 		}
-	}
-}
-
-// BenchmarkFiftyGets reads fifty different messages at once, from Dovecot.
-func BenchmarkFiftyGets(b *testing.B) {
-	const n = 50
-	s := servertest.Dovecot(b, servertest.Config{})
-	servertest.Fill(b, s, "fifty", "INBOX", n)
-	d := &mailtest.Directory{Known: map[string]mail.Account{account: mailtest.Settings(s.Host, s.IMAPPort, "fifty")}, Password: servertest.Password}
-	m := mailbox.New(mailbox.Options{Directory: d})
-	defer m.Close()
-	get := func(uid int) error {
-		return second(m.Get(b.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UID: uint32(uid)}, mailbox.GetQuery{}))
-	}
-	if err := get(1); err != nil { // connects
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		var wg sync.WaitGroup
-		for i := range n {
-			wg.Go(func() {
-				if err := get(i + 1); err != nil {
-					b.Error(err)
-				}
-			})
-		}
-		wg.Wait()
 	}
 }

@@ -14,11 +14,7 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
 )
 
-// The bounds of Folders.
-const (
-	defaultFolders = 200    // 001 section 3
-	maxScan        = 20_000 // messages of a folder in which the policy checks each one
-)
+const defaultFolders = 200 // 001 section 3
 
 var folderCounts = goimap.StatusOptions{NumMessages: true, NumUnseen: true, UIDNext: true, UIDValidity: true}
 
@@ -194,7 +190,7 @@ func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UID
 	from := fetch.Source{UIDs: found}
 	if found == nil {
 		from = fetch.Source{Low: 1, High: box.Exists}
-		if senders := senders(x.Policy); senders != nil && box.Exists > maxScan {
+		if senders := senders(x.Policy); senders != nil && int(box.Exists) > x.m.bounds.judged {
 			uids, err := s.Search(senders).Wait()
 			if err != nil {
 				return err

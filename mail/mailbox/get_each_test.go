@@ -10,7 +10,6 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
@@ -96,59 +95,50 @@ func TestLongTextsOfSeveralFolders(t *testing.T) {
 }
 
 func TestSeveralMessagesOfWhichSomeAreNotThere(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "some")
-			u := b.Add("INBOX", letter{Subject: "one", From: "ann@example.org"}, letter{Subject: "two", From: "eve@example.net"})
-			b.folder("Other")
-			o := b.Add("Other", letter{Subject: "three", From: "ann@example.org"})
-			stale := b.list(mailbox.ListQuery{Folder: b.In("Other")}).Messages[0].Ref
-			stale.UIDValidity++
-			one, two, three := b.Ref("INBOX", u[0]), b.Ref("INBOX", u[1]), b.Ref("Other", o[0])
-			gone, nowhere := b.Ref("INBOX", u[1]+5), b.Ref("Nowhere", 1)
-			kinds := func(all *mailbox.Messages) string {
-				var out []string
-				for _, m := range all.Messages {
-					out = append(out, m.Subject)
-				}
-				for _, i := range all.Issues {
-					out = append(out, fmt.Sprint(i.Kind, " ", i.MessageID))
-				}
-				return strings.Join(out, ", ")
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "some")
+		u := b.Add("INBOX", letter{Subject: "one", From: "ann@example.org"}, letter{Subject: "two", From: "eve@example.net"})
+		b.folder("Other")
+		o := b.Add("Other", letter{Subject: "three", From: "ann@example.org"})
+		stale := b.list(mailbox.ListQuery{Folder: b.In("Other")}).Messages[0].Ref
+		stale.UIDValidity++
+		one, two, three := b.Ref("INBOX", u[0]), b.Ref("INBOX", u[1]), b.Ref("Other", o[0])
+		gone, nowhere := b.Ref("INBOX", u[1]+5), b.Ref("Nowhere", 1)
+		kinds := func(all *mailbox.Messages) string {
+			var out []string
+			for _, m := range all.Messages {
+				out = append(out, m.Subject)
 			}
-			want := fmt.Sprintf("three, two, one, conflict %v, not_found %v, not_found %v", stale, gone, nowhere)
-			if got := kinds(b.each(mailbox.GetQuery{}, three, stale, two, gone, one, nowhere, one)); got != want {
-				t.Errorf("got %s, want %s", got, want)
+			for _, i := range all.Issues {
+				out = append(out, fmt.Sprint(i.Kind, " ", i.MessageID))
 			}
-			_, err := b.GetEach(t.Context(), account, []mail.Ref{stale, gone}, mailbox.GetQuery{})
-			mailtest.WantKind(t, err, mail.KindConflict)
-			_, err = b.GetEach(t.Context(), account, []mail.Ref{gone, nowhere}, mailbox.GetQuery{})
-			mailtest.WantKind(t, err, mail.KindNotFound)
-			for _, refs := range [][]mail.Ref{nil, slices.Repeat([]mail.Ref{one}, 21), {one, {Protocol: mail.IMAP, Account: "other", Folder: "INBOX", UID: 1}}} {
-				_, err = b.GetEach(t.Context(), account, refs, mailbox.GetQuery{})
-				mailtest.WantKind(t, err, mail.KindInvalid)
-			}
-			// A hidden message is like one that does not exist.
-			a, _ := b.Dir.Account(t.Context(), account)
-			a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"ann@example.org"}}
-			b.Dir.Set(a)
-			all := b.each(mailbox.GetQuery{}, one, two, three)
-			if want := fmt.Sprintf("one, three, not_found %v", two); kinds(all) != want || all.Issues[0].Reason != "filtered" {
-				t.Errorf("got %s, reason %q, want %s", kinds(all), all.Issues[0].Reason, want)
-			}
-			hidden, missing := all.Issues[0], b.each(mailbox.GetQuery{}, one, gone).Issues[0]
-			hidden.MessageID, hidden.UID, missing.MessageID, missing.UID = "", 0, "", 0
-			hidden.Reason = "" // the audit's
-			if hidden != missing {
-				t.Errorf("a hidden message is told apart: %+v, %+v", hidden, missing)
-			}
-		})
-	}
+			return strings.Join(out, ", ")
+		}
+		want := fmt.Sprintf("three, two, one, conflict %v, not_found %v, not_found %v", stale, gone, nowhere)
+		if got := kinds(b.each(mailbox.GetQuery{}, three, stale, two, gone, one, nowhere, one)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		_, err := b.GetEach(t.Context(), account, []mail.Ref{stale, gone}, mailbox.GetQuery{})
+		mailtest.WantKind(t, err, mail.KindConflict)
+		_, err = b.GetEach(t.Context(), account, []mail.Ref{gone, nowhere}, mailbox.GetQuery{})
+		mailtest.WantKind(t, err, mail.KindNotFound)
+		for _, refs := range [][]mail.Ref{nil, slices.Repeat([]mail.Ref{one}, 21), {one, {Protocol: mail.IMAP, Account: "other", Folder: "INBOX", UID: 1}}} {
+			_, err = b.GetEach(t.Context(), account, refs, mailbox.GetQuery{})
+			mailtest.WantKind(t, err, mail.KindInvalid)
+		}
+		// A hidden message is like one that does not exist.
+		a, _ := b.Dir.Account(t.Context(), account)
+		a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"ann@example.org"}}
+		b.Dir.Set(a)
+		all := b.each(mailbox.GetQuery{}, one, two, three)
+		if want := fmt.Sprintf("one, three, not_found %v", two); kinds(all) != want || all.Issues[0].Reason != "filtered" {
+			t.Errorf("got %s, reason %q, want %s", kinds(all), all.Issues[0].Reason, want)
+		}
+	})
 }
 
 func TestTextsShareTheirCharacters(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "shared")
+	b := onDovecot(t, "shared")
 	var refs []mail.Ref
 	for _, n := range []int{50, 5000, 300, 9000} {
 		refs = append(refs, b.refs("INBOX", b.Add("INBOX", letter{Subject: fmt.Sprint(n), Body: strings.Repeat("x", n)})...)...)
@@ -180,39 +170,37 @@ func TestTheRestOfALongText(t *testing.T) {
 		words[i] = fmt.Sprintf("wörd%d", i)
 	}
 	long := strings.Join(words, " ")
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "rest")
-			utf8Text := "MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n"
-			for name, l := range map[string]letter{
-				"8bit":   {Extra: utf8Text, Body: strings.ReplaceAll(long, "0 ", "0\r\n")},
-				"base64": {Extra: utf8Text + "Content-Transfer-Encoding: base64\r\n", Body: base64.StdEncoding.EncodeToString([]byte(long))},
-				"html":   {Extra: "MIME-Version: 1.0\r\nContent-Type: text/html; charset=utf-8\r\n", Body: "<p>" + strings.ReplaceAll(long, "00 ", "00</p>\r\n<p>") + "</p>"},
-			} {
-				u := b.Add("INBOX", l)[0]
-				var got strings.Builder
-				for from, pages := 1, 0; from > 0; pages++ {
-					m := b.Read("INBOX", u, mailbox.GetQuery{BodyChars: 20_000, FromChar: from})
-					if m.NextChar != 0 && (m.NextChar <= from || !m.BodyTruncated) || len(m.Issues) > 0 || pages > 10 {
-						t.Fatalf("%s: after %d comes %d, %v", name, from, m.NextChar, m.Issues)
-					}
-					got.WriteString(m.BodyText)
-					from = m.NextChar
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "rest")
+		utf8Text := "MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n"
+		for name, l := range map[string]letter{
+			"8bit":   {Extra: utf8Text, Body: strings.ReplaceAll(long, "0 ", "0\r\n")},
+			"base64": {Extra: utf8Text + "Content-Transfer-Encoding: base64\r\n", Body: base64.StdEncoding.EncodeToString([]byte(long))},
+			"html":   {Extra: "MIME-Version: 1.0\r\nContent-Type: text/html; charset=utf-8\r\n", Body: "<p>" + strings.ReplaceAll(long, "00 ", "00</p>\r\n<p>") + "</p>"},
+		} {
+			u := b.Add("INBOX", l)[0]
+			var got strings.Builder
+			for from, pages := 1, 0; from > 0; pages++ {
+				m := b.Read("INBOX", u, mailbox.GetQuery{BodyChars: 20_000, FromChar: from})
+				if m.NextChar != 0 && (m.NextChar <= from || !m.BodyTruncated) || len(m.Issues) > 0 || pages > 10 {
+					t.Fatalf("%s: after %d comes %d, %v", name, from, m.NextChar, m.Issues)
 				}
-				if text := strings.Join(strings.Fields(got.String()), " "); text != long {
-					i := 0
-					for i < len(text) && text[i] == long[i] {
-						i++
-					}
-					t.Errorf("%s: the pages are %d characters, which differ at %.60q, want %.60q", name, utf8.RuneCountInString(text), text[max(i-20, 0):], long[max(i-20, 0):])
-				}
-				m := b.Read("INBOX", u, mailbox.GetQuery{FromChar: 1_500_000})
-				if m.BodyText != "" || m.NextChar != 0 || len(m.Issues) != 1 {
-					t.Errorf("%s, beyond the end: %q, %d, %v", name, m.BodyText, m.NextChar, m.Issues)
-				}
+				got.WriteString(m.BodyText)
+				from = m.NextChar
 			}
-		})
-	}
+			if text := strings.Join(strings.Fields(got.String()), " "); text != long {
+				i := 0
+				for i < len(text) && text[i] == long[i] {
+					i++
+				}
+				t.Errorf("%s: the pages are %d characters, which differ at %.60q, want %.60q", name, utf8.RuneCountInString(text), text[max(i-20, 0):], long[max(i-20, 0):])
+			}
+			m := b.Read("INBOX", u, mailbox.GetQuery{FromChar: 1_500_000})
+			if m.BodyText != "" || m.NextChar != 0 || len(m.Issues) != 1 {
+				t.Errorf("%s, beyond the end: %q, %d, %v", name, m.BodyText, m.NextChar, m.Issues)
+			}
+		}
+	})
 }
 
 func TestABounceNamesWhatCameBack(t *testing.T) {
@@ -223,72 +211,52 @@ func TestABounceNamesWhatCameBack(t *testing.T) {
 	}
 	header := "From: demo@example.org\r\nMessage-ID: <letter-1@example.org>\r\nSubject: a letter\r\n"
 	far := strings.Repeat("x", 6000) + "\r\n"
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "bounce")
-			b.folder("Sent")
-			sent := b.Add("Sent", letter{Subject: "another", Extra: "Message-ID: <another-letter-1@example.org>\r\n"}, letter{Subject: "a letter", Extra: "Message-ID: <letter-1@example.org>\r\n"})
-			for _, tc := range []struct {
-				name  string
-				l     letter
-				found bool
-			}{
-				{"with the message", dsn("Content-Type: message/rfc822\r\n\r\n" + header + "\r\nDear Ann\r\n"), true},
-				{"with its header", dsn("Content-Type: text/rfc822-headers\r\n\r\n" + header), true},
-				{"far down", dsn("Content-Type: text/plain; name=x\r\nContent-Disposition: attachment\r\n\r\n" + far + "--b\r\nContent-Type: message/rfc822\r\n\r\n" + header + "\r\nDear Ann\r\n"), true},
-				{"as text", letter{From: "MAILER-DAEMON@mx.example.org", Body: "Hi. This is the mail program.\r\n\r\n--- Below this line is a copy of the message.\r\n\r\n" + header + "\r\nDear Ann\r\n"}, true},
-				{"as an answer", letter{From: "postmaster@mx.example.org", Extra: "In-Reply-To: <letter-1@example.org>\r\n", Body: "No."}, true},
-				{"of another message", dsn("Content-Type: message/rfc822\r\n\r\nMessage-ID: <letter@example.org>\r\n\r\nDear Ann\r\n"), false},
-				{"without a message", dsn("Content-Type: text/plain\r\n\r\nnothing"), false},
-				{"no bounce", letter{From: "ann@example.org", Extra: "In-Reply-To: <letter-1@example.org>\r\n", Body: "Yes.\r\n" + header}, false},
-			} {
-				u := b.Add("INBOX", tc.l)[0]
-				m := b.Read("INBOX", u, mailbox.GetQuery{})
-				if got := m.Returned; (got != mail.Ref{}) != tc.found || tc.found && (got.UID != sent[1] || got.Folder != b.In("Sent") || got.UIDValidity == 0) {
-					t.Errorf("%s: %v", tc.name, got)
-				}
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "bounce")
+		b.folder("Sent")
+		sent := b.Add("Sent", letter{Subject: "another", Extra: "Message-ID: <another-letter-1@example.org>\r\n"}, letter{Subject: "a letter", Extra: "Message-ID: <letter-1@example.org>\r\n"})
+		for _, tc := range []struct {
+			name  string
+			l     letter
+			found bool
+		}{
+			{"with the message", dsn("Content-Type: message/rfc822\r\n\r\n" + header + "\r\nDear Ann\r\n"), true},
+			{"with its header", dsn("Content-Type: text/rfc822-headers\r\n\r\n" + header), true},
+			{"far down", dsn("Content-Type: text/plain; name=x\r\nContent-Disposition: attachment\r\n\r\n" + far + "--b\r\nContent-Type: message/rfc822\r\n\r\n" + header + "\r\nDear Ann\r\n"), true},
+			{"as text", letter{From: "MAILER-DAEMON@mx.example.org", Body: "Hi. This is the mail program.\r\n\r\n--- Below this line is a copy of the message.\r\n\r\n" + header + "\r\nDear Ann\r\n"}, true},
+			{"as an answer", letter{From: "postmaster@mx.example.org", Extra: "In-Reply-To: <letter-1@example.org>\r\n", Body: "No."}, true},
+			{"of another message", dsn("Content-Type: message/rfc822\r\n\r\nMessage-ID: <letter@example.org>\r\n\r\nDear Ann\r\n"), false},
+			{"without a message", dsn("Content-Type: text/plain\r\n\r\nnothing"), false},
+			{"no bounce", letter{From: "ann@example.org", Extra: "In-Reply-To: <letter-1@example.org>\r\n", Body: "Yes.\r\n" + header}, false},
+		} {
+			u := b.Add("INBOX", tc.l)[0]
+			m := b.Read("INBOX", u, mailbox.GetQuery{})
+			if got := m.Returned; (got != mail.Ref{}) != tc.found || tc.found && (got.UID != sent[1] || got.Folder != b.In("Sent") || got.UIDValidity == 0) {
+				t.Errorf("%s: %v", tc.name, got)
 			}
-			// What the policy hides in that folder is not told.
-			bounce := b.Ref("INBOX", b.Add("INBOX", dsn("Content-Type: text/rfc822-headers\r\n\r\n"+header))[0])
-			a, _ := b.Dir.Account(t.Context(), account)
-			a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@mx.example.org"}}
-			b.Dir.Set(a)
-			if m, err := b.Get(t.Context(), bounce, mailbox.GetQuery{}); err != nil || m.Returned != (mail.Ref{}) {
-				t.Errorf("%+v, %v", m, err)
-			}
-			// Of several with one Message-ID it is the newest that the policy shows.
-			again := letter{Subject: "a letter", Extra: "Message-ID: <letter-1@example.org>\r\n", From: "bounce@example.org"}
-			forged := again
-			forged.From = "eve@evil.example"
-			mine := b.Add("Sent", again, forged)[0]
-			if m, err := b.Get(t.Context(), bounce, mailbox.GetQuery{}); err != nil || m.Returned.UID != mine {
-				t.Errorf("%+v, %v", m, err)
-			}
-		})
-	}
-}
-
-// A bounce costs one search more, once the folder for sent mail is known.
-func TestABounceCostsOneSearch(t *testing.T) {
-	b, proxy := counted(t, "bouncecost", 0, 0)
-	b.folder("Sent")
-	b.Add("Sent", letter{Subject: "a", Extra: "Message-ID: <a@example.org>\r\n"}, letter{Subject: "b", Extra: "Message-ID: <b@example.org>\r\n"})
-	var refs []mail.Ref
-	for _, id := range []string{"a", "b"} {
-		refs = append(refs, b.refs("INBOX", b.Add("INBOX", letter{From: "mailer-daemon@example.org", Extra: "In-Reply-To: <" + id + "@example.org>\r\n"})...)...)
-	}
-	b.each(mailbox.GetQuery{}, refs...)
-	proxy.Reset()
-	all := b.each(mailbox.GetQuery{}, refs...)
-	if st := proxy.Stats(); st.Flights != 2 || all.Messages[0].Returned.UID != 1 || all.Messages[1].Returned.UID != 2 {
-		t.Errorf("%d round trips, %v, %v", st.Flights, all.Messages[0].Returned, all.Messages[1].Returned)
-	}
+		}
+		// What the policy hides in that folder is not told.
+		bounce := b.Ref("INBOX", b.Add("INBOX", dsn("Content-Type: text/rfc822-headers\r\n\r\n"+header))[0])
+		a, _ := b.Dir.Account(t.Context(), account)
+		a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@mx.example.org"}}
+		b.Dir.Set(a)
+		if m, err := b.Get(t.Context(), bounce, mailbox.GetQuery{}); err != nil || m.Returned != (mail.Ref{}) {
+			t.Errorf("%+v, %v", m, err)
+		}
+		// Of several with one Message-ID it is the newest that the policy shows.
+		again := letter{Subject: "a letter", Extra: "Message-ID: <letter-1@example.org>\r\n", From: "bounce@example.org"}
+		forged := again
+		forged.From = "eve@evil.example"
+		mine := b.Add("Sent", again, forged)[0]
+		if m, err := b.Get(t.Context(), bounce, mailbox.GetQuery{}); err != nil || m.Returned.UID != mine {
+			t.Errorf("%+v, %v", m, err)
+		}
+	})
 }
 
 // What is not read of many attachments is told.
 func TestAttachmentsWhoseTextIsNotReadAreCounted(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "many")
+	b := onDovecot(t, "many")
 	var parts []string
 	for i := range 25 {
 		parts = append(parts, fmt.Sprintf("Content-Type: text/csv; name=%d.csv\r\nContent-Disposition: attachment\r\n\r\ntable %d", i, i))

@@ -60,38 +60,35 @@ func Test001_5_GetReadsTheText(t *testing.T) {
 			base64.StdEncoding.EncodeToString([]byte(strings.Repeat("𝔊", 20000))), "𝔊𝔊", 2000, true, 1, true},
 		{"text behind the file", attachment("first.bin", 100<<10) + "\r\n--outer\r\nContent-Type: text/plain\r\n\r\nbehind", "behind", 0, false, 2, true},
 	}
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "text")
-			for _, tc := range tests {
-				size := 100
-				if tc.big {
-					size = 300 << 10
-				}
-				extra, body := mixed(tc.text, attachment("file.bin", size))
-				u := b.Add("INBOX", letter{Subject: tc.name, Extra: extra, Body: body, Date: "Sun, 01 Mar 2026 10:00:00 +0000"})[0]
-				m := b.Read("INBOX", u, mailbox.GetQuery{})
-				runes := []rune(m.BodyText)
-				if tc.chars == 0 {
-					tc.chars = len([]rune(tc.want))
-				}
-				if !strings.HasPrefix(m.BodyText, tc.want) || len(runes) > tc.chars || len(runes) < tc.chars-2 || m.BodyTruncated != tc.truncated {
-					t.Errorf("%s: %d characters, truncated %v: %.60q", tc.name, len(runes), m.BodyTruncated, m.BodyText)
-				}
-				if len(m.Attachments) != tc.attachments || m.Attachments[len(m.Attachments)-1].Filename != "file.bin" || !m.HasAttachments {
-					t.Errorf("%s: attachments %+v", tc.name, m.Attachments)
-				}
-				if m.Subject != tc.name || m.Ref.UIDValidity == 0 || m.Ref.UID != u || m.Date.IsZero() || len(m.Issues) > 0 || m.Size == 0 {
-					t.Errorf("%s: %+v", tc.name, m.Summary)
-				}
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "text")
+		for _, tc := range tests {
+			size := 100
+			if tc.big {
+				size = 300 << 10
 			}
-		})
-	}
+			extra, body := mixed(tc.text, attachment("file.bin", size))
+			u := b.Add("INBOX", letter{Subject: tc.name, Extra: extra, Body: body, Date: "Sun, 01 Mar 2026 10:00:00 +0000"})[0]
+			m := b.Read("INBOX", u, mailbox.GetQuery{})
+			runes := []rune(m.BodyText)
+			if tc.chars == 0 {
+				tc.chars = len([]rune(tc.want))
+			}
+			if !strings.HasPrefix(m.BodyText, tc.want) || len(runes) > tc.chars || len(runes) < tc.chars-2 || m.BodyTruncated != tc.truncated {
+				t.Errorf("%s: %d characters, truncated %v: %.60q", tc.name, len(runes), m.BodyTruncated, m.BodyText)
+			}
+			if len(m.Attachments) != tc.attachments || m.Attachments[len(m.Attachments)-1].Filename != "file.bin" || !m.HasAttachments {
+				t.Errorf("%s: attachments %+v", tc.name, m.Attachments)
+			}
+			if m.Subject != tc.name || m.Ref.UIDValidity == 0 || m.Ref.UID != u || m.Date.IsZero() || len(m.Issues) > 0 || m.Size == 0 {
+				t.Errorf("%s: %+v", tc.name, m.Summary)
+			}
+		}
+	})
 }
 
 func TestGetBodyCharsAndHeaders(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "chars")
+	b := onDovecot(t, "chars")
 	u := b.Add("INBOX", letter{Subject: "s", Body: strings.Repeat("äb", 30000),
 		Extra: "Reply-To: r@example.org\r\nIn-Reply-To: <x@y>\r\nReceived: from a\r\nSubject: second\r\nX-Odd: =?utf-8?q?=C3=BC?=\r\nContent-Type: text/plain; charset=utf-8\r\n"},
 		letter{Subject: "unread", Date: "last tuesday", Extra: "to: another@example.org\r\n"})
@@ -121,57 +118,35 @@ func TestGetBodyCharsAndHeaders(t *testing.T) {
 	}
 }
 
-func TestGetCountsWhatAPersonWouldNotSee(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "hidden")
-	const html = "Content-Type: text/html; charset=utf-8\r\n"
-	for _, tc := range []struct {
-		body, text string
-		hidden     int
-	}{
-		{"<p>Hello</p>", "Hello", 0},
-		{"<div style='display:none'>not &nbsp;&zwnj; seen<script>x()</script></div><p>Hello</p><i style='color:#fff'>nor this</i>", "Hello", 14},
-	} {
-		u := b.Add("INBOX", letter{Subject: "s", Body: tc.body, Extra: html})[0]
-		for _, asHTML := range []bool{false, true} {
-			if m := b.Read("INBOX", u, mailbox.GetQuery{HTML: asHTML}); m.BodyText != tc.text || m.HiddenChars != tc.hidden {
-				t.Errorf("%s: %q, %d hidden, want %d", tc.body, m.BodyText, m.HiddenChars, tc.hidden)
-			}
-		}
-	}
-}
-
 func TestGetOfAMessageThatIsNot(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "gone")
-			u := b.Add("INBOX", letter{Subject: "1"}, letter{Subject: "2"})
-			for _, uid := range []uint32{0, u[1] + 1, 1<<32 - 1} {
-				_, err := b.Get(t.Context(), b.Ref("INBOX", uid), mailbox.GetQuery{})
-				mailtest.WantKind(t, err, mail.KindNotFound)
-			}
-			ref := b.list(mailbox.ListQuery{}).Messages[0].Ref
-			b.Remove("INBOX", ref.UID)
-			_, err := b.Get(t.Context(), ref, mailbox.GetQuery{})
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "gone")
+		u := b.Add("INBOX", letter{Subject: "1"}, letter{Subject: "2"})
+		for _, uid := range []uint32{0, u[1] + 1, 1<<32 - 1} {
+			_, err := b.Get(t.Context(), b.Ref("INBOX", uid), mailbox.GetQuery{})
 			mailtest.WantKind(t, err, mail.KindNotFound)
-			if got := uidsOf(b.list(mailbox.ListQuery{})); !slices.Equal(got, u[:1]) {
-				t.Errorf("listed %v", got)
-			}
-			ref.UIDValidity++
-			_, err = b.Get(t.Context(), ref, mailbox.GetQuery{})
-			mailtest.WantKind(t, err, mail.KindConflict)
-			ref.UIDValidity, ref.UID = 0, u[0]
-			if m, err := b.Get(t.Context(), ref, mailbox.GetQuery{}); err != nil || m.Ref.UIDValidity == 0 {
-				t.Errorf("without UIDVALIDITY: %+v %v", m, err)
-			}
-		})
-	}
+		}
+		ref := b.list(mailbox.ListQuery{}).Messages[0].Ref
+		b.Remove("INBOX", ref.UID)
+		_, err := b.Get(t.Context(), ref, mailbox.GetQuery{})
+		mailtest.WantKind(t, err, mail.KindNotFound)
+		if got := uidsOf(b.list(mailbox.ListQuery{})); !slices.Equal(got, u[:1]) {
+			t.Errorf("listed %v", got)
+		}
+		ref.UIDValidity++
+		_, err = b.Get(t.Context(), ref, mailbox.GetQuery{})
+		mailtest.WantKind(t, err, mail.KindConflict)
+		ref.UIDValidity, ref.UID = 0, u[0]
+		if m, err := b.Get(t.Context(), ref, mailbox.GetQuery{}); err != nil || m.Ref.UIDValidity == 0 {
+			t.Errorf("without UIDVALIDITY: %+v %v", m, err)
+		}
+	})
 }
 
 // A folder deleted and made anew behind a warm session's back has other
 // messages under the same UIDs.
 func TestGetNeverReturnsAnotherMessage(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
+	e := dovecot(t)
 	b := open(t, e, "anew")
 	for round := range 3 {
 		b.Admin = e.Admin(t, "anew")
@@ -215,7 +190,8 @@ func TestGetNeverReturnsAnotherMessage(t *testing.T) {
 // Nothing that reads leaves a trace: the files of the server are the same
 // afterwards, their names, flags and contents.
 func Test004_4_INV06_ReadingChangesNothing(t *testing.T) {
-	s, e := mailtest.Dovecot(t, servertest.Config{})
+	t.Parallel()
+	s, e := mailtest.Shared(t, servertest.Config{})
 	b := open(t, e, "trace")
 	extra, body := mixed("Content-Type: text/plain\r\n\r\nshort", attachment("f", 100<<10))
 	var uids []uint32
@@ -236,7 +212,7 @@ func Test004_4_INV06_ReadingChangesNothing(t *testing.T) {
 		}
 		return st.HighestModSeq<<20 + uint64(*st.NumMessages)<<10 + uint64(*st.NumUnseen)
 	}
-	files, before := s.Files(t, "trace"), modseq()
+	files, before := s.Files(t, e.User("trace")), modseq()
 	for _, hide := range []bool{false, true} {
 		a, _ := b.Dir.Account(t.Context(), account)
 		a.AllowIn = mail.AllowList{Enabled: hide, Entries: []string{"bob@example.org"}}
@@ -257,7 +233,7 @@ func Test004_4_INV06_ReadingChangesNothing(t *testing.T) {
 	if after := modseq(); after != before {
 		t.Errorf("HIGHESTMODSEQ and counts were %x, are %x", before, after)
 	}
-	if !slices.Equal(files, s.Files(t, "trace")) {
+	if !slices.Equal(files, s.Files(t, e.User("trace"))) {
 		t.Error("the server's files changed")
 	}
 	if n := len(b.list(mailbox.ListQuery{Unread: true, Limit: 500}).Messages); n != 13 {

@@ -66,59 +66,57 @@ var hiddenFolderDoors = map[string]func(ctx context.Context, b *box, folder stri
 // A hidden folder, and one below it, is answered like a folder that does not exist, word for
 // word, by every door; what is in it is found by none.
 func TestAHiddenFolderDoesNotExist(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			answers := func(exists bool) map[string]string {
-				user := fmt.Sprintf("hidden%v", exists)
-				b := open(t, e, user, writable)
-				secret, below, only := b.In("Secret"), b.In("Secret/Deeper"), b.In("Case/Files")
-				a := b.Dir.Known[account]
-				a.HideFolders = []string{secret, only}
-				b.Dir.Set(a)
-				a.Name = "far"
-				b.Dir.Set(a)
-				b.remembering()
-				b.Add("INBOX", letter{Subject: "plan", Extra: "Message-ID: <1@x>\r\n", Body: "walls"})
-				for _, f := range []string{secret, below, only} {
-					if exists {
-						if err := b.Admin.Create(f, nil).Wait(); err != nil {
-							t.Fatal(err)
-						}
-						b.Add(f, letter{Subject: "Re: plan", Extra: "Message-ID: <2@x>\r\nReferences: <1@x>\r\n", Body: "walls"})
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		answers := func(exists bool) map[string]string {
+			user := fmt.Sprintf("hidden%v", exists)
+			b := open(t, e, user, writable)
+			secret, below, only := b.In("Secret"), b.In("Secret/Deeper"), b.In("Case/Files")
+			a := b.Dir.Known[account]
+			a.HideFolders = []string{secret, only}
+			b.Dir.Set(a)
+			a.Name = "far"
+			b.Dir.Set(a)
+			b.remembering()
+			b.Add("INBOX", letter{Subject: "plan", Extra: "Message-ID: <1@x>\r\n", Body: "walls"})
+			for _, f := range []string{secret, below, only} {
+				if exists {
+					if err := b.Admin.Create(f, nil).Wait(); err != nil {
+						t.Fatal(err)
 					}
-				}
-				told := map[string]string{}
-				for _, f := range []string{secret, strings.ToLower(secret), below, only} {
-					doors := map[string]func(context.Context, *box, string) (any, error){}
-					for name, door := range hiddenFolderDoors {
-						doors[name] = door
-					}
-					for name, door := range readers {
-						doors[name] = func(_ context.Context, b *box, f string) (any, error) { return nil, door(b, b.Ref(f, 1)) }
-					}
-					for name, door := range doors {
-						for range 2 {
-							v, err := door(t.Context(), b, f)
-							told[f+" "+name] = plainly(v, err, user)
-						}
-					}
-				}
-				return told
-			}
-			with, without := answers(true), answers(false)
-			if len(with) != len(without) || len(with) < 40 {
-				t.Fatalf("%d answers and %d", len(with), len(without))
-			}
-			for name, got := range with {
-				if want := without[name]; got != want {
-					t.Errorf("%s:\nhidden  %s\nmissing %s", name, got, want)
-				}
-				if strings.Contains(got, "Re: plan") {
-					t.Errorf("%s shows it: %s", name, got)
+					b.Add(f, letter{Subject: "Re: plan", Extra: "Message-ID: <2@x>\r\nReferences: <1@x>\r\n", Body: "walls"})
 				}
 			}
-		})
-	}
+			told := map[string]string{}
+			for _, f := range []string{secret, strings.ToLower(secret), below, only} {
+				doors := map[string]func(context.Context, *box, string) (any, error){}
+				for name, door := range hiddenFolderDoors {
+					doors[name] = door
+				}
+				for _, name := range append(readers, "flags") {
+					doors[name] = func(_ context.Context, b *box, f string) (any, error) { return nil, b.through(name, b.Ref(f, 1)) }
+				}
+				for name, door := range doors {
+					for range 2 {
+						v, err := door(t.Context(), b, f)
+						told[f+" "+name] = plainly(v, err, user)
+					}
+				}
+			}
+			return told
+		}
+		with, without := answers(true), answers(false)
+		if len(with) != len(without) || len(with) < 40 {
+			t.Fatalf("%d answers and %d", len(with), len(without))
+		}
+		for name, got := range with {
+			if want := without[name]; got != want {
+				t.Errorf("%s:\nhidden  %s\nmissing %s", name, got, want)
+			}
+			if strings.Contains(got, "Re: plan") {
+				t.Errorf("%s shows it: %s", name, got)
+			}
+		}
+	})
 }
 
 var changing = regexp.MustCompile(`UIDValidity:\d+|InternalDate:\S+ \S+|UIDNext:\d+|imap:\w+:[^ ]*|0x[0-9a-f]+|\([0-9. +]* secs\)\.?`)
@@ -152,35 +150,33 @@ func plainly(v any, err error, user string) string {
 
 // A hidden folder has no role: it is not where drafts go. What is sent is still kept there.
 func TestAHiddenFolderHasNoRole(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "hiddenroles", writable)
-			for _, f := range []string{"Sent", "Drafts"} {
-				_ = b.Admin.Create(b.In(f), nil).Wait() // some servers have them
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "hiddenroles", writable)
+		for _, f := range []string{"Sent", "Drafts"} {
+			_ = b.Admin.Create(b.In(f), nil).Wait() // some servers have them
+		}
+		a := b.Dir.Known[account]
+		a.HideFolders = []string{b.In("Sent"), b.In("Drafts")}
+		b.Dir.Set(a)
+		own := func(role string) *mailbox.OwnMessage {
+			return &mailbox.OwnMessage{Role: role, Once: "1@x", Source: []byte("From: a@example.org\r\nMessage-ID: <1@x>\r\nSubject: kept\r\n\r\nx\r\n")}
+		}
+		if put, err := b.File(t.Context(), "mail draft", account, own("drafts")); err != mailbox.ErrNoRole {
+			t.Errorf("a draft: %+v %v", put, err)
+		}
+		for range 2 {
+			if _, err := b.File(t.Context(), "mail send", account, own("sent")); err != nil {
+				t.Error(err)
 			}
-			a := b.Dir.Known[account]
-			a.HideFolders = []string{b.In("Sent"), b.In("Drafts")}
-			b.Dir.Set(a)
-			own := func(role string) *mailbox.OwnMessage {
-				return &mailbox.OwnMessage{Role: role, Once: "1@x", Source: []byte("From: a@example.org\r\nMessage-ID: <1@x>\r\nSubject: kept\r\n\r\nx\r\n")}
+			if p, err := b.List(t.Context(), account, mailbox.ListQuery{Folder: b.In("Sent")}); err == nil {
+				t.Errorf("listed: %+v", p)
 			}
-			if put, err := b.File(t.Context(), "mail draft", account, own("drafts")); err != mailbox.ErrNoRole {
-				t.Errorf("a draft: %+v %v", put, err)
-			}
-			for range 2 {
-				if _, err := b.File(t.Context(), "mail send", account, own("sent")); err != nil {
-					t.Error(err)
-				}
-				if p, err := b.List(t.Context(), account, mailbox.ListQuery{Folder: b.In("Sent")}); err == nil {
-					t.Errorf("listed: %+v", p)
-				}
-			}
-			b.want("Sent", "kept")
-			b.want("Drafts")
-			list, err := b.Folders(t.Context(), account, mailbox.FolderQuery{})
-			if err != nil || slices.ContainsFunc(list.Folders, func(f mailbox.Folder) bool { return f.Role == "sent" || f.Role == "drafts" }) {
-				t.Errorf("%+v %v", list, err)
-			}
-		})
-	}
+		}
+		b.want("Sent", "kept")
+		b.want("Drafts")
+		list, err := b.Folders(t.Context(), account, mailbox.FolderQuery{})
+		if err != nil || slices.ContainsFunc(list.Folders, func(f mailbox.Folder) bool { return f.Role == "sent" || f.Role == "drafts" }) {
+			t.Errorf("%+v %v", list, err)
+		}
+	})
 }

@@ -72,7 +72,6 @@ func TestUnreadableStructureDoesNotHideTheMessage(t *testing.T) {
 	body := strings.Repeat("some text\r\n", 2000)
 	for name, structure := range structures {
 		t.Run(name, func(t *testing.T) {
-			scripted.Settle(t)
 			m := scriptedClient(t, func(command string) (string, string) {
 				switch {
 				case strings.HasPrefix(command, "EXAMINE"):
@@ -183,7 +182,6 @@ func TestLyingServers(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			scripted.Settle(t)
 			tc.check(t, scriptedClient(t, func(command string) (string, string) {
 				switch {
 				case strings.HasPrefix(command, "EXAMINE"):
@@ -201,7 +199,6 @@ func TestLyingServers(t *testing.T) {
 
 // One folder that cannot be counted is an issue; the others are counted.
 func TestOneFolderWithoutCounts(t *testing.T) {
-	scripted.Settle(t)
 	m := scriptedClient(t, func(command string) (string, string) {
 		switch {
 		case strings.HasPrefix(command, "LIST"):
@@ -226,7 +223,6 @@ func TestOneFolderWithoutCounts(t *testing.T) {
 
 // What was found before the server failed, or the time was over, is kept, and said to be a part.
 func TestListKeepsWhatItFound(t *testing.T) {
-	scripted.Settle(t)
 	block := make(chan struct{})
 	defer close(block)
 	for want, second := range map[mail.Kind]func() string{ // what ends a second FETCH
@@ -258,29 +254,10 @@ func TestListKeepsWhatItFound(t *testing.T) {
 	}
 }
 
-func TestStuckServerCostsItsDeadline(t *testing.T) {
-	scripted.Settle(t)
-	block := make(chan struct{})
-	m := scriptedClient(t, func(command string) (string, string) {
-		if !strings.HasPrefix(command, "LOGOUT") {
-			<-block
-		}
-		return "", ""
-	})
-	defer close(block)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	for range 2 {
-		_, err := m.List(ctx, account, mailbox.ListQuery{})
-		mailtest.WantKind(t, err, mail.KindTimeout)
-	}
-}
-
 // A message that the server refuses to give costs itself and no other.
 func TestOneRefusedMessageIsOneIssue(t *testing.T) {
 	for name, search := range map[string]bool{"list": false, "unread": true} {
 		t.Run(name, func(t *testing.T) {
-			scripted.Settle(t)
 			data := func(uid int) string {
 				return fmt.Sprintf("* %d FETCH (UID %d FLAGS () BODY[HEADER.FIELDS (FROM)] %s)\r\n", uid-4, uid, literal(fmt.Sprintf("Subject: m%d\r\n\r\n", uid)))
 			}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
@@ -128,7 +127,7 @@ func (v *fakeVault) lose(kind string) {
 
 // machines opens so many boxes of one user.
 func machines(t *testing.T, n int, pace time.Duration) (*fakeVault, []*box) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
+	e := dovecot(t)
 	v := newFakeVault()
 	var all []*box
 	for range n {
@@ -144,7 +143,6 @@ func machines(t *testing.T, n int, pace time.Duration) (*fakeVault, []*box) {
 // TestOneMachineRestsInIDLE: nothing but the one that rests in IDLE can find out that mail
 // came, as no machine asks for it; all get it, also where that one goes on to wait.
 func TestOneMachineRestsInIDLE(t *testing.T) {
-	t.Parallel()
 	_, all := machines(t, 3, never)
 	first := all[0].watch(mailbox.WatchQuery{FromNow: true, Match: func(s *mailbox.Summary) bool { return s.Subject == "last" }})
 	for _, subject := range []string{"one", "two"} {
@@ -164,7 +162,6 @@ func TestOneMachineRestsInIDLE(t *testing.T) {
 // TestMailThatCameBeforeAMachineListened is found, although its folder was open already and the
 // one that rests in IDLE has told of it.
 func TestMailThatCameBeforeAMachineListened(t *testing.T) {
-	t.Parallel()
 	v, all := machines(t, 2, never)
 	all[0].watch(mailbox.WatchQuery{FromNow: true, Match: func(*mailbox.Summary) bool { return false }})
 	all[0].Add("INBOX", letter{Subject: "while it leads"})
@@ -179,7 +176,6 @@ func TestMailThatCameBeforeAMachineListened(t *testing.T) {
 // TestWhoCannotRestInIDLELeavesItToOthers: a machine rests in fewer folders than it has
 // connections.
 func TestWhoCannotRestInIDLELeavesItToOthers(t *testing.T) {
-	t.Parallel()
 	v, all := machines(t, 2, never)
 	all[0].Client = mailbox.New(mailbox.Options{Directory: all[0].Dir, Seen: v, Others: v, SessionsPerAccount: 2})
 	t.Cleanup(func() { _ = all[0].Close() })
@@ -209,7 +205,6 @@ func TestWhoCannotRestInIDLELeavesItToOthers(t *testing.T) {
 
 // TestTheIDLEPassesToAnotherMachine when the one that has it ends, or loses it.
 func TestTheIDLEPassesToAnotherMachine(t *testing.T) {
-	t.Parallel()
 	v, all := machines(t, 2, 50*time.Millisecond)
 	first := all[0].watch(mailbox.WatchQuery{FromNow: true})
 	second := all[1].watch(mailbox.WatchQuery{FromNow: true})

@@ -207,7 +207,7 @@ func (l *listing) snippets(s *imap.Session) (err error) {
 // searchable reports whether a folder of this many messages is so large that the server
 // must first search for those that can be visible.
 func (l *listing) searchable(exists uint64) bool {
-	return exists > maxScan && !l.Policy.ShowsAll() && senders(l.Policy) != nil
+	return int(exists) > l.m.bounds.judged && !l.Policy.ShowsAll() && senders(l.Policy) != nil
 }
 
 // begin fills in the folder's data.

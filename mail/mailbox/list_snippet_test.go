@@ -24,26 +24,31 @@ const (
 	filePart     = "Content-Type: application/pdf\r\nContent-Disposition: attachment; filename=a.pdf\r\n\r\n%PDF"
 )
 
-// A list knows invitations and attachments as a single message does, from the first time on.
-func TestListsAndMessagesAgreeAboutAttachments(t *testing.T) {
+// A list and a search know invitations and attachments as a single message does, from the
+// first time on and in every folder; of hidden messages none of them tells.
+func TestListsSearchesAndMessagesAgreeAboutAttachments(t *testing.T) {
 	all := []letter{
 		{Subject: "none none", Body: "hi"}, parted("none none", "alternative", plainPart, htmlPart), parted("attachments none", "mixed", plainPart, filePart),
 		parted("none invitation", "alternative", plainPart, htmlPart, calendarPart), parted("none invitation", "mixed", plainPart, icsPart),
 		parted("attachments invitation", "mixed", plainPart, calendarPart, filePart),
 	}
+	strange := parted("hidden attachments invitation", "mixed", plainPart, calendarPart, filePart)
+	strange.From = "eve@example.net"
 	marks := func(s *mailbox.Summary) string {
 		return map[bool]string{true: "attachments", false: "none"}[s.HasAttachments] + " " + map[bool]string{true: "invitation", false: "none"}[s.Invitation]
 	}
-	for _, e := range mailtest.Endpoints(t) {
-		if e.Name == "in memory" {
-			continue // its BODYSTRUCTURE has no dispositions
-		}
-		for name, rules := range map[string]func(*mail.Account){"all": func(*mail.Account) {}, "rules": func(a *mail.Account) {
-			a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@example.org"}}
-		}} {
+	t.Parallel()
+	for _, e := range mailtest.SharedEndpoints(t)[:3] { // the fourth tells no dispositions
+		for name, rules := range map[string]func(*mail.Account){"all": func(*mail.Account) {}, "rules": allowing("@example.org")} {
 			t.Run(e.Name+" "+name, func(t *testing.T) {
+				t.Parallel()
 				b := open(t, e, "parts"+name, rules)
+				b.folders("Work")
 				b.Add("INBOX", all[:3]...)
+				b.Add("Work", all[5])
+				if name == "rules" {
+					b.Add("INBOX", strange)
+				}
 				b.list(mailbox.ListQuery{})
 				b.Add("INBOX", all[3:]...)
 				for round := range 2 {
@@ -59,6 +64,26 @@ func TestListsAndMessagesAgreeAboutAttachments(t *testing.T) {
 								t.Errorf("round %d: %q: list %q, get %q, %v", round, m.Subject, marks(m), marks(&one.Summary), err)
 							}
 						}
+					}
+				}
+				for _, tc := range []struct {
+					q    mailbox.SearchQuery
+					want int
+				}{
+					{mailbox.SearchQuery{Attachments: true}, 3},
+					{mailbox.SearchQuery{Invitations: true, Unread: true, Snippet: 50}, 4},
+					{mailbox.SearchQuery{Invitations: true, Subject: "none inv"}, 2},
+					{mailbox.SearchQuery{Attachments: true, Invitations: true}, 2},
+				} {
+					p := b.search(tc.q)
+					for i := range p.Messages {
+						m := &p.Messages[i]
+						if tc.q.Attachments && !m.HasAttachments || tc.q.Invitations && !m.Invitation || marks(m) != m.Subject {
+							t.Errorf("%+v: found %q", tc.q, m.Subject)
+						}
+					}
+					if len(p.Messages) != tc.want || p.Total != tc.want || len(p.Issues) > 0 {
+						t.Errorf("%+v: %q of %d, %v, want %d", tc.q, found(p), p.Total, p.Issues, tc.want)
 					}
 				}
 			})
@@ -80,15 +105,20 @@ func snippetLetters() (letters []letter, want []string) {
 	return letters, []string{"Hello, is this new?", "New words.", long[:59] + "…", "Grüße", "shown", ""}
 }
 
-func TestListShowsTheOpeningOfEach(t *testing.T) {
+func TestListsAndSearchesShowTheOpeningOfEach(t *testing.T) {
+	t.Parallel()
 	letters, want := snippetLetters()
-	for _, e := range mailtest.Endpoints(t) {
-		for name, rules := range map[string]func(*mail.Account){"all": func(*mail.Account) {}, "rules": func(a *mail.Account) {
-			a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.org"}}
-		}} {
+	for _, e := range mailtest.SharedEndpoints(t) {
+		for name, rules := range map[string]func(*mail.Account){"all": func(*mail.Account) {}, "rules": allowing("bob@example.org")} {
 			t.Run(e.Name+" "+name, func(t *testing.T) {
+				t.Parallel()
 				b := open(t, e, "openings"+name, rules)
 				b.Add("INBOX", letters...)
+				for _, m := range b.search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Snippet: 60}).Messages {
+					if i := int(m.Ref.UID) - 1; m.Snippet != want[i] {
+						t.Errorf("a search: %s: %q, want %q", m.Subject, m.Snippet, want[i])
+					}
+				}
 				for _, q := range []mailbox.ListQuery{{Snippet: 60, OldestFirst: true}, {Snippet: 60, Unread: true, OldestFirst: true}, {Snippet: 1, OldestFirst: true}, {OldestFirst: true}} {
 					for i, m := range b.list(q).Messages {
 						switch expected := want[i]; {
@@ -105,21 +135,11 @@ func TestListShowsTheOpeningOfEach(t *testing.T) {
 func TestPOP3ListShowsTheOpeningOfEach(t *testing.T) {
 	b := openPop(t, "popopenings")
 	letters, want := snippetLetters()
-	var raw [][]byte
-	for i, l := range letters {
-		raw = append(raw, fmt.Appendf(nil, "From: bob@example.org\r\nSubject: %s\r\nMessage-ID: <%d@x>\r\n%s\r\n%s", l.Subject, i, l.Extra, l.Body))
+	for _, l := range letters {
+		b.deliver(fmt.Sprintf("From: bob@example.org\r\nSubject: %s\r\n%s\r\n%s", l.Subject, l.Extra, l.Body))
 	}
-	b.s.Deliver(t, b.user, "INBOX", raw...)
-	p := b.list(mailbox.ListQuery{Snippet: 60, OldestFirst: true})
-	if len(p.Messages) != len(want) {
-		t.Fatalf("%+v", p)
-	}
-	for _, m := range p.Messages {
-		i := 0
-		for letters[i].Subject != m.Subject {
-			i++
-		}
-		if m.Snippet != want[i] {
+	for i, m := range b.list(mailbox.ListQuery{Snippet: 60, OldestFirst: true}).Messages {
+		if m.Subject != letters[i].Subject || m.Snippet != want[i] {
 			t.Errorf("%s: %q, want %q", m.Subject, m.Snippet, want[i])
 		}
 	}

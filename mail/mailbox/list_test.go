@@ -1,9 +1,9 @@
 package mailbox_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +11,6 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
@@ -46,164 +45,123 @@ func expect(all []known, q mailbox.ListQuery) (uids []uint32, more bool) {
 // on a cold and on a warm connection, on servers with and without extensions,
 // while messages come and go.
 func Test000_7_ListAgreesWithAPlainReading(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "list")
-			rnd := rand.New(rand.NewPCG(1, 2))
-			start := time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)
-			var all []known
-			add := func(n int) {
-				for range n {
-					k := known{unread: rnd.IntN(3) > 0, date: start.Add(time.Duration(rnd.IntN(10*24)) * time.Hour)}
-					zone := time.FixedZone("", (rnd.IntN(27)-12)*3600)
-					l := letter{Subject: "s", Date: k.date.In(zone).Format(time.RFC1123Z), Received: start.AddDate(0, 1, 0)}
-					if !k.unread {
-						l.Flags = []imap.Flag{imap.FlagSeen}
-					}
-					if rnd.IntN(4) == 0 { // no readable Date: INTERNALDATE counts
-						l.Date, l.Received = []string{"", "yesterday"}[rnd.IntN(2)], k.date
-					}
-					k.uid = b.Add("INBOX", l)[0]
-					all = append(all, k)
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "list")
+		rnd := rand.New(rand.NewPCG(1, 2))
+		start := time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)
+		var all []known
+		add := func(n int) {
+			for range n {
+				k := known{unread: rnd.IntN(3) > 0, date: start.Add(time.Duration(rnd.IntN(10*24)) * time.Hour)}
+				zone := time.FixedZone("", (rnd.IntN(27)-12)*3600)
+				l := letter{Subject: "s", Date: k.date.In(zone).Format(time.RFC1123Z), Received: start.AddDate(0, 1, 0)}
+				if !k.unread {
+					l.Flags = []imap.Flag{imap.FlagSeen}
 				}
+				if rnd.IntN(4) == 0 { // no readable Date: INTERNALDATE counts
+					l.Date, l.Received = []string{"", "yesterday"}[rnd.IntN(2)], k.date
+				}
+				k.uid = b.Add("INBOX", l)[0]
+				all = append(all, k)
 			}
-			removeSome := func(n int) {
-				for range n {
-					i := rnd.IntN(len(all))
-					b.Remove("INBOX", all[i].uid)
-					all = slices.Delete(all, i, i+1)
-				}
+		}
+		removeSome := func(n int) {
+			for range n {
+				i := rnd.IntN(len(all))
+				b.Remove("INBOX", all[i].uid)
+				all = slices.Delete(all, i, i+1)
 			}
-			check := func(q mailbox.ListQuery) {
-				t.Helper()
-				p := b.list(q)
-				if q.Limit == 0 {
-					q.Limit = 50
-				}
-				want, more := expect(all, q)
-				if !slices.Equal(uidsOf(p), want) || p.HasMore != more || len(p.Issues) > 0 || p.UIDValidity == 0 {
-					t.Fatalf("%+v\n got %v more %v issues %v\nwant %v more %v", q, uidsOf(p), p.HasMore, p.Issues, want, more)
-				}
+		}
+		check := func(q mailbox.ListQuery) {
+			t.Helper()
+			p := b.list(q)
+			if q.Limit == 0 {
+				q.Limit = 50
 			}
-			check(mailbox.ListQuery{}) // empty, cold
-			check(mailbox.ListQuery{})
-			check(mailbox.ListQuery{OldestFirst: true})
-			check(mailbox.ListQuery{Unread: true})
-			add(30)
-			removeSome(10)
-			for round := range 60 {
-				q := mailbox.ListQuery{Limit: []int{0, 1, 3, 10, 19, 20, 21, 500}[rnd.IntN(8)], OldestFirst: rnd.IntN(2) == 0}
-				if rnd.IntN(3) == 0 {
-					q.Unread = true
-				}
-				if rnd.IntN(3) == 0 {
-					q.BeforeUID = uint32(1 + rnd.IntN(45))
-				}
-				if rnd.IntN(3) == 0 {
-					q.AfterUID = uint32(rnd.IntN(45))
-				}
-				if rnd.IntN(4) == 0 {
-					q.Since = start.Add(time.Duration(rnd.IntN(12*24)) * time.Hour)
-				}
-				if rnd.IntN(4) == 0 {
-					q.Until = start.Add(time.Duration(rnd.IntN(12*24)) * time.Hour)
-				}
-				switch round % 10 {
-				case 3:
-					add(2)
-				case 6:
-					removeSome(2)
-				}
-				check(q)
+			want, more := expect(all, q)
+			if !slices.Equal(uidsOf(p), want) || p.HasMore != more || len(p.Issues) > 0 || p.UIDValidity == 0 {
+				t.Fatalf("%+v\n got %v more %v issues %v\nwant %v more %v", q, uidsOf(p), p.HasMore, p.Issues, want, more)
 			}
-			// The folder empties and fills while the session has it open.
-			for len(all) > 0 {
-				removeSome(min(len(all), 7))
-				check(mailbox.ListQuery{Limit: 5})
-				check(mailbox.ListQuery{Limit: 5, OldestFirst: true})
+		}
+		check(mailbox.ListQuery{}) // empty, cold
+		check(mailbox.ListQuery{})
+		check(mailbox.ListQuery{OldestFirst: true})
+		check(mailbox.ListQuery{Unread: true})
+		add(30)
+		removeSome(10)
+		for round := range 60 {
+			q := mailbox.ListQuery{Limit: []int{0, 1, 3, 10, 19, 20, 21, 500}[rnd.IntN(8)], OldestFirst: rnd.IntN(2) == 0}
+			if rnd.IntN(3) == 0 {
+				q.Unread = true
 			}
-			add(8)
+			if rnd.IntN(3) == 0 {
+				q.BeforeUID = uint32(1 + rnd.IntN(45))
+			}
+			if rnd.IntN(3) == 0 {
+				q.AfterUID = uint32(rnd.IntN(45))
+			}
+			if rnd.IntN(4) == 0 {
+				q.Since = start.Add(time.Duration(rnd.IntN(12*24))*time.Hour + time.Duration(rnd.IntN(3)-1))
+			}
+			if rnd.IntN(4) == 0 {
+				q.Until = start.Add(time.Duration(rnd.IntN(12*24))*time.Hour + time.Duration(rnd.IntN(3)-1))
+			}
+			switch round % 10 {
+			case 3:
+				add(2)
+			case 6:
+				removeSome(2)
+			}
+			check(q)
+		}
+		// The folder empties and fills while the session has it open.
+		for len(all) > 0 {
+			removeSome(min(len(all), 7))
 			check(mailbox.ListQuery{Limit: 5})
-			check(mailbox.ListQuery{AfterUID: 1<<32 - 1})
-			check(mailbox.ListQuery{BeforeUID: 1})
-		})
-	}
-}
-
-// The bounds are instants: a minute decides, in whatever zone the message was
-// dated, and Until is open.
-func Test004_5_SinceAndUntilAreExact(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "since")
-			far := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
-			u := b.Add("INBOX",
-				letter{Date: "Mon, 2 Feb 2026 13:59:00 +1400", Received: far}, // 1 Feb 23:59 UTC
-				letter{Date: "Sun, 1 Feb 2026 12:00:00 -1200", Received: far}, // 2 Feb 00:00 UTC
-				letter{Date: "Mon, 2 Feb 2026 00:00:00 +0000", Received: far}, // 2 Feb 00:00 UTC
-				letter{Date: "Tue, 3 Feb 2026 13:59:59 +1400", Received: far}, // 2 Feb 23:59:59 UTC
-				letter{Date: "Mon, 2 Feb 2026 12:00:00 -1200", Received: far}, // 3 Feb 00:00 UTC
-				letter{Date: "", Received: time.Date(2026, 2, 2, 5, 0, 0, 0, time.UTC)},
-				letter{Date: "no date", Received: time.Date(2026, 2, 3, 5, 0, 0, 0, time.UTC)},
-			)
-			day := time.Date(2026, 2, 2, 0, 0, 0, 0, time.UTC)
-			tests := []struct {
-				since, until time.Time
-				want         []uint32
-			}{
-				{day, day.AddDate(0, 0, 1), []uint32{u[1], u[2], u[3], u[5]}},
-				{day, time.Time{}, []uint32{u[1], u[2], u[3], u[4], u[5], u[6]}},
-				{time.Time{}, day, []uint32{u[0]}},
-				{day.Add(time.Second), day.Add(24*time.Hour - time.Second), []uint32{u[5]}},
-				{day.In(time.FixedZone("", 9*3600)), day.Add(time.Nanosecond), []uint32{u[1], u[2]}},
-			}
-			for _, tc := range tests {
-				p := b.list(mailbox.ListQuery{Since: tc.since, Until: tc.until, OldestFirst: true})
-				if got := uidsOf(p); !slices.Equal(got, tc.want) || p.HasMore {
-					t.Errorf("since %v until %v: %v, want %v", tc.since, tc.until, got, tc.want)
-				}
-			}
-		})
-	}
+			check(mailbox.ListQuery{Limit: 5, OldestFirst: true})
+		}
+		add(8)
+		check(mailbox.ListQuery{Limit: 5})
+		check(mailbox.ListQuery{AfterUID: 1<<32 - 1})
+		check(mailbox.ListQuery{BeforeUID: 1})
+	})
 }
 
 func TestListShowsWhatItSays(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "shows")
-			received := time.Date(2026, 3, 1, 1, 2, 3, 0, time.UTC)
-			u := b.Add("INBOX",
-				letter{Subject: "=?UTF-8?B?R3LDvMOfZQ==?= \u202edeen", From: "=?UTF-8?Q?J=C3=BCrgen?= <j@example.org>", Date: "Sun, 01 Mar 2026 10:00:00 +0100",
-					Extra: "Message-ID: <a@b>\r\nCc: c@example.org\r\n", Received: received, Flags: []imap.Flag{imap.FlagFlagged}},
-				letter{Subject: "with a file", Date: "garbage", Received: received,
-					Extra: "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=x\r\n",
-					Body:  "--x\r\nContent-Type: text/plain\r\n\r\nhi\r\n--x\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=a.pdf\r\n\r\n%PDF\r\n--x--\r\n"},
-			)
-			p := b.list(mailbox.ListQuery{OldestFirst: true, Full: true})
-			if len(p.Messages) != 2 || p.UIDNext != u[1]+1 && e.Name != "courier" || p.Folder != "INBOX" {
-				t.Fatalf("%+v", p)
-			}
-			m := p.Messages[0]
-			if m.Subject != "Grüße deen" || !slices.Equal(m.From, []mail.Address{{Name: "Jürgen", Addr: "j@example.org"}}) || !slices.Equal(m.To, []mail.Address{{Name: "Ann", Addr: "ann@example.org"}}) ||
-				!slices.Equal(m.CC, []mail.Address{{Addr: "c@example.org"}}) || m.InternetMessageID == "" || m.HasAttachments || !slices.Equal(m.Flags, []string{`\Flagged`}) ||
-				!m.Date.Equal(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)) || !m.InternalDate.Equal(received) || m.Size == 0 || m.Ref.UID != u[0] || m.Ref.UIDValidity == 0 {
-				t.Errorf("%+v", m)
-			}
-			if m = p.Messages[1]; !m.HasAttachments || !m.Date.IsZero() {
-				t.Errorf("%+v", m)
-			}
-			if m = b.list(mailbox.ListQuery{}).Messages[1]; m.To != nil || m.CC != nil || m.Size != 0 || m.InternetMessageID != "" || !m.InternalDate.IsZero() || m.Subject == "" {
-				t.Errorf("compact: %+v", m)
-			}
-			if _, err := mail.ParseRef(m.Ref.String()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "shows")
+		received := time.Date(2026, 3, 1, 1, 2, 3, 0, time.UTC)
+		u := b.Add("INBOX",
+			letter{Subject: "=?UTF-8?B?R3LDvMOfZQ==?= \u202edeen", From: "=?UTF-8?Q?J=C3=BCrgen?= <j@example.org>", Date: "Sun, 01 Mar 2026 10:00:00 +0100",
+				Extra: "Message-ID: <a@b>\r\nCc: c@example.org\r\n", Received: received, Flags: []imap.Flag{imap.FlagFlagged}},
+			letter{Subject: "with a file", Date: "garbage", Received: received,
+				Extra: "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=x\r\n",
+				Body:  "--x\r\nContent-Type: text/plain\r\n\r\nhi\r\n--x\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=a.pdf\r\n\r\n%PDF\r\n--x--\r\n"},
+		)
+		p := b.list(mailbox.ListQuery{OldestFirst: true, Full: true})
+		if len(p.Messages) != 2 || p.UIDNext != u[1]+1 && e.Name != "courier" || p.Folder != "INBOX" {
+			t.Fatalf("%+v", p)
+		}
+		m := p.Messages[0]
+		if m.Subject != "Grüße deen" || !slices.Equal(m.From, []mail.Address{{Name: "Jürgen", Addr: "j@example.org"}}) || !slices.Equal(m.To, []mail.Address{{Name: "Ann", Addr: "ann@example.org"}}) ||
+			!slices.Equal(m.CC, []mail.Address{{Addr: "c@example.org"}}) || m.InternetMessageID == "" || m.HasAttachments || !slices.Equal(m.Flags, []string{`\Flagged`}) ||
+			!m.Date.Equal(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)) || !m.InternalDate.Equal(received) || m.Size == 0 || m.Ref.UID != u[0] || m.Ref.UIDValidity == 0 {
+			t.Errorf("%+v", m)
+		}
+		if m = p.Messages[1]; !m.HasAttachments || !m.Date.IsZero() {
+			t.Errorf("%+v", m)
+		}
+		if m = b.list(mailbox.ListQuery{}).Messages[1]; m.To != nil || m.CC != nil || m.Size != 0 || m.InternetMessageID != "" || !m.InternalDate.IsZero() || m.Subject == "" {
+			t.Errorf("compact: %+v", m)
+		}
+		if _, err := mail.ParseRef(m.Ref.String()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestListOfAFolderThatIsNot(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
 		b := open(t, e, "nofolder")
 		for range 2 {
 			for _, folder := range []string{"Nowhere", "a\r\nb", "\xff"} {
@@ -216,46 +174,40 @@ func TestListOfAFolderThatIsNot(t *testing.T) {
 			}
 			b.list(mailbox.ListQuery{})
 		}
-	}
+	})
 }
 
 // A folder whose name is not ASCII, or means something to a command line or to
 // IMAP, is a folder like another.
 func TestFolderNames(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "names")
-			for _, name := range []string{"Entwürfe", "日本語", "a & b", `quote"d`, "paren(s)", "with {5}", "100% *", "x:y:1:2"} {
-				subject := name
-				name = b.In(name)
-				if err := b.Admin.Create(name, nil).Wait(); err != nil {
-					t.Fatal(name, err)
-				}
-				u := b.Add(name, letter{Subject: subject})
-				p := b.list(mailbox.ListQuery{Folder: name})
-				if !slices.Equal(uidsOf(p), u) || p.Messages[0].Subject != subject {
-					t.Errorf("%s: %+v", name, p)
-				}
-				ref, err := mail.ParseRef(p.Messages[0].Ref.String())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if m, err := b.Get(t.Context(), ref, mailbox.GetQuery{}); err != nil || m.Subject != subject {
-					t.Errorf("%s: %+v %v", name, m, err)
-				}
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "names")
+		for _, name := range []string{"Entwürfe", "日本語", "a & b", `quote"d`, "paren(s)", "with {5}", "100% *", "x:y:1:2"} {
+			subject := name
+			name = b.In(name)
+			if err := b.Admin.Create(name, nil).Wait(); err != nil {
+				t.Fatal(name, err)
 			}
-		})
-	}
+			u := b.Add(name, letter{Subject: subject})
+			p := b.list(mailbox.ListQuery{Folder: name})
+			if !slices.Equal(uidsOf(p), u) || p.Messages[0].Subject != subject {
+				t.Errorf("%s: %+v", name, p)
+			}
+			ref, err := mail.ParseRef(p.Messages[0].Ref.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m, err := b.Get(t.Context(), ref, mailbox.GetQuery{}); err != nil || m.Subject != subject {
+				t.Errorf("%s: %+v %v", name, m, err)
+			}
+		}
+	})
 }
 
 // A long header costs what is shown of it, and hides nobody else's message.
 func TestListWithEnormousHeaders(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "enormous")
-	to := ""
-	for i := range 20000 {
-		to += fmt.Sprintf(" u%d@example.org,\r\n", i)
-	}
+	b := onDovecot(t, "enormous")
+	to := strings.Repeat(" somebody@example.org,\r\n", 20_000)
 	u := b.Add("INBOX", letter{Subject: "before"}, letter{Subject: "long", Extra: "Cc:" + to + " x@example.org\r\n"}, letter{Subject: "after"})
 	p := b.list(mailbox.ListQuery{OldestFirst: true, Full: true})
 	if !slices.Equal(uidsOf(p), u) || len(p.Messages[1].CC) > 100 {
@@ -266,49 +218,47 @@ func TestListWithEnormousHeaders(t *testing.T) {
 // A read sees what anybody has done before it, also on a connection that had the
 // folder open already.
 func TestReadsSeeWhatOthersDid(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "others")
-			u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c"})
-			flag := func(uid uint32) {
-				t.Helper()
-				if _, err := b.Admin.Select("INBOX", nil).Wait(); err != nil {
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "others")
+		u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c"})
+		flag := func(uid uint32) {
+			t.Helper()
+			if _, err := b.Admin.Select("INBOX", nil).Wait(); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Admin.Store(imap.UIDSetNum(imap.UID(uid)), &imap.StoreFlags{Op: imap.StoreFlagsAdd, Flags: []imap.Flag{imap.FlagFlagged}}, nil).Close(); err != nil {
+				t.Fatal(err)
+			}
+			if b.Admin.Unselect().Wait() != nil {
+				if err := b.Admin.UnselectAndExpunge().Wait(); err != nil {
 					t.Fatal(err)
 				}
-				if err := b.Admin.Store(imap.UIDSetNum(imap.UID(uid)), &imap.StoreFlags{Op: imap.StoreFlagsAdd, Flags: []imap.Flag{imap.FlagFlagged}}, nil).Close(); err != nil {
-					t.Fatal(err)
-				}
-				if b.Admin.Unselect().Wait() != nil {
-					if err := b.Admin.UnselectAndExpunge().Wait(); err != nil {
-						t.Fatal(err)
-					}
-				}
 			}
-			b.list(mailbox.ListQuery{})
-			for round := range 3 {
-				flag(u[round])
-				p := b.list(mailbox.ListQuery{OldestFirst: true})
-				if len(p.Messages) <= round || !slices.Contains(p.Messages[round].Flags, `\Flagged`) {
-					t.Errorf("round %d: a flag is not seen: %+v", round, p.Messages)
-				}
-				if m := b.Read("INBOX", u[round], mailbox.GetQuery{}); !slices.Contains(m.Flags, `\Flagged`) {
-					t.Errorf("round %d: get: %q", round, m.Flags)
-				}
-				v := b.Add("INBOX", letter{Subject: "new"})
-				if m := b.Read("INBOX", v[0], mailbox.GetQuery{}); m.Subject != "new" {
-					t.Errorf("round %d: %+v", round, m)
-				}
-				v = b.Add("INBOX", letter{Subject: "newer"})
-				if p := b.list(mailbox.ListQuery{Limit: 1}); p.Messages[0].Ref.UID != v[0] {
-					t.Errorf("round %d: newest is %+v", round, p.Messages[0])
-				}
-				b.Remove("INBOX", v[0])
-				if p := b.list(mailbox.ListQuery{Limit: 1}); p.Messages[0].Subject != "new" {
-					t.Errorf("round %d: newest is %+v", round, p.Messages[0])
-				}
-				_, err := b.Get(t.Context(), b.Ref("INBOX", v[0]), mailbox.GetQuery{})
-				mailtest.WantKind(t, err, mail.KindNotFound)
+		}
+		b.list(mailbox.ListQuery{})
+		for round := range 3 {
+			flag(u[round])
+			p := b.list(mailbox.ListQuery{OldestFirst: true})
+			if len(p.Messages) <= round || !slices.Contains(p.Messages[round].Flags, `\Flagged`) {
+				t.Errorf("round %d: a flag is not seen: %+v", round, p.Messages)
 			}
-		})
-	}
+			if m := b.Read("INBOX", u[round], mailbox.GetQuery{}); !slices.Contains(m.Flags, `\Flagged`) {
+				t.Errorf("round %d: get: %q", round, m.Flags)
+			}
+			v := b.Add("INBOX", letter{Subject: "new"})
+			if m := b.Read("INBOX", v[0], mailbox.GetQuery{}); m.Subject != "new" {
+				t.Errorf("round %d: %+v", round, m)
+			}
+			v = b.Add("INBOX", letter{Subject: "newer"})
+			if p := b.list(mailbox.ListQuery{Limit: 1}); p.Messages[0].Ref.UID != v[0] {
+				t.Errorf("round %d: newest is %+v", round, p.Messages[0])
+			}
+			b.Remove("INBOX", v[0])
+			if p := b.list(mailbox.ListQuery{Limit: 1}); p.Messages[0].Subject != "new" {
+				t.Errorf("round %d: newest is %+v", round, p.Messages[0])
+			}
+			_, err := b.Get(t.Context(), b.Ref("INBOX", v[0]), mailbox.GetQuery{})
+			mailtest.WantKind(t, err, mail.KindNotFound)
+		}
+	})
 }

@@ -8,17 +8,15 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
-	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // A token that has expired on the way is replaced by the next without anybody
 // noticing, in a pool and on a connection of its own.
 func TestOAuthTokenIsRenewedWhenItIsRefused(t *testing.T) {
-	scripted.Settle(t)
-	_, e := mailtest.Dovecot(t, servertest.Config{})
+	e := dovecot(t)
 	b := open(t, e, "oauth", mailtest.WithOAuth)
 	b.Add("INBOX", letter{Subject: "one"})
-	token := func(lasts time.Duration) string { return servertest.OAuthToken("oauth", time.Now().Add(lasts)) }
+	token := func(lasts time.Duration) string { return servertest.OAuthToken(e.User("oauth"), time.Now().Add(lasts)) }
 	for name, tc := range map[string]struct {
 		tokens   []string
 		refusals int
@@ -56,9 +54,7 @@ func TestOAuthTokenIsRenewedWhenItIsRefused(t *testing.T) {
 // Without Credentials there are passwords alone, and what they report is passed on
 // as it is.
 func TestCredentialsThatCannotBeHad(t *testing.T) {
-	scripted.Settle(t)
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "nocredentials", mailtest.WithOAuth)
+	b := onDovecot(t, "nocredentials", mailtest.WithOAuth)
 	_, err := b.List(t.Context(), account, mailbox.ListQuery{})
 	mailtest.WantKind(t, err, mail.KindUnsupported)
 

@@ -15,9 +15,10 @@ import (
 // into both of which the server lets everybody write.
 func amongOthers(t *testing.T, user string, change ...func(*mail.Account)) (b, eve *box) {
 	t.Helper()
-	s, e := mailtest.Dovecot(t, servertest.Config{ACL: true, Others: true})
+	t.Parallel()
+	s, e := mailtest.Dovecot(t, servertest.Config{ACL: true, Others: true}) // public folders are everybody's
 	b, eve = open(t, e, user, append([]func(*mail.Account){writable}, change...)...), open(t, e, "eve")
-	s.Share(t, "eve", "Team", "lrwstipekx")
+	s.Share(t, e.User("eve"), "Team", "lrwstipekx")
 	return b, eve
 }
 
@@ -77,56 +78,54 @@ func TestRolesCountAmongOwnFoldersAlone(t *testing.T) {
 // Nothing but sending puts a message into Sent, and what was drafted here cannot come to
 // stand where received mail stands.
 func TestNothingIsPlantedInSentOrInbox(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "plant", writable)
-			for _, f := range []string{"Sent", "Drafts", "Archive", "Trash"} {
-				_ = b.Admin.Create(b.In(f), nil).Wait() // some servers have them
-			}
-			draft := func() []mail.Ref {
-				put, err := b.File(t.Context(), "mail draft", account, &mailbox.OwnMessage{Role: "drafts", Flags: []string{`\Draft`, `\Seen`},
-					Source: []byte("From: boss@example.org\r\nSubject: pay\r\n\r\nnow\r\n")})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return []mail.Ref{put.Ref}
-			}
-			inbox := b.refs("INBOX", b.Add("INBOX", letter{Subject: "a"})...)
-			for _, to := range []string{"Sent", "INBOX", "Archive"} {
-				for name, change := range map[string]func() (*mailbox.Changed, error){
-					"move a draft": func() (*mailbox.Changed, error) { return b.Move(t.Context(), account, draft(), b.In(to)) },
-					"copy a draft": func() (*mailbox.Changed, error) { return b.Copy(t.Context(), account, draft(), "", b.In(to)) },
-				} {
-					if _, err := change(); err == nil {
-						t.Errorf("%s to %s was done", name, to)
-					}
-				}
-			}
-			for _, to := range []string{"Sent", "sent", "Sent Messages", "Drafts"} {
-				if _, err := b.Copy(t.Context(), account, inbox, "", b.In(to)); err == nil || !strings.Contains(err.Error(), "Only what is") {
-					t.Errorf("a copy to %s: %v", to, err)
-				}
-				if _, err := b.Move(t.Context(), account, inbox, b.In(to)); err == nil || !strings.Contains(err.Error(), "Only what is") {
-					t.Errorf("a move to %s: %v", to, err)
-				}
-			}
-			// By the trash.
-			gone, err := b.Move(t.Context(), account, draft(), b.In("Trash"))
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "plant", writable)
+		for _, f := range []string{"Sent", "Drafts", "Archive", "Trash"} {
+			_ = b.Admin.Create(b.In(f), nil).Wait() // some servers have them
+		}
+		draft := func() []mail.Ref {
+			put, err := b.File(t.Context(), "mail draft", account, &mailbox.OwnMessage{Role: "drafts", Flags: []string{`\Draft`, `\Seen`},
+				Source: []byte("From: boss@example.org\r\nSubject: pay\r\n\r\nnow\r\n")})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := b.Move(t.Context(), account, []mail.Ref{gone.Messages[0].New}, "INBOX"); err == nil {
-				t.Error("a draft was moved from the trash to INBOX")
+			return []mail.Ref{put.Ref}
+		}
+		inbox := b.refs("INBOX", b.Add("INBOX", letter{Subject: "a"})...)
+		for _, to := range []string{"Sent", "INBOX", "Archive"} {
+			for name, change := range map[string]func() (*mailbox.Changed, error){
+				"move a draft": func() (*mailbox.Changed, error) { return b.Move(t.Context(), account, draft(), b.In(to)) },
+				"copy a draft": func() (*mailbox.Changed, error) { return b.Copy(t.Context(), account, draft(), "", b.In(to)) },
+			} {
+				if _, err := change(); err == nil {
+					t.Errorf("%s to %s was done", name, to)
+				}
 			}
-			if _, err := b.SetFlags(t.Context(), account, []mail.Ref{gone.Messages[0].New}, nil, []string{`\Draft`}); err == nil {
-				t.Error("a draft was made a message")
+		}
+		for _, to := range []string{"Sent", "sent", "Sent Messages", "Drafts"} {
+			if _, err := b.Copy(t.Context(), account, inbox, "", b.In(to)); err == nil || !strings.Contains(err.Error(), "Only what is") {
+				t.Errorf("a copy to %s: %v", to, err)
 			}
-			if got := b.subjects("INBOX"); !slices.Equal(got, []string{"a"}) {
-				t.Errorf("INBOX has %q", got)
+			if _, err := b.Move(t.Context(), account, inbox, b.In(to)); err == nil || !strings.Contains(err.Error(), "Only what is") {
+				t.Errorf("a move to %s: %v", to, err)
 			}
-			b.want("Sent")
-		})
-	}
+		}
+		// By the trash.
+		gone, err := b.Move(t.Context(), account, draft(), b.In("Trash"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Move(t.Context(), account, []mail.Ref{gone.Messages[0].New}, "INBOX"); err == nil {
+			t.Error("a draft was moved from the trash to INBOX")
+		}
+		if _, err := b.SetFlags(t.Context(), account, []mail.Ref{gone.Messages[0].New}, nil, []string{`\Draft`}); err == nil {
+			t.Error("a draft was made a message")
+		}
+		if got := b.subjects("INBOX"); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("INBOX has %q", got)
+		}
+		b.want("Sent")
+	})
 }
 
 // What the administrator allows can be used as any folder, and nothing beside it.
@@ -183,8 +182,7 @@ func TestFoldersOfOthersWithoutNamespace(t *testing.T) {
 // Where the policy hides messages, no answer has the UID of a new one: two of them would
 // tell how many messages have come between.
 func TestNewIDsDoNotCountHiddenMessages(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "counting", writable, allowing("bob@example.org"))
+	b := onDovecot(t, "counting", writable, allowing("bob@example.org"))
 	b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"})
 	for i, change := range []func() (*mailbox.Changed, error){
 		func() (*mailbox.Changed, error) { return b.Copy(t.Context(), account, b.refs("INBOX", 1), "", "INBOX") },
@@ -202,7 +200,7 @@ func TestNewIDsDoNotCountHiddenMessages(t *testing.T) {
 
 // Mail of an account that may not send does not leave by another that may.
 func TestWhatMayNotLeaveOneAccountDoesNotLeaveByAnother(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
+	e := dovecot(t)
 	b := open(t, e, "private", func(a *mail.Account) { a.AllowOut = mail.AllowList{Enabled: true} })
 	b.Add("INBOX", letter{Subject: "private"})
 	work := open(t, e, "work", writable).Dir.Known[account]
@@ -230,28 +228,6 @@ func TestWhatMayNotLeaveOneAccountDoesNotLeaveByAnother(t *testing.T) {
 		for _, folder := range []string{"Sent", "Drafts"} {
 			if _, err := b.Copy(t.Context(), account, b.refs("INBOX", 1), "work", folder); err == nil {
 				t.Errorf("copied to %s", folder)
-			}
-		}
-	}
-}
-
-// What a change needs to know of folders is asked for in a write that leaves anyway: the
-// first change costs the round trips of those that follow.
-func TestTheFirstChangeCostsNoMore(t *testing.T) {
-	for _, server := range []string{"dovecot", "courier"} {
-		b, proxy := countedOn(t, server, "first", 1, 0)
-		b.folder("Kept")
-		for i := range 4 {
-			b.Add("INBOX", realistic(i))
-		}
-		uids := uidsOf(b.list(mailbox.ListQuery{OldestFirst: true}))
-		for i := range 2 {
-			proxy.Reset()
-			if _, err := b.Copy(t.Context(), account, b.refs("INBOX", uids[i]), "", b.In("Kept")); err != nil {
-				t.Fatal(err)
-			}
-			if got := proxy.Stats().Flights; got != 2 {
-				t.Errorf("%s: copy %d took %d round trips", server, i+1, got)
 			}
 		}
 	}

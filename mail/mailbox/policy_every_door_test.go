@@ -1,83 +1,71 @@
 package mailbox_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
 // doors is every method that takes the name of a message.
-var doors = map[string]func(b *box, r mail.Ref) (any, error){
-	"get": func(b *box, r mail.Ref) (any, error) { return b.Get(b.T.Context(), r, mailbox.GetQuery{}) },
-	"get all": func(b *box, r mail.Ref) (any, error) {
-		return b.Get(b.T.Context(), r, mailbox.GetQuery{Headers: mailbox.HeadersAll, HTML: true, AttachmentText: true, Content: true})
+var doors = map[string]func(c context.Context, b *box, r []mail.Ref) (any, error){
+	"get": func(c context.Context, b *box, r []mail.Ref) (any, error) { return b.Get(c, r[0], mailbox.GetQuery{}) },
+	"get all": func(c context.Context, b *box, r []mail.Ref) (any, error) {
+		return b.Get(c, r[0], mailbox.GetQuery{Headers: mailbox.HeadersAll, HTML: true, AttachmentText: true, Content: true})
 	},
-	"raw": func(b *box, r mail.Ref) (any, error) { return b.Raw(b.T.Context(), r, 0) },
-	"draft": func(b *box, r mail.Ref) (any, error) {
-		raw, _, err := b.Draft(b.T.Context(), "mail send", r)
+	"get several": func(c context.Context, b *box, r []mail.Ref) (any, error) {
+		return b.GetEach(c, account, r, mailbox.GetQuery{})
+	},
+	"raw": func(c context.Context, b *box, r []mail.Ref) (any, error) { return b.Raw(c, r[0], 0) },
+	"draft": func(c context.Context, b *box, r []mail.Ref) (any, error) {
+		raw, _, err := b.Draft(c, "mail send", r[0])
 		return raw, err
 	},
-	"attachment": func(b *box, r mail.Ref) (any, error) { return b.Attachment(b.T.Context(), r, "2") },
-	"thread":     func(b *box, r mail.Ref) (any, error) { return b.Thread(b.T.Context(), r, mailbox.ThreadQuery{}) },
-	"ack":        func(b *box, r mail.Ref) (any, error) { return b.Ack(b.T.Context(), account, []mail.Ref{r}) },
-	"mark-read": func(b *box, r mail.Ref) (any, error) {
-		return b.MarkRead(b.T.Context(), account, []mail.Ref{r})
+	"original": func(c context.Context, b *box, r []mail.Ref) (any, error) {
+		return b.Original(c, "mail reply", r[0], mailbox.OriginalQuery{})
 	},
-	"flags": func(b *box, r mail.Ref) (any, error) {
-		return b.SetFlags(b.T.Context(), account, []mail.Ref{r}, []string{"x"}, nil)
+	"attachment": func(c context.Context, b *box, r []mail.Ref) (any, error) { return b.Attachment(c, r[0], "2") },
+	"thread": func(c context.Context, b *box, r []mail.Ref) (any, error) {
+		return b.Thread(c, r[0], mailbox.ThreadQuery{})
 	},
-	"copy": func(b *box, r mail.Ref) (any, error) {
-		return b.Copy(b.T.Context(), account, []mail.Ref{r}, "", b.In("Archive"))
+	"ack":       func(c context.Context, b *box, r []mail.Ref) (any, error) { return b.Ack(c, account, r) },
+	"mark-read": func(c context.Context, b *box, r []mail.Ref) (any, error) { return b.MarkRead(c, account, r) },
+	"flags": func(c context.Context, b *box, r []mail.Ref) (any, error) {
+		return b.SetFlags(c, account, r, []string{"x"}, nil)
 	},
-	"copy away": func(b *box, r mail.Ref) (any, error) {
-		return b.Copy(b.T.Context(), account, []mail.Ref{r}, "far", "INBOX")
+	"copy": func(c context.Context, b *box, r []mail.Ref) (any, error) {
+		return b.Copy(c, account, r, "", b.In("Archive"))
 	},
-	"move": func(b *box, r mail.Ref) (any, error) {
-		return b.Move(b.T.Context(), account, []mail.Ref{r}, b.In("Archive"))
+	"copy away": func(c context.Context, b *box, r []mail.Ref) (any, error) {
+		return b.Copy(c, account, r, "far", "INBOX")
 	},
-	"delete":    func(b *box, r mail.Ref) (any, error) { return b.Delete(b.T.Context(), account, []mail.Ref{r}) },
-	"to delete": func(b *box, r mail.Ref) (any, error) { return b.ToDelete(b.T.Context(), account, []mail.Ref{r}) },
-	"delete approved": func(b *box, r mail.Ref) (any, error) {
-		return b.DeleteApproved(b.T.Context(), account, []mail.Ref{r})
+	"move": func(c context.Context, b *box, r []mail.Ref) (any, error) {
+		return b.Move(c, account, r, b.In("Archive"))
+	},
+	"trash":     func(c context.Context, b *box, r []mail.Ref) (any, error) { return b.Trash(c, account, r) },
+	"delete":    func(c context.Context, b *box, r []mail.Ref) (any, error) { return b.Delete(c, account, r) },
+	"to delete": func(c context.Context, b *box, r []mail.Ref) (any, error) { return b.ToDelete(c, account, r) },
+	"delete approved": func(c context.Context, b *box, r []mail.Ref) (any, error) {
+		return b.DeleteApproved(c, account, r)
 	},
 }
 
-// batches is every method that takes several.
-var batches = map[string]func(b *box, r []mail.Ref) (*mailbox.Changed, error){
-	"ack": func(b *box, r []mail.Ref) (*mailbox.Changed, error) { return b.Ack(b.T.Context(), account, r) },
-	"mark-read": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
-		return b.MarkRead(b.T.Context(), account, r)
-	},
-	"flags": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
-		return b.SetFlags(b.T.Context(), account, r, []string{"x"}, nil)
-	},
-	"copy": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
-		return b.Copy(b.T.Context(), account, r, "", b.In("Archive"))
-	},
-	"copy away": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
-		return b.Copy(b.T.Context(), account, r, "far", "INBOX")
-	},
-	"move": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
-		return b.Move(b.T.Context(), account, r, b.In("Archive"))
-	},
-	"delete": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
-		return b.Delete(b.T.Context(), account, r)
-	},
-	"to delete": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
-		_, err := b.ToDelete(b.T.Context(), account, r)
-		return nil, err
-	},
-	"delete approved": func(b *box, r []mail.Ref) (*mailbox.Changed, error) {
-		return b.DeleteApproved(b.T.Context(), account, r)
-	},
+// Of the doors those that only read, those that change a mailbox, and those that take several
+// messages.
+var (
+	readers = []string{"get", "raw", "attachment", "thread", "original"}
+	changes = []string{"flags", "mark-read", "copy", "move", "trash", "delete"}
+	batches = append([]string{"get several", "ack", "copy away", "to delete", "delete approved"}, changes...)
+)
+
+func (b *box) through(door string, r ...mail.Ref) error {
+	return second(doors[door](b.T.Context(), b, r))
 }
 
 // hiding makes a mailbox with shown and hidden messages and a second account that
@@ -89,7 +77,7 @@ func hiding(t *testing.T, e mailtest.Endpoint, user string) (b *box, shown, hidd
 	far.Name, far.AllowIn = "far", mail.AllowList{}
 	b.Dir.Set(far)
 	b.remembering()
-	_ = b.Admin.Create(b.In("Archive"), nil).Wait() // some servers have it
+	b.folders("Archive", "Trash")
 	extra, body := mixed("Content-Type: text/plain\r\n\r\nsecret", attachment("secret.bin", 100))
 	b.Add("INBOX", letter{Subject: "first"})
 	hidden = b.Add("INBOX", letter{Subject: "secret", From: "eve@evil.example", Extra: extra, Body: body})[0]
@@ -109,108 +97,65 @@ func told(v any, err error) string {
 // Whatever is asked about a hidden message, the answer is that for one that does
 // not exist, and nothing happens to it.
 func Test000_9_NoDoorLeadsToAHiddenMessage(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b, _, hidden := hiding(t, e, "doors")
-			before := b.subjects("INBOX")
-			for name, door := range doors {
-				for range 2 { // also where the folder is open already
-					got, hiddenErr := door(b, b.Ref("INBOX", hidden))
-					want, missingErr := door(b, b.Ref("INBOX", 4711))
-					if told(got, hiddenErr) != told(want, missingErr) {
-						t.Errorf("%s:\nhidden  %s\nmissing %s", name, told(got, hiddenErr), told(want, missingErr))
-					}
-					// The audit is told why; the answer is not.
-					if h, m := mailtest.WantKind(t, hiddenErr, mail.KindNotFound), mailtest.WantKind(t, missingErr, mail.KindNotFound); h.Reason != "filtered" || m.Reason != "" {
-						t.Errorf("%s: the audit is told %q and %q", name, h.Reason, m.Reason)
-					}
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b, _, hidden := hiding(t, e, "doors")
+		before := b.subjects("INBOX")
+		for name, door := range doors {
+			for range 2 { // also where the folder is open already
+				got, hiddenErr := door(t.Context(), b, b.refs("INBOX", hidden))
+				want, missingErr := door(t.Context(), b, b.refs("INBOX", 4711))
+				if told(got, hiddenErr) != told(want, missingErr) {
+					t.Errorf("%s:\nhidden  %s\nmissing %s", name, told(got, hiddenErr), told(want, missingErr))
+				}
+				// The audit is told why; the answer is not.
+				if h, m := mailtest.WantKind(t, hiddenErr, mail.KindNotFound), mailtest.WantKind(t, missingErr, mail.KindNotFound); h.Reason != "filtered" || m.Reason != "" {
+					t.Errorf("%s: the audit is told %q and %q", name, h.Reason, m.Reason)
 				}
 			}
-			if after := b.subjects("INBOX"); !slices.Equal(before, after) {
-				t.Errorf("before %q, after %q", before, after)
-			}
-			b.want("Archive")
-		})
-	}
+		}
+		if after := b.subjects("INBOX"); !slices.Equal(before, after) {
+			t.Errorf("before %q, after %q", before, after)
+		}
+		b.want("Archive")
+	})
 }
 
 // Beside a visible message a hidden one is an issue like any other that is not
 // there, and nothing happens to it.
 func Test000_9_NoBatchTakesAHiddenMessageAlong(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	for name, batch := range batches {
+	e := dovecot(t)
+	for _, name := range batches {
 		t.Run(name, func(t *testing.T) {
-			answer := func(user string, other func(hidden uint32) uint32) (string, []string) {
-				b, shown, hidden := hiding(t, e, user)
-				c, err := batch(b, b.refs("INBOX", shown, other(hidden)))
+			t.Parallel()
+			answer := func(user string, other func(hidden uint32) uint32) string {
+				b, shown, hidden := hiding(t, e, user+strings.ReplaceAll(name, " ", ""))
+				v, err := doors[name](t.Context(), b, b.refs("INBOX", shown, other(hidden)))
 				text := told(nil, err)
-				if c != nil {
-					validity := regexp.MustCompile(`:\d+:`) // that of a mailbox made a second later differs
-					for i := range c.Issues {
-						c.Issues[i].Reason = "" // for the audit alone
-						c.Issues[i].MessageID = validity.ReplaceAllString(c.Issues[i].MessageID, ":V:")
+				var issues []mail.Issue
+				switch a := v.(type) {
+				case *mailbox.Changed:
+					if a != nil {
+						issues, text = a.Issues, fmt.Sprintf("%d of %d, %d done", a.Succeeded, a.Attempted, len(a.Messages))
 					}
-					text = fmt.Sprintf("%d of %d, %d done, issues %+v", c.Succeeded, c.Attempted, len(c.Messages), c.Issues)
+				case *mailbox.Messages:
+					issues, text = a.Issues, fmt.Sprint(len(a.Messages))
 				}
-				for _, written := range []string{"UID:%d ", ":%d}", ":%d Reason", "UID %d."} {
+				for _, i := range issues {
+					i.Reason = "" // for the audit alone
+					text += fmt.Sprintf(", issue %+v", i)
+				}
+				if left := b.subjects("INBOX"); !slices.Contains(left, "secret") {
+					t.Errorf("something happened to the hidden message: %q", left)
+				}
+				text = validity.ReplaceAllString(text, "V") // that of a mailbox made a second later differs
+				for _, written := range []string{"UID:%d ", "V%d", "UID %d."} {
 					text = strings.ReplaceAll(text, fmt.Sprintf(written, other(hidden)), "N")
 				}
-				return text, b.subjects("INBOX")
+				return text
 			}
-			user := strings.ReplaceAll(name, " ", "")
-			got, _ := answer("h"+user, func(h uint32) uint32 { return h })
-			want, _ := answer("m"+user, func(uint32) uint32 { return 4711 })
-			if cut(got) != cut(want) {
+			got, want := answer("h", func(h uint32) uint32 { return h }), answer("m", func(uint32) uint32 { return 4711 })
+			if got != want {
 				t.Errorf("hidden:\n%s\nmissing:\n%s", got, want)
-			}
-			_, left := answer("l"+user, func(h uint32) uint32 { return h })
-			if !slices.Contains(left, "secret") {
-				t.Errorf("something happened to the hidden message: %q", left)
-			}
-		})
-	}
-}
-
-// cut takes the UIDVALIDITY, which differs by folder, out of message ids.
-func cut(s string) string {
-	var out []string
-	for word := range strings.FieldsSeq(s) {
-		if p := strings.Split(word, ":"); len(p) >= 4 {
-			p[len(p)-1] = "V"
-			word = strings.Join(p, ":")
-		}
-		out = append(out, word)
-	}
-	return strings.Join(out, " ")
-}
-
-// A conversation that runs through a hidden message does not tell of it: what only
-// the hidden message links stays apart.
-func Test000_9_ThreadIsNoSideDoor(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "sidethread", allowing("bob@example.org"))
-			id := func(n int, refs string) string { return fmt.Sprintf("Message-ID: <m%d@x>\r\n%s", n, refs) }
-			u := b.Add("INBOX",
-				letter{Subject: "one", Extra: id(1, "")},
-				letter{Subject: "two", From: "eve@evil.example", Extra: id(2, "References: <m1@x> <m3@x>\r\n")},
-				letter{Subject: "three", Extra: id(3, "")},
-				letter{Subject: "Re: one", Extra: id(4, "References: <m1@x>\r\nIn-Reply-To: <m1@x>\r\n")},
-			)
-			for uid, want := range map[uint32][]string{u[0]: {"one", "Re: one"}, u[2]: {"three"}} {
-				th, err := b.Thread(t.Context(), b.Ref("INBOX", uid), mailbox.ThreadQuery{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				var got []string
-				for _, m := range th.Messages {
-					got = append(got, m.Subject)
-				}
-				slices.Sort(got)
-				slices.Sort(want)
-				if !slices.Equal(got, want) || th.Truncated || len(th.Issues) > 0 {
-					t.Errorf("%q, want %q: %+v", got, want, th)
-				}
 			}
 		})
 	}
@@ -219,7 +164,7 @@ func Test000_9_ThreadIsNoSideDoor(t *testing.T) {
 // What a hidden message is made of, however unreadable, changes nothing about the
 // visible ones.
 func Test000_9_AHiddenMessageCannotSpoilTheOthers(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
+	e := dovecot(t)
 	answers := func(user string, poison bool) string {
 		b := open(t, e, user, allowing("bob@example.org"))
 		textOnly, textBody := mixed("Content-Type: text/plain\r\n\r\nhi")
@@ -254,45 +199,13 @@ func Test000_9_AHiddenMessageCannotSpoilTheOthers(t *testing.T) {
 
 // However many hidden messages have the subject of a conversation, it is the same.
 func Test000_9_HiddenMessagesDoNotCountInAThread(t *testing.T) {
-	if testing.Short() {
-		t.Skip("delivers 1,100 messages")
-	}
-	s, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "crowded", allowing("bob@example.org"))
+	b := onDovecot(t, "crowded", allowing("bob@example.org"))
+	b.SetBounds(1000, 50, 1000)
 	b.Add("INBOX", talk(1, "plan", "a@x"), talk(2, "Re: plan", "b@x", "a@x"))
-	var crowd [][]byte
-	for i := range 1100 {
-		crowd = append(crowd, []byte(fmt.Sprintf("From: eve@evil.example\r\nSubject: Re: plan\r\nMessage-ID: <e%d@x>\r\nReferences: <a@x>\r\n\r\nx\r\n", i)))
-	}
-	s.Deliver(t, "crowded", "INBOX", crowd...)
+	hidden := talk(3, "Re: plan", "e@x", "a@x")
+	hidden.From = "eve@evil.example"
+	b.Add("INBOX", slices.Repeat([]letter{hidden}, 70)...)
 	if th, got := b.thread(1, mailbox.ThreadQuery{}); len(got) != 2 || th.Truncated {
 		t.Errorf("%q, truncated %v", got, th.Truncated)
-	}
-}
-
-// A copy or move whose answer is lost may have happened: nobody is told that it is
-// safe to try again.
-func TestALostAnswerIsNotSafeToRepeat(t *testing.T) {
-	for verb, do := range map[string]func(k *keeper) error{
-		"UID COPY": func(k *keeper) error { return second(k.Copy(t.Context(), account, kept(5), "", "Done")) },
-		"UID MOVE": func(k *keeper) error { return second(k.Move(t.Context(), account, kept(5), "Done")) },
-	} {
-		t.Run(verb, func(t *testing.T) {
-			opened := [][2]string{{oneMessage, ""}}
-			k := keeping(t, "MOVE UIDPLUS", map[string][][2]string{"EXAMINE": opened, "UID FETCH": {{"* 1 FETCH (UID 5 FLAGS ())\r\n", ""}},
-				verb: {{"* BYE\r\n", "gone"}}}) // no answer to the command itself
-			if e := mailtest.WantKind(t, do(k), mail.KindConnection); e.Retryable || !strings.Contains(e.Message, "not known") {
-				t.Errorf("%+v", e)
-			}
-		})
-	}
-}
-
-// A message that a COPYUID leaves out is not reported as moved.
-func TestWhatACopyUIDLeavesOutIsAnIssue(t *testing.T) {
-	k := keeping(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}}, "UID MOVE": {{"* OK [COPYUID 9 5 1] moved\r\n", ""}}})
-	c, err := k.Move(t.Context(), account, kept(5, 6), "Done")
-	if err != nil || len(c.Messages) != 1 || c.Messages[0].New.UID != 1 || c.Succeeded != 1 || len(c.Issues) != 1 || c.Issues[0].UID != 6 {
-		t.Errorf("%+v %v", c, err)
 	}
 }

@@ -27,9 +27,6 @@ const popFolder = "INBOX"
 // popGroup is how many headers are asked for at once.
 const popGroup = 64
 
-// popHeaders bounds the headers one command reads, newest first.
-const popHeaders = 5000
-
 // popBox is box for POP3. Its session is the account's, for one command after the
 // other.
 type popBox struct {
@@ -134,9 +131,9 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		if !q.OldestFirst {
 			slices.Reverse(all)
 		}
-		if len(all) > popHeaders && x.Policy.ShowsAll() {
-			all, page.HasMore = all[:popHeaders], true
-			page.Next = x.ref(all[popHeaders-1].UIDL)
+		if most := x.m.bounds.heads; len(all) > most && x.Policy.ShowsAll() {
+			all, page.HasMore = all[:most], true
+			page.Next = x.ref(all[most-1].UIDL)
 		}
 		needed := func() int { return popGroup }
 		if x.Policy.ShowsAll() && !dated(&q) {
@@ -361,7 +358,7 @@ func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 			return x.NoMessage("")
 		}
 		all := s.List
-		if older := len(all) - popHeaders; older > 0 && x.Policy.ShowsAll() {
+		if older := len(all) - x.m.bounds.heads; older > 0 && x.Policy.ShowsAll() {
 			t.Cut = true
 			if all = all[older:]; i < older {
 				all = append([]pop3.Message{s.List[i]}, all...)

@@ -14,7 +14,6 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
-	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // numbered are so many notes, the first with number from.
@@ -49,7 +48,6 @@ func (b *popBox) pages(q mailbox.ListQuery, between func(page int)) (all []strin
 // Pages are of what there was, each message once, whatever comes meanwhile; the
 // other way round what came is at the end.
 func Test004_5_PagesOfPOP3StayApartUnderArrivals(t *testing.T) {
-	scripted.Settle(t)
 	b := openPop(t, "poppages")
 	b.deliver(numbered(0, 23)...)
 	var want []string
@@ -88,14 +86,13 @@ func Test004_5_PagesOfPOP3StayApartUnderArrivals(t *testing.T) {
 // A message to go on from that went meanwhile is a conflict, and one that is hidden
 // is told in the same words.
 func Test004_5_PagesOfPOP3GoOnFromNothingThatIsGone(t *testing.T) {
-	scripted.Settle(t)
 	b := openPop(t, "popgone")
 	b.deliver(append(numbered(0, 3), note("eve@evil.example", "hidden", "h", "", 9))...)
 	p := b.list(mailbox.ListQuery{Limit: 2})
 	all := b.list(mailbox.ListQuery{})
 	hidden, last := all.Messages[0].Ref, p.Next
 	_ = b.Close()
-	files, err := filepath.Glob(filepath.Join(b.s.Home, "popgone", "Maildir", "cur", "*"))
+	files, err := filepath.Glob(filepath.Join(b.s.Home, b.user, "Maildir", "cur", "*"))
 	if err != nil || len(files) != 4 {
 		t.Fatalf("%v, %v", files, err)
 	}
@@ -110,7 +107,7 @@ func Test004_5_PagesOfPOP3GoOnFromNothingThatIsGone(t *testing.T) {
 			}
 		}
 	}
-	only := openPopOn(t, b.s, "popgone", func(a *mail.Account) {
+	only := openPopOn(t, b.s, b.user, func(a *mail.Account) {
 		a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.org"}}
 	})
 	conflict := func(r mail.Ref) *mail.Error {
@@ -139,42 +136,39 @@ func Test004_5_PagesOfPOP3GoOnFromNothingThatIsGone(t *testing.T) {
 
 // With IMAP a message to go on from stands for its UID, in the folder as it is now.
 func Test004_5_ListsOfIMAPGoOnFromAMessage(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "anchors")
-			u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c"}, letter{Subject: "d"})
-			page := func(q mailbox.ListQuery) (*mailbox.Page, error) { return b.List(t.Context(), account, q) }
-			all, err := page(mailbox.ListQuery{})
-			if err != nil || len(all.Messages) != 4 {
-				t.Fatal(all, err)
-			}
-			last, first := all.Messages[0].Ref, all.Messages[3].Ref
-			p, err := page(mailbox.ListQuery{Before: last, After: first, BeforeUID: u[3], AfterUID: 1})
-			if err != nil || !slices.Equal(subjects(p), []string{"c", "b"}) {
-				t.Errorf("%v, %v", p, err)
-			}
-			stale := last
-			stale.UIDValidity++
-			_, err = page(mailbox.ListQuery{Before: stale})
-			mailtest.WantKind(t, err, mail.KindConflict)
-			elsewhere := last
-			elsewhere.Folder = "Archive"
-			_, err = page(mailbox.ListQuery{Before: elsewhere})
-			mailtest.WantKind(t, err, mail.KindConflict)
-			_, err = page(mailbox.ListQuery{Before: first, After: last})
-			mailtest.WantKind(t, err, mail.KindInvalid)
-		})
-	}
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "anchors")
+		u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c"}, letter{Subject: "d"})
+		page := func(q mailbox.ListQuery) (*mailbox.Page, error) { return b.List(t.Context(), account, q) }
+		all, err := page(mailbox.ListQuery{})
+		if err != nil || len(all.Messages) != 4 {
+			t.Fatal(all, err)
+		}
+		last, first := all.Messages[0].Ref, all.Messages[3].Ref
+		p, err := page(mailbox.ListQuery{Before: last, After: first, BeforeUID: u[3], AfterUID: 1})
+		if err != nil || !slices.Equal(subjects(p), []string{"c", "b"}) {
+			t.Errorf("%v, %v", p, err)
+		}
+		stale := last
+		stale.UIDValidity++
+		_, err = page(mailbox.ListQuery{Before: stale})
+		mailtest.WantKind(t, err, mail.KindConflict)
+		elsewhere := last
+		elsewhere.Folder = "Archive"
+		_, err = page(mailbox.ListQuery{Before: elsewhere})
+		mailtest.WantKind(t, err, mail.KindConflict)
+		_, err = page(mailbox.ListQuery{Before: first, After: last})
+		mailtest.WantKind(t, err, mail.KindInvalid)
+	})
 }
 
 // A session serves the commands that follow the one that began it, whose context has
 // ended by then: logging in again and again is what servers refuse.
 func TestAPOP3SessionOutlivesTheCommandThatBeganIt(t *testing.T) {
-	scripted.Settle(t)
 	b := openPop(t, "poplives")
 	b.deliver(numbered(0, 2)...)
 	proxy := servertest.NewProxy(t, b.s.POP3SAddr(), servertest.ProxyOptions{})
-	over := openPopOn(t, b.s, "poplives", func(a *mail.Account) { a.POP3.Host, a.POP3.Port = proxy.Host, proxy.Port })
+	over := openPopOn(t, b.s, b.user, func(a *mail.Account) { a.POP3.Host, a.POP3.Port = proxy.Host, proxy.Port })
 	_ = b.Close()
 	for range 5 {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -15,7 +15,6 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
-	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // popBox is a mailbox on a real server that is read with POP3.
@@ -26,9 +25,10 @@ type popBox struct {
 	user string
 }
 
-func openPop(t testing.TB, user string, change ...func(*mail.Account)) *popBox {
+func openPop(t *testing.T, user string, change ...func(*mail.Account)) *popBox {
 	t.Helper()
-	return openPopOn(t, servertest.Dovecot(t, servertest.Config{}), user, change...)
+	t.Parallel()
+	return openPopOn(t, servertest.SharedDovecot(t), servertest.User(user), change...)
 }
 
 func openPopOn(t testing.TB, s *servertest.DovecotServer, user string, change ...func(*mail.Account)) *popBox {
@@ -83,7 +83,6 @@ func note(from, subject, id, parent string, minute int) string {
 // Every real message goes through every way to read it; its source is byte for byte
 // what was delivered.
 func TestPOP3RealMessagesThroughEveryDoor(t *testing.T) {
-	scripted.Settle(t)
 	files, err := filepath.Glob("../testdata/real-emails/*/*.eml")
 	if err != nil || len(files) < 100 {
 		t.Fatalf("%d files, %v", len(files), err)
@@ -134,7 +133,6 @@ func TestPOP3RealMessagesThroughEveryDoor(t *testing.T) {
 }
 
 func TestPOP3ListsByDateAndCount(t *testing.T) {
-	scripted.Settle(t)
 	b := openPop(t, "popdates")
 	for i := range 5 {
 		b.s.Deliver(t, b.user, "INBOX", crlf([]byte(note("bob@example.org", fmt.Sprint("m", i), fmt.Sprint(i), "", i))))
@@ -165,7 +163,6 @@ func TestPOP3ListsByDateAndCount(t *testing.T) {
 
 // What POP3 cannot do says so, and says what can be done.
 func TestPOP3SaysWhatItCannotDo(t *testing.T) {
-	scripted.Settle(t)
 	b := openPop(t, "popcannot")
 	b.deliver(note("bob@example.org", "one", "1", "", 1))
 	ref := b.list(mailbox.ListQuery{}).Messages[0].Ref
@@ -190,7 +187,6 @@ func TestPOP3SaysWhatItCannotDo(t *testing.T) {
 
 // New is what was not there at first contact and was not acknowledged.
 func TestPOP3New(t *testing.T) {
-	scripted.Settle(t)
 	b := openPop(t, "popnew")
 	b.deliver(note("bob@example.org", "old", "0", "", 0))
 	if p := b.list(mailbox.ListQuery{New: true}); len(p.Messages) != 0 {
@@ -222,7 +218,6 @@ func TestPOP3New(t *testing.T) {
 // What is new stays new when the account's server or user gets another name; in
 // another mailbox everything is new, and nothing is kept of the first.
 func TestPOP3EditingAnAccountKeepsWhatIsNew(t *testing.T) {
-	scripted.Settle(t)
 	var a mail.Account
 	b := openPop(t, "popedit", func(made *mail.Account) { a = *made })
 	s := &seenStore{states: map[string]mail.SeenState{}}
@@ -260,8 +255,9 @@ func TestPOP3EditingAnAccountKeepsWhatIsNew(t *testing.T) {
 	}
 	fresh("one")
 	time.Sleep(1100 * time.Millisecond) // Dovecot's names are of the second in which a mailbox began
-	b.s.Deliver(t, "popother", "INBOX", crlf([]byte(note("eve@example.org", "other", "9", "", 9))))
-	edit(func(a *mail.Account) { a.Username = "popother" })
+	other := servertest.User("popother")
+	b.s.Deliver(t, other, "INBOX", crlf([]byte(note("eve@example.org", "other", "9", "", 9))))
+	edit(func(a *mail.Account) { a.Username = other })
 	fresh("other")
 	if st := s.states[account+"/INBOX"]; len(st.Names) != 0 {
 		t.Errorf("names of the first mailbox are kept: %+v", st)
@@ -271,10 +267,9 @@ func TestPOP3EditingAnAccountKeepsWhatIsNew(t *testing.T) {
 // Who acknowledges on first contact has seen the message; what came after it may be
 // new to them.
 func TestPOP3AckAsFirstContact(t *testing.T) {
-	scripted.Settle(t)
 	b := openPop(t, "popack")
 	b.deliver(note("bob@example.org", "one", "1", "", 1), note("bob@example.org", "two", "2", "", 2), note("bob@example.org", "three", "3", "", 3))
-	other := openPopOn(t, b.s, "popack") // knows nothing yet
+	other := openPopOn(t, b.s, b.user) // knows nothing yet
 	p := b.list(mailbox.ListQuery{})
 	_ = b.Close()
 	if _, err := other.Ack(t.Context(), account, []mail.Ref{p.Messages[1].Ref}); err != nil {
@@ -285,34 +280,13 @@ func TestPOP3AckAsFirstContact(t *testing.T) {
 	}
 }
 
-func TestPOP3Threads(t *testing.T) {
-	scripted.Settle(t)
-	b := openPop(t, "popthread")
-	b.deliver(note("bob@example.org", "plan", "1", "", 1), note("eve@example.org", "other", "2", "", 2),
-		note("ann@example.org", "Re: plan", "3", "1", 3), note("bob@example.org", "AW: plan", "4", "3", 4))
-	p := b.list(mailbox.ListQuery{OldestFirst: true})
-	th, err := b.Thread(t.Context(), p.Messages[2].Ref, mailbox.ThreadQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, m := range th.Messages {
-		got = append(got, m.Subject)
-	}
-	if !slices.Equal(got, []string{"plan", "Re: plan", "AW: plan"}) || th.Subject != "plan" || th.Messages[0].Parent != (mail.Ref{}) ||
-		th.Messages[1].Parent != th.Messages[0].Ref || th.Messages[2].Parent != th.Messages[1].Ref {
-		t.Errorf("%v: %+v", got, th)
-	}
-}
-
 // A hidden message is answered as one that does not exist, on every path.
 func TestPOP3HidesWhatThePolicyHides(t *testing.T) {
-	scripted.Settle(t)
 	all := openPop(t, "pophidden")
 	all.deliver(note("bob@example.org", "seen", "1", "", 1), note("eve@evil.example", "Re: seen", "2", "1", 2))
 	hidden := all.list(mailbox.ListQuery{}).Messages[0].Ref
 	_ = all.Close()
-	b := openPopOn(t, all.s, "pophidden", func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.org"}} })
+	b := openPopOn(t, all.s, all.user, func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.org"}} })
 	p := b.list(mailbox.ListQuery{})
 	if !slices.Equal(subjects(p), []string{"seen"}) || p.HasMore || len(p.Issues) != 0 {
 		t.Errorf("%+v", p)
@@ -346,25 +320,6 @@ func TestPOP3HidesWhatThePolicyHides(t *testing.T) {
 	}
 }
 
-// A wrong password is an answer of mail verify, and an error of everything else.
-func TestPOP3LoginRefused(t *testing.T) {
-	scripted.Settle(t)
-	b := openPop(t, "popwrong")
-	s := b.s
-	d := &mailtest.Directory{Known: map[string]mail.Account{account: {Name: account, Email: "x@example.org", Protocol: mail.POP3, Username: "x", Auth: mail.AuthPassword,
-		Mode: mail.ReadOnly, POP3: mail.Endpoint{Host: s.Host, Port: s.POP3SPort, Security: mail.TLS}, CAPEM: s.CAPEM}}, Password: "not the password"}
-	m := mailbox.New(mailbox.Options{Directory: d})
-	defer m.Close()
-	v, err := m.Verify(t.Context(), account)
-	if err != nil || len(v.Issues) != 1 || v.Issues[0].Kind != mail.KindAuth {
-		t.Errorf("%+v, %v", v, err)
-	}
-	var e *mail.Error
-	if _, err := m.List(t.Context(), account, mailbox.ListQuery{}); !errors.As(err, &e) || e.Kind != mail.KindAuth || strings.Contains(fmt.Sprint(e, e.Err), "not the password") {
-		t.Error(err)
-	}
-}
-
 func TestFolderPatternsOfPOP3(t *testing.T) {
 	b := openPop(t, "poppattern")
 	for pattern, want := range map[string]int{"": 1, "*": 1, "%": 1, "INBOX": 1, "inbox": 1, "IN*": 1, "*X": 1, "I%B*": 1, "Sent": 0, "IN": 0, "BOX": 0, "I.BOX": 0} {
@@ -382,14 +337,10 @@ func TestFolderPatternsOfPOP3(t *testing.T) {
 
 // Not even that there is more than is looked at tells of what is hidden.
 func TestPOP3CountsNothingThatIsHidden(t *testing.T) {
-	scripted.Settle(t)
-	b := openPop(t, "pophiddenmany", func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.org"}} })
-	var many [][]byte
-	for i := range 5010 {
-		many = append(many, crlf([]byte(note("eve@evil.example", "hidden", fmt.Sprint("h", i), "", i%60))))
-	}
-	b.s.Deliver(t, b.user, "INBOX", crlf([]byte(note("bob@example.org", "seen", "1", "", 1))))
-	b.s.Deliver(t, b.user, "INBOX", many...)
+	b := openPop(t, "pophiddenmany", allowing("bob@example.org"))
+	b.SetBounds(100, 100, 100)
+	many := slices.Repeat([]string{note("eve@evil.example", "hidden", "h", "", 2)}, 110)
+	b.deliver(append([]string{note("bob@example.org", "seen", "1", "", 1)}, many...)...)
 	p := b.list(mailbox.ListQuery{})
 	if !slices.Equal(subjects(p), []string{"seen"}) || p.HasMore || len(p.Issues) != 0 {
 		t.Errorf("%v, more %t, %v", subjects(p), p.HasMore, p.Issues)

@@ -80,7 +80,6 @@ const hostile = "run-mail-send"
 // A person is told why a server cannot be reached, for each reason, in words that no server
 // chose.
 func TestWhyAServerCannotBeReached(t *testing.T) {
-	scripted.Settle(t)
 	ca := scripted.Authority(t)
 	silent := (*scripted.Conn).Drain
 	hangsUp := func(*scripted.Conn) {}
@@ -128,6 +127,10 @@ func TestWhyAServerCannotBeReached(t *testing.T) {
 			want := strings.ReplaceAll("The mail server"+spaced(c.want), "PORT", strconv.Itoa(int(e.Port)))
 			if i.Kind != c.kind || !strings.HasPrefix(i.Message, want) || strings.Contains(i.Message, hostile) {
 				t.Errorf("%s: %q, want %s: %q", i.Kind, i.Message, c.kind, want)
+			}
+			// A time of the connection is not the command's: what names --timeout would mislead.
+			if (i.Advice == mail.AdviceTimeoutVariable) != (c.kind == mail.KindTimeout) {
+				t.Errorf("the advice is %s", i.Advice)
 			}
 		})
 	}

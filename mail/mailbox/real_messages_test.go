@@ -11,8 +11,6 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/servertest"
-	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
 // crlf ends every line as it is on the wire.
@@ -27,8 +25,7 @@ func TestRealMessagesThroughEveryDoor(t *testing.T) {
 	if err != nil || len(files) < 100 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "corpus", func(a *mail.Account) { a.Codes = mail.CodesShow }) // the messages count as new
+	b := onDovecot(t, "corpus", func(a *mail.Account) { a.Codes = mail.CodesShow }) // the messages count as new
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {
@@ -47,6 +44,9 @@ func TestRealMessagesThroughEveryDoor(t *testing.T) {
 			raw, err := b.Raw(t.Context(), ref, 1_000_000)
 			if err != nil || !bytes.Equal(raw.Source, source[:min(len(source), 1_000_000)]) || raw.Size != int64(len(source)) {
 				t.Errorf("raw: %d of %d bytes: %v", len(raw.Source), len(source), err)
+			}
+			if raw, err = b.Raw(t.Context(), ref, 5); err != nil || !bytes.Equal(raw.Source, source[:min(len(source), 1024)]) || raw.Truncated != (len(source) > 1024) {
+				t.Errorf("the beginning: %d bytes, cut %v, %v", len(raw.Source), raw.Truncated, err)
 			}
 			m, err := b.Get(t.Context(), ref, mailbox.GetQuery{Headers: mailbox.HeadersAll, HTML: true, AttachmentText: true, Content: true})
 			if err != nil {

@@ -279,7 +279,7 @@ func tooMany(q *SearchQuery) string { return fmt.Sprintf("More than %d messages 
 func (a *accountSearch) narrow(s *imap.Session) error {
 	senders := senders(a.Policy)
 	for _, f := range a.folders {
-		if a.Policy.ShowsAll() || senders == nil || imap.CountUIDs(f.found) <= maxScan {
+		if a.Policy.ShowsAll() || senders == nil || imap.CountUIDs(f.found) <= uint64(a.m.bounds.judged) {
 			continue
 		}
 		if _, err := s.Examine(f.name).Wait(); err != nil {

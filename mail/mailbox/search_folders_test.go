@@ -11,11 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/emersion/go-imap/v2/imapclient"
-
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/cursor"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
@@ -41,115 +39,115 @@ func at(hours int, subject string) letter {
 // Every folder is searched but those for junk and deleted messages, a folder of folders is
 // none, and what stands in several is shown once: from INBOX.
 func TestSearchIsOverAllFolders(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "allfolders")
-			b.folders("Junk", "Trash", "Archive", "Projects/Été & co")
-			b.Add("Archive", at(1, "match archived"), at(5, "match twice"))
-			b.Add("INBOX", at(2, "match in"), at(5, "match twice"), at(6, "another"))
-			b.Add("Projects/Été & co", at(4, "match project"), at(5, "match twice"))
-			b.Add("Junk", at(7, "match junk"))
-			b.Add("Trash", at(3, "match trash"))
-			for name, tc := range map[string]struct {
-				q    mailbox.SearchQuery
-				want []string
-			}{
-				"default":  {mailbox.SearchQuery{Subject: "match"}, []string{"match twice", "match project", "match in", "match archived"}},
-				"words":    {mailbox.SearchQuery{Words: "MATCH PRO"}, []string{"match project"}},
-				"all":      {mailbox.SearchQuery{Subject: "match", Everywhere: true}, []string{"match junk", "match twice", "match project", "match trash", "match in", "match archived"}},
-				"two":      {mailbox.SearchQuery{Subject: "match", Folders: []string{b.In("Trash"), b.In("Archive")}}, []string{"match twice", "match trash", "match archived"}},
-				"one":      {mailbox.SearchQuery{Subject: "match", Folders: []string{b.In("Junk")}}, []string{"match junk"}},
-				"nothing":  {mailbox.SearchQuery{Subject: "match", From: "nobody"}, []string{}},
-				"newest":   {mailbox.SearchQuery{Limit: 3}, []string{"another", "match twice", "match project"}},
-				"snippets": {mailbox.SearchQuery{Subject: "match", Snippet: 60}, []string{"match twice", "match project", "match in", "match archived"}},
-			} {
-				p := b.search(tc.q)
-				if !slices.Equal(found(p), tc.want) || len(p.Issues) > 0 || name != "newest" && (p.Total != len(tc.want) || p.HasMore) {
-					t.Errorf("%s: %q of %+v, want %q", name, found(p), p, tc.want)
-				}
-				if i := slices.Index(found(p), "match twice"); i >= 0 && name != "two" && p.Messages[i].Ref.Folder != "INBOX" {
-					t.Errorf("%s: the copy is %v", name, p.Messages[i].Ref)
-				}
-				if one := name == "one"; (p.Folder == b.In("Junk") && p.UIDValidity != 0) != one || !one && p.Folder+fmt.Sprint(p.UIDValidity) != "0" {
-					t.Errorf("%s: of folder %q %d", name, p.Folder, p.UIDValidity)
-				}
-				out := []string{b.In("Junk"), b.In("Trash")}
-				slices.Sort(p.LeftOut)
-				if ok := slices.Contains(p.Searched, "INBOX") && slices.Contains(p.Searched, b.In("Projects/Été & co")) && !slices.Contains(p.Searched, b.In("Junk")) && slices.Equal(p.LeftOut, out); len(tc.q.Folders) == 0 && ok == tc.q.Everywhere {
-					t.Errorf("%s: searched %q without %q", name, p.Searched, p.LeftOut)
-				}
-				if len(tc.q.Folders) > 0 && !slices.Equal(p.Searched, tc.q.Folders) {
-					t.Errorf("%s: searched %q", name, p.Searched)
-				}
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "allfolders")
+		b.folders("Junk", "Trash", "Archive", "Projects/Été & co")
+		b.Add("Archive", at(1, "match archived"), at(5, "match twice"))
+		b.Add("INBOX", at(2, "match in"), at(5, "match twice"), at(6, "another"))
+		b.Add("Projects/Été & co", at(4, "match project"), at(5, "match twice"))
+		b.Add("Junk", at(7, "match junk"))
+		b.Add("Trash", at(3, "match trash"))
+		for name, tc := range map[string]struct {
+			q    mailbox.SearchQuery
+			want []string
+		}{
+			"default":  {mailbox.SearchQuery{Subject: "match"}, []string{"match twice", "match project", "match in", "match archived"}},
+			"words":    {mailbox.SearchQuery{Words: "MATCH PRO"}, []string{"match project"}},
+			"all":      {mailbox.SearchQuery{Subject: "match", Everywhere: true}, []string{"match junk", "match twice", "match project", "match trash", "match in", "match archived"}},
+			"two":      {mailbox.SearchQuery{Subject: "match", Folders: []string{b.In("Trash"), b.In("Archive")}}, []string{"match twice", "match trash", "match archived"}},
+			"one":      {mailbox.SearchQuery{Subject: "match", Folders: []string{b.In("Junk")}}, []string{"match junk"}},
+			"nothing":  {mailbox.SearchQuery{Subject: "match", From: "nobody"}, []string{}},
+			"newest":   {mailbox.SearchQuery{Limit: 3}, []string{"another", "match twice", "match project"}},
+			"snippets": {mailbox.SearchQuery{Subject: "match", Snippet: 60}, []string{"match twice", "match project", "match in", "match archived"}},
+		} {
+			p := b.search(tc.q)
+			if !slices.Equal(found(p), tc.want) || len(p.Issues) > 0 || name != "newest" && (p.Total != len(tc.want) || p.HasMore) {
+				t.Errorf("%s: %q of %+v, want %q", name, found(p), p, tc.want)
 			}
-			if !strings.HasPrefix(e.Name, "courier") {
-				if _, err := b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"Nowhere"}}); err == nil {
-					t.Error("a folder that is not there was searched")
-				}
-				p := b.search(mailbox.SearchQuery{Subject: "match", Folders: []string{"INBOX", "Nowhere"}})
-				if len(p.Messages) != 2 || len(p.Issues) != 1 || p.Issues[0].Kind != mail.KindNotFound || !strings.Contains(p.Issues[0].Message, "Nowhere") {
-					t.Errorf("with a folder that is not there: %+v", p)
-				}
+			if i := slices.Index(found(p), "match twice"); i >= 0 && name != "two" && p.Messages[i].Ref.Folder != "INBOX" {
+				t.Errorf("%s: the copy is %v", name, p.Messages[i].Ref)
 			}
-		})
-	}
+			if one := name == "one"; (p.Folder == b.In("Junk") && p.UIDValidity != 0) != one || !one && p.Folder+fmt.Sprint(p.UIDValidity) != "0" {
+				t.Errorf("%s: of folder %q %d", name, p.Folder, p.UIDValidity)
+			}
+			out := []string{b.In("Junk"), b.In("Trash")}
+			slices.Sort(p.LeftOut)
+			if ok := slices.Contains(p.Searched, "INBOX") && slices.Contains(p.Searched, b.In("Projects/Été & co")) && !slices.Contains(p.Searched, b.In("Junk")) && slices.Equal(p.LeftOut, out); len(tc.q.Folders) == 0 && ok == tc.q.Everywhere {
+				t.Errorf("%s: searched %q without %q", name, p.Searched, p.LeftOut)
+			}
+			if len(tc.q.Folders) > 0 && !slices.Equal(p.Searched, tc.q.Folders) {
+				t.Errorf("%s: searched %q", name, p.Searched)
+			}
+		}
+		if !strings.HasPrefix(e.Name, "courier") {
+			if _, err := b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"Nowhere"}}); err == nil {
+				t.Error("a folder that is not there was searched")
+			}
+			p := b.search(mailbox.SearchQuery{Subject: "match", Folders: []string{"INBOX", "Nowhere"}})
+			if len(p.Messages) != 2 || len(p.Issues) != 1 || p.Issues[0].Kind != mail.KindNotFound || !strings.Contains(p.Issues[0].Message, "Nowhere") {
+				t.Errorf("with a folder that is not there: %+v", p)
+			}
+		}
+	})
 }
 
 // The pages of a search over folders together are every match once, as the folders stood at
 // first, and each page has what is newest in the folders from where it begins.
 func TestSearchPagesHoldEveryMatchOnce(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "pages")
-			names := []string{"INBOX", "A", "B/C", "D"}
-			b.folders(names[1:]...)
-			hours := rand.New(rand.NewPCG(1, 2)).Perm(60)
-			want := map[string]bool{}
-			for i, name := range names {
-				mine := slices.Clone(hours[i*15 : i*15+15])
-				if slices.Sort(mine); name == "D" {
-					slices.Reverse(mine) // moved there the newest first
-				}
-				for _, h := range mine {
-					subject := fmt.Sprintf("match %02d", h)
-					want[subject] = true
-					b.Add(name, at(h, subject), at(h, "other"))
-				}
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "pages")
+		names := []string{"INBOX", "A", "B/C", "D"}
+		b.folders(names[1:]...)
+		hours := rand.New(rand.NewPCG(1, 2)).Perm(40)
+		want := map[string]bool{}
+		for i, name := range names {
+			mine := slices.Clone(hours[i*10 : i*10+10])
+			if slices.Sort(mine); name == "D" {
+				slices.Reverse(mine) // moved there the newest first
 			}
-			got, q := map[string]bool{}, mailbox.SearchQuery{Subject: "match", Limit: 7}
-			for pages := 0; ; pages++ {
-				p := b.search(q)
-				if p.Total != 60 || p.Attempted != len(p.Messages) || p.Failed != 0 || pages > 10 {
-					t.Fatalf("page %d: %+v", pages, p)
-				}
-				if pages == 0 && found(p)[0] != "match 59" {
-					t.Errorf("the newest is %q", found(p)[0])
-				}
-				for _, subject := range found(p) {
-					if got[subject] || !want[subject] {
-						t.Errorf("%q comes again", subject)
-					}
-					got[subject] = true
-				}
-				if !slices.IsSortedFunc(found(p), func(a, b string) int { return strings.Compare(b, a) }) {
-					t.Errorf("page %d: %q", pages, found(p))
-				}
-				if !p.HasMore {
-					break
-				}
-				q = mailbox.SearchQuery{Cursor: p.NextCursor, Limit: 7}
+			for _, h := range mine {
+				subject := fmt.Sprintf("match %02d", h)
+				want[subject] = true
+				b.Add(name, at(h, subject), at(h, "other"))
 			}
-			if len(got) != 60 {
-				t.Errorf("%d of 60", len(got))
+		}
+		got, q := map[string]bool{}, mailbox.SearchQuery{Subject: "match", Limit: 7}
+		for pages := 0; ; pages++ {
+			p := b.search(q)
+			if p.Total != 40 || p.Attempted != len(p.Messages) || p.Failed != 0 || pages > 6 {
+				t.Fatalf("page %d: %+v", pages, p)
 			}
-		})
-	}
+			if pages == 0 && found(p)[0] != "match 39" {
+				t.Errorf("the newest is %q", found(p)[0])
+			}
+			for _, subject := range found(p) {
+				if got[subject] || !want[subject] {
+					t.Errorf("%q comes again", subject)
+				}
+				got[subject] = true
+			}
+			if !slices.IsSortedFunc(found(p), func(a, b string) int { return strings.Compare(b, a) }) {
+				t.Errorf("page %d: %q", pages, found(p))
+			}
+			if !p.HasMore {
+				break
+			}
+			if pages == 1 { // what comes later is not on later pages
+				b.Add("INBOX", at(50, "match late"))
+				b.Remove(p.Messages[0].Ref.Folder, p.Messages[0].Ref.UID)
+			}
+			q = mailbox.SearchQuery{Cursor: p.NextCursor, Limit: 7}
+		}
+		if len(got) != 40 {
+			t.Errorf("%d of 40", len(got))
+		}
+	})
 }
 
-// A cursor is good while every folder that has shown a message is the same, and for the
-// folders it was given for.
-func TestSearchCursorOfSeveralFolders(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
+// A cursor is good while every folder that has shown a message is the same, for the folders
+// and accounts it was given for, and in the program that gave it; nothing of it can be changed.
+func TestSearchCursorIsBoundAndAuthenticated(t *testing.T) {
+	e := dovecot(t)
 	b := open(t, e, "severalcursor")
 	b.folders("A", "B")
 	b.Add("INBOX", at(1, "m1"), at(5, "m5"))
@@ -159,15 +157,33 @@ func TestSearchCursorOfSeveralFolders(t *testing.T) {
 	if !slices.Equal(found(first), []string{"m5", "m4"}) {
 		t.Fatalf("%q", found(first))
 	}
-	for _, q := range []mailbox.SearchQuery{{Folders: []string{"A"}}, {Everywhere: true}, {Invitations: true}, {Words: "x"}} {
-		q.Cursor = first.NextCursor
-		_, err := b.Search(t.Context(), []string{account}, q)
+	refused := func(q mailbox.SearchQuery, accounts ...string) {
+		t.Helper()
+		_, err := b.Search(t.Context(), append([]string{account}, accounts...), q)
 		mailtest.WantKind(t, err, mail.KindInvalid)
+	}
+	for _, q := range []mailbox.SearchQuery{{Folders: []string{"A"}}, {Everywhere: true}, {Invitations: true}, {Unread: true}, {Words: "x"}, {Subject: "m"}} {
+		q.Cursor = first.NextCursor
+		refused(q)
+	}
+	for _, c := range []string{"x", first.NextCursor + "A", strings.Repeat("A", cursor.MaxChars+1)} {
+		refused(mailbox.SearchQuery{Cursor: c})
+	}
+	for i := range len(first.NextCursor) {
+		changed := []byte(first.NextCursor)
+		changed[i] ^= 1
+		refused(mailbox.SearchQuery{Cursor: string(changed)})
 	}
 	// Whoever has the cursor of somebody else sees with it what the accounts that it reaches
 	// itself show, and nothing of others.
-	_, err := b.Search(t.Context(), []string{account, "other"}, mailbox.SearchQuery{Cursor: first.NextCursor})
+	refused(mailbox.SearchQuery{Cursor: first.NextCursor}, "other")
+	other := open(t, e, "severalcursor") // another process without the key
+	_, err := other.Search(t.Context(), []string{account}, mailbox.SearchQuery{Cursor: first.NextCursor})
 	mailtest.WantKind(t, err, mail.KindInvalid)
+	one := b.search(mailbox.SearchQuery{Subject: "m", Folders: []string{"INBOX"}, Limit: 1})
+	if p := b.search(mailbox.SearchQuery{Cursor: one.NextCursor, Folders: []string{"inbox"}}); !slices.Equal(found(p), []string{"m1"}) {
+		t.Errorf("%q", found(p))
+	}
 	unread := b.search(mailbox.SearchQuery{Subject: "m", Unread: true, Limit: 2})
 	if p := b.search(mailbox.SearchQuery{Cursor: unread.NextCursor}); !unread.Unread || !p.Unread || p.Attachments || p.Invitations {
 		t.Errorf("%+v, then %+v", unread, p)
@@ -193,174 +209,103 @@ func TestSearchCursorOfSeveralFolders(t *testing.T) {
 // A search means by a time what a list means, to the second and whatever the Date field
 // says, on every server.
 func TestSearchDatesMessagesAsAListDoes(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "dates")
-			start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-			random := rand.New(rand.NewPCG(3, 4))
-			for i := range 40 {
-				l := letter{Subject: fmt.Sprint("m", i), Received: start.Add(time.Duration(random.IntN(10*24*60)) * time.Minute)}
-				switch dated := start.Add(time.Duration(random.IntN(10*24*60)) * time.Minute); i % 5 {
-				case 0: // without a Date
-				case 1:
-					l.Date = "when I find the time"
-				case 2:
-					l.Date = dated.In(time.FixedZone("", 14*3600)).Format(time.RFC1123Z)
-				case 3:
-					l.Date = dated.In(time.FixedZone("", -12*3600)).Format(time.RFC1123Z)
-				default:
-					l.Date = dated.Format(time.RFC1123Z)
-				}
-				b.Add("INBOX", l)
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "dates")
+		start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+		random := rand.New(rand.NewPCG(3, 4))
+		for i := range 40 {
+			l := letter{Subject: fmt.Sprint("m", i), Received: start.Add(time.Duration(random.IntN(10*24*60)) * time.Minute)}
+			switch dated := start.Add(time.Duration(random.IntN(10*24*60)) * time.Minute); i % 5 {
+			case 0: // without a Date
+			case 1:
+				l.Date = "when I find the time"
+			case 2:
+				l.Date = dated.In(time.FixedZone("", 14*3600)).Format(time.RFC1123Z)
+			case 3:
+				l.Date = dated.In(time.FixedZone("", -12*3600)).Format(time.RFC1123Z)
+			default:
+				l.Date = dated.Format(time.RFC1123Z)
 			}
-			b.Add("INBOX", letter{Subject: "m old", Date: "Thu, 01 Jan 1970 00:00:00 +0000", Received: start.AddDate(0, 0, 5)})
-			for range 40 {
-				var since, until time.Time
-				if random.IntN(4) > 0 {
-					since = start.Add(time.Duration(random.IntN(10*24*60)) * time.Minute)
-				}
-				if since.IsZero() || random.IntN(3) > 0 {
-					until = start.Add(time.Duration(random.IntN(10*24*60)) * time.Minute)
-				}
-				if !since.IsZero() && !until.IsZero() && !until.After(since) {
-					since, until = until, since.Add(time.Minute)
-				}
-				p := b.search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Since: since, Until: until, Limit: 50})
-				l := b.list(mailbox.ListQuery{Since: since, Until: until})
-				got, want := uidsOf(&p.Page), uidsOf(l)
-				slices.Sort(got)
-				slices.Sort(want)
-				if !slices.Equal(got, want) || p.Total != len(want) {
-					t.Errorf("%v to %v: found %v of %d, listed %v", since, until, got, p.Total, want)
-				}
-				if few := b.search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Since: since, Until: until, Limit: 1}); few.Total != len(want) && !(len(want) == 0 && few.Total == 0) {
-					t.Errorf("%v to %v: total %d of a short page, want %d", since, until, few.Total, len(want))
-				}
-			}
-		})
-	}
-}
-
-// What only the structure of a message tells is found in every folder.
-func TestSearchForInvitationsAndAttachments(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		for _, hidden := range []bool{false, true} {
-			t.Run(fmt.Sprint(e.Name, " hidden ", hidden), func(t *testing.T) {
-				b := open(t, e, fmt.Sprint("parts", hidden), func(a *mail.Account) {
-					if hidden {
-						allowing("bob@example.org")(a)
-					}
-				})
-				b.folders("Work")
-				with := func(hours int, subject, from string, parts ...string) letter {
-					l := at(hours, subject)
-					extra, body := mixed("Content-Type: text/plain\r\n\r\nsee below", parts...)
-					l.From, l.Extra, l.Body = from, l.Extra+extra, body
-					return l
-				}
-				calendar := "Content-Type: text/calendar; method=REQUEST\r\n\r\nBEGIN:VCALENDAR\r\nEND:VCALENDAR"
-				for _, name := range []string{"INBOX", "Work"} {
-					b.Add(name, with(1, "file "+name, "", attachment("f.bin", 100)), with(2, "meeting "+name, "", calendar),
-						with(3, "strange "+name, "eve@example.net", calendar, attachment("x.bin", 9)), at(4, "plain "+name))
-				}
-				want := func(q mailbox.SearchQuery, names ...string) {
-					t.Helper()
-					var wanted []string
-					for _, n := range names {
-						if !hidden || n != "strange" {
-							wanted = append(wanted, n+" INBOX", n+" Work")
-						}
-					}
-					if p := b.search(q); !slices.Equal(found(p), wanted) || p.Total != len(wanted) || len(p.Issues) > 0 {
-						t.Errorf("%+v: %q of %d, want %q", q, found(p), p.Total, wanted)
-					}
-				}
-				want(mailbox.SearchQuery{Invitations: true}, "strange", "meeting")
-				want(mailbox.SearchQuery{Invitations: true, Subject: "meet"}, "meeting")
-				want(mailbox.SearchQuery{Attachments: true, Invitations: true, Subject: "strange"}, "strange")
-				want(mailbox.SearchQuery{Invitations: true, Unread: true, Snippet: 50}, "strange", "meeting")
-				want(mailbox.SearchQuery{Attachments: true, Subject: "file"}, "file")
-			})
+			b.Add("INBOX", l)
 		}
-	}
+		b.Add("INBOX", letter{Subject: "m old", Date: "Thu, 01 Jan 1970 00:00:00 +0000", Received: start.AddDate(0, 0, 5)})
+		for range 40 {
+			var since, until time.Time
+			if random.IntN(4) > 0 {
+				since = start.Add(time.Duration(random.IntN(10*24*60)) * time.Minute)
+			}
+			if since.IsZero() || random.IntN(3) > 0 {
+				until = start.Add(time.Duration(random.IntN(10*24*60)) * time.Minute)
+			}
+			if !since.IsZero() && !until.IsZero() && !until.After(since) {
+				since, until = until, since.Add(time.Minute)
+			}
+			p := b.search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Since: since, Until: until, Limit: 50})
+			l := b.list(mailbox.ListQuery{Since: since, Until: until})
+			got, want := uidsOf(&p.Page), uidsOf(l)
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) || p.Total != len(want) {
+				t.Errorf("%v to %v: found %v of %d, listed %v", since, until, got, p.Total, want)
+			}
+			if few := b.search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Since: since, Until: until, Limit: 1}); few.Total != len(want) && !(len(want) == 0 && few.Total == 0) {
+				t.Errorf("%v to %v: total %d of a short page, want %d", since, until, few.Total, len(want))
+			}
+		}
+	})
 }
 
 // What a policy hides is hidden in every folder, on every page and in every number.
 func TestHiddenMessagesAreFoundInNoFolder(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "hiddenfolders", allowing("bob@example.org"))
-			b.folders("A", "B", "Only hidden")
-			for i := range 12 {
-				name := []string{"INBOX", "A", "B"}[i%3]
-				hidden := at(i, fmt.Sprint("match hidden ", i))
-				hidden.From = "eve@example.net"
-				b.Add(name, at(i, fmt.Sprintf("match %02d", i)), hidden)
-				b.Add("Only hidden", hidden)
-			}
-			for _, q := range []mailbox.SearchQuery{{Subject: "match", Limit: 5}, {Limit: 5}, {Unread: true, Limit: 5}} {
-				seen, sum := map[string]bool{}, 0
-				for pages := 0; pages < 5; pages++ {
-					p := b.search(q)
-					if q.Cursor == "" && (q.Subject != "" || q.Unread) && p.Total != 12 || p.Total > 12 || len(p.Issues) > 0 || p.UIDNext != 0 {
-						t.Errorf("%+v", p)
-					}
-					for _, s := range found(p) {
-						seen[s] = !strings.Contains(s, "hidden")
-					}
-					if sum += len(p.Messages); !p.HasMore {
-						break
-					}
-					q = mailbox.SearchQuery{Cursor: p.NextCursor, Limit: 5}
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "hiddenfolders", allowing("bob@example.org"))
+		b.folders("A", "B", "Only hidden")
+		for i := range 12 {
+			name := []string{"INBOX", "A", "B"}[i%3]
+			hidden := at(i, fmt.Sprint("match hidden ", i))
+			hidden.From, hidden.Body = "eve@example.net", "bob@example.org"
+			b.Add(name, at(i, fmt.Sprintf("match %02d", i)), hidden)
+			b.Add("Only hidden", hidden)
+		}
+		for _, q := range []mailbox.SearchQuery{{Subject: "match", Limit: 5, Snippet: 200}, {Limit: 5}, {Unread: true, Limit: 5}} {
+			seen, sum := map[string]bool{}, 0
+			for range 5 {
+				p := b.search(q)
+				if q.Cursor == "" && (q.Subject != "" || q.Unread) && p.Total != 12 || p.Total > 12 || len(p.Issues) > 0 || p.UIDNext != 0 {
+					t.Errorf("%+v", p)
 				}
-				if len(seen) != 12 || sum != 12 || slices.Contains(slices.Collect(mapsValues(seen)), false) {
-					t.Errorf("%+v: %v", q, seen)
+				for _, s := range found(p) {
+					if seen[s] = true; strings.Contains(s, "hidden") {
+						t.Errorf("%+v: shows %q", q, s)
+					}
 				}
+				if sum += len(p.Messages); !p.HasMore {
+					break
+				}
+				q = mailbox.SearchQuery{Cursor: p.NextCursor, Limit: 5}
 			}
-		})
-	}
-}
-
-func mapsValues(m map[string]bool) func(func(bool) bool) {
-	return func(yield func(bool) bool) {
-		for _, v := range m {
-			if !yield(v) {
-				return
+			if len(seen) != 12 || sum != 12 {
+				t.Errorf("%+v: %v", q, seen)
 			}
 		}
-	}
+		none, never := b.search(mailbox.SearchQuery{Subject: "match", From: "eve"}), b.search(mailbox.SearchQuery{Subject: "never was"})
+		if fmt.Sprintf("%+v", none) != fmt.Sprintf("%+v", never) {
+			t.Errorf("a search that only hidden messages match differs:\n%+v\n%+v", none, never)
+		}
+		if p := b.search(mailbox.SearchQuery{Subject: "match", MaxMatches: 12}); p.Total != 12 {
+			t.Errorf("hidden matches count towards the bound: %+v", p)
+		}
+	})
 }
 
 // Over twelve folders a search is two round trips, and one more where the folders are not
 // known: with ESEARCH and without.
 func TestSearchOverTwelveFoldersCosts(t *testing.T) {
-	ca, err := servertest.NewCA()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dovecot, plain := servertest.Dovecot(t, servertest.Config{CA: ca}), servertest.Dovecot(t, servertest.Config{CA: ca, HideCapabilities: []string{"ESEARCH"}})
-	courier := servertest.Courier(t, servertest.CourierConfig{})
-	for _, tc := range []struct {
-		name, root string
-		plain, tls string
-	}{
-		{"dovecot", "", dovecot.IMAPAddr(), dovecot.IMAPSAddr()},
-		{"dovecot without ESEARCH", "", plain.IMAPAddr(), plain.IMAPSAddr()},
-		{"courier", "INBOX.", courier.IMAPAddr(), ""},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			to := tc.tls
-			if to == "" {
-				to = tc.plain
-			}
-			proxy := servertest.NewProxy(t, to, servertest.ProxyOptions{})
-			e := mailtest.Endpoint{Name: tc.name, Host: proxy.Host, Port: proxy.Port, Admin: func(t testing.TB, user string) *imapclient.Client { return mailtest.DialIMAP(t, tc.plain, user) }}
-			b := open(t, e, "twelve", func(a *mail.Account) {
-				if tc.tls != "" {
-					a.IMAP.Security, a.CAPEM = mail.TLS, ca.PEM()
-				}
-			})
-			b.Root = tc.root
+	t.Parallel()
+	for _, server := range []string{"dovecot", "dovecot without ESEARCH", "courier"} {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			b, proxy := countedOn(t, server, "twelve", 0, 0)
 			for i := range 12 {
 				name := "INBOX"
 				if i > 0 {
@@ -393,7 +338,7 @@ func TestSearchOverTwelveFoldersCosts(t *testing.T) {
 				p := b.search(step.q)
 				st := proxy.Stats()
 				t.Logf("%-24s %d round trips, %d bytes out, %d bytes in", step.name, st.Flights, st.ToServer, st.ToClient)
-				if tc.tls == "" && step.name == "folders unknown" {
+				if server == "courier" && step.name == "folders unknown" {
 					step.trips++ // its first command asks for its capabilities
 				}
 				if st.Flights > step.trips || st.Connections != 0 || step.total >= 0 && p.Total != step.total {
@@ -407,7 +352,6 @@ func TestSearchOverTwelveFoldersCosts(t *testing.T) {
 // Where one folder has every message, it is searched alone; junk and deleted messages only
 // where asked for.
 func TestSearchInTheFolderOfAllMessages(t *testing.T) {
-	scripted.Settle(t)
 	m := scriptedWith(t, "SPECIAL-USE", func(command string) (string, string) {
 		switch {
 		case strings.HasPrefix(command, "LIST"):
@@ -528,7 +472,7 @@ func TestSearchThatFindsNothingInTime(t *testing.T) {
 // A search over several accounts mixes what they have, and one of them that fails is an
 // issue.
 func TestSearchOverSeveralAccounts(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
+	e := dovecot(t)
 	b := open(t, e, "first")
 	other := &box{mailtest.Open(t, e, "second")}
 	for i, x := range []*box{b, other} {
@@ -539,7 +483,7 @@ func TestSearchOverSeveralAccounts(t *testing.T) {
 		}
 	}
 	for name, port := range map[string]uint16{"other": e.Port, "broken": closedPort(t)} {
-		a := mailtest.Settings(e.Host, port, "second")
+		a := mailtest.Settings(e.Host, port, e.User("second"))
 		a.Name = name
 		b.Dir.Set(a)
 	}

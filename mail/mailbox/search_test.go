@@ -1,7 +1,6 @@
 package mailbox_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -11,9 +10,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/internal/cursor"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
@@ -35,140 +32,62 @@ func found(p *mailbox.SearchPage) []string {
 }
 
 func Test001_4_SearchCriteria(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "criteria")
-			extra, body := mixed("Content-Type: text/plain\r\n\r\nsee the file", attachment("plan.pdf", 2000))
-			b.Add("INBOX",
-				letter{Subject: "alpha", From: "Carl <carl@example.org>", Body: "the needle is here", Date: "Mon, 02 Mar 2026 12:30:00 -0800"},
-				letter{Subject: "beta needle", Body: "nothing", Date: "Tue, 03 Mar 2026 10:00:00 +0000"},
-				letter{Subject: "gamma", Extra: extra, Body: body, Date: "Wed, 04 Mar 2026 10:00:00 +0000"},
-				letter{Subject: "delta", Body: "x", Date: "Wed, 04 Mar 2026 23:59:59 +0000"},
-				letter{Subject: "Grüße", Body: "x", Extra: ""},
-			)
-			day := func(s string) time.Time {
-				d, err := time.Parse(time.DateOnly, s)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return d
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "criteria")
+		extra, body := mixed("Content-Type: text/plain\r\n\r\nsee the file", attachment("plan.pdf", 2000))
+		b.Add("INBOX",
+			letter{Subject: "alpha", From: "Carl <carl@example.org>", Body: "the needle is here", Date: "Mon, 02 Mar 2026 12:30:00 -0800"},
+			letter{Subject: "beta needle", Body: "nothing", Date: "Tue, 03 Mar 2026 10:00:00 +0000"},
+			letter{Subject: "gamma", Extra: extra, Body: body, Date: "Wed, 04 Mar 2026 10:00:00 +0000"},
+			letter{Subject: "delta", Body: "x", Date: "Wed, 04 Mar 2026 23:59:59 +0000"},
+			letter{Subject: "Grüße", Body: "x", Extra: ""},
+		)
+		day := func(s string) time.Time {
+			d, err := time.Parse(time.DateOnly, s)
+			if err != nil {
+				t.Fatal(err)
 			}
-			for name, tc := range map[string]struct {
-				q    mailbox.SearchQuery
-				want []string
-			}{
-				"query":         {mailbox.SearchQuery{Words: "NEEDLE"}, []string{"beta needle", "alpha"}},
-				"text":          {mailbox.SearchQuery{Text: "needle"}, []string{"alpha"}},
-				"subject":       {mailbox.SearchQuery{Subject: "needle"}, []string{"beta needle"}},
-				"from":          {mailbox.SearchQuery{From: "carl"}, []string{"alpha"}},
-				"to":            {mailbox.SearchQuery{To: "ann@", Subject: "delta"}, []string{"delta"}},
-				"both":          {mailbox.SearchQuery{Words: "needle", From: "bob"}, []string{"beta needle"}},
-				"nothing":       {mailbox.SearchQuery{Words: "no such words"}, []string{}},
-				"attachment":    {mailbox.SearchQuery{Attachments: true}, []string{"gamma"}},
-				"days":          {mailbox.SearchQuery{Since: day("2026-03-03"), Until: day("2026-03-05"), Subject: "a"}, []string{"delta", "gamma", "beta needle"}},
-				"one day":       {mailbox.SearchQuery{Since: day("2026-03-02"), Until: day("2026-03-03"), Subject: "a"}, []string{"alpha"}},
-				"quotes":        {mailbox.SearchQuery{Words: `"\ (NOT ALL) {5}`}, []string{}},
-				"limit":         {mailbox.SearchQuery{To: "ann", Limit: 2}, []string{"Grüße", "delta"}},
-				"a day reached": {mailbox.SearchQuery{Until: day("2026-03-03"), Subject: "a"}, []string{"alpha"}},
-			} {
-				p := b.search(tc.q)
-				if !slices.Equal(found(p), tc.want) || p.Attempted != len(tc.want) || p.Failed != 0 {
-					t.Errorf("%s: %q of %+v, want %q", name, found(p), p, tc.want)
-				}
-				if name != "limit" && (p.Total != len(tc.want) || p.HasMore || p.NextCursor != "") {
-					t.Errorf("%s: total %d, more %v", name, p.Total, p.HasMore)
-				}
-			}
-			if strings.HasPrefix(e.Name, "dovecot") { // the server in memory compares bytes
-				if p := b.search(mailbox.SearchQuery{Subject: "grüsse", Words: "Grü"}); len(p.Messages) != 0 {
-					t.Errorf("%q", found(p))
-				}
-				if p := b.search(mailbox.SearchQuery{Subject: "GRÜ"}); !slices.Equal(found(p), []string{"Grüße"}) {
-					t.Errorf("beyond ASCII: %q", found(p))
-				}
-			}
-		})
-	}
-}
-
-func Test001_4_CursorWalksEveryMatchOnce(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "cursor")
-			for i := range 23 {
-				b.Add("INBOX", letter{Subject: fmt.Sprintf("match %02d", i)}, letter{Subject: "other"})
-			}
-			var all []string
-			q := mailbox.SearchQuery{Folders: []string{"INBOX"}, Subject: "match", Limit: 5}
-			for pages := 0; ; pages++ {
-				p := b.search(q)
-				if p.Total != 23 || pages > 5 {
-					t.Fatalf("page %d: %+v", pages, p)
-				}
-				all = append(all, found(p)...)
-				if pages == 1 { // what comes later is not on later pages
-					b.Add("INBOX", letter{Subject: "match late"})
-					b.Remove("INBOX", p.Messages[0].Ref.UID)
-				}
-				if !p.HasMore {
-					break
-				}
-				if pages == 1 {
-					q.Cursor = p.NextCursor
-					q = mailbox.SearchQuery{Cursor: p.NextCursor, Limit: 5}
-					if p := b.search(q); p.Total != 23 {
-						t.Fatalf("one came and one went: total %d", p.Total)
-					}
-					continue
-				}
-				q = mailbox.SearchQuery{Cursor: p.NextCursor, Limit: 5, Folders: []string{"inbox"}}
-			}
-			if len(all) != 23 || all[0] != "match 22" || all[22] != "match 00" || !slices.IsSortedFunc(all, func(a, b string) int { return strings.Compare(b, a) }) {
-				t.Errorf("%q", all)
-			}
-		})
-	}
-}
-
-func Test001_4_CursorIsBoundAndAuthenticated(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "bound")
-	b.folder("Box")
-	b.Add("Box", letter{Subject: "a"}, letter{Subject: "a"})
-	c := b.search(mailbox.SearchQuery{Folders: []string{"Box"}, Subject: "a", Limit: 1}).NextCursor
-	refused := func(q mailbox.SearchQuery) {
-		t.Helper()
-		_, err := b.Search(t.Context(), []string{account}, q)
-		mailtest.WantKind(t, err, mail.KindInvalid)
-	}
-	refused(mailbox.SearchQuery{Cursor: c, Subject: "a"})
-	refused(mailbox.SearchQuery{Cursor: c, Unread: true})
-	refused(mailbox.SearchQuery{Cursor: c, Folders: []string{"INBOX"}})
-	refused(mailbox.SearchQuery{Cursor: "x"})
-	refused(mailbox.SearchQuery{Cursor: c + "A"})
-	refused(mailbox.SearchQuery{Cursor: strings.Repeat("A", cursor.MaxChars+1)})
-	for i := range len(c) {
-		changed := []byte(c)
-		changed[i] ^= 1
-		if string(changed) != c {
-			_, err := b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Cursor: string(changed)})
-			mailtest.WantKind(t, err, mail.KindInvalid)
+			return d
 		}
-	}
-	other := open(t, e, "bound") // another process without the key
-	_, err := other.Search(t.Context(), []string{account}, mailbox.SearchQuery{Cursor: c})
-	mailtest.WantKind(t, err, mail.KindInvalid)
-	if err := b.Admin.Delete(b.In("Box")).Wait(); err != nil {
-		t.Fatal(err)
-	}
-	b.folder("Box")
-	_, err = b.Search(t.Context(), []string{account}, mailbox.SearchQuery{Cursor: c})
-	mailtest.WantKind(t, err, mail.KindConflict)
+		for name, tc := range map[string]struct {
+			q    mailbox.SearchQuery
+			want []string
+		}{
+			"query":         {mailbox.SearchQuery{Words: "NEEDLE"}, []string{"beta needle", "alpha"}},
+			"text":          {mailbox.SearchQuery{Text: "needle"}, []string{"alpha"}},
+			"subject":       {mailbox.SearchQuery{Subject: "needle"}, []string{"beta needle"}},
+			"from":          {mailbox.SearchQuery{From: "carl"}, []string{"alpha"}},
+			"to":            {mailbox.SearchQuery{To: "ann@", Subject: "delta"}, []string{"delta"}},
+			"both":          {mailbox.SearchQuery{Words: "needle", From: "bob"}, []string{"beta needle"}},
+			"nothing":       {mailbox.SearchQuery{Words: "no such words"}, []string{}},
+			"attachment":    {mailbox.SearchQuery{Attachments: true}, []string{"gamma"}},
+			"days":          {mailbox.SearchQuery{Since: day("2026-03-03"), Until: day("2026-03-05"), Subject: "a"}, []string{"delta", "gamma", "beta needle"}},
+			"one day":       {mailbox.SearchQuery{Since: day("2026-03-02"), Until: day("2026-03-03"), Subject: "a"}, []string{"alpha"}},
+			"quotes":        {mailbox.SearchQuery{Words: `"\ (NOT ALL) {5}`}, []string{}},
+			"limit":         {mailbox.SearchQuery{To: "ann", Limit: 2}, []string{"Grüße", "delta"}},
+			"a day reached": {mailbox.SearchQuery{Until: day("2026-03-03"), Subject: "a"}, []string{"alpha"}},
+		} {
+			p := b.search(tc.q)
+			if !slices.Equal(found(p), tc.want) || p.Attempted != len(tc.want) || p.Failed != 0 {
+				t.Errorf("%s: %q of %+v, want %q", name, found(p), p, tc.want)
+			}
+			if name != "limit" && (p.Total != len(tc.want) || p.HasMore || p.NextCursor != "") {
+				t.Errorf("%s: total %d, more %v", name, p.Total, p.HasMore)
+			}
+		}
+		if strings.HasPrefix(e.Name, "dovecot") { // the server in memory compares bytes
+			if p := b.search(mailbox.SearchQuery{Subject: "grüsse", Words: "Grü"}); len(p.Messages) != 0 {
+				t.Errorf("%q", found(p))
+			}
+			if p := b.search(mailbox.SearchQuery{Subject: "GRÜ"}); !slices.Equal(found(p), []string{"Grüße"}) {
+				t.Errorf("beyond ASCII: %q", found(p))
+			}
+		}
+	})
 }
 
 func Test001_4_SearchIsRefusedBeyondItsBounds(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "bounds")
+	b := onDovecot(t, "bounds")
 	b.Add("INBOX", letter{Subject: "a1"}, letter{Subject: "a2"}, letter{Subject: "a3"})
 	if p := b.search(mailbox.SearchQuery{Subject: "a", MaxMatches: 3}); p.Total != 3 {
 		t.Errorf("%+v", p)
@@ -189,86 +108,10 @@ func Test001_4_SearchIsRefusedBeyondItsBounds(t *testing.T) {
 	}
 }
 
-// Snippets come from the body, wherever in the message its text begins.
-func TestSnippets(t *testing.T) {
-	s, e := mailtest.Dovecot(t, servertest.Config{})
-	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
-	b := open(t, e, "snippets", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
-	style := "<style>" + strings.Repeat("p { color: red }\n", 600) + "</style>"
-	extra, body := mixed("Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nGr=C3=BC=C3=9Fe\r\n  from   here", attachment("f", 20<<10))
-	b.Add("INBOX",
-		letter{Subject: "plain", Body: "one\r\n two\tthree\r\n"},
-		letter{Subject: "mixed", Extra: extra, Body: body},
-		letter{Subject: "empty", Body: ""},
-		letter{Subject: "long", Body: strings.Repeat("wort ", 2000)},
-	)
-	b.list(mailbox.ListQuery{})
-	proxy.Reset()
-	p := b.search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Snippet: 60})
-	if st := proxy.Stats(); st.Flights != 2 {
-		t.Errorf("%d round trips", st.Flights)
-	}
-	want := map[string]string{"plain": "one two three", "mixed": "Grüße from here", "empty": ""}
-	for _, m := range p.Messages {
-		if w, ok := want[m.Subject]; ok && m.Snippet != w {
-			t.Errorf("%s: %q, want %q", m.Subject, m.Snippet, w)
-		}
-		if n := len([]rune(m.Snippet)); n > 60 || m.Subject == "long" && n < 40 {
-			t.Errorf("%s: %d characters", m.Subject, n)
-		}
-	}
-	b.Add("INBOX", letter{Subject: "styled", Extra: "Content-Type: text/html\r\n", Body: style + "<p>after the style</p>"})
-	proxy.Reset()
-	p = b.search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Snippet: 200, Subject: "styled"})
-	if len(p.Messages) != 1 || p.Messages[0].Snippet != "after the style" || proxy.Stats().Flights > 3 {
-		t.Errorf("%+v in %d round trips", p, proxy.Stats().Flights)
-	}
-	if p = b.search(mailbox.SearchQuery{Subject: "styled"}); p.Messages[0].Snippet != "" {
-		t.Errorf("a snippet nobody asked for: %q", p.Messages[0].Snippet)
-	}
-}
-
-// A search behind an inbound list tells nothing of what the list hides, not even
-// in its numbers.
-func Test000_9_SearchCountsOnlyWhatIsVisible(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "hiddensearch", allowing("bob@example.org"))
-			for i := range 7 {
-				b.Add("INBOX", letter{Subject: fmt.Sprint("match ", i)}, letter{Subject: "match hidden", From: "eve@evil.example", Body: "bob@example.org"})
-			}
-			var all []string
-			q := mailbox.SearchQuery{Subject: "match", Limit: 3, Snippet: 200}
-			for range 4 {
-				p := b.search(q)
-				if p.Total != 7 || p.UIDNext != 0 || len(p.Issues) != 0 {
-					t.Errorf("%+v", p)
-				}
-				all = append(all, found(p)...)
-				if !p.HasMore {
-					break
-				}
-				q = mailbox.SearchQuery{Cursor: p.NextCursor, Limit: 3}
-			}
-			if len(all) != 7 || slices.Contains(all, "match hidden") {
-				t.Errorf("%q", all)
-			}
-			none := b.search(mailbox.SearchQuery{Subject: "match", From: "eve"})
-			never := b.search(mailbox.SearchQuery{Subject: "never was"})
-			if fmt.Sprintf("%+v", none) != fmt.Sprintf("%+v", never) {
-				t.Errorf("a search that only hidden messages match differs:\n%+v\n%+v", none, never)
-			}
-			if p := b.search(mailbox.SearchQuery{Subject: "match", MaxMatches: 7}); p.Total != 7 {
-				t.Errorf("hidden matches count towards the bound: %+v", p)
-			}
-		})
-	}
-}
-
 // Where a search does not look at the whole folder, its numbers do not tell how many of the
 // messages that it looked at are hidden.
 func Test000_9_SearchWithoutCriteriaCountsNothingHidden(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
+	e := dovecot(t)
 	var want []string
 	for hide := range 2 {
 		b := open(t, e, fmt.Sprint("window", hide), allowing("bob@example.org"))
@@ -339,9 +182,11 @@ func (b *box) fresh(q mailbox.ListQuery) []string {
 }
 
 func Test000_6_NewIsASeenSet(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
+	t.Parallel()
+	for _, e := range mailtest.SharedEndpoints(t) {
 		for _, backlog := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s backlog %v", e.Name, backlog), func(t *testing.T) {
+				t.Parallel()
 				b := open(t, e, fmt.Sprint("new", backlog), func(a *mail.Account) { a.ProcessBacklog = backlog })
 				b.remembering()
 				b.folder("Box")
@@ -406,8 +251,7 @@ func Test000_6_NewIsASeenSet(t *testing.T) {
 // The first look at a folder counts, not the first question for what is new: what
 // arrives in between is not lost.
 func Test000_6_AnyListIsTheFirstContact(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "contact")
+	b := onDovecot(t, "contact")
 	s := b.remembering()
 	b.Add("INBOX", letter{Subject: "old"})
 	b.list(mailbox.ListQuery{Limit: 1})
@@ -423,7 +267,7 @@ func Test000_6_AnyListIsTheFirstContact(t *testing.T) {
 // What is new stays new when the account's server or user gets another name, and a
 // folder that is another one is begun like any.
 func Test000_6_EditingAnAccountKeepsWhatIsNew(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
+	e := dovecot(t)
 	b := open(t, e, "renamed")
 	b.remembering()
 	b.Add("INBOX", letter{Subject: "old"})
@@ -453,27 +297,15 @@ func Test000_6_EditingAnAccountKeepsWhatIsNew(t *testing.T) {
 	}
 }
 
+// Should the rule that hides a message be lifted, it is new, whatever was acknowledged.
 func Test000_7_HiddenMessagesCannotBeAcked(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "hiddenack", allowing("bob@example.org"), func(a *mail.Account) { a.ProcessBacklog = true })
-	s := b.remembering()
+	b := onDovecot(t, "hiddenack", allowing("bob@example.org"), func(a *mail.Account) { a.ProcessBacklog = true })
+	b.remembering()
 	u := b.Add("INBOX", letter{Subject: "shown"}, letter{Subject: "hidden", From: "eve@evil.example"})
-	if got := b.fresh(mailbox.ListQuery{}); !slices.Equal(got, []string{"shown"}) {
-		t.Errorf("%q", got)
+	mailtest.WantKind(t, b.through("ack", b.Ref("INBOX", u[1])), mail.KindNotFound)
+	if err := b.through("ack", b.refs("INBOX", u...)...); err != nil {
+		t.Error(err)
 	}
-	before := fmt.Sprint(s.states)
-	_, hidden := b.Ack(t.Context(), account, b.refs("INBOX", u[1]))
-	_, missing := b.Ack(t.Context(), account, b.refs("INBOX", 4711))
-	if h, m := mailtest.WantKind(t, hidden, mail.KindNotFound), mailtest.WantKind(t, missing, mail.KindNotFound); h.Message != m.Message || h.Advice != m.Advice || h.Stage != m.Stage {
-		t.Errorf("%+v, but %+v", h, m)
-	}
-	if fmt.Sprint(s.states) != before {
-		t.Error("a refused ack changed the state")
-	}
-	if c, err := b.Ack(t.Context(), account, b.refs("INBOX", u...)); err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 {
-		t.Errorf("%+v %v", c, err)
-	}
-	// Should the rule be lifted, the message is still new.
 	a := b.Dir.Known[account]
 	a.AllowIn = mail.AllowList{}
 	b.Dir.Set(a)
@@ -482,25 +314,8 @@ func Test000_7_HiddenMessagesCannotBeAcked(t *testing.T) {
 	}
 }
 
-func Test001_6_RawIsByteIdentical(t *testing.T) {
-	s, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "raw")
-	raw := []byte("Received: x\r\nFrom: a@b.example\r\nSubject: \xff raw\r\n\r\n" + strings.Repeat("line \x80\r\n", 200))
-	s.Deliver(t, "raw", "INBOX", raw)
-	got, err := b.Raw(t.Context(), b.Ref("INBOX", 1), 0)
-	if err != nil || !bytes.Equal(got.Source, raw) || got.Size != int64(len(raw)) || got.Truncated {
-		t.Errorf("%+v %v", got, err)
-	}
-	if got, err = b.Raw(t.Context(), b.Ref("INBOX", 1), 5); err != nil || !bytes.Equal(got.Source, raw[:1024]) || !got.Truncated || got.Size != int64(len(raw)) {
-		t.Errorf("%+v %v", got, err)
-	}
-	_, err = b.Raw(t.Context(), b.Ref("INBOX", 2), 0)
-	mailtest.WantKind(t, err, mail.KindNotFound)
-}
-
 func Test000_7_AttachmentsAreDecoded(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "attachment")
+	b := onDovecot(t, "attachment")
 	extra, body := mixed("Content-Type: text/plain\r\n\r\nsee", attachment("one.bin", 9<<20), "Content-Type: text/csv\r\nContent-Disposition: attachment; filename=\"=?utf-8?q?=C3=BC.csv?=\"\r\n\r\na,b")
 	u := b.Add("INBOX", letter{Subject: "two files", Extra: extra, Body: body}, letter{Subject: "none", Body: "x"})
 	m := b.Read("INBOX", u[0], mailbox.GetQuery{})
@@ -532,8 +347,7 @@ func Test000_7_AttachmentsAreDecoded(t *testing.T) {
 // Who acknowledges a message before anything was listed has seen it somewhere;
 // what came after it is still new.
 func Test000_6_AckAsFirstContactLosesNothing(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "ackfirst")
+	b := onDovecot(t, "ackfirst")
 	b.remembering()
 	u := b.Add("INBOX", letter{Subject: "old"}, letter{Subject: "seen"}, letter{Subject: "later"})
 	c, err := b.Ack(t.Context(), account, b.refs("INBOX", u[1]))
@@ -547,8 +361,7 @@ func Test000_6_AckAsFirstContactLosesNothing(t *testing.T) {
 
 // Where server and program see different parts, what is shown is what is saved.
 func TestPartsAreThoseTheServerNumbers(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "numbers")
+	b := onDovecot(t, "numbers")
 	body := "--b\r\nContent-Type: text/plain\r\n\r\nhi\r\n--bc\r\nContent-Type: text/csv; name=zero\r\nContent-Disposition: attachment; filename=zero\r\n\r\nzero\r\n"
 	for _, name := range []string{"one", "two"} {
 		body += "--b\r\nContent-Type: text/csv; name=" + name + "\r\nContent-Disposition: attachment; filename=" + name + "\r\n\r\n" + name + "\r\n"
@@ -564,8 +377,7 @@ func TestPartsAreThoseTheServerNumbers(t *testing.T) {
 
 // HTML whose style sheet comes last hides what it hides, also in a snippet.
 func TestAStyleSheetAtTheEndHides(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "style")
+	b := onDovecot(t, "style")
 	for _, filler := range []int{10, 100, 600} {
 		page := "<html><body><div class=x>HIDDEN WORDS</div><p>shown</p>" + strings.Repeat("<p>filler words</p>", filler<<10/19) + "<style>.x{display:none}</style></body></html>"
 		u := b.Add("INBOX", letter{Subject: fmt.Sprint("page ", filler), Extra: "Content-Type: text/html\r\n", Body: page})

@@ -12,19 +12,17 @@ import (
 // How the newest messages of a sender would fare is told whatever the rules hide, and of
 // messages alone that the entry matches.
 func TestHowASenderWouldFare(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "fare", judging, allowing("bob@example.org"))
-			b.Add("INBOX", arrived("a", "pass"), arrived("b", "pass"), arrived("c", "fail"), arrived("d", ""), letter{From: "eve@evil.example", Subject: "ann@example.com"},
-				letter{From: "x@example.com.evil.example"})
-			for entry, want := range map[string]string{"ann@example.com": "2 1 1", "@example.com": "2 1 1", "n@example.com": "0 0 0", "*": "2 1 3"} {
-				n, err := b.JudgeSender(t.Context(), account, entry)
-				if got := fmt.Sprint(n[mail.Verified], n[mail.Failed], n[mail.Unknown]); err != nil || got != want {
-					t.Errorf("%s: %s, %v, want %s", entry, got, err, want)
-				}
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "fare", judging, allowing("bob@example.org"))
+		b.Add("INBOX", arrived("a", "pass"), arrived("b", "pass"), arrived("c", "fail"), arrived("d", ""), letter{From: "eve@evil.example", Subject: "ann@example.com"},
+			letter{From: "x@example.com.evil.example"})
+		for entry, want := range map[string]string{"ann@example.com": "2 1 1", "@example.com": "2 1 1", "n@example.com": "0 0 0", "*": "2 1 3"} {
+			n, err := b.JudgeSender(t.Context(), account, entry)
+			if got := fmt.Sprint(n[mail.Verified], n[mail.Failed], n[mail.Unknown]); err != nil || got != want {
+				t.Errorf("%s: %s, %v, want %s", entry, got, err, want)
 			}
-		})
-	}
+		}
+	})
 }
 
 // An authserv-id is proposed only where the servers of the account, and nobody else, write it
@@ -37,7 +35,8 @@ func TestTheAuthServIDThatIsProposed(t *testing.T) {
 		return all
 	}
 	const id, forged, other = "mx.example.net", "Authentication-Results: MX.example.net; dmarc=pass\r\n", "Authentication-Results: mx.example.org; dmarc=pass\r\n"
-	for _, e := range mailtest.Endpoints(t) {
+	t.Parallel()
+	for _, e := range mailtest.SharedEndpoints(t) {
 		for name, tc := range map[string]struct {
 			letters []letter
 			want    string
@@ -53,6 +52,7 @@ func TestTheAuthServIDThatIsProposed(t *testing.T) {
 			"empty":          {nil, ""},
 		} {
 			t.Run(e.Name+" "+name, func(t *testing.T) {
+				t.Parallel()
 				b := open(t, e, "propose"+strings.ReplaceAll(name, " ", ""), allowing("bob@example.org"))
 				if len(tc.letters) > 0 {
 					b.Add("INBOX", tc.letters...)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 var fetchCommand = regexp.MustCompile(`^(UID )?FETCH ([0-9:,*]+) `)
@@ -40,7 +39,6 @@ func numbers(t *testing.T, set string) (n []int) {
 // and no list asks for what they are made of again.
 func TestUnreadableStructureHidesNoOther(t *testing.T) {
 	const messages, bad = 20, 7
-	scripted.Settle(t)
 	var broke atomic.Int32
 	m := scriptedClient(t, func(command string) (string, string) {
 		switch {

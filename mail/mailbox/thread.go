@@ -22,8 +22,7 @@ const (
 	maxThread      = 200 // messages that an answer shows
 	maxThreadChars = 20_000
 
-	maxCandidates   = 1000 // messages read for one conversation
-	maxThreadRounds = 40   // searches, each for ids that those before found
+	maxThreadRounds = 40 // searches, each for ids that those before found
 )
 
 // Thread returns the conversation of a message, oldest first: messages linked by References,
@@ -228,7 +227,7 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 			g := &got[i]
 			switch {
 			case !g.Readable || !c.Policy.Sees(g):
-			case len(c.Known) >= maxCandidates:
+			case len(c.Known) >= c.box.m.bounds.candidates:
 				c.Cut = true // only for visible messages: hidden ones do not count
 			default:
 				c.Known = append(c.Known, g)

@@ -9,16 +9,16 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
-	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
 // A conversation over INBOX, Sent and Archive costs three round trips where References or
 // the subject tie it together: the message, a search in all folders, and what that found.
 // Its bytes do not grow with the folders.
 func TestThreadRoundTrips(t *testing.T) {
-	_, full := mailtest.Dovecot(t, servertest.Config{})
-	for _, e := range []mailtest.Endpoint{full, mailtest.Courier(t)} {
+	t.Parallel()
+	for _, e := range realServers(t) {
 		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
 			proxy := servertest.NewProxy(t, net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port))), servertest.ProxyOptions{})
 			b := open(t, e, "threadcost", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
 			for _, folder := range []string{"Sent", "Archive"} {

@@ -34,7 +34,8 @@ func (b *box) threadFrom(ref mail.Ref, q mailbox.ThreadQuery) *mailbox.Thread {
 // A folder with the role \All has every message but those of Trash: it is looked in instead
 // of INBOX, Sent and Archive.
 func TestAConversationInTheFolderOfAllMail(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{All: true})
+	t.Parallel()
+	_, e := mailtest.Shared(t, servertest.Config{All: true})
 	b := open(t, e, "allmail")
 	root, reply, late := talk(1, "Plan", "a@x"), talk(2, "Re: Plan", "b@x", "a@x"), talk(3, "AW: Plan", "c@x")
 	b.Add("All", root, reply, late)
@@ -56,72 +57,68 @@ func TestAConversationInTheFolderOfAllMail(t *testing.T) {
 // Copies are shown once: the account's own first, which no other wrote, then that of INBOX.
 // A message that only claims to be another one is no copy.
 func TestCopiesAreShownOnce(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "copies")
-			for _, f := range []string{"Sent", "Archive", "Other"} {
-				_ = b.Admin.Create(b.In(f), nil).Wait() // some servers have them
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "copies")
+		for _, f := range []string{"Sent", "Archive", "Other"} {
+			_ = b.Admin.Create(b.In(f), nil).Wait() // some servers have them
+		}
+		root, mine := talk(1, "Plan", "a@x"), talk(2, "Re: Plan", "b@x", "a@x")
+		other := mine
+		other.Body = "another text under the same id"
+		for _, f := range []string{"Archive", "INBOX", "Other"} {
+			b.Add(f, root)
+		}
+		for _, f := range []string{"INBOX", "Sent", "Archive"} {
+			b.Add(f, mine)
+		}
+		b.Add("Archive", other)
+		want := fmt.Sprintf("INBOX/1 %s/1 %s/3", b.In("Sent"), b.In("Archive"))
+		for _, ref := range []mail.Ref{b.Ref("INBOX", 1), b.Ref("INBOX", 2), b.Ref("Sent", 1), b.Ref("Archive", 1), b.Ref("Archive", 3), b.Ref("Other", 1)} {
+			if got := places(b.threadFrom(ref, mailbox.ThreadQuery{})); got != want {
+				t.Errorf("from %s: %s, want %s", ref, got, want)
 			}
-			root, mine := talk(1, "Plan", "a@x"), talk(2, "Re: Plan", "b@x", "a@x")
-			other := mine
-			other.Body = "another text under the same id"
-			for _, f := range []string{"Archive", "INBOX", "Other"} {
-				b.Add(f, root)
-			}
-			for _, f := range []string{"INBOX", "Sent", "Archive"} {
-				b.Add(f, mine)
-			}
-			b.Add("Archive", other)
-			want := fmt.Sprintf("INBOX/1 %s/1 %s/3", b.In("Sent"), b.In("Archive"))
-			for _, ref := range []mail.Ref{b.Ref("INBOX", 1), b.Ref("INBOX", 2), b.Ref("Sent", 1), b.Ref("Archive", 1), b.Ref("Archive", 3), b.Ref("Other", 1)} {
-				if got := places(b.threadFrom(ref, mailbox.ThreadQuery{})); got != want {
-					t.Errorf("from %s: %s, want %s", ref, got, want)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // Each message has what is new in its text, wherever that stands, and its attachments.
 func TestAConversationHasNewTexts(t *testing.T) {
 	history := strings.Repeat("> a quoted line of the message before, as programs quote it\r\n", 200)
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "newtexts")
-			_ = b.Admin.Create(b.In("Sent"), nil).Wait()
-			root, above, below, html := talk(1, "Plan", "a@x"), talk(2, "Re: Plan", "b@x", "a@x"), talk(3, "Re: Plan", "c@x", "a@x", "b@x"), talk(4, "Re: Plan", "d@x", "a@x")
-			root.Body = strings.Repeat("word ", 400)
-			above.Body = "New above.\r\n\r\nOn Mon, 4 May 2026, Bob <bob@example.org> wrote:\r\n" + history
-			below.Body = "On Mon, 4 May 2026, Bob <bob@example.org> wrote:\r\n" + history + "\r\nNew below.\r\n"
-			extra, body := mixed("Content-Type: text/html\r\n\r\n<p>New <b>in</b> HTML.</p><blockquote type=cite>old</blockquote>", attachment("minutes.pdf", 400))
-			html.Extra, html.Body = html.Extra+extra, body
-			b.Add("INBOX", root, below, html)
-			b.Add("Sent", above)
-			for range 2 {
-				th := b.threadFrom(b.Ref("INBOX", 1), mailbox.ThreadQuery{Chars: 300})
-				if len(th.Messages) != 4 {
-					t.Fatalf("%+v", th)
-				}
-				m := th.Messages
-				if !m[0].TextTruncated || len([]rune(m[0].Text)) != 300 || !strings.HasSuffix(m[0].Text, "…") {
-					t.Errorf("the long text: %q", m[0].Text)
-				}
-				for i, want := range map[int]string{1: "New above.", 2: "New below.", 3: "New in HTML."} {
-					if m[i].Text != want || m[i].TextTruncated {
-						t.Errorf("%d: %q, cut %v", i, m[i].Text, m[i].TextTruncated)
-					}
-				}
-				if a := m[3].Attachments; len(a) != 1 || a[0].Filename != "minutes.pdf" || a[0].PartID != "2" || a[0].Size != 400 || len(m[1].Attachments) > 0 {
-					t.Errorf("attachments %+v, %+v", a, m[1].Attachments)
-				}
-				for _, m := range b.threadFrom(b.Ref("INBOX", 2), mailbox.ThreadQuery{}).Messages {
-					if m.Text != "" || len(m.Attachments) > 0 != m.HasAttachments {
-						t.Errorf("without texts: %+v", m)
-					}
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "newtexts")
+		_ = b.Admin.Create(b.In("Sent"), nil).Wait()
+		root, above, below, html := talk(1, "Plan", "a@x"), talk(2, "Re: Plan", "b@x", "a@x"), talk(3, "Re: Plan", "c@x", "a@x", "b@x"), talk(4, "Re: Plan", "d@x", "a@x")
+		root.Body = strings.Repeat("word ", 400)
+		above.Body = "New above.\r\n\r\nOn Mon, 4 May 2026, Bob <bob@example.org> wrote:\r\n" + history
+		below.Body = "On Mon, 4 May 2026, Bob <bob@example.org> wrote:\r\n" + history + "\r\nNew below.\r\n"
+		extra, body := mixed("Content-Type: text/html\r\n\r\n<p>New <b>in</b> HTML.</p><blockquote type=cite>old</blockquote>", attachment("minutes.pdf", 400))
+		html.Extra, html.Body = html.Extra+extra, body
+		b.Add("INBOX", root, below, html)
+		b.Add("Sent", above)
+		for range 2 {
+			th := b.threadFrom(b.Ref("INBOX", 1), mailbox.ThreadQuery{Chars: 300})
+			if len(th.Messages) != 4 {
+				t.Fatalf("%+v", th)
+			}
+			m := th.Messages
+			if !m[0].TextTruncated || len([]rune(m[0].Text)) != 300 || !strings.HasSuffix(m[0].Text, "…") {
+				t.Errorf("the long text: %q", m[0].Text)
+			}
+			for i, want := range map[int]string{1: "New above.", 2: "New below.", 3: "New in HTML."} {
+				if m[i].Text != want || m[i].TextTruncated {
+					t.Errorf("%d: %q, cut %v", i, m[i].Text, m[i].TextTruncated)
 				}
 			}
-		})
-	}
+			if a := m[3].Attachments; len(a) != 1 || a[0].Filename != "minutes.pdf" || a[0].PartID != "2" || a[0].Size != 400 || len(m[1].Attachments) > 0 {
+				t.Errorf("attachments %+v, %+v", a, m[1].Attachments)
+			}
+			for _, m := range b.threadFrom(b.Ref("INBOX", 2), mailbox.ThreadQuery{}).Messages {
+				if m.Text != "" || len(m.Attachments) > 0 != m.HasAttachments {
+					t.Errorf("without texts: %+v", m)
+				}
+			}
+		}
+	})
 }
 
 // POP3 gives the same texts, also of a message so long that only its beginning is read.
@@ -148,35 +145,32 @@ func TestAConversationHasNewTextsByPOP3(t *testing.T) {
 
 // A hidden message links nothing, in whatever folder it is; the account's own in Sent does.
 func TestHiddenMessagesLinkNoFolders(t *testing.T) {
-	for _, e := range mailtest.Endpoints(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "hiddenlinks", allowing("bob@example.org"))
-			for _, f := range []string{"Sent", "Archive"} {
-				_ = b.Admin.Create(b.In(f), nil).Wait()
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "hiddenlinks", allowing("bob@example.org"))
+		for _, f := range []string{"Sent", "Archive"} {
+			_ = b.Admin.Create(b.In(f), nil).Wait()
+		}
+		mine, hidden := talk(2, "Second", "b@x", "a@x"), talk(4, "Fourth", "d@x", "c@x")
+		mine.From, hidden.From = "hiddenlinks@example.org", "eve@evil.example"
+		b.Add("INBOX", talk(1, "First", "a@x"))
+		b.Add("Sent", mine)
+		b.Add("Archive", talk(3, "Third", "c@x", "b@x"), hidden)
+		b.Add("INBOX", talk(5, "Fifth", "e@x", "d@x"))
+		want := fmt.Sprintf("INBOX/1 %s/1 %s/1", b.In("Sent"), b.In("Archive"))
+		for _, ref := range []mail.Ref{b.Ref("INBOX", 1), b.Ref("Sent", 1), b.Ref("Archive", 1)} {
+			if got := places(b.threadFrom(ref, mailbox.ThreadQuery{Chars: 100})); got != want {
+				t.Errorf("from %s: %s, want %s", ref, got, want)
 			}
-			mine, hidden := talk(2, "Second", "b@x", "a@x"), talk(4, "Fourth", "d@x", "c@x")
-			mine.From, hidden.From = "hiddenlinks@example.org", "eve@evil.example"
-			b.Add("INBOX", talk(1, "First", "a@x"))
-			b.Add("Sent", mine)
-			b.Add("Archive", talk(3, "Third", "c@x", "b@x"), hidden)
-			b.Add("INBOX", talk(5, "Fifth", "e@x", "d@x"))
-			want := fmt.Sprintf("INBOX/1 %s/1 %s/1", b.In("Sent"), b.In("Archive"))
-			for _, ref := range []mail.Ref{b.Ref("INBOX", 1), b.Ref("Sent", 1), b.Ref("Archive", 1)} {
-				if got := places(b.threadFrom(ref, mailbox.ThreadQuery{Chars: 100})); got != want {
-					t.Errorf("from %s: %s, want %s", ref, got, want)
-				}
-			}
-			if got := places(b.threadFrom(b.Ref("INBOX", 2), mailbox.ThreadQuery{})); got != "INBOX/2" {
-				t.Errorf("behind the hidden one: %s", got)
-			}
-		})
-	}
+		}
+		if got := places(b.threadFrom(b.Ref("INBOX", 2), mailbox.ThreadQuery{})); got != "INBOX/2" {
+			t.Errorf("behind the hidden one: %s", got)
+		}
+	})
 }
 
 // What cannot be shown or found within the bounds is said.
 func TestCutConversationsSaySo(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "cutthreads")
+	b := onDovecot(t, "cutthreads")
 	for i := range 210 {
 		b.Add("INBOX", talk(i%24, "Re: long", fmt.Sprintf("l%d@x", i)))
 	}
@@ -195,7 +189,8 @@ func TestCutConversationsSaySo(t *testing.T) {
 
 // A folder that is gone since the folders were listed costs itself.
 func TestAConversationWithoutAFolder(t *testing.T) {
-	b := open(t, mailtest.Courier(t), "goneconv")
+	t.Parallel()
+	b := open(t, mailtest.SharedCourier(t), "goneconv")
 	b.folder("Archive")
 	b.Add("INBOX", talk(1, "Plan", "a@x"), talk(2, "Re: Plan", "b@x", "a@x"))
 	want := []string{"1 Plan", "2 Re: Plan < 1"}

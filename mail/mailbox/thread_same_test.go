@@ -86,10 +86,8 @@ func textsOf(shown string) []string {
 // A conversation is the same from any of its messages, whatever the server can do, whether
 // the policy hides anything, and by POP3, which reads every header.
 func TestAConversationIsTheSameFromAnyOfItsMessages(t *testing.T) {
-	s, full := mailtest.Dovecot(t, servertest.Config{})
-	_, plain := mailtest.Dovecot(t, servertest.Config{HideCapabilities: []string{"ESEARCH", "THREAD=REFERENCES", "LIST-EXTENDED", "SPECIAL-USE", "LITERAL+"}})
-	plain.Name = "dovecot without extensions"
-	for n, e := range []mailtest.Endpoint{full, plain, mailtest.Courier(t)} {
+	t.Parallel()
+	for n, e := range mailtest.SharedEndpoints(t)[:3] { // the fourth has no Sent
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
 			for round := range 2 {
@@ -122,7 +120,7 @@ func TestAConversationIsTheSameFromAnyOfItsMessages(t *testing.T) {
 						t.Errorf("round %d, with an inbound list, from %d:\n%s\nwithout:\n%s", round, i, got, want)
 					}
 					if e.Name == "dovecot" && round == 0 {
-						p := openPopOn(t, s, user)
+						p := openPopOn(t, servertest.SharedDovecot(t), e.User(user))
 						page, err := p.List(t.Context(), account, mailbox.ListQuery{Full: true, Limit: 100, OldestFirst: true})
 						if err != nil {
 							t.Fatal(err)
@@ -152,8 +150,8 @@ func TestAConversationIsTheSameFromAnyOfItsMessages(t *testing.T) {
 // Chains in which each message names only the one before it, under subjects that change, are
 // followed to their ends; one that is longer than the searches says that it was cut.
 func TestChainsAreFollowedToTheirEnds(t *testing.T) {
-	_, full := mailtest.Dovecot(t, servertest.Config{})
-	for _, e := range []mailtest.Endpoint{full, mailtest.Courier(t)} {
+	t.Parallel()
+	on(t, realServers(t), func(t *testing.T, e mailtest.Endpoint) {
 		b := open(t, e, "chains")
 		const long = 60
 		for i := range long {
@@ -169,5 +167,5 @@ func TestChainsAreFollowedToTheirEnds(t *testing.T) {
 				t.Errorf("%s: from UID %d: %d messages, cut %v", e.Name, uid, len(got), th.Truncated)
 			}
 		}
-	}
+	})
 }

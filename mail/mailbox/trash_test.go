@@ -7,34 +7,31 @@ import (
 	"github.com/emersion/go-imap/v2"
 
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
 func TestTrashMovesIntoTheTrashAndBack(t *testing.T) {
-	for _, e := range writers(t) {
-		t.Run(e.Name, func(t *testing.T) {
-			b := open(t, e, "trash", writable)
-			_ = b.Admin.Create(b.In("Trash"), nil).Wait() // most have one
-			u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c", Flags: []imap.Flag{imap.FlagDeleted}}, letter{Subject: "d"})
-			c, err := b.Trash(t.Context(), account, b.refs("INBOX", u[0], u[3], 999))
-			if err != nil || c.To != b.In("Trash") || len(c.Messages) != 2 || len(c.Issues) != 1 {
-				t.Fatalf("%+v %v", c, err)
-			}
-			b.want("INBOX", "b", `c \deleted`)
-			if got := b.subjects("Trash"); len(got) != 2 || !strings.HasPrefix(got[0], "a") || !strings.HasPrefix(got[1], "d") {
-				t.Errorf("the trash holds %q", got)
-			}
-			_, err = b.Trash(t.Context(), account, []mail.Ref{c.Messages[1].New})
-			if e := mailtest.WantKind(t, err, mail.KindInvalid); e != nil && e.Advice != mail.AdviceDelete {
-				t.Errorf("%+v", e)
-			}
-			if _, err := b.Move(t.Context(), account, []mail.Ref{c.Messages[1].New}, "INBOX"); err != nil {
-				t.Error(err)
-			}
-			b.want("INBOX", "b", `c \deleted`, "d")
-		})
-	}
+	onWriters(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "trash", writable)
+		_ = b.Admin.Create(b.In("Trash"), nil).Wait() // most have one
+		u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c", Flags: []imap.Flag{imap.FlagDeleted}}, letter{Subject: "d"})
+		c, err := b.Trash(t.Context(), account, b.refs("INBOX", u[0], u[3], 999))
+		if err != nil || c.To != b.In("Trash") || len(c.Messages) != 2 || len(c.Issues) != 1 {
+			t.Fatalf("%+v %v", c, err)
+		}
+		b.want("INBOX", "b", `c \deleted`)
+		if got := b.subjects("Trash"); len(got) != 2 || !strings.HasPrefix(got[0], "a") || !strings.HasPrefix(got[1], "d") {
+			t.Errorf("the trash holds %q", got)
+		}
+		_, err = b.Trash(t.Context(), account, []mail.Ref{c.Messages[1].New})
+		if e := mailtest.WantKind(t, err, mail.KindInvalid); e != nil && e.Advice != mail.AdviceDelete {
+			t.Errorf("%+v", e)
+		}
+		if _, err := b.Move(t.Context(), account, []mail.Ref{c.Messages[1].New}, "INBOX"); err != nil {
+			t.Error(err)
+		}
+		b.want("INBOX", "b", `c \deleted`, "d")
+	})
 }
 
 func TestNothingIsTrashedWithoutATrash(t *testing.T) {
@@ -55,7 +52,7 @@ func TestNothingIsTrashedWithoutATrash(t *testing.T) {
 // The right to delete for good and the mode decide what a real server is asked to do. An
 // account made before the right existed deletes unasked in mode approve; a new one does not.
 func TestModesAndTheRightToDelete(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
+	e := dovecot(t)
 	for name, tt := range map[string]struct {
 		mode    mail.Mode
 		destroy mail.Destroy
@@ -76,11 +73,8 @@ func TestModesAndTheRightToDelete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, e, "rights-"+name, func(a *mail.Account) { a.Mode, a.Destroy = tt.mode, tt.destroy })
 			u := b.Add("INBOX", letter{Subject: "kept"}, letter{Subject: "doomed"})
-			for what, change := range changes {
-				if what == "delete" {
-					continue
-				}
-				if err := change(b, b.refs("INBOX", b.Add("INBOX", letter{Subject: what})...)); (err == nil) != tt.files {
+			for _, what := range changes[:len(changes)-1] { // without delete
+				if err := b.through(what, b.refs("INBOX", b.Add("INBOX", letter{Subject: what})...)...); (err == nil) != tt.files {
 					t.Errorf("%s: %v", what, err)
 				}
 			}

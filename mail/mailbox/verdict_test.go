@@ -6,7 +6,6 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
@@ -30,9 +29,11 @@ func TestVerdictsInEveryView(t *testing.T) {
 	letters := []letter{arrived("pass", "pass"), arrived("fail", "fail"), arrived("none", ""), arrived("below", "", forged),
 		arrived("long", "pass", strings.Repeat("X-Filler: "+strings.Repeat("x", 900)+"\r\n", 80)),
 		arrived("long fail", "fail", strings.Repeat("Received: from x by y; "+strings.Repeat("x", 900)+"\r\n", 80))}
-	for _, e := range mailtest.Endpoints(t) {
+	t.Parallel()
+	for _, e := range mailtest.SharedEndpoints(t) {
 		for name, rules := range map[string]func(*mail.Account){"all": func(*mail.Account) {}, "rules": allowing("ann@example.com")} {
 			t.Run(e.Name+" "+name, func(t *testing.T) {
+				t.Parallel()
 				b := open(t, e, "verdict"+name, judging, rules)
 				b.Add("INBOX", letters...)
 				shown := 0
@@ -77,36 +78,10 @@ func TestVerdictsInEveryView(t *testing.T) {
 
 // An account without a trusted id has no opinion, whatever a message says of itself.
 func TestNoVerdictWithoutATrustedID(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "noverdict")
+	b := onDovecot(t, "noverdict")
 	ref := b.Ref("INBOX", b.Add("INBOX", arrived("fail", "fail"))[0])
 	m, err := b.Get(t.Context(), ref, mailbox.GetQuery{})
 	if err != nil || m.Verdict != mail.Unknown || b.list(mailbox.ListQuery{Full: true}).Messages[0].Verdict != mail.Unknown {
 		t.Errorf("%+v, %v", m, err)
-	}
-}
-
-// Judging senders takes no further round trip.
-func TestJudgingTakesNoRoundTrip(t *testing.T) {
-	b, proxy := counted(t, "judging", 0, 0)
-	a := b.Dir.Known[account]
-	judging(&a)
-	b.Dir.Known[account] = a
-	for range 60 {
-		b.Add("INBOX", arrived("pass", "pass"))
-	}
-	b.list(mailbox.ListQuery{})
-	ref := b.list(mailbox.ListQuery{}).Messages[0].Ref
-	for name, run := range map[string]func(){
-		"list": func() { b.list(mailbox.ListQuery{}) },
-		"get":  func() { _, _ = b.Get(t.Context(), ref, mailbox.GetQuery{}) },
-	} {
-		proxy.Reset()
-		run()
-		if st := proxy.Stats(); st.Flights != 1 || st.Connections != 0 {
-			t.Errorf("%s: %d round trips on %d new connections", name, st.Flights, st.Connections)
-		} else {
-			t.Logf("%s: %d bytes", name, st.ToClient)
-		}
 	}
 }

@@ -81,130 +81,108 @@ func (w *watching) wants(subjects ...string) *mailbox.WatchPage {
 	return p
 }
 
-// watchable are the servers that a watch must work on; each is asked in the way it
-// offers: where it has IDLE nothing else can find out that something came.
-func watchable(t *testing.T) map[string]func(user string, change ...func(*mail.Account)) *box {
-	_, idles := mailtest.Dovecot(t, servertest.Config{})
-	_, silent := mailtest.Dovecot(t, servertest.Config{HideCapabilities: []string{"IDLE", "ESEARCH"}})
-	memory, slow := mailtest.InMemory(t), mailtest.Courier(t)
-	on := func(e mailtest.Endpoint, poll, trust time.Duration) func(string, ...func(*mail.Account)) *box {
-		return func(user string, change ...func(*mail.Account)) *box {
-			b := open(t, e, user, change...)
-			b.SetPace(poll, trust, 0)
-			return b
+// onWatchable runs a test on the servers that a watch must work on, at the same time; each is
+// asked in the way it offers: where it has IDLE nothing else can find out that something came.
+func onWatchable(t *testing.T, user string, test func(t *testing.T, b *box), change ...func(*mail.Account)) {
+	t.Helper()
+	t.Parallel()
+	_, idles := mailtest.Shared(t, servertest.Config{})
+	_, silent := mailtest.Shared(t, servertest.Config{HideCapabilities: []string{"IDLE", "ESEARCH"}})
+	silent.Name = "dovecot without IDLE"
+	const often = 20 * time.Millisecond
+	on(t, []mailtest.Endpoint{idles, silent, mailtest.SharedCourier(t), mailtest.InMemory(t)}, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, user, change...)
+		switch e.Name {
+		case "dovecot":
+			b.SetPace(never, never, 0)
+		case "in memory": // it forgets to tell of what comes in the moment before an IDLE begins
+			b.SetPace(never, 500*time.Millisecond, 0)
+		default:
+			b.SetPace(often, never, 0)
 		}
-	}
-	return map[string]func(string, ...func(*mail.Account)) *box{
-		"dovecot": on(idles, never, never), "dovecot without IDLE": on(silent, 20*time.Millisecond, never),
-		"courier": on(slow, 20*time.Millisecond, never),
-		// It forgets to tell of what comes in the moment before an IDLE begins.
-		"in memory": on(memory, never, 500*time.Millisecond),
-	}
+		test(t, b)
+	})
 }
 
 func TestWatchReturnsWhatArrives(t *testing.T) {
-	for name, box := range watchable(t) {
-		t.Run(name, func(t *testing.T) {
-			b := box("watch")
-			b.T = t
-			b.Add("INBOX", letter{Subject: "old"})
-			w := b.watch(mailbox.WatchQuery{FromNow: true})
-			uid := b.Add("INBOX", letter{Subject: "first"})[0]
-			p := w.wants("first")
-			if p.After != uid || p.Folder != "INBOX" || p.UIDValidity == 0 || p.HasMore || p.Messages[0].Ref.UID != uid {
-				t.Errorf("got %+v", p)
-			}
-			// What came in between is there at once, the oldest first.
-			b.Add("INBOX", letter{Subject: "second"}, letter{Subject: "third"})
-			p = b.watch(mailbox.WatchQuery{AfterUID: p.After, UIDValidity: p.UIDValidity, Limit: 1}).wants("second")
-			if !p.HasMore {
-				t.Error("it does not say that there is more")
-			}
-			p = b.watch(mailbox.WatchQuery{AfterUID: p.After}).wants("third")
-			w = b.watch(mailbox.WatchQuery{AfterUID: p.After, Full: true})
-			b.Add("INBOX", letter{Subject: "fourth"})
-			if p := w.wants("fourth"); len(p.Messages[0].To) != 1 || p.Messages[0].Size == 0 {
-				t.Errorf("not everything was told: %+v", p.Messages[0])
-			}
-		})
-	}
-}
-
-func TestWatchOfAnEmptyFolder(t *testing.T) {
-	for name, box := range watchable(t) {
-		t.Run(name, func(t *testing.T) {
-			b := box("empty")
-			b.T = t
-			p := b.watch(mailbox.WatchQuery{FromNow: true, Until: time.Now()}).wants()
-			if p.After != 0 {
-				t.Errorf("after %d", p.After)
-			}
-			w := b.watch(mailbox.WatchQuery{AfterUID: p.After})
-			b.Add("INBOX", letter{Subject: "first of all"})
-			w.wants("first of all")
-		})
-	}
+	onWatchable(t, "watch", func(t *testing.T, b *box) {
+		if p := b.watch(mailbox.WatchQuery{FromNow: true, Until: time.Now()}).wants(); p.After != 0 {
+			t.Errorf("of an empty folder: after %d", p.After)
+		}
+		w := b.watch(mailbox.WatchQuery{AfterUID: 0})
+		b.Add("INBOX", letter{Subject: "old"})
+		w.wants("old")
+		w = b.watch(mailbox.WatchQuery{FromNow: true})
+		uid := b.Add("INBOX", letter{Subject: "first"})[0]
+		p := w.wants("first")
+		if p.After != uid || p.Folder != "INBOX" || p.UIDValidity == 0 || p.HasMore || p.Messages[0].Ref.UID != uid {
+			t.Errorf("got %+v", p)
+		}
+		// What came in between is there at once, the oldest first.
+		b.Add("INBOX", letter{Subject: "second"}, letter{Subject: "third"})
+		p = b.watch(mailbox.WatchQuery{AfterUID: p.After, UIDValidity: p.UIDValidity, Limit: 1}).wants("second")
+		if !p.HasMore {
+			t.Error("it does not say that there is more")
+		}
+		p = b.watch(mailbox.WatchQuery{AfterUID: p.After}).wants("third")
+		w = b.watch(mailbox.WatchQuery{AfterUID: p.After, Full: true})
+		b.Add("INBOX", letter{Subject: "fourth"})
+		if p := w.wants("fourth"); len(p.Messages[0].To) != 1 || p.Messages[0].Size == 0 {
+			t.Errorf("not everything was told: %+v", p.Messages[0])
+		}
+	})
 }
 
 func TestWatchEndsWithNeitherFlagsNorExpunges(t *testing.T) {
-	for name, box := range watchable(t) {
-		t.Run(name, func(t *testing.T) {
-			b := box("flags")
-			b.T = t
-			uids := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c"})
-			w := b.watch(mailbox.WatchQuery{FromNow: true})
-			b.Remove("INBOX", uids[0])
-			if _, err := b.Admin.Select("INBOX", nil).Wait(); err != nil {
-				t.Fatal(err)
-			}
-			if err := b.Admin.Store(imap.UIDSetNum(imap.UID(uids[1])), &imap.StoreFlags{Op: imap.StoreFlagsAdd, Flags: []imap.Flag{imap.FlagSeen}}, nil).Close(); err != nil {
-				t.Fatal(err)
-			}
-			b.Remove("INBOX", uids[2])
-			b.Add("INBOX", letter{Subject: "d"})
-			w.wants("d")
-		})
-	}
+	onWatchable(t, "flags", func(t *testing.T, b *box) {
+		uids := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c"})
+		w := b.watch(mailbox.WatchQuery{FromNow: true})
+		b.Remove("INBOX", uids[0])
+		if _, err := b.Admin.Select("INBOX", nil).Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Admin.Store(imap.UIDSetNum(imap.UID(uids[1])), &imap.StoreFlags{Op: imap.StoreFlagsAdd, Flags: []imap.Flag{imap.FlagSeen}}, nil).Close(); err != nil {
+			t.Fatal(err)
+		}
+		b.Remove("INBOX", uids[2])
+		b.Add("INBOX", letter{Subject: "d"})
+		w.wants("d")
+	})
 }
 
 // A message that the rules hide changes neither when a watch ends nor what it says.
 func TestWatchDoesNotTellOfHiddenMail(t *testing.T) {
-	for name, box := range watchable(t) {
-		t.Run(name, func(t *testing.T) {
-			b := box("hidden", allowing("bob@example.org"))
-			b.T = t
-			b.Add("INBOX", letter{Subject: "seen"}, letter{Subject: "unseen", From: "eve@example.net"})
-			until := func() *mailbox.WatchPage {
-				return b.watch(mailbox.WatchQuery{FromNow: true, Until: time.Now()}).wants()
-			}
-			quiet := until()
-			b.Add("INBOX", letter{Subject: "hidden", From: "eve@example.net"})
-			if p := until(); !reflect.DeepEqual(p, quiet) {
-				t.Errorf("with hidden mail %+v, without %+v", p, quiet)
-			}
-			w := b.watch(mailbox.WatchQuery{AfterUID: quiet.After})
-			for i := range 5 {
-				b.Add("INBOX", letter{Subject: fmt.Sprint("hidden ", i), From: "eve@example.net"})
-			}
-			uid := b.Add("INBOX", letter{Subject: "shown"})[0]
-			if p := w.wants("shown"); p.After != uid || p.UIDNext != 0 {
-				t.Errorf("got %+v", p)
-			}
-			// While it waits the rules may change: what counts is how they are when
-			// something comes.
-			w = b.watch(mailbox.WatchQuery{AfterUID: uid})
-			a, _ := b.Dir.Account(t.Context(), account)
-			a.AllowIn.Entries = []string{"eve@example.net"}
-			b.Dir.Set(a)
-			b.Add("INBOX", letter{Subject: "now hidden"}, letter{Subject: "now shown", From: "eve@example.net"})
-			w.wants("now shown")
-		})
-	}
+	onWatchable(t, "hidden", func(t *testing.T, b *box) {
+		b.Add("INBOX", letter{Subject: "seen"}, letter{Subject: "unseen", From: "eve@example.net"})
+		until := func() *mailbox.WatchPage {
+			return b.watch(mailbox.WatchQuery{FromNow: true, Until: time.Now()}).wants()
+		}
+		quiet := until()
+		b.Add("INBOX", letter{Subject: "hidden", From: "eve@example.net"})
+		if p := until(); !reflect.DeepEqual(p, quiet) {
+			t.Errorf("with hidden mail %+v, without %+v", p, quiet)
+		}
+		w := b.watch(mailbox.WatchQuery{AfterUID: quiet.After})
+		for i := range 5 {
+			b.Add("INBOX", letter{Subject: fmt.Sprint("hidden ", i), From: "eve@example.net"})
+		}
+		uid := b.Add("INBOX", letter{Subject: "shown"})[0]
+		if p := w.wants("shown"); p.After != uid || p.UIDNext != 0 {
+			t.Errorf("got %+v", p)
+		}
+		// While it waits the rules may change: what counts is how they are when
+		// something comes.
+		w = b.watch(mailbox.WatchQuery{AfterUID: uid})
+		a, _ := b.Dir.Account(t.Context(), account)
+		a.AllowIn.Entries = []string{"eve@example.net"}
+		b.Dir.Set(a)
+		b.Add("INBOX", letter{Subject: "now hidden"}, letter{Subject: "now shown", From: "eve@example.net"})
+		w.wants("now shown")
+	}, allowing("bob@example.org"))
 }
 
 func TestWatchOfAFolderThatIsMadeAnew(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "anew")
+	b := onDovecot(t, "anew")
 	b.SetPace(never, 20*time.Millisecond, 0)
 	b.folder("Box")
 	uid := b.Add("Box", letter{Subject: "old"})[0]
@@ -240,7 +218,6 @@ func TestWatchOfAFolderThatIsMadeAnew(t *testing.T) {
 // Many who watch and many who read share what one account may have of connections,
 // and nobody waits for a watch to end.
 func TestManyWatchesBesideManyReads(t *testing.T) {
-	scripted.Settle(t)
 	b, proxy := counted(t, "many", 0, 0)
 	b.SetPace(never, never, 0)
 	var ids []mail.Ref
@@ -281,27 +258,7 @@ func TestManyWatchesBesideManyReads(t *testing.T) {
 	}
 }
 
-// What a watch costs: to begin, to wait, and to find what came.
-func TestWatchCosts(t *testing.T) {
-	b, proxy := counted(t, "costs", 0, 0)
-	b.SetPace(never, never, 0)
-	b.Add("INBOX", letter{Subject: "old"})
-	b.list(mailbox.ListQuery{})
-	proxy.Reset()
-	w := b.watch(mailbox.WatchQuery{FromNow: true})
-	b.Add("INBOX", letter{Subject: "new"})
-	w.wants("new")
-	st := proxy.Stats()
-	t.Logf("%d round trips, %d bytes out, %d bytes in", st.Flights, st.ToServer, st.ToClient)
-	// FETCH; IDLE; DONE, EXAMINE and SEARCH; FETCH. It is one more when the message
-	// comes before the IDLE has begun.
-	if st.Flights > 5 || st.Connections > 0 || st.ToClient > 4000 {
-		t.Errorf("%d round trips on %d new connections, %d bytes in", st.Flights, st.Connections, st.ToClient)
-	}
-}
-
 func TestACancelledWatchLeavesTheConnectionClean(t *testing.T) {
-	scripted.Settle(t)
 	b, proxy := counted(t, "cancel", 0, 0)
 	b.SetPace(never, never, 0)
 	b.Add("INBOX", letter{Subject: "old"})
@@ -353,8 +310,7 @@ func (d *awayDirectory) Account(ctx context.Context, name string) (mail.Account,
 
 // What a watch waits for is not the directory's: one that is back in time ends nothing.
 func TestAWatchOutlivesItsDirectory(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "directory")
+	b := onDovecot(t, "directory")
 	d := &awayDirectory{Directory: b.Dir}
 	b.Client = mailbox.New(mailbox.Options{Directory: d})
 	t.Cleanup(func() { _ = b.Client.Close() })
@@ -373,24 +329,18 @@ func TestAWatchOutlivesItsDirectory(t *testing.T) {
 }
 
 func TestClosingEndsWatches(t *testing.T) {
-	scripted.Settle(t)
-	for name, box := range watchable(t) {
-		t.Run(name, func(t *testing.T) {
-			b := box("close")
-			b.T = t
-			w := b.watch(mailbox.WatchQuery{FromNow: true})
-			_ = b.Close()
-			<-w.done
-			mailtest.WantKind(t, w.err, mail.KindConnection)
-		})
-	}
+	onWatchable(t, "close", func(t *testing.T, b *box) {
+		w := b.watch(mailbox.WatchQuery{FromNow: true})
+		_ = b.Close()
+		<-w.done
+		mailtest.WantKind(t, w.err, mail.KindConnection)
+	})
 }
 
 // An account that gets another password or time-out goes on being watched; one that
 // leads elsewhere does not.
 func TestAWatchFollowsItsAccount(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "follow")
+	b := onDovecot(t, "follow")
 	b.SetPace(never, never, 0)
 	b.Add("INBOX", letter{Subject: "old"})
 	w := b.watch(mailbox.WatchQuery{FromNow: true})
@@ -413,8 +363,7 @@ func TestAWatchFollowsItsAccount(t *testing.T) {
 }
 
 func TestWatchRefuses(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "refuse")
+	b := onDovecot(t, "refuse")
 	_, err := b.Watch(t.Context(), account, mailbox.WatchQuery{Folder: "Nowhere", FromNow: true})
 	mailtest.WantKind(t, err, mail.KindNotFound)
 	_, err = b.Watch(t.Context(), account, mailbox.WatchQuery{Folder: "a\x01b"})
@@ -462,7 +411,6 @@ func TestWatchOnAServerThatFallsSilentOrSaysBye(t *testing.T) {
 		"noise":  func(c net.Conn, br *bufio.Reader) { _, _ = io.WriteString(c, "* 7 GURBLE (((\r\nI1 WHAT\r\n") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			scripted.Settle(t)
 			again := make(chan struct{})
 			var once sync.Once
 			m := idleScript(t, idleCaps, func(n int, c net.Conn, br *bufio.Reader, tag string) bool {
@@ -503,7 +451,6 @@ func TestWatchOnAServerThatFallsSilentOrSaysBye(t *testing.T) {
 func TestWatchSaysWhenItCannotWatch(t *testing.T) {
 	for name, until := range map[string]time.Duration{"given up": never, "time is over": 0} {
 		t.Run(name, func(t *testing.T) {
-			scripted.Settle(t)
 			m := idleScript(t, idleCaps, func(n int, c net.Conn, br *bufio.Reader, tag string) bool { return false })
 			m.SetPace(never, never, 0)
 			_, err := m.Watch(t.Context(), account, mailbox.WatchQuery{FromNow: true, Until: time.Now().Add(until)})
@@ -518,7 +465,6 @@ func TestWatchSaysWhenItCannotWatch(t *testing.T) {
 // With a limit every message is given once, also when one behind those that fit cannot
 // be read: it is told when its turn comes.
 func TestAWatchWithALimitSkipsNothing(t *testing.T) {
-	scripted.Settle(t)
 	const old = 100
 	var came atomic.Int32 // how many messages are behind the old one
 	data := func(place int) string {

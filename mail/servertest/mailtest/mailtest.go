@@ -258,19 +258,30 @@ func (b *Box) Again(do func() error) error {
 	return err
 }
 
-// Add appends letters and returns their UIDs.
+// Add appends letters and returns their UIDs. It does not wait for one before it sends the next.
 func (b *Box) Add(folder string, letters ...Letter) []uint32 {
 	b.T.Helper()
 	folder = b.In(folder)
-	var uids []uint32
-	for _, l := range letters {
+	begin := func(l Letter) *imapclient.AppendCommand {
 		raw := l.bytes()
+		cmd := b.Admin.Append(folder, int64(len(raw)), &imap.AppendOptions{Flags: l.Flags, Time: l.Received})
+		_, _ = cmd.Write(raw)
+		_ = cmd.Close()
+		return cmd
+	}
+	var began []*imapclient.AppendCommand
+	for _, l := range letters {
+		began = append(began, begin(l))
+	}
+	var uids []uint32
+	for i, cmd := range began {
 		var data *imap.AppendData
 		err := b.Again(func() (err error) {
-			cmd := b.Admin.Append(folder, int64(len(raw)), &imap.AppendOptions{Flags: l.Flags, Time: l.Received})
-			_, _ = cmd.Write(raw)
-			_ = cmd.Close()
+			if cmd == nil {
+				cmd = begin(letters[i])
+			}
 			data, err = cmd.Wait()
+			cmd = nil
 			return err
 		})
 		if err != nil {
