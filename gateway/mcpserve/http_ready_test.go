@@ -3,6 +3,7 @@ package mcpserve
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -107,6 +108,9 @@ func TestReadyIsBoundedAndEndsAtOnce(t *testing.T) {
 			close(stopped)
 		}()
 		synctest.Wait()
+		if a := s.call(t, "bob", "now"); a.status != http.StatusServiceUnavailable {
+			t.Errorf("a call while it stops: %+v", a)
+		}
 		for _, a := range []said{<-late, s.get(t, "GET", "")} {
 			if a.status != http.StatusServiceUnavailable || a.body != "stopping\n" {
 				t.Errorf("%+v", a)
@@ -114,5 +118,8 @@ func TestReadyIsBoundedAndEndsAtOnce(t *testing.T) {
 		}
 		close(g.release)
 		<-stopped
+		if _, err := s.pipes.dial(t.Context(), "", ""); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("it listens still: %v", err)
+		}
 	})
 }

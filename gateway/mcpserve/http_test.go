@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -276,29 +275,6 @@ func (s *httpServer) ping(t testing.TB, token, session string) int {
 
 func inSession(id string) http.Header {
 	return http.Header{sessionHeader: {id}, versionHeader: {"2025-06-18"}}
-}
-
-func TestAServerThatStopsTakesNothingMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, l := newBlockingGateway(), newPipes()
-		s := serveWith(t, l, Server{Gateway: g}, HTTPOptions{}, defaultTimes)
-		go s.call(t, "ann", "wait")
-		<-g.began
-		stopped := make(chan struct{})
-		go func() {
-			_ = s.stop() // its error is checked at the end of the test
-			close(stopped)
-		}()
-		synctest.Wait()
-		if a := s.call(t, "bob", "now"); a.status != http.StatusServiceUnavailable {
-			t.Errorf("%+v", a)
-		}
-		close(g.release)
-		<-stopped
-		if _, err := l.dial(t.Context(), "", ""); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("it listens still: %v", err)
-		}
-	})
 }
 
 func TestPlaintextIsForThisMachine(t *testing.T) {

@@ -62,78 +62,6 @@ func TestAHundredInFlightTakeEffectInTheOrderOfTheirFrames(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCommandIsWaitedForByNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, s := startStore(t, gateway.Options{}, Server{})
-		release := l.hold(1)
-		s.send(callLine(1, "do write --n 1"))
-		bad := map[int]string{
-			2:  callLine(2, "nope"),
-			3:  callLine(3, "do write 'open"),
-			4:  callLine(4, "do write --nope"),
-			5:  callLine(5, "do write --help"),
-			6:  callLine(6, "do"),
-			7:  callLine(7, ""),
-			8:  `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"cli","arguments":{"COMMAND":"do write"}}}`,
-			9:  `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"shell","arguments":{"command":"do write"}}}`,
-			10: `{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":5}}`,
-			11: `{"jsonrpc":"2.0","id":11,"method":"tools/call"}`,
-			12: callLine(12, "schema do write"),
-		}
-		for id := range 11 {
-			s.send(bad[id+2])
-		}
-		if got := answers(t, s.take()); len(got) != len(bad) {
-			t.Errorf("%d of %d are answered while a change is held: %v", len(got), len(bad), got)
-		}
-		s.send(callLine(20, "do panic"), callLine(21, "do admin --n 21"), callLine(22, "do write --n 22"))
-		if got := s.take(); len(got) != 0 {
-			t.Errorf("answered before its turn: %q", got)
-		}
-		release()
-		time.Sleep(time.Second)
-		got := answers(t, s.take())
-		if len(got) != 4 || got[20].Error.Code != discovery.ExecutionError || got[21].Error.Code != discovery.PermissionDenied || !got[22].Success {
-			t.Errorf("%+v", got)
-		}
-		if w := l.written(); !slices.Equal(w, []int{1, 22}) {
-			t.Errorf("written: %d", w)
-		}
-	})
-}
-
-func TestCancellingInTheMiddleOfTheLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, s := startStore(t, gateway.Options{}, Server{MaxInFlight: 4})
-		release := l.hold(1)
-		s.send(callLine(1, "do write --n 1 --deaf"))
-		for n := 2; n <= 12; n++ {
-			s.send(callLine(n, fmt.Sprintf("do write --n %d --timeout 300", n)))
-		}
-		synctest.Wait()
-		// One that waits for its turn, one that waits for a place, and the one at work,
-		// which does not stop at once.
-		s.send(cancelLine(3), cancelLine(8), cancelLine(1))
-		if got := s.take(); len(got) != 0 || l.begun() != "write 1" {
-			t.Errorf("begun: %s, answered: %q", l.begun(), got)
-		}
-		release()
-		time.Sleep(time.Second)
-		got := answers(t, s.take())
-		want := []int{1, 2, 4, 5, 6, 7, 9, 10, 11, 12}
-		if w := l.written(); !slices.Equal(w, want) {
-			t.Errorf("written: %d, want %d", w, want)
-		}
-		if len(got) != 9 {
-			t.Errorf("%d answers", len(got))
-		}
-		i := slices.IndexFunc(l.audit, func(e gateway.AuditEntry) bool { return strings.HasPrefix(e.Command, "do write --n 3 ") })
-		if i < 0 || l.audit[i].Allowed || l.audit[i].Reason != "not_started" || l.audit[i].Parsed != "do write" {
-			t.Errorf("what was cancelled in line is audited as %+v", l.audit)
-		}
-	})
-}
-
 func TestAWaitInVainSaysThatNothingWasDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s := startStore(t, gateway.Options{}, Server{})
@@ -169,24 +97,6 @@ func TestAWaitInVainSaysThatNothingWasDone(t *testing.T) {
 	})
 }
 
-func TestARefusalByRateDoesNotHoldTheLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, s := startStore(t, gateway.Options{Settings: gateway.FixedSettings{CommandsPerMinute: 2}}, Server{})
-		s.send(callLine(1, "do write --n 1"), callLine(2, "do write --n 2"))
-		for n := 3; n <= 20; n++ {
-			s.send(callLine(n, fmt.Sprint("do write --n ", n)))
-		}
-		time.Sleep(time.Second + time.Second)
-		got := answers(t, s.take())
-		if len(got) != 20 || got[20].Error.Code != discovery.RateLimited {
-			t.Errorf("%d answers, the last %+v", len(got), got[20])
-		}
-		if w := l.written(); !slices.Equal(w, []int{1, 2}) {
-			t.Errorf("written: %d", w)
-		}
-	})
-}
-
 // changingSettings take all commands away once the store holds a 1.
 type changingSettings struct{ store *fakeStore }
 
@@ -198,41 +108,65 @@ func (c *changingSettings) Settings(context.Context, bool) (gateway.Settings, er
 	return s, nil
 }
 
-func TestTheSettingsAreThoseOfItsTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := &changingSettings{}
-		l, g := newFakeStore(t, gateway.Options{Settings: source})
-		source.store = l
-		s := startInitialized(t, g, Server{})
-		release := l.hold(1)
-		s.send(callLine(1, "do write --n 1"), callLine(2, "do write --n 2"), callLine(3, "do read --n 3"))
-		s.take()
-		release()
-		got := answers(t, s.take())
-		for _, id := range []int{2, 3} {
-			if got[id].Error.Code != discovery.PermissionDenied {
-				t.Errorf("%d: what was taken away while it waited is done all the same: %+v", id, got[id])
+// Behind a change that is at work every other command waits, and is judged in its turn; what
+// is no command is answered at once.
+func TestTheLineBehindAChange(t *testing.T) {
+	raw := func(id int, params string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call"%s}`, id, params)
+	}
+	var changing changingSettings
+	for name, c := range map[string]struct {
+		settings      gateway.SettingsSource
+		lines         []string
+		atOnce, after []string // codes of the answers
+		written       []int
+	}{
+		"no commands": {nil, []string{callLine(2, "nope"), callLine(3, "do write 'open"), callLine(4, "do write --nope"), callLine(5, "do write --help"), callLine(6, "do"), callLine(7, ""),
+			raw(8, `,"params":{"name":"cli","arguments":{"COMMAND":"do write"}}`), raw(9, `,"params":{"name":"shell","arguments":{"command":"do write"}}`),
+			raw(10, `,"params":{"name":5}`), raw(11, ""), callLine(12, "schema do write")},
+			[]string{"10 ", "11 ", "12 ", "2 COMMAND_NOT_FOUND", "3 PARSE_ERROR", "4 VALIDATION_ERROR", "5 ", "6 ", "7 COMMAND_NOT_FOUND", "8 VALIDATION_ERROR", "9 "}, nil, []int{1}},
+		"commands": {nil, []string{callLine(20, "do panic"), callLine(21, "do admin --n 21"), callLine(22, "do write --n 22"), callLine(23, "do read")},
+			nil, []string{"20 EXECUTION_ERROR", "21 PERMISSION_DENIED", "22 ", "23 "}, []int{1, 22}},
+		"beyond the rate": {gateway.FixedSettings{CommandsPerMinute: 2}, []string{callLine(2, "do write --n 2"), callLine(3, "do write --n 3"), callLine(4, "do write --n 4")},
+			nil, []string{"2 ", "3 RATE_LIMITED", "4 RATE_LIMITED"}, []int{1, 2}},
+		"taken away meanwhile": {&changing, []string{callLine(2, "do write --n 2"), callLine(3, "do read --n 3")}, nil, []string{"2 PERMISSION_DENIED", "3 PERMISSION_DENIED"}, []int{1}},
+		// Whether these can be bound only a command's own check finds, by the settings of its turn.
+		"arguments that depend on the settings": {gateway.FixedSettings{Location: time.FixedZone("", 2*60*60)},
+			[]string{callLine(2, "do write --n 2 --at 2026-02-02T10:30"), callLine(3, "do write --n 3 --at 2026-02-02T10:30Z")}, nil, []string{"2 ", "3 VALIDATION_ERROR"}, []int{1, 2}},
+		// One that waits for its turn, one that waits for a place, and the one at work, which
+		// does not stop at once.
+		"cancelled": {nil, []string{callLine(2, "do write --n 2"), callLine(3, "do write --n 3"), callLine(4, "do write --n 4"), callLine(5, "do write --n 5"), callLine(6, "do write --n 6"),
+			cancelLine(3), cancelLine(5), cancelLine(1)}, nil, []string{"2 ", "4 ", "6 "}, []int{1, 2, 4, 6}},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			l, g := newFakeStore(t, gateway.Options{Settings: c.settings})
+			changing.store = l
+			s := startInitialized(t, g, Server{MaxInFlight: 4})
+			release := l.hold(1)
+			s.send(callLine(1, "do write --n 1 --deaf"))
+			synctest.Wait()
+			s.send(c.lines...)
+			wantCodes(t, s.take(), c.atOnce...)
+			if b := l.begun(); b != "write 1" {
+				t.Errorf("begun: %s", b)
 			}
-		}
-	})
-}
-
-// What only a command's own check of its arguments finds, by the settings of its turn,
-// waits for that turn.
-func TestAChangeWhoseArgumentsDependOnTheSettingsWaitsToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, s := startStore(t, gateway.Options{Settings: gateway.FixedSettings{Location: time.FixedZone("", 2*60*60)}}, Server{})
-		release := l.hold(1)
-		l.hold(2)()
-		s.send(callLine(1, "do write --n 1"), callLine(2, "do write --n 2 --at 2026-02-02T10:30"), callLine(3, "do write --n 3 --at 2026-02-02T10:30Z"))
-		if got := answers(t, s.take()); len(got) != 0 || l.begun() != "write 1" {
-			t.Errorf("begun: %s, answered: %+v", l.begun(), got)
-		}
-		release()
-		if got := answers(t, s.take()); len(got) != 3 || !slices.Equal(got[2].Data.Entries, []int{1, 2}) || got[3].Error.Code != discovery.ValidationError {
-			t.Errorf("%+v", got)
-		}
-	})
+			release()
+			time.Sleep(5 * time.Second) // a refusal by rate comes late
+			after := c.after
+			if name != "cancelled" {
+				after = append([]string{"1 "}, after...)
+			}
+			wantCodes(t, s.take(), after...)
+			if w := l.written(); !slices.Equal(w, c.written) {
+				t.Errorf("written: %d, want %d", w, c.written)
+			}
+			for _, e := range l.audit {
+				if strings.HasSuffix(e.Command, "--n 3") && name == "cancelled" && (e.Allowed || e.Reason != "not_started" || e.Parsed != "do write") {
+					t.Errorf("what was cancelled in line is audited as %+v", e)
+				}
+			}
+		})
+	}
 }
 
 func TestNoTicketIsLeftBehind(t *testing.T) {

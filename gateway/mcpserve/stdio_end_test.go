@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -15,30 +14,6 @@ import (
 
 	"github.com/postern-mail/postern/gateway"
 )
-
-func TestEndOfInputWaitsForEveryAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newBlockingGateway()
-		s := startInitialized(t, g, Server{MaxInFlight: 2})
-		for id := range 10 {
-			s.send(callLine(id+1, fmt.Sprint("call ", id)))
-		}
-		_ = s.in.Close()
-		if got := s.take(); len(got) != 0 {
-			t.Fatalf("answered before the calls ended: %q", got)
-		}
-		if n := len(g.began); n != 2 {
-			t.Errorf("%d calls at work, want 2", n)
-		}
-		close(g.release)
-		if got := s.take(); len(got) != 10 {
-			t.Errorf("%d answers, want 10", len(got))
-		}
-		if len(g.cancelled) != 0 {
-			t.Error("the end of input cancelled calls")
-		}
-	})
-}
 
 type nopWriteCloser struct{ io.Writer }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/conformance"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // asProcess is the environment variable that makes the test binary a server. Its value is
@@ -35,9 +37,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	flag.Parse()
-	_ = flag.Set("test.parallel", "16") // the tests mostly wait for servers that never answer
-	os.Exit(m.Run())
+	os.Exit(testmain.Run(m.Run))
 }
 
 // grace is how long a server may go on that does not end by itself.
@@ -193,6 +193,9 @@ func readRows(t *testing.T) (rows []row) {
 // that the same cases pass without it.
 func TestFaultsAreFound(t *testing.T) {
 	rows := readRows(t)
+	if len(rows) < len(All) || len(All) < 40 {
+		t.Errorf("%d rows for %d faults", len(rows), len(All))
+	}
 	for i, r := range rows {
 		process := r.says == "ended the connection"
 		if testing.Short() && (i%6 != 0 || process) {
@@ -242,7 +245,11 @@ func TestFaultsAreFound(t *testing.T) {
 			}
 		})
 	}
+	names := regexp.MustCompile(`\A[a-z]+(-[a-z]+)*\z`)
 	for _, f := range All {
+		if !names.MatchString(f.Name) || f.Mistake == "" {
+			t.Errorf("fault %q (%s) is badly named", f.Name, f.Mistake)
+		}
 		if !slices.ContainsFunc(rows, func(r row) bool { return r.fault == f }) {
 			t.Errorf("%s (%s) is not in testdata/found.txt", f.Name, f.Mistake)
 		}

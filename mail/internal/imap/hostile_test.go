@@ -170,7 +170,7 @@ func TestPlaintextOnlyToThisMachine(t *testing.T) {
 func TestSilenceEndsWithoutContext(t *testing.T) {
 	t.Parallel()
 	cfg := serve(t, func(s *scripted.Conn) { s.Login(); s.Drain() })
-	cfg.Socket = 50 * time.Millisecond
+	cfg.Socket = 500 * time.Millisecond
 	s := dial(t, cfg)
 	err := s.Use(context.Background(), func(context.Context, *Session) error { return s.Noop().Wait() })
 	wantError(t, err, wire.KindTimeout, StageNoop)

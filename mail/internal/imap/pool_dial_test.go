@@ -233,43 +233,6 @@ func TestPoolKeepsADialForOthers(t *testing.T) {
 	}
 }
 
-// A refusal counts more than the logins that worked before it: the password may
-// have been changed, and each try with the old one counts as an attack.
-func TestPoolIsCarefulAgainAfterARefusal(t *testing.T) {
-	t.Parallel()
-	var at peak
-	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		if s.N == 1 {
-			s.Login()
-			s.Answer("TAG OK done\r\n")
-			return // so that the next has to log in again
-		}
-		s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
-		tag, _ := s.Expect()
-		at.in()
-		at.out()
-		s.Send(tag + " NO [AUTHENTICATIONFAILED] no more\r\n")
-		s.Drain()
-	})
-	p := newPool(t, PoolOptions{Config: configOf(sv)})
-	mustLend(t, p, "", noop)
-	wantError(t, p.Lend(t.Context(), "", noop), wire.KindAuth, wire.StageAuth)
-	before := sv.Accepted()
-	var lends sync.WaitGroup
-	for range 10 {
-		lends.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindAuth, wire.StageAuth) })
-	}
-	lends.Wait()
-	if at.most.Load() != 1 || sv.Accepted() > before+10 {
-		t.Errorf("%d logins at once, %d connections", at.most.Load(), sv.Accepted())
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.logins.proven || p.open != 0 || p.logins.pending != 0 {
-		t.Errorf("proven %v, open %d, unsettled %d", p.logins.proven, p.open, p.logins.pending)
-	}
-}
-
 func TestPoolClosesWhileDialling(t *testing.T) {
 	for name, run := range map[string]func(*scripted.Conn){
 		"no greeting":     (*scripted.Conn).Drain,
@@ -296,32 +259,56 @@ func TestPoolClosesWhileDialling(t *testing.T) {
 	}
 }
 
-// One login at a time until one has worked, also when it leaves with commands;
-// and who has the session and sends nothing keeps the others waiting only shortly.
+// One login at a time until one has worked. A refusal counts more than the logins that worked
+// before it: the password may have been changed, and each try with the old one counts as an
+// attack.
 func TestPoolLogsInOnceBeforeItLogsInSideBySide(t *testing.T) {
 	t.Parallel()
-	var at peak
-	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
-		tag, _ := s.Expect()
-		at.in()
-		at.out()
-		s.Send(tag + " NO [UNAVAILABLE] busy\r\n") // never works
-		s.Drain()
-	})
-	p := newPool(t, PoolOptions{Config: configOf(sv)})
-	var lends sync.WaitGroup
-	for range 20 {
-		lends.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindRefused, wire.StageAuth) })
+	for name, c := range map[string]struct {
+		worked bool // before
+		answer string
+		kind   wire.Kind
+	}{"never worked": {false, "NO [UNAVAILABLE] busy", wire.KindRefused}, "worked": {true, "NO [AUTHENTICATIONFAILED] no more", wire.KindAuth}} {
+		t.Run(name, func(t *testing.T) {
+			var at peak
+			sv := scripted.Serve(t, func(s *scripted.Conn) {
+				if c.worked && s.N == 1 {
+					s.Login()
+					s.Answer("TAG OK done\r\n")
+					return // so that the next has to log in again
+				}
+				s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
+				tag, _ := s.Expect()
+				at.in()
+				at.out()
+				s.Send(tag + " " + c.answer + "\r\n")
+				s.Drain()
+			})
+			p := newPool(t, PoolOptions{Config: configOf(sv)})
+			if c.worked {
+				mustLend(t, p, "", noop)
+				wantError(t, p.Lend(t.Context(), "", noop), c.kind, wire.StageAuth)
+			}
+			before := sv.Accepted()
+			var lends sync.WaitGroup
+			for range 10 {
+				lends.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), c.kind, wire.StageAuth) })
+			}
+			lends.Wait()
+			if at.most.Load() != 1 || sv.Accepted() > before+10 {
+				t.Errorf("%d logins at once, %d connections", at.most.Load(), sv.Accepted())
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.logins.proven || p.open != 0 || p.logins.pending != 0 {
+				t.Errorf("proven %v, open %d, unsettled %d", p.logins.proven, p.open, p.logins.pending)
+			}
+		})
 	}
-	lends.Wait()
-	if at.most.Load() != 1 {
-		t.Errorf("%d logins at once", at.most.Load())
-	}
+}
 
-	p = newPool(t, PoolOptions{Config: serve(t, obedient)})
-	err := p.Lend(t.Context(), "", func(ctx context.Context, _ *Session) error { return p.Lend(ctx, "", noop) })
-	if err != nil {
-		t.Error(err)
-	}
+// Who has a session and sends nothing keeps the others waiting only shortly.
+func TestPoolHurriesALoginThatIsHeld(t *testing.T) {
+	p := newPool(t, PoolOptions{Config: serve(t, obedient)})
+	lend(t, p, "", func(ctx context.Context, _ *Session) error { return p.Lend(ctx, "", noop) })
 }

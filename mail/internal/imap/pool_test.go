@@ -94,21 +94,6 @@ func TestPoolServesInOrder(t *testing.T) {
 	}
 }
 
-func TestPoolWaitEndsWithContext(t *testing.T) {
-	t.Parallel()
-	p := newPool(t, PoolOptions{Config: serve(t, obedient), Sessions: 1})
-	mustLend(t, p, "", func(ctx context.Context, s *Session) error {
-		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-		defer cancel()
-		err := p.Lend(short, "", noop)
-		if wantError(t, err, wire.KindTimeout, wire.StageConnect); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v", err)
-		}
-		return noop(ctx, s)
-	})
-	lend(t, p, "", noop) // after that
-}
-
 // A server that hung up between lends is noticed while asking, and the lend runs again,
 // unless the server has answered: a goodbye that crosses a command is no answer to it,
 // and what was answered is not asked again.
@@ -201,15 +186,6 @@ func TestPoolClosesSessionsOutOfStep(t *testing.T) {
 	if p.open != 0 || len(p.idle) != 0 || len(p.lent) != 0 {
 		t.Errorf("open %d, idle %d, lent %d", p.open, len(p.idle), len(p.lent))
 	}
-}
-
-func TestPoolSurvivesAPanic(t *testing.T) {
-	p := newPool(t, PoolOptions{Config: serve(t, obedient), Sessions: 1})
-	func() {
-		defer func() { _ = recover() }()
-		_ = p.Lend(t.Context(), "", func(context.Context, *Session) error { panic("x") })
-	}()
-	mustLend(t, p, "", noop)
 }
 
 func TestPoolCloseEndsEverything(t *testing.T) {

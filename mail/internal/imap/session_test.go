@@ -170,31 +170,6 @@ func TestSelectedFollowsTheServer(t *testing.T) {
 	})
 }
 
-// Commands that were started leave before the first answer is read.
-func TestCommandsArePipelined(t *testing.T) {
-	cfg := serve(t, func(s *scripted.Conn) {
-		s.Login()
-		var tags []string
-		for range 3 {
-			tag, _ := s.Expect()
-			tags = append(tags, tag)
-		}
-		s.Send("* 1 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tags[0] + " OK\r\n" + tags[1] + " OK\r\n" + tags[2] + " OK\r\n")
-		s.Drain()
-	})
-	using(t, cfg, func(s *Session) error {
-		e, n, f := s.Examine("A"), s.Noop(), s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{Flags: true})
-		if _, err := e.Wait(); err != nil {
-			return err
-		}
-		if err := n.Wait(); err != nil {
-			return err
-		}
-		_, err := f.Wait()
-		return err
-	})
-}
-
 // Commands that leave together are one write, unless one of them has to wait for
 // the server on its way.
 func TestTogetherIsOneWrite(t *testing.T) {
