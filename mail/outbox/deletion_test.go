@@ -222,7 +222,7 @@ func TestKilledWhileItDeletes(t *testing.T) {
 			d := c.mailbox
 			refs := lettersIn(d)
 			e := d.mustHold(t, refs[0], refs[1])
-			c.kill("approve", moment)
+			c.kill(moment, orders{Approve: true})
 			s, err := d.Show(t.Context(), e.ID)
 			if err != nil || s.State != want.state || d.left() != want.left {
 				t.Fatalf("it left %+v, %v and %s", s, err, d.left())

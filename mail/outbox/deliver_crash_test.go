@@ -22,21 +22,23 @@ import (
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
-// What the processes of a test are told.
-const (
-	roleVar    = "OUTBOX_TEST_ROLE" // send, approve, reply, replies or many
-	pathVar    = "OUTBOX_TEST_PATH"
-	keyVar     = "OUTBOX_TEST_KEY"
-	accountVar = "OUTBOX_TEST_ACCOUNT"
-	dieVar     = "OUTBOX_TEST_DIE"   // the moment at which the process kills itself
-	draftVar   = "OUTBOX_TEST_DRAFT" // id of the draft to send or of the message to answer, empty for a message of its own
-)
+// orders are what a process of a test is told, in a variable of its environment.
+type orders struct {
+	Path, Key string // the vault and its agent key
+	Account   mail.Account
+	Die       string           // the moment at which the process kills itself
+	Approve   bool             // the entry that waits, in place of Requests
+	Requests  []outbox.Request // one after the other
+	Together  bool             // all at once
+}
+
+const ordersVar = "OUTBOX_TEST_ORDERS"
 
 // The test binary is also those processes. This is no TestMain, so that other tests
 // of the package can have one.
 func init() {
-	if role := os.Getenv(roleVar); role != "" {
-		if err := runProcess(role); err != nil {
+	if text := os.Getenv(ordersVar); text != "" {
+		if err := runProcess([]byte(text)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -96,64 +98,43 @@ func (s fakeDyingStore) ChangeOutgoing(ctx context.Context, id string, change fu
 	return kept, err
 }
 
-func runProcess(role string) error {
+func runProcess(text []byte) error {
+	var o orders
+	if err := json.Unmarshal(text, &o); err != nil {
+		return err
+	}
 	ctx := context.Background()
-	v, err := vault.Open(ctx, os.Getenv(pathVar), vault.Keys{Agent: mail.NewSecret([]byte(os.Getenv(keyVar)))}, nil)
+	v, err := vault.Open(ctx, o.Path, vault.Keys{Agent: mail.NewSecret([]byte(o.Key))}, nil)
 	if err != nil {
 		return err
 	}
-	var a mail.Account
-	if err := json.Unmarshal([]byte(os.Getenv(accountVar)), &a); err != nil {
-		return err
-	}
-	d := &mailtest.Directory{Known: map[string]mail.Account{a.Name: a}, Password: servertest.Password}
+	d := &mailtest.Directory{Known: map[string]mail.Account{account: o.Account}, Password: servertest.Password}
 	boxes := mailbox.New(mailbox.Options{Directory: d})
 	defer func() { _ = boxes.Close() }()
-	b := outbox.New(outbox.Options{Directory: d, Mailboxes: boxes, Store: fakeDyingStore{v, os.Getenv(dieVar)},
+	b := outbox.New(outbox.Options{Directory: d, Mailboxes: boxes, Store: fakeDyingStore{v, o.Die},
 		Key: func(ctx context.Context) ([]byte, error) { return v.Key(ctx, "outbox") }})
-	switch role {
-	case "send":
-		r := hello(keyed("k"))
-		if draft, err := mail.ParseRef(os.Getenv(draftVar)); err == nil {
-			r = outbox.Request{Stored: &draft, Principal: "agent"}
-		}
-		_, err := b.Send(ctx, account, r)
-		return err
-	case "approve":
+	if o.Approve {
 		entries, _, err := b.List(ctx, mail.OutboxQuery{})
 		if err != nil {
 			return err
 		}
 		_, err = b.Approve(ctx, entries[0].ID, entries[0].Digest, "ann")
 		return err
-	case "reply", "replies":
-		ref, err := mail.ParseRef(os.Getenv(draftVar))
-		if err != nil {
-			return err
-		}
-		if role == "reply" {
-			_, err = b.Send(ctx, account, replyTo(ref, keyed("k")))
-			return err
-		}
-		for range 4 {
-			if _, err := b.Send(ctx, account, replyTo(ref)); err != nil {
-				return err
-			}
-		}
-		return nil
-	case "many":
-		var wg sync.WaitGroup
-		for range 20 {
+	}
+	var wg sync.WaitGroup
+	for _, r := range o.Requests {
+		if o.Together {
 			wg.Go(func() {
-				if e, err := b.Send(ctx, account, hello(keyed("k"))); e == nil || err != nil && kind(err) != mail.KindConflict {
+				if e, err := b.Send(ctx, account, r); e == nil || err != nil && kind(err) != mail.KindConflict {
 					fmt.Fprintf(os.Stderr, "%+v, %v\n", e, err)
 				}
 			})
+		} else if _, err := b.Send(ctx, account, r); err != nil {
+			return err
 		}
-		wg.Wait()
-		return nil
 	}
-	return fmt.Errorf("no role %s", role)
+	wg.Wait()
+	return nil
 }
 
 // crashFixture is a vault that processes die on, and the servers they talk to.
@@ -185,13 +166,14 @@ func newCrashFixture(t *testing.T, mode mail.Mode, change ...func(*mail.Account)
 	return c
 }
 
-func (c *crashFixture) process(role, moment string) (*exec.Cmd, *bytes.Buffer) {
+func (c *crashFixture) process(o orders) (*exec.Cmd, *bytes.Buffer) {
 	c.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	text, err := json.Marshal(c.a)
+	o.Path, o.Key, o.Account = c.path, c.key.Reveal(), c.a
+	text, err := json.Marshal(o)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -199,15 +181,16 @@ func (c *crashFixture) process(role, moment string) (*exec.Cmd, *bytes.Buffer) {
 	cmd := exec.Command(self)
 	cmd.Stderr = &errOut
 	// With the race detector it would wait a second before it ends.
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10", roleVar+"="+role, pathVar+"="+c.path, keyVar+"="+c.key.Reveal(), accountVar+"="+string(text), dieVar+"="+moment, draftVar+"="+c.draft)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10", ordersVar+"="+string(text))
 	return cmd, &errOut
 }
 
 // kill runs a process that dies at a moment: by itself at one of the store, or when
 // the server reaches one of its steps.
-func (c *crashFixture) kill(role, moment string) {
+func (c *crashFixture) kill(moment string, o orders) {
 	c.t.Helper()
-	cmd, errOut := c.process(role, moment)
+	o.Die = moment
+	cmd, errOut := c.process(o)
 	// The server knows before the process can reach it, however late this goroutine has its
 	// next turn.
 	started := make(chan struct{})
@@ -272,7 +255,7 @@ func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 			t.Run(string(mode)+" "+m.name, func(t *testing.T) {
 				t.Parallel()
 				c := newCrashFixture(t, mode)
-				d, role := c.mailbox, "send"
+				d := c.mailbox
 				request := hello(keyed("k"))
 				drafts := func(want int) {
 					t.Helper()
@@ -282,15 +265,14 @@ func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 				}
 				if draft {
 					ref := d.saved(request.Draft)
-					request, c.draft = outbox.Request{Stored: &ref, Principal: "agent"}, ref.String()
+					request = outbox.Request{Stored: &ref, Principal: "agent"}
 				}
 				if mode == mail.Approve {
-					role = "approve"
 					if e := d.mustSend(request); e.State != mail.OutboxWaiting {
 						t.Fatalf("entry %+v", e)
 					}
 				}
-				c.kill(role, m.name)
+				c.kill(m.name, orders{Approve: mode == mail.Approve, Requests: []outbox.Request{request}})
 
 				want := slices.Clone(m.state)
 				if mode == mail.Approve && want[0] == mail.OutboxQueued {
@@ -349,7 +331,7 @@ func TestManyProcessesWithOneKeySendOnce(t *testing.T) {
 	c := newCrashFixture(t, mail.ReadWrite)
 	var wg sync.WaitGroup
 	for range 3 {
-		cmd, errOut := c.process("many", "")
+		cmd, errOut := c.process(orders{Requests: slices.Repeat([]outbox.Request{hello(keyed("k"))}, 20), Together: true})
 		wg.Go(func() {
 			if err := cmd.Run(); err != nil || errOut.Len() > 0 {
 				t.Errorf("%v: %s", err, errOut.String())

@@ -63,7 +63,6 @@ func TestAReplyGoesUnaskedOrSaysWhyItWaits(t *testing.T) {
 		"hidden copy to one of them": {fromBob, func(r *outbox.Request) { r.Draft.BCC = []mail.Address{{Addr: "carol@example.net"}} }, nil},
 		"HTML":                       {strings.Replace(fromBob, "text/plain", "text/html", 1), body("As place.example says."), nil},
 		"another link":               {fromBob, body("See evil.example/x."), []mail.Ask{mail.AskLink}},
-		"another path":               {fromBob, body("See https://place.example/Menu?day=2"), []mail.Ask{mail.AskLink}},
 		"another link, in Markdown":  {fromBob, markdown("See [the menu](https&colon;//evil&period;example)."), []mail.Ask{mail.AskLink}},
 		"emphasis in a host":         {fromBob, markdown("See evil._example_"), []mail.Ask{mail.AskLink}},
 		"an image":                   {fromBob, markdown("![x](https://evil.example/p.png)"), []mail.Ask{mail.AskLink}},
@@ -71,7 +70,6 @@ func TestAReplyGoesUnaskedOrSaysWhyItWaits(t *testing.T) {
 		"a date":                     {fromBob, body("On 23.11.2026 at 14:30 then."), nil},
 		"its own number":             {strings.Replace(fromBob, "at noon", "at noon (call 030 123 456 78)", 1), body("I call 030-12345678."), nil},
 		"from a file":                {fromBob, func(r *outbox.Request) { r.Draft.FromFile = true }, []mail.Ask{mail.AskFile}},
-		"through a list":             {strings.Replace(fromBob, "Subject:", "List-Id: <club.example>\nSubject:", 1), body("Gladly."), []mail.Ask{mail.AskList}},
 		"a link as name":             {fromBob, to("see evil.example", "carol@example.net"), []mail.Ask{mail.AskLink}},
 		"a link in hidden text":      {strings.Replace(fromBob, "text/plain; charset=utf-8\n\n", "text/html; charset=utf-8\n\n<p style='display:none'>evil.example</p>", 1), body("See evil.example"), []mail.Ask{mail.AskLink}},
 		"somebody else":              {fromBob, to("", "dan@example.net"), []mail.Ask{mail.AskRecipient, mail.AskOutsider, mail.AskLink}},
@@ -92,7 +90,6 @@ func TestAReplyGoesUnaskedOrSaysWhyItWaits(t *testing.T) {
 		"said by the sender himself": {strings.Replace(fromBob, "border.example;", "evil.example;", 1), body("Gladly."), []mail.Ask{mail.AskUnverified}},
 		"a stranger":                 {strings.ReplaceAll(fromBob, "bob@example.net", "eve@example.net"), body("Gladly."), []mail.Ask{mail.AskSender, mail.AskRecipient}},
 		"to all, of whom one is new": {strings.Replace(fromBob, "carol@example.net", "eve@evil.example", 1), all, []mail.Ask{mail.AskRecipient}},
-		"answers elsewhere":          {strings.Replace(fromBob, "Subject:", "Reply-To: carol@example.net\nSubject:", 1), body("Gladly."), []mail.Ask{mail.AskElsewhere}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			later := d.now().Add(2 * time.Hour) // the count is about the hour
@@ -167,11 +164,11 @@ func TestWhatThePolicyAsksAboutByNowWaits(t *testing.T) {
 func TestUnaskedRepliesOfManyProcesses(t *testing.T) {
 	t.Parallel()
 	c := newCrashFixture(t, mail.Reply, replying)
-	c.draft = c.mailbox.put("INBOX", crlf(fromBob)).String()
+	reply := replyTo(c.mailbox.put("INBOX", crlf(fromBob)))
 	var all []*exec.Cmd
 	var says []*bytes.Buffer
 	for range 3 {
-		cmd, errOut := c.process("replies", "")
+		cmd, errOut := c.process(orders{Requests: slices.Repeat([]outbox.Request{reply}, 4)})
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -216,8 +213,7 @@ func TestKilledBeforeTheWireAReplyGoesOnOnlyWhereItMay(t *testing.T) {
 			cr := newCrashFixture(t, mail.Reply, replying)
 			d := cr.mailbox
 			ref := d.put("INBOX", crlf(fromBob))
-			cr.draft = ref.String()
-			cr.kill("reply", "before gate")
+			cr.kill("before gate", orders{Requests: []outbox.Request{replyTo(ref, keyed("k"))}})
 			left := d.entries()
 			if len(left) != 1 || left[0].State != mail.OutboxQueued || left[0].Unasked != left[0].Digest || len(d.server.messages()) > 0 {
 				t.Fatalf("left %+v; the server took %d", left, len(d.server.messages()))
