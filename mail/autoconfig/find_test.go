@@ -18,8 +18,8 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// world is a DNS and a web with nothing else in them, and what was asked of them.
-type world struct {
+// fakeInternet is a DNS and a web with nothing else in them, and what was asked of them.
+type fakeInternet struct {
 	srv map[string][]*net.SRV // by service.domain
 	mx  map[string][]*net.MX
 	web map[string]http.HandlerFunc // by host/path
@@ -28,13 +28,13 @@ type world struct {
 	asked []string
 }
 
-func (w *world) note(format string, args ...any) {
+func (w *fakeInternet) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked = append(w.asked, fmt.Sprintf(format, args...))
 }
 
-func (w *world) LookupSRV(_ context.Context, service, proto, name string) (string, []*net.SRV, error) {
+func (w *fakeInternet) LookupSRV(_ context.Context, service, proto, name string) (string, []*net.SRV, error) {
 	w.note("SRV %s %s %s", service, proto, name)
 	if a := w.srv[service+"."+name]; a != nil {
 		return name, a, nil
@@ -42,7 +42,7 @@ func (w *world) LookupSRV(_ context.Context, service, proto, name string) (strin
 	return "", nil, &net.DNSError{Err: "no such host", IsNotFound: true}
 }
 
-func (w *world) LookupMX(_ context.Context, name string) ([]*net.MX, error) {
+func (w *fakeInternet) LookupMX(_ context.Context, name string) ([]*net.MX, error) {
 	w.note("MX %s", name)
 	if a := w.mx[name]; a != nil {
 		return a, nil
@@ -51,7 +51,7 @@ func (w *world) LookupMX(_ context.Context, name string) ([]*net.MX, error) {
 }
 
 // ServeHTTP is every site of the web at once.
-func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+func (w *fakeInternet) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	w.note("GET %s%s?%s auth=%q cookie=%q referer=%q", r.Host, r.URL.Path, r.URL.RawQuery, r.Header.Get("Authorization"), r.Header.Get("Cookie"), r.Header.Get("Referer"))
 	if page := w.web[r.Host+r.URL.Path]; page != nil {
 		page(out, r)
@@ -60,8 +60,8 @@ func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	http.NotFound(out, r)
 }
 
-// finder finds in the world. The web is a real server behind TLS.
-func (w *world) finder(t testing.TB) *Finder {
+// finder finds in the fakeInternet. The web is a real server behind TLS.
+func (w *fakeInternet) finder(t testing.TB) *Finder {
 	t.Helper()
 	server := httptest.NewTLSServer(w)
 	t.Cleanup(server.Close)
@@ -98,47 +98,47 @@ func TestFind(t *testing.T) {
 	}
 	imap, smtp := at("imap.example.org", 993, mail.TLS), at("smtp.example.org", 587, mail.StartTLS)
 	for name, c := range map[string]struct {
-		world *world
+		world *fakeInternet
 		want  Settings // without Sources and Provider
 		from  []string // parts of Sources
 		by    string   // the provider's ID
 	}{
-		"nothing": {&world{}, Settings{Username: "ann@example.org"}, nil, ""},
-		"described": {&world{web: map[string]http.HandlerFunc{auto: page(described)}},
+		"nothing": {&fakeInternet{}, Settings{Username: "ann@example.org"}, nil, ""},
+		"described": {&fakeInternet{web: map[string]http.HandlerFunc{auto: page(described)}},
 			Settings{Protocol: mail.IMAP, Incoming: imap, SMTP: smtp, Username: "ann"}, []string{"https://" + auto}, ""},
-		"described at the well-known place": {&world{web: map[string]http.HandlerFunc{well: page(described)}},
+		"described at the well-known place": {&fakeInternet{web: map[string]http.HandlerFunc{well: page(described)}},
 			Settings{Protocol: mail.IMAP, Incoming: imap, SMTP: smtp, Username: "ann"}, []string{"https://" + well}, ""},
-		"sent on": {&world{web: map[string]http.HandlerFunc{well: redirect("https://config.example.net/x.xml"), "config.example.net/x.xml": page(described)}},
+		"sent on": {&fakeInternet{web: map[string]http.HandlerFunc{well: redirect("https://config.example.net/x.xml"), "config.example.net/x.xml": page(described)}},
 			Settings{Protocol: mail.IMAP, Incoming: imap, SMTP: smtp, Username: "ann"}, []string{"https://config.example.net/x.xml"}, ""},
-		"sent on without TLS": {&world{web: map[string]http.HandlerFunc{well: redirect("http://example.org/x.xml"), "example.org/x.xml": page(described)}},
+		"sent on without TLS": {&fakeInternet{web: map[string]http.HandlerFunc{well: redirect("http://example.org/x.xml"), "example.org/x.xml": page(described)}},
 			Settings{Username: "ann@example.org"}, nil, ""},
-		"sent on with a password": {&world{web: map[string]http.HandlerFunc{well: redirect("https://a:b@example.org/x.xml"), "example.org/x.xml": page(described)}},
+		"sent on with a password": {&fakeInternet{web: map[string]http.HandlerFunc{well: redirect("https://a:b@example.org/x.xml"), "example.org/x.xml": page(described)}},
 			Settings{Username: "ann@example.org"}, nil, ""},
-		"sent in a circle": {&world{web: map[string]http.HandlerFunc{well: redirect("https://" + well)}},
+		"sent in a circle": {&fakeInternet{web: map[string]http.HandlerFunc{well: redirect("https://" + well)}},
 			Settings{Username: "ann@example.org"}, nil, ""},
-		"too large": {&world{web: map[string]http.HandlerFunc{auto: page(described + strings.Repeat(" ", maxDescription))}},
+		"too large": {&fakeInternet{web: map[string]http.HandlerFunc{auto: page(described + strings.Repeat(" ", maxDescription))}},
 			Settings{Username: "ann@example.org"}, nil, ""},
-		"a web page": {&world{web: map[string]http.HandlerFunc{auto: page("<!DOCTYPE html><html><body>Hello</body></html>")}},
+		"a web page": {&fakeInternet{web: map[string]http.HandlerFunc{auto: page("<!DOCTYPE html><html><body>Hello</body></html>")}},
 			Settings{Username: "ann@example.org"}, nil, ""},
-		"records": {&world{srv: map[string][]*net.SRV{"imaps.example.org": srv("imap.example.org", 993), "imap.example.org": srv("old.example.org", 143),
+		"records": {&fakeInternet{srv: map[string][]*net.SRV{"imaps.example.org": srv("imap.example.org", 993), "imap.example.org": srv("old.example.org", 143),
 			"submission.example.org": srv("smtp.example.org", 587)}},
 			Settings{Protocol: mail.IMAP, Incoming: imap, SMTP: smtp, Username: "ann@example.org"}, []string{"DNS records of example.org"}, ""},
-		"TLS before STARTTLS": {&world{srv: map[string][]*net.SRV{"imap.example.org": srv("imap.example.org", 143), "pop3s.example.org": srv("pop.example.org", 995),
+		"TLS before STARTTLS": {&fakeInternet{srv: map[string][]*net.SRV{"imap.example.org": srv("imap.example.org", 143), "pop3s.example.org": srv("pop.example.org", 995),
 			"submissions.example.org": srv("smtp.example.org", 465), "submission.example.org": srv("smtp.example.org", 587)}},
 			Settings{Protocol: mail.IMAP, Incoming: at("imap.example.org", 143, mail.StartTLS), SMTP: at("smtp.example.org", 465, mail.TLS), Username: "ann@example.org"}, []string{"DNS"}, ""},
-		"POP3 alone": {&world{srv: map[string][]*net.SRV{"imaps.example.org": {{Target: ".", Port: 0}}, "pop3s.example.org": srv("pop.example.org", 995)}},
+		"POP3 alone": {&fakeInternet{srv: map[string][]*net.SRV{"imaps.example.org": {{Target: ".", Port: 0}}, "pop3s.example.org": srv("pop.example.org", 995)}},
 			Settings{Protocol: mail.POP3, Incoming: at("pop.example.org", 995, mail.TLS), Username: "ann@example.org"}, []string{"DNS"}, ""},
-		"an address in numbers": {&world{srv: map[string][]*net.SRV{"imaps.example.org": srv("192.0.2.1", 993)}},
+		"an address in numbers": {&fakeInternet{srv: map[string][]*net.SRV{"imaps.example.org": srv("192.0.2.1", 993)}},
 			Settings{Username: "ann@example.org"}, nil, ""},
-		"half of each": {&world{web: map[string]http.HandlerFunc{auto: page(`<clientConfig><emailProvider><incomingServer type="imap"><hostname>imap.example.org</hostname><port>993</port><socketType>SSL</socketType></incomingServer></emailProvider></clientConfig>`)},
+		"half of each": {&fakeInternet{web: map[string]http.HandlerFunc{auto: page(`<clientConfig><emailProvider><incomingServer type="imap"><hostname>imap.example.org</hostname><port>993</port><socketType>SSL</socketType></incomingServer></emailProvider></clientConfig>`)},
 			srv: map[string][]*net.SRV{"imaps.example.org": srv("other.example.org", 993), "submission.example.org": srv("smtp.example.org", 587)}},
 			Settings{Protocol: mail.IMAP, Incoming: imap, SMTP: smtp, Username: "ann@example.org"}, []string{"https://" + auto, "DNS"}, ""},
-		"somebody else's": {&world{srv: map[string][]*net.SRV{"imaps.example.org": srv("imap.evil.example", 993), "submission.example.org": srv("smtp.example.org", 587)}},
+		"somebody else's": {&fakeInternet{srv: map[string][]*net.SRV{"imaps.example.org": srv("imap.evil.example", 993), "submission.example.org": srv("smtp.example.org", 587)}},
 			Settings{Protocol: mail.IMAP, Incoming: at("imap.evil.example", 993, mail.TLS), SMTP: smtp, Username: "ann@example.org", Foreign: []string{"imap.evil.example"}}, []string{"DNS"}, ""},
-		"delivered to a provider": {&world{mx: map[string][]*net.MX{"example.org": {{Host: "mx.example.org."}, {Host: "example-org.mail.protection.outlook.com."}}}},
+		"delivered to a provider": {&fakeInternet{mx: map[string][]*net.MX{"example.org": {{Host: "mx.example.org."}, {Host: "example-org.mail.protection.outlook.com."}}}},
 			Settings{Protocol: mail.IMAP, Incoming: at("outlook.office365.com", 993, mail.TLS), SMTP: at("smtp.office365.com", 587, mail.StartTLS), Username: "ann@example.org",
 				Foreign: []string{"outlook.office365.com", "smtp.office365.com"}}, []string{"Microsoft 365"}, "microsoft365"},
-		"delivered where no program may": {&world{mx: map[string][]*net.MX{"example.org": {{Host: "mail.tutanota.de."}}}},
+		"delivered where no program may": {&fakeInternet{mx: map[string][]*net.MX{"example.org": {{Host: "mail.tutanota.de."}}}},
 			Settings{Username: "ann@example.org"}, []string{"Tuta"}, "tuta"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestFind(t *testing.T) {
 
 // An address that names its provider causes no queries.
 func TestKnownProvidersAreAskedNothing(t *testing.T) {
-	w := &world{}
+	w := &fakeInternet{}
 	f := w.finder(t)
 	for _, p := range mail.Providers() {
 		for _, domain := range p.Domains {
@@ -210,7 +210,7 @@ func TestSplit(t *testing.T) {
 
 // A silent source costs the whole time, but no answer of the others.
 func TestSlowOnesCostTheirOwnAnswerAlone(t *testing.T) {
-	w := &world{srv: map[string][]*net.SRV{"imaps.example.org": srv("imap.example.org", 993)}, web: map[string]http.HandlerFunc{
+	w := &fakeInternet{srv: map[string][]*net.SRV{"imaps.example.org": srv("imap.example.org", 993)}, web: map[string]http.HandlerFunc{
 		"autoconfig.example.org/mail/config-v1.1.xml": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}}
 	f := w.finder(t)
 	f.Time = 200 * time.Millisecond

@@ -153,14 +153,6 @@ func TestCloseEndsEverything(t *testing.T) {
 	}
 }
 
-func BenchmarkStart(b *testing.B) {
-	for b.Loop() {
-		s, err := Start(Options{})
-		must(b, err)
-		must(b, s.Close())
-	}
-}
-
 // must ends the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -45,15 +45,6 @@ func TestWhatCarriesACodeWaits(t *testing.T) {
 	}
 	for name, request := range map[string]func(ref mail.Ref) outbox.Request{
 		"answered": func(ref mail.Ref) outbox.Request { return replyTo(ref) },
-		"quoted": func(ref mail.Ref) outbox.Request {
-			return replyTo(ref, func(r *outbox.Request) { r.Draft.Quote = true })
-		},
-		"answered by id": func(ref mail.Ref) outbox.Request {
-			return outbox.Request{Principal: "agent", Draft: outbox.Draft{To: to, Body: "x", ReplyTo: &ref}}
-		},
-		"handed on": func(ref mail.Ref) outbox.Request {
-			return outbox.Request{Principal: "agent", Draft: outbox.Draft{To: to, Forward: &ref}}
-		},
 		"handed on whole": func(ref mail.Ref) outbox.Request {
 			return outbox.Request{Principal: "agent", Draft: outbox.Draft{To: to, Forward: &ref, Whole: true, Subject: "Look"}}
 		},

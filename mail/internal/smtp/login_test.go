@@ -1,13 +1,9 @@
 package smtp_test
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"errors"
-	"io"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -26,28 +22,19 @@ func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) 
 func dialogue(t *testing.T, mechanisms string, answers ...string) (uint16, <-chan string) {
 	t.Helper()
 	heard := make(chan string, 4)
-	return script(t, func(c net.Conn, lines *bufio.Reader) {
+	return scripted.Serve(t, func(c *scripted.Conn) {
 		var got []string
 		defer func() { heard <- strings.Join(got, "|") }()
-		_, _ = io.WriteString(c, "220 hello\r\n")
+		c.Send("220 hello\r\n")
 		for _, answer := range append([]string{"250-hello\r\n250 AUTH " + mechanisms}, answers...) {
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				return
-			}
-			got = append(got, strings.TrimRight(line, "\r\n"))
-			_, _ = io.WriteString(c, answer+"\r\n")
+			got = append(got, c.Line())
+			c.Send(answer + "\r\n")
 		}
-		for {
-			line, err := lines.ReadString('\n')
-			if line != "" {
-				got = append(got, strings.TrimRight(line, "\r\n"))
-			}
-			if err != nil || line == "QUIT\r\n" {
-				return
-			}
+		for line := ""; line != "QUIT"; {
+			line = c.Line()
+			got = append(got, line)
 		}
-	}), heard
+	}).Port, heard
 }
 
 func TestLoginWays(t *testing.T) {
@@ -195,35 +182,28 @@ func TestStartTLS(t *testing.T) {
 	} {
 		var mu sync.Mutex
 		clear := ""
-		port := script(t, func(c net.Conn, lines *bufio.Reader) {
-			hear := func() bool {
-				line, err := lines.ReadString('\n')
+		port := scripted.Serve(t, func(c *scripted.Conn) {
+			hear := func() {
+				line := c.Line()
 				mu.Lock()
-				clear += line
-				mu.Unlock()
-				return err == nil
+				defer mu.Unlock()
+				clear += line + "\n"
 			}
-			_, _ = io.WriteString(c, "220 hello\r\n")
+			c.Send("220 hello\r\n")
 			hear()
-			_, _ = io.WriteString(c, tc.clear)
-			if !hear() {
-				return
+			c.Send(tc.clear)
+			hear()
+			c.Send(tc.ready)
+			for tc.after == "" {
+				hear()
 			}
-			_, _ = io.WriteString(c, tc.ready)
-			if tc.after == "" {
-				for hear() {
+			scripted.OverTLS(leaf, func(s *scripted.Conn) {
+				for _, answer := range []string{tc.after, "235 in\r\n", "221 bye\r\n"} {
+					s.Line()
+					s.Send(answer)
 				}
-				return
-			}
-			s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{leaf}})
-			inside := bufio.NewReader(s)
-			for _, answer := range []string{tc.after, "235 in\r\n", "221 bye\r\n"} {
-				if _, err := inside.ReadString('\n'); err != nil {
-					return
-				}
-				_, _ = io.WriteString(s, answer)
-			}
-		})
+			})(c)
+		}).Port
 		c := config(port, wire.StartTLS, ca)
 		asked := false
 		c.Login.Credential = func(context.Context) (wire.Credential, error) {
