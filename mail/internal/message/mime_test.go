@@ -76,25 +76,15 @@ func TestParseIsBounded(t *testing.T) {
 		fmt.Fprintf(&deep, "Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n", i, i)
 	}
 	deep.WriteString("\nthe end")
-	const multi = "Content-Type: multipart/mixed; boundary=b\n\n"
-	for _, tc := range []struct {
-		name, raw  string
-		incomplete bool
-	}{
-		{"10,000 nested multiparts", deep.String(), true},
-		{"20,000 parts", multi + strings.Repeat("--b\n\nx\n", 20_000), true},
-		{"20,000 empty parts", multi + strings.Repeat("--b\n", 20_000), true},
-		{"20,000 multiparts of one boundary", multi + strings.Repeat("--b\nContent-Type: multipart/mixed; boundary=b\n\n", 20_000), true},
-		{"lines like a boundary", multi + "--b\n\n" + strings.Repeat("--bb\n", 100_000), false},
-		{"hyphens", multi + "--b\n\n" + strings.Repeat("-", 500_000), false},
-		{"closing boundaries", multi + strings.Repeat("--b--\n", 100_000), false},
-		{"a long header in a part", multi + "--b\n" + strings.Repeat("X: y\n", 100_000), false},
-		{"a long field", multi + "--b\nContent-Type: text/plain" + strings.Repeat("; a=b\n ", 70_000) + "\n\nx", false},
-		{"parameters", "Content-Type: multipart/mixed; " + strings.Repeat("boundary*0=b;", 50_000) + "\n\n--b\n\nx", false},
-		{"no end of a quoted parameter", "Content-Type: multipart/mixed; boundary=\"" + strings.Repeat("\\", 200_000) + "\n\n--b\n\nx", false},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			e := Parse([]byte(tc.raw))
+	type hostile struct {
+		Name       string
+		Incomplete bool
+		Raw        string
+	}
+	all := testmain.Table[hostile](t, "testdata/cases/tree_hostile.txt")
+	for _, tc := range append(all, hostile{"10,000 nested multiparts", true, deep.String()}) {
+		t.Run(tc.Name, func(t *testing.T) {
+			e := Parse([]byte(tc.Raw))
 			parts, deepest := 0, 0
 			var count func(p *Part, depth int)
 			count = func(p *Part, depth int) {
@@ -108,7 +98,7 @@ func TestParseIsBounded(t *testing.T) {
 			if parts > MaxParts || deepest > MaxDepth {
 				t.Errorf("%d parts, %d deep", parts, deepest)
 			}
-			if e.Incomplete != tc.incomplete {
+			if e.Incomplete != tc.Incomplete {
 				t.Errorf("Incomplete = %v", e.Incomplete)
 			}
 			Attachments(e.Root)

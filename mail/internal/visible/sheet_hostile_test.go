@@ -1,7 +1,6 @@
 package visible
 
 import (
-	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -11,53 +10,18 @@ import (
 	"github.com/postern-mail/postern/internal/testmain"
 )
 
-// cssBombs are style sheets that cause much work. rules returns the i-th repetition of a
-// rule, and body holds the elements that the rules are matched with.
-var cssBombs = []struct {
-	name  string
-	rules func(i int) string
-	body  string
-}{
-	{"descendants in deep trees", func(i int) string { return fmt.Sprintf("div div div div div div .x%d i{color:red}", i) }, strings.Repeat("<div>", 400) + strings.Repeat("<i>x</i>", 2000)},
-	{"children and descendants", func(int) string { return "a div>div div>div div>div div>i{color:red}" }, strings.Repeat("<div>", 400) + strings.Repeat("<i>x</i>", 2000)},
-	{"later siblings", func(i int) string { return fmt.Sprintf("i~i~i~i.x%d~i{color:red}", i) }, strings.Repeat("<i>x</i>", 4000)},
-	{"nested negations", func(int) string { return strings.Repeat(":not(", 40) + "i" + strings.Repeat(")", 40) + "{color:red}" }, strings.Repeat("<i>x</i>", 2000)},
-	{"rules in rules", func(int) string { return strings.Repeat("&:is(& &,&){", 50) + "color:red" + strings.Repeat("}", 50) }, strings.Repeat("<div>", 300) + strings.Repeat("<i>x</i>", 500)},
-	{"parents by the hundred", func(int) string {
-		return strings.Repeat("i,", 300) + "i{" + strings.Repeat("&,", 300) + "&{color:red}}"
-	}, strings.Repeat("<i>x</i>", 1000)},
-	{"texts of attributes", func(i int) string { return fmt.Sprintf("[title*=x%d]{color:red}", i) }, "<p title='" + strings.Repeat("y", 20_000) + "'>" + strings.Repeat("<i title='"+strings.Repeat("x", 100)+"'>x</i>", 500)},
-	{"classes", func(i int) string { return fmt.Sprintf("[title],:not(.x%d){color:red}", i) }, strings.Repeat("<i class='"+strings.Repeat("a ", 500)+"'>x</i>", 50)},
-	{"rules for everything", func(int) string { return "*{color:red}" }, strings.Repeat("<i>x</i>", 5000)},
-	{"variables that double", func(i int) string {
-		return fmt.Sprintf("*{--a%d:var(--a%d)var(--a%d);display:var(--a%d)}", i, i+1, i+1, i)
-	}, strings.Repeat("<i>x</i>", 500)},
-	{"fallbacks in fallbacks", func(int) string {
-		return "i{display:" + strings.Repeat("var(--a,", 300) + "none" + strings.Repeat(")", 300) + "}"
-	}, strings.Repeat("<i>x</i>", 500)},
-	{"doubtful rules", func(int) string { return "@container (width>1px){i{display:none;color:red}}" }, strings.Repeat("<i>x</i>", 1000)},
-	{"animations", func(i int) string { return fmt.Sprintf("@keyframes k%d{to{opacity:1}}i{animation:k%d 1s both}", i, i) }, strings.Repeat("<i>x</i>", 500)},
-	{"calculations", func(int) string {
-		return "i{opacity:" + strings.Repeat("calc(", 90) + "1" + strings.Repeat("+1)", 90) + "}"
-	}, strings.Repeat("<i>x</i>", 200)},
-	{"doubtful colours", func(i int) string { return fmt.Sprintf("@layer{i{color:#%06x;background:#%06x80}}", i, i) }, strings.Repeat("<i>x", 300) + strings.Repeat("<i>x</i>", 300)},
-	{"siblings that are no elements", func(int) string { return "i:first-child:last-child{color:red}" }, "<p>" + strings.Repeat("<!---->", 20_000) + strings.Repeat("<i>x</i>", 20) + strings.Repeat("<!---->", 20_000)},
-	{"brackets that are never closed", func(int) string { return "i{color:((((((((((" }, "x"},
-	{"selectors that are never closed", func(int) string { return ":is(:not(:where(" }, "x"},
-}
-
 // Matching rules is counted in steps. A document may take a number of steps proportional
 // to its length; the text that is left when they are used up is not shown.
 func TestStyleSheetsCostABoundedNumberOfSteps(t *testing.T) {
 	const overshoot = 200_000 // steps that may go beyond the bound before it is noticed
 	const size = 10_000
-	for _, tc := range cssBombs {
-		t.Run(tc.name, func(t *testing.T) {
+	for _, tc := range testmain.Table[struct{ Name, Rule, Body string }](t, "testdata/css_bombs.txt") {
+		t.Run(tc.Name, func(t *testing.T) {
 			var css strings.Builder
 			for i := 0; css.Len() < size; i++ {
-				css.WriteString(tc.rules(i))
+				css.WriteString(repetition(tc.Rule, i))
 			}
-			doc := "<style>" + css.String() + "</style>" + tc.body
+			doc := "<style>" + css.String() + "</style>" + tc.Body
 			p, root, _ := openHTML(doc)
 			limit := stepsFor(len(doc))
 			if p.steps > limit {
