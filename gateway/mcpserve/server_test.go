@@ -120,32 +120,6 @@ func TestClientsThatDoNotInitialize(t *testing.T) {
 	})
 }
 
-func TestMethodsOfOtherCapabilitiesAreNotFound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := startInitialized(t, echo, Server{})
-		for _, params := range []string{"", `,"params":{"uri":"file:///x","name":"x","level":"debug","ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}}`,
-			`,"params":{"notifications":{"toolsListChanged":true},` + modern + `}`} {
-			for i, method := range []string{"resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe",
-				"prompts/list", "prompts/get", "logging/setLevel", "completion/complete", "subscriptions/listen", "tasks/list", "nope", ""} {
-				s.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q%s}`, i, method, params))
-				s.wantSummary(fmt.Sprintf("%d|-32601", i))
-			}
-		}
-	})
-}
-
-func TestAnUnknownToolIsAnInvalidParameter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := startInitialized(t, echo, Server{})
-		for _, name := range []string{"CLI", "shell", "", strings.Repeat("x", 100_000)} {
-			s.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"command":"help"}}}`, name))
-			if got := s.one(); summary(t, got) != "1|-32602" {
-				t.Errorf("%.20s: %.300s", name, got)
-			}
-		}
-	})
-}
-
 func TestOnlyAnExactCommandIsACommand(t *testing.T) {
 	lines := readLines(t, "arguments.txt")
 	for i := 0; i+1 < len(lines); i += 2 {

@@ -177,13 +177,14 @@ func TestMalformedLinesAreAnsweredAndTheSessionGoesOn(t *testing.T) {
 		"CRLF":              {`{"jsonrpc":"2.0","id":7,"method":"ping"}` + "\r", `7|result`},
 		"space around":      {" \t{ \"jsonrpc\" : \"2.0\" , \"id\" : 7 , \"method\" : \"ping\" } ", `7|result`},
 		"longest line":      {padded(maxLine), `7|result`},
+		"long tool name":    {`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"` + strings.Repeat("x", 100_000) + `"}}`, `7|-32602`},
 		"a byte too long":   {padded(maxLine + 1), `null|-32600`},
 	}
 	for _, line := range readLines(t, "lines.txt") {
 		want, line, _ := strings.Cut(line, " ")
 		cases[line] = struct{ line, want string }{line, strings.TrimPrefix(want, "none")}
 	}
-	if len(cases) != 42 {
+	if len(cases) != 64 {
 		t.Errorf("%d lines", len(cases))
 	}
 	for name, c := range cases {

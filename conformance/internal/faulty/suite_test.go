@@ -58,7 +58,8 @@ func ownProcess(t *testing.T, f Fault) conformance.Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &conformance.Command{Grace: grace, Args: []string{program}, Env: append(os.Environ(), asProcess+"="+cmp.Or(f.Name, "none"), "GORACE=atexit_sleep_ms=0")}
+	env := append(os.Environ(), asProcess+"="+cmp.Or(f.Name, "none"), "GORACE=atexit_sleep_ms=0")
+	return &conformance.Command{Grace: grace, Args: []string{program}, Env: env}
 }
 
 // inapplicable are the cases about optional parts that the correct server does not have.

@@ -102,7 +102,8 @@ func readAnswer(t *testing.T, lines []string) (c answerCase) {
 		}
 	}
 	if slices.Equal(c.calls, []string{"all"}) {
-		c.calls = []string{StageAppend, StageCopy, StageExamine, StageExpunge, StageFetch, StageList, StageMove, StageSearch, StageSelect, StageStore, "each"}
+		c.calls = []string{StageAppend, StageCopy, StageExamine, StageExpunge, StageFetch, "each", StageList, StageMove, StageSearch,
+			StageSelect, StageStore}
 	}
 	return c
 }
@@ -125,15 +126,16 @@ var calls = map[string]call{
 		return fmt.Sprint(f), err
 	}},
 	StageFetch: {"UID FETCH", StageFetch, NoChange, "", func(s *Session, _ string) (string, error) {
-		data, err := s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{Flags: true, BodyStructure: &goimap.FetchItemBodyStructure{Extended: true},
-			BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}).Wait()
+		opts := goimap.FetchOptions{Flags: true, BodySection: wholeText, BodyStructure: &goimap.FetchItemBodyStructure{Extended: true}}
+		data, err := s.Fetch(goimap.UIDSetNum(1), opts).Wait()
 		return texts(data), err
 	}},
 	"texts":    {"UID FETCH", StageFetch, NoChange, "", textsOf(goimap.UIDSetNum(11, 12))},
 	"numbered": {"FETCH", StageFetch, NoChange, "", textsOf(goimap.SeqSetNum(1, 2))},
 	"cut": {"UID FETCH", StageFetch, NoChange, "", func(s *Session, _ string) (string, error) {
 		data, err := s.Fetch(goimap.UIDSetNum(7), goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{
-			{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: 4}}, {Specifier: goimap.PartSpecifierHeader, Partial: &goimap.SectionPartial{Size: 3}}}}).Wait()
+			{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: 4}},
+			{Specifier: goimap.PartSpecifierHeader, Partial: &goimap.SectionPartial{Size: 3}}}}).Wait()
 		if err != nil || len(data) != 1 {
 			return "", err
 		}
@@ -214,9 +216,11 @@ var calls = map[string]call{
 	}},
 }
 
+var wholeText = []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}
+
 func textsOf(set goimap.NumSet) func(*Session, string) (string, error) {
 	return func(s *Session, _ string) (string, error) {
-		data, err := s.Fetch(set, goimap.FetchOptions{Flags: true, BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}).Wait()
+		data, err := s.Fetch(set, goimap.FetchOptions{Flags: true, BodySection: wholeText}).Wait()
 		return texts(data), err
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
-// idler is a server with IDLE. It gives the lines it gets to lines, each as the
+// idleServer is a server with IDLE. It gives the lines it gets to lines, each as the
 // client wrote it, and sends what comes from says while it is in IDLE.
-type idler struct {
+type idleServer struct {
 	lines  chan string
 	says   chan string
 	refuse string      // a command
@@ -23,11 +23,11 @@ type idler struct {
 	caps   string
 }
 
-func newIdler() *idler {
-	return &idler{lines: make(chan string, 100), says: make(chan string), caps: scripted.Caps + " IDLE"}
+func newIdleServer() *idleServer {
+	return &idleServer{lines: make(chan string, 100), says: make(chan string), caps: scripted.Caps + " IDLE"}
 }
 
-func (i *idler) run(s *scripted.Conn) {
+func (i *idleServer) run(s *scripted.Conn) {
 	s.Greet(i.caps)
 	for {
 		tag, cmd := s.Expect()
@@ -66,7 +66,7 @@ func (i *idler) run(s *scripted.Conn) {
 	}
 }
 
-func (i *idler) want(t *testing.T, commands ...string) {
+func (i *idleServer) want(t *testing.T, commands ...string) {
 	t.Helper()
 	for _, want := range commands {
 		select {
@@ -100,7 +100,7 @@ func rest(t *testing.T, p *Pool) (news chan bool, leave func(bye bool)) {
 }
 
 func TestASessionAtRestReportsAndIsTakenUp(t *testing.T) {
-	i := newIdler()
+	i := newIdleServer()
 	p := newPool(t, PoolOptions{Config: serve(t, i.run), Sessions: 1})
 	news, _ := rest(t, p)
 	i.want(t, "EXAMINE INBOX", "NOOP", "IDLE")
@@ -130,7 +130,7 @@ func TestASessionAtRestReportsAndIsTakenUp(t *testing.T) {
 }
 
 func TestDoneLeavesInOneWriteWithTheNextCommand(t *testing.T) {
-	i := newIdler()
+	i := newIdleServer()
 	writes := make(chan string, 100)
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		s.Conn = &reads{Conn: s.Conn, to: writes}
@@ -155,7 +155,7 @@ func TestDoneLeavesInOneWriteWithTheNextCommand(t *testing.T) {
 
 // Another session is lent before one that rests.
 func TestARestIsDisturbedLast(t *testing.T) {
-	i := newIdler()
+	i := newIdleServer()
 	sv := scripted.Serve(t, i.run)
 	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 2})
 	news, tell := told()
@@ -171,7 +171,7 @@ func TestARestIsDisturbedLast(t *testing.T) {
 }
 
 func TestOneSessionOfSeveralNeverRests(t *testing.T) {
-	i := newIdler()
+	i := newIdleServer()
 	p := newPool(t, PoolOptions{Config: serve(t, i.run), Sessions: 3})
 	_, tell := told()
 	var errs []error
@@ -189,7 +189,7 @@ func TestOneSessionOfSeveralNeverRests(t *testing.T) {
 
 // Nor where all would rest at the same moment.
 func TestOneOfTwoSessionsRestsWhereBothWould(t *testing.T) {
-	p := newPool(t, PoolOptions{Config: serve(t, newIdler().run), Sessions: 2})
+	p := newPool(t, PoolOptions{Config: serve(t, newIdleServer().run), Sessions: 2})
 	_, tell := told()
 	var looked, ended sync.WaitGroup
 	looked.Add(2)
@@ -207,7 +207,7 @@ func TestOneOfTwoSessionsRestsWhereBothWould(t *testing.T) {
 
 // A rest that begins anew, as its connection was gone, has its place still.
 func TestARestOnAnotherConnection(t *testing.T) {
-	i := newIdler()
+	i := newIdleServer()
 	p := newPool(t, PoolOptions{Config: serve(t, i.run), Sessions: 2})
 	mustLend(t, p, "INBOX", func(_ context.Context, s *Session) error { return looking(s) })
 	i.ends.Store(true)
@@ -218,14 +218,14 @@ func TestARestOnAnotherConnection(t *testing.T) {
 }
 
 func TestRestWhereTheServerDoesNotIdle(t *testing.T) {
-	for name, change := range map[string]func(*idler){
-		"not offered": func(i *idler) { i.caps = scripted.Caps },
-		"refused":     func(i *idler) { i.refuse = "IDLE" },
+	for name, change := range map[string]func(*idleServer){
+		"not offered": func(i *idleServer) { i.caps = scripted.Caps },
+		"refused":     func(i *idleServer) { i.refuse = "IDLE" },
 		// The server is in IDLE then, and would take no command: the connection is given up.
-		"accepted, and the NOOP in front of it refused": func(i *idler) { i.refuse = "NOOP" },
+		"accepted, and the NOOP in front of it refused": func(i *idleServer) { i.refuse = "NOOP" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			i := newIdler()
+			i := newIdleServer()
 			change(i)
 			sv := scripted.Serve(t, i.run)
 			p := newPool(t, PoolOptions{Config: configOf(sv)})
@@ -245,7 +245,7 @@ func TestRestWhereTheServerDoesNotIdle(t *testing.T) {
 }
 
 func TestLeavingARest(t *testing.T) {
-	i := newIdler()
+	i := newIdleServer()
 	p := newPool(t, PoolOptions{Config: serve(t, i.run)})
 	news, leave := rest(t, p)
 	leave(true)
@@ -259,7 +259,7 @@ func TestLeavingARest(t *testing.T) {
 }
 
 func TestTheEndOfTheConnectionEndsARest(t *testing.T) {
-	i := newIdler()
+	i := newIdleServer()
 	sv := scripted.Serve(t, i.run)
 	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	news, _ := rest(t, p)
@@ -292,7 +292,7 @@ func TestAServerThatEndsIdleItself(t *testing.T) {
 }
 
 func TestClosingThePoolSaysGoodbyeFromARest(t *testing.T) {
-	i := newIdler()
+	i := newIdleServer()
 	p := NewPool(PoolOptions{Config: serve(t, i.run)})
 	rest(t, p)
 	_ = p.Close()

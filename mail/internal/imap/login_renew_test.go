@@ -12,16 +12,16 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
-// checkpoint logs in who has the token that is valid, by XOAUTH2, and obeys; it
+// tokenServer logs in whoever has the token that is valid, by XOAUTH2, and obeys; it
 // counts the logins by token.
-type checkpoint struct {
+type tokenServer struct {
 	valid string
 	caps  string // empty: with SASL-IR
 	mu    sync.Mutex
 	tries []string
 }
 
-func (c *checkpoint) run(s *scripted.Conn) {
+func (c *tokenServer) run(s *scripted.Conn) {
 	caps := c.caps
 	if caps == "" {
 		caps = "IMAP4rev1 AUTH=XOAUTH2 SASL-IR"
@@ -54,7 +54,7 @@ func (c *checkpoint) run(s *scripted.Conn) {
 	s.Drain()
 }
 
-func (c *checkpoint) tried() string {
+func (c *tokenServer) tried() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return strings.Join(c.tries, " ")
@@ -104,7 +104,7 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 				{"the first is good", []string{"good", "unused"}, "good", true},
 			} {
 				t.Run(fmt.Sprintf("%s/%s/%s", way, caps, tc.name), func(t *testing.T) {
-					c := &checkpoint{valid: "good", caps: caps}
+					c := &tokenServer{valid: "good", caps: caps}
 					cfg := serve(t, c.run)
 					var told func() int
 					cfg.Login, told = scripted.Renewing(tc.tokens...)
@@ -127,7 +127,7 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 // refusal at most, and nobody fails.
 func TestManyCallersAndAnExpiredToken(t *testing.T) {
 	t.Parallel()
-	c := &checkpoint{valid: "good"}
+	c := &tokenServer{valid: "good"}
 	cfg := serve(t, c.run)
 	cfg.Login, _ = scripted.Renewing("old", "good")
 	p := newPool(t, PoolOptions{Config: cfg, Sessions: 4})
@@ -156,7 +156,7 @@ func TestFiftyCallersWithAWrongToken(t *testing.T) {
 	} {
 		t.Run(tries, func(t *testing.T) {
 			hold := make(chan struct{})
-			c := &checkpoint{valid: "none"}
+			c := &tokenServer{valid: "none"}
 			cfg := serve(t, func(s *scripted.Conn) { <-hold; c.run(s) })
 			cfg.Login = scripted.WithToken("old")
 			cfg.Login.Refused = refused
@@ -178,7 +178,7 @@ func TestFiftyCallersWithAWrongToken(t *testing.T) {
 // A session that died is replaced, and what it is replaced with may need the new
 // token: both repairs are for one lend.
 func TestDeadSessionAndExpiredToken(t *testing.T) {
-	c := &checkpoint{valid: "good"}
+	c := &tokenServer{valid: "good"}
 	die := make(chan struct{})
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		if s.N > 1 {
@@ -204,7 +204,7 @@ func TestDeadSessionAndExpiredToken(t *testing.T) {
 
 // A round that nobody saw to its end does not take the next caller's second try.
 func TestRoundThatWasGivenUp(t *testing.T) {
-	c := &checkpoint{valid: "good"}
+	c := &tokenServer{valid: "good"}
 	cfg := serve(t, c.run)
 	cfg.Login, _ = scripted.Renewing("old", "older", "good")
 	p := newPool(t, PoolOptions{Config: cfg, Sessions: 1})
