@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -17,9 +16,6 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
-
-	"github.com/pdfcpu/pdfcpu/pkg/api"
-	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/model"
 )
 
 // With one of these verbs as its first argument the test binary runs a child instead of the
@@ -87,7 +83,6 @@ func TestRunnerReadsText(t *testing.T) {
 }
 
 func TestRunnerSaysWhyThereIsNoText(t *testing.T) {
-	t.Parallel()
 	for name, test := range map[string]struct {
 		pdf  []byte
 		want error
@@ -101,7 +96,7 @@ func TestRunnerSaysWhyThereIsNoText(t *testing.T) {
 		"table loop": {tableLoop(), ErrDamaged},
 		"flate bomb": {bomb(t), ErrMemory},
 		"objects":    {objectBomb(t), ErrMemory},
-		"nesting":    {build("[" + strings.Repeat("[", 4<<20)), ErrDamaged},
+		"nesting":    {build("[" + strings.Repeat("[", 1<<20)), ErrDamaged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runner(t)
@@ -118,46 +113,6 @@ func TestRunnerSaysWhyThereIsNoText(t *testing.T) {
 				t.Errorf("%d bytes allocated for a PDF of %d", grown, len(test.pdf))
 			}
 		})
-	}
-}
-
-// A file with random damage gives text or one of this package's errors. The damage is the
-// same in every run.
-func TestDamagedFilesHaveAnAnswer(t *testing.T) {
-	api.DisableConfigDir()
-	var rewritten bytes.Buffer
-	if err := api.Optimize(bytes.NewReader(manyPages(typeset(72, 700, "one"), typeset(72, 700, "two"))), &rewritten, model.NewDefaultConfiguration()); err != nil {
-		t.Fatal(err)
-	}
-	r := runner(t)
-	r.Timeout = 5 * time.Second
-	random := rand.New(rand.NewPCG(1, 2))
-	tries := 100
-	if testing.Short() {
-		tries = 20
-	}
-	if race {
-		tries = 10 // with the race detector each process waits for a second at its end
-	}
-	for i := range tries {
-		pdf := bytes.Clone(rewritten.Bytes())
-		for range 1 + random.IntN(8) {
-			at := random.IntN(len(pdf))
-			switch random.IntN(3) {
-			case 0:
-				pdf[at] = byte(random.IntN(256))
-			case 1:
-				pdf = slices.Delete(pdf, at, min(at+random.IntN(20), len(pdf)))
-			default:
-				from := random.IntN(len(pdf))
-				pdf = slices.Insert(pdf, at, pdf[from:min(from+random.IntN(60), len(pdf))]...)
-			}
-		}
-		text, _, err := r.Text(t.Context(), pdf, 1000)
-		known := slices.ContainsFunc([]error{nil, ErrDamaged, ErrNoText, ErrEncrypted, ErrMemory}, func(e error) bool { return errors.Is(err, e) })
-		if !known || !utf8.ValidString(text) || (err == nil) != (text != "") {
-			t.Errorf("try %d: %q, %v", i, text, err)
-		}
 	}
 }
 
@@ -184,24 +139,27 @@ func TestRunnerEndsASlowChild(t *testing.T) {
 
 // The bounds that Child sets hold for any code in it, without help of the parent.
 func TestChildBoundsItself(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		verb string
+		cpu  time.Duration
 		want error
 	}{
-		{"pdftext-creep", ErrMemory},
-		{"pdftext-watched", ErrMemory},
-		{"pdftext-gulp", ErrMemory},
-		{"pdftext-deep", ErrMemory},
-		{"pdftext-spin", ErrTimeout},
+		{"pdftext-creep", time.Minute, ErrMemory},
+		{"pdftext-watched", time.Minute, ErrMemory},
+		{"pdftext-gulp", time.Minute, ErrMemory},
+		{"pdftext-deep", time.Minute, ErrMemory},
+		{"pdftext-spin", 0, ErrTimeout},
 	} {
 		t.Run(test.verb, func(t *testing.T) {
+			t.Parallel()
 			if test.verb == "pdftext-gulp" && runtime.GOOS != "linux" {
 				t.Skip("only Linux refuses the allocation itself")
 			}
 			if test.verb == "pdftext-spin" && testing.Short() {
 				t.Skip("a second of computing")
 			}
-			argv := command(t, test.verb, childArguments{memory: 64 << 20, runes: 10}.list()...)
+			argv := command(t, test.verb, childArguments{memory: 64 << 20, cpu: test.cpu, runes: 10}.list()...)
 			cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 			cmd.Env = []string{}
 			out, err := cmd.Output()
