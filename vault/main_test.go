@@ -37,10 +37,43 @@ func TestMain(m *testing.M) {
 	os.Exit(vaulttest.Main(m))
 }
 
-// TestOnPostgres runs the other tests with their vaults in a database.
+// TestOnPostgres runs with their vaults in a database the tests of what the engine decides.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	vaulttest.Again(t, "")
+	vaulttest.Again(t, map[string]string{
+		"TestStateIsAnEngine":                                     "what a vault keeps goes through its engine",
+		"TestCopyMovesEverything":                                 "from a database and into one",
+		"TestCopyInterrupted":                                     "the copy is a transaction of the engine, or many",
+		"TestCopiesAtOnce":                                        "two copies meet in the database",
+		"TestInitsAtOnceMakeOneVault":                             "there is no lock on a file",
+		"TestOpeningAMissingVaultMakesNothing":                    "a missing vault is a missing table",
+		"TestAReplacedVaultIsRefusedByARunningProcess":            "it is told by its rows and not by its file",
+		"TestAnOlderPolicyIsRefusedByARunningProcess":             "rows can be put back one by one",
+		"TestAnOlderFileIsRefusedByARunningProcess":               "rows can be put back all at once",
+		"TestPutBackRowsAreFound":                                 "rows can be put back one by one",
+		"TestNoMessageGoesUnaskedWhereOthersWereTakenAway":        "rows can be taken away one by one",
+		"TestManyKeysAreComparedNowAndThen":                       "sums are compared page by page",
+		"TestVerifyAuditFindsTampering":                           "entries are rows",
+		"TestProcessesAtOnceLoseNothing":                          "writers take turns by a row and not by a lock",
+		"TestAKilledWriterLosesNothingItAcknowledged":             "a killed writer leaves its transaction to the server",
+		"TestLimitsAreDurableSharedAndIndependent":                "counts of processes at once are one row",
+		"TestEventsHeldByAnEndedProcessComeBack":                  "what is held is a row with an end",
+		"TestConcurrentAcksAreAllKept":                            "changes of one row meet",
+		"TestAGrantEndsInEveryProcessAtOnce":                      "a process learns of a change by a row",
+		"TestAnyKeyStopsAndTheAdminResumes":                       "a process learns of a stop by a row",
+		"TestADeletedStopHoldsWhereItWasSeen":                     "a row can be deleted",
+		"TestRekeyKeepsEverything":                                "every row is sealed anew beside its readers",
+		"TestAnOpenVaultIsRekeyed":                                "every row is sealed anew beside its readers",
+		"TestEntriesOfCallsAtOnceShareATransaction":               "the transaction is a round trip",
+		"TestAFailedWriteIsReportedToEveryCaller":                 "the transaction is a round trip",
+		"TestThePolicyIsReadAgainOnlyAfterAWriteOfAnotherProcess": "a write elsewhere is told by a number in a row",
+		"TestOutboxChangeIsWholeOrNothing":                        "a transaction that fails keeps nothing",
+		"TestOutboxListPagesNewestFirst":                          "a scan that goes back",
+		"TestProcessesLogInWithOneConsent":                        "a lease with fencing in place of a lock on a file",
+		"TestAProcessKilledAnywhereLeavesTheLockFree":             "the lease ends by time",
+		"TestAHolderThatStoodStillChangesNoToken":                 "the lease is fenced",
+		"TestFullFixtureKeepsEverything":                          "an earlier vault is moved into a database",
+	})
 }
 
 var must, wantErr, size = vaulttest.Must, vaulttest.WantErr, vaulttest.Size

@@ -12,25 +12,29 @@ import (
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
-// TestOnPostgres runs the tests of grants, of HTTP and of new keys under work with their vaults
-// in a database.
+// TestOnPostgres runs with their vaults in a database the tests of what the engine decides.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	vaulttest.Again(t, "Grant|ForeignAccount|HTTP|Fleet|NoAuth|RekeyUnder")
+	vaulttest.Again(t, map[string]string{
+		"TestAGrantHasItsOwnCommandsLimitsKeysAndFiles": "limits and keys of each principal are rows",
+		"TestAGrantFromItsBeginningToItsEnd":            "a serving process learns of a grant by a row",
+		"TestAFleetLeavesNothingBehind":                 "no connection to the server is left",
+		"TestRekeyUnderTwentyProcesses":                 "every row is sealed anew beside its readers",
+	})
 }
 
 // A vault in a database is set up, used, moved into a file and back by the same verbs as one
 // in a file; an init that fails leaves no vault there, and no key of one here.
 func TestVaultInADatabase(t *testing.T) {
 	server := servertest.Postgres(t)
-	s := newStation(t)
+	s := newMachine(t)
 	t.Setenv("HOME", s.home)
 	t.Setenv("XDG_CONFIG_HOME", "")
 	address := server.NewSchema(t)
 	s.env["POSTERN_DB"] = address
 	run := func(args ...string) (string, int) {
 		t.Helper()
-		p, out := s.process(t, "")
+		p, out := s.process(t)
 		p.args = args
 		status := p.run(t.Context())
 		s.noSecretIn(t, out.String())

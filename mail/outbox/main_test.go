@@ -2,29 +2,29 @@ package outbox_test
 
 import (
 	"os"
-	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
-func TestMain(m *testing.M) { os.Exit(vaulttest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(scripted.Main(func() int { return vaulttest.Main(m) })) }
 
 // TestOnPostgres runs with their vaults in a database the tests of what depends on the engine.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	vaulttest.Again(t, "^("+strings.Join([]string{
-		"TestManyProcessesWithOneKeySendOnce",                 // one key's entry, of processes at once
-		"TestKilledAtAnyMomentNothingIsSentTwiceOrLost",       // what a killed process leaves: states, bytes and its lease
-		"TestUnaskedRepliesOfManyProcesses",                   // a count and the entry that it allows are one step
-		"TestNobodyTakesOverWhileSomebodyMaySend",             // the lease of an attempt is stored, and ends by time
-		"TestSentCopyIsNotFiledTwiceAfterALostRecord",         // what fails behind a change keeps nothing of it
-		"TestStoreThatFailsAtTheGateKeepsTheMessageHere",      // likewise
-		"TestChangedBytesAreNotSent",                          // the digest over what was put back
-		"TestMessageWaitsForAPersonWhoSeesExactlyWhatLeaves",  // bytes come back as they were
-		"TestWhatAPersonDecidedStands",                        // bytes are forgotten with the end
-		"TestKeyUsedAnewForAnotherMessageHasAnotherMessageID", // keys are named by the vault's key
-		"TestListIsBounded",                                   // order, bounds and filters of a query
-		"TestADeletionNobodyDecidesAboutExpires",              // states by time in a query
-	}, "|")+")$")
+	vaulttest.Again(t, map[string]string{
+		"TestManyProcessesWithOneKeySendOnce":                 "one key's entry, of processes at once",
+		"TestKilledAtAnyMomentNothingIsSentTwiceOrLost":       "what a killed process leaves: states, bytes and its lease",
+		"TestUnaskedRepliesOfManyProcesses":                   "a count and the entry that it allows are one step",
+		"TestNobodyTakesOverWhileSomebodyMaySend":             "the lease of an attempt is stored, and ends by time",
+		"TestSentCopyIsNotFiledTwiceAfterALostRecord":         "what fails behind a change keeps nothing of it",
+		"TestStoreThatFailsAtTheGateKeepsTheMessageHere":      "what fails behind a change keeps nothing of it",
+		"TestChangedBytesAreNotSent":                          "the digest over what was put back",
+		"TestMessageWaitsForAPersonWhoSeesExactlyWhatLeaves":  "bytes come back as they were",
+		"TestWhatAPersonDecidedStands":                        "bytes are forgotten with the end",
+		"TestKeyUsedAnewForAnotherMessageHasAnotherMessageID": "keys are named by the vault's key",
+		"TestListIsBounded":                                   "order, bounds and filters of a query",
+		"TestADeletionNobodyDecidesAboutExpires":              "states by time in a query",
+	})
 }

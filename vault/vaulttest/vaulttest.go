@@ -11,10 +11,12 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ import (
 
 var (
 	inPostgres = flag.Bool("postgres", false, "keep the vaults of the tests in a PostgreSQL server that is started for them")
+	engineAll  = flag.Bool("engine-all", false, "run all tests once more in a database, and not only what the engine decides")
 
 	server    *servertest.PostgresServer
 	serverErr error
@@ -42,14 +45,33 @@ func Main(m *testing.M) int {
 	})
 }
 
-// Again runs the tests of the package whose names match a pattern, or all with "", once more
-// with -postgres, in another process, and without -short. It ends the test there, and where
-// servers are not to be started.
-func Again(t *testing.T, pattern string) {
+// Again runs tests of the package once more with -postgres, in another process and without
+// -short: those that why names, each with what a database decides of it, or with -engine-all
+// all of them. It ends the test there, and where servers are not to be started.
+func Again(t *testing.T, why map[string]string) {
+	t.Helper()
 	if *inPostgres {
 		t.Skip("this is that run")
 	}
 	servertest.Check(t, servertest.HasPostgres())
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern := ""
+	if !*engineAll {
+		there, err := exec.CommandContext(t.Context(), self, "-test.list=.").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range slices.Sorted(maps.Keys(why)) {
+			if !slices.Contains(strings.Fields(string(there)), name) {
+				t.Errorf("there is no test %s to run in a database", name)
+			}
+			pattern += "|" + name
+		}
+		pattern = "^(" + strings.TrimPrefix(pattern, "|") + ")$"
+	}
 	args := []string{"-postgres", "-test.run=" + pattern, "-test.short=false", "-test.shuffle=" + flag.Lookup("test.shuffle").Value.String()}
 	if end, ok := t.Deadline(); ok { // it has to say itself what takes too long
 		left := time.Until(end) * 9 / 10
@@ -57,10 +79,6 @@ func Again(t *testing.T, pattern string) {
 	}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
 	}
 	out, err := exec.CommandContext(t.Context(), self, args...).CombinedOutput()
 	if err != nil {
