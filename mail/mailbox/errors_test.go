@@ -59,7 +59,7 @@ func TestALostServerIsWorthAnotherTryLaterAndLater(t *testing.T) {
 	defer m.Close()
 	here := mailtest.Settings(e.Host, e.Port, e.User("lost"))
 	gone := here
-	gone.IMAP.Port = unused(t)
+	gone.IMAP.Port = closedPort(t)
 	for _, step := range []struct {
 		after time.Duration
 		gone  bool
@@ -85,15 +85,4 @@ func TestALostServerIsWorthAnotherTryLaterAndLater(t *testing.T) {
 			t.Errorf("after %s: wait %s, want %s", step.after, e.Wait, step.want)
 		}
 	}
-}
-
-// unused is a port of this machine that nobody listens at.
-func unused(t *testing.T) uint16 {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return uint16(l.Addr().(*net.TCPAddr).Port)
 }

@@ -62,6 +62,21 @@ func TestSeveralMessagesAreOneRoundTrip(t *testing.T) {
 					}
 				}
 			}
+			// Long texts take a second one.
+			var long []mail.Ref
+			for i, folder := range []string{"INBOX", "Projects", "INBOX", "Projects"} {
+				l := letter{Subject: fmt.Sprint(i), Body: strings.Repeat(fmt.Sprint("word", i, " "), 5000)}
+				long = append(long, b.refs(folder, b.Add(folder, l)...)...)
+			}
+			proxy.Reset()
+			for i, m := range b.each(mailbox.GetQuery{BodyChars: 20_000}, long...).Messages {
+				if m.Subject != fmt.Sprint(i) || !strings.HasPrefix(m.BodyText, fmt.Sprint("word", i, " ")) || utf8.RuneCountInString(m.BodyText) != 5000 || m.NextChar != 5001 {
+					t.Errorf("%s: %d characters, then %d: %.20q", m.Subject, utf8.RuneCountInString(m.BodyText), m.NextChar, m.BodyText)
+				}
+			}
+			if st := proxy.Stats(); st.Flights != 2 {
+				t.Errorf("long texts: %d round trips", st.Flights)
+			}
 			subjects := map[string]bool{}
 			for _, m := range b.each(mailbox.GetQuery{}, mixed...).Messages {
 				subjects[m.Subject] = true
@@ -70,27 +85,6 @@ func TestSeveralMessagesAreOneRoundTrip(t *testing.T) {
 				t.Errorf("messages of several folders mix: %v", subjects)
 			}
 		})
-	}
-}
-
-// A long text takes a second round trip, also over several folders.
-func TestLongTextsOfSeveralFolders(t *testing.T) {
-	b, proxy := counted(t, "longfolders", 0, 0)
-	b.folder("Other")
-	var refs []mail.Ref
-	for i, folder := range []string{"INBOX", "Other", "INBOX", "Other"} {
-		refs = append(refs, b.refs(folder, b.Add(folder, letter{Subject: fmt.Sprint(i), Body: strings.Repeat(fmt.Sprint("word", i, " "), 5000)})...)...)
-	}
-	b.list(mailbox.ListQuery{})
-	proxy.Reset()
-	all := b.each(mailbox.GetQuery{BodyChars: 20_000}, refs...)
-	if st := proxy.Stats(); st.Flights != 2 {
-		t.Errorf("%d round trips", st.Flights)
-	}
-	for i, m := range all.Messages {
-		if m.Subject != fmt.Sprint(i) || !strings.HasPrefix(m.BodyText, fmt.Sprint("word", i, " ")) || utf8.RuneCountInString(m.BodyText) != 5000 || m.NextChar != 5001 {
-			t.Errorf("%s: %d characters, then %d: %.20q", m.Subject, utf8.RuneCountInString(m.BodyText), m.NextChar, m.BodyText)
-		}
 	}
 }
 

@@ -143,50 +143,6 @@ func TestGetOfAMessageThatIsNot(t *testing.T) {
 	})
 }
 
-// A folder deleted and made anew behind a warm session's back has other
-// messages under the same UIDs.
-func TestGetNeverReturnsAnotherMessage(t *testing.T) {
-	e := dovecot(t)
-	b := open(t, e, "anew")
-	for round := range 3 {
-		b.Admin = e.Admin(t, "anew")
-		folder := "R"
-		if round > 0 {
-			if err := b.Again(func() error { return b.Admin.Delete(folder).Wait() }); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := b.Again(func() error { return b.Admin.Create(folder, nil).Wait() }); err != nil {
-			t.Fatal(err)
-		}
-		b.Add(folder, letter{Subject: fmt.Sprintf("round %d", round)}, letter{Subject: "x"})
-		p := b.list(mailbox.ListQuery{Folder: folder, OldestFirst: true})
-		old := p.Messages[0]
-		if old.Subject != fmt.Sprintf("round %d", round) {
-			t.Fatalf("listed %q in round %d", old.Subject, round)
-		}
-		if m, err := b.Get(t.Context(), old.Ref, mailbox.GetQuery{}); err != nil || m.Subject != old.Subject {
-			t.Fatalf("%+v %v", m, err)
-		}
-		// Now behind its back, by somebody who has not seen the folder before.
-		b.Admin = e.Admin(t, "anew")
-		if err := b.Again(func() error { return b.Admin.Delete(folder).Wait() }); err != nil {
-			t.Fatal(err)
-		}
-		_, err := b.Get(t.Context(), old.Ref, mailbox.GetQuery{})
-		mailtest.WantKind(t, err, mail.KindNotFound)
-		if err := b.Again(func() error { return b.Admin.Create(folder, nil).Wait() }); err != nil {
-			t.Fatal(err)
-		}
-		b.Add(folder, letter{Subject: "another"})
-		_, err = b.Get(t.Context(), old.Ref, mailbox.GetQuery{})
-		mailtest.WantKind(t, err, mail.KindConflict)
-		if p := b.list(mailbox.ListQuery{Folder: folder}); len(p.Messages) != 1 || p.Messages[0].Subject != "another" || p.UIDValidity == old.Ref.UIDValidity {
-			t.Fatalf("%+v", p)
-		}
-	}
-}
-
 // Nothing that reads leaves a trace: the files of the server are the same
 // afterwards, their names, flags and contents.
 func Test004_4_INV06_ReadingChangesNothing(t *testing.T) {

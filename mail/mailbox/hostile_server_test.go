@@ -58,54 +58,6 @@ const oneMessage = "* 1 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 6] n\r
 
 func literal(s string) string { return fmt.Sprintf("{%d}\r\n%s", len(s), s) }
 
-// A BODYSTRUCTURE that cannot be read, by mistake or by intent, costs what it
-// tells and not the message.
-func TestUnreadableStructureDoesNotHideTheMessage(t *testing.T) {
-	structures := map[string]string{
-		"attached message without envelope": `BODYSTRUCTURE ("message" "rfc822" NIL NIL NIL "7bit" 10 NIL ("text" "plain" NIL NIL NIL "7bit" 1 1) 1)`,
-		"nested without end":                "BODYSTRUCTURE " + strings.Repeat("(", 100_000),
-		"enormous string":                   `BODYSTRUCTURE ("text" "plain" ("charset" "` + strings.Repeat("x", 100_000) + `") NIL NIL "7bit" 10 1)`,
-		"nonsense":                          "BODYSTRUCTURE (NIL)",
-		"not there":                         "",
-	}
-	head := "From: Bob <bob@example.org>\r\nSubject: hello\r\nDate: Sun, 01 Mar 2026 10:00:00 +0000\r\nContent-Type: text/plain\r\n\r\n"
-	body := strings.Repeat("some text\r\n", 2000)
-	for name, structure := range structures {
-		t.Run(name, func(t *testing.T) {
-			m := scriptedClient(t, func(command string) (string, string) {
-				switch {
-				case strings.HasPrefix(command, "EXAMINE"):
-					return oneMessage, ""
-				case strings.Contains(command, "FETCH"):
-					items := []string{"UID 5 FLAGS () RFC822.SIZE 22000"}
-					if strings.Contains(command, "BODYSTRUCTURE") && structure != "" {
-						items = append(items, structure)
-					}
-					for section, data := range map[string]string{"BODY.PEEK[HEADER.FIELDS": "BODY[HEADER.FIELDS (FROM SUBJECT DATE TO CC MESSAGE-ID CONTENT-TYPE)]<0> " + literal(head),
-						"BODY.PEEK[HEADER]": "BODY[HEADER]<0> " + literal(head), "BODY.PEEK[TEXT]": "BODY[TEXT]<0> " + literal(body[:8192]),
-						"BODY.PEEK[]": "BODY[]<0> " + literal(head+body)} {
-						if strings.Contains(command, section) {
-							items = append(items, data)
-						}
-					}
-					return "* 1 FETCH (" + strings.Join(items, " ") + ")\r\n", ""
-				}
-				return "", ""
-			})
-			for range 2 {
-				got, err := m.Get(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: 5}, mailbox.GetQuery{})
-				if err != nil || got.Subject != "hello" || !strings.HasPrefix(got.BodyText, "some text\nsome") || !got.BodyTruncated {
-					t.Fatalf("%+v %v", got, err)
-				}
-				p, err := m.List(t.Context(), account, mailbox.ListQuery{})
-				if err != nil || len(p.Messages) != 1 || p.Messages[0].Subject != "hello" || p.Messages[0].Ref.UID != 5 || p.HasMore {
-					t.Fatalf("%+v %v", p, err)
-				}
-			}
-		})
-	}
-}
-
 // Whatever a server claims, an answer is bounded and about what was asked.
 func TestLyingServers(t *testing.T) {
 	head := "From: Bob <bob@example.org>\r\nSubject: hello\r\n\r\n"

@@ -1,11 +1,8 @@
 package mailbox_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -78,58 +75,6 @@ func note(from, subject, id, parent string, minute int) string {
 		s += "In-Reply-To: <" + parent + "@example.org>\nReferences: <" + parent + "@example.org>\n"
 	}
 	return s + "\nThe text of " + subject + ".\n"
-}
-
-// Every real message goes through every way to read it; its source is byte for byte
-// what was delivered.
-func TestPOP3RealMessagesThroughEveryDoor(t *testing.T) {
-	files, err := filepath.Glob("../testdata/real-emails/*/*.eml")
-	if err != nil || len(files) < 100 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	b := openPop(t, "popcorpus")
-	var sources [][]byte
-	for _, file := range files {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		source = crlf(source)
-		if !bytes.HasSuffix(source, []byte("\r\n")) {
-			source = append(source, "\r\n"...) // POP3 cannot end a message in the middle of a line
-		}
-		sources = append(sources, source)
-	}
-	b.s.Deliver(t, b.user, "INBOX", sources...)
-	p := b.list(mailbox.ListQuery{Limit: 500, Full: true})
-	if len(p.Messages) != len(files) || p.HasMore || len(p.Issues) != 0 {
-		t.Fatalf("%d messages, more %t, issues %+v", len(p.Messages), p.HasMore, p.Issues)
-	}
-	for _, s := range p.Messages {
-		if back, err := mail.ParseRef(s.Ref.String()); err != nil || back != s.Ref {
-			t.Errorf("%s comes back as %+v, %v", s.Ref, back, err)
-		}
-		raw, err := b.Raw(t.Context(), s.Ref, 1_000_000)
-		if err != nil || !slices.ContainsFunc(sources, func(want []byte) bool { return bytes.Equal(raw.Source, want) }) {
-			t.Errorf("raw of %s is none of what was delivered: %v", s.Ref, err)
-			continue
-		}
-		m, err := b.Get(t.Context(), s.Ref, mailbox.GetQuery{Headers: mailbox.HeadersAll, HTML: true, AttachmentText: true, Content: true})
-		if err != nil || m.Subject != s.Subject || m.Ref != s.Ref {
-			t.Errorf("get %s: %v", s.Ref, err)
-			continue
-		}
-		for _, a := range m.Attachments {
-			one, err := b.Attachment(t.Context(), s.Ref, a.PartID)
-			if err != nil || !bytes.Equal(one.Content, a.Content) {
-				t.Errorf("attachment %s of %s: %v", a.PartID, s.Ref, err)
-			}
-		}
-		th, err := b.Thread(t.Context(), s.Ref, mailbox.ThreadQuery{Limit: 200})
-		if err != nil || !slices.ContainsFunc(th.Messages, func(m mailbox.ThreadMessage) bool { return m.Ref == s.Ref }) {
-			t.Errorf("thread of %s: %v", s.Ref, err)
-		}
-	}
 }
 
 func TestPOP3ListsByDateAndCount(t *testing.T) {

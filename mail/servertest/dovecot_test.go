@@ -9,35 +9,11 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 )
-
-var (
-	shared    *DovecotServer
-	sharedErr error
-)
-
-func TestMain(m *testing.M) {
-	shared, sharedErr = StartDovecot(Config{})
-	code := m.Run()
-	if sharedErr == nil {
-		if err := shared.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-func server(t testing.TB) *DovecotServer {
-	t.Helper()
-	Check(t, sharedErr)
-	return shared
-}
 
 func login(t testing.TB, s interface {
 	IMAPSAddr() string
@@ -51,12 +27,6 @@ func login(t testing.TB, s interface {
 	return c
 }
 
-var users atomic.Int64
-
-// someone returns a user nobody has used, so that tests that share the server
-// share no mailbox, run how often they may.
-func someone() string { return fmt.Sprintf("user%d@example.org", users.Add(1)) }
-
 // Bytes that a careless delivery would change: no final line end, dots, 8-bit
 // octets, a bare CR, From at the start of a line, an empty body.
 var exact = [][]byte{
@@ -69,6 +39,7 @@ var exact = [][]byte{
 }
 
 func TestDeliverReachesAnOpenSessionInOrder(t *testing.T) {
+	t.Parallel()
 	s := server(t)
 	const rounds, each = 20, 25
 	user := someone()
@@ -117,29 +88,50 @@ func TestDeliverReachesAnOpenSessionInOrder(t *testing.T) {
 	}
 }
 
+func TestMain(m *testing.M) { os.Exit(Main(m.Run)) }
+
+func server(t testing.TB) *DovecotServer {
+	t.Helper()
+	return SharedDovecot(t)
+}
+
+// someone returns a user nobody has used, so that tests that share the server
+// share no mailbox, run how often they may.
+func someone() string { return User("user") + "@example.org" }
+
 func TestStopEndsTheServer(t *testing.T) {
-	s, err := StartDovecot(Config{})
+	t.Parallel()
+	dovecot, err := StartDovecot(Config{})
 	Check(t, err)
-	c := login(t, s, "someone")
-	must(t, s.Stop())
-	if err := s.Stop(); err != nil {
-		t.Fatal("second call:", err)
-	}
-	if err := c.Noop().Wait(); err == nil {
-		t.Error("a connection outlived the server")
-	}
-	if _, err := imapclient.DialInsecure(s.IMAPAddr(), nil); err == nil {
-		t.Error("the port still answers")
-	}
-	if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the directory is still there: %v", err)
+	courier, err := StartCourier(CourierConfig{})
+	Check(t, err)
+	for dir, s := range map[string]interface {
+		IMAPSAddr() string
+		ClientTLS() *tls.Config
+		Stop() error
+	}{dovecot.dir: dovecot, courier.dir: courier} {
+		c := login(t, s, "someone")
+		must(t, s.Stop())
+		if err := s.Stop(); err != nil {
+			t.Fatal("second call:", err)
+		}
+		if err := c.Noop().Wait(); err == nil {
+			t.Error("a connection outlived the server")
+		}
+		if _, err := imapclient.DialInsecure(s.IMAPSAddr(), nil); err == nil {
+			t.Error("the port still answers")
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the directory is still there: %v", err)
+		}
 	}
 }
 
 // Every reader, of either server, finds what was delivered, in its order and byte for
 // byte, and Files lists it.
 func TestDeliverKeepsOrderAndBytes(t *testing.T) {
-	d := server(t)
+	t.Parallel()
+	d, c := server(t), SharedCourier(t)
 	for _, test := range []struct {
 		folder, name, courier string
 	}{
@@ -152,7 +144,7 @@ func TestDeliverKeepsOrderAndBytes(t *testing.T) {
 			checkDelivered(t, login(t, d, user), test.name, d.Files(t, user), test.name)
 		})
 		t.Run("Courier "+test.name, func(t *testing.T) {
-			c, user := Courier(t, CourierConfig{}), someone()
+			user := someone()
 			c.Deliver(t, user, test.folder, exact[:3]...)
 			c.Deliver(t, user, test.folder, exact[3:]...)
 			checkDelivered(t, login(t, c, user), test.courier, c.Files(t, user), test.name)
@@ -198,6 +190,7 @@ func TestNamesThatLeaveTheMailboxAreRefused(t *testing.T) {
 }
 
 func TestAnnouncedCapabilities(t *testing.T) {
+	t.Parallel()
 	own := strings.Fields(dovecotCapability)
 	for name, test := range map[string]struct {
 		config Config
@@ -211,7 +204,7 @@ func TestAnnouncedCapabilities(t *testing.T) {
 		})},
 		"exactly": {Config{Capability: "IMAP4rev1 UIDPLUS"}, []string{"IMAP4rev1", "UIDPLUS"}},
 	} {
-		got := login(t, Dovecot(t, test.config), someone()).Caps()
+		got := login(t, SharedDovecotWith(t, test.config), someone()).Caps()
 		for _, c := range test.want {
 			if _, ok := got[imap.Cap(c)]; !ok {
 				t.Errorf("%s: %s is not announced", name, c)

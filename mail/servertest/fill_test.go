@@ -8,8 +8,9 @@ import (
 )
 
 func TestFillNumbersAndDatesWhatItMakes(t *testing.T) {
+	t.Parallel()
 	const n = 200
-	for name, s := range map[string]*DovecotServer{"Maildir": server(t), "MDBox": Dovecot(t, Config{Storage: MDBox})} {
+	for name, s := range map[string]*DovecotServer{"Maildir": server(t), "MDBox": SharedDovecotWith(t, Config{Storage: MDBox})} {
 		user := someone()
 		Fill(t, s, user, "Years", n)
 		c := login(t, s, user)

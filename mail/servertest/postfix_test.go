@@ -19,7 +19,7 @@ func TestPostfixEndsWithItsTest(t *testing.T) {
 	if file := os.Getenv(pids); file != "" {
 		d := Dovecot(t, Config{Submission: true})
 		p := Postfix(t, PostfixConfig{Dovecot: d})
-		ids := fmt.Sprint(shared.cmd.Process.Pid, " ", d.cmd.Process.Pid, " ", p.cmd.Process.Pid)
+		ids := fmt.Sprint(server(t).cmd.Process.Pid, " ", d.cmd.Process.Pid, " ", p.cmd.Process.Pid)
 		must(t, os.WriteFile(file, []byte(ids), 0o600))
 		os.Exit(3)
 	}

@@ -322,8 +322,8 @@ const (
 
 // The fields that a list shows, and those that a full one shows besides.
 var (
-	shownFields = []string{"FROM", "SUBJECT", "DATE", "CONTENT-TYPE"}
-	fullFields  = append(slices.Clone(shownFields), "TO", "CC", "MESSAGE-ID")
+	shownFields = []string{"FROM", "TO", "SUBJECT", "DATE", "CONTENT-TYPE"}
+	fullFields  = append(slices.Clone(shownFields), "CC", "MESSAGE-ID")
 )
 
 // mimeFields say how the text is encoded, for snippets.

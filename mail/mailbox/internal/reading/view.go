@@ -93,16 +93,20 @@ func (x *Viewer) Summary(g *fetch.Message, full bool) Summary {
 
 func (x *Viewer) summary(g *fetch.Message) Summary {
 	s := Summary{Ref: g.Ref, Flags: g.Flags, Size: g.Size, InternalDate: g.Internal, Subject: g.Header.Text("Subject"),
-		From: fetch.People(g.Header, "From"), To: fetch.People(g.Header, "To"), CC: fetch.People(g.Header, "Cc"), InternetMessageID: fetch.MessageID(g.Header), Verdict: x.Policy.VerdictOn(g)}
+		From: fetch.People(g.Header, "From"), To: fetch.People(g.Header, "To"), CC: fetch.People(g.Header, "Cc"), InternetMessageID: fetch.MessageID(g.Header), Verdict: x.Policy.VerdictOn(g), Own: x.Policy.Wrote(g.Header)}
 	s.Mask(x.Masked(g, ""))
 	s.Date, _ = g.Date()
 	s.HasAttachments, s.Invitation = g.HasAttachments(), message.HasCalendar(g.Root)
 	return s
 }
 
-// Compact removes the fields that only a full list shows.
+// Compact removes the fields that only a full list shows. Of an own message To is shown in
+// place of From.
 func Compact(s *Summary) {
-	s.To, s.CC, s.InternetMessageID, s.Size = nil, nil, "", 0
+	if !s.Own {
+		s.To = nil
+	}
+	s.CC, s.InternetMessageID, s.Size = nil, "", 0
 	if !s.Date.IsZero() {
 		s.InternalDate = time.Time{}
 	}
@@ -194,8 +198,9 @@ type Summary struct {
 	Verdict        mail.Verdict // on the sender; of messages fetched without Full it may be unknown in place of verified
 	Snippet        string       // opening of what is new in the text, one line; only where asked for
 	HiddenChars    int          // of HTML that a person would not see, left out of the text that was asked for with it; white space is not counted
+	Own            bool         // own addresses of the account alone are in From
 
-	// Filled only where the query says Full.
+	// Filled only where the query says Full; To of an own message always.
 	To, CC            []mail.Address
 	InternetMessageID string
 	Size              int64
