@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
@@ -14,7 +15,7 @@ import (
 // be changed.
 func newDemo(t testing.TB) *bench {
 	t.Helper()
-	servers, err := demo.Start(demo.Options{})
+	servers, err := demo.Start(demo.Options{Now: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)
 	}

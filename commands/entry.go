@@ -60,12 +60,11 @@ const (
 )
 
 // entriesOf makes the entries of a page.
-func entriesOf(list []mailbox.Summary, ids *answer.IDs) []MessageEntry {
+func entriesOf(list []mailbox.Summary) []MessageEntry {
 	entries := make([]MessageEntry, len(list))
 	for i := range list {
-		s := &list[i]
-		entries[i] = entryOf(s)
-		entries[i].Own = len(s.From) == 1 && len(s.To) > 0 && strings.EqualFold(s.From[0].Addr, ids.Own[s.Ref.Account])
+		entries[i] = entryOf(&list[i])
+		entries[i].Own = list[i].Own
 	}
 	return entries
 }
@@ -77,7 +76,7 @@ func rowsOf(entries []MessageEntry, ids *answer.IDs, implied ...string) []messag
 	for i := range entries {
 		e, s := &entries[i], entries[i].summary
 		rows[i] = messageRow{ID: ids.Of(s.Ref), Date: answer.Minute(cmp.Or(s.Date, s.InternalDate)), From: sendersWithin(s.From, e.From), Subject: plain.Clip(e.Subject, answer.MaxShownChars), Marks: marksOf(s, implied...), Snippet: e.Snippet, Hidden: e.HiddenChars}
-		if e.Own {
+		if s.Own && len(s.To) > 0 {
 			rows[i].From, rows[i].To = "", sendersWithin(s.To, e.To)
 		}
 	}

@@ -23,7 +23,7 @@ func TestCompactAnswersCanBeCutToFit(t *testing.T) {
 			Subject: "hello", Snippet: strings.Repeat("s", 500)}
 		all.Messages = append(all.Messages, &mailbox.Message{Summary: list[i]})
 	}
-	search := &MailSearchResult{Messages: entriesOf(list, &answer.IDs{}), args: &mailSearchArgs{}, Outcome: answer.Outcome{IDs: &answer.IDs{}}}
+	search := &MailSearchResult{Messages: entriesOf(list), args: &mailSearchArgs{}, Outcome: answer.Outcome{IDs: &answer.IDs{}}}
 	get := &MailGetResult{Outcome: answer.Outcome{IDs: &answer.IDs{}}}
 	for _, m := range all.Messages {
 		get.Messages = append(get.Messages, detailOf(m, false))

@@ -167,7 +167,7 @@ func mailList(d *Deps) *discovery.Command {
 		}
 		list := r.merge(pages, args.Limit, args.OldestFirst)
 		r.Outcome = outcomeOf(pages, d.shown(ctx, call, r.refs(list)...), failed)
-		if r.Messages = entriesOf(list, r.IDs); all {
+		if r.Messages = entriesOf(list); all {
 			r.Account = argument.AllAccounts
 		} else {
 			p := pages[0]

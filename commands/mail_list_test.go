@@ -86,21 +86,6 @@ func TestListIsATable(t *testing.T) {
 	}
 }
 
-// A message that the account itself wrote shows whom it went to.
-func TestListShowsWhomOurMessagesWentTo(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
-	own, ann := []mail.Address{{Name: "Me", Addr: "Desk@example.org"}}, []mail.Address{{Name: "Ann", Addr: "ann@example.org"}, {Addr: "bob@example.org"}}
-	b.page = mailbox.Page{Messages: []mailbox.Summary{{Ref: ref(9), From: own, To: ann, Flags: []string{`\Seen`}}, {Ref: ref(8), From: ann[:1], To: own, Flags: []string{`\Seen`}},
-		{Ref: ref(7), From: own, Flags: []string{`\Seen`}}}}
-	want := `"columns":["id","from","to"],"rows":[["9","","Ann <ann@example.org>, bob@example.org"],["8","Ann <ann@example.org>",""],["7","Me <Desk@example.org>",""]],"untrusted":"from to"}`
-	if got := b.data(t, "mail list --folder Sent"); !strings.HasSuffix(got, want) {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-	if got := b.brief(t, "mail list --folder Sent --full"); strings.Count(got, `"own":true,`) != 1 {
-		t.Errorf("%s", got)
-	}
-}
-
 // What --account all shows is merged by date, and goes on in each account where it ended
 // there; an account that fails is an issue.
 func TestListOfAllAccounts(t *testing.T) {

@@ -228,7 +228,7 @@ func mailSearch(d *Deps) *discovery.Command {
 		if page.Invitations && !call.Full {
 			r.when = d.when(ctx, page.Messages)
 		}
-		r.Messages = entriesOf(page.Messages, ids)
+		r.Messages = entriesOf(page.Messages)
 		r.suggest(call)
 		return r, nil
 	})

@@ -116,7 +116,7 @@ func mailWatch(d *Deps) *discovery.Command {
 		r := &MailWatchResult{Account: names[0], Folder: folder, pageResult: pageResult{now: d.nowMinute(), more: args.more(call)}}
 		list := r.merge(pages, args.Limit, true)
 		r.Outcome = outcomeOf(pages, d.shown(ctx, call, r.refs(list)...), failed)
-		if r.Messages = entriesOf(list, r.IDs); all {
+		if r.Messages = entriesOf(list); all {
 			r.Account = argument.AllAccounts
 		} else {
 			r.Folder, r.UIDValidity = pages[0].Folder, pages[0].UIDValidity

@@ -106,13 +106,10 @@ func sameUIDs(a, b vault.ShownFolder) bool {
 // accounts, and returns what writes their ids. A command whose answer has ids or UIDs
 // calls it once, for full answers too. Nothing fails because of it.
 func (d *Deps) shown(ctx context.Context, call *discovery.Call, refs ...mail.Ref) *answer.IDs {
-	w := &answer.IDs{Short: map[string]uint32{}, Own: map[string]string{}}
+	w := &answer.IDs{Short: map[string]uint32{}}
 	accounts, err := d.Store.Accounts(ctx)
 	if err != nil {
 		return w
-	}
-	for _, a := range accounts {
-		w.Own[a.Name] = a.Email
 	}
 	now := d.now().UTC().Truncate(time.Second)
 	shown := map[string]vault.ShownFolder{}

@@ -130,7 +130,6 @@ func (o *Outcome) shortID(id string) string {
 type IDs struct {
 	Account bool              // short ids name their account
 	Short   map[string]uint32 // UIDVALIDITY of the folders that have short ids, by FolderKey
-	Own     map[string]string // the address of each account
 	Issues  []mail.Issue      // tell of folders whose ids from before are void
 }
 
