@@ -16,18 +16,18 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
-// keeper is a scripted server with the messages 5 and 6, which obeys as far as a
+// fakeServer is a scripted server with the messages 5 and 6, which obeys as far as a
 // test wants: answers has what it says to a command by its first words, each once,
 // the last one for good.
-type keeper struct {
+type fakeServer struct {
 	*mailbox.Client
 	mu       sync.Mutex
 	commands []string
 }
 
-func keeping(t *testing.T, caps string, answers map[string][][2]string) *keeper {
+func serveFake(t *testing.T, caps string, answers map[string][][2]string) *fakeServer {
 	t.Helper()
-	k := &keeper{}
+	k := &fakeServer{}
 	k.Client = scriptedWith(t, caps, func(command string) (string, string) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -48,7 +48,7 @@ func keeping(t *testing.T, caps string, answers map[string][][2]string) *keeper 
 	return k
 }
 
-func (k *keeper) sent(verb string) int {
+func (k *fakeServer) sent(verb string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	n := 0
@@ -60,7 +60,7 @@ func (k *keeper) sent(verb string) int {
 	return n
 }
 
-// kept are the messages of a keeper.
+// kept are the messages of a fakeServer.
 func kept(uids ...uint32) []mail.Ref {
 	var refs []mail.Ref
 	for _, u := range uids {
@@ -69,7 +69,7 @@ func kept(uids ...uint32) []mail.Ref {
 	return refs
 }
 
-// flagged is what a FETCH or STORE tells of the messages of a keeper.
+// flagged is what a FETCH or STORE tells of the messages of a fakeServer.
 func flagged(five, six string) string {
 	return fmt.Sprintf("* 1 FETCH (UID 5 FLAGS (%s))\r\n* 2 FETCH (UID 6 FLAGS (%s))\r\n", five, six)
 }
@@ -105,10 +105,10 @@ func wantIssue(t *testing.T, c *mailbox.Changed, uid uint32, stage string, words
 // A server that refuses or lies in the middle of a change: what has happened is told,
 // and nothing is removed that was not confirmed to be elsewhere.
 func TestChangesOnAHostileServer(t *testing.T) {
-	move := func(k *keeper) (*mailbox.Changed, error) { return k.Move(t.Context(), account, kept(5), "Done") }
-	del := func(k *keeper) (*mailbox.Changed, error) { return k.Delete(t.Context(), account, kept(5)) }
-	trash := func(k *keeper) (*mailbox.Changed, error) { return k.Trash(t.Context(), account, kept(5)) }
-	both := func(k *keeper) (*mailbox.Changed, error) {
+	move := func(k *fakeServer) (*mailbox.Changed, error) { return k.Move(t.Context(), account, kept(5), "Done") }
+	del := func(k *fakeServer) (*mailbox.Changed, error) { return k.Delete(t.Context(), account, kept(5)) }
+	trash := func(k *fakeServer) (*mailbox.Changed, error) { return k.Trash(t.Context(), account, kept(5)) }
+	both := func(k *fakeServer) (*mailbox.Changed, error) {
 		_, err := move(k)
 		_, other := del(k)
 		if told(nil, err)[len("mail move"):] != told(nil, other)[len("mail delete"):] {
@@ -120,7 +120,7 @@ func TestChangesOnAHostileServer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		caps    string
 		answers map[string][][2]string // by the command's first words
-		do      func(k *keeper) (*mailbox.Changed, error)
+		do      func(k *fakeServer) (*mailbox.Changed, error)
 		kind    mail.Kind // empty: no error
 		done    []uint32
 		issues  int
@@ -138,7 +138,7 @@ func TestChangesOnAHostileServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			answers := map[string][][2]string{"UID FETCH": answer("* 1 FETCH (UID 5 FLAGS ())\r\n", "")}
 			maps.Copy(answers, tc.answers)
-			k := keeping(t, tc.caps, answers)
+			k := serveFake(t, tc.caps, answers)
 			c, err := tc.do(k)
 			if tc.kind != "" {
 				mailtest.WantKind(t, err, tc.kind)
@@ -159,26 +159,26 @@ func TestChangesOnAHostileServer(t *testing.T) {
 func TestFlagsThatTheServerDoesNotSet(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stored []string // the answers to STORE
-		do     func(k *keeper) (*mailbox.Changed, error)
+		do     func(k *fakeServer) (*mailbox.Changed, error)
 		done   []uint32
 		issue  string
 	}{
-		"mark-read": {[]string{flagged("", `\SEEN`)}, func(k *keeper) (*mailbox.Changed, error) {
+		"mark-read": {[]string{flagged("", `\SEEN`)}, func(k *fakeServer) (*mailbox.Changed, error) {
 			return k.MarkRead(t.Context(), account, kept(5, 6))
 		}, []uint32{6}, `did not set \Seen`},
-		"add": {[]string{flagged(`\Recent x`, `X Y`)}, func(k *keeper) (*mailbox.Changed, error) {
+		"add": {[]string{flagged(`\Recent x`, `X Y`)}, func(k *fakeServer) (*mailbox.Changed, error) {
 			return k.SetFlags(t.Context(), account, kept(5, 6), []string{"x", "y"}, nil)
 		}, []uint32{6}, "did not set y;"},
-		"remove": {[]string{flagged(`X`, `\Recent`)}, func(k *keeper) (*mailbox.Changed, error) {
+		"remove": {[]string{flagged(`X`, `\Recent`)}, func(k *fakeServer) (*mailbox.Changed, error) {
 			return k.SetFlags(t.Context(), account, kept(5, 6), nil, []string{"x"})
 		}, []uint32{6}, "did not remove x;"},
-		"no word of it": {[]string{""}, func(k *keeper) (*mailbox.Changed, error) {
+		"no word of it": {[]string{""}, func(k *fakeServer) (*mailbox.Changed, error) {
 			return k.SetFlags(t.Context(), account, kept(5, 6), []string{"x"}, nil)
 		}, []uint32{6}, "did not set x;"},
-		"no flags of it": {[]string{"* 1 FETCH (UID 5)\r\n"}, func(k *keeper) (*mailbox.Changed, error) {
+		"no flags of it": {[]string{"* 1 FETCH (UID 5)\r\n"}, func(k *fakeServer) (*mailbox.Changed, error) {
 			return k.SetFlags(t.Context(), account, kept(5, 6), []string{"x"}, nil)
 		}, []uint32{6}, "did not set x;"},
-		"add and remove": {[]string{flagged(`\Flagged`, `x \Flagged`), flagged("", "x")}, func(k *keeper) (*mailbox.Changed, error) {
+		"add and remove": {[]string{flagged(`\Flagged`, `x \Flagged`), flagged("", "x")}, func(k *fakeServer) (*mailbox.Changed, error) {
 			c, err := k.SetFlags(t.Context(), account, kept(5, 6), []string{"x"}, []string{`\Flagged`})
 			if m := c.Messages[0]; m.Added || !m.Removed || c.Attempted != 4 || c.Succeeded != 3 {
 				t.Errorf("%+v", c)
@@ -191,7 +191,7 @@ func TestFlagsThatTheServerDoesNotSet(t *testing.T) {
 			for _, s := range tc.stored {
 				stored = append(stored, [2]string{s, ""})
 			}
-			k := keeping(t, "UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}, {flagged("", "x"), ""}}, "UID STORE": stored})
+			k := serveFake(t, "UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}, {flagged("", "x"), ""}}, "UID STORE": stored})
 			c, err := tc.do(k)
 			if err != nil || !slices.Equal(changedUIDs(c), tc.done) || tc.issue == "" && len(c.Issues) != 0 {
 				t.Fatalf("%+v %v", c, err)
@@ -205,7 +205,7 @@ func TestFlagsThatTheServerDoesNotSet(t *testing.T) {
 
 // The same for one message in a folder that is open.
 func TestOneFlagThatTheServerDoesNotSet(t *testing.T) {
-	k := keeping(t, "UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}},
+	k := serveFake(t, "UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}},
 		"UID STORE": {{flagged("x", ""), ""}, {flagged(`x`, ""), ""}, {"* 1 FETCH (UID 5)\r\n", ""}}})
 	if c, err := k.SetFlags(t.Context(), account, kept(5), []string{"x"}, nil); err != nil || len(c.Issues) != 0 {
 		t.Fatalf("%+v %v", c, err)
@@ -268,7 +268,7 @@ func TestWhatIsNotRemovedIsNotReportedAsGone(t *testing.T) {
 				for k, a := range tc.answers {
 					answers[k] = slices.Clone(a)
 				}
-				k := keeping(t, "UIDPLUS", answers)
+				k := serveFake(t, "UIDPLUS", answers)
 				var c *mailbox.Changed
 				var err error
 				done, words, steps := tc.done, tc.words, tc.steps
@@ -344,7 +344,7 @@ func TestARemovalThatIsNotAnsweredIsNotKnown(t *testing.T) {
 func TestAMoveThatWasDoneInPart(t *testing.T) {
 	part := [2]string{"* OK [COPYUID 9 5 1] moved\r\n* 1 EXPUNGE\r\n", "NO [OVERQUOTA] full"}
 	there := [2]string{flagged("", ""), ""}
-	k := keeping(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {there, {"* 1 FETCH (UID 6 FLAGS ())\r\n", ""}}, "UID MOVE": {part}})
+	k := serveFake(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {there, {"* 1 FETCH (UID 6 FLAGS ())\r\n", ""}}, "UID MOVE": {part}})
 	c, err := k.Move(t.Context(), account, kept(5, 6), "Done")
 	if err != nil || len(c.Messages) != 0 || len(c.Issues) != 2 || c.Issues[0].Retryable {
 		t.Fatalf("%+v %v", c, err)
@@ -352,13 +352,13 @@ func TestAMoveThatWasDoneInPart(t *testing.T) {
 	wantIssue(t, c, 5, "move", "gone from its folder", "may be at the new place", "full", "!still")
 	wantIssue(t, c, 6, "move", "still where it was", "full", "!gone")
 
-	k = keeping(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {there}, "UID MOVE": {{"", "NO [OVERQUOTA] full"}}})
+	k = serveFake(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {there}, "UID MOVE": {{"", "NO [OVERQUOTA] full"}}})
 	_, err = k.Move(t.Context(), account, kept(5, 6), "Done")
 	if e := mailtest.WantKind(t, err, mail.KindRefused); strings.Contains(e.Message, "not known") || k.sent("UID FETCH") != 2 {
 		t.Errorf("nothing was moved: %+v %q", e, k.commands)
 	}
 
-	k = keeping(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {there, {"", "NO no"}}, "UID MOVE": {part}})
+	k = serveFake(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {there, {"", "NO no"}}, "UID MOVE": {part}})
 	_, err = k.Move(t.Context(), account, kept(5, 6), "Done")
 	if e := mailtest.WantKind(t, err, mail.KindRefused); e.Retryable || !strings.Contains(e.Message, "full") || !strings.Contains(e.Message, "not known") {
 		t.Errorf("nobody can tell: %+v", e)
@@ -404,13 +404,13 @@ func TestRightsThatAreMissing(t *testing.T) {
 // A copy or move whose answer is lost may have happened: nobody is told that it is
 // safe to try again.
 func TestALostAnswerIsNotSafeToRepeat(t *testing.T) {
-	for verb, do := range map[string]func(k *keeper) error{
-		"UID COPY": func(k *keeper) error { return second(k.Copy(t.Context(), account, kept(5), "", "Done")) },
-		"UID MOVE": func(k *keeper) error { return second(k.Move(t.Context(), account, kept(5), "Done")) },
+	for verb, do := range map[string]func(k *fakeServer) error{
+		"UID COPY": func(k *fakeServer) error { return second(k.Copy(t.Context(), account, kept(5), "", "Done")) },
+		"UID MOVE": func(k *fakeServer) error { return second(k.Move(t.Context(), account, kept(5), "Done")) },
 	} {
 		t.Run(verb, func(t *testing.T) {
 			opened := [][2]string{{oneMessage, ""}}
-			k := keeping(t, "MOVE UIDPLUS", map[string][][2]string{"EXAMINE": opened, "UID FETCH": {{"* 1 FETCH (UID 5 FLAGS ())\r\n", ""}},
+			k := serveFake(t, "MOVE UIDPLUS", map[string][][2]string{"EXAMINE": opened, "UID FETCH": {{"* 1 FETCH (UID 5 FLAGS ())\r\n", ""}},
 				verb: {{"* BYE\r\n", "gone"}}}) // no answer to the command itself
 			if e := mailtest.WantKind(t, do(k), mail.KindConnection); e.Retryable || !strings.Contains(e.Message, "not known") {
 				t.Errorf("%+v", e)
@@ -421,7 +421,7 @@ func TestALostAnswerIsNotSafeToRepeat(t *testing.T) {
 
 // A message that a COPYUID leaves out is not reported as moved.
 func TestWhatACopyUIDLeavesOutIsAnIssue(t *testing.T) {
-	k := keeping(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}}, "UID MOVE": {{"* OK [COPYUID 9 5 1] moved\r\n", ""}}})
+	k := serveFake(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}}, "UID MOVE": {{"* OK [COPYUID 9 5 1] moved\r\n", ""}}})
 	c, err := k.Move(t.Context(), account, kept(5, 6), "Done")
 	if err != nil || len(c.Messages) != 1 || c.Messages[0].New.UID != 1 || c.Succeeded != 1 || len(c.Issues) != 1 || c.Issues[0].UID != 6 {
 		t.Errorf("%+v %v", c, err)

@@ -36,7 +36,7 @@ func TestTrashMovesIntoTheTrashAndBack(t *testing.T) {
 
 func TestNothingIsTrashedWithoutATrash(t *testing.T) {
 	none := [2]string{"* LIST () \".\" INBOX\r\n* LIST (\\NoSelect) \".\" Trash\r\n", ""}
-	k := keeping(t, "UIDPLUS MOVE", map[string][][2]string{"UID FETCH": {{"* 1 FETCH (UID 5 FLAGS ())\r\n", ""}}, "LIST": {none, none, {"* LIST () \".\" Trash\r\n", ""}}})
+	k := serveFake(t, "UIDPLUS MOVE", map[string][][2]string{"UID FETCH": {{"* 1 FETCH (UID 5 FLAGS ())\r\n", ""}}, "LIST": {none, none, {"* LIST () \".\" Trash\r\n", ""}}})
 	_, err := k.Trash(t.Context(), account, kept(5))
 	if e := mailtest.WantKind(t, err, mail.KindNotFound); e != nil && e.Advice != mail.AdviceMakeTrash {
 		t.Errorf("%+v", e)

@@ -2,7 +2,7 @@
 // client that count the traffic. Only tests import it.
 //
 // [Dovecot] gives a test its own throwaway IMAP and POP3 server; a package whose tests can
-// share one calls [StartDovecot] from TestMain and [Check] in each test. [Fill] gives it a
+// share one calls [Main] from TestMain and [SharedDovecot] in each test. [Fill] gives it a
 // folder of many messages. [Courier] gives a test a server of another make, for tests that
 // must not depend on Dovecot. [Postfix] receives mail, as a provider's submission server
 // does, and delivers it to a Dovecot. [OAuth] is an authorization server whose tokens both
