@@ -101,10 +101,10 @@ func Test000_7_ListAgreesWithAPlainReading(t *testing.T) {
 				q.AfterUID = uint32(rnd.IntN(45))
 			}
 			if rnd.IntN(4) == 0 {
-				q.Since = start.Add(time.Duration(rnd.IntN(12*24))*time.Hour + time.Duration(rnd.IntN(3)-1))
+				q.Since = start.Add(time.Duration(rnd.IntN(12*24)) * time.Hour)
 			}
 			if rnd.IntN(4) == 0 {
-				q.Until = start.Add(time.Duration(rnd.IntN(12*24))*time.Hour + time.Duration(rnd.IntN(3)-1))
+				q.Until = start.Add(time.Duration(rnd.IntN(12*24)) * time.Hour)
 			}
 			switch round % 10 {
 			case 3:
@@ -124,6 +124,41 @@ func Test000_7_ListAgreesWithAPlainReading(t *testing.T) {
 		check(mailbox.ListQuery{Limit: 5})
 		check(mailbox.ListQuery{AfterUID: 1<<32 - 1})
 		check(mailbox.ListQuery{BeforeUID: 1})
+	})
+}
+
+// The bounds are instants: a minute decides, in whatever zone the message was
+// dated, and Until is open.
+func Test004_5_SinceAndUntilAreExact(t *testing.T) {
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "since")
+		far := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+		u := b.Add("INBOX",
+			letter{Date: "Mon, 2 Feb 2026 13:59:00 +1400", Received: far}, // 1 Feb 23:59 UTC
+			letter{Date: "Sun, 1 Feb 2026 12:00:00 -1200", Received: far}, // 2 Feb 00:00 UTC
+			letter{Date: "Mon, 2 Feb 2026 00:00:00 +0000", Received: far}, // 2 Feb 00:00 UTC
+			letter{Date: "Tue, 3 Feb 2026 13:59:59 +1400", Received: far}, // 2 Feb 23:59:59 UTC
+			letter{Date: "Mon, 2 Feb 2026 12:00:00 -1200", Received: far}, // 3 Feb 00:00 UTC
+			letter{Date: "", Received: time.Date(2026, 2, 2, 5, 0, 0, 0, time.UTC)},
+			letter{Date: "no date", Received: time.Date(2026, 2, 3, 5, 0, 0, 0, time.UTC)},
+		)
+		day := time.Date(2026, 2, 2, 0, 0, 0, 0, time.UTC)
+		tests := []struct {
+			since, until time.Time
+			want         []uint32
+		}{
+			{day, day.AddDate(0, 0, 1), []uint32{u[1], u[2], u[3], u[5]}},
+			{day, time.Time{}, []uint32{u[1], u[2], u[3], u[4], u[5], u[6]}},
+			{time.Time{}, day, []uint32{u[0]}},
+			{day.Add(time.Second), day.Add(24*time.Hour - time.Second), []uint32{u[5]}},
+			{day.In(time.FixedZone("", 9*3600)), day.Add(time.Nanosecond), []uint32{u[1], u[2]}},
+		}
+		for _, tc := range tests {
+			p := b.list(mailbox.ListQuery{Since: tc.since, Until: tc.until, OldestFirst: true})
+			if got := uidsOf(p); !slices.Equal(got, tc.want) || p.HasMore {
+				t.Errorf("since %v until %v: %v, want %v", tc.since, tc.until, got, tc.want)
+			}
+		}
 	})
 }
 
