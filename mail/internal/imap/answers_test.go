@@ -62,20 +62,26 @@ var (
 	repeated = regexp.MustCompile(`«([^»]+)\*(\d+)»`)
 )
 
+// expanded is a text in which $0A stands for a byte, and «x*3» for xxx.
+func expanded(t testing.TB, text string) string {
+	t.Helper()
+	text = hexByte.ReplaceAllStringFunc(unquoted(t, text), func(s string) string {
+		n, _ := strconv.ParseUint(s[1:], 16, 8)
+		return string(rune(n))
+	})
+	return repeated.ReplaceAllStringFunc(text, func(s string) string {
+		m := repeated.FindStringSubmatch(s)
+		n, _ := strconv.Atoi(m[2])
+		return strings.Repeat(m[1], n)
+	})
+}
+
 func readAnswer(t *testing.T, lines []string) (c answerCase) {
 	t.Helper()
 	c.caps = scripted.Caps
 	for _, line := range lines {
 		word, text, _ := strings.Cut(line, " ")
-		text = hexByte.ReplaceAllStringFunc(unquoted(t, text), func(s string) string {
-			n, _ := strconv.ParseUint(s[1:], 16, 8)
-			return string(rune(n))
-		})
-		text = repeated.ReplaceAllStringFunc(text, func(s string) string {
-			m := repeated.FindStringSubmatch(s)
-			n, _ := strconv.Atoi(m[2])
-			return strings.Repeat(m[1], n)
-		})
+		text = expanded(t, text)
 		switch word {
 		case "name":
 			c.name = text
@@ -199,6 +205,9 @@ var calls = map[string]call{
 		return fmt.Sprint(c.UIDValidity, c.Target), err
 	}},
 	StageExpunge: {"UID EXPUNGE", StageExpunge, MoveMessages, "", func(s *Session, _ string) (string, error) {
+		if _, err := s.Select("INBOX").Wait(); err != nil {
+			return "", err
+		}
 		return "", second(s.Expunge(goimap.UIDSetNum(1, 2)).Wait())
 	}},
 	StageAppend: {"APPEND", StageAppend, AppendMessages, "Drafts", func(s *Session, arg string) (string, error) {
@@ -304,6 +313,9 @@ func (c *answerCase) serve(s *scripted.Conn, command string, sent *atomic.Int32)
 	for {
 		tag, line := s.Expect()
 		if !strings.HasPrefix(line, command) {
+			if strings.HasPrefix(line, "SELECT") {
+				s.Send("* 300 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n")
+			}
 			s.Send(tag + " OK done\r\n")
 			continue
 		}

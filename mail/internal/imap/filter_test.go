@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,42 +17,28 @@ import (
 // A command is judged whole, however it is cut into writes, and what follows a
 // literal is judged as what it is.
 func TestFilterFollowsLiterals(t *testing.T) {
-	tests := []struct {
-		in string
-		ok bool
-	}{
-		{"a EXAMINE {5}\r\nhello\r\nb NOOP\r\n", true},
-		{"a EXAMINE {5+}\r\nhello\r\nb NOOP\r\n", true},
-		{"a EXAMINE {9+}\r\nb STORE 1\r\nc NOOP\r\n", true},
-		{"a EXAMINE {5+}\r\nhello\r\nb STORE 1 FLAGS ()\r\n", false},
-		{"a EXAMINE {5}\r\nhe\r\no\r\nb MOVE 1 x\r\n", false},
-		{"a LSUB {3}\r\nann {3}\r\npwd\r\nb STORE 1 x\r\n", false},
-		{"a LSUB {0}\r\n {0}\r\n\r\nb STORE 1 x\r\n", false},
-		{"a EXAMINE \"{5}\"\r\nb STORE 1 x\r\n", false},
-		{"a NOOP\nb STORE 1 x\r\n", false},
-		{"a IDLE\r\nDONE\r\nb NOOP\r\n", true},
-		{"a IDLE\r\nb STORE 1 x\r\n", false},
-	}
-	for _, tc := range tests {
-		for step := 1; step <= len(tc.in); step++ {
+	for _, line := range slices.Concat(readCases(t, "literals.txt")...) {
+		what, text, _ := strings.Cut(line, " ")
+		in, ok := unquoted(t, strings.TrimLeft(text, " ")), what == "leaves"
+		for step := 1; step <= len(in); step++ {
 			f := filter{verbs: readOnlyVerbs}
 			var out strings.Builder
 			var err error
-			for in := []byte(tc.in); len(in) > 0 && err == nil; {
+			for in := []byte(in); len(in) > 0 && err == nil; {
 				n := min(step, len(in))
 				var o []byte
 				o, err = f.push(in[:n])
 				out.Write(o)
 				in = in[n:]
 			}
-			if (err == nil) != tc.ok {
-				t.Fatalf("%q in steps of %d: %v", tc.in, step, err)
+			if (err == nil) != ok {
+				t.Fatalf("%q in steps of %d: %v", in, step, err)
 			}
-			if tc.ok && out.String() != tc.in {
-				t.Fatalf("%q became %q", tc.in, out.String())
+			if ok && out.String() != in {
+				t.Fatalf("%q became %q", in, out.String())
 			}
 			if strings.Contains(out.String(), "STORE 1 ") || strings.Contains(out.String(), "MOVE") {
-				t.Fatalf("%q let %q out", tc.in, out.String())
+				t.Fatalf("%q let %q out", in, out.String())
 			}
 		}
 	}

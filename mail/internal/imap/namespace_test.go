@@ -13,29 +13,22 @@ import (
 )
 
 func TestOwnIsDecidedByTheLongestBeginning(t *testing.T) {
-	for told, folders := range map[string]map[string]bool{
-		`(("" "/")) (("shared/" "/")) (("Public/" "/"))`: {"INBOX": true, "inbox": true, "Archive": true, "Publicity": true, "Public/board": false, "public/Board": false,
-			"Public": false, "Public//board": false, "shared/eve/INBOX": false, "#news.x": false},
-		`(("INBOX." ".")) NIL (("#shared." ".")("shared." "."))`:                   {"INBOX": true, "INBOX.Sent": true, "inbox.Sent": true, "shared.x": false, "#shared.x": false, "Else": false},
-		`(("INBOX." ".")) (("user." ".")) (("" "."))`:                              {"INBOX.a": true, "user.eve": false, "board": false},
-		`(("" "/" "X-PARAM" ("a" "b"))("#mh/" "/")) NIL (("&ANY-ffentlich/" "/"))`: {"a": true, "#mh/a": true, "#mhx": false, "Öffentlich/a": false, "öffentlich": false},
-		"(({0}\r\n \"/\")) ((\"~\" \"/\")) NIL":                                    {"a": true, "~eve/a": false},
-		`NIL NIL NIL`:                                                              {"a": true, "Public/a": false, "Public Folders.a": false, "Shared Folders": false, "Other Users/eve": false, "user.eve": false, "#x": false, "Publicity": true, "INBOX.user": true},
-		`NIL NIL (("" "/"))`:                                                       {"INBOX": true, "a": false},
-	} {
-		n, ok := readNamespaces(told)
-		if !ok {
-			t.Errorf("%s is not read", told)
-		}
-		for folder, own := range folders {
-			if n.Own(folder) != own {
-				t.Errorf("%s: %s own: %v", told, folder, !own)
+	for _, lines := range readCases(t, "namespaces.txt") {
+		var n Namespaces
+		for _, line := range lines {
+			what, text, _ := strings.Cut(line, " ")
+			text = unquoted(t, strings.TrimLeft(text, " "))
+			switch what {
+			case "told", "broken":
+				var ok bool
+				if n, ok = readNamespaces(text); ok != (what == "told") {
+					t.Errorf("%s is read as %+v, %v", text, n, ok)
+				}
+			default:
+				if own := n.Own(text); own != (what == "own") {
+					t.Errorf("%s: %s own: %v", lines[0], text, own)
+				}
 			}
-		}
-	}
-	for _, broken := range []string{"", `(("" "/")) NIL`, `(("" "/") NIL NIL`, `((x "/")) NIL NIL`, `(("&&" "/")) NIL NIL`, `((""`, `("") NIL NIL`} {
-		if n, ok := readNamespaces(broken); ok {
-			t.Errorf("%s is read as %+v", broken, n)
 		}
 	}
 }

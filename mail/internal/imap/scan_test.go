@@ -2,6 +2,7 @@ package imap
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,30 +52,17 @@ func TestScannerPassesOrdinaryTraffic(t *testing.T) {
 }
 
 func TestScannerBounds(t *testing.T) {
-	tests := []struct{ in, what string }{
-		{"* OK " + strings.Repeat("x", 1<<20), "line"},
-		{"* SEARCH " + strings.Repeat("1 ", 1<<20), "line"},
-		{"* 1 FETCH (BODY[] {1048577}", "literal"},
-		{"* 1 FETCH (BODY[HEADER.FIELDS ({9000}", "string"},
-		{"* 1 FETCH (BODY[] NIL BODYSTRUCTURE ({9000}", "string"},
-		{"* 1 FETCH (BODY[] \"a\" {9000}", "string"},
-		{"* 1 FETCH (BODY[] {1}\r\na {9000}", "string"},
-		{"* 1 FETCH (ENVELOPE (\"" + strings.Repeat("x", 9000), "string"},
-		{"* 1 FETCH " + strings.Repeat("(", 51), "nesting"},
-		{"* 1 FETCH " + strings.Repeat("( ", 51), "nesting"},
-		{"* 1 FETCH " + strings.Repeat("(\"a\" {1}\r\nx", 51), "nesting"},
-		{strings.Repeat("(", 51), "nesting"},
-	}
-	for _, tc := range tests {
-		err := newScanner().feed([]byte(tc.in))
-		if !overLimit(err, tc.what) {
-			t.Errorf("%.60q: %v, want a limit on %s", tc.in, err, tc.what)
+	lines := slices.Concat(readCases(t, "scan.txt")...)
+	for _, line := range lines {
+		what, text, _ := strings.Cut(line, " ")
+		in := expanded(t, strings.TrimLeft(text, " "))
+		switch err := newScanner().feed([]byte(in)); {
+		case what == "broken" && !errors.Is(err, errNotIMAP), what != "broken" && !overLimit(err, what):
+			t.Errorf("%.60q: %v, want %s", in, err, what)
 		}
 	}
-	for _, in := range []string{"* X \"a\r\n", "* X \"a\n", "* X \"a\\\n", "* X {}", "* X {a}", "* X {5+}", "* X {5}x", "* X {5 }"} {
-		if err := newScanner().feed([]byte(in)); !errors.Is(err, errNotIMAP) {
-			t.Errorf("%q: %v", in, err)
-		}
+	if len(lines) != 20 {
+		t.Errorf("%d lines", len(lines))
 	}
 }
 
