@@ -31,6 +31,10 @@ func TestRefusals(t *testing.T) {
 	}})
 	session := s.begin(t, "ann")
 	s.revoke("bob")
+	// The first one is logged; those of the next second are counted.
+	if res, _ := s.send(t, "bob", rawRequest{method: "POST", body: initializing}); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a revoked token: %s", res.Status)
+	}
 	const none, wrong, letIn = "401 Bearer", `401 Bearer error="invalid_token"`, "415 "
 	bodies := map[string]string{}
 	for name, c := range map[string]struct{ line, header, answer string }{

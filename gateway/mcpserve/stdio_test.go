@@ -292,7 +292,7 @@ func TestACancelledCallEndsAtOnceAndIsNotAnswered(t *testing.T) {
 		s := startInitialized(t, g, Server{})
 		s.send(callLine("a", "doomed"), callLine(json.RawMessage("9007199254740993"), "doomed"))
 		synctest.Wait()
-		s.send(cancelLine(`"\u0061"`), cancelLine(`"a"`), cancelLine("9007199254740993"))
+		s.send(cancelLine(`"\u0061"`), cancelLine(`"\u0061"`), cancelLine("9007199254740993"))
 		if got := s.take(); len(got) != 0 || len(g.cancelled) != 2 {
 			t.Errorf("answered: %q, %d cancelled", got, len(g.cancelled))
 		}
