@@ -12,7 +12,7 @@ import (
 // TestAnEntryNamesTheAccountOfARefusedCommand, from its option or its name, also where it did
 // not bind or the caller may not run it.
 func TestAnEntryNamesTheAccountOfARefusedCommand(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly), work("other", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly), work("other", mail.ReadOnly))
 	for line, want := range map[string]string{
 		"mail list --account other --limit 0":                   "other",
 		"mail list --sinse x --account=other":                   "other",
@@ -40,7 +40,7 @@ func TestAnEntryNamesTheAccountOfARefusedCommand(t *testing.T) {
 }
 
 // lastEntry is the newest entry of the audit log.
-func (b *bench) lastEntry(t testing.TB) gateway.AuditEntry {
+func (b *fixture) lastEntry(t testing.TB) gateway.AuditEntry {
 	t.Helper()
 	list, err := b.vault.Audit(t.Context(), vault.AuditQuery{Limit: 1})
 	if err != nil || len(list) != 1 {
@@ -51,7 +51,7 @@ func (b *bench) lastEntry(t testing.TB) gateway.AuditEntry {
 
 // TestABatchWithAHiddenMessageIsOnRecord, and its answer does not tell it.
 func TestABatchWithAHiddenMessageIsOnRecord(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite))
+	b := newFixture(t, nil, work("work", mail.ReadWrite))
 	for reason, want := range map[string]string{"": "", "filtered": "filtered"} {
 		b.changed = mailbox.Changed{Messages: []mailbox.ChangedMessage{{Ref: ref(3)}},
 			Issues: []mail.Issue{{Kind: mail.KindNotFound, Stage: "fetch", Message: "There is no such message.", UID: 9, Reason: reason}}}

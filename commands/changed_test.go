@@ -16,7 +16,7 @@ import (
 var batches = map[string]string{"ack": "", "mark-read": "", "flags": ` --add '\Flagged'`, "copy": " --to Archive", "move": " --to Archive", "trash": "", "delete": " --confirm"}
 
 func TestMessagesOfABatchAreNamedInTwoWays(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
+	b := newFixture(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
 	b.ok(t, "config set default_account other")
 	many, named := make([]string, 101), make([]string, 90)
 	for i := range many {
@@ -69,7 +69,7 @@ func TestMessagesOfABatchAreNamedInTwoWays(t *testing.T) {
 }
 
 func TestABatchOfWhichSomeFailIsPartial(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite))
+	b := newFixture(t, nil, work("work", mail.ReadWrite))
 	issue := mail.Issue{Kind: mail.KindNotFound, Stage: "fetch", Message: "There is no such message.", UID: 9, MessageID: ref(9).String()}
 	for verb, rest := range batches {
 		line := "mail " + verb + " --uid 3,9" + rest
@@ -87,46 +87,8 @@ func TestABatchOfWhichSomeFailIsPartial(t *testing.T) {
 	}
 }
 
-func TestChangesAreToldFieldByField(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
-	there := mail.Ref{Protocol: mail.IMAP, Account: "other", Folder: "Archive", UIDValidity: 8, UID: 1}
-	b.changed = mailbox.Changed{Messages: []mailbox.ChangedMessage{{Ref: ref(3), New: there}, {Ref: ref(4), Flags: []string{`\Seen`}, Added: true, Already: true}}, Attempted: 4, Succeeded: 3}
-	e := b.ok(t, "mail copy --account work --uid 3,4 --to Archive --to-account other")
-	if b.toAccount != "other" || b.toFolder != "Archive" || e.Data["source_account_id"] != "work" || e.Data["destination_account_id"] != "other" ||
-		e.Data["source_folder"] != "INBOX" || e.Data["destination_folder"] != "Archive" || e.Data["steps_attempted"] != 4.0 || e.Data["steps_succeeded"] != 3.0 {
-		t.Errorf("copy: %v", e.Data)
-	}
-	first, second := e.Data["messages"].([]any)[0].(map[string]any), e.Data["messages"].([]any)[1].(map[string]any)
-	if first["new_message_id"] != there.String() || second["new_message_id"] != nil || first["message_id"] != ref(3).String() {
-		t.Errorf("copy: %v %v", first, second)
-	}
-	if e = b.ok(t, "mail trash --account work --uid 3,4"); e.Data["source_folder"] != "INBOX" || e.Data["destination_folder"] != "Trash" ||
-		!strings.Contains(fmt.Sprint(e.Data["next_action"]), "--folder Trash") {
-		t.Errorf("trash: %v", e.Data)
-	}
-	if got := b.data(t, "mail trash --account work --uid 3"); !strings.Contains(got, `{"moved":[["work:3","other:Archive/1"]`) || !strings.HasSuffix(got, `,"to":"Trash"}`) {
-		t.Errorf("trash in short: %s", got)
-	}
-	if b.ok(t, "mail copy --account work --uid 3 --to Archive"); b.toAccount != "work" {
-		t.Errorf("copy within: to %q", b.toAccount)
-	}
-	e = b.ok(t, `mail flags --account work --uid 3,4 --add '\Flagged,project-x' --remove '\Seen'`)
-	if !slices.Equal(b.add, []string{`\Flagged`, "project-x"}) || !slices.Equal(b.remove, []string{`\Seen`}) {
-		t.Errorf("flags: %q %q", b.add, b.remove)
-	}
-	first, second = e.Data["messages"].([]any)[0].(map[string]any), e.Data["messages"].([]any)[1].(map[string]any)
-	if _, told := first["flags"]; told || first["applied_add_flags"] != false || second["applied_add_flags"] != true || second["applied_remove_flags"] != false ||
-		fmt.Sprint(second["flags"]) != `[\Seen]` || fmt.Sprint(e.Data["requested_add_flags"]) != `[\Flagged project-x]` {
-		t.Errorf("flags: %v", e.Data)
-	}
-	e = b.ok(t, "mail ack --account work --uid 3,4")
-	if first, second := e.Data["messages"].([]any)[0].(map[string]any), e.Data["messages"].([]any)[1].(map[string]any); first["already"] != nil || second["already"] != true {
-		t.Errorf("ack: %v %v", first, second)
-	}
-}
-
 func TestFlagsAreChecked(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite))
+	b := newFixture(t, nil, work("work", mail.ReadWrite))
 	for args, says := range map[string]string{
 		"":                                 "No flag is named",
 		`--add '\Recent'`:                  "belongs to the server",
@@ -159,36 +121,8 @@ func TestFlagsAreChecked(t *testing.T) {
 	}
 }
 
-// Changes are answered with the ids of what was changed, and those of what was not with the
-// reason.
-func TestCompactAnswersOfChanges(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite))
-	archived := func(uid uint32) mail.Ref {
-		return mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "Archive", UIDValidity: 8, UID: uid}
-	}
-	b.changed = mailbox.Changed{Messages: []mailbox.ChangedMessage{{Ref: ref(43), New: archived(3)}, {Ref: ref(44)}},
-		Issues: []mail.Issue{{Kind: mail.KindNotFound, Stage: "fetch", Message: "There is no such message.", UID: 9, MessageID: ref(9).String()}}}
-	for verb, want := range map[string]string{
-		"mark-read": `{"marked":["43","44"],`,
-		"ack":       `{"acked":["43","44"],`,
-		"flags":     `{"changed":["43","44"],`,
-		"delete":    `{"deleted":["43","44"],`,
-		"move":      `{"moved":[["43","Archive/3"],["44",""]],`,
-		"copy":      `{"copied":[["43","Archive/3"],["44",""]],`,
-	} {
-		want += `"issues":["NOT_FOUND: There is no such message. (9)"],"untrusted":"issues"}`
-		if got := b.data(t, "mail "+verb+" --uid 43,44,9"+batches[verb]); got != want {
-			t.Errorf("%s: %s\nwant %s", verb, got, want)
-		}
-	}
-	b.changed = mailbox.Changed{Messages: []mailbox.ChangedMessage{{Ref: ref(43)}}}
-	if got := b.data(t, "mail ack 43"); got != `{"acked":["43"]}` {
-		t.Errorf("%s", got)
-	}
-}
-
 func TestDeleteHasToBeMeant(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite))
+	b := newFixture(t, nil, work("work", mail.ReadWrite))
 	for _, line := range []string{"mail delete --uid 1", "mail delete --uid 1 --confirm=false", "mail delete imap:work:INBOX:7:1"} {
 		e := b.fails(t, line, discovery.ValidationError, "--confirm")
 		if len(e.Error.Examples) == 0 || !strings.HasSuffix(e.Error.Examples[0], " --confirm") {
@@ -206,7 +140,7 @@ func TestDeleteHasToBeMeant(t *testing.T) {
 
 // What changes a mailbox counts by its messages; an acknowledgement changes none.
 func TestChangedMessagesAreCounted(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite))
+	b := newFixture(t, nil, work("work", mail.ReadWrite))
 	left := 6
 	b.deps.TakeChanges = func(_ context.Context, principal string, n int) (time.Duration, error) {
 		if principal != "admin" || n > left {

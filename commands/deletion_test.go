@@ -8,10 +8,10 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// newShredder is a desk whose account deletes for good when a person has said so.
-func newShredder(t *testing.T) (*bench, *fakeOutbox) {
+// newDeletionFixture is a fixture whose account deletes for good when a person has said so.
+func newDeletionFixture(t *testing.T) (*fixture, *fakeOutbox) {
 	t.Helper()
-	b, y := newDesk(t, mail.Approve)
+	b, y := newOutboxFixture(t, mail.Approve)
 	if err := b.vault.UpdateAccount(t.Context(), "work", func(a *mail.Account) error { a.Destroy = mail.DestroyOn; return nil }, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func newShredder(t *testing.T) (*bench, *fakeOutbox) {
 const deleteLine = "mail delete imap:work:INBOX:7:3 imap:work:INBOX:7:4 --confirm"
 
 func TestADeletionForGoodWaitsForAPerson(t *testing.T) {
-	b, y := newShredder(t)
+	b, y := newDeletionFixture(t)
 	calls := len(b.calls)
 	e := b.fails(t, deleteLine, discovery.ApprovalRequired, "the deletion waits in the outbox as d0 until a person decides")
 	if len(b.calls) != calls || len(e.Error.Examples) != 0 || strings.Contains(marshalled(t, e), y.shown["d0"].Digest[:8]) {
@@ -62,7 +62,7 @@ func TestADeletionIsAskedAboutAndToldTruly(t *testing.T) {
 		mail.OutboxUnknown: {discovery.ExecutionError, "not known which"}, mail.OutboxRefused: {discovery.ExecutionError, "nothing was deleted"},
 		mail.OutboxExpired: {discovery.Conflict, "is expired"}, mail.OutboxWaiting: {discovery.ApprovalRequired, "waits in the outbox"},
 	} {
-		b, y := newShredder(t)
+		b, y := newDeletionFixture(t)
 		a, _ := asked(t, b, deleteLine)
 		if a.Asked == nil {
 			t.Fatalf("%s", a.JSON)
@@ -83,7 +83,7 @@ func TestADeletionIsAskedAboutAndToldTruly(t *testing.T) {
 			t.Errorf("%s: %v", state, e.Data)
 		}
 	}
-	b, y := newShredder(t)
+	b, y := newDeletionFixture(t)
 	a, _ := asked(t, b, deleteLine)
 	if e := replied(t, b, deleteLine, a.Asked.State, discovery.Declined); e.Error.Code != "PERMISSION_DENIED" || y.shown["d0"].State != mail.OutboxRejected {
 		t.Errorf("%+v", e)

@@ -69,7 +69,7 @@ func TestAnswersOnTheDemo(t *testing.T) {
 }
 
 // demoAnswer is an answer without what changes.
-func (b *bench) demoAnswer(t *testing.T, line string) string {
+func (b *fixture) demoAnswer(t *testing.T, line string) string {
 	t.Helper()
 	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line})
 	var e struct {
@@ -112,7 +112,7 @@ func (b *bench) demoAnswer(t *testing.T, line string) string {
 }
 
 // binds is the command of a line, which must bind.
-func (b *bench) binds(t *testing.T, line string) *discovery.Command {
+func (b *fixture) binds(t *testing.T, line string) *discovery.Command {
 	t.Helper()
 	tokens, err := gateway.Tokenize(line)
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-// newDemo is a bench on real Mailboxes and the sample servers, whose account may
+// newDemo is a fixture on real Mailboxes and the sample servers, whose account may
 // be changed.
-func newDemo(t testing.TB) *bench {
+func newDemo(t testing.TB) *fixture {
 	t.Helper()
 	servers, err := demo.Start(demo.Options{Now: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = servers.Close() })
-	b := newBench(t, nil)
+	b := newFixture(t, nil)
 	boxes := mailbox.New(mailbox.Options{Directory: b.vault, Seen: b.vault})
 	t.Cleanup(func() { _ = boxes.Close() })
 	b.deps.Mailboxes = boxes

@@ -11,7 +11,7 @@ import (
 )
 
 func TestSubjectsAndNamesAreCutAndAddressesAreNot(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.compact = true
 	address := strings.Repeat("a", 60) + "@" + strings.Repeat("very-long.", 20) + "example.org"
 	whole := mailbox.Summary{Ref: ref(1), Date: at, Subject: strings.Repeat("s", 120), From: []mail.Address{{Name: strings.Repeat("n", 120), Addr: address}}}
@@ -33,7 +33,7 @@ func TestSubjectsAndNamesAreCutAndAddressesAreNot(t *testing.T) {
 }
 
 func TestAThreadDoesNotRepeatItsSubject(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.compact = true
 	b.thread = mailbox.Thread{Folder: "INBOX", UIDValidity: 7, Subject: "Shelves", Messages: []mailbox.ThreadMessage{
 		{Summary: mailbox.Summary{Ref: ref(1), Subject: "Shelves"}},

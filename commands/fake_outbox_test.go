@@ -194,8 +194,8 @@ func (y *fakeOutbox) Verify(_ context.Context, account string) (*mail.Verificati
 	return &mail.Verification{Account: account}, nil
 }
 
-// withFakeOutbox gives a bench an outbox.
-func withFakeOutbox(b *bench) *fakeOutbox {
+// withFakeOutbox gives a fixture an outbox.
+func withFakeOutbox(b *fixture) *fakeOutbox {
 	y := newFakeOutbox()
 	b.deps.Outbox = y
 	return y

@@ -12,7 +12,7 @@ import (
 )
 
 func TestAttachmentIsAnsweredOrSaved(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	content := []byte(strings.Repeat("\x00PDF", 100_000))
 	b.part = mailbox.AttachmentContent{Ref: ref(1), Attachment: mailbox.Attachment{PartID: "2", Filename: "../../etc/passwd", ContentType: "application/pdf", Content: content}}
 	e := b.ok(t, "mail attachment --uid 1 --part 2")

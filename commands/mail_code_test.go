@@ -9,7 +9,7 @@ import (
 )
 
 func TestMailCodeTellsACode(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.compact = true
 	a := b.fails(t, "mail code --from example.org", "NOT_FOUND", "No code")
 	if !b.waited.IsZero() || b.codeFrom != "example.org" {

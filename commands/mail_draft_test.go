@@ -12,7 +12,7 @@ import (
 const draftOne = "imap:work:Drafts:3:1"
 
 func TestTextIsAddedToADraft(t *testing.T) {
-	b, y := newDesk(t, mail.ReadWrite)
+	b, y := newOutboxFixture(t, mail.ReadWrite)
 	b.saved["c.txt"] = []byte("c")
 	e := b.ok(t, "mail draft --append-to "+draftOne+" --body 'The next part.' --attach c.txt")
 	if y.appended.String() != draftOne || y.draft.Body != "The next part." || len(y.draft.Attachments) != 1 || e.Data["message_id"] != "imap:work:Drafts:3:4" || e.Data["issues"] != nil {
@@ -29,7 +29,7 @@ func TestTextIsAddedToADraft(t *testing.T) {
 }
 
 func TestADraftIsSentAsItStands(t *testing.T) {
-	b, y := newDesk(t, mail.Approve)
+	b, y := newOutboxFixture(t, mail.Approve)
 	y.begins = mail.OutboxWaiting
 	e := b.fails(t, "mail send --draft "+draftOne, discovery.ApprovalRequired, "waits in the outbox")
 	if y.request.Stored == nil || y.request.Stored.String() != draftOne || y.request.Key != "" || len(y.request.Draft.To) > 0 {
@@ -51,7 +51,7 @@ func TestADraftIsSentAsItStands(t *testing.T) {
 
 // Beside the id of a draft nothing of a message can be given that would be overlooked.
 func TestWhatCannotBeGivenWithADraft(t *testing.T) {
-	b, y := newDesk(t, mail.ReadWrite)
+	b, y := newOutboxFixture(t, mail.ReadWrite)
 	for line, says := range map[string]string{
 		"mail send --draft nonsense":                                   "--draft",
 		"mail draft --append-to nonsense --body x":                     "--append-to",
@@ -81,7 +81,7 @@ func TestWhatCannotBeGivenWithADraft(t *testing.T) {
 // TestThePersonIsToldOfHTML shows what decides about HTML: what was made of the text needs no
 // look of its own, and what was not is shown, and not asked about in a client.
 func TestThePersonIsToldOfHTML(t *testing.T) {
-	b, y := newDesk(t, mail.Approve)
+	b, y := newOutboxFixture(t, mail.Approve)
 	b.ok(t, "mail send --to ann@example.org --body '# x' --markdown --dry-run")
 	if !y.request.Draft.Markdown {
 		t.Error("it is no Markdown")

@@ -9,7 +9,7 @@ import (
 )
 
 func TestFoldersAreATable(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.compact = true
 	b.folders = mailbox.FolderList{Truncated: true, Issues: []mail.Issue{{Kind: mail.KindRefused, Stage: "status", Message: "Not counted."}}, Folders: []mailbox.Folder{
 		{Name: "INBOX", Role: "inbox", Counts: &mailbox.Counts{Messages: 5, Unread: 2}}, {Name: "Empty", Counts: &mailbox.Counts{}},
@@ -37,7 +37,7 @@ func TestFoldersAreATable(t *testing.T) {
 func TestAccountsNameTheDefault(t *testing.T) {
 	starttls := work("other", mail.ReadWrite)
 	starttls.IMAP.Security = mail.StartTLS
-	b := newBench(t, nil, work("work", mail.ReadOnly), starttls, popAccount())
+	b := newFixture(t, nil, work("work", mail.ReadOnly), starttls, popAccount())
 	b.compact = true
 	table := "columns:[account email mode protocol] rows:[[other desk@example.org RW ] [pop desk@example.org RO pop3] [work desk@example.org RO ]]]"
 	if got := fmt.Sprint(b.ok(t, "mail accounts").Data); got != "map["+table {
@@ -72,7 +72,7 @@ func popAccount() mail.Account {
 }
 
 func TestVerifyIsShort(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.compact = true
 	if got := fmt.Sprint(b.ok(t, "mail verify").Data); got != "map[account:work ok:true]" {
 		t.Errorf("%s", got)

@@ -12,9 +12,9 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-// compactBench is a bench whose callers do not say --full.
-func compactBench(t *testing.T) *bench {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+// compactFixture is a fixture whose callers do not say --full.
+func compactFixture(t *testing.T) *fixture {
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.compact = true
 	return b
 }
@@ -33,76 +33,8 @@ func letterTo(to string) mailbox.Message {
 		From: []mail.Address{{Name: "Travel desk", Addr: "travel@example.com"}}, To: []mail.Address{{Addr: to}}, InternetMessageID: "x@example.com"}, BodyText: "Booking 77"}
 }
 
-func TestGetInBrief(t *testing.T) {
-	b := compactBench(t)
-	start := time.Date(2026, 11, 27, 16, 0, 0, 0, time.FixedZone("", 3600))
-	visit := mailbox.CalendarEvent{Method: "CANCEL", State: "cancelled", Summary: "Visit", Location: "Hall", Organizer: "travel@example.com", Start: start, End: start.Add(2 * time.Hour)}
-	const head = `{"messages":[{"date":"2026-11-19T13:20Z","from":"Travel desk \u003ctravel@example.com\u003e","id":"38","marks":"flagged","subject":"Tickets"`
-	for name, tc := range map[string]struct {
-		to     string
-		change func(m *mailbox.Message)
-		want   string // behind head
-	}{
-		"to the account itself": {"Desk@Example.org", nil, `,"text":"Booking 77"}]`},
-		"to somebody else":      {"bob@example.org", nil, `,"text":"Booking 77","to":"bob@example.org"}]`},
-		"hidden and returned": {"desk@example.org", func(m *mailbox.Message) {
-			m.Attachments = []mailbox.Attachment{{PartID: "2", ContentType: "message/delivery-status"}, {PartID: "3", ContentType: "message/rfc822"}}
-			m.HiddenChars, m.Returned, m.CC = 212, mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "Sent", UIDValidity: 9, UID: 3}, []mail.Address{{Addr: "c@example.org"}}
-		}, `,"text":"Booking 77","returned":"Sent/3","hidden_chars":212,"cc":"c@example.org"}]`},
-		"cut":              {"desk@example.org", func(m *mailbox.Message) { m.BodyTruncated, m.NextChar = true, 2001 }, `,"text":"Booking 77"}],"more":"mail get --from-char 2001 38"`},
-		"HTML that is cut": {"desk@example.org", func(m *mailbox.Message) { m.BodyHTML, m.BodyTruncated = "<p>", true }, `,"text":"Booking 77","html":"<p>"}],"hint":"The HTML was cut: --chars shows more of it, at most 20000 characters."`},
-		"an invitation in three forms": {"desk@example.org", func(m *mailbox.Message) {
-			m.Attachments = []mailbox.Attachment{{PartID: "1.3", ContentType: "text/calendar", Text: "Event: Visit", Events: []mailbox.CalendarEvent{visit}},
-				{PartID: "2", Filename: "invite.ics", ContentType: "application/ics", Events: []mailbox.CalendarEvent{visit}},
-				{PartID: "3", Filename: "plan.png", ContentType: "image/png", Size: 371}}
-		}, `,"text":"Booking 77","events":[{"state":"cancelled","start":"2026-11-27T15:00Z","end":"2026-11-27T17:00Z","summary":"Visit","location":"Hall"}],` +
-			`"attachments":{"columns":["part","name","type","bytes"],"rows":[["3","plan.png","image/png",371]]}}]`},
-		"texts of attachments": {"desk@example.org", func(m *mailbox.Message) {
-			m.Attachments = []mailbox.Attachment{{PartID: "2", ContentType: "text/csv", Size: 9, Text: "a,b", TextTruncated: true}}
-		}, `,"text":"Booking 77","attachments":{"columns":["part","type","bytes","text"],"rows":[["2","text/csv",9,"a,b…"]]}}],"hint":"'mail attachment' with --as-text and --from-char reads the rest of an attachment's text."`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := letterTo(tc.to)
-			if tc.change != nil {
-				tc.change(&m)
-			}
-			b.message = m
-			e := b.ok(t, "mail get imap:work:INBOX:7:38")
-			var want any
-			if err := json.Unmarshal([]byte(head+tc.want+"}"), &want); err != nil {
-				t.Fatal(err)
-			}
-			delete(e.Data, "untrusted")
-			wanted, _ := json.Marshal(want)
-			if got := dataOf(t, e); got != string(wanted) {
-				t.Errorf("got  %s\nwant %s", got, wanted)
-			}
-			if b.got.Headers != mailbox.HeadersNone {
-				t.Errorf("headers %q are fetched", b.got.Headers)
-			}
-		})
-	}
-	b.message = letterTo("desk@example.org")
-	b.message.FromChar = 2001
-	if got := dataOf(t, b.ok(t, "mail get imap:work:INBOX:7:38 --from-char 2001")); got != `{"messages":[{"id":"38","text":"Booking 77"}],"untrusted":"text"}` {
-		t.Errorf("the rest of a text tells what was told: %s", got)
-	}
-	b.message.Issues = []mail.Issue{{Kind: mail.KindNotFound, Message: "Gone."}}
-	if got := dataOf(t, b.ok(t, "mail get imap:work:INBOX:7:38 --from-char 2001")); !strings.Contains(got, `"issues":["NOT_FOUND: Gone. (38)"]`) {
-		t.Errorf("an issue names its message otherwise than the answer: %s", got)
-	}
-	b.message = letterTo("desk@example.org")
-	e := b.ok(t, "mail get imap:work:INBOX:7:38")
-	if e.size > len(b.message.BodyText)+300 {
-		t.Errorf("%d bytes for a text of %d", e.size, len(b.message.BodyText))
-	}
-	if got := e.Data["untrusted"]; got != "from subject text" {
-		t.Errorf("untrusted: %v", got)
-	}
-}
-
 func TestGetOfSeveral(t *testing.T) {
-	b := compactBench(t)
+	b := compactFixture(t)
 	cut := mailbox.Message{Summary: summaries(2, 10, 0)[1], BodyText: "long", BodyTruncated: true, NextChar: 401}
 	cut.Ref = ref(2)
 	whole := mailbox.Message{Summary: summaries(1, 10, 0)[0], BodyText: "short"}
@@ -136,7 +68,7 @@ func TestGetOfSeveral(t *testing.T) {
 }
 
 func TestWhatIsNotShownOfAttachmentsIsTold(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.message = letterTo("desk@example.org")
 	b.message.Unread = 5
 	for i := range 60 {
@@ -153,7 +85,7 @@ func TestWhatIsNotShownOfAttachmentsIsTold(t *testing.T) {
 }
 
 func TestPOP3HasNoFolderInAMessage(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: mail.Ref{Protocol: mail.POP3, Account: "work", UIDL: "a"}}}
 	m := b.ok(t, "mail get pop3:work:a").Data["message"].(map[string]any)
 	for _, name := range []string{"folder", "uidvalidity", "uid"} {
@@ -163,33 +95,6 @@ func TestPOP3HasNoFolderInAMessage(t *testing.T) {
 	}
 	b.compact = true
 	if got := dataOf(t, b.ok(t, "mail get pop3:work:a")); got != `{"messages":[{"id":"pop3:work:a"}]}` {
-		t.Errorf("got %s", got)
-	}
-}
-
-func TestAttachmentAsText(t *testing.T) {
-	b := compactBench(t)
-	b.part = mailbox.AttachmentContent{Ref: ref(38), Attachment: mailbox.Attachment{PartID: "2", Filename: "a.pdf", ContentType: "application/pdf", Size: 9, Text: "Dear Ann", TextTruncated: true}, NextChar: 101}
-	e := b.ok(t, "mail attachment --uid 38 --as-text --chars 100")
-	delete(e.Data, "untrusted")
-	if got := dataOf(t, e); got != `{"bytes":9,"more":"mail attachment --part 2 --as-text --chars 100 --from-char 101 38","name":"a.pdf","part":"2","text":"Dear Ann","type":"application/pdf"}` {
-		t.Errorf("got %s", got)
-	}
-	if want := (mailbox.AttachmentQuery{Chars: 100}); b.says != want {
-		t.Errorf("asked for %+v", b.says)
-	}
-	b.fails(t, "mail attachment --uid 38 --as-text --save x", discovery.ValidationError, "cannot be used together")
-	b.fails(t, "mail attachment --uid 38 --chars 100", discovery.ValidationError, "--as-text")
-	b.part.Content, b.part.Text = []byte("%PDF"), ""
-	e = b.ok(t, "mail attachment --uid 38")
-	delete(e.Data, "untrusted")
-	if got := dataOf(t, e); got != `{"bytes":4,"content_base64":"JVBERg==","name":"a.pdf","part":"2","type":"application/pdf"}` {
-		t.Errorf("got %s", got)
-	}
-	b.raw = mailbox.RawMessage{Ref: ref(38), Size: 9, Source: []byte("From: "), Truncated: true}
-	e = b.ok(t, "mail raw --uid 38")
-	delete(e.Data, "untrusted")
-	if got := dataOf(t, e); got != `{"id":"38","more":"mail raw --max-bytes 1000000 38","raw_source_base64":"RnJvbTog","size_bytes":9}` {
 		t.Errorf("got %s", got)
 	}
 }

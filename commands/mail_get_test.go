@@ -15,7 +15,7 @@ import (
 )
 
 func TestGetAsksForWhatItIsAskedFor(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.message = mailbox.Message{Summary: summaries(1, 10, 0)[0]}
 	for line, want := range map[string]mailbox.GetQuery{
 		"mail get --uid 1":                                            {BodyChars: 2000},
@@ -33,32 +33,8 @@ func TestGetAsksForWhatItIsAskedFor(t *testing.T) {
 	b.fails(t, "mail get --uid 1 --attachment-chars 200", discovery.ValidationError, "only together with --attachment-text")
 }
 
-func TestGetCountsWhatAPersonWouldNotSee(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
-	b.message = mailbox.Message{Summary: summaries(1, 10, 0)[0]}
-	b.message.HiddenChars = 42
-	if got := b.ok(t, "mail get --uid 1").Data["message"].(map[string]any)["hidden_chars"]; got != 42. {
-		t.Errorf("hidden_chars %v", got)
-	}
-	b.message.HiddenChars = 0
-	if got, there := b.ok(t, "mail get --uid 1").Data["message"].(map[string]any)["hidden_chars"]; there {
-		t.Errorf("hidden_chars %v though nothing was left out", got)
-	}
-}
-
-func TestGetShowsTheHeaderFieldsThatAreAskedFor(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
-	b.message = mailbox.Message{Summary: summaries(1, 10, 0)[0], Headers: []mailbox.HeaderField{{Name: "X-Mailer", Value: "m"}, {Name: "to", Value: "another"}}}
-	if got := fmt.Sprint(b.ok(t, "mail get --uid 1 --headers all").Data["message"].(map[string]any)["headers"]); got != "[map[name:X-Mailer value:m] map[name:to value:another]]" {
-		t.Errorf("headers %v", got)
-	}
-	if e := b.ok(t, "mail get --uid 1 --headers none"); e.Data["message"].(map[string]any)["headers"] != nil {
-		t.Errorf("headers though none were asked for: %v", e.Data)
-	}
-}
-
 func TestOnlyContentThatWasAskedForMakesAnAnswerLarge(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	content := []byte(strings.Repeat("\x00\xff content ", 40_000))
 	for name, unit := range map[string]string{"plain": "text ", "quotes": `"\`, "unseen": "\u200d", "tags": "\U000e0041", "wide": "日"} {
 		text := strings.Repeat(unit, 8_000/len([]rune(unit)))
@@ -88,7 +64,7 @@ func TestOnlyContentThatWasAskedForMakesAnAnswerLarge(t *testing.T) {
 }
 
 func TestUntrustedFieldsAreThoseThatAreThere(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.message = mailbox.Message{Summary: summaries(1, 10, 0)[0]}
 	little := b.ok(t, "mail get --uid 1").Meta.Untrusted
 	b.message.BodyHTML = "<p>"
@@ -102,7 +78,7 @@ func TestUntrustedFieldsAreThoseThatAreThere(t *testing.T) {
 }
 
 func TestEventsOfACalendarPart(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	start := time.Date(2026, 3, 10, 9, 0, 0, 0, time.UTC)
 	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1)}, Attachments: []mailbox.Attachment{{PartID: "2", ContentType: "text/calendar", Events: []mailbox.CalendarEvent{
 		{Method: "REQUEST", Summary: "Meeting", Start: start, End: start.Add(time.Hour)}, {Summary: "Holiday", Start: start, AllDay: true, Recurring: true}, {}}}}}
@@ -117,7 +93,7 @@ func TestEventsOfACalendarPart(t *testing.T) {
 }
 
 func TestRawIsByteForByte(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	source := []byte("From: x\r\n\r\n\x00\xff" + strings.Repeat("x", 400_000))
 	b.raw = mailbox.RawMessage{Ref: ref(1), Size: 500_000, Source: source, Truncated: true}
 	e := b.ok(t, "mail raw --uid 1 --max-bytes 400013")

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/commands"
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
@@ -26,7 +24,7 @@ func popPage(names ...string) mailbox.Page {
 
 // TestListGoesOnFromAMessage names messages to go on from, well and badly.
 func TestListGoesOnFromAMessage(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
+	b := newFixture(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
 	b.page = popPage("a", "b")
 	b.ok(t, "mail list --after pop3:other:z")
 	if b.account != "other" || b.list.After != (mail.Ref{Protocol: mail.POP3, Account: "other", UIDL: "z"}) || b.list.Folder != "INBOX" {
@@ -53,43 +51,10 @@ func TestListGoesOnFromAMessage(t *testing.T) {
 	b.fails(t, "mail list --snippet 49", "VALIDATION_ERROR", "between 50 and 500")
 }
 
-func TestListIsATable(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
-	from := []mail.Address{{Name: "Ann Lee", Addr: "ann@example.org"}}
-	b.page = mailbox.Page{HasMore: true, Messages: []mailbox.Summary{
-		{Ref: ref(9), Date: at, From: from, Subject: "All of it", Flags: []string{`\Flagged`, `\Answered`, `\Draft`, "x"}, HasAttachments: true, Invitation: true, Snippet: "How it begins…"},
-		{Ref: ref(7), From: from, Flags: []string{`\Seen`}}},
-		Issues: []mail.Issue{{Kind: mail.KindRefused, Stage: "parse", UID: 5, MessageID: "imap:work:INBOX:7:5", Message: "It could not be read."}}}
-	for line, want := range map[string]string{
-		"mail list --limit 2 --snippet 60": `{"folder":"INBOX","now":"2026-03-09T23:30Z","columns":["id","date","from","subject","marks","snippet"],"rows":[` +
-			`["9","2026-03-09T23:30Z","Ann Lee <ann@example.org>","All of it","unread answered flagged draft attachments invitation","How it begins…"],["7","","Ann Lee <ann@example.org>","","",""]],` +
-			`"issues":["EXECUTION_ERROR: It could not be read. (5)"],"more":"mail list --before 5 --snippet 60 --limit 2","untrusted":"from subject snippet issues"}`,
-		"mail list --unread --fields id,marks": `{"columns":["id","marks"],"rows":[["9","answered flagged draft attachments invitation"],["7",""]],` +
-			`"issues":["EXECUTION_ERROR: It could not be read. (5)"],"more":"mail list --unread --before 5 --fields id,marks","untrusted":"issues"}`,
-	} {
-		if got := b.data(t, line); got != want {
-			t.Errorf("%s:\n%s\nwant\n%s", line, got, want)
-		}
-	}
-	if b.list.Snippet != 0 && b.list.Snippet != 60 || b.list.Full {
-		t.Errorf("%+v", b.list)
-	}
-	b.page = mailbox.Page{}
-	if got := b.data(t, "mail list --folder Sent"); !strings.HasPrefix(got, `{"folder":"Sent","now":"2026-03-09T23:30Z","columns":[],"rows":[],"hint":"Nothing here`) || strings.Contains(got, "more") {
-		t.Errorf("%s", got)
-	}
-	for narrow, whole := range map[string]string{"--since 2026-03-10": "mail list", "--unread": "mail list", "--new --folder Sent --limit 3": "mail list --folder Sent --limit 3",
-		"--before imap:work:Sent:7:9": "mail list --account work --folder Sent", "--account all --unread": "mail list --account all"} {
-		if got := b.data(t, "mail list "+narrow); !strings.Contains(got, `"hint":"Nothing of that kind. '`+whole+`' shows the newest."`) {
-			t.Errorf("%s: %s", narrow, got)
-		}
-	}
-}
-
 // What --account all shows is merged by date, and goes on in each account where it ended
 // there; an account that fails is an issue.
 func TestListOfAllAccounts(t *testing.T) {
-	b := newBench(t, nil, work("home", mail.ReadOnly), work("lost", mail.ReadOnly), work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("home", mail.ReadOnly), work("lost", mail.ReadOnly), work("work", mail.ReadOnly))
 	message := func(account string, uid uint32, minute int) mailbox.Summary {
 		return mailbox.Summary{Ref: mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: uid}, Date: at.Add(-time.Duration(minute) * time.Minute), Flags: []string{`\Seen`}}
 	}
@@ -153,24 +118,4 @@ func TestListOfAllAccounts(t *testing.T) {
 	}
 	b.fails(t, "mail list --account all", "CONNECTION_FAILED", "Away.")
 	b.fails(t, "mail list --account all --before 9", "VALIDATION_ERROR", "does not say whose")
-}
-
-// Where a bound was a UID in other programs, the error names the option that takes an id.
-func TestAnIDInPlaceOfADateIsToldWhereItBelongs(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
-	b.fails(t, "mail list --since 41", discovery.ValidationError, "--after")
-	b.fails(t, "mail list --until 41", discovery.ValidationError, "--before")
-}
-
-// A UID where a date is expected comes from a tool that pages by UID.
-func TestBindSaysWhereAnIDBelongs(t *testing.T) {
-	for _, c := range commands.All(&commands.Deps{}) {
-		if c.Path != "mail list" {
-			continue
-		}
-		_, err := c.Bind([]string{"--since", "41"}, nil)
-		if f := discovery.AsFault(err); f == nil || !strings.HasPrefix(f.Hint, "An id such as 41 goes with --before or --after. Usage: mail list ") {
-			t.Errorf("%+v", f)
-		}
-	}
 }

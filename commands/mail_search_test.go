@@ -3,7 +3,6 @@ package commands_test
 import (
 	"encoding/json"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 )
 
 func TestSearchPassesOnWhatIsAsked(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.compact = true
 	b.ok(t, "config set search_max_matches 500")
 	b.ok(t, "config set timezone Europe/Berlin")
@@ -56,7 +55,7 @@ func TestSearchPassesOnWhatIsAsked(t *testing.T) {
 }
 
 func TestSearchRefuses(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	for line, says := range map[string]string{
 		"mail search --cursor abc x":                        "--cursor",
 		"mail search --cursor abc --from x":                 "--cursor",
@@ -86,7 +85,7 @@ func TestSearchRefuses(t *testing.T) {
 }
 
 // brief is the compact answer to a line.
-func (b *bench) brief(t *testing.T, line string) string {
+func (b *fixture) brief(t *testing.T, line string) string {
 	t.Helper()
 	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line})
 	var e struct{ Data json.RawMessage }
@@ -96,51 +95,9 @@ func (b *bench) brief(t *testing.T, line string) string {
 	return string(e.Data)
 }
 
-// The compact answer says what was searched, and where nothing was found where else to
-// look.
-func TestSearchInShort(t *testing.T) {
-	for name, tc := range map[string]struct {
-		line, want string
-		page       mailbox.SearchPage
-	}{
-		"found": {"mail search --from x --unread", `{"searched":"all folders but Junk and Trash","total":7,"columns":["id","date","from","subject","marks"],` +
-			`"rows":[["Sent/5","2026-03-10T08:00Z","Ann <ann@example.org>","one","answered attachments invitation"]],"more":"mail search --from x --cursor c"}`,
-			mailbox.SearchPage{Searched: []string{"INBOX", "Sent"}, LeftOut: []string{"Junk", "Trash"}, Total: 7, NextCursor: "c", Page: mailbox.Page{HasMore: true, Messages: []mailbox.Summary{{
-				Ref: mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "Sent", UIDValidity: 7, UID: 5}, Date: time.Date(2026, 3, 10, 9, 0, 9, 0, time.FixedZone("", 3600)), Subject: "one",
-				From: []mail.Address{{Name: "Ann", Addr: "ann@example.org"}}, Flags: []string{`\Answered`}, HasAttachments: true, Invitation: true}}}}},
-		"nothing": {"mail search a b", `{"searched":"all folders but Junk","total":0,"columns":[],"rows":[],"hint":"Nothing matches, in Junk neither. Try fewer or other words (they match as one phrase)."}`,
-			mailbox.SearchPage{Searched: []string{"INBOX", "Sent"}, LeftOut: []string{"Junk"}}},
-		"as elsewhere": {"mail search from:ann", `{"searched":"all folders","total":0,"columns":[],"rows":[],"hint":"Nothing matches. Try options, such as --from ann: words with a colon match as they are."}`,
-			mailbox.SearchPage{Searched: []string{"INBOX", "Junk"}}},
-		"nothing anywhere": {"mail search --folder all --unread", `{"searched":"all folders","total":0,"columns":[],"rows":[],"hint":"Nothing matches. Try fewer criteria."}`,
-			mailbox.SearchPage{Searched: []string{"INBOX", "Junk"}}},
-		"nothing in a folder": {"mail search --folder Sent --from 'Ann Smith'", `{"searched":"Sent","total":0,"columns":[],"rows":[],"hint":"Nothing matches. Try only the address or only the name; other folders, without --folder."}`,
-			mailbox.SearchPage{Searched: []string{"Sent"}}},
-		"in part": {"mail search x", `{"searched":"All Mail","total":0,"columns":[],"rows":[],"issues":["TIMEOUT: Folder \"A\" was not searched."],"more":"mail search --cursor c"}`,
-			mailbox.SearchPage{Searched: []string{"All Mail"}, NextCursor: "c", Page: mailbox.Page{Issues: []mail.Issue{{Kind: mail.KindTimeout, Message: `Folder "A" was not searched.`}}}}},
-	} {
-		b := newBench(t, nil, work("work", mail.ReadOnly))
-		b.search = tc.page
-		got := b.brief(t, tc.line)
-		if name == "found" {
-			tc.want = strings.Replace(tc.want, "--from x --cursor", "--cursor", 1)
-		}
-		got, label, _ := strings.Cut(strings.TrimSuffix(got, "}"), `,"untrusted":`)
-		if wants := map[string]string{"found": `"from subject"`, "in part": `"issues"`}[name]; label != wants {
-			t.Errorf("%s: untrusted %s", name, label)
-		}
-		if got += "}"; got != tc.want {
-			t.Errorf("%s:\n%s, want\n%s", name, got, tc.want)
-		}
-		if _, hint, ok := strings.Cut(strings.TrimSuffix(tc.want, `."}`), `"hint":`); ok && !strings.Contains(b.brief(t, tc.line+" --full"), `"instruction":`+hint+`, or list`) {
-			t.Errorf("%s: a person is not told %s", name, hint)
-		}
-	}
-}
-
 // With --account all the ids name their account, and the next page is of all.
 func TestSearchInEveryAccount(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly), work("home", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly), work("home", mail.ReadOnly))
 	page := mailbox.SearchPage{Searched: []string{"home:INBOX", "work:INBOX"}, Total: 9, NextCursor: "c", Page: mailbox.Page{HasMore: true}}
 	for _, account := range []string{"work", "home"} {
 		page.Messages = append(page.Messages, mailbox.Summary{Ref: mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: 5}, Flags: []string{`\Seen`}})
@@ -157,7 +114,7 @@ func TestSearchInEveryAccount(t *testing.T) {
 }
 
 func TestALargeSearchAnswerLosesNoMessage(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	list := summaries(50, 20000, 20000)
 	b.search = mailbox.SearchPage{Page: mailbox.Page{Messages: list, HasMore: true}, Total: 70, Attempted: 50, NextCursor: "c"}
 	e := b.ok(t, "mail search x --limit 50 --full")

@@ -18,9 +18,9 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-func newDesk(t testing.TB, mode mail.Mode) (*bench, *fakeOutbox) {
+func newOutboxFixture(t testing.TB, mode mail.Mode) (*fixture, *fakeOutbox) {
 	t.Helper()
-	b := agent(newBench(t, nil, work("work", mode)))
+	b := agent(newFixture(t, nil, work("work", mode)))
 	if err := b.vault.SetSetting(t.Context(), admin.AskSetting, "on"); err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func newDesk(t testing.TB, mode mail.Mode) (*bench, *fakeOutbox) {
 }
 
 func TestWhatIsWrittenIsWhatIsSent(t *testing.T) {
-	b, y := newDesk(t, mail.ReadWrite)
+	b, y := newOutboxFixture(t, mail.ReadWrite)
 	b.saved["letters/one.txt"] = []byte("\ufeffDear Ann,\r\n\r\nyours.")
 	b.saved["a/b.pdf"] = []byte{0, 1, 2}
 	b.saved["c.txt"] = []byte("c")
@@ -62,7 +62,7 @@ func TestWhatIsWrittenIsWhatIsSent(t *testing.T) {
 func TestAFileLeavesOnlyWhereItsAccountLets(t *testing.T) {
 	open, writes := work("open", mail.ReadWrite), work("writes", mail.Draft)
 	open.AllowOut.Entries = []string{"*"}
-	b := agent(newBench(t, nil, work("private", mail.ReadOnly), open, writes))
+	b := agent(newFixture(t, nil, work("private", mail.ReadOnly), open, writes))
 	y := withFakeOutbox(b)
 	for _, name := range []string{"of-private/a", "of-gone/a", "of-open/a", "a"} {
 		b.saved[name] = []byte("x")
@@ -92,7 +92,7 @@ func marshalled(t testing.TB, v any) string {
 }
 
 func TestWhatCannotBeSentIsRefusedBeforeAnythingIsAsked(t *testing.T) {
-	b, y := newDesk(t, mail.ReadWrite)
+	b, y := newOutboxFixture(t, mail.ReadWrite)
 	b.saved["latin"] = []byte("Gr\xfc\xdfe")
 	b.saved["big"] = make([]byte, 25<<20)
 	b.saved["small"] = []byte("x")
@@ -135,7 +135,7 @@ func TestWhatCannotBeSentIsRefusedBeforeAnythingIsAsked(t *testing.T) {
 }
 
 func TestTheAuditKnowsTheRecipientsAndNotTheText(t *testing.T) {
-	b, y := newDesk(t, mail.ReadWrite)
+	b, y := newOutboxFixture(t, mail.ReadWrite)
 	b.ok(t, "mail send --to 'Ann <ann@example.org>' --bcc bob@example.org --body 'canary text' --subject hello")
 	y.fails = &mail.SendRefused{Reason: mail.ReasonAllowList, Recipients: []string{"eve@evil.example"}}
 	e := b.fails(t, "mail send --to 'Eve <eve@evil.example>' --body=canary", discovery.PermissionDenied, "eve@evil.example")
@@ -188,7 +188,7 @@ func TestEveryEndOfASendIsToldTruly(t *testing.T) {
 		{"inside", "", "", errors.New("secret"), discovery.ExecutionError, []string{"inside the program"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b, y := newDesk(t, mail.ReadWrite)
+			b, y := newOutboxFixture(t, mail.ReadWrite)
 			y.begins, y.reason, y.fails = test.state, test.reason, test.err
 			e := b.fails(t, "mail send --to ann@example.org --body x", test.code, "")
 			for _, says := range test.says {
@@ -208,7 +208,7 @@ func TestEveryEndOfASendIsToldTruly(t *testing.T) {
 func TestADryRunSendsNothingAndSaysSo(t *testing.T) {
 	for state, says := range map[mail.OutboxState]string{mail.OutboxQueued: "Nothing was sent; it would go to 1 recipient",
 		mail.OutboxWaiting: "Nothing was sent; it would wait for a person, and then go to 1 recipient"} {
-		b, y := newDesk(t, mail.Approve)
+		b, y := newOutboxFixture(t, mail.Approve)
 		y.begins = state
 		a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "mail send --to ann@example.org --body x --dry-run", CanAsk: true, Full: true})
 		var e envelope
@@ -223,7 +223,7 @@ func TestADryRunSendsNothingAndSaysSo(t *testing.T) {
 
 // Who runs a command that waits again and again has its person asked once.
 func TestAPersonIsAskedOnceAboutAMessage(t *testing.T) {
-	b, y := newDesk(t, mail.Approve)
+	b, y := newOutboxFixture(t, mail.Approve)
 	y.begins = mail.OutboxWaiting
 	for _, replays := range []bool{false, true} {
 		y.replays = replays
@@ -235,7 +235,7 @@ func TestAPersonIsAskedOnceAboutAMessage(t *testing.T) {
 }
 
 func TestADraftIsLeftForAPerson(t *testing.T) {
-	b, y := newDesk(t, mail.ReadWrite)
+	b, y := newOutboxFixture(t, mail.ReadWrite)
 	e := b.ok(t, "mail draft --body hello --subject s")
 	if e.Data["folder"] != "Drafts" || e.Data["message_id"] != "imap:work:Drafts:3:4" || e.Data["internet_message_id"] != "draft@example.org" || len(y.draft.To) != 0 {
 		t.Errorf("%v", e.Data)
@@ -257,7 +257,7 @@ func TestExplainJudgesASend(t *testing.T) {
 	listed.AllowOut.Entries = list.AllowOut.Entries
 	open := work("open", mail.ReadWrite)
 	open.AllowOut.Enabled = false
-	b := agent(newBench(t, nil, list, asks, listed, open, work("ro", mail.ReadOnly)))
+	b := agent(newFixture(t, nil, list, asks, listed, open, work("ro", mail.ReadOnly)))
 	for _, test := range []struct {
 		line, reason string
 		approval     any
@@ -293,7 +293,7 @@ var _ commands.Outbox = (*fakeOutbox)(nil)
 
 // A compact answer says which message it is and what happened to it.
 func TestCompactAnswersOfTheOutbox(t *testing.T) {
-	b, y := newDesk(t, mail.ReadWrite)
+	b, y := newOutboxFixture(t, mail.ReadWrite)
 	const send = "mail send --to ann@example.org --subject s --body hello"
 	if got := b.data(t, send); got != `{"id":"m0","result":"Sent to 1 recipient"}` {
 		t.Errorf("%s", got)

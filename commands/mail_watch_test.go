@@ -2,8 +2,6 @@ package commands_test
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +11,7 @@ import (
 )
 
 func TestWatchPassesOnWhatIsAsked(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.compact = true
 	for line, want := range map[string]struct {
 		q        mailbox.WatchQuery
@@ -45,7 +43,7 @@ func TestWatchPassesOnWhatIsAsked(t *testing.T) {
 }
 
 func TestWatchRefuses(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	for line, says := range map[string]string{
 		"mail watch --after=-2":                        "malformed",
 		"mail watch --after 4294967296":                "malformed",
@@ -67,31 +65,9 @@ func TestWatchRefuses(t *testing.T) {
 	}
 }
 
-func TestWatchShowsWhatMailListShows(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
-	list := summaries(2, 20, 0)
-	b.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7, Messages: list}, After: 4}
-	b.page = mailbox.Page{UIDValidity: 7, Messages: list}
-	messages := func(line string) string { return fmt.Sprint(b.ok(t, line+" --fields messages").Data) }
-	if w, l := messages("mail watch"), messages("mail list"); w != l || !strings.Contains(w, "imap:work:INBOX:7:") {
-		t.Errorf("watch shows %s\nlist shows  %s", w, l)
-	}
-	b.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7}, After: 4}
-	if got := messages("mail watch"); got != "map[messages:[]]" {
-		t.Errorf("nothing: %s", got)
-	}
-	if got, want := b.data(t, "mail watch --folder Sent"), `{"folder":"Sent","now":"2026-03-09T23:30Z","columns":[],"rows":[],"more":"mail watch --after Sent/4"}`; got != want {
-		t.Errorf("compact: %s", got)
-	}
-	b.watch.After, b.compact = 0, true
-	if got := b.ok(t, "mail watch --wait 9s").Data["more"]; got != "mail watch --wait 9s --after 0" {
-		t.Errorf("of an empty folder: %v", got)
-	}
-}
-
 // A watch of all accounts ends when something arrives in one, and goes on in each.
 func TestWatchOfAllAccounts(t *testing.T) {
-	b := newBench(t, nil, work("home", mail.ReadOnly), work("lost", mail.ReadOnly), work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("home", mail.ReadOnly), work("lost", mail.ReadOnly), work("work", mail.ReadOnly))
 	b.compact = true
 	came := mailbox.Summary{Ref: mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "INBOX", UIDValidity: 7, UID: 6}, Subject: "new", From: []mail.Address{{Addr: "ann@example.org"}}, Flags: []string{`\Seen`}}
 	b.watching = func(ctx context.Context, account string, q mailbox.WatchQuery) (*mailbox.WatchPage, error) {

@@ -22,7 +22,7 @@ func (e envelope) outboxIDs() []string {
 }
 
 // code is what approves a message.
-func (b *bench) code(t testing.TB, s *outbox.Shown) string {
+func (b *fixture) code(t testing.TB, s *outbox.Shown) string {
 	t.Helper()
 	code, err := b.vault.ApprovalCode(t.Context(), s.ID, s.Digest)
 	if err != nil {
@@ -32,7 +32,7 @@ func (b *bench) code(t testing.TB, s *outbox.Shown) string {
 }
 
 func TestAnAgentSeesItsOwnOutboxOnly(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.Approve))
+	b := newFixture(t, nil, work("work", mail.Approve))
 	y := withFakeOutbox(b)
 	y.put("mine", "agent", mail.OutboxWaiting)
 	y.put("other", "robot", mail.OutboxWaiting)
@@ -64,7 +64,7 @@ func TestAnAgentSeesItsOwnOutboxOnly(t *testing.T) {
 }
 
 func TestTheAdministratorMayTakeBackAnybodys(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.Approve))
+	b := newFixture(t, nil, work("work", mail.Approve))
 	y := withFakeOutbox(b)
 	y.put("mine", "agent", mail.OutboxQueued)
 	b.ok(t, "outbox cancel mine")
@@ -74,7 +74,7 @@ func TestTheAdministratorMayTakeBackAnybodys(t *testing.T) {
 }
 
 func TestListingTheOutbox(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.Approve))
+	b := newFixture(t, nil, work("work", mail.Approve))
 	y := withFakeOutbox(b)
 	for i := range 7 {
 		s := y.put(fmt.Sprintf("m%d", i), "agent", []mail.OutboxState{mail.OutboxWaiting, mail.OutboxAccepted}[i%2])
@@ -108,7 +108,7 @@ func TestListingTheOutbox(t *testing.T) {
 }
 
 func TestApprovingSendsWhatWasSeen(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.Approve))
+	b := newFixture(t, nil, work("work", mail.Approve))
 	y := withFakeOutbox(b)
 	s := y.put("m0", "agent", mail.OutboxWaiting)
 	s.Files = []outbox.ShownFile{{FileName: mail.FileName{Name: "a.pdf", Type: "application/pdf", Size: 3}, SHA256: "00ff"}}
@@ -138,7 +138,7 @@ func TestApprovingSendsWhatWasSeen(t *testing.T) {
 
 func TestAnApprovalThatEndsOtherwiseIsToldTruly(t *testing.T) {
 	for state, says := range map[mail.OutboxState]string{mail.OutboxUnknown: "not known whether", mail.OutboxRefused: "was not sent", mail.OutboxWaiting: "waits in the outbox"} {
-		b := newBench(t, nil, work("work", mail.Approve))
+		b := newFixture(t, nil, work("work", mail.Approve))
 		y := withFakeOutbox(b)
 		s := y.put("m0", "agent", mail.OutboxWaiting)
 		y.becomes = state
@@ -146,7 +146,7 @@ func TestAnApprovalThatEndsOtherwiseIsToldTruly(t *testing.T) {
 			t.Errorf("%s: %+v", state, e)
 		}
 	}
-	b := newBench(t, nil, work("work", mail.Approve))
+	b := newFixture(t, nil, work("work", mail.Approve))
 	y := withFakeOutbox(b)
 	s := y.put("m0", "agent", mail.OutboxWaiting)
 	y.fails = &mail.SendRefused{Reason: mail.ReasonReadOnly}
@@ -154,7 +154,7 @@ func TestAnApprovalThatEndsOtherwiseIsToldTruly(t *testing.T) {
 }
 
 func TestRejecting(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.Approve))
+	b := newFixture(t, nil, work("work", mail.Approve))
 	y := withFakeOutbox(b)
 	y.put("m0", "agent", mail.OutboxWaiting)
 	if e := b.ok(t, "outbox reject m0 --reason 'not to a customer'"); e.Data["state"] != "rejected" || e.Data["reason"] != "not to a customer" || e.Data["decided_by"] != "admin" {
@@ -170,7 +170,7 @@ func TestRejecting(t *testing.T) {
 }
 
 func TestAMessageWhoseBytesAreGoneIsShownWithout(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.Approve))
+	b := newFixture(t, nil, work("work", mail.Approve))
 	y := withFakeOutbox(b)
 	s := y.put("m0", "agent", mail.OutboxAccepted)
 	s.Here, s.Body, s.HeaderFrom = false, "", mail.Address{}
@@ -190,7 +190,7 @@ func TestAMessageWhoseBytesAreGoneIsShownWithout(t *testing.T) {
 // A text that does not fit one answer is shown to its end, and nothing is offered to
 // be sent of which not all was shown.
 func TestALongTextIsShownToItsEnd(t *testing.T) {
-	b, y := newDesk(t, mail.Approve)
+	b, y := newOutboxFixture(t, mail.Approve)
 	body := strings.Repeat("Zeile für Zeile. ", 30_000) + "THE END"
 	y.put("long", "agent", mail.OutboxWaiting).Body = body
 	line, text := "outbox show long", ""
@@ -217,7 +217,7 @@ func TestALongTextIsShownToItsEnd(t *testing.T) {
 // TestLettersThatLookLikeOthersAreToldToThePersonWhoDecides: in a local part, which has no
 // other form, too.
 func TestLettersThatLookLikeOthersAreToldToThePersonWhoDecides(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.Approve))
+	b := newFixture(t, nil, work("work", mail.Approve))
 	y := withFakeOutbox(b)
 	y.put("mine", "agent", mail.OutboxWaiting)
 	y.shown["mine"].Recipients = []string{"bob@example.net", "\u0430nn@example.org"} // a Cyrillic letter first

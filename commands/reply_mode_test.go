@@ -18,7 +18,7 @@ const (
 
 // Why a reply waits is told to the agent in a few words, and to the person who decides.
 func TestAReplyThatWaitsSaysWhy(t *testing.T) {
-	b, y := newDesk(t, mail.Reply)
+	b, y := newOutboxFixture(t, mail.Reply)
 	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(3)}}
 	y.begins, y.asks = mail.OutboxWaiting, []mail.Ask{mail.AskLink, mail.AskCode}
 	const line = "mail reply imap:work:INBOX:7:3 --body 'See evil.example'"
@@ -38,7 +38,7 @@ func TestAReplyThatWaitsSaysWhy(t *testing.T) {
 	if list := b.ok(t, "outbox list"); list.Data["messages"].([]any)[0].(map[string]any)["why"] != nil {
 		t.Errorf("the agent's list: %v", list.Data)
 	}
-	admin := newBench(t, nil, work("work", mail.Reply))
+	admin := newFixture(t, nil, work("work", mail.Reply))
 	listed := withFakeOutbox(admin).put("m1", "agent", mail.OutboxWaiting)
 	listed.Asks = y.asks
 	if list := admin.ok(t, "outbox list"); list.Data["messages"].([]any)[0].(map[string]any)["why"] != linkSentence {
@@ -47,7 +47,7 @@ func TestAReplyThatWaitsSaysWhy(t *testing.T) {
 }
 
 func TestAReplyThatGoesUnaskedIsMarked(t *testing.T) {
-	b, y := newDesk(t, mail.Reply)
+	b, y := newOutboxFixture(t, mail.Reply)
 	y.unasked = true
 	b.ok(t, "mail reply imap:work:INBOX:7:3 --body Gladly.")
 	if shown := b.ok(t, "outbox show m0"); shown.Data["unasked"] != true || shown.Data["why"] != nil {
@@ -62,7 +62,7 @@ func TestAReplyThatGoesUnaskedIsMarked(t *testing.T) {
 func TestModeReplyIsExplained(t *testing.T) {
 	open := work("work", mail.Reply)
 	open.AllowOut.Entries = []string{"*"}
-	b := agent(newBench(t, nil, open))
+	b := agent(newFixture(t, nil, open))
 	y := withFakeOutbox(b)
 	explain := func(line string) map[string]any { return b.ok(t, `policy explain "`+line+`"`).Data }
 	const reply = "mail reply imap:work:INBOX:7:3 --body Gladly."

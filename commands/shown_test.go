@@ -17,7 +17,7 @@ var everyShortID = []string{"mail get %", "mail thread %", "mail raw %", "mail a
 
 // TestEveryCommandTakesShortIDs runs each command before the folder was listed, and after.
 func TestEveryCommandTakesShortIDs(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite))
+	b := newFixture(t, nil, work("work", mail.ReadWrite))
 	b.fakeMailboxes.message.Summary = summaries(1, 20, 0)[0]
 	for _, line := range everyShortID {
 		b.fails(t, strings.Replace(line, "%", "3", 1), discovery.Conflict, "Run 'mail list' and")
@@ -44,7 +44,7 @@ func TestEveryCommandTakesShortIDs(t *testing.T) {
 }
 
 func TestAShortIDNeedsAnAccountWhereThereAreSeveral(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite), work("home", mail.ReadWrite))
+	b := newFixture(t, nil, work("work", mail.ReadWrite), work("home", mail.ReadWrite))
 	b.fakeMailboxes.message.Summary = summaries(1, 20, 0)[0]
 	b.fakeMailboxes.page = mailbox.Page{Messages: summaries(3, 20, 0)}
 	b.ok(t, "config set default_account work")
@@ -68,7 +68,7 @@ func TestAShortIDNeedsAnAccountWhereThereAreSeveral(t *testing.T) {
 
 // TestTheAuditHasLongIDs looks at the entries of commands with short ids.
 func TestTheAuditHasLongIDs(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite))
+	b := newFixture(t, nil, work("work", mail.ReadWrite))
 	b.fakeMailboxes.page = mailbox.Page{Messages: summaries(3, 20, 0)}
 	b.ok(t, "mail list")
 	b.ok(t, "mail mark-read 3 2 3")

@@ -57,7 +57,7 @@ func Test001_FullAnswersHaveEveryFieldOfTheSpecs(t *testing.T) {
 			s.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7, Messages: list, Issues: specIssues}, After: 2}
 		}},
 	} {
-		b := newBench(t, nil, work("work", mail.ReadOnly))
+		b := newFixture(t, nil, work("work", mail.ReadOnly))
 		if tc.set != nil {
 			tc.set(b.fakeMailboxes)
 		}
@@ -91,7 +91,7 @@ func Test001_FullAnswersHaveEveryFieldOfTheSpecs(t *testing.T) {
 // What the test above shows of whole answers, of the schemas of the other commands.
 func Test001_SchemasHaveEveryFieldOfTheSpecs(t *testing.T) {
 	const outcome = "status issues issues.code issues.stage issues.message issues.retryable issues.uid issues.message_id "
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	for path, fields := range map[string]string{
 		"mail search": outcome + specNext + specPage + " total attempted returned failed next_cursor",
 		// content of 000 section 7.1 is content_base64.

@@ -19,20 +19,20 @@ import (
 // canary is in every secret of these tests and in no answer.
 const canary = "c4n4ry"
 
-// ring is a keyring in memory.
-type ring struct {
+// fakeKeyring is a keyring in memory.
+type fakeKeyring struct {
 	kept map[string]string
 	err  error // of everything
 }
 
-func (r *ring) Set(_ context.Context, account string, s mail.Secret) error {
+func (r *fakeKeyring) Set(_ context.Context, account string, s mail.Secret) error {
 	if r.err == nil {
 		r.kept[account] = s.Reveal()
 	}
 	return r.err
 }
 
-func (r *ring) Delete(_ context.Context, account string) error {
+func (r *fakeKeyring) Delete(_ context.Context, account string) error {
 	if r.err == nil && r.kept[account] == "" {
 		return mail.ErrNotInKeyring
 	}
@@ -42,12 +42,12 @@ func (r *ring) Delete(_ context.Context, account string) error {
 	return r.err
 }
 
-// newAccountBench is a bench with a keyring, where every source of a secret gives
+// newAccountBench is a fixture with a keyring, where every source of a secret gives
 // its own name with the canary.
-func newAccountBench(t *testing.T, accounts ...mail.Account) (*bench, *ring) {
+func newAccountBench(t *testing.T, accounts ...mail.Account) (*fixture, *fakeKeyring) {
 	t.Helper()
-	b := newBench(t, accounts...)
-	r := &ring{kept: map[string]string{}}
+	b := newFixture(t, accounts...)
+	r := &fakeKeyring{kept: map[string]string{}}
 	b.deps.Keyring, b.deps.Tokenize = r, gateway.Tokenize
 	b.deps.ReadSecret = func(_ context.Context, source string) (mail.Secret, error) {
 		return mail.NewSecret([]byte(canary + source)), nil
@@ -55,7 +55,7 @@ func newAccountBench(t *testing.T, accounts ...mail.Account) (*bench, *ring) {
 	return b, r
 }
 
-func (b *bench) stored(t *testing.T, name string) mail.Account {
+func (b *fixture) stored(t *testing.T, name string) mail.Account {
 	t.Helper()
 	a, err := b.vault.Account(t.Context(), name)
 	if err != nil {
@@ -65,7 +65,7 @@ func (b *bench) stored(t *testing.T, name string) mail.Account {
 }
 
 // sealed is the password that the vault has of an account, empty for none.
-func (b *bench) sealed(t *testing.T, name string) string {
+func (b *fixture) sealed(t *testing.T, name string) string {
 	t.Helper()
 	s, err := b.vault.Secret(t.Context(), name)
 	if err != nil && !errors.Is(err, vault.ErrNoSecret) {
@@ -74,7 +74,7 @@ func (b *bench) sealed(t *testing.T, name string) string {
 	return s.Reveal()
 }
 
-func (b *bench) client(t *testing.T, name string) string {
+func (b *fixture) client(t *testing.T, name string) string {
 	t.Helper()
 	s, err := b.vault.ClientSecret(t.Context(), name)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 const addGoogle = "account add work --email ann@gmail.com --auth oauth2 --oauth-provider google --oauth-client-id ID --oauth-client-secret-from stdin"
 
 // lent is the refresh token that the vault would exchange now.
-func (b *bench) lent(t *testing.T, name string) (refresh string, err error) {
+func (b *fixture) lent(t *testing.T, name string) (refresh string, err error) {
 	t.Helper()
 	err = b.vault.RefreshToken(t.Context(), name, func(_ context.Context, s mail.OAuthSecrets) (mail.Secret, error) {
 		refresh = s.RefreshToken.Reveal()

@@ -11,7 +11,7 @@ import (
 
 // A new account may not delete for good, and one in mode approve may write to everybody.
 func TestWhatANewAccountMayDo(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.deps.ReadSecret = func(context.Context, string) (mail.Secret, error) { return mail.NewSecret([]byte("secret")), nil }
 	const add = "account add new --email ann@example.org --imap-host imap.example.org --password-from stdin "
 	for options, want := range map[string]string{
@@ -39,7 +39,7 @@ func TestWhatANewAccountMayDo(t *testing.T) {
 // An account made before the right to delete existed keeps it until its mode or right is set.
 func TestDoctorTellsOfRightsFromBefore(t *testing.T) {
 	read := work("read", mail.ReadOnly)
-	b := newBench(t, work("old", mail.Approve), work("work", mail.ReadWrite), read)
+	b := newFixture(t, work("old", mail.Approve), work("work", mail.ReadWrite), read)
 	const line = `["rights","ok","Older than the right to delete for good, and may do so unasked: `
 	if got := b.data(t, "doctor"); !strings.Contains(got, line+`old, work.","The administrator settles it with 'account edit old --destroy off' (or on)."]`) {
 		t.Errorf("doctor: %s", got)
@@ -65,7 +65,7 @@ func TestDoctorTellsOfRightsFromBefore(t *testing.T) {
 
 // The host none is no submission server, as in init, for a new account and for one that had one.
 func TestAnAccountWithoutASubmissionServer(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.deps.ReadSecret = func(context.Context, string) (mail.Secret, error) { return mail.NewSecret([]byte("secret")), nil }
 	for _, line := range []string{
 		"account add new --email ann@gmail.com --auth oauth2 --oauth-provider google --oauth-client-id 1 --oauth-client-secret-from stdin --smtp-host none",
@@ -84,7 +84,7 @@ func TestAnAccountWithoutASubmissionServer(t *testing.T) {
 
 // A mistake in a command of many options is told in a line or two, with what was likely meant.
 func TestAMistakeInAnAccountIsToldShortly(t *testing.T) {
-	b := newBench(t, work("work", mail.ReadOnly))
+	b := newFixture(t, work("work", mail.ReadOnly))
 	for typed, meant := range map[string]string{"--mode readonly": "RO", "--mode read-write": "RW", "--mode aprove": "approve", "--destroy of": "off", "--mod RO": "--mode"} {
 		e := b.fails(t, "account edit work "+typed, discovery.ValidationError, " Did you mean "+meant+"? 'help account edit' lists what it takes.")
 		if said := e.Error.Message + e.Error.Hint; len(said) > 160 {

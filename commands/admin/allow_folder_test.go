@@ -12,7 +12,7 @@ import (
 )
 
 func TestFoldersAreAllowedAndHidden(t *testing.T) {
-	b := newBench(t, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
+	b := newFixture(t, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
 	*b.folders = mailbox.FolderList{Folders: []mailbox.Folder{{Name: "INBOX"}, {Name: "HR"}}}
 	if got := b.do(t, "hide folder add HR Hr2 --account other"); fmt.Sprint(got.Data["absent"]) != "[Hr2]" {
 		t.Errorf("hidden, of which one is there: %v", got.Data)

@@ -12,7 +12,7 @@ import (
 // An account that judges senders adds entries that demand a verified one, and tells how the
 // newest messages would fare; entries that exist stay as they are.
 func TestEntriesThatDemandAVerifiedSender(t *testing.T) {
-	b := newBench(t, work("work", mail.ReadWrite))
+	b := newFixture(t, work("work", mail.ReadWrite))
 	b.mailboxes.judged = map[string]map[mail.Verdict]int{"@bank.example": {mail.Verified: 7, mail.Failed: 1, mail.Unknown: 2}}
 	kept := func(entries, verified string) {
 		t.Helper()
@@ -70,7 +70,7 @@ func TestEntriesThatDemandAVerifiedSender(t *testing.T) {
 
 // doctor proposes to the administrator alone whom to believe, and sets nothing.
 func TestDoctorProposesWhomToBelieve(t *testing.T) {
-	b := newBench(t, work("work", mail.ReadOnly))
+	b := newFixture(t, work("work", mail.ReadOnly))
 	b.mailboxes.authServID = "mx.example.org"
 	if got := b.data(t, "doctor"); !strings.Contains(got, "'account edit work --authserv-id mx.example.org'") {
 		t.Errorf("%s", got)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestAllowListsAreKeptInOneForm(t *testing.T) {
-	b := newBench(t, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
+	b := newFixture(t, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
 	entries := func(account, list string) string {
 		t.Helper()
 		a, err := b.vault.Account(t.Context(), account)

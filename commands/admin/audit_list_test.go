@@ -10,7 +10,7 @@ import (
 
 // TestARunOfRefusedCallsShowsItsNumber, in both answers.
 func TestARunOfRefusedCallsShowsItsNumber(t *testing.T) {
-	b := newBench(t, work("work", mail.ReadOnly))
+	b := newFixture(t, work("work", mail.ReadOnly))
 	if err := b.vault.Record(t.Context(), gateway.AuditEntry{Principal: "agent", Command: "mail list", Code: "RATE_LIMITED", Reason: "rate", Count: 5}); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestASettingThatDoesNotExistIsNotFound(t *testing.T) {
-	b := newBench(t, work("work", mail.ReadWrite))
+	b := newFixture(t, work("work", mail.ReadWrite))
 	for _, line := range []string{"config get nope", "config set nope 3", "config set nope ''"} {
 		b.fails(t, line, discovery.NotFound, "audit_retention_days")
 	}

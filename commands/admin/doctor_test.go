@@ -28,7 +28,7 @@ func TestDoctorTellsOfTheProcessItself(t *testing.T) {
 	} {
 		a := work("work", mail.ReadOnly)
 		a.SMTP = mail.Endpoint{} // the servers are asked at once, which the fake is not made for
-		b := newBench(t, a)
+		b := newFixture(t, a)
 		b.deps.Checks = func(context.Context) []admin.Check { return c.checks }
 		data := b.ok(t, c.line).Data
 		if checks, _ := data["checks"].([]any); data["status"] != string(c.want) || len(checks) != c.n {
@@ -49,7 +49,7 @@ func TestDoctorTellsWhereEveryReplyAsks(t *testing.T) {
 		a := work("work", mail.Reply)
 		a.SMTP, a.AuthServIDs, a.AllowIn.Entries = mail.Endpoint{}, []string{"mx.example.org"}, []string{"ann@example.org"}
 		change(&a)
-		data := newBench(t, a).data(t, "doctor")
+		data := newFixture(t, a).data(t, "doctor")
 		if strings.Contains(data, "every reply asks") != (want != "") || !strings.Contains(data, want) {
 			t.Errorf("%q: %s", want, data)
 		}
@@ -77,7 +77,7 @@ func TestFailedChecksGiveTheirStatus(t *testing.T) {
 
 // A person is told how much waits and where they decide, an agent how much of its own does.
 func TestDoctorTellsWhatWaits(t *testing.T) {
-	b := newBench(t, work("work", mail.Approve))
+	b := newFixture(t, work("work", mail.Approve))
 	for i, e := range []struct {
 		account, by string
 		state       mail.OutboxState
@@ -110,7 +110,7 @@ func TestDoctorTriesARefusedPasswordOnce(t *testing.T) {
 	for asked, issues := range [][]mail.Issue{{{Kind: mail.KindAuth, Message: "The mail server did not accept the login."}}, nil} {
 		a := work("work", mail.ReadOnly)
 		a.SMTP = mail.Endpoint{}
-		b := newBench(t, a)
+		b := newFixture(t, a)
 		b.mailboxes.issues = issues
 		b.ok(t, "doctor")
 		if n := b.mailboxes.asked.Load(); n != int32(asked) {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestAGrantIsShownOnceAndListedWithoutItsToken(t *testing.T) {
-	b := newBench(t, work("work", mail.ReadOnly), work("home", mail.ReadOnly))
+	b := newFixture(t, work("work", mail.ReadOnly), work("home", mail.ReadOnly))
 	e := b.ok(t, "grant add laptop --accounts work,home --profile full --identity my-repo:laptop --extensions x-b,x-a,x-b --expires 7d")
 	token, _ := e.Data["token"].(string)
 	if !strings.HasPrefix(token, vault.GrantTokenPrefix) || !strings.Contains(e.Message, "cannot be shown again") {
@@ -69,7 +69,7 @@ func lasts(t *testing.T, g map[string]any) time.Duration {
 }
 
 func TestGrantsThatAreRefused(t *testing.T) {
-	b := newBench(t, work("work", mail.ReadOnly))
+	b := newFixture(t, work("work", mail.ReadOnly))
 	b.ok(t, "grant add laptop --accounts work")
 	for _, c := range []struct {
 		line string

@@ -19,7 +19,7 @@ func TestPolicyShowTellsNothingOfWhatIsHidden(t *testing.T) {
 	hiding.Destroy = mail.DestroyOn
 	reading := work("reading", mail.ReadOnly)
 	reading.AllowOut.Enabled = false
-	b := newBench(t, hiding, reading)
+	b := newFixture(t, hiding, reading)
 	b.ok(t, "config set deny 'mail delete,mail move'")
 	b.ok(t, "config set sends_per_hour 3")
 	b.principal = gateway.Principal{Name: "agent"}

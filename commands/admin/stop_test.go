@@ -17,7 +17,7 @@ func TestAStopNamesWhatTheCallerMaySeeLeaving(t *testing.T) {
 		}
 		t.Run(principal, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, work("work", mail.ReadWrite))
+			b := newFixture(t, work("work", mail.ReadWrite))
 			b.principal = gateway.Principal{Name: principal}
 			for id, owner := range map[string]string{"a": mail.AgentPrincipal, "l": "laptop"} {
 				o := mail.Outgoing{ID: id, Account: "work", Principal: owner, State: mail.OutboxUnknown, Attempt: "at work", Until: at.AddDate(0, 0, 1)}

@@ -10,13 +10,13 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// checkedStore is a store whose check ends with an error.
-type checkedStore struct {
+// fakeFailingCheck is a store whose check ends with an error.
+type fakeFailingCheck struct {
 	admin.Store
 	err error
 }
 
-func (s checkedStore) Check(context.Context) error { return s.err }
+func (s fakeFailingCheck) Check(context.Context) error { return s.err }
 
 func TestVaultCheckTellsDamageFromFailure(t *testing.T) {
 	for _, c := range []struct {
@@ -28,8 +28,8 @@ func TestVaultCheckTellsDamageFromFailure(t *testing.T) {
 		{fmt.Errorf("%w: page 7 is used twice", vault.ErrDamaged), true, false, "the vault is damaged, or the file is not a vault: page 7 is used twice"},
 		{errors.New("busy"), false, nil, nil},
 	} {
-		b := newBench(t)
-		b.deps.Store = checkedStore{b.deps.Store, c.found}
+		b := newFixture(t)
+		b.deps.Store = fakeFailingCheck{b.deps.Store, c.found}
 		if e := b.do(t, "vault check"); e.Success != c.works || e.Data["ok"] != c.ok || e.Data["problem"] != c.problem {
 			t.Errorf("%v: %+v", c.found, e)
 		}

@@ -64,8 +64,8 @@ func (y *fakeOutbox) List(_ context.Context, q mail.OutboxQuery) (entries []mail
 	return entries, false, nil
 }
 
-// bench is a gateway on a vault of its own and fake servers.
-type bench struct {
+// fixture is a gateway on a vault of its own and fake servers.
+type fixture struct {
 	vault     *vault.Vault
 	mailboxes *fakeMailboxes
 	folders   *mailbox.FolderList
@@ -77,10 +77,10 @@ type bench struct {
 	deps      *admin.Deps
 }
 
-// at is the time on a bench.
+// at is the time on a fixture.
 var at = time.Date(2026, 3, 9, 23, 30, 0, 0, time.UTC)
 
-func newBench(t testing.TB, accounts ...mail.Account) *bench {
+func newFixture(t testing.TB, accounts ...mail.Account) *fixture {
 	t.Helper()
 	v, remove, err := vault.Temporary(t.Context(), nil)
 	if err != nil {
@@ -93,7 +93,7 @@ func newBench(t testing.TB, accounts ...mail.Account) *bench {
 		}
 	}
 	mailboxes, outbox := &fakeMailboxes{}, &fakeOutbox{}
-	b := &bench{vault: v, mailboxes: mailboxes, folders: &mailboxes.folders, outbox: outbox, principal: gateway.Principal{Name: "admin", Admin: true}}
+	b := &fixture{vault: v, mailboxes: mailboxes, folders: &mailboxes.folders, outbox: outbox, principal: gateway.Principal{Name: "admin", Admin: true}}
 	b.deps = &admin.Deps{Store: store{v}, Mailboxes: mailboxes, Outbox: outbox, Exists: func(string) bool { return true }, Now: func() time.Time { return at }}
 	if b.registry, err = discovery.NewRegistry(discovery.Info{Name: "postern", Version: "test"}, append(admin.Commands(b.deps), admin.PolicyShow(b.deps))...); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ type envelope struct {
 	} `json:"error"`
 }
 
-func (b *bench) do(t testing.TB, line string) (e envelope) {
+func (b *fixture) do(t testing.TB, line string) (e envelope) {
 	t.Helper()
 	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, Full: !b.compact})
 	if err := json.Unmarshal(a.JSON, &e); err != nil {
@@ -134,7 +134,7 @@ func (b *bench) do(t testing.TB, line string) (e envelope) {
 }
 
 // ok is do for a command that must work.
-func (b *bench) ok(t testing.TB, line string) envelope {
+func (b *fixture) ok(t testing.TB, line string) envelope {
 	t.Helper()
 	e := b.do(t, line)
 	if !e.Success {
@@ -144,7 +144,7 @@ func (b *bench) ok(t testing.TB, line string) envelope {
 }
 
 // fails is do for a command that must fail this way.
-func (b *bench) fails(t testing.TB, line string, code discovery.Code, says string) envelope {
+func (b *fixture) fails(t testing.TB, line string, code discovery.Code, says string) envelope {
 	t.Helper()
 	e := b.do(t, line)
 	if e.Success || e.Error.Code != string(code) || !strings.Contains(e.Error.Message+" "+e.Error.Hint, says) {
@@ -161,7 +161,7 @@ func (e envelope) next() string {
 }
 
 // data is the data of a compact answer, as it was written.
-func (b *bench) data(t testing.TB, line string) string {
+func (b *fixture) data(t testing.TB, line string) string {
 	t.Helper()
 	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line})
 	text := strings.TrimSuffix(strings.TrimPrefix(string(a.JSON), `{"success":true,"data":`), "}")

@@ -28,8 +28,8 @@ type store struct{ *vault.Vault }
 
 func (s store) AllSettings(ctx context.Context) ([]vault.Setting, error) { return s.Settings(ctx) }
 
-// bench is a gateway on a vault of its own and fake mailboxes.
-type bench struct {
+// fixture is a gateway on a vault of its own and fake mailboxes.
+type fixture struct {
 	*fakeMailboxes
 	saved     fakeFiles
 	vault     *vault.Vault
@@ -40,10 +40,10 @@ type bench struct {
 	deps      *commands.Deps
 }
 
-// at is the time on a bench: in Berlin it is the next day already.
+// at is the time on a fixture: in Berlin it is the next day already.
 var at = time.Date(2026, 3, 9, 23, 30, 0, 0, time.UTC)
 
-func newBench(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Account) *bench {
+func newFixture(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Account) *fixture {
 	t.Helper()
 	v, remove, err := vault.Temporary(t.Context(), nil)
 	if err != nil {
@@ -55,7 +55,7 @@ func newBench(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Accou
 			t.Fatal(err)
 		}
 	}
-	b := &bench{saved: fakeFiles{}, vault: v, principal: gateway.Principal{Name: "admin", Admin: true}}
+	b := &fixture{saved: fakeFiles{}, vault: v, principal: gateway.Principal{Name: "admin", Admin: true}}
 	if b.fakeMailboxes, _ = mailboxes.(*fakeMailboxes); mailboxes == nil {
 		b.fakeMailboxes = &fakeMailboxes{}
 		mailboxes = b.fakeMailboxes
@@ -108,7 +108,7 @@ type envelope struct {
 	size int
 }
 
-func (b *bench) do(t testing.TB, line string) envelope {
+func (b *fixture) do(t testing.TB, line string) envelope {
 	t.Helper()
 	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, Full: !b.compact})
 	e := envelope{size: len(a.JSON)}
@@ -119,7 +119,7 @@ func (b *bench) do(t testing.TB, line string) envelope {
 }
 
 // ok is do for a command that must work.
-func (b *bench) ok(t testing.TB, line string) envelope {
+func (b *fixture) ok(t testing.TB, line string) envelope {
 	t.Helper()
 	e := b.do(t, line)
 	if !e.Success {
@@ -129,7 +129,7 @@ func (b *bench) ok(t testing.TB, line string) envelope {
 }
 
 // fails is do for a command that must fail this way.
-func (b *bench) fails(t testing.TB, line string, code discovery.Code, says string) envelope {
+func (b *fixture) fails(t testing.TB, line string, code discovery.Code, says string) envelope {
 	t.Helper()
 	e := b.do(t, line)
 	if e.Success || e.Error.Code != string(code) || !strings.Contains(e.Error.Message+" "+e.Error.Hint, says) {
@@ -162,7 +162,7 @@ func summaries(n, subject, sender int) []mailbox.Summary {
 }
 
 // data is the data of a compact answer, as it was written.
-func (b *bench) data(t testing.TB, line string) string {
+func (b *fixture) data(t testing.TB, line string) string {
 	t.Helper()
 	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line})
 	text := strings.TrimSuffix(strings.TrimPrefix(string(a.JSON), `{"success":true,"data":`), "}")

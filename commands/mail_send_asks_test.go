@@ -16,7 +16,7 @@ import (
 
 // asked runs a send in an account that needs approval, for a client whose person
 // can be asked.
-func asked(t *testing.T, b *bench, line string) (gateway.Answer, envelope) {
+func asked(t *testing.T, b *fixture, line string) (gateway.Answer, envelope) {
 	t.Helper()
 	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, CanAsk: true})
 	var e envelope
@@ -26,7 +26,7 @@ func asked(t *testing.T, b *bench, line string) (gateway.Answer, envelope) {
 	return a, e
 }
 
-func replied(t *testing.T, b *bench, line, state string, v discovery.Verdict) envelope {
+func replied(t *testing.T, b *fixture, line, state string, v discovery.Verdict) envelope {
 	t.Helper()
 	var e envelope
 	if err := json.Unmarshal(b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, Full: true, Reply: &gateway.Reply{State: state, Verdict: v}}).JSON, &e); err != nil {
@@ -38,7 +38,7 @@ func replied(t *testing.T, b *bench, line, state string, v discovery.Verdict) en
 const sendLine = "mail send --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'"
 
 func TestAPersonIsAskedAboutExactlyTheMessage(t *testing.T) {
-	b, y := newDesk(t, mail.Approve)
+	b, y := newOutboxFixture(t, mail.Approve)
 	y.begins = mail.OutboxWaiting
 	a, e := asked(t, b, sendLine)
 	if a.Asked == nil || e.Error.Code != "APPROVAL_REQUIRED" {
@@ -79,7 +79,7 @@ func TestAPersonIsAskedAboutExactlyTheMessage(t *testing.T) {
 }
 
 func TestADeclinedMessageIsGone(t *testing.T) {
-	b, y := newDesk(t, mail.Approve)
+	b, y := newOutboxFixture(t, mail.Approve)
 	y.begins = mail.OutboxWaiting
 	a, _ := asked(t, b, sendLine)
 	e := replied(t, b, sendLine, a.Asked.State, discovery.Declined)
@@ -92,7 +92,7 @@ func TestADeclinedMessageIsGone(t *testing.T) {
 }
 
 func TestTheAdministratorCanKeepTheDecision(t *testing.T) {
-	b, y := newDesk(t, mail.Approve)
+	b, y := newOutboxFixture(t, mail.Approve)
 	y.begins = mail.OutboxWaiting
 	a, _ := asked(t, b, sendLine)
 	admin := *b
@@ -122,7 +122,7 @@ func TestAnAnswerToAMessageThatChangedSendsNothing(t *testing.T) {
 		"other content":   func(s *outbox.Shown) { s.Digest = strings.Repeat("0", 64) },
 		"other principal": func(s *outbox.Shown) { s.Principal = "robot" },
 	} {
-		b, y := newDesk(t, mail.Approve)
+		b, y := newOutboxFixture(t, mail.Approve)
 		y.begins = mail.OutboxWaiting
 		a, _ := asked(t, b, sendLine)
 		change(y.shown["m0"])
@@ -130,7 +130,7 @@ func TestAnAnswerToAMessageThatChangedSendsNothing(t *testing.T) {
 			t.Errorf("%s: %+v, sent %q", name, e, y.sent)
 		}
 	}
-	b, y := newDesk(t, mail.Approve)
+	b, y := newOutboxFixture(t, mail.Approve)
 	y.begins = mail.OutboxWaiting
 	a, _ := asked(t, b, sendLine)
 	y.fails = &mail.SendRefused{Reason: mail.ReasonAllowList, Recipients: []string{"ann@example.org"}}

@@ -14,7 +14,7 @@ func TestCompactAnswersOfTheAdministrator(t *testing.T) {
 	pop.Protocol, pop.Email = mail.POP3, "pop@example.org"
 	pop.POP3 = mail.Endpoint{Host: "pop.example.org", Port: 995, Security: mail.TLS}
 	pop.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@example.org", "ann@example.com"}}
-	b := newBench(t, work("work", mail.ReadWrite), pop)
+	b := newFixture(t, work("work", mail.ReadWrite), pop)
 	for _, test := range []struct{ line, want string }{
 		{"account list", `{"columns":["name","email","server","mode","destroy","allow_in","allow_out"],"rows":[` +
 			`["pop","pop@example.org","pop.example.org:995 tls","approve","before","@example.org ann@example.com","nobody"],` +
@@ -48,7 +48,7 @@ func TestCompactAnswersOfTheAdministrator(t *testing.T) {
 
 // Without an option account edit changes nothing, and says what it takes.
 func TestAccountEditWithoutOptionsIsAnError(t *testing.T) {
-	b := newBench(t, work("work", mail.ReadWrite))
+	b := newFixture(t, work("work", mail.ReadWrite))
 	for _, option := range []string{"--mode", "--allow-in", "--password-from", "--ca-file", "--oauth-client-id"} {
 		b.fails(t, "account edit work", discovery.ValidationError, option)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-func agent(b *bench) *bench {
+func agent(b *fixture) *fixture {
 	b.principal = gateway.Principal{Name: "agent"}
 	return b
 }
@@ -21,7 +21,7 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 	files.Destroy, off.Destroy = mail.DestroyOn, mail.DestroyOff
 	anybody := work("any", mail.ReadWrite)
 	anybody.AllowOut.Entries = []string{"*"}
-	b := newBench(t, nil, work("ro", mail.ReadOnly), work("rw", mail.ReadWrite), work("ask", mail.Approve), files, off, anybody)
+	b := newFixture(t, nil, work("ro", mail.ReadOnly), work("rw", mail.ReadWrite), work("ask", mail.Approve), files, off, anybody)
 	b.ok(t, "config set deny 'mail raw'")
 	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1)}}
 	agent(b)
@@ -106,7 +106,7 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 }
 
 func TestPolicyExplainWritesDownNothingOfTheCommand(t *testing.T) {
-	b := agent(newBench(t, nil, work("rw", mail.ReadWrite)))
+	b := agent(newFixture(t, nil, work("rw", mail.ReadWrite)))
 	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "policy explain 'mail move --uid 1 --to canary'"})
 	if !a.Success() || strings.Contains(string(a.JSON), "canary") {
 		t.Errorf("%s", a.JSON)

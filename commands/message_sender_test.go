@@ -13,7 +13,7 @@ import (
 // Every list marks a sender that the account's server calls forged, and a name that shows
 // another address; a message says what is known of its sender, and whom its name shows.
 func TestSendersThatAreNotWhoTheySeemAreMarked(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.compact = true
 	list := summaries(4, 20, 0)
 	for i := range list {
