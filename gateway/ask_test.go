@@ -17,7 +17,7 @@ import (
 // fakeMatters is what the commands of these tests work on: matters that a person has to
 // decide.
 type fakeMatters struct {
-	auditLog
+	fakeAuditor
 	settings gateway.Settings
 	heard    []string // each reply that came, as "state verdict by"
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // shown are the entries as "code count", a command that did what it should as "".
-func (l *auditLog) shown(principal string) []string {
+func (l *fakeAuditor) shown(principal string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list []string
@@ -30,7 +30,7 @@ func (l *auditLog) shown(principal string) []string {
 // all others in one entry with their number, at the latest after a minute.
 func TestCallsBeyondTheRateHaveFewEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &auditLog{}
+		log := &fakeAuditor{}
 		g := newGateway(t, gateway.Options{Auditor: log, Settings: gateway.FixedSettings{CommandsPerMinute: 1}})
 		a, b := gateway.Principal{Name: "a"}, gateway.Principal{Name: "b"}
 		call := func(p gateway.Principal, n int) {
@@ -73,7 +73,7 @@ func (c checkReport) Failed() discovery.Code { return c.Code }
 // and a failure for a shell.
 func TestASuccessMayEndAProcessWithAnotherStatus(t *testing.T) {
 	for code, want := range map[discovery.Code]int{"": 0, discovery.AuthFailed: 4, discovery.ConnectionFailed: 8} {
-		log := &auditLog{}
+		log := &fakeAuditor{}
 		c := discovery.New(discovery.Spec{Path: "check", Summary: "Check", Effect: discovery.Read, Examples: []string{"check"}},
 			func(_ context.Context, call *discovery.Call, _ *struct{}) (checkReport, error) {
 				call.Reason = "filtered"
@@ -109,7 +109,7 @@ func TestTheReadProfileHasWhatItNamesBesides(t *testing.T) {
 // reason, another command and another principal have their own.
 func TestRefusedCallsHaveFewEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &auditLog{}
+		log := &fakeAuditor{}
 		g := newGateway(t, gateway.Options{Auditor: log, Settings: gateway.FixedSettings{Deny: []string{"do echo"}}})
 		a, b := gateway.Principal{Name: "a"}, gateway.Principal{Name: "b"}
 		for range 50 {
@@ -152,13 +152,13 @@ func TestRefusedCallsHaveFewEntries(t *testing.T) {
 	})
 }
 
-// boundedLog gives each principal room for some entries.
-type boundedLog struct {
-	auditLog
+// fakeBoundedAuditor gives each principal room for some entries.
+type fakeBoundedAuditor struct {
+	fakeAuditor
 	room int
 }
 
-func (l *boundedLog) LogFull(principal string) (time.Duration, int) {
+func (l *fakeBoundedAuditor) LogFull(principal string) (time.Duration, int) {
 	if n := len(l.shown(principal)); n >= l.room {
 		return 90 * time.Second, 1 << 20
 	}
@@ -169,7 +169,7 @@ func (l *boundedLog) LogFull(principal string) (time.Duration, int) {
 // others go on.
 func TestAPrincipalThatFillsTheLogIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &boundedLog{room: 3}
+		log := &fakeBoundedAuditor{room: 3}
 		g := newGateway(t, gateway.Options{Auditor: log})
 		var last envelope
 		for range 20 {

@@ -37,13 +37,13 @@ type envelope struct {
 	} `json:"_meta"`
 }
 
-type auditLog struct {
+type fakeAuditor struct {
 	mu      sync.Mutex
 	entries []gateway.AuditEntry
 	err     error
 }
 
-func (l *auditLog) Record(_ context.Context, e gateway.AuditEntry) error {
+func (l *fakeAuditor) Record(_ context.Context, e gateway.AuditEntry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
@@ -54,13 +54,13 @@ func (l *auditLog) Record(_ context.Context, e gateway.AuditEntry) error {
 }
 
 // all returns the entries so far.
-func (l *auditLog) all() []gateway.AuditEntry {
+func (l *fakeAuditor) all() []gateway.AuditEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.entries)
 }
 
-func (l *auditLog) last(t *testing.T) gateway.AuditEntry {
+func (l *fakeAuditor) last(t *testing.T) gateway.AuditEntry {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +115,7 @@ func newGateway(t *testing.T, o gateway.Options) *gateway.Gateway {
 		}),
 		command("do halfway", discovery.Write, func(ctx context.Context, _ *discovery.Call, _ *testArgs) (*testResult, error) {
 			<-ctx.Done()
-			return nil, &halfway{ctx.Err()}
+			return nil, &fakePartialError{ctx.Err()}
 		}),
 		command("do fail", discovery.Read, func(context.Context, *discovery.Call, *testArgs) (*testResult, error) {
 			return nil, errors.New("internal: a secret value")
@@ -252,7 +252,7 @@ func TestOutcomes(t *testing.T) {
 
 func TestNothingInsideAFailureGetsOut(t *testing.T) {
 	var logged bytes.Buffer
-	log := &auditLog{}
+	log := &fakeAuditor{}
 	g := newGateway(t, gateway.Options{Auditor: log, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	for _, line := range []string{"do panic", "do fail", "do echo --secret 'a secret value'", "do echo --secert 'a secret value'", "do echo a secret value", "do echo --secret 'a secret value",
 		"do echo --secret \"it is --text a secret value", `do echo --secret it\'s\ --text=a\ secret\ value\`} {
@@ -313,7 +313,7 @@ func TestWhatIsWithheldIsAbsentAndRefused(t *testing.T) {
 		{"zero scope", gateway.Options{}, gateway.Principal{Admin: true, Scope: &gateway.Scope{}}, map[string]string{"do admin": "profile", "do write": "profile", "do echo": "profile"}},
 		{"zero profile", gateway.Options{Profile: gateway.OnlyProfile("none")}, admin, map[string]string{"do admin": "profile", "do write": "profile", "do echo": "profile"}},
 	} {
-		log := &auditLog{}
+		log := &fakeAuditor{}
 		c.options.Auditor = log
 		g := newGateway(t, c.options)
 		schemas := string(do(t, g, c.who, "schema").Data)
@@ -357,10 +357,10 @@ func TestDeadlineStopsTheWork(t *testing.T) {
 	})
 }
 
-// halfway is an error of a change that may have happened.
-type halfway struct{ error }
+// fakePartialError is an error of a change that may have happened.
+type fakePartialError struct{ error }
 
-func (h *halfway) Undecided() bool { return true }
+func (h *fakePartialError) Undecided() bool { return true }
 
 // A change that may have happened says so, also when its time is over or its caller
 // gave up: who hears that it was stopped asks for it again.
@@ -368,7 +368,7 @@ func TestWhatMayHaveHappenedIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const words = "Whether it happened is not known."
 		g := newGateway(t, gateway.Options{Faults: func(err error) *discovery.Fault {
-			var h *halfway
+			var h *fakePartialError
 			if !errors.As(err, &h) {
 				return nil
 			}
@@ -387,7 +387,7 @@ func TestWhatMayHaveHappenedIsSaid(t *testing.T) {
 
 func TestRateLimitPerPrincipal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &auditLog{}
+		log := &fakeAuditor{}
 		g := newGateway(t, gateway.Options{Auditor: log, Settings: gateway.FixedSettings{CommandsPerMinute: 3}})
 		a, b := gateway.Principal{Name: "a"}, gateway.Principal{Name: "b"}
 		refusal := &discovery.Fault{Code: discovery.ValidationError, Message: "No command.", Hint: "Give one."}
@@ -434,7 +434,7 @@ func TestNextDueSurvivesAClockSetBack(t *testing.T) {
 }
 
 func TestAuditEntry(t *testing.T) {
-	log := &auditLog{}
+	log := &fakeAuditor{}
 	g := newGateway(t, gateway.Options{Auditor: log})
 	do(t, g, gateway.Principal{Name: "agent"}, "do echo --text x")
 	e := log.last(t)
@@ -455,7 +455,7 @@ func TestAuditEntry(t *testing.T) {
 }
 
 func TestALostAuditEntryIsNotPassedOver(t *testing.T) {
-	log := &auditLog{err: errors.New("disk full")}
+	log := &fakeAuditor{err: errors.New("disk full")}
 	g := newGateway(t, gateway.Options{Auditor: log, Faults: func(error) *discovery.Fault {
 		return &discovery.Fault{Code: discovery.StoreError, Message: "The audit log cannot be written.", Hint: "Make room."}
 	}})

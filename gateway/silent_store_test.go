@@ -27,7 +27,7 @@ func TestASilentStoreIsToBlame(t *testing.T) {
 				<-ctx.Done()
 				return gateway.Settings{}, silent
 			}),
-			Auditor: auditorFunc(func(ctx context.Context) error {
+			Auditor: fakeAuditorFunc(func(ctx context.Context) error {
 				start := time.Now()
 				<-ctx.Done()
 				waits = time.Since(start)
@@ -94,7 +94,7 @@ func TestExamplesDelayNoAnswer(t *testing.T) {
 	})
 }
 
-// auditorFunc is a gateway.Auditor.
-type auditorFunc func(context.Context) error
+// fakeAuditorFunc is a gateway.Auditor.
+type fakeAuditorFunc func(context.Context) error
 
-func (f auditorFunc) Record(ctx context.Context, _ gateway.AuditEntry) error { return f(ctx) }
+func (f fakeAuditorFunc) Record(ctx context.Context, _ gateway.AuditEntry) error { return f(ctx) }

@@ -56,7 +56,7 @@ func stoppable(t *testing.T, limiter gateway.Limiter) *gateway.Gateway {
 		spec("do state", discovery.State, nothing, discovery.Spec{Standing: true}),
 		spec("do wait", discovery.Write, wait, discovery.Spec{}),
 		spec("do stand", discovery.Write, wait, discovery.Spec{Standing: true}),
-		spec("do half", discovery.Write, func(ctx context.Context) error { return &halfway{wait(ctx)} }, discovery.Spec{}),
+		spec("do half", discovery.Write, func(ctx context.Context) error { return &fakePartialError{wait(ctx)} }, discovery.Spec{}),
 		spec("do stop", discovery.State, func(context.Context) error { stopped = errHalt; close(ended); return nil }, discovery.Spec{Standing: true, Urgent: true}),
 	)
 }
@@ -108,17 +108,17 @@ func TestAStopEndsAndRefuses(t *testing.T) {
 	})
 }
 
-// noRate refuses everything.
-type noRate struct{}
+// fakeRefusingLimiter refuses everything.
+type fakeRefusingLimiter struct{}
 
-func (noRate) Take(context.Context, string, int, time.Duration) (time.Duration, error) {
+func (fakeRefusingLimiter) Take(context.Context, string, int, time.Duration) (time.Duration, error) {
 	return time.Minute, nil
 }
 
 // A flood of commands holds up no stop; it cannot be a flood itself.
 func TestAStopHasNoRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := stoppable(t, noRate{})
+		g := stoppable(t, fakeRefusingLimiter{})
 		for _, c := range []struct {
 			line string
 			code discovery.Code
