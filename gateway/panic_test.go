@@ -74,7 +74,7 @@ func TestAPanicAnywhereIsAnsweredAndAudited(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var logged strings.Builder
-				audited := &auditLog{}
+				audited := &fakeAuditor{}
 				o := gateway.Options{Auditor: audited, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 					Faults: func(error) *discovery.Fault { panic("a secret value") }}
 				switch where {
