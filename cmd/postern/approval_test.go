@@ -17,8 +17,8 @@ import (
 // configuration, and says yes to whatever it is asked, in this form.
 func installedClient(t *testing.T, v testVault, era string, form map[string]any, asked *[]*mcp.ElicitParams) *mcp.ClientSession {
 	t.Helper()
-	d := deskOf(t, v)
-	if out, _, err := d.do("install", "claude-code", "--profile", "full"); err != nil {
+	d := clientHomeOf(t, v)
+	if out, _, err := d.do(t, "install claude-code --profile full"); err != nil {
 		t.Fatal(err, out)
 	}
 	var config struct {

@@ -90,11 +90,10 @@ func alive(pid int) bool {
 
 // TestAServerRunsAHelperOnce talks to a server for a while.
 func TestAServerRunsAHelperOnce(t *testing.T) {
-	s := servertest.Dovecot(t, servertest.Config{})
-	s.Deliver(t, "ann", "INBOX", realMessages(t)[:1]...)
+	t.Parallel()
 	v := newVault(t)
 	count := filepath.Join(t.TempDir(), "count")
-	works(t, program(t, v.environment(true), append(onServer(t, s, "ann"), "--auth", "helper", "--helper", script(t, fmt.Sprintf("echo x >>%s; echo %s", count, servertest.Password)))...))
+	works(t, program(t, v.environment(true), append(onServer(t, servertest.SharedDovecot(t), servertest.User("ann")), "--auth", "helper", "--helper", script(t, fmt.Sprintf("echo x >>%s; echo %s", count, servertest.Password)))...))
 	c := serving(t, v)
 	commands := []string{"mail list", "mail folders", "mail verify", "mail verify", "doctor"}
 	for _, line := range commands {
@@ -108,8 +107,8 @@ func TestAServerRunsAHelperOnce(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if b, err := os.ReadFile(count); err != nil || string(b) != "x\n" {
-		t.Errorf("%q, %v", b, err)
+	if got := read(t, count); got != "x\n" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -146,11 +145,18 @@ func accountVariables(s *servertest.DovecotServer, name, user string) []string {
 
 // TestAccountsOfTheEnvironmentNeedNoVault runs commands with nothing but variables.
 func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
-	s := servertest.Dovecot(t, servertest.Config{})
-	s.Deliver(t, "ann", "INBOX", realMessages(t)[:3]...)
-	s.Deliver(t, "bob", "INBOX", []byte("From: ann@example.org\r\nSubject: file\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=a.txt\r\n\r\nattached\r\n--b--\r\n"))
+	t.Parallel()
+	s, ann, bob := servertest.SharedDovecot(t), servertest.User("ann"), servertest.User("bob")
+	s.Deliver(t, ann, "INBOX", realMessages(t)[:3]...)
+	s.Deliver(t, bob, "INBOX", []byte("From: ann@example.org\r\nSubject: file\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=a.txt\r\n\r\nattached\r\n--b--\r\n"))
 	home := newHomeless(t)
-	env := home.environment(append(accountVariables(s, "DEFAULT", "ann"), accountVariables(s, "BOB_2", "bob")...)...)
+	env := home.environment(append(accountVariables(s, "DEFAULT", ann), accountVariables(s, "BOB_2", bob)...)...)
+	emptied := func(dir string) {
+		t.Helper()
+		if files := left(t, dir); len(files) > 0 {
+			t.Errorf("left behind: %v", files)
+		}
+	}
 
 	r := works(t, program(t, env, "mail", "accounts", "--full"))
 	for _, want := range []string{`"account_id":"bob_2"`, `"account_id":"default"`, `"mode":"RO"`, `"secure":false`} {
@@ -161,38 +167,38 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 	if r := works(t, program(t, env, "exec", "mail list --full")); bytes.Count(r.raw, []byte(`"message_id"`)) != 3 {
 		t.Errorf("the default account: %s", r.raw)
 	}
-	refused(t, program(t, env, "mail", "flags", "--folder", "INBOX", "--uid", "1", "--add", `\Flagged`), "PERMISSION_DENIED", 6, "")
-	writable := append(env, "MAIL_IMAP_WRITE_ENABLED=true")
-	works(t, program(t, writable, "mail", "flags", "--folder", "INBOX", "--uid", "1", "--add", `\Flagged`))
-	refused(t, program(t, env, "account", "edit", "default", "--mode", "RW"), "PERMISSION_DENIED", 6, "POSTERN_ADMIN_KEY")
-	refused(t, program(t, env, "mail", "flags", "--folder", "INBOX", "--uid", "1", "--add", "x"), "PERMISSION_DENIED", 6, "MAIL_IMAP_WRITE_ENABLED=true")
-	// What would end with the process is refused.
-	for _, line := range []string{"agent send --from a:b --to c:d --subject x", "agent read c:d", "agent status", "agent cleanup"} {
-		refused(t, program(t, env, "exec", line), "CONFIG_ERROR", 3, "postern init")
-	}
-	for _, line := range []string{"mail list --new", "mail ack --folder INBOX --uid 1"} {
-		refused(t, program(t, env, "exec", line), "EXECUTION_ERROR", 1, "postern init")
-	}
+	const flag = `mail flags --folder INBOX --uid 1 --add '\Flagged'`
+	works(t, program(t, append(env, "MAIL_IMAP_WRITE_ENABLED=true"), "exec", flag))
 	works(t, program(t, env, "exec", "agent describe"))
-	if files := left(t, home.temporary); len(files) > 0 {
-		t.Errorf("left behind: %v", files)
+	for _, c := range []struct { // the agent's messages are what would end with the process
+		line, code string
+		status     int
+		says       string
+	}{
+		{flag, "PERMISSION_DENIED", 6, "MAIL_IMAP_WRITE_ENABLED=true"},
+		{"account edit default --mode RW", "PERMISSION_DENIED", 6, "POSTERN_ADMIN_KEY"},
+		{"agent send --from a:b --to c:d --subject x", "CONFIG_ERROR", 3, "postern init"},
+		{"agent read c:d", "CONFIG_ERROR", 3, "postern init"},
+		{"agent status", "CONFIG_ERROR", 3, "postern init"},
+		{"agent cleanup", "CONFIG_ERROR", 3, "postern init"},
+		{"mail list --new", "EXECUTION_ERROR", 1, "postern init"},
+		{"mail ack --folder INBOX --uid 1", "EXECUTION_ERROR", 1, "postern init"},
+	} {
+		refused(t, program(t, env, "exec", c.line), c.code, c.status, c.says)
 	}
-	if files := left(t, home.config); len(files) > 0 {
-		t.Errorf("made in the home directory: %v", files)
-	}
+	emptied(home.temporary)
+	emptied(home.config)
 
 	// What is saved is not part of the vault that dies.
 	r = works(t, program(t, env, "mail", "attachment", "--account", "bob_2", "--folder", "INBOX", "--uid", "1", "--part", "1", "--save", "a.txt"))
-	b, err := os.ReadFile(filepath.Join(home.config, "postern", "attachments", "a.txt"))
-	if err != nil || strings.TrimSpace(string(b)) != "attached" {
-		t.Errorf("%q, %v: %s", b, err, r.raw)
+	if got := read(t, filepath.Join(home.config, "postern", "attachments", "a.txt")); strings.TrimSpace(got) != "attached" {
+		t.Errorf("%q: %s", got, r.raw)
 	}
-	if files := left(t, home.temporary); len(files) > 0 {
-		t.Errorf("left behind: %v", files)
-	}
+	emptied(home.temporary)
 }
 
 func TestHalfAnAccountInTheEnvironmentIsSaid(t *testing.T) {
+	t.Parallel()
 	home := newHomeless(t)
 	const canary = "c4n4ry"
 	env := home.environment("MAIL_IMAP_WORK_HOST=imap.example.org", "MAIL_IMAP_WORK_PASS="+canary)
@@ -204,8 +210,7 @@ func TestHalfAnAccountInTheEnvironmentIsSaid(t *testing.T) {
 	}
 	works(t, program(t, env, "help"))
 	// Where a vault is named, it is that one that is meant.
-	refused(t, program(t, append(home.environment(), "POSTERN_DB="+filepath.Join(home.config, "x.db"), "MAIL_IMAP_WORK_HOST=imap.example.org",
-		"MAIL_IMAP_WORK_PASS=x", "MAIL_IMAP_WORK_USER=u"), "mail", "list"), "CONFIG_ERROR", 3, "There is no vault yet.")
+	refused(t, program(t, append(env, "POSTERN_DB="+filepath.Join(home.config, "x.db"), "MAIL_IMAP_WORK_USER=u"), "mail", "list"), "CONFIG_ERROR", 3, "There is no vault yet.")
 	if files := append(left(t, home.temporary), left(t, home.config)...); len(files) > 0 {
 		t.Errorf("made: %v", files)
 	}
@@ -214,17 +219,17 @@ func TestHalfAnAccountInTheEnvironmentIsSaid(t *testing.T) {
 // TestATemporaryVaultEndsWithTheServer ends a server at the end of its input and by
 // each signal that asks it to.
 func TestATemporaryVaultEndsWithTheServer(t *testing.T) {
-	s := servertest.Dovecot(t, servertest.Config{})
-	s.Deliver(t, "ann", "INBOX", realMessages(t)[:1]...)
+	t.Parallel()
+	s := servertest.SharedDovecot(t)
 	for name, signal := range map[string]os.Signal{"end of input": nil, "SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			home := newHomeless(t)
-			c := gatewaytest.Start(t, program(t, home.environment(accountVariables(s, "DEFAULT", "ann")...), "serve"))
-			if m := c.Call("mail list"); !strings.Contains(m.Text(), `"success":true`) {
-				t.Errorf("%s", m.Line)
-			}
-			if m := c.Call("account list"); !strings.Contains(m.Text(), "PERMISSION_DENIED") {
-				t.Errorf("an agent may run what is the administrator's: %s", m.Line)
+			c := gatewaytest.Start(t, program(t, home.environment(accountVariables(s, "DEFAULT", servertest.User("ann"))...), "serve"))
+			for line, says := range map[string]string{"mail list": `"success":true`, "account list": "PERMISSION_DENIED"} { // which is the administrator's
+				if m := c.Call(line); !strings.Contains(m.Text(), says) {
+					t.Errorf("%s: %s", line, m.Line)
+				}
 			}
 			if len(left(t, home.temporary)) == 0 {
 				t.Error("the vault is somewhere else")
@@ -248,11 +253,12 @@ func TestATemporaryVaultEndsWithTheServer(t *testing.T) {
 
 // TestAccountsOfVaultAndEnvironmentTogether has both, and one name in both.
 func TestAccountsOfVaultAndEnvironmentTogether(t *testing.T) {
-	s := servertest.Dovecot(t, servertest.Config{})
-	s.Deliver(t, "bob", "INBOX", realMessages(t)[:2]...)
+	t.Parallel()
+	s, bob := servertest.SharedDovecot(t), servertest.User("bob")
+	s.Deliver(t, bob, "INBOX", realMessages(t)[:2]...)
 	v := newVault(t)
-	v.add(t, dovecotAccount(s, "ann"), servertest.Password)
-	env := append(v.environment(true), accountVariables(s, "BOB", "bob")...)
+	v.add(t, dovecotAccount(s, servertest.User("ann")), servertest.Password)
+	env := append(v.environment(true), accountVariables(s, "BOB", bob)...)
 	r := works(t, program(t, env, "mail", "accounts"))
 	if b, w := bytes.Index(r.raw, []byte(`"bob"`)), bytes.Index(r.raw, []byte(`"work"`)); b < 0 || w < b {
 		t.Errorf("%s", r.raw)
@@ -260,16 +266,16 @@ func TestAccountsOfVaultAndEnvironmentTogether(t *testing.T) {
 	if r := works(t, program(t, env, "mail", "list", "--full", "--account", "bob")); bytes.Count(r.raw, []byte(`"message_id"`)) != 2 {
 		t.Errorf("%s", r.raw)
 	}
-	works(t, program(t, env, "mail", "list", "--account", "work"))
-	works(t, program(t, env, "account", "show", "bob"))
+	for _, line := range []string{"mail list --account work", "account show bob", "config set default_account bob"} {
+		works(t, program(t, env, "exec", line))
+	}
 	for _, line := range []string{"account edit bob --mode RW", "account remove bob", "allow in add ann@example.org --account bob", "allow out remove x@example.org --account bob"} {
 		refused(t, program(t, env, "exec", line), "CONFIG_ERROR", 3, "MAIL_IMAP_BOB_HOST")
 	}
 	refused(t, program(t, append(env, "PW=x"), "account", "add", "bob", "--email", "b@example.org", "--imap-host", "imap.example.org", "--password-from", "env:PW"), "CONFLICT", 9, "of that name")
-	works(t, program(t, env, "config", "set", "default_account", "bob"))
 
-	// Neither of two accounts of one name is used, and the others are.
-	env = append(v.environment(true), accountVariables(s, "WORK", "bob")...)
+	// Neither of two accounts of one name is used.
+	env = append(v.environment(true), accountVariables(s, "WORK", bob)...)
 	for _, line := range []string{"mail accounts", "mail list --account work", "account show work", "account edit work --mode RW", "account remove work"} {
 		refused(t, program(t, env, "exec", line), "CONFIG_ERROR", 3, "MAIL_IMAP_WORK_HOST")
 	}

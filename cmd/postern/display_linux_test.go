@@ -1,13 +1,11 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"html"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,16 +15,10 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// cell is a character on a display, with its style; of a wide one the second cell is empty.
+// cell is a character on a display; of a wide one the second cell is empty.
 type cell struct {
-	text  string
-	style style
-}
-
-// style is how a character looks; colours are numbers of the usual palette, 0 being none.
-type style struct {
-	bold, dim, reverse bool
-	ink, ground        int
+	text string
+	bold bool
 }
 
 // display is what a terminal of so many columns shows of what it was sent, with all that has
@@ -35,7 +27,7 @@ type display struct {
 	columns  int
 	lines    [][]cell
 	row, col int
-	style    style
+	bold     bool // what is written next
 }
 
 // newDisplay shows what was sent so far; its last character may not be all there yet. What
@@ -93,9 +85,9 @@ func (d *display) put(r rune) {
 	for len(d.lines[d.row]) < d.col+width {
 		d.lines[d.row] = append(d.lines[d.row], cell{text: " "})
 	}
-	d.lines[d.row][d.col] = cell{string(r), d.style}
+	d.lines[d.row][d.col] = cell{string(r), d.bold}
 	if width == 2 {
-		d.lines[d.row][d.col+1] = cell{"", d.style}
+		d.lines[d.row][d.col+1] = cell{"", d.bold}
 	}
 	d.col += width
 }
@@ -114,8 +106,8 @@ func (d *display) steer(sequence string) error {
 	case !strings.HasPrefix(sequence, "\x1b["):
 		return fmt.Errorf("%q is not known", sequence)
 	case strings.ContainsAny(numbers, "?<>=$"): // a mode of the terminal or its keyboard
-	case last == 'm':
-		return d.look(numbers)
+	case last == 'm': // of all looks a picture has this one
+		d.bold = numbers == "1" || d.bold && numbers != "" && numbers != "0" && numbers != "22"
 	case last == 'A':
 		d.row = max(d.row-max(n, 1), 0)
 	case last == 'B':
@@ -141,42 +133,6 @@ func (d *display) steer(sequence string) error {
 	return nil
 }
 
-// look sets the style of what comes next.
-func (d *display) look(numbers string) error {
-	for s := strings.Split(numbers, ";"); len(s) > 0; s = s[1:] {
-		n, err := strconv.Atoi("0" + s[0])
-		switch {
-		case err != nil:
-			return err
-		case n == 0:
-			d.style = style{}
-		case n == 1:
-			d.style.bold = true
-		case n == 2:
-			d.style.dim = true
-		case n == 22:
-			d.style.bold, d.style.dim = false, false
-		case n == 7 || n == 27:
-			d.style.reverse = n == 7
-		case n >= 30 && n <= 37:
-			d.style.ink = n
-		case n >= 90 && n <= 97:
-			d.style.ink = n
-		case n == 38 && len(s) > 2 && s[1] == "5": // a grey of a field that is not in use yet
-			d.style.ink, s = 90, s[2:]
-		case n >= 40 && n <= 47:
-			d.style.ground = n - 10
-		case n == 39:
-			d.style.ink = 0
-		case n == 49:
-			d.style.ground = 0
-		default:
-			return fmt.Errorf("the look %q is not known", numbers)
-		}
-	}
-	return nil
-}
-
 // text is the lines without styles and without spaces at their ends.
 func text(lines [][]cell) []string {
 	var all []string
@@ -190,56 +146,34 @@ func text(lines [][]cell) []string {
 	return all
 }
 
-// palette is what colours are on a light ground.
-var palette = map[int]string{0: "#1f2328", 31: "#b3261e", 32: "#1a7f37", 33: "#9a6700", 34: "#0550ae", 35: "#8250df", 36: "#0a7080", 37: "#8c959f", 90: "#6e7781", 91: "#cf222e"}
-
 // picture draws lines of a display as SVG.
 func picture(title string, columns int, lines [][]cell) string {
 	const column, height, margin = 8.4, 19, 16
 	width, tall := int(float64(columns)*column)+2*margin, len(lines)*height+2*margin
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="%s">
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="#1f2328">
 <title>%s</title>
 <rect x="0.5" y="0.5" width="%d" height="%d" rx="8" fill="#fbfaf7" stroke="#d0d0c8"/>
-`, width, tall, palette[0], html.EscapeString(title), width-1, tall-1)
+`, width, tall, html.EscapeString(title), width-1, tall-1)
 	for i, line := range lines {
 		for at := 0; at < len(line); {
-			end, run := at, ""
-			for end < len(line) && line[end].style == line[at].style {
-				run += line[end].text
-				end++
+			from, run, weight := at, "", ""
+			for at < len(line) && line[at].bold == line[from].bold {
+				run += line[at].text
+				at++
 			}
-			x, s, attributes := margin+column*float64(at), line[at].style, ""
-			ink, ground := palette[s.ink], ""
-			if s.ground != 0 {
-				ground = palette[s.ground]
+			if line[from].bold {
+				weight = ` font-weight="bold"`
 			}
-			if s.reverse {
-				ink, ground = "#fbfaf7", ink
-			}
-			if ground != "" {
-				fmt.Fprintf(&b, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n", x, margin+i*height, column*float64(end-at), height, ground)
-			}
-			if ink != palette[0] {
-				attributes += ` fill="` + ink + `"`
-			}
-			if s.bold {
-				attributes += ` font-weight="bold"`
-			}
-			if s.dim {
-				attributes += ` fill-opacity="0.65"`
-			}
-			if at = end; strings.TrimSpace(run) != "" {
-				// Each run stands in its column, whatever the font's width.
-				fmt.Fprintf(&b, "<text x=\"%.1f\" y=\"%d\"%s xml:space=\"preserve\">%s</text>\n", x, margin+i*height+14, attributes, html.EscapeString(strings.TrimRight(run, " ")))
+			if strings.TrimSpace(run) != "" { // each run stands in its column, whatever the font's width
+				fmt.Fprintf(&b, "<text x=\"%.1f\" y=\"%d\"%s xml:space=\"preserve\">%s</text>\n",
+					margin+column*float64(from), margin+i*height+14, weight, html.EscapeString(strings.TrimRight(run, " ")))
 			}
 		}
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
 }
-
-var screens = flag.String("screens", "", "a directory where tests keep golden screens as pictures, to look at")
 
 // golden compares what terminals show with a golden file, a part at a time. With -update it
 // writes the file anew.
@@ -250,7 +184,6 @@ type golden struct {
 	varies  *strings.Replacer // of this run, with what it is written as, which is as wide
 	want    string            // the rest of the file
 	got     strings.Builder
-	parts   int
 
 	of    *tty
 	shown []string // of that terminal before
@@ -299,77 +232,52 @@ func (g *golden) shows(x *tty, title string) {
 		g.of, g.shown = x, nil
 	}
 	head := "──── " + title + "\n"
-	want, rest := "", ""
-	if !*update {
-		var found bool
-		if rest, found = strings.CutPrefix(g.want, head); !found {
-			g.t.Fatalf("%s has no part %q next; where that is meant, -args -update writes it anew", g.name, title)
-		}
-		if i := strings.Index(rest, "──── "); i >= 0 {
-			rest, g.want = rest[:i], rest[i:]
-		} else {
-			g.want = ""
-		}
-		want = rest
+	want, found := strings.CutPrefix(g.want, head)
+	if !found && !*update {
+		g.t.Fatalf("%s has no part %q next; where that is meant, -args -update writes it anew", g.name, title)
+	}
+	if i := strings.Index(want, "──── "); i >= 0 {
+		want = want[:i]
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	quiet := *waited / 10
-	for {
+	part, now := "", []string(nil)
+	for known, quiet := -1, *waited/10; ; quiet = *waited / 10 {
+		known = x.raw.Len()
 		d, err := newDisplay(g.columns, g.alike(x.raw.String()))
 		if err != nil {
 			g.t.Fatal(err)
 		}
-		now := text(d.lines)
+		now = text(d.lines)
 		same := 0
-		for same < len(now) && same < len(g.shown) && now[same] == g.shown[same] {
+		for same < min(len(now), len(g.shown)) && now[same] == g.shown[same] {
 			same++
 		}
-		part := strings.TrimRight(strings.Join(now[same:], "\n"), "\n") + "\n"
-		done := !*update && part == want
-		if *update && !strings.Contains(part, title) {
-			quiet = *waited / 10 // it is still to come
-		} else if *update {
-			quiet = 500 * time.Millisecond
+		part = strings.TrimRight(strings.Join(now[same:], "\n"), "\n") + "\n"
+		if *update && strings.Contains(part, title) {
+			quiet = 500 * time.Millisecond // what else is drawn
 		}
-		if !done && !x.closed {
-			late := false
-			timer := time.AfterFunc(quiet, func() {
-				x.mu.Lock()
-				defer x.mu.Unlock()
-				late = true
-				x.more.Broadcast()
-			})
-			for n := x.raw.Len(); n == x.raw.Len() && !x.closed && !late; {
-				x.more.Wait()
-			}
-			timer.Stop()
-			if !late {
-				continue
-			}
+		if !*update && part == want || !x.writes(known, quiet) {
+			break
 		}
-		if *update && quiet != 500*time.Millisecond {
-			g.t.Fatalf("%q does not come:\n%s", title, part)
-		}
-		if !done && !*update {
-			a, b := strings.Split(part, "\n"), strings.Split(want, "\n")
-			i := 0
-			for i < min(len(a), len(b))-1 && a[i] == b[i] {
-				i++
-			}
-			g.t.Fatalf("%q of %s: line %d differs; where that is meant, -args -update writes it anew:\n%q\n%q\nall of it:\n%s", title, g.name, i+1, a[i], b[i], part)
-		}
-		g.shown = now
-		g.got.WriteString(head + part)
-		g.parts++
-		if *screens != "" {
-			svg := picture(title, g.columns, slices.Clone(d.lines[same:]))
-			name := fmt.Sprintf("%s-%02d.svg", strings.TrimSuffix(filepath.Base(g.name), ".txt"), g.parts)
-			if err := os.WriteFile(filepath.Join(*screens, name), []byte(svg), 0o600); err != nil {
-				g.t.Error(err)
-			}
-		}
-		return
+	}
+	if *update && !strings.Contains(part, title) {
+		g.t.Fatalf("%q does not come:\n%s", title, part)
+	}
+	if !*update && part != want {
+		g.t.Fatalf("%q of %s is another; where that is meant, -args -update writes it anew:\n%s\nin place of\n%s", title, g.name, part, want)
+	}
+	g.want = strings.TrimPrefix(g.want, head+want)
+	g.shown = now
+	g.got.WriteString(head + part)
+}
+
+// goes types each answer once the question is shown.
+func (g *golden) goes(x *tty, steps ...step) {
+	g.t.Helper()
+	for _, s := range steps {
+		g.shows(x, s.sees)
+		x.types(s.types)
 	}
 }
 

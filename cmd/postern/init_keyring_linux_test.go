@@ -12,9 +12,10 @@ import (
 // With a real keyring: what init keeps there, serve and every other verb find again
 // by themselves, and without the session nobody does.
 func TestInitKeepsTheKeysInTheSystemKeyring(t *testing.T) {
+	t.Parallel()
 	desktop := newSession(t)
 	desktop.unlock(t)
-	s := newStation(t)
+	s := newMachine(t)
 	env := append([]string{"HOME=" + s.home, "POSTERN_DB=" + s.env["POSTERN_DB"], "PW=" + s.env["PW"]}, desktop.environ...)
 	env = append(env, "HOME="+s.home)
 	_, imap, _ := strings.Cut(s.servers.IMAPAddr, ":")

@@ -14,8 +14,8 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// onlooker is a person who opens the address that is shown, once.
-type onlooker struct {
+// fakePerson opens the address that is shown, once.
+type fakePerson struct {
 	agree func(address string)
 
 	mu   sync.Mutex
@@ -23,13 +23,12 @@ type onlooker struct {
 	once sync.Once
 }
 
-func (o *onlooker) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	o.seen.Write(b)
-	address := shownAddress.FindString(o.seen.String())
-	o.mu.Unlock()
-	if address != "" && strings.HasSuffix(o.seen.String(), "\n") {
-		o.once.Do(func() { go o.agree(address) })
+func (p *fakePerson) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen.Write(b)
+	if address := shownAddress.FindString(p.seen.String()); address != "" && bytes.HasSuffix(p.seen.Bytes(), []byte("\n")) {
+		p.once.Do(func() { go p.agree(address) })
 	}
 	return len(b), nil
 }
@@ -37,6 +36,7 @@ func (o *onlooker) Write(b []byte) (int, error) {
 // Consent is asked for before anything is stored, once, and what is kept of it works
 // beyond the tokens of the trial, also where each refresh token is good for one use.
 func TestInitWithConsent(t *testing.T) {
+	t.Parallel()
 	b := newBureau(t, servertest.OAuthConfig{}, "XOAUTH2")
 	home := t.TempDir()
 	ca := writeFile(t, filepath.Join(home, "ca.pem"), string(b.dovecot.CAPEM))
@@ -47,7 +47,7 @@ func TestInitWithConsent(t *testing.T) {
 	var out bytes.Buffer
 	p.stdout = &out
 	agreed := make(chan error, 1)
-	p.stderr = &onlooker{agree: func(address string) {
+	p.stderr = &fakePerson{agree: func(address string) {
 		agreed <- b.oauth.Approve(context.WithoutCancel(t.Context()), address, "ann@example.org")
 	}}
 	a := b.account("ann")
@@ -73,7 +73,7 @@ func TestInitWithConsent(t *testing.T) {
 	env["POSTERN_DB"] = filepath.Join(home, "other", "postern.db")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	p.stderr, p.shown = &onlooker{agree: func(string) { stop() }}, nil
+	p.stderr, p.shown = &fakePerson{agree: func(string) { stop() }}, nil
 	if err := p.init(ctx, line); err == nil {
 		t.Error("it went on without consent")
 	}

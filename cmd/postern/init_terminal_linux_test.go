@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,28 +12,23 @@ import (
 	"github.com/postern-mail/postern/mail/demo"
 )
 
-// environment is what the program gets on the station, on a terminal that can draw.
-func (s *station) environment(t *testing.T) []string {
+// environment is what the program gets on the machine, on a terminal that can draw.
+func (s *fakeMachine) environment(t *testing.T) []string {
 	t.Helper()
 	records, err := json.Marshal(s.srv)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{stationVar + "=" + string(records), cheaplyVar + "=1", "HOME=" + s.home, "POSTERN_DB=" + s.env["POSTERN_DB"], "TERM=xterm-256color"}
+	return []string{machineVar + "=" + string(records), cheaplyVar + "=1", "HOME=" + s.home, "TMPDIR=" + s.passing, "POSTERN_DB=" + s.env["POSTERN_DB"], "TERM=xterm-256color"}
 }
 
-// onTerminal starts the program on the station.
-func (s *station) onTerminal(t *testing.T, environ []string, args ...string) *tty {
+// onTerminal starts the program on the machine.
+func (s *fakeMachine) onTerminal(t *testing.T, environ []string, args ...string) *tty {
 	t.Helper()
 	return onTerminal(t, 150, 50, append(s.environment(t), environ...), args...)
 }
 
-const enter, interrupt, backspace = "\r", "\x03", "\x7f"
-
-// step is a question and its answer.
-type step struct{ sees, types string }
-
-func (s *station) steps(plain bool) []step {
+func (s *fakeMachine) steps(plain bool) []step {
 	// A choice of the lines is a number, one of the forms is made with the arrows.
 	second, yes := down+enter, "y"
 	if plain {
@@ -40,35 +36,40 @@ func (s *station) steps(plain bool) []step {
 	}
 	return []step{
 		{"address", demo.Username + enter}, {"servers?", yes}, {"Password", s.env["PW"] + enter},
-		{"What now?", second}, {"certificates (PEM)", s.ca + enter}, {"Name of the account", enter}, {"What may agents do", enter}, {"To whom", enter}, {"Your name", enter}, {"Whose mail", enter}, {"keys kept?", enter}, {"Passphrase", passphrase + enter}, {"same again", passphrase + enter}, {"Connect a client?", enter}, {"Add the account", enter},
+		{"What now?", second}, {"certificates (PEM)", s.ca + enter}, {"Name of the account", enter}, {"What may agents do", enter}, {"To whom", enter}, {"Your name", enter}, {"Whose mail", enter},
+		{"keys kept?", enter}, {"Passphrase", passphrase + enter}, {"same again", passphrase + enter}, {"Connect a client?", enter}, {"Add the account", enter},
 	}
 }
 
 // On a real terminal, with forms and line by line, init goes from an address to mail;
 // what is typed as a password is on no screen.
 func TestInitOnATerminal(t *testing.T) {
-	for name, environ := range map[string][]string{"forms": {"ACCESSIBLE="}, "lines": {"ACCESSIBLE=1"}, "dumb": {"TERM=dumb"}, "no colour": {"NO_COLOR=1"}} {
-		if testing.Short() && name != "forms" { // TestAPassphraseFromInitToApprove goes line by line
+	t.Parallel()
+	for name, plain := range map[string]bool{"NO_COLOR=1": false, "TERM=dumb": true} {
+		if testing.Short() && plain { // TestAPassphraseFromInitToApprove goes line by line
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			s := newStation(t)
-			c := s.onTerminal(t, environ, "init")
-			for _, step := range s.steps(name == "lines" || name == "dumb") {
-				c.sees(step.sees)
-				c.types(step.types)
+			t.Parallel()
+			s := newMachine(t)
+			x := onTerminal(t, 60, 50, append(s.environment(t), name), "init")
+			steps := s.steps(plain)
+			if client := &steps[len(steps)-2]; plain {
+				client.types = "2" + enter
 			}
-			c.sees("--print", "postern approve")
-			c.quits(0)
-			s.noSecretIn(t, c.written())
-			if first, rest, _ := strings.Cut(c.written(), "servers?"); name == "forms" && (strings.Contains(first, "go back") || !strings.Contains(rest, "go back")) {
-				t.Errorf("the way back is not named at all questions but the first:\n%q", c.written())
+			x.goes(steps...)
+			x.sees("postern approve")
+			x.quits(0)
+			shown := x.written()
+			s.noSecretIn(t, shown)
+			if regexp.MustCompile(`\x1b\[[0-9;]*3[0-9][;m]`).MatchString(shown) {
+				t.Errorf("there are colours:\n%q", shown)
 			}
-			if name != "forms" && regexp.MustCompile(`\x1b\[[0-9;]*3[0-9][;m]`).MatchString(c.written()) {
-				t.Errorf("there are colours:\n%q", c.written())
+			if first, rest, _ := strings.Cut(shown, "servers?"); !plain && (strings.Contains(first, "go back") || !strings.Contains(rest, "go back")) {
+				t.Errorf("the way back is not named at all questions but the first:\n%q", shown)
 			}
-			if (name == "lines" || name == "dumb") && (strings.Contains(c.written(), "\x1b") || strings.Contains(c.written(), "?:")) {
-				t.Errorf("something is drawn, or a question ends in two marks:\n%q", c.written())
+			if plain {
+				s.wantsToFit(t, 60, shown)
 			}
 			if a, err := s.vault(t).Account(t.Context(), "default"); err != nil || a.Email != demo.Username {
 				t.Errorf("%+v, %v", a, err)
@@ -77,89 +78,68 @@ func TestInitOnATerminal(t *testing.T) {
 	}
 }
 
-// Ctrl-C at any question ends the program, leaves the terminal as it was, and nothing
-// else.
-func TestInterruptAtAnyQuestionLeavesNothing(t *testing.T) {
-	s := newStation(t)
-	for name, environ := range map[string][]string{"forms": nil, "lines": {"ACCESSIBLE=1"}} {
-		steps := s.steps(name == "lines")
-		for n := range steps {
-			// What reads a line is the same everywhere, but for the password.
-			if testing.Short() && n != 3 || name == "lines" && n != 0 && n != 3 && n != len(steps)-1 {
-				continue
-			}
-			c := s.onTerminal(t, environ, "init")
-			for _, step := range steps[:n] {
-				c.sees(step.sees)
-				c.types(step.types)
-			}
-			c.sees(steps[n].sees)
-			c.types(interrupt)
-			c.sees("Nothing was stored.")
-			c.quits(130)
-			s.untouched(t)
-		}
+// wantsToFit fails for what is drawn, and for a line that is wider than the window, but for one with
+// a path or a fingerprint, which stands alone, a command to copy, and what was typed.
+func (s *fakeMachine) wantsToFit(t *testing.T, columns int, shown string) {
+	t.Helper()
+	if strings.Contains(shown, "\x1b") || strings.Contains(shown, "?:") || strings.Count(shown, "\n") < 60 {
+		t.Errorf("something is drawn, or a question ends in two marks:\n%q", shown)
 	}
-}
-
-// What init says fits the window: no line is wider but one with a path or a fingerprint, which
-// stands alone, and a command to copy.
-func TestInitFitsTheWindow(t *testing.T) {
-	slow(t, "TestAPassphraseFromInitToApprove")
-	for _, columns := range []int{60, 80} {
-		s := newStation(t)
-		c := onTerminal(t, columns, 40, append(s.environment(t), "ACCESSIBLE=1"), "init")
-		for _, step := range s.steps(true) {
-			c.sees(step.sees)
-			if step.sees == "Connect a client?" {
-				step.types = "2" + enter
-			}
-			c.types(step.types)
-		}
-		c.sees("Claude Code starts Postern", "postern approve")
-		c.quits(0)
-		lines := 0
-		for line := range strings.Lines(strings.ReplaceAll(c.written(), "\r", "")) {
-			line = strings.TrimRight(line, "\n")
-			lines++
-			if strings.HasPrefix(line, "    ") || runewidth.StringWidth(line) <= columns || len(strings.Fields(line)) == 1 || strings.HasSuffix(line, ": "+s.ca) { // typed
-				continue
-			}
+	for line := range strings.Lines(strings.ReplaceAll(shown, "\r", "")) {
+		line = strings.TrimRight(line, "\n")
+		if runewidth.StringWidth(line) > columns && !strings.HasPrefix(line, "    ") && len(strings.Fields(line)) > 1 && !strings.HasSuffix(line, ": "+s.ca) {
 			t.Errorf("%d columns: %q", columns, line)
 		}
-		if lines < 60 {
-			t.Errorf("%d lines", lines)
+	}
+}
+
+// Ctrl-C at a question of any kind ends the program, leaves the terminal as it was, and nothing
+// else.
+func TestInterruptAtAQuestionLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for environ, questions := range map[string][]int{"ACCESSIBLE=": {0, 1, 2, 3, 4, 11, 14}, "ACCESSIBLE=1": {0, 2}} { // what reads a line is the same everywhere, but for the password
+		for _, n := range questions {
+			if testing.Short() && n != 3 {
+				continue
+			}
+			t.Run(fmt.Sprint(environ, n), func(t *testing.T) {
+				t.Parallel()
+				s := newMachine(t)
+				steps := s.steps(environ != "ACCESSIBLE=")
+				x := s.onTerminal(t, []string{environ}, "init")
+				x.goes(append(steps[:n:n], step{steps[n].sees, interrupt})...)
+				x.sees("Nothing was stored.")
+				x.quits(130)
+				s.untouched(t)
+			})
 		}
 	}
 }
 
-// Nothing that a form shows is broken, and the way back takes from the screen what it takes back.
-func TestTheFormsBreakNoWordAndTakeBackAnAnswer(t *testing.T) {
+// The way back takes from the screen what it takes back.
+func TestTheFormsTakeBackAnAnswer(t *testing.T) {
 	slow(t, "TestInitOnATerminal")
-	for _, columns := range []int{60, 80, 100} {
-		s := newStation(t)
-		clear(s.srv)
-		c := onTerminal(t, columns, 40, s.environment(t), "init")
-		for _, step := range []step{{"Mail address", demo.Username + enter}, {"How is the mail read?", enter}, {"imap.example.org:1234", "localhost:1" + enter},
-			{"IMAP connection protected?", enter}, {"smtp.example.org:1234", "localhost:2" + enter}, {"SMTP connection protected?", down + enter}, {"Login name", escape}, {"SMTP connection protected?", escape}} {
-			c.sees(step.sees)
-			c.types(step.types)
-		}
-		c.sees("SMTP server", "localhost:2")
-		d, err := newDisplay(columns, c.written())
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown := strings.Join(text(d.lines), "\n")
-		for line, want := range map[string]int{"IMAP server: localhost:1\n": 1, "SMTP server": 1, "STARTTLS": 0, "Login name": 0} {
-			if strings.Count(shown, line) != want {
-				t.Errorf("%d columns: %q is not there %d times:\n%s", columns, line, want, shown)
-			}
-		}
-		c.types(backspace + "3" + enter) // in the proposal
-		c.sees("SMTP server: localhost:3")
-		c.types(interrupt)
-		c.sees("Nothing was stored.")
-		c.quits(130)
+	t.Parallel()
+	const columns = 60
+	s := newMachine(t)
+	clear(s.srv)
+	x := onTerminal(t, columns, 40, s.environment(t), "init")
+	x.goes(step{"Mail address", demo.Username + enter}, step{"How is the mail read?", enter}, step{"imap.example.org:1234", "localhost:1" + enter},
+		step{"IMAP connection protected?", enter}, step{"smtp.example.org:1234", "localhost:2" + enter}, step{"SMTP connection protected?", down + enter}, step{"Login name", escape}, step{"SMTP connection protected?", escape})
+	x.sees("SMTP server", "localhost:2")
+	d, err := newDisplay(columns, x.written())
+	if err != nil {
+		t.Fatal(err)
 	}
+	shown := strings.Join(text(d.lines), "\n")
+	for line, want := range map[string]int{"IMAP server: localhost:1\n": 1, "SMTP server": 1, "STARTTLS": 0, "Login name": 0} {
+		if strings.Count(shown, line) != want {
+			t.Errorf("%q is not there %d times:\n%s", line, want, shown)
+		}
+	}
+	x.types(backspace + "3" + enter) // in the proposal
+	x.sees("SMTP server: localhost:3")
+	x.types(interrupt)
+	x.sees("Nothing was stored.")
+	x.quits(130)
 }

@@ -2,15 +2,16 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -28,9 +29,9 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// station is a machine of its own: a home directory, mail servers that nobody set up
+// fakeMachine is a machine of its own: a home directory, mail servers that nobody set up
 // yet, and a domain whose records name them.
-type station struct {
+type fakeMachine struct {
 	home    string
 	passing string // where what is temporary goes
 	servers *demo.Servers
@@ -40,25 +41,20 @@ type station struct {
 	ring    setup.Keyring
 }
 
-func newStation(t testing.TB) *station { return newStationAt(t, nil) }
+func newMachine(t testing.TB) *fakeMachine { return newMachineAt(t, nil) }
 
-// newStationAt is newStation with a clock for its servers.
-func newStationAt(t testing.TB, now func() time.Time) *station {
+// newMachineAt is newMachine with a clock for its servers.
+func newMachineAt(t testing.TB, now func() time.Time) *fakeMachine {
 	t.Helper()
-	servers := sampleServersAt(t, now)
-	home := t.TempDir()
-	passing := t.TempDir()
-	t.Setenv("TMPDIR", passing)
-	t.Setenv("TMP", passing)
-	s := &station{home: home, passing: passing, servers: servers, ca: filepath.Join(t.TempDir(), "ca.pem"), ring: brokenKeyring{}}
-	writeFile(t, s.ca, string(servers.CAPEM))
+	servers, home := sampleServersAt(t, now), t.TempDir()
+	s := &fakeMachine{home: home, passing: t.TempDir(), servers: servers, ca: writeFile(t, filepath.Join(t.TempDir(), "ca.pem"), string(servers.CAPEM)), ring: brokenKeyring{}}
 	s.env = map[string]string{"HOME": home, "POSTERN_DB": filepath.Join(home, "conf", "postern", "postern.db"), "PW": servers.Password.Reveal(), "TERM": "xterm"}
-	s.srv = map[string]*net.SRV{"imaps": s.record(t, servers.IMAPAddr), "submissions": s.record(t, servers.SMTPAddr)}
+	s.srv = map[string]*net.SRV{"imaps": record(t, servers.IMAPAddr), "submissions": record(t, servers.SMTPAddr)}
 	return s
 }
 
 // record points to a server by the name that its certificate has, too.
-func (s *station) record(t testing.TB, address string) *net.SRV {
+func record(t testing.TB, address string) *net.SRV {
 	t.Helper()
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -72,7 +68,7 @@ func (s *station) record(t testing.TB, address string) *net.SRV {
 }
 
 // LookupSRV implements autoconfig.Resolver.
-func (s *station) LookupSRV(_ context.Context, service, _, name string) (string, []*net.SRV, error) {
+func (s *fakeMachine) LookupSRV(_ context.Context, service, _, name string) (string, []*net.SRV, error) {
 	if r := s.srv[service]; r != nil && name == "example.org" {
 		return name, []*net.SRV{r}, nil
 	}
@@ -80,7 +76,7 @@ func (s *station) LookupSRV(_ context.Context, service, _, name string) (string,
 }
 
 // LookupMX implements autoconfig.Resolver.
-func (s *station) LookupMX(context.Context, string) ([]*net.MX, error) {
+func (s *fakeMachine) LookupMX(context.Context, string) ([]*net.MX, error) {
 	return nil, &net.DNSError{Err: "no such host", IsNotFound: true}
 }
 
@@ -95,29 +91,65 @@ func (brokenKeyring) Secret(context.Context, string) (mail.Secret, error) {
 func (brokenKeyring) Set(context.Context, string, mail.Secret) error { return errNoKeyring }
 func (brokenKeyring) Delete(context.Context, string) error           { return errNoKeyring }
 
-// process is a process on the station. Its output is returned; the input is what is
-// typed.
-func (s *station) process(t testing.TB, input string) (*process, *bytes.Buffer) {
+// process is a process on the machine, whose output is returned.
+func (s *fakeMachine) process(t testing.TB) (*process, *bytes.Buffer) {
 	t.Helper()
+	var out bytes.Buffer
+	p := newProcess(t)
+	p.getenv, p.stdout, p.stderr = func(name string) string { return s.env[name] }, &out, &out
+	p.seal, p.self, p.ring = sealCheaply, "/opt/postern/postern", s.ring
+	p.finder = &autoconfig.Finder{Resolver: s, Transport: noWeb{}}
+	return p, &out
+}
+
+// init runs init without a person, with these options.
+func (s *fakeMachine) init(t testing.TB, args ...string) (out string, err error) {
+	t.Helper()
+	p, written := s.process(t)
+	err = p.init(t.Context(), args)
+	return written.String(), err
+}
+
+// asks runs the wizard as it asks line by line, for a person who types these lines, which | parts.
+// In them ADDRESS, PW, CA, IMAP and SMTP are those of the machine's servers, and a port alone is
+// IMAPPORT or SMTPPORT. ENDS are the last answers: an account that only reads, keys in files, no
+// client, add it.
+func (s *fakeMachine) asks(t testing.TB, lines string) (out string, err error) {
+	t.Helper()
+	_, imap, _ := net.SplitHostPort(s.servers.IMAPAddr)
+	_, smtp, _ := net.SplitHostPort(s.servers.SMTPAddr)
+	lines = strings.NewReplacer("ENDS", "\n2\n\n2\n\n\n", "ADDRESS", demo.Username, "PW", s.env["PW"], "CA", s.ca, "PASS", passphrase,
+		"IMAPPORT", imap, "SMTPPORT", smtp, "IMAP", s.servers.IMAPAddr, "SMTP", s.servers.SMTPAddr, "|", "\n").Replace(lines)
+	p, written := s.process(t)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.Close() })
-	if _, err := w.WriteString(input); err != nil {
+	defer r.Close()
+	if _, err := w.WriteString(lines); err != nil {
 		t.Fatal(err)
 	}
 	_ = w.Close()
-	var out bytes.Buffer
-	return &process{getenv: func(name string) string { return s.env[name] }, seal: sealCheaply, stdin: r, stdout: &out, stderr: &out, log: slog.New(slog.DiscardHandler),
-		self: "/opt/postern/postern", finder: &autoconfig.Finder{Resolver: s, Transport: noWeb{}}, ring: s.ring}, &out
+	p.stdin = r
+	path := s.env["POSTERN_DB"]
+	system := p.setupSystem(path)
+	system.Temporary = s.passing
+	err = setup.Ask(t.Context(), system, setup.Options{Path: path, Plain: true})
+	return written.String(), err
 }
 
-// ask runs the wizard of a process as it asks line by line.
-func (s *station) ask(t testing.TB, p *process) error {
+// sets is asks, which must end with an account.
+func (s *fakeMachine) sets(t testing.TB, lines string) (out string, a mail.Account) {
 	t.Helper()
-	path := s.env["POSTERN_DB"]
-	return setup.Ask(t.Context(), p.setupSystem(path), setup.Options{Path: path, Plain: true})
+	out, err := s.asks(t, lines)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s.noSecretIn(t, out)
+	if a, err = s.vault(t).Account(t.Context(), "default"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return out, a
 }
 
 // memoryKeyring is a keyring that keeps what it is told, by name.
@@ -141,8 +173,8 @@ func (k memoryKeyring) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// untouched fails when there is anything on the station.
-func (s *station) untouched(t testing.TB) {
+// untouched fails when there is anything on the machine.
+func (s *fakeMachine) untouched(t testing.TB) {
 	t.Helper()
 	if left := s.files(t); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -155,7 +187,7 @@ func (s *station) untouched(t testing.TB) {
 	}
 }
 
-func (s *station) files(t testing.TB) (names []string) {
+func (s *fakeMachine) files(t testing.TB) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(s.home, func(path string, _ fs.DirEntry, err error) error {
 		if path != s.home {
@@ -169,14 +201,14 @@ func (s *station) files(t testing.TB) (names []string) {
 	return names
 }
 
-// passphrase is that of a station's administrator's key.
+// passphrase is that of a machine's administrator's key.
 const passphrase = "correct höörse"
 
 // vault opens what was made, with the keys that were kept. A short run leaves an
 // administrator's key that is sealed as it is.
-func (s *station) vault(t testing.TB) *vault.Vault {
+func (s *fakeMachine) vault(t testing.TB) *vault.Vault {
 	t.Helper()
-	p, _ := s.process(t, "")
+	p, _ := s.process(t)
 	system := p.system()
 	system.Passphrase = func(context.Context, bool) (mail.Secret, error) { return mail.NewSecret([]byte(passphrase)), nil }
 	path := s.env["POSTERN_DB"]
@@ -197,42 +229,24 @@ func (s *station) vault(t testing.TB) *vault.Vault {
 	return v
 }
 
-// answers are the lines of a person who takes what is proposed, up to the password.
-func (s *station) answers(password string) []string {
-	return []string{
-		demo.Username,
-		"y",      // use these servers, which are not of the domain
-		password, // typed
-	}
-}
-
-// taken are the answers of a person who gives the certificate's authority and takes what is
-// proposed for the rest: the account's name, send what I approve, to everybody, no name of my own, everybody's
-// mail, a passphrase twice, no client, add it.
-func (s *station) taken() []string {
-	return []string{"2", s.ca, "", "", "", "", "", "", passphrase, passphrase, "", ""}
-}
-
-// readOnly are the same answers but for an account that only reads, with keys in files.
-func (s *station) readOnly() []string { return []string{"2", s.ca, "", "2", "", "2", "", ""} }
+// found are the answers up to the name of the account of a person who takes the servers that were
+// found, and gives the authority of their certificates.
+const found = "ADDRESS|y|PW|2|CA|"
 
 // Nobody needs more than an address, a password and the return key: the rest is found
 // or proposed. What was made works as it was printed.
 func TestAnAddressAndAPasswordAreEnough(t *testing.T) {
-	s := newStation(t)
-	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), s.taken()...), "\n")+"\n")
-	if err := s.ask(t, p); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	t.Parallel()
+	s := newMachine(t)
+	out, a := s.sets(t, found+"||||||PASS|PASS|||")
 	for _, want := range []string{"localhost", "certificate", "works:", "every message in every folder", "everybody, each message after you approved it", "install claude-code --profile full\n",
 		"what came today?\n", "postern repl\n", "postern approve\n"} {
-		if !strings.Contains(out.String(), want) {
+		if !strings.Contains(out, want) {
 			t.Errorf("%q is not said:\n%s", want, out)
 		}
 	}
-	a, err := s.vault(t).Account(t.Context(), "default")
-	if err != nil || a.Mode != mail.Approve || !slices.Equal(a.AllowOut.Entries, []string{"*"}) || a.Destroy != mail.DestroyOff || a.SMTP.IsZero() {
-		t.Fatalf("%+v, %v", a, err)
+	if a.Mode != mail.Approve || !slices.Equal(a.AllowOut.Entries, []string{"*"}) || a.Destroy != mail.DestroyOff || a.SMTP.IsZero() {
+		t.Fatalf("%+v", a)
 	}
 	admin, agent := house.AdminKeyFile(s.env["POSTERN_DB"]), house.AgentKeyFile(s.env["POSTERN_DB"])
 	if filepath.Dir(admin) == filepath.Dir(agent) {
@@ -243,12 +257,11 @@ func TestAnAddressAndAPasswordAreEnough(t *testing.T) {
 			t.Errorf("%s: %v, %v", file, info, err)
 		}
 	}
-	s.noSecretIn(t, out.String())
-	s.listsMail(t, s.pasted(t, out.String()))
+	s.listsMail(t, s.pasted(t, out))
 }
 
 // noSecretIn fails when a text holds the password or a key.
-func (s *station) noSecretIn(t testing.TB, text string) {
+func (s *fakeMachine) noSecretIn(t testing.TB, text string) {
 	t.Helper()
 	secrets := []string{s.env["PW"], passphrase}
 	for _, file := range []string{house.AdminKeyFile(s.env["POSTERN_DB"]), house.AgentKeyFile(s.env["POSTERN_DB"])} {
@@ -264,7 +277,7 @@ func (s *station) noSecretIn(t testing.TB, text string) {
 }
 
 // pasted runs the line that init says prints what to paste, and returns what it prints.
-func (s *station) pasted(t testing.TB, said string) string {
+func (s *fakeMachine) pasted(t testing.TB, said string) string {
 	t.Helper()
 	_, line, _ := strings.Cut(said, "    postern install ")
 	_, line, found := strings.Cut(line, "    postern install ")
@@ -272,9 +285,8 @@ func (s *station) pasted(t testing.TB, said string) string {
 	if !found || !strings.HasSuffix(line, " --print") {
 		t.Fatalf("nothing is said that prints a configuration:\n%s", said)
 	}
-	p, _ := s.process(t, "")
-	var out bytes.Buffer
-	p.stdout, p.self = &out, "postern"
+	p, out := s.process(t)
+	p.stderr, p.self = io.Discard, "postern"
 	if err := p.install(t.Context(), strings.Fields(line)); err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +295,7 @@ func (s *station) pasted(t testing.TB, said string) string {
 
 // listsMail starts the server as the printed configuration says, with nothing else in
 // the environment, and asks it for mail.
-func (s *station) listsMail(t testing.TB, printed string) {
+func (s *fakeMachine) listsMail(t testing.TB, printed string) {
 	t.Helper()
 	from := strings.Index(printed, "{\n  \"mcpServers\"")
 	if from < 0 {
@@ -303,11 +315,7 @@ func (s *station) listsMail(t testing.TB, printed string) {
 	if len(entry.Args) == 0 || entry.Env["POSTERN_POLICY_PIN"] == "" {
 		t.Fatalf("%+v", entry)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.CommandContext(t.Context(), self, entry.Args...)
+	c := program(t, nil, entry.Args...)
 	c.Env = []string{actAsPostern + "=1", "HOME=" + t.TempDir()}
 	for name, value := range entry.Env {
 		c.Env = append(c.Env, name+"="+value)
@@ -321,103 +329,97 @@ func (s *station) listsMail(t testing.TB, printed string) {
 	}
 }
 
+// accountOptions are options of an account on the machine's servers, of which init is to agree to all that
+// it finds.
+func (s *fakeMachine) accountOptions(name string, more ...string) []string {
+	return append([]string{"--accept-found", name, "--email", demo.Username, "--ca-file", s.ca, "--password-from", "env:PW"}, more...)
+}
+
 // A key that is shown once is not proposed for a command line, of which a shell keeps a history.
 func TestAKeyThatIsShownOnceStaysOutOfCommands(t *testing.T) {
-	s := newStation(t)
-	p, out := s.process(t, "")
-	err := p.init(t.Context(), []string{"--accept-found", "--admin-key", "show", "--agent-key", "file", "--allow-out", "*", "work", "--email", demo.Username, "--ca-file", s.ca, "--password-from", "env:PW", "--mode", "approve"})
+	t.Parallel()
+	s := newMachine(t)
+	out, err := s.init(t, append([]string{"--admin-key", "show", "--agent-key", "file", "--allow-out", "*"}, s.accountOptions("work", "--mode", "approve")...)...)
 	for _, says := range []string{"shown this once", "in a file that you alone may read, such as:", "POSTERN_ADMIN_KEY_FILE=FILE", "postern approve, which asks for the key\n"} {
-		if !strings.Contains(out.String(), says) {
+		if !strings.Contains(out, says) {
 			t.Errorf("%v: it does not say %q:\n%s", err, says, out)
 		}
 	}
-	if strings.Contains(out.String(), "POSTERN_ADMIN_KEY=") {
+	if strings.Contains(out, "POSTERN_ADMIN_KEY=") {
 		t.Errorf("%s", out)
 	}
 }
 
 // Run again, it adds another account or changes nothing.
 func TestRunAgainItAddsAnAccountOrNothing(t *testing.T) {
-	s := newStation(t)
-	do := func(args ...string) (string, error) {
-		p, out := s.process(t, "")
-		err := p.init(t.Context(), args)
-		return out.String(), err
-	}
-	account := []string{"--email", demo.Username, "--ca-file", s.ca, "--password-from", "env:PW"}
-	if out, err := do(append([]string{"--accept-found", "--admin-key", "file", "--agent-key", "file", "--allow-out", "ann@example.org,@example.com", "work"}, append(account, "--mode", "approve")...)...); err != nil {
+	t.Parallel()
+	s := newMachine(t)
+	if out, err := s.init(t, append([]string{"--admin-key", "file", "--agent-key", "file", "--allow-out", "ann@example.org,@example.com"}, s.accountOptions("work", "--mode", "approve")...)...); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	before, err := os.ReadFile(s.env["POSTERN_DB"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := s.files(t)
-	same := func(what string) {
-		t.Helper()
-		if now, err := os.ReadFile(s.env["POSTERN_DB"]); err != nil || !bytes.Equal(now, before) || !slices.Equal(s.files(t), files) {
-			t.Errorf("%s changed something: %v", what, s.files(t))
+	before, files := read(t, s.env["POSTERN_DB"]), s.files(t)
+	for _, c := range []struct {
+		key, password string
+		args          []string
+		said          string
+		err           error // nil: any but none
+	}{
+		{"", "", nil, "unchanged", errNone},
+		{"", "", nil, "They write to   ann@example.org, anybody at example.com, each message after you approved it", errNone},
+		{"", "", s.accountOptions("second"), "takes POSTERN_ADMIN_KEY", nil},
+		{house.AdminKeyFile(s.env["POSTERN_DB"]), "", s.accountOptions("work"), "", vault.ErrExists},
+		{house.AdminKeyFile(s.env["POSTERN_DB"]), "wrong-c4n4ry", s.accountOptions("second"), "Nothing was stored", nil},
+	} {
+		s.env["POSTERN_ADMIN_KEY_FILE"], s.env["PW"] = c.key, cmp.Or(c.password, s.servers.Password.Reveal())
+		out, err := s.init(t, c.args...)
+		said := fmt.Sprint(out, err)
+		if (err == nil) != (c.err == errNone) || err != nil && c.err != nil && !errors.Is(err, c.err) || !strings.Contains(said, c.said) || strings.Contains(said, "c4n4ry") {
+			t.Errorf("%q: %v\n%s", c.args, err, out)
+		}
+		if read(t, s.env["POSTERN_DB"]) != before || !slices.Equal(s.files(t), files) {
+			t.Errorf("%q changed something: %v", c.args, s.files(t))
 		}
 	}
-	out, err := do()
-	if err != nil || !strings.Contains(out, "unchanged") || !strings.Contains(out, "They write to   ann@example.org, anybody at example.com, each message after you approved it") {
-		t.Errorf("%v\n%s", err, out)
-	}
-	same("init without anything new")
-	p, text := s.process(t, "n\n")
-	if err := s.ask(t, p); err != nil || !strings.Contains(text.String(), "Nothing was changed") {
-		t.Errorf("%v\n%s", err, text)
-	}
-	same("a wizard told no")
-	if out, err := do(append([]string{"--accept-found", "second"}, account...)...); err == nil || !strings.Contains(err.Error(), "takes POSTERN_ADMIN_KEY") {
-		t.Errorf("without being given the administrator's key: %v\n%s", err, out)
-	}
-	same("somebody without the administrator's key")
-	s.env["POSTERN_ADMIN_KEY_FILE"] = house.AdminKeyFile(s.env["POSTERN_DB"])
-	if out, err := do(append([]string{"--accept-found", "work"}, account...)...); !errors.Is(err, vault.ErrExists) {
-		t.Errorf("%v\n%s", err, out)
-	}
-	same("an account that is there")
-	s.env["PW"] = "wrong-c4n4ry"
-	if out, err := do(append([]string{"--accept-found", "second"}, account...)...); err == nil || !strings.Contains(err.Error(), "Nothing was stored") || strings.Contains(err.Error()+out, "c4n4ry") {
-		t.Errorf("%v\n%s", err, out)
-	}
-	same("a wrong password")
 	s.env["PW"] = s.servers.Password.Reveal()
-	if out, err := do(append([]string{"--accept-found", "second"}, account...)...); err != nil {
+	if out, err := s.asks(t, "n|"); err != nil || !strings.Contains(out, "Nothing was changed") || read(t, s.env["POSTERN_DB"]) != before {
 		t.Errorf("%v\n%s", err, out)
+	}
+	for _, name := range []string{"second", "third"} {
+		if out, err := s.init(t, s.accountOptions(name)...); err != nil || strings.Contains(out, "default_account") != (name == "second") {
+			t.Errorf("%v\n%s", err, out)
+		}
 	}
 	accounts, err := s.vault(t).Accounts(t.Context())
-	if err != nil || len(accounts) != 2 {
+	if err != nil || len(accounts) != 3 {
 		t.Errorf("%d accounts, %v", len(accounts), err)
 	}
 	// What a command means that names no account stays the first.
 	if name, err := s.vault(t).Setting(t.Context(), "default_account"); err != nil || name != "work" {
 		t.Errorf("default_account is %q, %v", name, err)
 	}
-	if out, err := do(append([]string{"--accept-found", "third"}, account...)...); err != nil || strings.Contains(out, "default_account") {
-		t.Errorf("it is set again: %v\n%s", err, out)
-	}
 }
+
+// errNone stands for no error.
+var errNone = errors.New("none")
 
 // Keys that a set-up kept which was killed then are used by the next one; so are those
 // of the environment, and then none are made.
 func TestKeysThatAreThereAreUsed(t *testing.T) {
-	s := newStation(t)
+	t.Parallel()
+	s := newMachine(t)
 	adminKey, agentKey := newKey(t), newKey(t)
-	adminFile, agentFile := house.AdminKeyFile(s.env["POSTERN_DB"]), house.AgentKeyFile(s.env["POSTERN_DB"])
 	s.ring = memoryKeyring{vault.KeyringName("agent-1"): agentKey}
-	for file, text := range map[string]string{adminFile: adminKey, agentFile: vault.KeyringPrefix + "agent-1"} {
+	for file, text := range map[string]string{house.AdminKeyFile(s.env["POSTERN_DB"]): adminKey, house.AgentKeyFile(s.env["POSTERN_DB"]): vault.KeyringPrefix + "agent-1"} {
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		writeFile(t, file, text+"\n")
 	}
 	before := s.files(t)
-	p, out := s.process(t, "")
-	if err := p.init(t.Context(), nil); err != nil {
+	if out, err := s.init(t); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	p, _ := s.process(t)
 	if keys, err := p.system().FindKeys(t.Context(), s.env["POSTERN_DB"]); err != nil || keys.Admin.Reveal() != adminKey || keys.Agent.Reveal() != agentKey {
 		t.Errorf("other keys: %v", err)
 	}
@@ -426,44 +428,35 @@ func TestKeysThatAreThereAreUsed(t *testing.T) {
 	}
 	s.vault(t)
 
-	s = newStation(t)
+	s = newMachine(t)
 	s.env["POSTERN_ADMIN_KEY"], s.env["POSTERN_KEY"] = adminKey, agentKey
-	p, out = s.process(t, strings.Join(append(s.answers(s.env["PW"]), "2", s.ca, "", "2", "", "", ""), "\n")+"\n")
-	if err := s.ask(t, p); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if strings.Contains(strings.Join(s.files(t), " "), ".key") || strings.Contains(out.String(), adminKey) || strings.Contains(out.String(), agentKey) {
-		t.Errorf("%v\n%s", s.files(t), out)
+	out, err := s.asks(t, found+"|2||||")
+	if err != nil || strings.Contains(strings.Join(s.files(t), " "), ".key") || strings.Contains(out, adminKey) || strings.Contains(out, agentKey) {
+		t.Errorf("%v, %v\n%s", err, s.files(t), out)
 	}
 }
 
 // An administrator's key that the person keeps is shown once, and asked for when it is
 // needed again.
 func TestAKeyThatThePersonKeeps(t *testing.T) {
-	s := newStation(t)
-	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), "2", s.ca, "", "2", "", "3", "", ""), "\n")+"\n")
-	if err := s.ask(t, p); err != nil {
+	t.Parallel()
+	s := newMachine(t)
+	out, err := s.asks(t, found+"|2||3|||")
+	admin := regexp.MustCompile(`[A-Za-z0-9+/]{43}=`).FindString(out)
+	if _, none := os.Stat(house.AdminKeyFile(s.env["POSTERN_DB"])); err != nil || none == nil || strings.Count(out, admin) != 1 {
+		t.Fatalf("it is kept, or shown again: %v\n%s", err, out)
+	}
+	if out, err = s.asks(t, admin+"|y|"+found+"|2||||"); err != nil || strings.Contains(out, admin) {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	admin := regexp.MustCompile(`[A-Za-z0-9+/]{43}=`).FindString(out.String())
-	if _, err := os.Stat(house.AdminKeyFile(s.env["POSTERN_DB"])); err == nil || strings.Count(out.String(), admin) != 1 {
-		t.Errorf("it is kept, or shown again: %v\n%s", err, out)
-	}
-	again := append([]string{admin, "y"}, s.answers(s.env["PW"])...)
-	p, out = s.process(t, strings.Join(append(again, "2", s.ca, "", "2", "", "", ""), "\n")+"\n")
-	if err := s.ask(t, p); err != nil || strings.Contains(out.String(), admin) {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	keys := vault.Keys{Admin: mail.NewSecret([]byte(admin))}
-	v, err := vault.Open(t.Context(), s.env["POSTERN_DB"], keys, nil)
+	v, err := vault.Open(t.Context(), s.env["POSTERN_DB"], vault.Keys{Admin: mail.NewSecret([]byte(admin))}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if accounts, err := v.Accounts(t.Context()); err != nil || len(accounts) != 2 {
 		t.Errorf("%d accounts, %v", len(accounts), err)
 	}
-	p, out = s.process(t, strings.Repeat("A", 43)+"=\n")
-	if err := s.ask(t, p); !errors.Is(err, context.Canceled) || !strings.Contains(out.String(), "not the key of this vault") {
+	if out, err := s.asks(t, strings.Repeat("A", 43)+"=|"); !errors.Is(err, context.Canceled) || !strings.Contains(out, "not the key of this vault") {
 		t.Errorf("a wrong key: %v\n%s", err, out)
 	}
 }
@@ -471,44 +464,46 @@ func TestAKeyThatThePersonKeeps(t *testing.T) {
 // Without a terminal nothing is asked, and nothing found is used that nobody agreed
 // to.
 func TestUnaskedItRefusesWhatNobodyAgreedTo(t *testing.T) {
-	s := newStation(t)
-	for name, c := range map[string]struct {
-		args []string
-		said string
-	}{
-		"no keys":        {nil, "takes both keys"},
-		"found servers":  {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", demo.Username, "--password-from", "env:PW"}, "localhost"},
-		"no address":     {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "nobody", "--password-from", "env:PW"}, "mail address"},
-		"no domain":      {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "ann@localhost", "--password-from", "env:PW"}, "The mail server of ann@localhost was not found"},
-		"nothing found":  {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "ann@nowhere.example", "--password-from", "env:PW"}, "was not found"},
-		"no program may": {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "ann@tuta.com", "--password-from", "env:PW"}, "neither IMAP nor POP3"},
-		"no passwords":   {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "ann@outlook.com", "--password-from", "env:PW"}, "accepts no passwords"},
-		"no certificate": {[]string{"--accept-found", "--admin-key", "file", "--agent-key", "file", "work", "--email", demo.Username, "--password-from", "env:PW"}, "Nothing was stored"},
-		"no keyring":     {[]string{"--accept-found", "--admin-key", "file", "--agent-key", "keyring", "work", "--email", demo.Username, "--ca-file", s.ca, "--password-from", "env:PW"}, "keyring does not keep"},
-		"bad place":      {[]string{"--agent-key", "show"}, "it takes keyring, file"},
-		"lists of none":  {[]string{"--allow-out", "*"}, "belong to an account"},
-		"bad list":       {[]string{"--accept-found", "--admin-key", "file", "--agent-key", "file", "--allow-out", "no entry", "work", "--email", demo.Username, "--ca-file", s.ca, "--password-from", "env:PW"}, "cannot be used"},
+	t.Parallel()
+	s := newMachine(t)
+	const keys = "--admin-key file --agent-key file "
+	for args, said := range map[string]string{
+		"":                                  "takes both keys",
+		keys + "work --email ADDRESS":       "localhost",
+		keys + "work --email nobody":        "mail address",
+		keys + "work --email ann@localhost": "The mail server of ann@localhost was not found",
+		keys + "work --email ann@nowhere.example":                                               "was not found",
+		keys + "work --email ann@tuta.com":                                                      "neither IMAP nor POP3",
+		keys + "work --email ann@outlook.com":                                                   "accepts no passwords",
+		keys + "--accept-found work --email ADDRESS":                                            "Nothing was stored",
+		"--admin-key file --agent-key keyring --accept-found work --email ADDRESS --ca-file CA": "keyring does not keep",
+		"--agent-key show": "it takes keyring, file",
+		"--allow-out *":    "belong to an account",
+		keys + "--accept-found --allow-out no/entry work --email ADDRESS --ca-file CA": "cannot be used",
 	} {
-		p, out := s.process(t, "")
-		err := p.init(t.Context(), c.args)
-		if err == nil || !strings.Contains(err.Error()+out.String(), c.said) {
-			t.Errorf("%s: %v\n%s", name, err, out)
+		words := strings.Fields(strings.NewReplacer("ADDRESS", demo.Username, "CA", s.ca).Replace(args))
+		if slices.Contains(words, "work") {
+			words = append(words, "--password-from", "env:PW")
+		}
+		out, err := s.init(t, words...)
+		if err == nil || !strings.Contains(err.Error()+out, said) {
+			t.Errorf("%s: %v\n%s", args, err, out)
 		}
 		s.untouched(t)
 	}
 }
 
-// stationVar describes a station to a process of its own: the ports of its servers.
-const stationVar = "POSTERN_TEST_STATION"
+// machineVar describes a machine to a process of its own: the ports of its servers.
+const machineVar = "POSTERN_TEST_MACHINE"
 
-// onStation has a process find the servers of a station, and no keyring, where the
+// onMachine has a process find the servers of a machine, and no keyring, where the
 // test that started it says so.
-func onStation(p *process) *process {
-	text := p.getenv(stationVar)
+func onMachine(p *process) *process {
+	text := p.getenv(machineVar)
 	if text == "" {
 		return p
 	}
-	s := &station{ring: brokenKeyring{}}
+	s := &fakeMachine{ring: brokenKeyring{}}
 	if err := json.Unmarshal([]byte(text), &s.srv); err != nil {
 		panic(err)
 	}

@@ -27,18 +27,12 @@ type session struct {
 // newSession starts a bus with nothing on it.
 func newSession(t *testing.T) *session {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "bus") // a socket's path is short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := shortHome(t) // a socket's path is short
 	// Without a service directory nothing is started because somebody asks for it.
 	config := filepath.Join(dir, "bus.conf")
-	if err := os.WriteFile(config, []byte(`<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN" "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+	writeFile(t, config, `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN" "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig><type>session</type><listen>unix:path=`+dir+`/bus</listen><auth>EXTERNAL</auth>
-<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>`)
 	s := &session{dir: dir, environ: []string{"DBUS_SESSION_BUS_ADDRESS=unix:path=" + dir + "/bus", "XDG_RUNTIME_DIR=" + dir, "XDG_DATA_HOME=" + dir, "HOME=" + dir,
 		"DISPLAY=", "WAYLAND_DISPLAY="}}
 	s.start(t, "/bus", "", "dbus-daemon", "--config-file="+config, "--nofork", "--print-address")
@@ -112,49 +106,50 @@ func (s *session) keyring(t *testing.T, how, input string) {
 // with a real keyring.
 func TestThePasswordIsInTheKeyringAndNotInTheVault(t *testing.T) {
 	slow(t, "TestInitKeepsTheKeysInTheSystemKeyring")
+	t.Parallel()
 	desktop := newSession(t)
-	s := servertest.Dovecot(t, servertest.Config{})
-	s.Deliver(t, "ann", "INBOX", realMessages(t)[:2]...)
+	s, user := servertest.SharedDovecot(t), servertest.User("ann")
+	s.Deliver(t, user, "INBOX", realMessages(t)[:2]...)
 	v := newVault(t)
 	admin, agent := append(v.environment(true), desktop.environ...), append(v.environment(false), desktop.environ...)
-	add := append(onServer(t, s, "ann"), "--auth", "keyring", "--password-from", "env:PW")
+	add := append(onServer(t, s, user), "--auth", "keyring")
+	list := []string{"mail", "list", "--full"}
 
 	// Nobody is on the bus yet: the account is not added without its password.
-	refused(t, program(t, append(admin, "PW="+servertest.Password), add...), "CONFIG_ERROR", 3, "keyring cannot be used now")
+	refused(t, program(t, append(admin, "PW="+servertest.Password), append(add, "--password-from", "env:PW")...), "CONFIG_ERROR", 3, "keyring cannot be used now")
 	refused(t, program(t, admin, "account", "show", "work"), "NOT_FOUND", 5, "")
 
 	desktop.unlock(t)
-	works(t, program(t, append(admin, "PW=wrong-c4n4ry"), add...))
-	refused(t, program(t, agent, "mail", "list"), "AUTH_FAILED", 4, "did not accept")
+	works(t, program(t, append(admin, "PW=wrong-c4n4ry"), append(add, "--password-from", "env:PW")...))
+	refused(t, program(t, agent, list...), "AUTH_FAILED", 4, "did not accept")
 	works(t, program(t, append(admin, "PW="+servertest.Password), "account", "edit", "work", "--password-from", "env:PW"))
-	r := works(t, program(t, agent, "mail", "list", "--full"))
+	r := works(t, program(t, agent, list...))
 	if bytes.Count(r.raw, []byte(`"message_id"`)) != 2 || strings.Contains(string(r.raw)+r.stderr, "c4n4ry") {
 		t.Errorf("%s%s", r.raw, r.stderr)
 	}
-	opened := v.opened(t, 0)
-	if secret, err := opened.Secret(t.Context(), "work"); err == nil {
+	if secret, err := v.opened(t, 0).Secret(t.Context(), "work"); err == nil {
 		t.Errorf("the vault has %q too", secret.Reveal())
 	}
 
 	// From another session the account is of no use.
 	elsewhere := append(v.environment(false), "DBUS_SESSION_BUS_ADDRESS=unix:path="+filepath.Join(t.TempDir(), "none"))
-	refused(t, program(t, elsewhere, "mail", "list"), "CONFIG_ERROR", 3, "keyring cannot be used now")
+	refused(t, program(t, elsewhere, list...), "CONFIG_ERROR", 3, "keyring cannot be used now")
 
 	// Who removes the account removes the password: a new one has none to find.
 	if r := works(t, program(t, admin, "account", "remove", "work")); bytes.Contains(r.raw, []byte("left_in_keyring")) {
 		t.Errorf("%s", r.raw)
 	}
-	works(t, program(t, admin, append(onServer(t, s, "ann"), "--auth", "keyring")...))
-	refused(t, program(t, agent, "mail", "list"), "CONFIG_ERROR", 3, "has no password for the account")
+	works(t, program(t, admin, add...))
+	refused(t, program(t, agent, list...), "CONFIG_ERROR", 3, "has no password for the account")
 }
 
 // TestALockedKeyringIsAClearError has a keyring that is locked, and nobody there
 // who could unlock it.
 func TestALockedKeyringIsAClearError(t *testing.T) {
+	t.Parallel()
 	desktop := newSession(t)
-	s := servertest.Dovecot(t, servertest.Config{})
 	v := newVault(t)
-	works(t, program(t, v.environment(true), append(onServer(t, s, "ann"), "--auth", "keyring")...))
+	works(t, program(t, v.environment(true), append(onServer(t, servertest.SharedDovecot(t), servertest.User("ann")), "--auth", "keyring")...))
 	desktop.keyring(t, "--start", "")
 	r := run(t, program(t, append(v.environment(false), desktop.environ...), "mail", "list", "--timeout", "5"))
 	if r.Success || r.status != 3 && r.status != 8 || r.Error.Hint == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// cheaplyVar has a station's process seal a key at the least cost. In a full run
+// cheaplyVar has a machine's process seal a key at the least cost. In a full run
 // TestAPassphraseFromInitToApprove seals as the program does, and TestRekeyKeepsThePassphrase;
 // with -short no process of this package does, but a test of house, where a key is replaced.
 const cheaplyVar = "POSTERN_TEST_SEAL_CHEAPLY"

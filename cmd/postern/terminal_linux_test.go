@@ -18,7 +18,7 @@ import (
 
 // tty is the program on a terminal of its own, and what it wrote there.
 type tty struct {
-	t      *testing.T
+	t      failing
 	master *os.File
 	cmd    *exec.Cmd
 	before unix.Termios
@@ -30,10 +30,38 @@ type tty struct {
 	closed bool
 }
 
+const promptSign = "postern> "
+
+// enter and the other keys, as a terminal sends them: down is to the next choice of a form, escape
+// to the question before, clearLine empties a line.
+const enter, interrupt, backspace, endOfInput = "\r", "\x03", "\x7f", "\x04"
+const down, up, clearLine, escape = "\x1b[B", "\x1b[A", "\x15", "\x1b"
+
+// step is a question and its answer.
+type step struct{ sees, types string }
+
+// failing is what fails where a terminal does not show what it should: a test, or a script.
+type failing interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// erased is a line of progress, which is gone behind it.
+var erased = regexp.MustCompile(`[^\n]*\x1b\[K`)
+
 // control is what a program sends to a terminal beside text.
 var control = regexp.MustCompile(`\x1b(\[[0-9;?<>=$]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[()][A-Z0-9]|[=>78PM])`)
 
 var waited = flag.Duration("waited", 5*time.Minute, "how long a test waits for what a terminal does not show")
+
+// atPrompt starts the program's prompt, which is there when it returns.
+func atPrompt(t *testing.T, columns, lines int, env []string, args ...string) *tty {
+	t.Helper()
+	x := onTerminal(t, columns, lines, env, args...)
+	x.sees(promptSign)
+	return x
+}
 
 // onTerminal starts the program on a terminal of that many columns and lines.
 func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) *tty {
@@ -51,7 +79,7 @@ func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) 
 		t.Fatal(err)
 	}
 	go x.read()
-	late := time.AfterFunc(*waited, func() { x.end() }) // no part of any test
+	late := time.AfterFunc(*waited, x.end) // no part of any test
 	t.Cleanup(func() {
 		late.Stop()
 		_ = x.cmd.Process.Kill()
@@ -76,7 +104,7 @@ func shownOnTerminal(t *testing.T, columns int, env []string, args ...string) (s
 	status = p.run(t.Context())
 	_ = slave.Close()
 	reading.Wait()
-	return status, strings.ReplaceAll(string(written), "\r", "")
+	return status, erased.ReplaceAllString(strings.ReplaceAll(string(written), "\r", ""), "")
 }
 
 func (x *tty) read() {
@@ -105,7 +133,7 @@ func (x *tty) mode() *unix.Termios {
 	x.t.Helper()
 	m, err := unix.IoctlGetTermios(int(x.master.Fd()), unix.TCGETS)
 	if err != nil {
-		x.t.Fatal(err)
+		x.t.Fatalf("%v", err)
 	}
 	return m
 }
@@ -113,7 +141,7 @@ func (x *tty) mode() *unix.Termios {
 func (x *tty) resize(columns, lines int) {
 	x.t.Helper()
 	if err := unix.IoctlSetWinsize(int(x.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(lines), Col: uint16(columns)}); err != nil {
-		x.t.Fatal(err)
+		x.t.Fatalf("%v", err)
 	}
 }
 
@@ -124,7 +152,7 @@ func (x *tty) types(keys string) {
 	x.mark = x.raw.Len()
 	x.mu.Unlock()
 	if _, err := x.master.WriteString(keys); err != nil {
-		x.t.Fatal(err)
+		x.t.Fatalf("%v", err)
 	}
 }
 
@@ -151,6 +179,52 @@ func (x *tty) sees(texts ...string) string {
 		}
 		x.more.Wait()
 	}
+}
+
+// enters types a line, waits for what it brings as sees does, and returns that.
+func (x *tty) enters(line string, texts ...string) string {
+	x.t.Helper()
+	x.types(line + enter)
+	return x.sees(texts...)
+}
+
+// runs is enters at the prompt, which is there again behind it.
+func (x *tty) runs(line string, texts ...string) string {
+	x.t.Helper()
+	return x.enters(line, append(texts, "\n"+promptSign)...)
+}
+
+// leaves ends the prompt as a person does.
+func (x *tty) leaves() {
+	x.t.Helper()
+	x.types("quit" + enter)
+	x.quits(0)
+}
+
+// goes types each answer once the question is seen.
+func (x *tty) goes(steps ...step) {
+	x.t.Helper()
+	for _, s := range steps {
+		x.sees(s.sees)
+		x.types(s.types)
+	}
+}
+
+// writes waits until more than so many bytes are written; it does not hold where so long none
+// come, or no more can. The caller holds mu.
+func (x *tty) writes(known int, quiet time.Duration) bool {
+	late := false
+	timer := time.AfterFunc(quiet, func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		late = true
+		x.more.Broadcast()
+	})
+	defer timer.Stop()
+	for x.raw.Len() == known && !x.closed && !late {
+		x.more.Wait()
+	}
+	return x.raw.Len() > known
 }
 
 // written is everything the program wrote.

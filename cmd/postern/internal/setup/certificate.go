@@ -58,7 +58,7 @@ func (w *wizard) trust(certificate []byte) error {
 		}
 		certificate = slices.Concat(before, []byte("\n"), certificate)
 	}
-	f, err := os.CreateTemp("", "postern-*.pem")
+	f, err := os.CreateTemp(w.Temporary, "postern-*.pem")
 	if err != nil {
 		return err
 	}

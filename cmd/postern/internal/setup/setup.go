@@ -51,6 +51,8 @@ type System struct {
 	Stdin   *os.File
 	Stdout  io.Writer
 
+	Temporary string // where files are that last as long as the set-up; empty is the system's place
+
 	Keyring Keyring
 	Finder  Finder
 	Seal    Seal
