@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -16,8 +17,11 @@ import (
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 )
+
+func TestMain(m *testing.M) { os.Exit(testmain.Run(m.Run)) }
 
 var testNow = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
@@ -54,6 +58,7 @@ func login(t testing.TB, s *Servers) *imapclient.Client {
 }
 
 func TestAccountIsValidAndHarmless(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a := s.Account()
 	must(t, a.Validate())
@@ -69,6 +74,7 @@ func TestAccountIsValidAndHarmless(t *testing.T) {
 }
 
 func TestWrongLoginIsRefused(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	for name, credentials := range map[string][2]string{
 		"wrong password": {s.Username, "wrong"},
@@ -96,6 +102,7 @@ func TestWrongLoginIsRefused(t *testing.T) {
 }
 
 func TestNoLoginWithoutTLSOrTrust(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	if _, err := imapclient.DialTLS(s.IMAPAddr, &imapclient.Options{TLSConfig: &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "127.0.0.1"}}); err == nil {
 		t.Error("a client that trusts nobody connected")
@@ -111,6 +118,7 @@ func TestNoLoginWithoutTLSOrTrust(t *testing.T) {
 	}
 }
 
+// It counts goroutines, so it runs alone.
 func TestCloseEndsEverything(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 5 {

@@ -48,6 +48,7 @@ func wantNO(t testing.TB, what string, err error) {
 }
 
 func TestFoldersAndCounts(t *testing.T) {
+	t.Parallel()
 	c := login(t, start(t))
 	got, err := c.List("", "*", &imap.ListOptions{
 		ReturnStatus: &imap.StatusOptions{NumMessages: true, NumUnseen: true, UIDNext: true, UIDValidity: true},
@@ -91,6 +92,7 @@ func TestFoldersAndCounts(t *testing.T) {
 }
 
 func TestExamineChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	c := login(t, s)
 	data := open(t, c, "INBOX", true)
@@ -150,6 +152,7 @@ func uidOf(t testing.TB, file string) imap.UID {
 }
 
 func TestSelectSetsSeenUnlessPeeked(t *testing.T) {
+	t.Parallel()
 	c := login(t, start(t))
 	open(t, c, "INBOX", false)
 	uid := uidOf(t, "welcome")
@@ -163,6 +166,7 @@ func TestSelectSetsSeenUnlessPeeked(t *testing.T) {
 }
 
 func TestMoveAndCopy(t *testing.T) {
+	t.Parallel()
 	c := login(t, start(t))
 	count := open(t, c, "INBOX", false).NumMessages
 	uid := uidOf(t, "welcome")
@@ -192,6 +196,7 @@ func TestMoveAndCopy(t *testing.T) {
 }
 
 func TestOppositeMovesDoNotBlock(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	done := make(chan error)
 	for _, way := range [][2]string{{"INBOX", "Archive"}, {"Archive", "INBOX"}} {
@@ -222,6 +227,7 @@ func TestOppositeMovesDoNotBlock(t *testing.T) {
 }
 
 func TestFolderManagement(t *testing.T) {
+	t.Parallel()
 	c := login(t, start(t))
 	must(t, c.Create("Projects/Été/Lac", nil).Wait())
 	must(t, c.Rename("Projects/Été", "Projects/Hiver", nil).Wait())
@@ -240,6 +246,7 @@ func TestFolderManagement(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
+	t.Parallel()
 	c := login(t, start(t))
 	open(t, c, "INBOX", true)
 	for name, test := range map[string]struct {
@@ -272,6 +279,7 @@ func TestSearch(t *testing.T) {
 }
 
 func TestSearchRefusesAnUnknownCharset(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	conn, err := tls.Dial("tcp", s.IMAPAddr, s.clientTLS(t))
 	must(t, err)
@@ -288,6 +296,7 @@ func TestSearchRefusesAnUnknownCharset(t *testing.T) {
 }
 
 func TestAppendIsDatedByTheClock(t *testing.T) {
+	t.Parallel()
 	c := login(t, start(t))
 	const raw = "From: demo@example.org\r\nSubject: draft\r\n\r\ntext\r\n"
 	w := c.Append("Drafts", int64(len(raw)), &imap.AppendOptions{Flags: []imap.Flag{imap.FlagDraft}})

@@ -32,6 +32,7 @@ func header(t testing.TB, raw []byte) mail.Header {
 }
 
 func TestEveryFileIsInTheTableOnce(t *testing.T) {
+	t.Parallel()
 	files, err := fs.Glob(sampleFiles, "mailbox/*.eml")
 	must(t, err)
 	var inTable []string
@@ -47,6 +48,7 @@ func TestEveryFileIsInTheTableOnce(t *testing.T) {
 // At one minute past midnight today's messages are of yesterday, and none may
 // slip into the future.
 func TestSamplesAreInOrderAndPastAtAnyHour(t *testing.T) {
+	t.Parallel()
 	for _, clock := range []string{"00:01", "06:26", "12:00", "23:59"} {
 		now, err := onDay(testNow, 0, clock)
 		must(t, err)
@@ -66,6 +68,7 @@ func TestSamplesAreInOrderAndPastAtAnyHour(t *testing.T) {
 var longLine = regexp.MustCompile(`[^\r\n]{999}`)
 
 func TestSamplesAreCorrectMessages(t *testing.T) {
+	t.Parallel()
 	ids := map[string]string{}
 	for _, m := range samplesAt(t, testNow) {
 		t.Run(m.file, func(t *testing.T) {
@@ -152,6 +155,7 @@ func readAll(t testing.TB, raw []byte) {
 var address = regexp.MustCompile(`[A-Za-z0-9._+-]+@([A-Za-z0-9-]+\.)*[A-Za-z]+|https?://[a-z0-9.-]+`)
 
 func TestSamplesNameNobodyReal(t *testing.T) {
+	t.Parallel()
 	reserved := regexp.MustCompile(`[@./]example\.(com|net|org)$`)
 	for _, m := range samplesAt(t, testNow) {
 		text := bytes.ReplaceAll(m.raw, []byte("\r\n "), nil) // an address may be folded
@@ -164,6 +168,7 @@ func TestSamplesNameNobodyReal(t *testing.T) {
 }
 
 func TestEverySampleIsServedAsItIs(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	c := login(t, s)
 	uids := map[string]imap.UID{}
@@ -208,6 +213,7 @@ func TestEverySampleIsServedAsItIs(t *testing.T) {
 }
 
 func TestWordKeepsLinesShortAndCharactersWhole(t *testing.T) {
+	t.Parallel()
 	const text = "図書交換のお知らせ、図書交換のお知らせ、図書交換のお知らせ 🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻"
 	folded, err := word("utf-8", text)
 	must(t, err)
@@ -228,6 +234,7 @@ func TestWordKeepsLinesShortAndCharactersWhole(t *testing.T) {
 }
 
 func TestAnActionThatCannotBeCarriedOutIsAnError(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"{{nothing}}", "{{dateOf unknown}}", "{{file none.png}}", `{{b64 "latin" "x"}}`, `{{word "iso-8859-1" "語"}}`, `{{on 5 noon}}`} {
 		if filled, err := fill([]byte(text), testNow, "self", nil); err == nil {
 			t.Errorf("%s gave %q", text, filled)

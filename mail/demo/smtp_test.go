@@ -28,6 +28,7 @@ func loginSMTP(t testing.TB, s *Servers) *smtp.Client {
 }
 
 func TestSubmissionArrives(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	reader := login(t, s)
 	next := open(t, reader, "INBOX", true).UIDNext
@@ -67,6 +68,7 @@ func TestSubmissionArrives(t *testing.T) {
 }
 
 func TestSubmissionRefuses(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	code := func(err error) int {
 		var refused *smtp.SMTPError
@@ -108,6 +110,7 @@ func TestSubmissionRefuses(t *testing.T) {
 
 // The library cannot describe such a message and would break the connection.
 func TestAMultipartWithoutAPartIsRefused(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	const inner = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b--\r\n"
 	for _, raw := range []string{

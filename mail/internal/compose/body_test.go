@@ -74,6 +74,7 @@ func TestLayout(t *testing.T) {
 
 // The time to wrap grows with the text, not with its square.
 func TestHugeLinesAreLaidOut(t *testing.T) {
+	t.Parallel()
 	for _, unit := range []string{"word ", "> ", "x", " ", "会", "e\u0301 ", "a\u0301", "> a ", ">", "From ", "-- ", "\t"} {
 		body := strings.Repeat(unit, 1<<20/len(unit))
 		text, flowed, err := layout(body)

@@ -10,7 +10,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
+
+func TestMain(m *testing.M) { os.Exit(testmain.Run(m.Run)) }
 
 var update = flag.Bool("update", false, "write the golden messages anew")
 

@@ -20,6 +20,7 @@ var markdownVocabulary = append([]string{"# ", "**", "*", "`", "```", "\n\n", "-
 // was written, finds no defect, the same text, files and fields with Markdown, and HTML that
 // was made of exactly the text that it read.
 func TestPythonReadsWhatWasWritten(t *testing.T) {
+	t.Parallel()
 	all := samples()
 	maps.Copy(all, oddities())
 	r := rand.New(rand.NewPCG(11, 23))

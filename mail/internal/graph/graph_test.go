@@ -105,6 +105,7 @@ func kind(err error) wire.Kind {
 
 // The whole message arrives over TLS, in one request with the token.
 func TestSendOverTLS(t *testing.T) {
+	t.Parallel()
 	got := make(chan string, 1)
 	s := dial(t, serve(t, newCA(t), func(c net.Conn, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -125,6 +126,7 @@ func TestSendOverTLS(t *testing.T) {
 
 // A service that another authority vouches for gets neither the token nor the message.
 func TestUnknownAuthority(t *testing.T) {
+	t.Parallel()
 	target := serve(t, newCA(t), func(net.Conn, *http.Request) { t.Error("a request came") })
 	target.RootCAs = newCA(t).Pool()
 	if _, err := graph.Dial(t.Context(), target); kind(err) != wire.KindCertificate {
@@ -135,6 +137,7 @@ func TestUnknownAuthority(t *testing.T) {
 // A message whose header the service may read in another way than the outbox is not handed
 // over: its recipients would be others.
 func TestAmbiguousLines(t *testing.T) {
+	t.Parallel()
 	s := dial(t, serve(t, newCA(t), func(net.Conn, *http.Request) { t.Error("a request came") }))
 	for _, m := range []string{
 		"From: ann@example.org\r\nTo: bob@example.net\r\n\r\r\nBcc: eve@example.com\r\n\r\nx\r\n",
@@ -153,6 +156,7 @@ func TestAmbiguousLines(t *testing.T) {
 // An answer that comes before the end of the message says that the service does not have it,
 // whatever it claims.
 func TestAnswersBeforeTheEnd(t *testing.T) {
+	t.Parallel()
 	for _, answer := range []string{takes, "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n",
 		"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "220 ready\r\n"} {
 		answered := make(chan struct{})
@@ -175,6 +179,7 @@ func TestAnswersBeforeTheEnd(t *testing.T) {
 
 // A redirect is not followed: neither token nor message goes elsewhere.
 func TestRedirect(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t)
 	var others atomic.Int32
 	other := serve(t, ca, func(net.Conn, *http.Request) { others.Add(1) })
@@ -190,6 +195,7 @@ func TestRedirect(t *testing.T) {
 
 // Stopping before the request sends nothing; a cancelled wait for the answer is unknown.
 func TestStopAndCancel(t *testing.T) {
+	t.Parallel()
 	came := make(chan struct{}, 1)
 	target := serve(t, newCA(t), func(c net.Conn, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -228,6 +234,7 @@ func TestStopAndCancel(t *testing.T) {
 
 // A refused token is replaced once, and the gate is passed once.
 func TestTokenIsReplacedOnce(t *testing.T) {
+	t.Parallel()
 	var requests, gates int32
 	target := serve(t, newCA(t), func(c net.Conn, r *http.Request) {
 		atomic.AddInt32(&requests, 1)

@@ -48,6 +48,7 @@ func (s *fakeStarvedConn) Read(p []byte) (int, error) {
 // neither the goroutine that waits for it nor the last look got a turn in time (a machine
 // under load).
 func TestWordsAreHeardWithoutATurn(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]bool{"25": true, "": false} {
 		for _, stalls := range []int{0, 1, 3} {
 			late, end := context.WithCancel(t.Context())

@@ -38,6 +38,7 @@ func dialogue(t *testing.T, mechanisms string, answers ...string) (uint16, <-cha
 }
 
 func TestLoginWays(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("t", 600)
 	xoauth2 := func(token string) string { return b64("user=ann\x01auth=Bearer " + token + "\x01\x01") }
 	for _, tc := range []struct {
@@ -70,6 +71,7 @@ func TestLoginWays(t *testing.T) {
 
 // Each failed login has its kind, and no error repeats the server's words or a secret.
 func TestLoginsThatFail(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		login      wire.Login
 		mechanisms string
@@ -112,6 +114,7 @@ func TestLoginsThatFail(t *testing.T) {
 
 // After a refused token a newer one is tried on a new connection, and never a third one.
 func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
+	t.Parallel()
 	for _, mechanism := range []string{"XOAUTH2", "OAUTHBEARER"} {
 		for name, tc := range map[string]struct {
 			tokens []string
@@ -166,6 +169,7 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 // The server offers or answers STARTTLS in different ways, and says more before or after
 // the upgrade.
 func TestStartTLS(t *testing.T) {
+	t.Parallel()
 	ca := scripted.Authority(t)
 	leaf := scripted.Leaf(t, ca, time.Time{})
 	for name, tc := range map[string]struct {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestReadReply(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		in       string
 		code     int
@@ -96,6 +97,7 @@ func FuzzReply(f *testing.F) {
 }
 
 func TestCheckAddress(t *testing.T) {
+	t.Parallel()
 	for _, good := range []string{"a@b", "a.b+c=d@example.org", "!#$%&'*+-/=?^_`{|}~@example.org", `"a\"b"@example.org`, `"a@b"@example.org`, "jörg@exämple.org", "用户@例子.中国",
 		"a@[192.0.2.1]", "a@[IPv6:2001:db8::1]", "a@under_score.example.org", strings.Repeat("a", 200) + "@example.org"} {
 		if err := checkAddress(good); err != nil {

@@ -43,6 +43,7 @@ func outcome(t *testing.T, p *fakeServer, r *smtp.Receipt, err error) *smtp.Send
 }
 
 func TestSend(t *testing.T) {
+	t.Parallel()
 	for _, offer := range [][]string{full, {"AUTH PLAIN"}} {
 		p := &fakeServer{offer: offer}
 		s := p.dial(t)
@@ -77,6 +78,7 @@ func TestSend(t *testing.T) {
 
 // The parameters of MAIL depend on what the server offers and the message needs.
 func TestMailParameters(t *testing.T) {
+	t.Parallel()
 	utf8 := "Subject: Grüße\r\n\r\nHallo\r\n"
 	for _, tc := range []struct {
 		name    string
@@ -102,6 +104,7 @@ func TestMailParameters(t *testing.T) {
 
 // A message that cannot be sent is refused before MAIL.
 func TestUnsendableMessagesAreRefusedBeforeMAIL(t *testing.T) {
+	t.Parallel()
 	poor := []string{"AUTH PLAIN", "SIZE 60"}
 	for _, tc := range []struct {
 		name    string
@@ -234,6 +237,7 @@ func TestFaults(t *testing.T) {
 
 // A server may say goodbye together with its answer.
 func TestGoodbyeBehindTheAnswer(t *testing.T) {
+	t.Parallel()
 	p := &fakeServer{say: map[string]string{"end": "250 2.0.0 queued\r\n421 4.4.2 idle\r\n"}}
 	s := p.dial(t)
 	r, err := s.Send(t.Context(), to(three...), []byte(letter))
@@ -249,6 +253,7 @@ func TestGoodbyeBehindTheAnswer(t *testing.T) {
 
 // After a refusal the session can send another message.
 func TestSessionGoesOnAfterARefusal(t *testing.T) {
+	t.Parallel()
 	for _, offer := range [][]string{full, full[1:]} {
 		for stage, said := range map[string]string{"mail": "451 later\r\n", "rcpt b@example.org": "550 no\r\n", "data": "451 later\r\n", "end": "554 spam\r\n"} {
 			p := &fakeServer{offer: offer, say: map[string]string{stage: said}}

@@ -180,6 +180,7 @@ func TestMessagesArriveAsTheyAre(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	ca, other := scripted.Authority(t), scripted.Authority(t)
 	leaf := scripted.Leaf(t, ca, time.Time{})
 	elsewhere := scripted.Leaf(t, ca, time.Time{}, "other.example.org")
@@ -230,6 +231,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestAnErrorOfTheCredentialIsReturned(t *testing.T) {
+	t.Parallel()
 	c := config(new(fakeBackend).serve(t, nil, false), wire.Plaintext, nil)
 	gone := errors.New("gone")
 	c.Login.Credential = func(context.Context) (wire.Credential, error) { return wire.Credential{}, gone }
