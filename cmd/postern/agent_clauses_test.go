@@ -38,6 +38,7 @@ func TestTheDefaultLimitIsTwenty(t *testing.T) {
 // TestWhatIsRefusedTouchesNothing sends and reads in ways that fail: AC9, AC11 to AC13,
 // AC24, AC27, AC28 and AC39 to AC41 leave everything as it was.
 func TestWhatIsRefusedTouchesNothing(t *testing.T) {
+	t.Parallel()
 	throughBothDoors(t, func(d *door) {
 		m := d.send("p:a", "p:b", "direct")
 		d.send("p:a", "*", "all")
@@ -69,6 +70,7 @@ func TestWhatIsRefusedTouchesNothing(t *testing.T) {
 // TestHintsOfTheProcessAreForAShell: what a failure says to run is a program's command
 // line, and the one for help answers.
 func TestHintsOfTheProcessAreForAShell(t *testing.T) {
+	t.Parallel()
 	d := processDoor(t)
 	for _, x := range []struct {
 		status int
@@ -92,6 +94,7 @@ func TestHintsOfTheProcessAreForAShell(t *testing.T) {
 // TestValuesMayBeginWithADash where they are attached, and identities hold every
 // character of the grammar (TC1).
 func TestValuesMayBeginWithADash(t *testing.T) {
+	t.Parallel()
 	const odd = "0-9-a-z--:9--z-"
 	throughBothDoors(t, func(d *door) {
 		d.ok(nil, "send", "--from", odd, "--to", odd+"x", "--subject=-x", "--body=-")
@@ -105,6 +108,7 @@ func TestValuesMayBeginWithADash(t *testing.T) {
 // TestAReadThatWaits returns what is there at once, what comes when it comes, and an
 // empty list when its time is over.
 func TestAReadThatWaits(t *testing.T) {
+	t.Parallel()
 	throughBothDoors(t, func(d *door) {
 		d.send("p:a", "p:b", "here")
 		d.reads("here", "p:b", "--wait", "200s")
@@ -131,6 +135,7 @@ func TestAReadThatWaits(t *testing.T) {
 // TestNFR3DescribeNeedsNothing but the program: no file, no usable key, no directory
 // it could write to.
 func TestNFR3DescribeNeedsNothing(t *testing.T) {
+	t.Parallel()
 	want := processDoor(t).ok(nil, "describe")
 	for _, env := range []string{"POSTERN_KEY=garbage", agentDBVar + "=/dev/null/mail.db", "POSTERN_KEY_COMMAND=/no/such/program", agentIdentityVar + "=nobody"} {
 		d := processDoor(t, env)

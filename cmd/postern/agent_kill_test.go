@@ -15,6 +15,7 @@ import (
 // TestKilledReadersLoseNothing kills the bare process at random moments of its short
 // life. Whatever of an answer did not come out is unread once its lease is over.
 func TestKilledReadersLoseNothing(t *testing.T) {
+	t.Parallel()
 	slow(t, "TestOverMCPWhatWasNotWrittenIsUnreadAgain")
 	d := processDoor(t)
 	const messages, kills = 60, 25

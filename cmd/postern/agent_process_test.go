@@ -17,6 +17,7 @@ import (
 
 // TestABoundProcessIsOneAgent binds an identity by the environment.
 func TestABoundProcessIsOneAgent(t *testing.T) {
+	t.Parallel()
 	free := processDoor(t)
 	env := agentIdentityVar + "=p:b"
 	bound := *free
@@ -41,6 +42,7 @@ func TestABoundProcessIsOneAgent(t *testing.T) {
 // TestAServerMayBeBoundToAnIdentity gives serve --identity, which wins over the
 // environment, and refuses to start with one that is none.
 func TestAServerMayBeBoundToAnIdentity(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	env := append(v.environment(false), agentIdentityVar+"=p:other")
 	for _, c := range []struct {
@@ -135,6 +137,7 @@ func TestAWaitingReadHoldsUpNobody(t *testing.T) {
 
 // TestAnAnswerThatNobodyTookIsUnread has the process write to a pipe without a reader.
 func TestAnAnswerThatNobodyTookIsUnread(t *testing.T) {
+	t.Parallel()
 	d := processDoor(t)
 	d.send("p:a", "p:b", "x")
 	path := filepath.Join(filepath.Dir(d.file("probe", "")), "new", "mail.db")

@@ -12,6 +12,7 @@ import (
 // A database that falls silent is named when a command's time is over, nothing leaves meanwhile,
 // and when it is back the process goes on.
 func TestADatabaseThatFallsSilent(t *testing.T) {
+	t.Parallel()
 	server := servertest.Postgres(t)
 	v, servers := newVaultAt(t, server.NewSchema(t)), sampleServers(t)
 	account := servers.Account()

@@ -77,6 +77,7 @@ type listData struct {
 // whole house: each is listed once, each is got, every answer fits its schema, and
 // on the server nothing changes.
 func TestRealMailOnDovecot(t *testing.T) {
+	t.Parallel()
 	s := servertest.Dovecot(t, servertest.Config{})
 	messages := realMessages(t)
 	s.Deliver(t, "ann", "INBOX", messages...)
@@ -140,6 +141,7 @@ func TestRealMailOnDovecot(t *testing.T) {
 // TestServerFaults has the server's side wrong in each way a person will meet, and
 // wants one envelope that says so, without the password and without a trace.
 func TestServerFaults(t *testing.T) {
+	t.Parallel()
 	good := servertest.Dovecot(t, servertest.Config{})
 	expired := servertest.Dovecot(t, servertest.Config{Leaf: servertest.LeafOptions{NotAfter: time.Now().Add(-time.Hour), NotBefore: time.Now().Add(-2 * time.Hour)}})
 	elsewhere := servertest.Dovecot(t, servertest.Config{Leaf: servertest.LeafOptions{Hosts: []string{"other.example.org"}}})

@@ -96,6 +96,7 @@ func envelopes(t testing.TB, env []string, stdin string, args ...string) (answer
 // TestTheExampleExtension goes the documentation's way with the program itself, by
 // every door.
 func TestTheExampleExtension(t *testing.T) {
+	t.Parallel()
 	slow(t, "TestAnExtensionGetsNoKey")
 	v := newVault(t)
 	contactsBeside(t, v, true)
@@ -165,6 +166,7 @@ func TestTheExampleExtension(t *testing.T) {
 // TestAnExtensionGetsNoKey lists the environment of a program that postern, with
 // limits and all, starts.
 func TestAnExtensionGetsNoKey(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("the program of this test is a script")
 	}
@@ -236,6 +238,7 @@ func TestABrokenExtensionStopsNothing(t *testing.T) {
 
 // TestWhereExtensionsAre names the directory in each way.
 func TestWhereExtensionsAre(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	beside := contactsBeside(t, v, false)
 	var said bytes.Buffer
@@ -276,6 +279,7 @@ func TestWhereExtensionsAre(t *testing.T) {
 // TestAnExtensionThatSendsIsTheAdministrators: what it lets leave passes no list and no
 // person, so that agents have it only after the administrator said so.
 func TestAnExtensionThatSendsIsTheAdministrators(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	dir := contactsBeside(t, v, false)
 	at := filepath.Join(dir, "x-post")

@@ -15,6 +15,7 @@ import (
 // over, has a few entries in the log, which say how often; and when it has used up what it may
 // send and what may wait of it, the person goes on.
 func TestAFloodFillsNothingForOthers(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t, servertest.PostfixConfig{})
 	o.do(t, "account edit bob --mode approve", nil)
 	agent, person := gateway.Principal{Name: "agent"}, gateway.Principal{Name: "person"}

@@ -177,6 +177,7 @@ func TestAForeignAccountIsLikeNoneInEveryCommand(t *testing.T) {
 
 // The default account is one that there is for the grant.
 func TestTheDefaultAccountIsOneOfTheGrants(t *testing.T) {
+	t.Parallel()
 	h, own, other := grantHouse(t)
 	both := h.granted(t, "both", "--accounts work,"+foreign)
 	account := func(p gateway.Principal) string {
@@ -319,6 +320,7 @@ func TestAGrantHasItsOwnCommandsLimitsKeysAndFiles(t *testing.T) {
 // A grant of the same name that is made again has the files of the one before only where
 // it has the same accounts: what was saved from another is not for it to send.
 func TestAGrantMadeAgainHasTheFilesOfItsAccountsAlone(t *testing.T) {
+	t.Parallel()
 	h, _, other := grantHouse(t)
 	var saved string
 	for uid := 1; uid < 40 && saved == ""; uid++ {
@@ -352,6 +354,7 @@ func TestAGrantMadeAgainHasTheFilesOfItsAccountsAlone(t *testing.T) {
 // An extension runs beside everything that holds a grant to its accounts, so it exists
 // for the grants alone that name it, and with the commands of their profile.
 func TestAnExtensionIsForTheGrantsThatNameIt(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	dir := contactsBeside(t, v, false)
 	ownDirectory(t, filepath.Join(dir, "x-broken"))
@@ -393,6 +396,7 @@ func TestAnExtensionIsForTheGrantsThatNameIt(t *testing.T) {
 
 // What is wrong with an account is told nobody who has no part in it.
 func TestAnAccountThatIsThereTwiceIsNotNamedToAGrant(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	for _, name := range []string{"work", foreign} {
 		v.add(t, mail.Account{Name: name, Email: "me@example.org", Protocol: mail.IMAP, Username: "me", Auth: mail.AuthPassword, Mode: mail.ReadOnly,
@@ -419,6 +423,7 @@ func TestAnAccountThatIsThereTwiceIsNotNamedToAGrant(t *testing.T) {
 
 // The end of a grant, or of its account, ends what it does with the next command.
 func TestAnEndedGrantDoesNothingMore(t *testing.T) {
+	t.Parallel()
 	h, own, other := grantHouse(t)
 	if got := h.as(t, own, "mail list"); !got.Success {
 		t.Fatalf("%s", got.raw)
@@ -463,6 +468,7 @@ func houseAt(t testing.TB, v testVault, now func() time.Time) *testHouse {
 
 // A token ends with its time, at the door and for who is inside already.
 func TestAGrantExpires(t *testing.T) {
+	t.Parallel()
 	var ahead atomic.Int64
 	h := houseAt(t, newVault(t), func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	token := h.token(t, "laptop", "--identity repo:laptop --expires 5m")

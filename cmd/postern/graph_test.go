@@ -72,6 +72,7 @@ func (g *fakeGraph) took() (messages []string, refused int) {
 // From the account's settings through one consent to a message that a person approved: the
 // mailbox is read with one token, and the message leaves once with another.
 func TestGraphFromConsentToApproval(t *testing.T) {
+	t.Parallel()
 	b := newBureau(t, servertest.OAuthConfig{})
 	g := newFakeGraph(t, b.oauth)
 	a := b.account("ann")

@@ -59,6 +59,7 @@ const pry = `cat "/proc/$1/environ" 2>&1 | tr '\0' '\n'; if (exec 3<"/proc/$1/me
 // helper and root look at processes that were given keys and a password by their
 // environment.
 func TestNobodyReadsAKeyFromAProcess(t *testing.T) {
+	t.Parallel()
 	dir := userDirectory(t)
 	v := newVault(t)
 	vaultFile := filepath.Join(dir, "vault", "postern.db")
@@ -72,12 +73,8 @@ func TestNobodyReadsAKeyFromAProcess(t *testing.T) {
 	needles := []string{v.text[0], v.text[1], password}
 
 	// The test's own program lies where only this user gets.
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	program := filepath.Join(dir, "postern")
-	content, err := os.ReadFile(self)
+	content, err := os.ReadFile(childProgram(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ var varyingMailbox = regexp.MustCompile(`"duration_ms":\d+|"(now|now_utc|date|re
 // looks at several, where the account hides a folder that exists and where there is none:
 // through the whole program the answers are the same bytes, times apart.
 func TestAHiddenFolderIsAnsweredLikeAMissingOne(t *testing.T) {
+	t.Parallel()
 	s := servertest.Dovecot(t, servertest.Config{})
 	letter := func(subject, more string) []byte {
 		return []byte("From: bob@example.org\r\nTo: ann@example.org\r\nDate: Mon, 2 Mar 2026 09:00:00 +0000\r\nSubject: " + subject + "\r\n" + more + "\r\nwalls\r\n")

@@ -17,6 +17,7 @@ var varying = regexp.MustCompile(`"duration_ms":\d+|"now_utc":"[^"]*"`)
 // rules hide and about one that does not exist: through the whole program the
 // answers are the same bytes, times apart.
 func TestHiddenIsAnsweredLikeMissing(t *testing.T) {
+	t.Parallel()
 	s := servertest.Dovecot(t, servertest.Config{})
 	letter := func(from, subject string) []byte {
 		return []byte("From: " + from + "\r\nTo: ann@example.org\r\nSubject: " + subject + "\r\nMessage-ID: <" + subject + "@x>\r\nMIME-Version: 1.0\r\n" +
@@ -80,6 +81,7 @@ func TestHiddenIsAnsweredLikeMissing(t *testing.T) {
 // are answered, over a few connections, and every change takes effect in the
 // order in which the commands were sent.
 func TestAHundredCommandsInFlight(t *testing.T) {
+	t.Parallel()
 	s := servertest.Dovecot(t, servertest.Config{})
 	s.Deliver(t, "ann", "INBOX", []byte("From: a@example.org\r\nSubject: one\r\n\r\nx\r\n"), []byte("From: a@example.org\r\nSubject: two\r\n\r\nx\r\n"))
 	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})

@@ -84,6 +84,7 @@ func TestOtherPeoplesClients(t *testing.T) {
 // The protocol's own conformance suite, in its released version and in the one to
 // come.
 func TestTheProtocolsOwnSuite(t *testing.T) {
+	t.Parallel()
 	s := serveHTTP(t, newVault(t), "--no-auth")
 	ran := node(t, "conformance.mjs", strings.Replace(s.url, "127.0.0.1", "localhost", 1))
 	passed := 0.0

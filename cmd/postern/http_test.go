@@ -82,6 +82,7 @@ func connectHTTP(t testing.TB, url, token, era string, o *mcp.ClientOptions) (*m
 }
 
 func TestServeFlagsThatDoNotGoTogether(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	dir := t.TempDir()
 	notACertificate := writeFile(t, filepath.Join(dir, "x.pem"), "x")
@@ -127,6 +128,7 @@ func TestServeFlagsThatDoNotGoTogether(t *testing.T) {
 }
 
 func TestNoAuthIsSaidLoudly(t *testing.T) {
+	t.Parallel()
 	s := serveHTTP(t, newVault(t), "--no-auth")
 	if !strings.Contains(s.stderr.String(), "WARNING: --no-auth: every program and every user of this machine") {
 		t.Errorf("said %q", s.stderr)
@@ -166,6 +168,7 @@ func workVault(t *testing.T) (testVault, *demo.Servers) {
 // Whoever has a token writes what the client answers, so the client of a grant is asked
 // about a send only where the administrator said so, and anybody's never.
 func TestWhichClientsAreAskedOverHTTP(t *testing.T) {
+	t.Parallel()
 	v, servers := workVault(t)
 	admin := newHouse(t, v)
 	tokens, anybody := serveHTTP(t, v), serveHTTP(t, v, "--no-auth")
@@ -201,6 +204,7 @@ func TestWhichClientsAreAskedOverHTTP(t *testing.T) {
 // From the command that makes a grant to the one that ends it, in both eras, with
 // what an agent does in between, and what the log says of it.
 func TestAGrantFromItsBeginningToItsEnd(t *testing.T) {
+	t.Parallel()
 	v, _ := workVault(t)
 	opened := v.opened(t, 0)
 	admin := newHouse(t, v)

@@ -84,6 +84,7 @@ var arrows = []struct {
 var common = []string{"internal/plain"}
 
 func TestImportDirections(t *testing.T) {
+	t.Parallel()
 	root := filepath.Join("..", "..")
 	seen := 0
 	err := filepath.WalkDir(root, func(dir string, e fs.DirEntry, err error) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -19,11 +20,15 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// modes are those that the suite is run in.
-var modes = []mail.Mode{mail.ReadOnly, mail.Draft, mail.Approve, mail.Reply, mail.ReadWrite}
+// modes are those of the page. Without -modes all a run is in two of them, between which most
+// scenarios differ, and a short one in shortModes.
+var (
+	modes      = []mail.Mode{mail.ReadOnly, mail.Draft, mail.Approve, mail.Reply, mail.ReadWrite}
+	usualModes = []mail.Mode{mail.Approve, mail.Reply}
+	shortModes = []mail.Mode{mail.Reply}
 
-// shortModes are those of a short run.
-var shortModes = []mail.Mode{mail.Reply}
+	modesFlag = flag.String("modes", "", "with 'all' TestInjections runs its scenarios in every mode")
+)
 
 // What became of a scenario. Of an injection the worst counts.
 const (
@@ -60,7 +65,14 @@ func TestInjections(t *testing.T) {
 	if len(injections) < 40 || len(errands) < 40 {
 		t.Errorf("%d injections and %d errands", len(injections), len(errands))
 	}
-	in, run := modes, slices.Concat(injections, errands)
+	in, run := usualModes, slices.Concat(injections, errands)
+	switch *modesFlag {
+	case "all":
+		in = modes
+	case "":
+	default:
+		t.Fatalf("-modes %s: it takes 'all'", *modesFlag)
+	}
 	var shared *servertest.DovecotServer
 	short := testing.Short() || racing // under the race detector all of it takes minutes
 	if short {                         // every fourth shows that the machinery works
@@ -90,6 +102,9 @@ func TestInjections(t *testing.T) {
 				t.Parallel()
 				for i, s := range run {
 					t.Run(s.name, func(t *testing.T) {
+						if !slices.Contains(s.steps, scenarioStep{"+", "shared"}) { // what others see there is counted
+							t.Parallel()
+						}
 						r := newRehearsal(t, mode, &s, shared)
 						became := ""
 						if i < len(injections) { // a short run has no errands
@@ -107,8 +122,8 @@ func TestInjections(t *testing.T) {
 	})
 	page := pageOf(injections, errands, all)
 	if *update {
-		if short {
-			t.Fatal("a short run does not find out what the page says")
+		if short || len(in) < len(modes) {
+			t.Fatal("-update needs every mode: -args -modes all -update")
 		}
 		if err := os.WriteFile(injectionsPage, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
@@ -127,7 +142,7 @@ func TestInjections(t *testing.T) {
 		}
 	}
 	if !t.Failed() && !slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(name string) bool { return len(all[name]) < len(modes) }) && string(kept) != page {
-		t.Errorf("docs/injections.md is not what the suite found: run 'go test ./cmd/postern -run TestInjections -update'")
+		t.Errorf("docs/injections.md is not what the suite found: run 'go test ./cmd/postern -run TestInjections -args -modes all -update'")
 	}
 }
 
@@ -156,7 +171,7 @@ func pageOf(injections, errands []scenario, all outcomes) string {
 	var b strings.Builder
 	b.WriteString(`# What an injected agent can do
 
-Written by ` + "`go test ./cmd/postern -run TestInjections -update`" + `, which runs all of it and fails where something no longer holds.
+Written by ` + "`go test ./cmd/postern -run TestInjections -args -modes all -update`" + `, which runs all of it and fails where something no longer holds.
 
 Whoever can write to a person can write to the person's agent. Here an agent is taken to obey everything that it reads: each injection is a message in the mailbox and the commands that it orders, run through the whole program ([cmd/postern/testdata/injections.txt](../cmd/postern/testdata/injections.txt)). Each errand is what an honest agent does for its person ([cmd/postern/testdata/honest.txt](../cmd/postern/testdata/honest.txt)). No person is there: what asks, waits. The outbound list is off, and the right to delete for good is on, so that the mode alone decides; an outbound list lets less pass. The modes are those of the account; [reply.md](reply.md) says what goes unasked in mode ` + "`reply`" + `.
 

@@ -223,6 +223,7 @@ func work(t *testing.T, all []*machine, agents []*machineAgent, each time.Durati
 // Several machines over one vault in a database are one server: limits hold over all of
 // them, nobody sees what is another's, and the log has every command.
 func TestManyMachines(t *testing.T) {
+	t.Parallel()
 	slow(t, "TestTwentyProcessesShareOneVault")
 	database := servertest.Postgres(t)
 	servers := sampleServers(t)
@@ -334,6 +335,7 @@ func burst(t *testing.T, all []*machine, a *machineAgent, n int, line string) in
 // Two machines wait for mail in one folder, of which one rests in IDLE for both, and read a POP3
 // mailbox in turns.
 func TestMachinesShareMailboxes(t *testing.T) {
+	t.Parallel()
 	slow(t, "TestOneMachineRestsInIDLE")
 	database, s := servertest.Postgres(t), servertest.Dovecot(t, servertest.Config{})
 	v := newVault(t)

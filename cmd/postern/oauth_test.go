@@ -84,6 +84,7 @@ func (b *bureau) authorize(t testing.TB, name, user string, device bool) {
 // From consent in a browser and on another device to reading and sending, with both
 // mechanisms, beyond the life of tokens, and after the server has thrown them out.
 func TestOAuthFromConsentToSending(t *testing.T) {
+	t.Parallel()
 	slow(t, "TestInitWithConsent")
 	for _, mechanism := range []string{"XOAUTH2", "OAUTHBEARER"} {
 		t.Run(mechanism, func(t *testing.T) { consentToSending(t, mechanism) })
@@ -153,6 +154,7 @@ func consentToSending(t *testing.T, mechanism string) {
 
 // Processes that share a vault spend no refresh token twice.
 func TestOAuthTokensAreRefreshedOnce(t *testing.T) {
+	t.Parallel()
 	slow(t, "TestInitWithConsent")
 	b := newBureau(t, servertest.OAuthConfig{})
 	b.v.add(t, b.account("ann"), "")

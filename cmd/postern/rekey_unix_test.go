@@ -43,6 +43,7 @@ func (v testVault) keyFiles(t testing.TB) (admin, agent string, env []string) {
 // the keys before and after opens the vault, and in the end nothing is lost that a process
 // was told is kept.
 func TestRekeyUnderTwentyProcesses(t *testing.T) {
+	t.Parallel()
 	writers, rounds := 20, 12
 	if testing.Short() || vaulttest.Shared() {
 		writers, rounds = 2, 4
@@ -344,6 +345,7 @@ func TestRekeyWhereTheKeysAre(t *testing.T) {
 // A vault and its keys stay those of their user when root gives the vault new keys: the
 // processes of that user open it afterwards, and can do the same.
 func TestRekeyByRootKeepsTheOwner(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")
 	}

@@ -31,6 +31,7 @@ func (o *office) reply(t *testing.T, to, line string) (sendData, servertest.Pyth
 // A correspondence by commands: an own address answers for itself, files go along byte for
 // byte, also from another account where they may, and the answered message is marked.
 func TestACorrespondenceByReplies(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t, servertest.PostfixConfig{})
 	o.do(t, "account edit ann --own-address sales@example.org", nil)
 	if a := o.as(t, gateway.Principal{Name: "agent"}, "mail accounts"); !strings.Contains(string(a.raw), `"own_addresses":["sales@example.org"]`) {

@@ -21,6 +21,7 @@ func plainMessages(n int) (all [][]byte) {
 // An agent in mode approve destroys nothing by itself. In an account made before the right
 // to delete existed it does, as it did then.
 func TestAnAgentInModeApproveDestroysNothing(t *testing.T) {
+	t.Parallel()
 	s := servertest.Dovecot(t, servertest.Config{})
 	agent := gateway.Principal{Name: "agent"}
 	for name, destroy := range map[string]mail.Destroy{"before": mail.DestroyUnset, "off": mail.DestroyOff, "on": mail.DestroyOn} {
@@ -111,6 +112,7 @@ func approveDeletion(t *testing.T, h *testHouse, agent gateway.Principal) {
 
 // The messages that a principal changes within an hour are bounded, in all processes.
 func TestChangesPerHour(t *testing.T) {
+	t.Parallel()
 	s := servertest.Dovecot(t, servertest.Config{})
 	s.Deliver(t, "ann", "INBOX", plainMessages(3)...)
 	v := newVault(t)

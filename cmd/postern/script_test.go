@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -17,21 +18,14 @@ import (
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
-// actAsPostern is the variable that turns the test binary into the program, for
-// tests that start it themselves.
-const actAsPostern = "POSTERN_TEST_ACT_AS_POSTERN"
-
-// Built with the race detector a program waits a second before it ends, for reports
-// that other threads may still write; the tests start hundreds of programs.
-const (
-	raceVar = "GORACE"
-	atOnce  = "atexit_sleep_ms=10"
-)
-
 func TestMain(m *testing.M) {
 	// A child that reads a PDF or runs an extension has no environment to be told by.
 	if os.Getenv(actAsPostern) != "" || len(os.Args) > 1 && (os.Args[1] == house.PDFVerb || os.Args[1] == house.ExtensionVerb) {
-		start(onStation(systemProcess()))
+		if racing {
+			fmt.Fprintln(os.Stderr, "a child has the race detector: it has to be childProgram")
+			os.Exit(70)
+		}
+		start(onMachine(systemProcess()))
 	}
 	// Who runs the tests may have a vault and accounts of their own. As a script's postern the
 	// binary gets the script's environment.
@@ -41,7 +35,6 @@ func TestMain(m *testing.M) {
 			_ = os.Unsetenv(name)
 		}
 	}
-	_ = os.Setenv(raceVar, atOnce)
 	testscript.Main(onEngine{m}, map[string]func(){"postern": main})
 }
 
@@ -55,9 +48,10 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
-			e.Setenv(raceVar, atOnce)
 			e.Setenv("POSTERN_DB", e.WorkDir+"/vault/postern.db")
-			return nil
+			path, err := programFirst(e.Getenv("PATH"))
+			e.Setenv("PATH", path)
+			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"run":      runHere,

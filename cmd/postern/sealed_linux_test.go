@@ -19,7 +19,8 @@ import (
 // From init, which asks twice, to a message that leaves: the administrator's key is behind a
 // passphrase that is on no screen, and without which nothing is decided.
 func TestAPassphraseFromInitToApprove(t *testing.T) {
-	s := newStation(t)
+	t.Parallel()
+	s := newMachine(t)
 	environ := []string{"ACCESSIBLE=1"}
 	if !testing.Short() { // as the program does
 		environ = append(environ, cheaplyVar+"=")
@@ -340,6 +341,7 @@ func TestRekeyKeepsThePassphrase(t *testing.T) {
 
 // A key that init showed once is in no file: approve asks for it, and shows nothing of it.
 func TestAKeyThatIsKeptNowhereIsTyped(t *testing.T) {
+	t.Parallel()
 	v := waitingVault(t)
 	_, _, agent := v.keyFiles(t)
 	other, err := vault.NewKey()

@@ -57,6 +57,7 @@ func (c canaries) search(t *testing.T, where string, written []byte, allowed ...
 // Whatever is done and whatever fails, no secret and no text of a message gets into
 // a log, an audit entry, an error, a crash or a file.
 func TestNoSecretAndNoBodyIsWrittenDown(t *testing.T) {
+	t.Parallel()
 	c := canaries{}
 	home := t.TempDir()
 	dovecot := servertest.Dovecot(t, servertest.Config{Submission: true})

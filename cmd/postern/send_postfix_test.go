@@ -117,6 +117,7 @@ func (o *office) kept(t testing.TB, account, id string) (n int) {
 // What is written arrives as it was written, as ours and as other people's programs
 // show it, with one copy in Sent.
 func TestSentMailArrivesAsWritten(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t, servertest.PostfixConfig{MessageSizeLimit: 30 << 20, SMTPUTF8: true})
 	big := bytes.Repeat([]byte("0123456789abcdef\x00\xff\r\n."), 10<<20/21)
 	writeFile(t, filepath.Join(o.files, "große Datei.bin"), string(big))

@@ -137,6 +137,7 @@ func TestAPersonDecidesInTheirClient(t *testing.T) {
 }
 
 func TestAClientThatCannotAskLearnsWhatApproves(t *testing.T) {
+	t.Parallel()
 	h, servers := sendingHouse(t, mail.Approve)
 	s, _ := call(t, h.client(t, "2025-11-25", mcp.ClientOptions{}), command(lunch))
 	if s.Error.Code != "APPROVAL_REQUIRED" || len(servers.Outgoing()) != 0 {
@@ -174,6 +175,7 @@ func TestAClientThatCannotAskLearnsWhatApproves(t *testing.T) {
 // TestOneYesSendsOnce brings the same yes many times at once, as a broken or
 // malicious client may, and a yes that belongs to another message.
 func TestOneYesSendsOnce(t *testing.T) {
+	t.Parallel()
 	h, servers := sendingHouse(t, mail.Approve)
 	c := h.client(t, "2026-07-28", mcp.ClientOptions{MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { panic("unused") }})
@@ -218,6 +220,7 @@ func TestOneYesSendsOnce(t *testing.T) {
 }
 
 func TestASendWithAKeyLeavesOnce(t *testing.T) {
+	t.Parallel()
 	h, servers := sendingHouse(t, mail.ReadWrite)
 	writeFile(t, filepath.Join(h.files, "menu.txt"), "soup\n")
 	line := lunch + " --attach menu.txt --idempotency-key lunch-1"
@@ -262,6 +265,7 @@ func TestASendWithAKeyLeavesOnce(t *testing.T) {
 }
 
 func TestAReplyIsOne(t *testing.T) {
+	t.Parallel()
 	h, servers := sendingHouse(t, mail.ReadWrite)
 	var list struct {
 		Messages []struct {

@@ -23,14 +23,10 @@ func closedPort(t testing.TB) uint16 {
 	return uint16(l.Addr().(*net.TCPAddr).Port)
 }
 
-// program is the test binary acting as postern (see TestMain).
+// program is the test binary acting as postern (see TestMain), without the race detector.
 func program(t testing.TB, env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.CommandContext(t.Context(), self, args...)
+	c := exec.CommandContext(t.Context(), childProgram(t), args...)
 	c.Env = append(append(os.Environ(), actAsPostern+"=1"), env...)
 	return c
 }
@@ -44,6 +40,7 @@ func serving(t testing.TB, v testVault) *gatewaytest.Client {
 // TestTwentyProcessesShareOneVault starts them at once; none may fail on a lock,
 // every command is one entry, and the chain is whole.
 func TestTwentyProcessesShareOneVault(t *testing.T) {
+	t.Parallel()
 	processes, each := 20, 5
 	if testing.Short() {
 		processes, each = 4, 1

@@ -5,6 +5,7 @@ import "testing"
 // TestAReadTakesTwoTransactionsAtMost counts them through the whole house: what it asks
 // of the vault, and its audit entry.
 func TestAReadTakesTwoTransactionsAtMost(t *testing.T) {
+	t.Parallel()
 	h := demoHouse(t)
 	var list listData
 	h.do(t, "mail list --limit 3", &list)

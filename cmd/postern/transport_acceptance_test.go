@@ -34,6 +34,7 @@ type fetchedPage struct {
 // Test004_7_1 fetches by dates, count and UID, the days at the ends included, and
 // marks nothing as read.
 func Test004_7_1_FetchMatchesFiltersAndMarksNothing(t *testing.T) {
+	t.Parallel()
 	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		c, s := on(t, alter) // letters of 1, 2 and 3 February 2026
 		c.run("mail list")   // shows their ids
@@ -69,6 +70,7 @@ func Test004_7_1_FetchMatchesFiltersAndMarksNothing(t *testing.T) {
 // Test004_7_2 marks some of the messages, in each way to name them, and one that is
 // not there with others, which marks none.
 func Test004_7_2_MarkReadSetsSeenOnTheNamedUIDsOnly(t *testing.T) {
+	t.Parallel()
 	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		c, s := on(t, alter)
 		if a := c.run("mail mark-read --folder INBOX --uid 1,99"); a.Error.Code != "NOT_FOUND" {
@@ -103,6 +105,7 @@ func (m miscounting) Folders(ctx context.Context, account string, q mailbox.Fold
 
 // Test004_7_3 compares every folder with what lies on the server's disk.
 func Test004_7_3_FoldersAreAllAndCountedRightly(t *testing.T) {
+	t.Parallel()
 	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		c, s := on(t, alter)
 		s.Deliver(t, "ann", "Été/sous", []byte("Subject: x\r\n\r\nx\r\n"), []byte("Subject: y\r\n\r\ny\r\n"))
@@ -154,6 +157,7 @@ func (m *remembering) Verify(ctx context.Context, account string) (*mail.Verific
 // Test004_7_4 asks while the server is there, after it has gone, and after it has
 // come back, without and with a connection that was used in between.
 func Test004_7_4_StatusIsThatOfNow(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"imap", "pop3"} {
 		t.Run(protocol, func(t *testing.T) {
 			s := servertest.Dovecot(t, servertest.Config{})
@@ -198,6 +202,7 @@ func Test004_7_4_StatusIsThatOfNow(t *testing.T) {
 // Test004_7_5 has the helper count its runs: one, before anybody asks for anything,
 // and no other whatever happens to the connection.
 func Test004_7_5_TheHelperRunsOnceAtTheStart(t *testing.T) {
+	t.Parallel()
 	s := servertest.Dovecot(t, servertest.Config{})
 	count := filepath.Join(t.TempDir(), "count")
 	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
@@ -285,6 +290,7 @@ func unproved(tests map[string]*ast.FuncDecl) (missing []string) {
 }
 
 func Test004_7_6_EveryInvariantHasATestThatFailsWhenItIsBroken(t *testing.T) {
+	t.Parallel()
 	tests := ownTests(t)
 	for _, clause := range unproved(tests) {
 		t.Errorf("no test of %s is shown to fail", clause)
@@ -302,6 +308,7 @@ func Test004_7_6_EveryInvariantHasATestThatFailsWhenItIsBroken(t *testing.T) {
 // Test004_7_7 runs the program as a process, has it succeed and fail, and looks at
 // everything it wrote anywhere but in its answers.
 func Test004_7_7_NoCredentialOrBodyInAnyLog(t *testing.T) {
+	t.Parallel()
 	s := servertest.Dovecot(t, servertest.Config{})
 	s.Deliver(t, "ann", "INBOX", []byte("From: bob@example.org\r\nSubject: one\r\n\r\n"+bodyCanary+"\r\n"))
 	const canary = "c4n4ry-p4ssw0rd"
@@ -344,6 +351,7 @@ func Test004_7_7_NoCredentialOrBodyInAnyLog(t *testing.T) {
 var traced = regexp.MustCompile(`\ATest004_([2-7]|INV_GLOBAL_0[1-8])_[A-Za-z0-9_]+\z`)
 
 func Test004_7_8_EveryTestNamesItsClause(t *testing.T) {
+	t.Parallel()
 	for name := range ownTests(t) {
 		if !traced.MatchString(name) {
 			t.Errorf("%s names no clause of 004", name)

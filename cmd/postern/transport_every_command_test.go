@@ -105,6 +105,7 @@ func sample(a *discovery.Argument) string {
 // with each of its arguments, through the profile, and reads what crossed the wire.
 // One connection is open at a time, whatever is asked.
 func Test004_2_NothingButReadingCrossesTheWire(t *testing.T) {
+	t.Parallel()
 	s := servertest.Dovecot(t, servertest.Config{})
 	for _, protocol := range []string{"imap", "pop3"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -187,6 +188,7 @@ func Test004_2_NothingButReadingCrossesTheWire(t *testing.T) {
 // Test004_2_ReadersOfTheWireNoticeWhatIsWrong breaks what a client says in every way
 // that a reader of the wire has to notice, and some that it must let pass.
 func Test004_2_ReadersOfTheWireNoticeWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string]bool{
 		"a SELECT INBOX": true, "a STORE 1 +FLAGS (\\Seen)": true, "a UID STORE 1 +FLAGS (\\Deleted)": true, "a uid store 1 flags (\\Seen)": true,
 		"a UID STORE 1 -FLAGS (\\Seen)": true, "a EXPUNGE": true, "a UID EXPUNGE 1": true, "a UID MOVE 1 x": true, "a MOVE 1 x": true, "a UID COPY 1 x": true,

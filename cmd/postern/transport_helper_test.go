@@ -20,6 +20,7 @@ import (
 // program as a process: each command is answered, the helper is run once, nothing
 // it printed is shown or logged, and the mail server hears of a login at most once.
 func Test004_5_HelpersThatFail(t *testing.T) {
+	t.Parallel()
 	s := servertest.Dovecot(t, servertest.Config{})
 	const canary = "c4n4ry-p4ssw0rd"
 	for name, test := range map[string]struct {
@@ -110,6 +111,7 @@ func Test004_5_HelpersThatFail(t *testing.T) {
 // Test004_3_AccountsOfTheVault serves an account of the vault: its own helper or one
 // that is named, its rules as they are now, and no other account.
 func Test004_3_AccountsOfTheVault(t *testing.T) {
+	t.Parallel()
 	s := servertest.Dovecot(t, servertest.Config{})
 	s.Deliver(t, "ann", "INBOX", realMessages(t)[:2]...)
 	v := newVault(t)
@@ -189,6 +191,7 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 
 // Test004_5_ReadOnly leaves out the one command that changes something.
 func Test004_5_ReadOnly(t *testing.T) {
+	t.Parallel()
 	o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(closedPort(t)), Security: "none", Username: "ann", Helper: "echo {name}-{username}"}
 	c := gatewaytest.Start(t, program(t, nil, append(argumentsOf(o), "--read-only")...))
 	c.Send(`{"jsonrpc":"2.0","id":100,"method":"tools/list"}`)
@@ -204,6 +207,7 @@ func Test004_5_ReadOnly(t *testing.T) {
 // Test004_INV_GLOBAL_07_ASignalEndsTheProcess ends the program by each signal that
 // asks it to, with a helper that is still asking somebody.
 func Test004_INV_GLOBAL_07_ASignalEndsTheProcess(t *testing.T) {
+	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		file := filepath.Join(t.TempDir(), "pid")
 		o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(closedPort(t)), Security: "none", Username: "ann"}

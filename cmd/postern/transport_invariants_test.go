@@ -87,6 +87,7 @@ func reading(wrap func(commands.Mailboxes) commands.Mailboxes) func(*house.Trans
 }
 
 func Test004_INV_GLOBAL_01_NothingIsDeleted(t *testing.T) {
+	t.Parallel()
 	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		c, s := on(t, alter)
 		c.do(t, "mail list", &listData{})
@@ -117,6 +118,7 @@ func (o posting) Send(ctx context.Context, account string, _ outbox.Request) (*m
 }
 
 func Test004_INV_GLOBAL_02_NothingIsSent(t *testing.T) {
+	t.Parallel()
 	submission := scripted.Serve(t, func(*scripted.Conn) {})
 	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		before := submission.Accepted()
@@ -142,6 +144,7 @@ func Test004_INV_GLOBAL_02_NothingIsSent(t *testing.T) {
 }
 
 func Test004_INV_GLOBAL_03_NothingIsMoved(t *testing.T) {
+	t.Parallel()
 	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		c, s := on(t, alter)
 		where := func() (names []string) {
@@ -228,6 +231,7 @@ func (m telling) GetEach(ctx context.Context, account string, refs []mail.Ref, q
 }
 
 func Test004_INV_GLOBAL_05_NoBodyIsLogged(t *testing.T) {
+	t.Parallel()
 	var log *written
 	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		log = &written{}
@@ -299,6 +303,7 @@ func flags(t testing.TB, s *servertest.DovecotServer, user string) (out []string
 }
 
 func Test004_INV_GLOBAL_06_FetchingChangesNothing(t *testing.T) {
+	t.Parallel()
 	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		c, s := on(t, alter)
 		c.run("mail folders --counts") // the first session renames files that were delivered
@@ -328,6 +333,7 @@ func Test004_INV_GLOBAL_06_FetchingChangesNothing(t *testing.T) {
 // Test004_INV_GLOBAL_07_TheEndClearsTheCredential ends a server in each way that a
 // process can notice. A helper that still runs ends with it.
 func Test004_INV_GLOBAL_07_TheEndClearsTheCredential(t *testing.T) {
+	t.Parallel()
 	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		s := servertest.Dovecot(t, servertest.Config{})
 		p := newTap(t, s, s.IMAPSAddr())
@@ -421,6 +427,7 @@ func (l *lent) left() (n int) {
 }
 
 func Test004_INV_GLOBAL_08_ThereIsOneConnection(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"imap", "pop3"} {
 		t.Run(protocol, func(t *testing.T) {
 			check := func(t testing.TB, alter func(*house.Transport)) []string {

@@ -192,6 +192,7 @@ func Test004_5_HostilePOP3Servers(t *testing.T) {
 // Test004_5_POP3WithoutTheTLSThatWasAsked strips STLS, and puts bytes in front of the
 // handshake: no user name or password leaves.
 func Test004_5_POP3WithoutTheTLSThatWasAsked(t *testing.T) {
+	t.Parallel()
 	for name, react := range map[string]reaction{
 		"refused":             say(map[string]string{"STLS": "-ERR what\r\n"}),
 		"no TLS behind it":    say(map[string]string{"STLS": "+OK\r\n"}),
@@ -227,6 +228,7 @@ func isHandshake(line string) bool {
 // Test004_5_AMessageThatVanishesBetweenTwoSessions is there in one session and not in
 // the next.
 func Test004_5_AMessageThatVanishesBetweenTwoSessions(t *testing.T) {
+	t.Parallel()
 	s := hostile(t, func(session int) reaction {
 		usual := say(nil)
 		after := say(map[string]string{"UIDL": "+OK\r\n1 b\r\n.\r\n", "LIST": "+OK\r\n1 100\r\n.\r\n"})

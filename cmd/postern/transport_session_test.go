@@ -3,7 +3,6 @@
 package main
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
@@ -19,8 +18,7 @@ func envelope(t testing.TB, c *gatewaytest.Client, command string) answer {
 // carrying starts the program as a process of the profile.
 func carrying(t testing.TB, o *house.TransportOptions, env ...string) (*gatewaytest.Client, *written) {
 	t.Helper()
-	// The race detector keeps a process a second longer unless it is told not to.
-	p := program(t, append(slices.Clone(env), "GORACE=atexit_sleep_ms=0"), argumentsOf(o)...)
+	p := program(t, env, argumentsOf(o)...)
 	log := &written{}
 	p.Stderr = log
 	return gatewaytest.Start(t, p), log

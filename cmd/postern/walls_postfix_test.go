@@ -15,6 +15,7 @@ import (
 // and what another account may send waits for the person, whatever an agent or a program that
 // starts the installed command tries.
 func TestNothingLeavesPastTheWalls(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t, servertest.PostfixConfig{})
 	writeFile(t, filepath.Join(o.files, "code.txt"), "482913")
 	o.send(t, "ann", "--account", "bob", "--to", "ann@example.org", "--subject", "Your one-time code", "--body", "482913", "--attach", "code.txt")
