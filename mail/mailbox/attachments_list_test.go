@@ -68,6 +68,7 @@ func Test001_5_AttachmentText(t *testing.T) {
 		if ev := m.Attachments[0].Events[0]; ev.Summary != "Budget" || ev.Method != "REQUEST" || !ev.Start.Equal(time.Date(2026, 3, 5, 9, 0, 0, 0, time.UTC)) || ev.Location != "Room 4" {
 			t.Errorf("%+v", ev)
 		}
+		_ = b.Close()
 		b.Client = mailbox.New(mailbox.Options{Directory: b.Dir, PDFText: reader{errors.New("it is damaged")}})
 		if m = b.Read("INBOX", u, mailbox.GetQuery{AttachmentText: true}); len(m.Issues) != 2 || !strings.Contains(m.Issues[1].Message, "damaged") || m.BodyText != "see below" {
 			t.Errorf("%+v", m.Issues)

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -268,16 +269,19 @@ func AnswerLines(greeting string, answer func(line string) (back string, hangUp 
 }
 
 // Main runs the tests of a package as servertest.Main does, and fails where a goroutine that
-// began in them is still there behind them. It is for packages whose tests run at once; one
-// test alone has Settle.
+// began in them is still there behind them, while the servers still run: a connection that was
+// left open is not ended by its server. It is for packages whose tests run at once; one test
+// alone has Settle.
 func Main(run func() int) int {
-	before := runtime.NumGoroutine()
-	code := servertest.Main(run)
-	if stacks, ok := settled(before); !ok {
-		fmt.Fprintf(os.Stderr, "%d goroutines before the tests, %d after:\n%s", before, runtime.NumGoroutine(), stacks)
-		return max(code, 1)
-	}
-	return code
+	return servertest.Main(func() int {
+		before := runtime.NumGoroutine()
+		code := run()
+		if stacks, ok := settled(before); !ok {
+			fmt.Fprintf(os.Stderr, "%d goroutines before the tests, and these after:\n%s\n", before, strings.Join(stacks, "\n\n"))
+			return max(code, 1)
+		}
+		return code
+	})
 }
 
 // Settle fails the test when goroutines that began in it are still there at its end.
@@ -286,24 +290,31 @@ func Settle(t testing.TB) {
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
 		if stacks, ok := settled(before); !ok {
-			t.Errorf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), stacks)
+			t.Errorf("%d goroutines before, and these after:\n%s", before, strings.Join(stacks, "\n\n"))
 		}
 	})
 }
 
-// settled waits until there are no more goroutines than before; if that does not come about
-// it returns what all of them do.
-func settled(before int) (stacks []byte, ok bool) {
+// settled waits until there are no more goroutines than before, besides those of servertest's
+// own servers; if that does not come about it returns what all of them do.
+func settled(before int) (stacks []string, ok bool) {
 	late := time.After(10 * time.Second)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for runtime.NumGoroutine() > before {
+	for {
+		if runtime.NumGoroutine() <= before {
+			return nil, true
+		}
+		buf := make([]byte, 1<<20)
+		stacks = strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+		stacks = slices.DeleteFunc(stacks, func(stack string) bool { return strings.Contains(stack, "/mail/servertest.(*") })
+		if len(stacks) <= before {
+			return nil, true
+		}
 		select {
 		case <-tick.C:
 		case <-late:
-			stacks = make([]byte, 1<<16)
-			return stacks[:runtime.Stack(stacks, true)], false
+			return stacks, false
 		}
 	}
-	return nil, true
 }
