@@ -187,6 +187,21 @@ func TestApprovedMessageThatCannotLeaveNowStillWaits(t *testing.T) {
 	}
 }
 
+// What is sent again by itself is judged again: a person's word holds for the attempt it was given for.
+func TestAnApprovalEndsWithItsAttempt(t *testing.T) {
+	t.Parallel()
+	o := newFixture(t, newFakeSubmission(t))
+	o.server.fault(stepMail, fault{reply: "451 4.3.0 later"})
+	e, err := o.Send(t.Context(), account, hello(keyed("k")))
+	if err == nil || e.State != mail.OutboxQueued {
+		t.Fatalf("Send = %+v, %v", e, err)
+	}
+	got, err := o.Approve(t.Context(), e.ID, e.Digest, "ann")
+	if kind(err) != mail.KindRefused || got.State != mail.OutboxQueued || got.Attempts != 2 || o.entry(e.ID).Decided != "" {
+		t.Errorf("Approve = %+v, %v", got, err)
+	}
+}
+
 func TestUnknownIsSentAgainOnlyByAPerson(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t, newFakeSubmission(t))
