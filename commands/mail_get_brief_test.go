@@ -98,3 +98,29 @@ func TestPOP3HasNoFolderInAMessage(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestTheRestOfATextHasItsIssue(t *testing.T) {
+	b := compactFixture(t)
+	b.message = letterTo("desk@example.org")
+	b.message.FromChar = 2001
+	b.message.Issues = []mail.Issue{{Kind: mail.KindNotFound, Message: "Gone."}}
+	got := dataOf(t, b.ok(t, "mail get imap:work:INBOX:7:38 --from-char 2001"))
+	if !strings.Contains(got, `"issues":["NOT_FOUND: Gone. (38)"]`) || strings.Contains(got, `"subject"`) || b.got.Headers != mailbox.HeadersNone {
+		t.Errorf("%s, headers %q", got, b.got.Headers)
+	}
+	b.message = letterTo("desk@example.org")
+	b.message.BodyHTML, b.message.BodyTruncated = "<p>", true
+	if got := dataOf(t, b.ok(t, "mail get imap:work:INBOX:7:38")); !strings.Contains(got, `"hint":"The HTML was cut: --chars shows more of it, at most 20000 characters."`) {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestASourceThatIsCutSaysHowItGoesOn(t *testing.T) {
+	b := compactFixture(t)
+	b.raw = mailbox.RawMessage{Ref: ref(38), Size: 9, Source: []byte("From: "), Truncated: true}
+	e := b.ok(t, "mail raw --uid 38")
+	delete(e.Data, "untrusted")
+	if got := dataOf(t, e); got != `{"id":"38","more":"mail raw --max-bytes 1000000 38","raw_source_base64":"RnJvbTog","size_bytes":9}` {
+		t.Errorf("got %s", got)
+	}
+}

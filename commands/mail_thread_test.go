@@ -47,3 +47,24 @@ func TestACutConversationSaysSo(t *testing.T) {
 		t.Errorf("%d bytes, %d messages", n, len(e.Data["messages"].([]any)))
 	}
 }
+
+// The parts of a bounce that repeat its text are not told; what else is attached to it is, and
+// how much of a text a person would not see.
+func TestABounceInAConversationHasNoReports(t *testing.T) {
+	b := newFixture(t, nil, work("work", mail.ReadOnly))
+	b.compact = true
+	b.thread = conversation()
+	first := &b.thread.Messages[0]
+	first.Invitation, first.HiddenChars = false, 40
+	first.Attachments = []mailbox.Attachment{{PartID: "2", ContentType: "message/delivery-status", Size: 371}, {PartID: "3", ContentType: "message/rfc822", Size: 900},
+		{PartID: "4", Filename: "log.txt", ContentType: "text/plain", Size: 30}}
+	b.page = mailbox.Page{Folder: "INBOX", UIDValidity: 7, Messages: summaries(1, 20, 0)}
+	b.ok(t, "mail list")
+	got := dataOf(t, b.ok(t, "mail thread 1 --chars 0"))
+	if !strings.Contains(got, `40,"log.txt text/plain 30 B (part 4)"`) || strings.Contains(got, "message/") {
+		t.Errorf("%s", got)
+	}
+	if q := b.threadQuery; q.Chars != 0 || q.Limit != 200 || q.Full {
+		t.Errorf("asked for %+v", q)
+	}
+}
