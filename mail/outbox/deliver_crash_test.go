@@ -145,7 +145,6 @@ type crashFixture struct {
 	server  *fakeSubmissionServer
 	mailbox *mailboxFixture
 	a       mail.Account
-	draft   string // id of the draft that processes send; empty for none
 }
 
 func newCrashFixture(t *testing.T, mode mail.Mode, change ...func(*mail.Account)) *crashFixture {

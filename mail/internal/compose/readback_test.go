@@ -311,15 +311,6 @@ func list(n int, item func(i int) string) []string {
 	return out
 }
 
-func mailbox(t *testing.T, s string) Address {
-	t.Helper()
-	a, err := ParseAddress(s)
-	if err != nil {
-		t.Fatalf("%q: %v", s, err)
-	}
-	return a
-}
-
 // vocabulary holds parts of strings that are hard to write into a message.
 var vocabulary = []string{" ", " ", " ", "  ", "word", "a", "ü", "é", "会議", "протокол", "👨‍👩‍👧", "🇩🇪", "e\u0301", "क्\u200dष", "\u00a0", "\u3000",
 	"=?", "?=", "=?utf-8?q?x?=", "=", "_", "?", ",", ";", ":", "\"", "\\", "(", ")", "<", ">", "@", "[", "]", ".", "..", "-- ", "'", "%", "*", "/",
