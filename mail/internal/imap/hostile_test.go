@@ -292,7 +292,6 @@ func TestNothingIsReadAfterTheEnd(t *testing.T) {
 // Numbers in falling order cost the library the square of their count: they are put in order
 // on their way to it.
 func TestASetInFallingOrder(t *testing.T) {
-	t.Parallel()
 	const first = 400_000
 	var falling strings.Builder
 	for n := first; n > 0; n -= 2 {
