@@ -42,7 +42,7 @@ var hiddenFolderDoors = map[string]func(ctx context.Context, b *box, folder stri
 		return b.Search(ctx, []string{account}, mailbox.SearchQuery{Folders: []string{"INBOX", f}, Text: "walls"})
 	},
 	"watch": func(ctx context.Context, b *box, f string) (any, error) {
-		ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		return b.Watch(ctx, account, mailbox.WatchQuery{Folder: f})
 	},
