@@ -165,6 +165,7 @@ func CourierAt(s *servertest.CourierServer) Endpoint {
 func InMemory(t testing.TB) Endpoint {
 	t.Helper()
 	users := imapmemserver.New()
+	var mu sync.Mutex
 	known := make(map[string]bool)
 	server := imapserver.New(&imapserver.Options{
 		NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
@@ -182,6 +183,8 @@ func InMemory(t testing.TB) Endpoint {
 	t.Cleanup(func() { _ = server.Close(); <-done })
 	port := uint16(ln.Addr().(*net.TCPAddr).Port)
 	return Endpoint{Name: "in memory", Host: "127.0.0.1", Port: port, Admin: func(t testing.TB, user string) *imapclient.Client {
+		mu.Lock()
+		defer mu.Unlock()
 		if !known[user] {
 			known[user] = true
 			u := imapmemserver.NewUser(user, servertest.Password)
