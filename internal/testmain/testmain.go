@@ -15,7 +15,7 @@ const atOnce = "8"
 // memory where that can be: half of the time of many tests would be waiting for the disk.
 func Run(run func() int) int {
 	flag.Parse()
-	given := false
+	given := flag.Lookup("test.fuzz").Value.String() != "" // where it says how many processors there are
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
 		_ = flag.Set("test.parallel", atOnce)
