@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,9 @@ var changing = []struct {
 	{regexp.MustCompile(`"latency_ms":\d+`), `"latency_ms":0`},
 	{regexp.MustCompile(`"port":\d+`), `"port":993`},
 }
+
+// flagsOf are the flags of a message, which the sample server gives in any order.
+var flagsOf = regexp.MustCompile(`"flags":\[([^\]]+)\]`)
 
 // TestAnswersOnTheDemo runs the lines that begin with > in the files of testdata/demo on the
 // sample servers: what follows a line is the data of its answer, or its error. Each answer has
@@ -108,6 +112,11 @@ func (b *fixture) demoAnswer(t *testing.T, line string) string {
 	for _, c := range changing {
 		text = c.what.ReplaceAllString(text, c.by)
 	}
+	text = flagsOf.ReplaceAllStringFunc(text, func(flags string) string {
+		sorted := strings.Split(flagsOf.FindStringSubmatch(flags)[1], ",")
+		slices.Sort(sorted)
+		return `"flags":[` + strings.Join(sorted, ",") + "]"
+	})
 	return text
 }
 
