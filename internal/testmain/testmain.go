@@ -11,6 +11,15 @@ import (
 // otherwise: most of them wait for a server, a program or a time, and not for a processor.
 const atOnce = "8"
 
+// Rounds is how often a test does what it tries at random: often only where POSTERN_TEST_LONG is
+// set, as at night.
+func Rounds(usual, long int) int {
+	if os.Getenv("POSTERN_TEST_LONG") != "" {
+		return long
+	}
+	return usual
+}
+
 // Run runs the tests of a package and returns the exit code. Their temporary files are in
 // memory where that can be: half of the time of many tests would be waiting for the disk.
 func Run(run func() int) int {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/vault/kv"
 )
 
@@ -131,7 +132,7 @@ func TestCutsLoseAndDoubleNothing(t *testing.T) {
 	p, through := newProxy(t, address)
 	direct, ledger := another(t, address), newLedger()
 
-	const most = 600
+	most := testmain.Rounds(120, 600)
 	var missing []string // each kind with each cut
 	for _, kind := range []string{"start", "connect", "begin to write", "get", "commit", "resolve", "begin to read", "scan", "end", "version"} {
 		for _, c := range cuts {

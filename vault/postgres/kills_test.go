@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault/kv"
 )
@@ -138,7 +139,7 @@ func TestKillsLoseAndDoubleNothing(t *testing.T) {
 			}
 		})
 	}
-	const kills = 30
+	kills := testmain.Rounds(5, 30)
 	for range kills {
 		<-ledger.progress
 		time.Sleep(time.Duration(rand.IntN(int(100 * time.Millisecond)))) // a random moment
@@ -167,7 +168,7 @@ func TestFailoverLosesAndDoublesNothing(t *testing.T) {
 	}
 	_, schema, _ := strings.Cut(address, "search_path=")
 	ledger := newLedger()
-	for round := range 5 {
+	for round := range testmain.Rounds(2, 5) {
 		standby := s.Standby(t)
 		both := strings.Replace(address, s.Address(), s.Address()+","+standby.Address(), 1)
 		done := make(chan struct{})

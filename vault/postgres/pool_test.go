@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault/kv"
 )
@@ -113,7 +114,7 @@ func TestWhoStopsInTheMiddleIsEnded(t *testing.T) {
 	if _, err := b.Transact(t.Context(), true, func(tx kv.Tx) error { return tx.Put("b", []byte("there"), make([]byte, 32<<20)) }); err != nil {
 		t.Fatal(err)
 	}
-	for range 5 {
+	for range testmain.Rounds(1, 5) {
 		for _, c := range []struct {
 			kind string
 			cut  cut

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault/kv"
 	"github.com/postern-mail/postern/vault/kv/kvtest"
@@ -130,7 +131,7 @@ func TestPooler(t *testing.T) {
 		for i := range 12 {
 			e := another(t, address)
 			wg.Go(func() {
-				for n := range 20 {
+				for n := range testmain.Rounds(5, 20) {
 					ledger.write(t.Context(), e, fmt.Sprintf("%d-%d", i, n))
 				}
 			})
