@@ -16,6 +16,8 @@ import (
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
+func init() { roles["filler"] = fill }
+
 // fill limits the size of the file, which is like a full disk. It sends until that fails,
 // then reads, confirms and checks, and prints what it sent and read.
 func fill(ctx context.Context, v *testBox) error {
@@ -28,18 +30,12 @@ func fill(ctx context.Context, v *testBox) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
 		return err
 	}
-	send := func() (err error) {
-		m, err := v.Send(ctx, Message{Sender: "p:a", Recipient: "p:b", Body: strings.Repeat("x", 9000)})
-		if err == nil {
-			fmt.Println("sent", m.ID)
-		}
-		return err
-	}
 	// A message may fit although the one before did not, since it needs another number of
 	// pages.
 	for refused := 0; refused < 3; {
-		switch err := send(); {
+		switch m, err := v.Send(ctx, Message{Sender: "p:a", Recipient: "p:b", Body: strings.Repeat("x", 9000)}); {
 		case err == nil:
+			fmt.Println("sent", m.ID)
 			refused = 0
 		case errors.Is(err, vault.ErrDamaged):
 			return fmt.Errorf("a full disk: %w", err)
@@ -63,6 +59,7 @@ func fill(ctx context.Context, v *testBox) error {
 // TestAFullDiskLosesNothing sends until there is no room. Every message for which Send
 // succeeded is there, nothing is damaged, and sending works when there is room again.
 func TestAFullDiskLosesNothing(t *testing.T) {
+	t.Parallel()
 	vaulttest.OnlyFile(t, "the disk is the process's own")
 	path, k := newPlace(t)
 	cmd := process(t, "filler", path, k.Agent)

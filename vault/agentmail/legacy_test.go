@@ -19,10 +19,9 @@ var fixtureTime = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 func TestMailOfAnEarlierVersionIsKept(t *testing.T) {
 	path := vaulttest.Fixture(t, filepath.Join("..", "testdata", "format1-full.db"), func(from, to string) error {
 		admin := mail.NewSecret([]byte("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="))
-		_, err := vault.Copy(t.Context(), from, to, vault.Keys{Admin: admin})
-		return err
+		return second(vault.Copy(t.Context(), from, to, vault.Keys{Admin: admin}))
 	})
-	c := &clock{fixtureTime}
+	c := &fakeClock{fixtureTime}
 	v := mustOpen(t, path, vault.Keys{Agent: mail.NewSecret([]byte("ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8="))}, c.now)
 	peek := func(agent string, all bool) string {
 		in, err := v.Read(t.Context(), Query{Agent: agent, Peek: true, All: all})
@@ -71,8 +70,7 @@ func TestMailOfAnEarlierVersionIsKept(t *testing.T) {
 	post(t, v, "p:new", Everyone, "later")
 	for _, want := range inboxes {
 		unread := want.unread + " later"
-		switch want.agent {
-		case "p:new":
+		if want.agent == "p:new" {
 			unread = want.unread
 		}
 		if got := subjects(fetch(t, v, Query{Agent: want.agent})); got != unread {
@@ -83,9 +81,7 @@ func TestMailOfAnEarlierVersionIsKept(t *testing.T) {
 		}
 	}
 	c.at = c.at.Add(TTL + time.Second)
-	if _, err := v.Cleanup(t.Context(), false); err != nil {
-		t.Error(err)
-	}
+	must(t, second(v.Cleanup(t.Context(), false)))
 	if list, err := v.Status(t.Context(), "", ""); err != nil || len(list) != 0 {
 		t.Errorf("after a day: %+v, %v", list, err)
 	}

@@ -53,11 +53,17 @@ var _ Store = (*vault.Vault)(nil)
 
 // Mailbox is the mailbox in a store. It is safe for concurrent use.
 type Mailbox struct {
-	store Store
+	store  Store
+	limits limits
 }
 
+// limits bound what one transaction removes and what a principal has.
+type limits struct{ purge, shareMessages, shareBytes int }
+
 // New returns the mailbox in a store.
-func New(store Store) *Mailbox { return &Mailbox{store: store} }
+func New(store Store) *Mailbox {
+	return &Mailbox{store, limits{maxPurge, shareMessages, shareBytes}}
+}
 
 // Message is a message between agents. Only the size of a record bounds Text here;
 // the caller decides on its content. Its JSON is the part of a messageRecord that
@@ -346,7 +352,7 @@ func (b *Mailbox) do(ctx context.Context, transact func(context.Context, func(kv
 		return err
 	}
 	return transact(ctx, func(tx kv.Tx) error {
-		r := &room{tx: tx, digestKey: key, now: b.store.Now().Truncate(time.Microsecond), agents: map[agentKey]*agent{}}
+		r := &room{tx: tx, limits: b.limits, digestKey: key, now: b.store.Now().Truncate(time.Microsecond), agents: map[agentKey]*agent{}}
 		fn(r)
 		r.save()
 		return r.err

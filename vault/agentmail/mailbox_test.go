@@ -2,9 +2,8 @@ package agentmail
 
 import (
 	"bytes"
-	"cmp"
-	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"regexp"
@@ -18,9 +17,9 @@ import (
 )
 
 // agentVault makes a mailbox with a fake clock.
-func agentVault(t testing.TB) (*testBox, *clock) {
+func agentVault(t testing.TB) (*testBox, *fakeClock) {
 	t.Helper()
-	c := &clock{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	c := &fakeClock{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	return newBox(t, c.now), c
 }
 
@@ -98,28 +97,24 @@ func TestAgentMessagesKeepEveryByte(t *testing.T) {
 
 func TestAgentMailRefusesInvalidIdentitiesAndIDs(t *testing.T) {
 	v, _ := agentVault(t)
-	for _, bad := range []string{"", "a", "a:", ":a", "A:b", "a:b:c", "a:b\n", "-a:b", "a:-b", "a b:c", "é:b", "*"} {
-		_, sent := v.Send(t.Context(), Message{Sender: bad, Recipient: "p:b"})
-		_, read := v.Read(t.Context(), Query{Agent: bad})
-		_, acked := v.Ack(t.Context(), bad, "0123abcd-0000-4000-8000-00000000000f", false)
-		_, threaded := v.Thread(t.Context(), Thread{Agent: bad, ID: "0123abcd-0000-4000-8000-00000000000f"})
-		for i, err := range []error{sent, read, acked, threaded} {
-			if !errors.Is(err, vault.ErrInvalid) {
-				t.Errorf("%q, %d: %v", bad, i, err)
-			}
-		}
-		if bad != "*" {
-			wantErr(t, second(v.Send(t.Context(), Message{Sender: "p:a", Recipient: bad})), vault.ErrInvalid, "to %q", bad)
+	const id = "0123abcd-0000-4000-8000-00000000000f"
+	refused := func(what string, errs ...error) {
+		t.Helper()
+		for i, err := range errs {
+			wantErr(t, err, vault.ErrInvalid, "%q, %d", what, i)
 		}
 	}
-	for _, bad := range []string{"", "x", "0123abcd-0000-4000-8000-00000000000f\n", "0123abcd0000400080000000000000ff", "g123abcd-0000-4000-8000-00000000000f"} {
-		_, acked := v.Ack(t.Context(), "p:a", bad, false)
-		_, threaded := v.Thread(t.Context(), Thread{Agent: "p:a", ID: bad})
-		for _, err := range []error{acked, threaded} {
-			if !errors.Is(err, vault.ErrInvalid) {
-				t.Errorf("id %q: %v", bad, err)
-			}
+	named := func(agent, id string) []error {
+		return []error{second(v.Ack(t.Context(), agent, id, false)), second(v.Thread(t.Context(), Thread{Agent: agent, ID: id}))}
+	}
+	for _, bad := range []string{"", "a", "a:", ":a", "A:b", "a:b:c", "a:b\n", "-a:b", "a:-b", "a b:c", "é:b", "*"} {
+		refused(bad, append(named(bad, id), second(v.Send(t.Context(), Message{Sender: bad, Recipient: "p:b"})), second(v.Read(t.Context(), Query{Agent: bad})))...)
+		if bad != "*" {
+			refused(bad, second(v.Send(t.Context(), Message{Sender: "p:a", Recipient: bad})))
 		}
+	}
+	for _, bad := range []string{"", "x", id + "\n", "0123abcd0000400080000000000000ff", "g123abcd-0000-4000-8000-00000000000f"} {
+		refused(bad, named("p:a", bad)...)
 	}
 }
 
@@ -168,9 +163,6 @@ func TestUnconfirmedMessagesComeBack(t *testing.T) {
 	// The first reader was only slow. The second reader keeps its messages.
 	must(t, v.Confirm(t.Context(), "p:b", first.Claim))
 	must(t, v.Confirm(t.Context(), "p:b", first.Claim))
-	if s := statusOf(t, v, "p:b"); s.Unread != 0 {
-		t.Errorf("after a late word: %+v", s)
-	}
 	c.at = c.at.Add(Lease)
 	if in := read(Query{}); subjects(in.Messages) != "0" {
 		t.Errorf("the one that was taken over: %q", subjects(in.Messages))
@@ -185,8 +177,7 @@ func TestUnconfirmedMessagesComeBack(t *testing.T) {
 func TestAPageHoldsTheMessagesThatFit(t *testing.T) {
 	v, _ := agentVault(t)
 	for i, n := range []int{500, 30, 30, 50} {
-		_, err := v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i), Body: strings.Repeat("x", n)})
-		must(t, err)
+		must(t, second(v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i), Body: strings.Repeat("x", n)})))
 	}
 	q := Query{Agent: "p:b", Room: Room{Room: 100, Size: func(m *Message) int { return len(m.Body) }}}
 	for _, want := range []string{"0", "1 2", "3", ""} {
@@ -251,8 +242,7 @@ func TestADirectMessageHasOneAckAndABroadcastOnePerAgent(t *testing.T) {
 	wantErr(t, second(v.Ack(t.Context(), "p:c", direct.ID, true)), ErrNoMessage, "somebody else's, own only")
 	wantErr(t, second(v.Ack(t.Context(), "p:b", "00000000-0000-4000-8000-000000000000", false)), ErrNoMessage, "unknown")
 	for _, agent := range []string{"p:c", "p:a"} { // the ack of p:a, the sender, may change no count
-		_, err := v.Ack(t.Context(), agent, everyone.ID, true)
-		must(t, err)
+		must(t, second(v.Ack(t.Context(), agent, everyone.ID, true)))
 	}
 	for agent, want := range map[string]Status{
 		"p:a": {"p:a", 1, 1}, "p:b": {"p:b", 2, 1}, "p:c": {"p:c", 1, 0},
@@ -277,30 +267,20 @@ type modelMessage struct {
 	read, acked map[string]time.Time
 }
 
-func (m *modelMessage) whose(agent string) string {
-	if m.Broadcast() {
-		return agent
-	}
-	return m.Recipient
-}
-
-func (m *modelMessage) unread(agent string) bool {
-	return m.Sender != agent && (m.Broadcast() || m.Recipient == agent) && m.read[agent].IsZero()
-}
-
-func (a *agentModel) expire(now time.Time) {
-	a.list = slices.DeleteFunc(a.list, func(m *modelMessage) bool { return now.Sub(m.Created) > TTL })
+func (m *modelMessage) reaches(agent string) bool {
+	return m.Sender != agent && (m.Broadcast() || m.Recipient == agent)
 }
 
 func (a *agentModel) fetch(q Query, now time.Time) (list []Message) {
 	for _, m := range a.list {
-		if m.Sender == q.Agent || !m.Broadcast() && m.Recipient != q.Agent || q.From != "" && m.Sender != q.From || !q.All && !m.unread(q.Agent) || len(list) == q.Limit {
+		unread := m.read[q.Agent].IsZero()
+		if !m.reaches(q.Agent) || q.From != "" && m.Sender != q.From || !q.All && !unread || len(list) == q.Limit {
 			continue
 		}
 		c := m.Message
 		c.ReadAt, c.AckedAt = m.read[q.Agent], m.acked[q.Agent]
 		list = append(list, c)
-		if !q.Peek && m.unread(q.Agent) {
+		if !q.Peek && unread {
 			m.read[q.Agent] = now
 		}
 	}
@@ -316,41 +296,40 @@ func (a *agentModel) status() (list []Status) {
 			agents[m.Recipient] = true
 		}
 	}
-	for agent := range agents {
+	for _, agent := range slices.Sorted(maps.Keys(agents)) {
 		s := Status{Agent: agent}
 		for _, m := range a.list {
-			if m.Sender == agent || !m.Broadcast() && m.Recipient != agent {
-				continue
-			}
-			if m.read[agent].IsZero() {
+			if m.reaches(agent) && m.read[agent].IsZero() {
 				s.Unread++
 			}
-			if m.acked[agent].IsZero() {
+			if m.reaches(agent) && m.acked[agent].IsZero() {
 				s.Unacked++
 			}
 		}
 		list = append(list, s)
 	}
-	slices.SortFunc(list, func(a, b Status) int { return cmp.Compare(a.Agent, b.Agent) })
 	return list
 }
 
 // TestAgentMailAgreesWithItsModel runs commands at random, on a clock that also goes
-// back, and compares every answer with that of agentModel.
+// back, and compares every answer with that of agentModel. Expired messages are removed a few
+// at a time, so that there are always some that nobody may see.
 func TestAgentMailAgreesWithItsModel(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	dice := rand.New(rand.NewPCG(seed, 1))
 	v, c := agentVault(t)
+	v.limits.purge = 3
 	agents := []string{"p:a", "p:b", "p:c", "q:a", "q:silent"}
 	someone := func() string { return agents[dice.IntN(len(agents))] }
 	model := &agentModel{}
-	for step := range size(1500, 300) {
+	for step := range size(400, 120) {
 		c.at = c.at.Add(time.Duration(dice.IntN(20)) * time.Minute)
 		if dice.IntN(20) == 0 {
 			c.at = c.at.Add(-time.Duration(dice.IntN(60)) * time.Second)
 		}
-		model.expire(c.at)
+		model.list = slices.DeleteFunc(model.list, func(m *modelMessage) bool { return c.at.Sub(m.Created) > TTL })
 		switch dice.IntN(6) {
 		case 0, 1:
 			m := Message{Sender: agents[dice.IntN(4)], Recipient: someone(), Subject: fmt.Sprint(step)}
@@ -379,10 +358,12 @@ func TestAgentMailAgreesWithItsModel(t *testing.T) {
 				continue
 			}
 			m, agent := model.list[dice.IntN(len(model.list))], someone()
-			_, err := v.Ack(t.Context(), agent, m.ID, false)
-			must(t, err)
-			if whose := m.whose(agent); m.acked[whose].IsZero() {
-				m.acked[whose] = c.at
+			must(t, second(v.Ack(t.Context(), agent, m.ID, false)))
+			if !m.Broadcast() {
+				agent = m.Recipient
+			}
+			if m.acked[agent].IsZero() {
+				m.acked[agent] = c.at
 			}
 		case 5:
 			got, err := v.Status(t.Context(), "", "")
@@ -393,8 +374,7 @@ func TestAgentMailAgreesWithItsModel(t *testing.T) {
 		}
 	}
 	c.at = c.at.Add(2 * TTL)
-	_, err := v.Cleanup(t.Context(), false)
-	must(t, err)
+	must(t, second(v.Cleanup(t.Context(), false)))
 	onlyTheNumberRemains(t, v)
 	must(t, v.Check(t.Context()))
 }
@@ -405,8 +385,7 @@ func TestAVaultDoesNotNameAgents(t *testing.T) {
 	m := post(t, v, "project:sender", "project:recipient", "subject")
 	post(t, v, "project:sender", Everyone, "subject")
 	fetch(t, v, Query{Agent: "project:recipient", Limit: 1})
-	_, err := v.Ack(t.Context(), "project:recipient", m.ID, false)
-	must(t, err)
+	must(t, second(v.Ack(t.Context(), "project:recipient", m.ID, false)))
 	all := vaulttest.Content(t, path)
 	if len(all) == 0 {
 		t.Fatal("the test looks in the wrong place")

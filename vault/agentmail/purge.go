@@ -40,7 +40,7 @@ func (r *room) stale() bool {
 // the expired ones. It returns the removed messages.
 func (r *room) purge() (gone []Message) {
 	r.bringOver()
-	left := maxPurge
+	left := r.limits.purge
 	for at, m := range r.due() {
 		if left <= 0 || !r.remove(m, at, &left) {
 			break

@@ -7,28 +7,26 @@ import (
 )
 
 func TestExpiryLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	v, c := agentVault(t)
+	v.limits.purge = 25
 	start := c.at
-	for i, m := range postMany(t, v, "p:a", "p:b", size(4, 1)*maxPurge+50) {
+	for i, m := range postMany(t, v, "p:a", "p:b", 150) {
 		if i%20 < 2 {
-			_, err := v.Ack(t.Context(), "p:c", m.ID, false)
-			must(t, err)
-			_, err = v.Send(t.Context(), Message{Sender: "p:d", Recipient: "p:a", ReplyTo: m.ID})
-			must(t, err)
+			must(t, second(v.Ack(t.Context(), "p:c", m.ID, false)))
+			must(t, second(v.Send(t.Context(), Message{Sender: "p:d", Recipient: "p:a", ReplyTo: m.ID})))
 		}
 	}
 	fetch(t, v, Query{Agent: "p:b", Limit: 100})
 	fetch(t, v, Query{Agent: "p:c", From: "p:d"}) // looks at every broadcast and reads none
-	_, err := v.Read(t.Context(), Query{Agent: "p:b", Limit: 10})
-	must(t, err)
-
+	must(t, second(v.Read(t.Context(), Query{Agent: "p:b", Limit: 10})))
 	c.at = start.Add(TTL)
 	dry, err := v.Cleanup(t.Context(), true)
 	if err != nil || dry.Count != 0 {
 		t.Fatalf("at 24 h to the instant: %+v, %v", dry, err)
 	}
 	c.at = c.at.Add(time.Microsecond)
-	if dry, err = v.Cleanup(t.Context(), true); err != nil || dry.Count <= maxPurge || len(dry.Messages) != dry.Count || !dry.Oldest.Equal(start) {
+	if dry, err = v.Cleanup(t.Context(), true); err != nil || dry.Count <= v.limits.purge || len(dry.Messages) != dry.Count || !dry.Oldest.Equal(start) {
 		t.Fatalf("dry run: %d of %d, %v", dry.Count, len(dry.Messages), err)
 	}
 	done, err := v.Cleanup(t.Context(), false)
@@ -53,6 +51,7 @@ func onlyTheNumberRemains(t testing.TB, v *testBox) {
 }
 
 func TestEveryUseRemovesExpiredMessages(t *testing.T) {
+	t.Parallel()
 	for name, use := range map[string]func(*testBox) error{
 		"send":   func(v *testBox) error { return second(v.Send(t.Context(), Message{Sender: "p:x", Recipient: "p:y"})) },
 		"read":   func(v *testBox) error { return second(v.Read(t.Context(), Query{Agent: "p:b"})) },
@@ -60,8 +59,8 @@ func TestEveryUseRemovesExpiredMessages(t *testing.T) {
 		"status": func(v *testBox) error { return second(v.Status(t.Context(), "", "")) },
 	} {
 		v, c := agentVault(t)
-		c.at = c.at.Add(-TTL - time.Microsecond)
-		postMany(t, v, "p:a", "p:b", 3*maxPurge)
+		v.limits.purge = 5
+		postMany(t, v, "p:a", "p:b", 15)
 		c.at = c.at.Add(TTL + time.Microsecond)
 		left := func() (n int) {
 			each(t, v, bucketMessages, func(_, value []byte) {
@@ -73,7 +72,7 @@ func TestEveryUseRemovesExpiredMessages(t *testing.T) {
 		}
 		must(t, use(v))
 		// One use removes only so many, but status removes all, since it has to count.
-		if want := map[bool]int{false: 2 * maxPurge, true: 0}[name == "status"]; left() != want {
+		if want := map[bool]int{false: 10, true: 0}[name == "status"]; left() != want {
 			t.Errorf("%s left %d messages, want %d", name, left(), want)
 		}
 		must(t, use(v))
@@ -84,27 +83,18 @@ func TestEveryUseRemovesExpiredMessages(t *testing.T) {
 	}
 }
 
-// TestExpiredMessagesAreInvisible leaves more expired messages than one call removes, and
-// looks for them in every way.
-func TestExpiredMessagesAreInvisible(t *testing.T) {
+// An expired message that is still there is in no thread and has no acknowledgement. That no
+// read finds it is in the model.
+func TestAnExpiredMessageCannotBeNamed(t *testing.T) {
+	t.Parallel()
 	v, c := agentVault(t)
-	old := postMany(t, v, "p:a", "p:b", 8*maxPurge)
-	direct, everyone := old[len(old)-2], old[len(old)-1]
-	if direct.Broadcast() {
-		direct, everyone = everyone, direct
-	}
+	v.limits.purge = 1
+	postMany(t, v, "p:a", "p:b", 20)
+	direct, everyone := post(t, v, "p:a", "p:b", "old"), post(t, v, "p:a", Everyone, "old")
 	c.at = c.at.Add(TTL)
 	young, err := v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: "young", ReplyTo: direct.ID})
 	must(t, err)
 	c.at = c.at.Add(time.Microsecond)
-	for _, q := range []Query{{Agent: "p:b", Peek: true}, {Agent: "p:b", All: true, Peek: true}, {Agent: "p:b"}} {
-		if got := subjects(fetch(t, v, q)); got != "young" {
-			t.Errorf("%+v: %q", q, got)
-		}
-	}
-	if got := subjects(fetch(t, v, Query{Agent: "p:c"})); got != "" {
-		t.Errorf("of everyone's: %q", got)
-	}
 	if list, err := v.Thread(t.Context(), Thread{Agent: "p:b", ID: young.ID}); err != nil || subjects(list) != "young" {
 		t.Errorf("thread: %q, %v", subjects(list), err)
 	}
@@ -114,8 +104,5 @@ func TestExpiredMessagesAreInvisible(t *testing.T) {
 	}
 	if countRecords(t, v, bucketMessages, 0) < 2 {
 		t.Fatal("nothing had to be hidden")
-	}
-	if s := statusOf(t, v, "p:b"); s.Unread != 0 || s.Unacked != 1 {
-		t.Errorf("%+v", s)
 	}
 }

@@ -94,6 +94,7 @@ type agent struct {
 // the room finds and changes nothing, and nothing is kept.
 type room struct {
 	tx        kv.Tx
+	limits    limits
 	digestKey []byte
 	now       time.Time // in whole microseconds
 	agents    map[agentKey]*agent
@@ -251,8 +252,8 @@ func (r *room) charge(m *Message, n int) {
 	a := r.agent(r.key("principal " + m.Principal)) // no identity has a space
 	a.Kept += n
 	a.KeptBytes += n * (len(m.Subject) + len(m.Body) + len(m.Refs) + recordSize)
-	if n > 0 && (a.Kept > shareMessages || a.KeptBytes > shareBytes) {
-		r.fail(&vault.ShareFull{Of: vault.ShareMailbox, Principal: m.Principal, Count: shareMessages, Bytes: shareBytes})
+	if n > 0 && (a.Kept > r.limits.shareMessages || a.KeptBytes > r.limits.shareBytes) {
+		r.fail(&vault.ShareFull{Of: vault.ShareMailbox, Principal: m.Principal, Count: r.limits.shareMessages, Bytes: int64(r.limits.shareBytes)})
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,12 +36,9 @@ func identity(n int) string { return fmt.Sprintf("storm:agent-%d", n%identities)
 // correspond sends and reads until its input ends and its inbox is empty. It prints each
 // message that it sent once that is durable, and those that it read before it confirms them.
 func correspond(ctx context.Context, v *testBox) error {
-	number, err := strconv.Atoi(os.Getenv(agentNumberEnv))
-	if err != nil {
-		return err
-	}
-	letters, err := strconv.Atoi(os.Getenv(agentLettersEnv))
-	if err != nil {
+	number, errNumber := strconv.Atoi(os.Getenv(agentNumberEnv))
+	letters, errLetters := strconv.Atoi(os.Getenv(agentLettersEnv))
+	if err := errors.Join(errNumber, errLetters); err != nil {
 		return err
 	}
 	running, stop := context.WithCancel(ctx)
@@ -108,18 +107,19 @@ func correspond(ctx context.Context, v *testBox) error {
 	}
 }
 
-// ledger holds the messages that correspondents reported as sent and read.
-type ledger struct {
+// letters are the messages that correspondents reported as sent and read.
+type letters struct {
 	mu   sync.Mutex
-	sent map[string][2]string      // by id: sender and recipient
-	read map[string]map[string]int // by id and reader
+	sent map[string][2]string // by id: sender and recipient
+	read map[[2]string]int    // by id and reader
 }
+
+func newLetters() *letters { return &letters{sent: map[string][2]string{}, read: map[[2]string]int{}} }
 
 // take reads the output of one process, and calls done when it has sent everything. A
 // line without its end does not count.
-func (l *ledger) take(r io.Reader, done func()) {
-	lines := bufio.NewReader(r)
-	for {
+func (l *letters) take(r io.Reader, done func()) {
+	for lines := bufio.NewReader(r); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			return
@@ -127,30 +127,25 @@ func (l *ledger) take(r io.Reader, done func()) {
 		f := strings.Fields(line)
 		l.mu.Lock()
 		switch {
-		case len(f) == 4 && f[0] == "sent":
+		case f[0] == "sent":
 			l.sent[f[1]] = [2]string{f[2], f[3]}
-		case len(f) == 3 && f[0] == "read":
-			if l.read[f[1]] == nil {
-				l.read[f[1]] = map[string]int{}
-			}
-			l.read[f[1]][f[2]]++
-		}
-		l.mu.Unlock()
-		if strings.TrimSpace(line) == "done" {
+		case f[0] == "read":
+			l.read[[2]string{f[1], f[2]}]++
+		case f[0] == "done":
 			done()
 		}
+		l.mu.Unlock()
 	}
 }
 
-// audit compares the messages read with those sent. again allows messages to be read twice.
-func (l *ledger) audit(t *testing.T, again bool) {
+// compare compares the messages read with those sent. again allows messages to be read twice.
+func (l *letters) compare(t *testing.T, again bool) {
 	t.Helper()
-	lost, twice, foreign, readings := 0, 0, 0, 0
+	lost, twice, foreign := 0, 0, 0
 	for id, route := range l.sent {
 		for n := range identities {
 			who := identity(n)
-			times := l.read[id][who]
-			readings += times
+			times := l.read[[2]string{id, who}]
 			switch should := who != route[0] && (route[1] == Everyone || route[1] == who); {
 			case should && times == 0:
 				lost++
@@ -161,47 +156,46 @@ func (l *ledger) audit(t *testing.T, again bool) {
 			}
 		}
 	}
-	t.Logf("%d messages, %d readings, %d read again", len(l.sent), readings, twice)
+	t.Logf("%d messages, %d read again", len(l.sent), twice)
 	if lost > 0 || foreign > 0 || twice > 0 && !again {
 		t.Errorf("%d were lost, %d read twice, %d read by others", lost, twice, foreign)
 	}
 }
 
-func correspondent(t *testing.T, path string, k vault.Keys, number, letters int) *exec.Cmd {
-	cmd := process(t, "correspondent", path, k.Agent)
-	cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", agentNumberEnv, number), fmt.Sprintf("%s=%d", agentLettersEnv, letters))
-	return cmd
+// correspondent starts one, which ends when its input does.
+func correspondent(t *testing.T, path string, k vault.Keys, env ...any) (cmd *exec.Cmd, in io.Closer, out io.Reader) {
+	cmd = process(t, "correspondent", path, k.Agent)
+	for i := 0; i < len(env); i += 2 {
+		cmd.Env = append(cmd.Env, fmt.Sprint(env[i], "=", env[i+1]))
+	}
+	in, errIn := cmd.StdinPipe()
+	out, errOut := cmd.StdoutPipe()
+	cmd.Stderr = new(bytes.Buffer)
+	if err := errors.Join(errIn, errOut, cmd.Start()); err != nil {
+		panic(err)
+	}
+	return cmd, in, out
 }
 
 // TestTwentyCorrespondentsReadEveryMessageOnce has twenty processes, two for each of
-// ten identities, send and read ten thousand messages at once, or three thousand with the
-// race detector.
+// ten identities, send and read a thousand messages at once.
 func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
-	processes, letters := 20, size(500, 10)
-	if racing {
-		letters = min(letters, 150)
-	}
-	book := &ledger{sent: map[string][2]string{}, read: map[string]map[string]int{}}
+	processes, each := 20, size(60, 6)
+	book := newLetters()
 	var sending, ending sync.WaitGroup
 	sending.Add(processes)
 	var inputs []io.Closer
 	for n := range processes {
-		cmd := correspondent(t, path, k, n, letters)
-		var failure bytes.Buffer
-		cmd.Stderr = &failure
-		in, err := cmd.StdinPipe()
-		must(t, err)
-		out, err := cmd.StdoutPipe()
-		must(t, err)
-		must(t, cmd.Start())
+		cmd, in, out := correspondent(t, path, k, agentNumberEnv, n, agentLettersEnv, each)
 		inputs = append(inputs, in)
 		ending.Go(func() {
 			once := sync.OnceFunc(sending.Done)
 			book.take(out, once)
 			once()
 			if err := cmd.Wait(); err != nil {
-				t.Errorf("process %d: %v: %s", n, err, failure.String())
+				t.Errorf("process %d: %v: %s", n, err, cmd.Stderr)
 			}
 		})
 	}
@@ -210,19 +204,14 @@ func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 		must(t, in.Close())
 	}
 	ending.Wait()
-	if len(book.sent) != processes*letters {
-		t.Errorf("%d messages were sent, want %d", len(book.sent), processes*letters)
+	if len(book.sent) != processes*each {
+		t.Errorf("%d messages were sent, want %d", len(book.sent), processes*each)
 	}
-	book.audit(t, false)
+	book.compare(t, false)
 	v := mustOpen(t, path, k, nil)
 	list, err := v.Status(t.Context(), "", "")
-	if err != nil || len(list) != identities {
-		t.Errorf("status has %d agents, %v", len(list), err)
-	}
-	for _, s := range list {
-		if s.Unread != 0 {
-			t.Errorf("%+v", s)
-		}
+	if err != nil || len(list) != identities || slices.ContainsFunc(list, func(s Status) bool { return s.Unread != 0 }) {
+		t.Errorf("status: %+v, %v", list, err)
 	}
 	must(t, v.Check(t.Context()))
 }
@@ -230,31 +219,19 @@ func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 // TestKilledCorrespondentsLoseNothing kills processes at random moments. Messages that
 // they had not confirmed are read again, by later processes or at the end of the test.
 func TestKilledCorrespondentsLoseNothing(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
-	processes, rounds := size(10, 6), size(8, 2)
-	book := &ledger{sent: map[string][2]string{}, read: map[string]map[string]int{}}
+	processes, rounds := size(10, 6), size(3, 2)
+	book := newLetters()
 	var ending sync.WaitGroup
 	for n := range processes {
 		ending.Go(func() {
 			for round := range rounds {
-				cmd := correspondent(t, path, k, n, 10_000)
-				if round%2 == 0 {
-					cmd.Env = append(cmd.Env, agentMortalEnv+"=1")
-				}
-				in, err := cmd.StdinPipe()
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				out, err := cmd.StdoutPipe()
-				if err != nil || cmd.Start() != nil {
-					t.Errorf("process %d did not start: %v", n, err)
-					return
-				}
+				cmd, in, out := correspondent(t, path, k, agentNumberEnv, n, agentLettersEnv, 10_000, agentMortalEnv, strings.Repeat("1", 1-round%2))
 				// The kill comes after a random number of lines.
-				limited, lines := bufio.NewReader(out), 1+rand.IntN(60)
+				limited := bufio.NewReader(out)
 				var said bytes.Buffer
-				for range lines {
+				for range 1 + rand.IntN(60) {
 					line, err := limited.ReadString('\n')
 					said.WriteString(line)
 					if err != nil {
@@ -266,7 +243,7 @@ func TestKilledCorrespondentsLoseNothing(t *testing.T) {
 				book.take(io.MultiReader(&said, limited), func() {})
 				_ = in.Close()
 				if err := cmd.Wait(); cmd.ProcessState.Exited() && runtime.GOOS != "windows" {
-					t.Errorf("process %d, round %d was not killed: %v", n, round, err)
+					t.Errorf("process %d, round %d was not killed: %v: %s", n, round, err, cmd.Stderr)
 				}
 			}
 		})
@@ -276,35 +253,28 @@ func TestKilledCorrespondentsLoseNothing(t *testing.T) {
 	later := func() time.Time { return time.Now().Add(Lease + time.Second) }
 	v := mustOpen(t, path, vault.Keys{Agent: k.Agent}, later)
 	for n := range identities {
-		for {
-			list := fetch(t, v, Query{Agent: identity(n), Limit: 100})
-			if len(list) == 0 {
-				break
-			}
+		for list := fetch(t, v, Query{Agent: identity(n), Limit: 100}); len(list) > 0; list = fetch(t, v, Query{Agent: identity(n), Limit: 100}) {
 			for _, m := range list {
-				if book.read[m.ID] == nil {
-					book.read[m.ID] = map[string]int{}
-				}
-				book.read[m.ID][identity(n)]++
+				book.read[[2]string{m.ID, identity(n)}]++
 			}
 		}
 	}
 	if len(book.sent) < processes*rounds {
 		t.Errorf("only %d messages were sent", len(book.sent))
 	}
-	book.audit(t, true)
+	book.compare(t, true)
 	must(t, v.Check(t.Context()))
 }
 
 // announce is the process role that sends one message to everyone.
 func announce(ctx context.Context, v *testBox) error {
-	_, err := v.Send(ctx, Message{Sender: identity(0), Recipient: Everyone})
-	return err
+	return second(v.Send(ctx, Message{Sender: identity(0), Recipient: Everyone}))
 }
 
 // TestWaitingReadersSeeANewMessage waits in one vault for a message sent through the same
 // vault, through another one in this process, and by another process.
 func TestWaitingReadersSeeANewMessage(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	v, other := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
 	for name, send := range map[string]func() error{
@@ -341,6 +311,7 @@ func TestAWaitEndsWithItsContextAndTakesNothing(t *testing.T) {
 }
 
 func TestAWaitGetsTheMessagesOfADeadReader(t *testing.T) {
+	t.Parallel()
 	var ahead atomic.Int64
 	v := newBox(t, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	post(t, v, "p:a", "p:b", "x")

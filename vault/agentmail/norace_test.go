@@ -1,5 +1,0 @@
-//go:build !race
-
-package agentmail
-
-const racing = false
