@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
@@ -324,7 +325,7 @@ func TestAgentMailAgreesWithItsModel(t *testing.T) {
 	agents := []string{"p:a", "p:b", "p:c", "q:a", "q:silent"}
 	someone := func() string { return agents[dice.IntN(len(agents))] }
 	model := &agentModel{}
-	for step := range size(400, 120) {
+	for step := range size(testmain.Rounds(400, 1500), 120) {
 		c.at = c.at.Add(time.Duration(dice.IntN(20)) * time.Minute)
 		if dice.IntN(20) == 0 {
 			c.at = c.at.Add(-time.Duration(dice.IntN(60)) * time.Second)

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -178,11 +179,11 @@ func correspondent(t *testing.T, path string, k vault.Keys, env ...any) (cmd *ex
 }
 
 // TestTwentyCorrespondentsReadEveryMessageOnce has twenty processes, two for each of
-// ten identities, send and read a thousand messages at once.
+// ten identities, send and read a thousand messages at once, or more at night.
 func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 	t.Parallel()
 	path, k := newPlace(t)
-	processes, each := 20, size(60, 6)
+	processes, each := 20, size(testmain.Rounds(60, 150), 6)
 	book := newLetters()
 	var sending, ending sync.WaitGroup
 	sending.Add(processes)
@@ -221,7 +222,7 @@ func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 func TestKilledCorrespondentsLoseNothing(t *testing.T) {
 	t.Parallel()
 	path, k := newPlace(t)
-	processes, rounds := size(10, 6), size(3, 2)
+	processes, rounds := size(10, 6), size(testmain.Rounds(3, 8), 2)
 	book := newLetters()
 	var ending sync.WaitGroup
 	for n := range processes {

@@ -15,7 +15,11 @@ func NewProxy(t *testing.T) (direct, through string, sent func() []string) {
 	p, through := newProxy(t, direct)
 	return direct, through, func() (kinds []string) {
 		for _, r := range p.sent() {
-			kinds = append(kinds, r.kind())
+			kind := r.kind()
+			if r.has("NOTIFY") {
+				kind += " and notify"
+			}
+			kinds = append(kinds, kind)
 		}
 		p.reset()
 		return kinds

@@ -37,7 +37,7 @@ type Engine struct {
 	pool *pool
 	wake *wake
 
-	still, answer, lease, look time.Duration // maxTransaction, answerTime, leaseTime and lookPause
+	still, answer, lease, look, least time.Duration // maxTransaction, answerTime, leaseTime, lookPause and shortWait
 
 	mu     sync.Mutex
 	seen   state            // the newest state that this process has seen
@@ -110,7 +110,7 @@ func newEngine(address string) (*Engine, error) {
 	}
 	return &Engine{
 		name: describe(config), pool: newPool(config), wake: &wake{config: config}, habits: map[bool][]habit{},
-		still: maxTransaction, answer: answerTime, lease: leaseTime, look: lookPause,
+		still: maxTransaction, answer: answerTime, lease: leaseTime, look: lookPause, least: shortWait,
 	}, nil
 }
 

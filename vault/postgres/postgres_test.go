@@ -9,11 +9,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault/kv"
 	"github.com/postern-mail/postern/vault/kv/kvtest"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 var (
@@ -25,22 +27,38 @@ func TestMain(m *testing.M) {
 	if job := os.Getenv(childJob); job != "" {
 		child(job)
 	}
-	server, serverErr = servertest.StartPostgres()
-	code := m.Run()
-	if server != nil {
-		_ = server.Stop()
-	}
-	os.Exit(code)
+	os.Exit(servertest.Main(func() int {
+		if server, serverErr = servertest.StartPostgres(); server != nil {
+			defer func() { _ = server.Stop() }()
+		}
+		return m.Run()
+	}))
 }
+
+var must = vaulttest.Must
+
+func second[T any](_ T, err error) error { return err }
+
+func third[A, B any](_ A, _ B, err error) error { return err }
 
 // newPlace returns the address of an empty vault.
 func newPlace(t *testing.T) string {
 	t.Helper()
 	servertest.Check(t, serverErr)
-	address := server.NewSchema(t)
-	created, err := Create(t.Context(), address, func(kv.Tx) error { return nil })
-	if err != nil || !created {
-		t.Fatalf("created %v, %v", created, err)
+	return created(t, server.NewSchema(t))
+}
+
+// ownServer starts a server for the test alone, with an empty vault at an address.
+func ownServer(t *testing.T) (s *servertest.PostgresServer, address string) {
+	t.Helper()
+	s = servertest.Postgres(t)
+	return s, created(t, s.NewSchema(t))
+}
+
+func created(t *testing.T, address string) string {
+	t.Helper()
+	if made, err := Create(t.Context(), address, func(kv.Tx) error { return nil }); err != nil || !made {
+		t.Fatalf("created %v, %v", made, err)
 	}
 	return address
 }
@@ -48,13 +66,13 @@ func newPlace(t *testing.T) string {
 func another(t *testing.T, address string) *Engine {
 	t.Helper()
 	e, err := newEngine(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	e.least = 10 * time.Millisecond
 	return e
 }
 
 func TestEngine(t *testing.T) {
+	t.Parallel()
 	kvtest.Run(t, func(t *testing.T) func() kv.Engine {
 		address := newPlace(t)
 		return func() kv.Engine { return another(t, address) }
@@ -78,9 +96,7 @@ func TestWhatIsNotThere(t *testing.T) {
 		t.Errorf("no tables: %v", err)
 	}
 	e := another(t, address)
-	if err := put(t.Context(), e, "b", "a"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t.Context(), e, "b", "a"))
 	server.Exec(t, "ALTER TABLE "+schema+".postern_writes RENAME TO away")
 	if err := put(t.Context(), e, "b", "a"); !errors.Is(err, kv.ErrDamaged) {
 		t.Errorf("one table is not there: %v", err)
@@ -96,9 +112,7 @@ func TestWhatIsNotThere(t *testing.T) {
 				}
 			}
 		}
-		if _, err := another(t, address).Version(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must(t, second(another(t, address).Version(t.Context())))
 	}
 }
 
@@ -109,11 +123,7 @@ func behindPooler(t *testing.T, pooler *servertest.PgBouncerServer) string {
 	t.Helper()
 	database := fmt.Sprintf("pooled%d", pooled.Add(1))
 	server.Exec(t, "CREATE DATABASE "+database)
-	created, err := Create(t.Context(), pooler.URL(database), func(kv.Tx) error { return nil })
-	if err != nil || !created {
-		t.Fatalf("created %v, %v", created, err)
-	}
-	return pooler.URL(database)
+	return created(t, pooler.URL(database))
 }
 
 // A pooler that gives each transaction another connection may stand between.
@@ -126,21 +136,22 @@ func TestPooler(t *testing.T) {
 		return func() kv.Engine { return another(t, address) }
 	})
 	t.Run("writers", func(t *testing.T) {
-		address, ledger := behindPooler(t, pooler), newLedger()
+		t.Parallel()
+		address, writes := behindPooler(t, pooler), newWrites()
 		var wg sync.WaitGroup
 		for i := range 12 {
 			e := another(t, address)
 			wg.Go(func() {
 				for n := range testmain.Rounds(5, 20) {
-					ledger.write(t.Context(), e, fmt.Sprintf("%d-%d", i, n))
+					writes.write(t.Context(), e, fmt.Sprintf("%d-%d", i, n))
 				}
 			})
 		}
 		wg.Wait()
-		if len(ledger.errors) > 0 {
-			t.Error(ledger.errors)
+		if len(writes.errors) > 0 {
+			t.Error(writes.errors)
 		}
-		ledger.judge(t, another(t, address), nil)
+		writes.judge(t, another(t, address), nil)
 	})
 }
 
@@ -155,14 +166,10 @@ func TestIndexIsUsed(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, bucket := range []string{"audit", "audit.chain", "state/outbox.entries"} {
-				if err := tx.Delete(bucket, []byte("key")); err != nil {
-					t.Fatal(err)
-				}
+				must(t, tx.Delete(bucket, []byte("key")))
 				sql := tx.collected()
 				results, err := tx.c.Exec(t.Context(), "EXPLAIN "+sql).ReadAll()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for _, row := range results[0].Rows {
 					if bytes.Contains(row[0], []byte("Filter")) {
 						t.Errorf("%s: %s", sql, row[0])

@@ -49,10 +49,11 @@ type proxy struct {
 	plan     func(request) cut // "" forwards it
 	deaf     bool              // notifications are dropped
 	blocked  bool              // new connections end at once
-	conns    map[*cutter]bool
+	conns    map[*proxied]bool
 	most     int // connections at a time
 	requests []request
-	told     int // notifications
+	told     int           // notifications
+	reached  chan struct{} // has a value after the plan once has cut
 }
 
 // newProxy stands before a server's address and returns the URL that leads through it.
@@ -61,10 +62,8 @@ func newProxy(t *testing.T, url string) (*proxy, string) {
 	_, rest, _ := strings.Cut(url, "@")
 	target, _, _ := strings.Cut(rest, "/")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{listener: listener, target: target, ended: make(chan struct{}), conns: map[*cutter]bool{}}
+	must(t, err)
+	p := &proxy{listener: listener, target: target, ended: make(chan struct{}), conns: map[*proxied]bool{}, reached: make(chan struct{}, 1)}
 	p.wg.Go(func() {
 		for {
 			c, err := listener.Accept()
@@ -101,6 +100,36 @@ func (p *proxy) block(blocked bool) {
 	})
 }
 
+// always is a plan that cuts each request of a kind.
+func always(kind string, c cut) func(request) cut {
+	return func(r request) cut {
+		if r.kind() == kind {
+			return c
+		}
+		return ""
+	}
+}
+
+// once is a plan that cuts the next request of a kind.
+func (p *proxy) once(kind string, c cut) func(request) cut {
+	return func(r request) cut {
+		if r.kind() != kind {
+			return ""
+		}
+		p.plan = nil
+		p.reached <- struct{}{}
+		return c
+	}
+}
+
+// kinds returns those of the requests since the last call of reset.
+func (p *proxy) kinds() (list []string) {
+	for _, r := range p.sent() {
+		list = append(list, r.kind())
+	}
+	return list
+}
+
 // sent returns the requests since the last call of reset.
 func (p *proxy) sent() (list []request) {
 	p.set(func() { list = slices.Clone(p.requests) })
@@ -109,8 +138,8 @@ func (p *proxy) sent() (list []request) {
 
 func (p *proxy) reset() { p.set(func() { p.requests = nil }) }
 
-// cutter is a connection through a proxy.
-type cutter struct {
+// proxied is a connection through a proxy.
+type proxied struct {
 	client, server net.Conn
 	once           sync.Once
 
@@ -118,7 +147,7 @@ type cutter struct {
 	answer cut // what the next answer meets
 }
 
-func (c *cutter) cut() {
+func (c *proxied) cut() {
 	c.once.Do(func() {
 		_ = c.client.Close()
 		_ = c.server.Close()
@@ -131,7 +160,7 @@ func (p *proxy) connect(client net.Conn) {
 		_ = client.Close()
 		return
 	}
-	c := &cutter{client: client, server: server}
+	c := &proxied{client: client, server: server}
 	p.set(func() {
 		p.conns[c] = true
 		p.most = max(p.most, len(p.conns))
@@ -161,7 +190,7 @@ func message(r *bufio.Reader, first bool) (b []byte, err error) {
 	return b, err
 }
 
-func (p *proxy) forward(c *cutter) {
+func (p *proxy) forward(c *proxied) {
 	in := bufio.NewReader(c.client)
 	for first := true; ; first = false {
 		request := request{sql: "start"}
@@ -215,7 +244,7 @@ func (p *proxy) forward(c *cutter) {
 	}
 }
 
-func (p *proxy) back(c *cutter) {
+func (p *proxy) back(c *proxied) {
 	in := bufio.NewReader(c.server)
 	for {
 		b, err := message(in, false)

@@ -119,7 +119,7 @@ func (w *wake) silent() bool {
 func (e *Engine) Changes() (wait func(context.Context) error) {
 	before := e.newest() // older at most: then wait returns once too often
 	return func(ctx context.Context) error {
-		told, least := e.wake.join(), time.After(shortWait)
+		told, least := e.wake.join(), time.After(e.least)
 		defer e.wake.leave(told)
 		look := time.NewTicker(e.look)
 		defer look.Stop()

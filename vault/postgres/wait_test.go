@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/vault/kv"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // until looks until something is so.
@@ -37,16 +38,13 @@ func lock(t *testing.T, e *Engine, ctx context.Context) (held context.Context, u
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	t.Cleanup(cancel)
 	held, unlock, err := e.Lock(ctx, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(unlock)
 	return held, unlock
 }
 
 func put(ctx context.Context, e *Engine, bucket, key string) error {
-	_, err := e.Transact(ctx, true, func(tx kv.Tx) error { return tx.Put(bucket, []byte(key), nil) })
-	return err
+	return second(e.Transact(ctx, true, func(tx kv.Tx) error { return tx.Put(bucket, []byte(key), nil) }))
 }
 
 func TestOneHasALeaseAtATime(t *testing.T) {
@@ -101,18 +99,9 @@ func TestALeaseOutlivesItsConnection(t *testing.T) {
 	p, through := newProxy(t, newPlace(t))
 	e := another(t, through)
 	e.lease = 8 * time.Second
-	lost := false
-	p.plan = func(r request) cut {
-		if r.has("INTO postern_leases") && !lost {
-			lost = true
-			return silent
-		}
-		return ""
-	}
+	p.plan = p.once("lease", silent)
 	held, _ := lock(t, e, t.Context())
-	if !lost {
-		t.Error("no answer was lost")
-	}
+	<-p.reached // an answer was lost
 	p.block(true)
 	p.block(false)
 	p.reset()
@@ -129,24 +118,14 @@ func TestALockThatNobodyWasToldOfIsGivenBack(t *testing.T) {
 	p, through := newProxy(t, address)
 	e := another(t, through)
 	e.lease = time.Hour
-	p.plan = func(r request) cut {
-		if r.has("INTO postern_leases") {
-			return full
-		}
-		return ""
-	}
+	p.plan = always("lease", full)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() {
-		_, _, err := e.Lock(ctx, "one")
-		ended <- err
-	}()
+	go func() { ended <- third(e.Lock(ctx, "one")) }()
 	_, schema, _ := strings.Cut(address, "search_path=")
 	until(t, "the lock is held", func() bool { return len(server.Exec(t, "SELECT 1 FROM "+schema+".postern_leases")) == 1 })
 	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("who gives up: %v", err)
-	}
+	vaulttest.WantErr(t, <-ended, context.Canceled, "who gives up")
 	lock(t, another(t, address), t.Context())
 }
 
@@ -161,7 +140,7 @@ func TestALeaseEndsWithItsProcess(t *testing.T) {
 	if _, err := e.Version(t.Context()); err != nil { // it has a connection now
 		t.Fatal(err)
 	}
-	short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	var other *kv.Held
 	if _, _, err := e.Lock(short, "one"); !errors.As(err, &other) || !errors.Is(err, context.DeadlineExceeded) {
@@ -179,44 +158,30 @@ func TestAWriteWithALostLeaseIsNotKept(t *testing.T) {
 	e := another(t, address)
 	held, _ := lock(t, e, t.Context())
 	inner, unlock, err := e.Lock(held, "two")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer unlock()
-	if err := put(inner, e, "b", "held"); err != nil {
-		t.Error(err)
-	}
+	must(t, put(inner, e, "b", "held"))
 	_, schema, _ := strings.Cut(address, "search_path=")
 	server.Exec(t, "UPDATE "+schema+".postern_leases SET holder = 1 WHERE name = 'one'")
 	for _, ctx := range []context.Context{held, inner} {
-		if err := put(ctx, e, "b", "lost"); !errors.Is(err, kv.ErrBusy) {
-			t.Errorf("a write with a lock that was lost: %v", err)
-		}
+		vaulttest.WantErr(t, put(ctx, e, "b", "lost"), kv.ErrBusy, "a write with a lock that was lost")
 	}
-	if err := put(t.Context(), e, "b", "without"); err != nil {
-		t.Error(err)
-	}
-	if _, err := e.Transact(t.Context(), false, func(tx kv.Tx) error {
+	must(t, put(t.Context(), e, "b", "without"))
+	must(t, second(e.Transact(t.Context(), false, func(tx kv.Tx) error {
 		list, err := tx.Scan("b", kv.Range{}, 9)
 		if len(list) != 2 {
 			t.Errorf("%q were kept", list)
 		}
 		return err
-	}); err != nil {
-		t.Error(err)
-	}
+	})))
 	// The locks of another vault do not matter.
-	if err := put(held, another(t, newPlace(t)), "b", "elsewhere"); err != nil {
-		t.Error(err)
-	}
+	must(t, put(held, another(t, newPlace(t)), "b", "elsewhere"))
 }
 
 // waiting begins to wait for a change.
 func waiting(t *testing.T, e *Engine) (ended chan error) {
 	t.Helper()
-	if _, err := e.Version(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(e.Version(t.Context())))
 	wait := e.Changes()
 	ended = make(chan error, 1)
 	go func() { ended <- wait(t.Context()) }()
@@ -232,12 +197,8 @@ func TestWaitersAreWokenByNotifications(t *testing.T) {
 	for i := range 5 {
 		one, two := waiting(t, a), waiting(t, a)
 		until(t, "it listens", func() bool { return p.count("LISTEN") > 0 })
-		if err := put(t.Context(), b, "b", "a"); err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(<-one, <-two); err != nil {
-			t.Error(err)
-		}
+		must(t, put(t.Context(), b, "b", "a"))
+		must(t, errors.Join(<-one, <-two))
 		until(t, "it was notified", func() (told bool) { p.set(func() { told = p.told > i }); return told })
 	}
 	if n := p.count("LISTEN"); n != 1 {
@@ -246,13 +207,9 @@ func TestWaitersAreWokenByNotifications(t *testing.T) {
 	// One that is lost is made again, and what was written meanwhile is found.
 	ended := waiting(t, a)
 	p.block(true)
-	if err := put(t.Context(), b, "b", "b"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t.Context(), b, "b", "b"))
 	p.block(false)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must(t, <-ended)
 }
 
 func TestWaitersLookWhereNothingNotifies(t *testing.T) {
@@ -264,27 +221,19 @@ func TestWaitersLookWhereNothingNotifies(t *testing.T) {
 	a.look = 10 * time.Millisecond
 	ended := waiting(t, a)
 	until(t, "it listens", func() bool { return p.count("LISTEN") > 0 })
-	if err := put(t.Context(), b, "b", "a"); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must(t, put(t.Context(), b, "b", "a"))
+	must(t, <-ended)
 }
 
 // However much is written, who waits for some of it does not look all the time.
 func TestAWaitTakesAWhile(t *testing.T) {
 	t.Parallel()
 	e := another(t, newPlace(t))
-	began := time.Now()
-	for range 3 {
-		ended := waiting(t, e)
-		if err := errors.Join(put(t.Context(), e, "b", "a"), <-ended); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if took := time.Since(began); took < 3*shortWait {
-		t.Errorf("three waits took %v", took)
+	e.least = shortWait
+	began, ended := time.Now(), waiting(t, e)
+	must(t, errors.Join(put(t.Context(), e, "b", "a"), <-ended))
+	if took := time.Since(began); took < shortWait {
+		t.Errorf("a wait took %v", took)
 	}
 }
 
@@ -300,9 +249,7 @@ func TestNobodyIsWokenForTheAudit(t *testing.T) {
 	// Nor is it found by looking.
 	e.look = time.Millisecond
 	ended := waiting(t, e)
-	if err := put(t.Context(), e, "audit", "b"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t.Context(), e, "audit", "b"))
 	p.reset()
 	until(t, "it looked", func() bool { return p.count("FROM postern_vault WHERE one = 1") >= 3 })
 	select {
@@ -313,7 +260,5 @@ func TestNobodyIsWokenForTheAudit(t *testing.T) {
 	if err := put(t.Context(), e, "b", "a"); err != nil || p.count("NOTIFY") != 1 {
 		t.Errorf("%d notifications, %v", p.count("NOTIFY"), err)
 	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must(t, <-ended)
 }

@@ -21,7 +21,10 @@ func Run(t *testing.T, empty func(t *testing.T) (open func() kv.Engine)) {
 	for name, test := range map[string]func(*testing.T, func() kv.Engine){
 		"order": order, "sizes": sizes, "whole or nothing": wholeOrNothing, "turns": turns, "versions": versions, "locks": locks, "changes": changes, "replace": replace, "again and again": again,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, empty(t)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, empty(t))
+		})
 	}
 }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// ledger is what writers know of their writes: each write is a record and one more on a
+// writes are what writers know of their writes: each write is a record and one more on a
 // counter.
-type ledger struct {
+type writes struct {
 	mu       sync.Mutex
 	kept     map[string]bool  // Transact returned nil
 	errors   map[string]error // what it returned
@@ -25,8 +25,8 @@ type ledger struct {
 	progress chan struct{}    // has a value after a write that was kept
 }
 
-func newLedger() *ledger {
-	return &ledger{kept: map[string]bool{}, errors: map[string]error{}, progress: make(chan struct{}, 1)}
+func newWrites() *writes {
+	return &writes{kept: map[string]bool{}, errors: map[string]error{}, progress: make(chan struct{}, 1)}
 }
 
 func increment(tx kv.Tx, record string) error {
@@ -43,25 +43,34 @@ func counter(tx kv.Tx) (int64, error) {
 	return strconv.ParseInt(string(b), 10, 64)
 }
 
-// write makes one write and notes what became of it.
-func (l *ledger) write(ctx context.Context, e kv.Engine, record string) {
-	_, err := e.Transact(ctx, true, func(tx kv.Tx) error { return increment(tx, record) })
-	l.note(record, err, errors.Is(err, errUnknown))
+// goOn waits until a write is kept that ends later.
+func (w *writes) goOn() {
+	select {
+	case <-w.progress:
+	default:
+	}
+	<-w.progress
 }
 
-func (l *ledger) note(record string, err error, unknown bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// write makes one write and notes what became of it.
+func (w *writes) write(ctx context.Context, e kv.Engine, record string) {
+	_, err := e.Transact(ctx, true, func(tx kv.Tx) error { return increment(tx, record) })
+	w.note(record, err, errors.Is(err, errUnknown))
+}
+
+func (w *writes) note(record string, err error, unknown bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch {
 	case err != nil && unknown:
-		l.unknown++
+		w.unknown++
 		fallthrough
 	case err != nil:
-		l.errors[record] = err
+		w.errors[record] = err
 	default:
-		l.kept[record] = true
+		w.kept[record] = true
 		select {
-		case l.progress <- struct{}{}:
+		case w.progress <- struct{}{}:
 		default:
 		}
 	}
@@ -69,11 +78,11 @@ func (l *ledger) note(record string, err error, unknown bool) {
 
 // judge compares what is there with what the writers were told. A record that nobody was
 // told of must be among open.
-func (l *ledger) judge(t *testing.T, e *Engine, open map[string]bool) {
+func (w *writes) judge(t *testing.T, e *Engine, open map[string]bool) {
 	t.Helper()
 	found := map[string]bool{}
 	var count int64
-	if _, err := e.Transact(t.Context(), false, func(tx kv.Tx) (err error) {
+	must(t, second(e.Transact(t.Context(), false, func(tx kv.Tx) (err error) {
 		for r, err := range kv.Each(tx, "writes", kv.Range{}) {
 			if err != nil {
 				return err
@@ -85,37 +94,33 @@ func (l *ledger) judge(t *testing.T, e *Engine, open map[string]bool) {
 		}
 		count, err = counter(tx)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	})))
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	lost, odd := 0, 0
-	for record := range l.kept {
+	for record := range w.kept {
 		if !found[record] {
 			lost++
 		}
 	}
 	for record := range found {
-		if !l.kept[record] && !open[record] && !errors.Is(l.errors[record], errUnknown) {
+		if !w.kept[record] && !open[record] && !errors.Is(w.errors[record], errUnknown) {
 			odd++
-			t.Logf("%s is there: %v", record, l.errors[record])
+			t.Logf("%s is there: %v", record, w.errors[record])
 		}
 	}
-	if lost > 0 || odd > 0 || count != int64(len(found)) || l.unknown > 0 {
-		t.Errorf("%d writes that were kept are lost, %d that failed are there, the counter is %d for %d records, of %d the outcome was not known", lost, odd, count, len(found), l.unknown)
+	if lost > 0 || odd > 0 || count != int64(len(found)) || w.unknown > 0 {
+		t.Errorf("%d writes that were kept are lost, %d that failed are there, the counter is %d for %d records, of %d the outcome was not known", lost, odd, count, len(found), w.unknown)
 	}
-	if err := e.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
-	t.Logf("%d writes were kept, %d failed", len(l.kept), len(l.errors))
+	must(t, e.Check(t.Context()))
+	t.Logf("%d writes were kept, %d failed", len(w.kept), len(w.errors))
 }
 
 // kind names what a request does, so that each is cut in each way.
 func (r request) kind() string {
 	for _, k := range []struct{ has, name string }{
 		{"start", "start"}, {"transaction_read_only", "connect"}, {"FOR UPDATE", "begin to write"}, {"BEGIN", "begin to read"},
-		{"COMMIT", "commit"}, {"postern_writes", "resolve"}, {"ORDER BY", "scan"}, {"SELECT key, value", "get"}, {"INSERT INTO postern_records", "insert"}, {"ROLLBACK", "end"}, {"FROM postern_vault", "version"},
+		{"COMMIT", "commit"}, {"postern_writes", "resolve"}, {"ORDER BY", "scan"}, {"SELECT key, value", "get"}, {"INSERT INTO postern_records", "insert"}, {"ROLLBACK", "end"}, {"FROM postern_vault", "version"}, {"INTO postern_leases", "lease"},
 	} {
 		if r.has(k.has) {
 			return k.name
@@ -130,7 +135,7 @@ func TestCutsLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
 	address := newPlace(t)
 	p, through := newProxy(t, address)
-	direct, ledger := another(t, address), newLedger()
+	direct, writes := another(t, address), newWrites()
 
 	most := testmain.Rounds(120, 600)
 	var missing []string // each kind with each cut
@@ -166,7 +171,7 @@ func TestCutsLoseAndDoubleNothing(t *testing.T) {
 		e := another(t, through)
 		wg.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				ledger.write(t.Context(), e, fmt.Sprintf("%d-%d", i, n))
+				writes.write(t.Context(), e, fmt.Sprintf("%d-%d", i, n))
 			}
 		})
 	}
@@ -197,5 +202,5 @@ func TestCutsLoseAndDoubleNothing(t *testing.T) {
 	if len(missing) > 0 {
 		t.Errorf("never cut: %q", missing)
 	}
-	ledger.judge(t, direct, nil)
+	writes.judge(t, direct, nil)
 }
