@@ -2,7 +2,9 @@ package commands_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,9 +34,25 @@ var changing = []struct {
 // flagsOf are the flags of a message, which the sample server gives in any order.
 var flagsOf = regexp.MustCompile(`"flags":\[([^\]]+)\]`)
 
-// TestAnswersOnTheDemo runs the lines that begin with > in the files of testdata/demo on the
-// sample servers: what follows a line is the data of its answer, or its error. Each answer has
-// the schema of its command, and each line that an answer goes on with binds.
+// said is a line of a file of answers that is run, and by whom: the administrator, or one of
+// the words in front of it. ask is an agent whose client asks its person, and shows the question.
+// accept, decline and wait are what that person says, to the same line.
+var said = regexp.MustCompile(`\A(|agent|ask|accept|decline|wait)> (.*)`)
+
+// drawn are names that are drawn at random: an entry of the outbox is OUTBOX1 in a file that names
+// it first, and so on.
+var drawn = map[string]*regexp.Regexp{
+	"OUTBOX": regexp.MustCompile(`\b(01[0-9a-z]{14})\b`),
+	"CODE":   regexp.MustCompile(`(?:--code |"code":")([0-9a-z]{8})\b`),
+	"DIGEST": regexp.MustCompile(`\b([0-9a-f]{64})\b`),
+	"NAME":   regexp.MustCompile(`"([a-z0-9]{26}|[a-z0-9]{32})@`),
+	"TODAY":  regexp.MustCompile(`Today is (\d{4}-\d\d-\d\d)`),
+	"PART":   regexp.MustCompile(`boundary=\\"(=_[0-9a-f]+)`),
+}
+
+// TestAnswersOnTheDemo runs such lines of the files of testdata/demo on the sample servers: what
+// follows a line is the data of its answer, or its error. Each answer has the schema of its
+// command, and each line that an answer goes on with binds.
 func TestAnswersOnTheDemo(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/demo/*.txt")
@@ -50,9 +68,26 @@ func TestAnswersOnTheDemo(t *testing.T) {
 			}
 			b := newDemo(t)
 			var got bytes.Buffer
+			names := map[string]string{} // what was drawn, and the reverse
+			state := ""
 			for line := range strings.Lines(string(old)) {
-				if command, is := strings.CutPrefix(line, "> "); is {
-					got.WriteString(line + b.demoAnswer(t, strings.TrimSpace(command)) + "\n")
+				if m := said.FindStringSubmatch(line); m != nil {
+					command := m[2]
+					for kind := range drawn {
+						command = regexp.MustCompile(kind+`\d+`).ReplaceAllStringFunc(command, func(name string) string { return cmp.Or(names[name], name) })
+					}
+					answer := b.demoAnswer(t, m[1], command, &state)
+					for kind, form := range drawn {
+						for _, m := range form.FindAllStringSubmatch(answer, -1) {
+							for n := 1; names[m[1]] == ""; n++ {
+								if word := fmt.Sprint(kind, n); names[word] == "" {
+									names[m[1]], names[word] = word, m[1]
+								}
+							}
+							answer = strings.ReplaceAll(answer, m[1], names[m[1]])
+						}
+					}
+					got.WriteString(line + answer + "\n")
 				} else if strings.HasPrefix(line, "#") {
 					got.WriteString(line)
 				}
@@ -72,19 +107,37 @@ func TestAnswersOnTheDemo(t *testing.T) {
 	}
 }
 
-// demoAnswer is an answer without what changes.
-func (b *fixture) demoAnswer(t *testing.T, line string) string {
+// demoAnswer is an answer without what changes, and the question that comes with it. state is
+// that of the last question.
+func (b *fixture) demoAnswer(t *testing.T, role, line string, state *string) string {
 	t.Helper()
-	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line})
+	r := gateway.Request{Principal: b.principal, Line: line, CanAsk: role == "ask"}
+	if role != "" {
+		r.Principal = gateway.Principal{Name: "agent"}
+	}
+	if verdict, is := map[string]discovery.Verdict{"accept": discovery.Accepted, "decline": discovery.Declined, "wait": discovery.Unanswered}[role]; is {
+		r.Reply = &gateway.Reply{State: *state, Verdict: verdict}
+	}
+	a := b.gateway.Do(t.Context(), r)
+	question := ""
+	if a.Asked != nil {
+		*state, question = a.Asked.State, strings.ReplaceAll("\n"+strings.TrimSpace(a.Asked.Text), "\n", "\n| ")
+	}
 	var e struct {
 		Data  json.RawMessage
-		Error struct{ Code, Message, Hint string }
+		Error struct {
+			Code, Message, Hint string
+			Examples            []string
+		}
 	}
 	if err := json.Unmarshal(a.JSON, &e); err != nil {
 		t.Fatal(err)
 	}
 	if !a.Success() {
-		return e.Error.Code + ": " + e.Error.Message + " " + e.Error.Hint
+		if e.Error.Code == "VALIDATION_ERROR" && len(e.Error.Examples) == 0 {
+			t.Errorf("%s: no example", line)
+		}
+		return e.Error.Code + ": " + e.Error.Message + " " + e.Error.Hint + question
 	}
 	var data struct {
 		More       string

@@ -1,14 +1,18 @@
 package commands_test
 
 import (
+	"context"
+	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 // newDemo is a fixture on real Mailboxes and the sample servers, whose account may
@@ -24,6 +28,12 @@ func newDemo(t testing.TB) *fixture {
 	boxes := mailbox.New(mailbox.Options{Directory: b.vault, Seen: b.vault})
 	t.Cleanup(func() { _ = boxes.Close() })
 	b.deps.Mailboxes = boxes
+	var asked atomic.Int64 // the clock goes on, as entries are in the order of their times
+	b.deps.Outbox = outbox.New(outbox.Options{Directory: b.vault, Mailboxes: boxes, Store: b.vault,
+		Now: func() time.Time { return at.Add(time.Duration(asked.Add(1)) * time.Millisecond) },
+		Key: func(ctx context.Context) ([]byte, error) { return b.vault.Key(ctx, "outbox") }})
+	maps.Copy(b.saved, fakeFiles{"letters/one.txt": []byte("\ufeffDear Ann,\r\n\r\nyours."), "a/b.pdf": {0, 1, 2}, "c.txt": []byte("c"),
+		"latin": []byte("Gr\xfc\xdfe"), "big": make([]byte, 25<<20)})
 	a := servers.Account()
 	a.Mode, a.ProcessBacklog = mail.ReadWrite, true
 	if err := b.vault.AddAccount(t.Context(), a, servers.Password); err != nil {

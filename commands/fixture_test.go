@@ -45,7 +45,7 @@ var at = time.Date(2026, 3, 9, 23, 30, 0, 0, time.UTC)
 
 func newFixture(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Account) *fixture {
 	t.Helper()
-	v, remove, err := vault.Temporary(t.Context(), nil)
+	v, remove, err := vault.Temporary(t.Context(), &vault.Options{Now: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -51,36 +50,6 @@ func TestSearchPassesOnWhatIsAsked(t *testing.T) {
 	b.ok(t, "config set timezone America/New_York")
 	if b.ok(t, "mail search --last-days 1"); b.searched.Since.Format(time.DateOnly) != "2026-03-08" {
 		t.Errorf("in New York it is the 9th: %v", b.searched.Since)
-	}
-}
-
-func TestSearchRefuses(t *testing.T) {
-	b := newFixture(t, nil, work("work", mail.ReadOnly))
-	for line, says := range map[string]string{
-		"mail search --cursor abc x":                        "--cursor",
-		"mail search --cursor abc --from x":                 "--cursor",
-		"mail search --cursor abc --unread":                 "--cursor",
-		"mail search --cursor abc --attachments":            "--cursor",
-		"mail search --cursor abc --invitations":            "--cursor",
-		"mail search --cursor abc --last-days 1":            "--cursor",
-		"mail search --cursor abc --since 2026-02-01":       "--cursor",
-		"mail search --cursor abc --until 2026-02-01":       "--cursor",
-		"mail search --last-days 1 --since 2026-02-01":      "--last-days",
-		"mail search --last-days 1 --until 2026-02-01":      "--last-days",
-		"mail search --since 2026-02-02 --until 2026-02-01": "--until is not after",
-		"mail search --since 2026-02-30":                    "--since",
-		"mail search --folder all,Sent":                     "--folder",
-		"mail search --folder ''":                           "--folder",
-		"mail search --snippet 49":                          "between 50 and 500",
-		"mail search \"a\\nb\"":                             "must be one line",
-		"mail search ''":                                    "must not be empty",
-		"mail search --limit 51":                            "between 1 and 50",
-		"mail search --last-days 366":                       "between 1 and 365",
-	} {
-		b.fails(t, line, discovery.ValidationError, says)
-	}
-	if len(b.calls) != 0 {
-		t.Errorf("searched all the same: %q", b.calls)
 	}
 }
 

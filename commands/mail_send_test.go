@@ -1,61 +1,16 @@
 package commands_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/commands"
-	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
-	"github.com/postern-mail/postern/vault"
 )
-
-func newOutboxFixture(t testing.TB, mode mail.Mode) (*fixture, *fakeOutbox) {
-	t.Helper()
-	b := agent(newFixture(t, nil, work("work", mode)))
-	if err := b.vault.SetSetting(t.Context(), admin.AskSetting, "on"); err != nil {
-		t.Fatal(err)
-	}
-	return b, withFakeOutbox(b)
-}
-
-func TestWhatIsWrittenIsWhatIsSent(t *testing.T) {
-	b, y := newOutboxFixture(t, mail.ReadWrite)
-	b.saved["letters/one.txt"] = []byte("\ufeffDear Ann,\r\n\r\nyours.")
-	b.saved["a/b.pdf"] = []byte{0, 1, 2}
-	b.saved["c.txt"] = []byte("c")
-	e := b.ok(t, `mail send --to '"Lee\, Ann" <ann@example.org>',bob@example.org --cc c@example.org --bcc d@example.org --subject 'Grüße, Ann' `+
-		`--body-file letters/one.txt --attach a/b.pdf,c.txt --reply-to imap:work:INBOX:7:3 --idempotency-key k-1`)
-	r := y.request
-	want := outbox.Draft{To: []mail.Address{{Name: "Lee, Ann", Addr: "ann@example.org"}, {Addr: "bob@example.org"}}, CC: []mail.Address{{Addr: "c@example.org"}}, BCC: []mail.Address{{Addr: "d@example.org"}}, Subject: "Grüße, Ann",
-		Body: "Dear Ann,\r\n\r\nyours.", FromFile: true, Attachments: []outbox.Attachment{{Name: "b.pdf", Content: []byte{0, 1, 2}}, {Name: "c.txt", Content: []byte("c")}}, ReplyTo: &mail.Ref{}}
-	*want.ReplyTo = ref(3)
-	if got, err := json.Marshal(r.Draft); err != nil || string(got) != marshalled(t, want) {
-		t.Errorf("asked for %s", got)
-	}
-	if r.Key != "k-1" || r.DryRun || r.Principal != "agent" {
-		t.Errorf("asked as %+v", r)
-	}
-	if e.Data["outbox_id"] != "m0" || e.Data["state"] != "accepted" || e.Data["account_id"] != "work" || e.Data["internet_message_id"] != "m0@example.org" ||
-		e.Data["size_bytes"] != 500.0 || e.Data["digest"] != nil || fmt.Sprint(e.Data["recipients"]) != "[ann@example.org]" {
-		t.Errorf("answered %v", e.Data)
-	}
-	if !slices.Contains(e.Meta.Untrusted, "subject") {
-		t.Errorf("a subject that may be a stranger's is not marked: %q", e.Meta.Untrusted)
-	}
-	b.ok(t, "mail send --to ann@example.org --body ''")
-	if y.request.Draft.Body != "" || y.request.Draft.Subject != "" || y.request.Draft.ReplyTo != nil {
-		t.Errorf("an empty text became %+v", y.request.Draft)
-	}
-}
 
 // TestAFileLeavesOnlyWhereItsAccountLets: what was saved from a message of one account is sent
 // by another only where its own mail may go as freely.
@@ -63,7 +18,8 @@ func TestAFileLeavesOnlyWhereItsAccountLets(t *testing.T) {
 	open, writes := work("open", mail.ReadWrite), work("writes", mail.Draft)
 	open.AllowOut.Entries = []string{"*"}
 	b := agent(newFixture(t, nil, work("private", mail.ReadOnly), open, writes))
-	y := withFakeOutbox(b)
+	y := &fakeOutbox{entry: outbox.Shown{Outgoing: mail.Outgoing{State: mail.OutboxAccepted}}}
+	b.deps.Outbox = y
 	for _, name := range []string{"of-private/a", "of-gone/a", "of-open/a", "a"} {
 		b.saved[name] = []byte("x")
 	}
@@ -79,83 +35,6 @@ func TestAFileLeavesOnlyWhereItsAccountLets(t *testing.T) {
 	}
 	for _, line := range []string{"mail draft --account writes --body x --attach of-private/a", "mail send --account open --to ann@example.org --body-file of-open/a --attach a"} {
 		b.ok(t, line)
-	}
-}
-
-func marshalled(t testing.TB, v any) string {
-	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
-func TestWhatCannotBeSentIsRefusedBeforeAnythingIsAsked(t *testing.T) {
-	b, y := newOutboxFixture(t, mail.ReadWrite)
-	b.saved["latin"] = []byte("Gr\xfc\xdfe")
-	b.saved["big"] = make([]byte, 25<<20)
-	b.saved["small"] = []byte("x")
-	for _, test := range []struct {
-		line string
-		code discovery.Code
-		says string
-	}{
-		{"mail send --body x", discovery.ValidationError, "no recipient"},
-		{"mail send --to a@example.org", discovery.ValidationError, "text is missing"},
-		{"mail send --to a@example.org --body x --body-file y", discovery.ValidationError, "given twice"},
-		{"mail send --to 'Lee\\, Ann <ann@example.org>' --body x", discovery.ValidationError, "Address 1 of --to cannot be sent to: it is not one address alone"},
-		{"mail send --to a@example.org --bcc b@example.org,bob --body x", discovery.ValidationError, "Address 2 of --bcc cannot be sent to: it is not an address"},
-		{"mail send --to a@example.org --body x --reply-to nonsense", discovery.ValidationError, "--reply-to is malformed"},
-		{"mail send --to a@example.org --body x --account work --reply-to imap:other:INBOX:7:3", discovery.ValidationError, "another account"},
-		{`mail send --to a@example.org --body x --subject "a\nBcc: b@example.org"`, discovery.ValidationError, "--subject"},
-		{`mail send --to "a@example.org\nb@example.org" --body x`, discovery.ValidationError, "--to"},
-		{"mail send --to a@example.org --body x --subject " + strings.Repeat("é", 999), discovery.ValidationError, "--subject"},
-		{"mail send --to a@example.org --body x --idempotency-key 'a b'", discovery.ValidationError, "--idempotency-key"},
-		{"mail send --to a@example.org --body x --idempotency-key " + strings.Repeat("k", 129), discovery.ValidationError, "--idempotency-key"},
-		{"mail send --to a@example.org --body-file ../x", discovery.PathTraversal, ""},
-		{"mail send --to a@example.org --body x --attach /etc/passwd", discovery.PathTraversal, ""},
-		{"mail send --to a@example.org --body x --attach small,../x", discovery.PathTraversal, ""},
-		{"mail send --to a@example.org --body-file latin", discovery.ValidationError, "UTF-8"},
-		{"mail send --to a@example.org --body-file big", discovery.ValidationError, "too large"},
-		{"mail send --to a@example.org --body x --attach big,small", discovery.ValidationError, "too large"},
-		{"mail send --to a@example.org --body x --attach small,none", discovery.NotFound, `"none"`},
-		{"mail send --to a@example.org --body x --account nobody --timeout 0", discovery.ValidationError, "--timeout"},
-		{"mail draft --to a@example.org", discovery.ValidationError, "text is missing"},
-	} {
-		e := b.fails(t, test.line, test.code, test.says)
-		if len(e.Error.Examples) == 0 && test.code == discovery.ValidationError {
-			t.Errorf("%s: no example", test.line)
-		}
-	}
-	if y.request.Principal != "" || len(y.order) != 0 {
-		t.Errorf("something was sent: %+v", y.request)
-	}
-	b.ok(t, "mail send --to a@example.org --body x --attach big --subject "+strings.Repeat("é", 998)+" --idempotency-key "+strings.Repeat("k", 128))
-}
-
-func TestTheAuditKnowsTheRecipientsAndNotTheText(t *testing.T) {
-	b, y := newOutboxFixture(t, mail.ReadWrite)
-	b.ok(t, "mail send --to 'Ann <ann@example.org>' --bcc bob@example.org --body 'canary text' --subject hello")
-	y.fails = &mail.SendRefused{Reason: mail.ReasonAllowList, Recipients: []string{"eve@evil.example"}}
-	e := b.fails(t, "mail send --to 'Eve <eve@evil.example>' --body=canary", discovery.PermissionDenied, "eve@evil.example")
-	if strings.Contains(marshalled(t, e), "canary") {
-		t.Error("the text is repeated")
-	}
-	records, err := b.vault.Audit(t.Context(), vault.AuditQuery{Limit: 10})
-	if err != nil || len(records) != 2 {
-		t.Fatalf("%d records, %v", len(records), err)
-	}
-	if r := records[1]; r.Target != "outbox m0 to ann@example.org" || r.Account != "work" || !r.Allowed {
-		t.Errorf("audited as %+v", r)
-	}
-	if r := records[0]; r.Target != "to eve@evil.example" || r.Account != "work" || r.Allowed || r.Reason != mail.ReasonAllowList {
-		t.Errorf("audited as %+v", r)
-	}
-	for _, r := range records {
-		if strings.Contains(fmt.Sprint(r), "canary") {
-			t.Errorf("the text is in the log: %+v", r)
-		}
 	}
 }
 
@@ -188,8 +67,8 @@ func TestEveryEndOfASendIsToldTruly(t *testing.T) {
 		{"inside", "", "", errors.New("secret"), discovery.ExecutionError, []string{"inside the program"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b, y := newOutboxFixture(t, mail.ReadWrite)
-			y.begins, y.reason, y.fails = test.state, test.reason, test.err
+			b, y := newOutboxFixture(t, mail.ReadWrite, test.state)
+			y.entry.Reason, y.fails = test.reason, test.err
 			e := b.fails(t, "mail send --to ann@example.org --body x", test.code, "")
 			for _, says := range test.says {
 				if said := e.Error.Message + " " + e.Error.Hint; !strings.Contains(said, says) {
@@ -202,49 +81,6 @@ func TestEveryEndOfASendIsToldTruly(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestADryRunSendsNothingAndSaysSo(t *testing.T) {
-	for state, says := range map[mail.OutboxState]string{mail.OutboxQueued: "Nothing was sent; it would go to 1 recipient",
-		mail.OutboxWaiting: "Nothing was sent; it would wait for a person, and then go to 1 recipient"} {
-		b, y := newOutboxFixture(t, mail.Approve)
-		y.begins = state
-		a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "mail send --to ann@example.org --body x --dry-run", CanAsk: true, Full: true})
-		var e envelope
-		if err := json.Unmarshal(a.JSON, &e); err != nil || a.Asked != nil {
-			t.Fatalf("%s, asked %+v", a.JSON, a.Asked)
-		}
-		if !y.request.DryRun || !e.Success || e.Data["dry_run"] != true || e.Data["state"] != nil || (e.Data["needs_approval"] == true) != (state == mail.OutboxWaiting) || e.Message != says || e.Data["outbox_id"] != nil || e.Data["digest"] != nil || e.Data["internet_message_id"] != nil || len(y.sent) != 0 {
-			t.Errorf("%s", a.JSON)
-		}
-	}
-}
-
-// Who runs a command that waits again and again has its person asked once.
-func TestAPersonIsAskedOnceAboutAMessage(t *testing.T) {
-	b, y := newOutboxFixture(t, mail.Approve)
-	y.begins = mail.OutboxWaiting
-	for _, replays := range []bool{false, true} {
-		y.replays = replays
-		a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "mail send --to ann@example.org --body x --idempotency-key k", CanAsk: true})
-		if asked := a.Asked != nil; asked == replays {
-			t.Errorf("replayed %t, asked %t: %s", replays, asked, a.JSON)
-		}
-	}
-}
-
-func TestADraftIsLeftForAPerson(t *testing.T) {
-	b, y := newOutboxFixture(t, mail.ReadWrite)
-	e := b.ok(t, "mail draft --body hello --subject s")
-	if e.Data["folder"] != "Drafts" || e.Data["message_id"] != "imap:work:Drafts:3:4" || e.Data["internet_message_id"] != "draft@example.org" || len(y.draft.To) != 0 {
-		t.Errorf("%v", e.Data)
-	}
-	if got := e.next(); got != "mail get imap:work:Drafts:3:4" {
-		t.Errorf("suggests %s", got)
-	}
-	if got := b.ok(t, "mail draft --to ann@example.org --body hello --subject 'no uid'").next(); got != "mail list --account work --folder Drafts" {
-		t.Errorf("suggests %s", got)
 	}
 }
 
@@ -289,49 +125,34 @@ func TestExplainJudgesASend(t *testing.T) {
 	}
 }
 
-var _ commands.Outbox = (*fakeOutbox)(nil)
-
-// A compact answer says which message it is and what happened to it.
-func TestCompactAnswersOfTheOutbox(t *testing.T) {
-	b, y := newOutboxFixture(t, mail.ReadWrite)
-	const send = "mail send --to ann@example.org --subject s --body hello"
-	if got := b.data(t, send); got != `{"id":"m0","result":"Sent to 1 recipient"}` {
-		t.Errorf("%s", got)
-	}
-	if got := b.data(t, send+" --dry-run"); got != `{"result":"Nothing was sent; it would go to 1 recipient"}` {
-		t.Errorf("%s", got)
-	}
-	if got := b.data(t, "mail draft --subject s --body hello"); got != `{"id":"Drafts/4","result":"The draft is in Drafts; nothing was sent"}` {
-		t.Errorf("%s", got)
-	}
-	y.begins = mail.OutboxWaiting
-	e := b.fails(t, send, discovery.ApprovalRequired, "waits in the outbox as m2")
-	if said := e.Error.Message + e.Error.Hint + strings.Join(e.Error.Examples, " "); strings.Contains(said, "--") || strings.Contains(said, "approve") || !strings.Contains(said, "the person that m2 waits for them, and") {
-		t.Errorf("an agent is told how to approve: %s", said)
-	}
-	if got := b.data(t, "outbox show m2"); !strings.HasPrefix(got, `{"id":"m2","state":"waiting","result":"It waits for a person; nothing of it left","account":"work",`) ||
-		!strings.Contains(got, `"to":["ann@example.org"],"subject":"s"`) || !strings.Contains(got, `"text":"`) || !strings.Contains(got, `"next":"outbox cancel m2"`) || strings.Contains(got, "recipients") {
-		t.Errorf("%s", got)
-	}
-	if got := b.data(t, "outbox list --fields id,state,to,subject"); got != `{"columns":["id","state","to","subject"],"rows":[["m2","waiting","ann@example.org","s"],["m0","accepted","ann@example.org","s"]],"untrusted":"to subject"}` {
-		t.Errorf("%s", got)
-	}
-	if got := b.data(t, "outbox cancel m2"); got != `{"id":"m2","result":"The message is cancelled and will not be sent"}` {
-		t.Errorf("%s", got)
-	}
-	if got := b.data(t, "mail draft --subject hidden --body hello"); got != `{"result":"The draft is in Drafts; nothing was sent"}` {
-		t.Errorf("%s", got)
-	}
-
-	// That the message that was answered could not be marked is told beside what was done.
-	y.begins, y.unmarked = "", &mail.Issue{Kind: mail.KindNotFound, Stage: "fetch", Message: "It could not be marked.", MessageID: ref(3).String()}
+// What could not be done besides is told beside what was done.
+func TestWhatWasDoneInPartIsToldOfASend(t *testing.T) {
+	b, y := newOutboxFixture(t, mail.ReadWrite, mail.OutboxAccepted)
+	const send, more = "mail send --to ann@example.org --subject s --body hello", "mail draft --append-to imap:work:Drafts:3:1 --body x"
+	y.entry.Unmarked = &mail.Issue{Kind: mail.KindNotFound, Stage: "fetch", Message: "It could not be marked.", MessageID: ref(3).String()}
 	const issue = `"issues":["NOT_FOUND: It could not be marked. (imap:work:INBOX:7:3)"]`
-	if got := b.data(t, send); !strings.HasSuffix(got, `"result":"Sent to 1 recipient",`+issue+`,"untrusted":"issues"}`) {
+	if got := b.data(t, send); got != `{"id":"m0","result":"Sent to 1 recipient",`+issue+`,"untrusted":"issues"}` {
 		t.Errorf("%s", got)
 	}
-	b.principal.Admin = true
-	y.put("late", "agent", mail.OutboxWaiting)
-	if got := b.data(t, "outbox approve late --code "+b.code(t, y.shown["late"])); !strings.Contains(got, `"state":"accepted"`) || !strings.Contains(got, issue) {
+	y.becomes, b.principal.Admin = mail.OutboxAccepted, true
+	y.entry.State = mail.OutboxWaiting
+	if got := b.data(t, "outbox approve m0 --code "+b.code(t, &y.entry)); !strings.Contains(got, `"state":"accepted"`) || !strings.Contains(got, issue) {
+		t.Errorf("%s", got)
+	}
+	y.entry.Unmarked, y.entry.DraftLeft = nil, &mail.Issue{Kind: mail.KindConnection, Message: "The message was sent, and its draft may still be there."}
+	if got := b.data(t, "mail send --draft imap:work:Drafts:3:1"); !strings.Contains(got, "its draft may still be there") {
+		t.Errorf("it does not say that the draft is there: %s", got)
+	}
+	y.draft = outbox.SavedDraft{Account: "work", Folder: "Drafts", Left: &mail.Issue{Kind: mail.KindUnsupported, Message: "The server has no UIDPLUS."}}
+	if got := b.data(t, more); !strings.Contains(got, "The draft without this text may still be there: The server has no UIDPLUS.") {
+		t.Errorf("it does not say that two drafts are there: %s", got)
+	}
+	y.draft.Left = nil // a draft whose UID the server did not tell
+	if got := b.ok(t, "mail draft --body x").next(); got != "mail list --account work --folder Drafts" {
+		t.Errorf("suggests %s", got)
+	}
+	y.draft.Ref, y.draft.Hidden = mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "Drafts", UIDValidity: 3, UID: 4}, true
+	if got := b.data(t, "mail draft --body x"); got != `{"result":"The draft is in Drafts; nothing was sent"}` {
 		t.Errorf("%s", got)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
@@ -39,29 +38,6 @@ func TestWatchPassesOnWhatIsAsked(t *testing.T) {
 			got.Limit != want.q.Limit || got.Full != want.q.Full {
 			t.Errorf("%s:\n%+v, want\n%+v", line, got, want.q)
 		}
-	}
-}
-
-func TestWatchRefuses(t *testing.T) {
-	b := newFixture(t, nil, work("work", mail.ReadOnly))
-	for line, says := range map[string]string{
-		"mail watch --after=-2":                        "malformed",
-		"mail watch --after 4294967296":                "malformed",
-		"mail watch --folder Sent --after 0":           "another folder",
-		"mail watch --after imap:work:INBOX:7:1,2":     "two messages",
-		"mail watch --from ''":                         "must not be empty",
-		"mail watch --wait 291s":                       "at most 4m50s",
-		"mail watch --wait 0":                          "must be a number of seconds",
-		"mail watch --wait 1h":                         "must be a number of seconds",
-		"mail watch --limit 501":                       "between 1 and 500",
-		"mail watch --folder ''":                       "must not be empty",
-		"mail watch --after 0 x":                       "one value too many",
-		"mail watch --wait 5s --wait 6s --folder Sent": "--wait",
-	} {
-		b.fails(t, line, discovery.ValidationError, says)
-	}
-	if len(b.calls) > 0 {
-		t.Errorf("it was watched all the same: %v", b.calls)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 	b.ok(t, "config set deny 'mail raw'")
 	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1)}}
 	agent(b)
-	withFakeOutbox(b)
+	b.deps.Outbox = &fakeOutbox{}
 	for _, test := range []struct{ line, code, reason, account string }{
 		{"help", "", "", ""},
 		{"mail", "", "", ""},

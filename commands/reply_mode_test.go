@@ -8,6 +8,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -18,9 +19,9 @@ const (
 
 // Why a reply waits is told to the agent in a few words, and to the person who decides.
 func TestAReplyThatWaitsSaysWhy(t *testing.T) {
-	b, y := newOutboxFixture(t, mail.Reply)
+	b, y := newOutboxFixture(t, mail.Reply, mail.OutboxWaiting)
 	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(3)}}
-	y.begins, y.asks = mail.OutboxWaiting, []mail.Ask{mail.AskLink, mail.AskCode}
+	y.entry.Asks = []mail.Ask{mail.AskLink, mail.AskCode}
 	const line = "mail reply imap:work:INBOX:7:3 --body 'See evil.example'"
 	a, e := asked(t, b, line)
 	if a.Asked == nil || e.Error.Code != "APPROVAL_REQUIRED" || !strings.Contains(a.Asked.Text, "Why:     mode reply: it has a link or an address") || strings.Contains(a.Asked.Text, "mode approve") {
@@ -38,17 +39,15 @@ func TestAReplyThatWaitsSaysWhy(t *testing.T) {
 	if list := b.ok(t, "outbox list"); list.Data["messages"].([]any)[0].(map[string]any)["why"] != nil {
 		t.Errorf("the agent's list: %v", list.Data)
 	}
-	admin := newFixture(t, nil, work("work", mail.Reply))
-	listed := withFakeOutbox(admin).put("m1", "agent", mail.OutboxWaiting)
-	listed.Asks = y.asks
-	if list := admin.ok(t, "outbox list"); list.Data["messages"].([]any)[0].(map[string]any)["why"] != linkSentence {
+	b.principal.Admin = true
+	if list := b.ok(t, "outbox list"); list.Data["messages"].([]any)[0].(map[string]any)["why"] != linkSentence {
 		t.Errorf("the administrator's list: %v", list.Data)
 	}
 }
 
 func TestAReplyThatGoesUnaskedIsMarked(t *testing.T) {
-	b, y := newOutboxFixture(t, mail.Reply)
-	y.unasked = true
+	b, y := newOutboxFixture(t, mail.Reply, mail.OutboxAccepted)
+	y.entry.Unasked = y.entry.Digest
 	b.ok(t, "mail reply imap:work:INBOX:7:3 --body Gladly.")
 	if shown := b.ok(t, "outbox show m0"); shown.Data["unasked"] != true || shown.Data["why"] != nil {
 		t.Errorf("%v", shown.Data)
@@ -63,29 +62,28 @@ func TestModeReplyIsExplained(t *testing.T) {
 	open := work("work", mail.Reply)
 	open.AllowOut.Entries = []string{"*"}
 	b := agent(newFixture(t, nil, open))
-	y := withFakeOutbox(b)
+	y := &fakeOutbox{}
+	b.deps.Outbox = y
 	explain := func(line string) map[string]any { return b.ok(t, `policy explain "`+line+`"`).Data }
 	const reply = "mail reply imap:work:INBOX:7:3 --body Gladly."
 	if got := explain(reply); got["allowed"] != true || got["needs_approval"] != nil || got["asks"] != nil || !y.request.Offline || !y.request.DryRun || !y.request.Draft.ToSender {
 		t.Errorf("%v, asked %+v", got, y.request)
 	}
-	y.begins, y.asks = mail.OutboxWaiting, []mail.Ask{mail.AskCode}
+	y.entry.State, y.entry.Asks = mail.OutboxWaiting, []mail.Ask{mail.AskCode}
 	if got := explain(reply); got["allowed"] != true || got["needs_approval"] != true || !slices.Equal(got["asks"].([]any), []any{codeSentence}) {
 		t.Errorf("%v", got)
 	}
 	if got := explain("mail send --to ann@example.org --subject x --body y"); got["needs_approval"] != true || !slices.Equal(got["asks"].([]any), []any{"it was not written and sent by one command that replies"}) {
 		t.Errorf("%v", got)
 	}
-	y.begins, y.fails = "", mail.Operation{Op: "mail send", Account: "work"}.Failure(mail.KindNotFound, "", "There is no such message.", "")
+	y.entry = outbox.Shown{}
+	y.fails = mail.Operation{Op: "mail send", Account: "work"}.Failure(mail.KindNotFound, "", "There is no such message.", "")
 	if got := explain(reply); got["allowed"] != false || got["code"] != "NOT_FOUND" || got["needs_approval"] != nil {
 		t.Errorf("%v", got)
 	}
 	y.fails = &mail.SendRefused{Reason: mail.ReasonAllowList, Account: "work", Recipients: []string{"x@example.net"}}
 	if got := explain(reply); got["allowed"] != false || got["reason"] != mail.ReasonAllowList {
 		t.Errorf("%v", got)
-	}
-	if len(y.sent) > 0 {
-		t.Error("something was sent")
 	}
 	if got := b.ok(t, "policy show").Data["accounts"].([]any)[0].(map[string]any); got["replies_may_go_unasked"] != true || got["sends_need_approval"] != true {
 		t.Errorf("%v", got)
