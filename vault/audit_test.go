@@ -32,6 +32,14 @@ func record(t testing.TB, v *Vault, n int) {
 	}
 }
 
+// recordNow records entries of the time that it is.
+func recordNow(t testing.TB, v *Vault, n int) {
+	t.Helper()
+	for i := range n {
+		must(t, v.Record(t.Context(), gateway.AuditEntry{Principal: "agent", Command: fmt.Sprint("now ", i)}))
+	}
+}
+
 func verify(t testing.TB, v *Vault) AuditReport {
 	t.Helper()
 	r, err := v.VerifyAudit(t.Context())
@@ -40,7 +48,7 @@ func verify(t testing.TB, v *Vault) AuditReport {
 }
 
 func TestAuditComesBackNewestFirst(t *testing.T) {
-	at := clock{epoch}
+	at := fakeClock{epoch}
 	admin, agent := newVault(t, &Options{Now: at.now})
 	if r := verify(t, admin); !r.OK || r.Entries != 0 || r.First != 1 || r.Last != 0 {
 		t.Errorf("an empty log verifies as %+v", r)
@@ -69,7 +77,7 @@ func TestAuditComesBackNewestFirst(t *testing.T) {
 }
 
 func TestAuditEntriesAreBounded(t *testing.T) {
-	at := clock{epoch}
+	at := fakeClock{epoch}
 	v, _ := newVault(t, &Options{Now: at.now})
 	long := strings.Repeat("é", 300)
 	must(t, v.Record(t.Context(), gateway.AuditEntry{
@@ -184,7 +192,7 @@ func TestALogWithoutItsEndsIsNotOverwritten(t *testing.T) {
 
 func TestPurgingKeepsTheChainCheckable(t *testing.T) {
 	t.Parallel()
-	at := clock{epoch}
+	at := fakeClock{epoch}
 	admin, agent := newVault(t, &Options{Now: at.now})
 	must(t, admin.SetSetting(t.Context(), "audit_retention_days", "10"))
 	recordAt := func(n int, when time.Time) {
@@ -227,7 +235,7 @@ func TestPurgingKeepsTheChainCheckable(t *testing.T) {
 }
 
 func TestNothingIsPurgedUnderAnUntrustedPolicy(t *testing.T) {
-	at := clock{epoch}
+	at := fakeClock{epoch}
 	admin, agent := newVault(t, &Options{Now: at.now})
 	record(t, agent, 3)
 	sealed(bucketSettings, "audit_retention_days", "1")(t, admin, agent)

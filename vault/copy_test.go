@@ -2,7 +2,6 @@ package vault
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -10,19 +9,20 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/gateway"
-	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/vault/kv"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // TestCopyMovesEverything goes from a file to a file, and where there is PostgreSQL from a
 // file to a database and back.
 func TestCopyMovesEverything(t *testing.T) {
+	t.Parallel()
 	t.Run("file to file", func(t *testing.T) {
 		copies(t, filepath.Join(t.TempDir(), "other.db"))
 	})
 	t.Run("file to database, back and there again", func(t *testing.T) {
-		database := servertest.Postgres(t).NewSchema(t)
+		database := vaulttest.Server(t).NewSchema(t)
 		copies(t, database, filepath.Join(t.TempDir(), "back.db"), database)
 	})
 }
@@ -39,13 +39,9 @@ func copies(t *testing.T, places ...string) {
 	from, k := fileAt(t)
 	admin := mustOpen(t, from, k, nil)
 	mustAdd(t, admin, "work")
-	for i := range 130 {
-		must(t, admin.Record(t.Context(), gateway.AuditEntry{Command: fmt.Sprint("command ", i)}))
-	}
+	recordNow(t, admin, 130)
 	message := make([]byte, 3*outboxChunk+17)
-	if _, _, err := admin.AddOutgoing(t.Context(), mail.Outgoing{ID: "id-0001", Account: "work", Principal: "agent"}, message); err != nil {
-		t.Fatal(err)
-	}
+	mustAddOutgoing(t, admin, outgoing(1), message)
 	for _, to := range places {
 		if _, err := Copy(t.Context(), from, to, Keys{Agent: k.Agent}); !errors.Is(err, ErrNoKey) && !errors.Is(err, ErrWrongKey) && !errors.Is(err, ErrBadKey) {
 			t.Errorf("without the administrator's key: %v", err)
@@ -78,6 +74,7 @@ func copies(t *testing.T, places ...string) {
 // TestCopyInterrupted: wherever a copy ends, one vault opens or none, and the same copy goes
 // on from there.
 func TestCopyInterrupted(t *testing.T) {
+	t.Parallel()
 	from, k := fileAt(t)
 	to := filepath.Join(t.TempDir(), "other.db")
 	id := mustOpen(t, from, k, nil).id
@@ -111,15 +108,12 @@ func TestCopyInterrupted(t *testing.T) {
 // opens or none. The same copy goes on from there, and nothing that was kept is lost.
 func TestCopyKilledAnywhere(t *testing.T) {
 	t.Parallel()
-	database := servertest.Postgres(t).NewSchema(t)
+	database := vaulttest.Server(t).NewSchema(t)
 	from, k := fileAt(t)
-	kept, killed := 0, 0
-	for i := range 200 {
-		must(t, mustOpen(t, from, k, nil).Record(t.Context(), gateway.AuditEntry{Command: fmt.Sprint("command ", i)}))
-		kept++
-	}
+	kept, killed := 200, 0
+	recordNow(t, mustOpen(t, from, k, nil), 200)
 	took := 500 * time.Millisecond
-	for round := range size(16, 4) {
+	for round := range testmain.Rounds(6, 16) {
 		to := database
 		if from == database {
 			to = filepath.Join(t.TempDir(), "back.db")
@@ -168,9 +162,10 @@ func TestCopyKilledAnywhere(t *testing.T) {
 
 // Of several copies at once one is made, and its vault opens.
 func TestCopiesAtOnce(t *testing.T) {
-	database := servertest.Postgres(t).NewSchema(t)
+	t.Parallel()
+	database := vaulttest.Server(t).NewSchema(t)
 	from, k := fileAt(t)
-	for range size(6, 2) {
+	for range testmain.Rounds(2, 6) {
 		to := database
 		if from == database {
 			to = filepath.Join(t.TempDir(), "back.db")

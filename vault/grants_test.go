@@ -22,7 +22,7 @@ func mustGrant(t testing.TB, v *Vault, g Grant) (Grant, string) {
 }
 
 func TestOnlyItsTokenOpensAGrant(t *testing.T) {
-	c := &clock{time.Date(2026, 3, 9, 12, 0, 0, 500, time.UTC)}
+	c := &fakeClock{time.Date(2026, 3, 9, 12, 0, 0, 500, time.UTC)}
 	admin, agent := newVault(t, &Options{Now: c.now})
 	added, token := mustGrant(t, admin, grant("laptop", c.at.Add(time.Hour), "work", "home", "work"))
 	if !regexp.MustCompile(`\Apostern_[a-z2-7]{52}\z`).MatchString(token) {
@@ -49,14 +49,10 @@ func TestOnlyItsTokenOpensAGrant(t *testing.T) {
 		wantErr(t, second(agent.GrantByID(t.Context(), strings.TrimSuffix(wrong, added.ID))), ErrNoGrant, "id %q opens", wrong)
 	}
 	c.at = want.Expires.Add(-time.Nanosecond)
-	if _, err := agent.GrantOf(t.Context(), token); err != nil {
-		t.Errorf("a moment before its end: %v", err)
-	}
+	must(t, second(agent.GrantOf(t.Context(), token)))
 	c.at = want.Expires
 	for _, err := range []error{second(agent.GrantOf(t.Context(), token)), second(agent.GrantByID(t.Context(), added.ID))} {
-		if !errors.Is(err, ErrNoGrant) {
-			t.Errorf("at its end: %v", err)
-		}
+		wantErr(t, err, ErrNoGrant, "at its end")
 	}
 	if list, err := agent.Grants(t.Context()); err != nil || len(list) != 2 || list[1].Name != "laptop" {
 		t.Errorf("an expired grant is not listed: %+v, %v", list, err)
@@ -74,9 +70,7 @@ func TestAGrantEndsInEveryProcessAtOnce(t *testing.T) {
 	must(t, second(agent.GrantOf(t.Context(), token)))
 	must(t, admin.RemoveGrant(t.Context(), "laptop"))
 	for _, err := range []error{second(agent.GrantOf(t.Context(), token)), second(agent.GrantByID(t.Context(), first.ID)), admin.RemoveGrant(t.Context(), "laptop")} {
-		if !errors.Is(err, ErrNoGrant) {
-			t.Errorf("removed: %v", err)
-		}
+		wantErr(t, err, ErrNoGrant, "removed")
 	}
 	again, other := mustGrant(t, admin, grant("laptop", at, "work"))
 	if again.ID == first.ID || other == token {
@@ -85,9 +79,7 @@ func TestAGrantEndsInEveryProcessAtOnce(t *testing.T) {
 	wantErr(t, second(agent.GrantOf(t.Context(), token)), ErrNoGrant, "the old token opens the new grant")
 	must(t, second(agent.GrantOf(t.Context(), other)))
 	_, _, err := admin.AddGrant(t.Context(), grant("laptop", at, "work"), time.Hour)
-	if !errors.Is(err, ErrGrantExists) {
-		t.Errorf("a second of one name: %v", err)
-	}
+	wantErr(t, err, ErrGrantExists, "a second of one name")
 }
 
 func TestAGrantDoesNotCoverANewAccountOfTheSameName(t *testing.T) {

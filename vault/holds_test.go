@@ -20,7 +20,7 @@ func TestHoldsAllowNoMoreThanTheLimit(t *testing.T) {
 	t.Logf("seed %d", seed)
 	dice := rand.New(rand.NewPCG(seed, 1))
 	path, k := newPlace(t)
-	at := clock{epoch}
+	at := fakeClock{epoch}
 	const limit, window = 120, time.Minute
 	open := func() *Vault { return mustOpen(t, path, Keys{Agent: k.Agent}, &Options{Now: at.now}) }
 	processes := []*Vault{open(), open(), open()}
@@ -81,7 +81,7 @@ func TestAHeldEventCostsNoTransaction(t *testing.T) {
 // The events that an ended process held count as used until the hold is over.
 func TestEventsHeldByAnEndedProcessComeBack(t *testing.T) {
 	path, k := newPlace(t)
-	at := clock{epoch}
+	at := fakeClock{epoch}
 	open := func() *Vault { return mustOpen(t, path, Keys{Agent: k.Agent}, &Options{Now: at.now}) }
 	for range 10 {
 		v := open()

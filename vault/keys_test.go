@@ -158,9 +158,7 @@ func TestNewKeysDifferAndOpen(t *testing.T) {
 	if a.Reveal() == b.Reveal() {
 		t.Error("two new keys are the same")
 	}
-	if _, err := decodeKey(a, "a"); err != nil {
-		t.Error(err)
-	}
+	must(t, second(decodeKey(a, "a")))
 	wantErr(t, second(decodeKey(mail.Secret{}, "none")), ErrBadKey, "no key")
 }
 

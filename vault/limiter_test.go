@@ -18,7 +18,7 @@ func take(t *testing.T, v *Vault, key string, limit int, window time.Duration) t
 }
 
 func TestASmallLimitHoldsInEveryWindow(t *testing.T) {
-	at := clock{epoch}
+	at := fakeClock{epoch}
 	_, v := newVault(t, &Options{Now: at.now})
 	var taken []time.Time
 	// A caller tries every 100 s for five hours, at most 5 an hour.
@@ -43,7 +43,7 @@ func TestASmallLimitHoldsInEveryWindow(t *testing.T) {
 
 func TestSeveralEventsPassTogetherOrNotAtAll(t *testing.T) {
 	for _, limit := range []int{10, 1000} {
-		at := clock{epoch}
+		at := fakeClock{epoch}
 		_, v := newVault(t, &Options{Now: at.now})
 		several := func(n int) time.Duration {
 			t.Helper()
@@ -66,7 +66,7 @@ func TestSeveralEventsPassTogetherOrNotAtAll(t *testing.T) {
 }
 
 func TestALargeLimitAllowsABurstAndThenItsPace(t *testing.T) {
-	at := clock{epoch}
+	at := fakeClock{epoch}
 	_, v := newVault(t, &Options{Now: at.now})
 	for i := range 120 {
 		if wait := take(t, v, "agent", 120, time.Minute); wait != 0 {
@@ -92,7 +92,7 @@ func TestALargeLimitAllowsABurstAndThenItsPace(t *testing.T) {
 }
 
 func TestLimitsAreDurableSharedAndIndependent(t *testing.T) {
-	at := clock{epoch}
+	at := fakeClock{epoch}
 	a, b := newVault(t, &Options{Now: at.now})
 	if take(t, a, "one", 1, time.Hour) != 0 || take(t, b, "one", 1, time.Hour) != time.Hour {
 		t.Error("two processes do not share a limit")
@@ -113,7 +113,7 @@ func TestLimitsAreDurableSharedAndIndependent(t *testing.T) {
 func TestAClockSetBackDelaysOneWindowAtMost(t *testing.T) {
 	for _, limit := range []int{3, 300} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
-			at := clock{epoch}
+			at := fakeClock{epoch}
 			v, _ := newVault(t, &Options{Now: at.now})
 			for range limit {
 				if take(t, v, "k", limit, time.Minute) != 0 {
@@ -142,7 +142,7 @@ func TestAClockSetBackDelaysOneWindowAtMost(t *testing.T) {
 }
 
 func TestALoweredLimitHoldsAtOnce(t *testing.T) {
-	at := clock{epoch}
+	at := fakeClock{epoch}
 	v, _ := newVault(t, &Options{Now: at.now})
 	for range 10 {
 		take(t, v, "k", 10, time.Hour)
@@ -155,7 +155,7 @@ func TestALoweredLimitHoldsAtOnce(t *testing.T) {
 }
 
 func TestExpiredLimitsAreForgotten(t *testing.T) {
-	at := clock{epoch}
+	at := fakeClock{epoch}
 	v, _ := newVault(t, &Options{Now: at.now})
 	for i := range 60 {
 		take(t, v, fmt.Sprint("visitor ", i), 5, time.Minute)
@@ -176,7 +176,7 @@ func TestExpiredLimitsAreForgotten(t *testing.T) {
 // TestTheLogHasAShareForEachPrincipal: what a principal causes in any process counts, and a
 // process that begins knows of it once it has charged a command.
 func TestTheLogHasAShareForEachPrincipal(t *testing.T) {
-	at := clock{epoch}
+	at := fakeClock{epoch}
 	admin, agent := newVault(t, &Options{Now: at.now})
 	long := strings.Repeat("someone@example.org, ", 390)
 	full := func(v *Vault, principal string) bool {

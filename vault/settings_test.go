@@ -56,9 +56,7 @@ func TestSetSetting(t *testing.T) {
 		want := c.want
 		if want == "!" {
 			want = before
-			if !errors.Is(err, ErrInvalid) {
-				t.Errorf("%s = %q: %v, want ErrInvalid", c.name, c.value, err)
-			}
+			wantErr(t, err, ErrInvalid, "%s = %q", c.name, c.value)
 		} else if err != nil {
 			t.Errorf("%s = %q: %v", c.name, c.value, err)
 		}

@@ -59,9 +59,7 @@ func TestACallWaitsNoLongerThanItsContext(t *testing.T) {
 		<-slow
 		return nil
 	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("it ends with %v, want Canceled", err)
-	}
+	wantErr(t, err, context.Canceled, "it ends with")
 	close(slow)
 	must(t, v.Record(t.Context(), gateway.AuditEntry{Command: "later"}))
 }

@@ -51,9 +51,7 @@ func TestProcessesLogInWithOneConsent(t *testing.T) {
 		Provider: "custom", ClientID: "client", AuthURL: s.AuthorizeURL, TokenURL: s.TokenURL, DeviceURL: s.DeviceURL,
 	}
 	must(t, admin.AddAccount(t.Context(), a, text("client secret")))
-	if err := logInOnce(t.Context(), admin, "work"); !errors.Is(err, mail.ErrNoConsent) {
-		t.Fatalf("before the consent: %v", err)
-	}
+	wantErr(t, logInOnce(t.Context(), admin, "work"), mail.ErrNoConsent, "before the consent")
 	authorize := func() {
 		t.Helper()
 		client, err := admin.ClientSecret(t.Context(), "work")

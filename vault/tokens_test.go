@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault/kv"
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
@@ -89,9 +88,7 @@ func TestAFailedExchangeKeepsTheOldToken(t *testing.T) {
 	err := agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
 		return text("never"), failure
 	})
-	if !errors.Is(err, failure) {
-		t.Errorf("the error is %v", err)
-	}
+	wantErr(t, err, failure, "the error is")
 	panics(t, func() {
 		_ = agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) { panic("mine") })
 	})
@@ -363,9 +360,7 @@ func TestAWaitForATokenEndsWithItsContext(t *testing.T) {
 		}
 		// Neither another account nor the vault waits.
 		lentIs(t, agent, "other", "", "o0", "o1")
-		if _, err := agent.Accounts(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must(t, second(agent.Accounts(t.Context())))
 		return mail.Secret{}, nil
 	}))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -377,12 +372,9 @@ func TestAWaitForATokenEndsWithItsContext(t *testing.T) {
 // token nor puts its own over that of the process which had the lock after it.
 func TestAHolderThatStoodStillChangesNoToken(t *testing.T) {
 	t.Parallel()
-	database, k := servertest.Postgres(t), newKeys(t)
-	place := database.NewSchema(t)
+	admin, agent, place, _ := inDatabase(t, nil)
 	_, schema, _ := strings.Cut(place, "search_path=")
-	must(t, second(Init(t.Context(), place, k)))
-	admin := mustOpen(t, place, k, nil)
-	agent := mustOpen(t, place, Keys{Agent: k.Agent}, nil)
+	database := vaulttest.Server(t)
 	addOAuth(t, admin, "work", "", "r0")
 	must(t, agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
 		database.Exec(t, "UPDATE "+schema+".postern_leases SET until = now()")

@@ -125,13 +125,13 @@ func TestCleanupBesideReaders(t *testing.T) {
 	for _, v := range vaults {
 		working.Go(func() {
 			for i := range 60 {
-				if _, err := v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i)}); err != nil {
+				if err := second(v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i)})); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 		working.Go(func() {
-			if _, err := v.Cleanup(t.Context(), false); err != nil {
+			if err := second(v.Cleanup(t.Context(), false)); err != nil {
 				t.Error(err)
 			}
 		})

@@ -89,27 +89,19 @@ func TestWhatIsNotThere(t *testing.T) {
 	if _, err := Create(t.Context(), none, nil); !errors.Is(err, kv.ErrUnreachable) || !strings.Contains(err.Error(), `"nowhere"`) {
 		t.Errorf("no such database: %v", err)
 	}
-	if _, err := Create(t.Context(), address+"x", nil); !errors.Is(err, kv.ErrUnreachable) {
-		t.Errorf("no such schema: %v", err)
-	}
-	if _, err := another(t, address+"x").Version(t.Context()); !errors.Is(err, kv.ErrNone) {
-		t.Errorf("no tables: %v", err)
-	}
+	vaulttest.WantErr(t, second(Create(t.Context(), address+"x", nil)), kv.ErrUnreachable, "no such schema")
+	vaulttest.WantErr(t, second(another(t, address+"x").Version(t.Context())), kv.ErrNone, "no tables")
 	e := another(t, address)
 	must(t, put(t.Context(), e, "b", "a"))
 	server.Exec(t, "ALTER TABLE "+schema+".postern_writes RENAME TO away")
-	if err := put(t.Context(), e, "b", "a"); !errors.Is(err, kv.ErrDamaged) {
-		t.Errorf("one table is not there: %v", err)
-	}
+	vaulttest.WantErr(t, put(t.Context(), e, "b", "a"), kv.ErrDamaged, "one table is not there")
 	server.Exec(t, "ALTER TABLE "+schema+".away RENAME TO postern_writes")
 	for _, back := range []string{"seq = seq - 1", "seq = seq + 1, mark = mark + 1", "id = id + 1, seq = seq + 9"} { // as late, and not the same
 		server.Exec(t, "UPDATE "+schema+".postern_vault SET "+back)
 		for range 2 {
 			_, err := e.Version(t.Context())
 			for _, err := range []error{err, put(t.Context(), e, "b", "b")} {
-				if !errors.Is(err, kv.ErrWentBack) {
-					t.Errorf("after %s: %v", back, err)
-				}
+				vaulttest.WantErr(t, err, kv.ErrWentBack, "after %s", back)
 			}
 		}
 		must(t, second(another(t, address).Version(t.Context())))

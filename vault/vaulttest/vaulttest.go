@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ var (
 
 	server    *servertest.PostgresServer
 	serverErr error
+	start     = sync.OnceFunc(func() { server, serverErr = servertest.StartPostgres() })
 )
 
 // Main runs the tests of a package, and the server meanwhile where they need it. It returns
@@ -37,12 +39,24 @@ var (
 func Main(m *testing.M) int {
 	return servertest.Main(func() int {
 		if *inPostgres {
-			if server, serverErr = servertest.StartPostgres(); server != nil {
-				defer func() { _ = server.Stop() }()
-			}
+			start()
 		}
+		defer func() {
+			if server != nil {
+				_ = server.Stop()
+			}
+		}()
 		return m.Run()
 	})
+}
+
+// Server returns the database server of all tests of the package. A test that kills its server
+// has one of its own.
+func Server(t testing.TB) *servertest.PostgresServer {
+	t.Helper()
+	start()
+	servertest.Check(t, serverErr)
+	return server
 }
 
 // Again runs tests of the package once more with -postgres, in another process and without

@@ -146,9 +146,7 @@ func TestAnAgentChangesNoPolicy(t *testing.T) {
 		"RemoveAccount": agent.RemoveAccount(t.Context(), "work"),
 		"SetSetting":    agent.SetSetting(t.Context(), "deny", ""),
 	} {
-		if !errors.Is(err, ErrAdminRequired) {
-			t.Errorf("%s by an agent: %v, want ErrAdminRequired", name, err)
-		}
+		wantErr(t, err, ErrAdminRequired, "%s by an agent", name)
 	}
 	before.unchanged(t)
 }
@@ -277,12 +275,8 @@ func TestAReplacedVaultIsRefusedByARunningProcess(t *testing.T) {
 	v := mustOpen(t, path, k, nil)
 	vaulttest.Remove(t, path)
 	must(t, second(Init(t.Context(), path, k)))
-	if _, err := v.Accounts(t.Context()); !errors.Is(err, ErrDamaged) {
-		t.Fatalf("Accounts = %v, want ErrDamaged", err)
-	}
-	if _, err := Open(t.Context(), path, k, nil); err != nil {
-		t.Fatalf("the new vault: %v", err)
-	}
+	wantErr(t, second(v.Accounts(t.Context())), ErrDamaged, "Accounts")
+	must(t, second(Open(t.Context(), path, k, nil)))
 }
 
 func TestAnOlderPolicyIsRefusedByARunningProcess(t *testing.T) {
@@ -331,14 +325,10 @@ func olderPolicy(t *testing.T, keep func(*testing.T, *Vault) (putBack func())) {
 	must(t, admin.SetSetting(t.Context(), "deny", "mail send"))
 	must(t, second(agent.Config(t.Context())))
 	putBack()
-	if _, err := agent.Config(t.Context()); !errors.Is(err, ErrUntrustedPolicy) {
-		t.Fatalf("after a rollback: %v, want ErrUntrustedPolicy", err)
-	}
+	wantErr(t, second(agent.Config(t.Context())), ErrUntrustedPolicy, "after a rollback")
 	other := mustOpen(t, path, k, nil)
 	must(t, other.SetSetting(t.Context(), "sends_per_hour", "7"))
-	if _, err := agent.Config(t.Context()); !errors.Is(err, ErrUntrustedPolicy) {
-		t.Fatalf("after a second history of one generation: %v, want ErrUntrustedPolicy", err)
-	}
+	wantErr(t, second(agent.Config(t.Context())), ErrUntrustedPolicy, "after a second history of one generation")
 }
 
 func TestWaitingForItsTurnEndsWithTheContext(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest"
 )
@@ -83,7 +84,7 @@ func TestADatabaseKilledWhileMessagesLeave(t *testing.T) {
 			}
 		})
 	}
-	kills := size(12, 3)
+	kills := testmain.Rounds(3, 12)
 	for range kills {
 		<-progress
 		time.Sleep(time.Duration(rand.IntN(int(100 * time.Millisecond)))) // a random moment

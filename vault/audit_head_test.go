@@ -108,7 +108,7 @@ func TestAProcessWithTheAgentsKeyIsFoundOut(t *testing.T) {
 		"entries behind the head deleted":   {rewrite(signed+1, none), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at := clock{epoch}
+			at := fakeClock{epoch}
 			admin, agent := newVault(t, &Options{Now: at.now})
 			record(t, agent, 10)
 			must(t, admin.Record(t.Context(), entry("account list")))
@@ -169,7 +169,7 @@ func TestAnOlderHeadPutBackIsFoundOut(t *testing.T) {
 // that entries are kept is made shorter and longer again.
 func TestHeadsAgreeWithPurging(t *testing.T) {
 	t.Parallel()
-	at := clock{epoch}
+	at := fakeClock{epoch}
 	admin, agent := newVault(t, &Options{Now: at.now})
 	days := func(n string) {
 		t.Helper()
