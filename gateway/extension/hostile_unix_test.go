@@ -21,6 +21,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // secret is a text that no answer, audit entry or environment may hold.
@@ -30,20 +31,19 @@ const secret = "hunter2hunter2"
 // leaves behind.
 const forever = 5 * time.Minute
 
-func prints(text string) func() { return func() { fmt.Print(text) } }
-
-func fails(status int, text string) func() {
-	return func() {
-		fmt.Print(text)
-		os.Exit(status)
-	}
+// says makes a directory with one extension, x-it, whose program prints a text and ends.
+func says(t testing.TB, text, end string) string {
+	t.Helper()
+	dir := directory(t)
+	at := installScript(t, dir, "x-it", manifestOf("x-it", "run", "read"), "#!/bin/sh\n/bin/cat output\n"+end+"\n")
+	must(t, os.WriteFile(filepath.Join(at, "output"), []byte(text), 0o644))
+	return dir
 }
 
 func init() {
 	for name, do := range map[string]func(){
-		"hang":    func() { time.Sleep(forever) },
-		"ignore":  func() { signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT); time.Sleep(forever) },
-		"silence": func() {},
+		"hang":   func() { time.Sleep(forever) },
+		"ignore": func() { signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT); time.Sleep(forever) },
 		"flood": func() {
 			for {
 				if _, err := os.Stdout.WriteString(strings.Repeat("[", 64<<10)); err != nil {
@@ -57,45 +57,11 @@ func init() {
 			}
 			fmt.Print(`{"ok":true}`)
 		},
-		"two":       prints(`{"a":1}{"b":2}`),
-		"trailing":  prints(`{"a":1} and more`),
-		"text":      prints("hello"),
-		"utf8":      prints("{\"a\":\"\xff\"}"),
-		"huge":      prints(`{"a":1e999}`),
-		"digits":    prints(`{"a":` + strings.Repeat("9", 100) + `}`),
-		"deep":      prints(strings.Repeat("[", 5000) + strings.Repeat("]", 5000)),
-		"twice":     prints(`{"a":1,"a":2}`),
-		"proto":     prints(`{"__proto__":{"admin":true}}`),
-		"member":    prints(`{"a\u202eb":1}`),
-		"null":      prints(" null\n"),
-		"surrogate": prints(`{"a":"x\ud800y"}`),
-		"steer": func() {
-			raw, _ := json.Marshal("a\x1b[31mb\u202ec\u200bd\U000e0041e\u0000f\tg\nh\u200di\ufeffé\u0644\u200c\u0645👩\u200d💻❤\ufe0f\u0085j")
-			fmt.Printf(`{"a":%s}`, raw)
-		},
-		"fail":        fails(1, ""),
-		"failwords":   fails(1, "panic: the password is "+secret),
-		"failjson":    fails(1, `{"error":{"code":"NOT_FOUND","message":"Nobody\u202e is\nhere.","hint":"Look elsewhere."}}`),
-		"failshort":   fails(4, `{"error":{"message":"No."}}`),
-		"failcode":    fails(1, `{"error":{"code":"COMMAND_NOT_FOUND","message":"There is no such thing."}}`),
-		"failmade":    fails(1, `{"error":{"code":"`+secret+`","message":"Odd."}}`),
-		"failmore":    fails(1, `{"error":{"code":"NOT_FOUND","message":"No.","stack":"`+secret+`"}}`),
-		"failempty":   fails(1, `{"error":{"code":"NOT_FOUND"}}`),
-		"faillong":    fails(1, `{"error":{"code":"CONFLICT","message":"`+strings.Repeat("é ", 1000)+`"}}`),
-		"failsecret":  repeatsKey,
-		"notfound":    fails(127, ""),
-		"signal":      func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); time.Sleep(forever) },
-		"abyss":       prints(strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)),
-		"deaf":        prints(`{"ok":true}`),
-		"leave":       func() { leaves(nil) },
-		"escape":      func() { leaves(&syscall.SysProcAttr{Setsid: true}) },
-		"forks":       func() { leaves(nil); time.Sleep(forever) },
-		"counts":      counts,
-		"forty":       prints(`"` + strings.Repeat("x", 300<<10) + `"`),
-		"almost":      prints(`"` + strings.Repeat("x", 240<<10) + `"`),
-		"typed":       prints(`{"total":"many"}`),
-		"typedextra":  prints(`{"total":1,"more":2}`),
-		"typedproper": prints(` {"total" : 1 } `),
+		"failsecret": repeatsKey,
+		"leave":      func() { leaves(nil) },
+		"escape":     func() { leaves(&syscall.SysProcAttr{Setsid: true}) },
+		"forks":      func() { leaves(nil); time.Sleep(forever) },
+		"counts":     counts,
 	} {
 		behaviours[name] = do
 	}
@@ -105,7 +71,8 @@ func init() {
 func repeatsKey() {
 	var in struct{ Arguments struct{ Key string } }
 	_ = json.NewDecoder(os.Stdin).Decode(&in)
-	fails(1, `{"error":{"code":"AUTH_FAILED","message":"The key `+in.Arguments.Key+` is wrong."}}`)()
+	fmt.Print(`{"error":{"code":"AUTH_FAILED","message":"The key ` + in.Arguments.Key + ` is wrong."}}`)
+	os.Exit(1)
 }
 
 // leaves starts a child that keeps the standard output open. It writes the child's process
@@ -141,51 +108,45 @@ func counts() {
 
 func TestInvalidOutputIsAnError(t *testing.T) {
 	t.Parallel()
-	for does, want := range map[string]string{
-		"silence": "not one JSON value", "two": "not one JSON value", "trailing": "not one JSON value", "text": "not one JSON value",
-		"utf8": "not valid UTF-8", "huge": "a number", "digits": "a number", "deep": "nests deeper", "abyss": "not one JSON value", "twice": "member names", "proto": "member names",
-		"member": "member names", "flood": "printed more than 252 KiB", "forty": "printed more than 252 KiB",
-		"fail": "(status 1) and did not say why", "failwords": "(status 1) and did not say why", "failmore": "did not say why", "failempty": "did not say why",
-		"notfound": "interpreter cannot be started", "signal": "ended by the system",
-	} {
-		s := whole(t, one(t, does, "read"), Options{})
+	type output struct{ want, text, end string }
+	cases := []output{{"printed more than 252 KiB", "", "exec /usr/bin/yes '[['"}, {"ended by the system", "", "kill -9 $$"}}
+	for _, c := range testmain.Table[struct{ Status, Want, Text string }](t, "testdata/cases/invalid_output.txt") {
+		cases = append(cases, output{c.Want, c.Text, "exit " + c.Status})
+	}
+	for _, c := range cases {
+		s := whole(t, says(t, c.text, c.end), Options{})
 		r := s.do(t, "x-it")
-		if r.Success || r.Error.Code != discovery.ExecutionError || !strings.Contains(r.Error.Message, want) || r.Error.Hint == "" || strings.Contains(r.raw, secret) ||
+		if r.Success || r.Error.Code != discovery.ExecutionError || !strings.Contains(r.Error.Message, c.want) || r.Error.Hint == "" || strings.Contains(r.raw, secret) ||
 			r.Meta.Untrusted != nil || len(r.raw) > 1000 {
-			t.Errorf("%s: %s", does, r.raw)
+			t.Errorf("%.100q, %s: %s", c.text, c.end, r.raw)
 		}
 		if e := s.notes.entries; len(e) != 1 || e[0].Parsed != "x-it" || e[0].Code != "EXECUTION_ERROR" || !e[0].Allowed || strings.Contains(fmt.Sprint(e), secret) {
-			t.Errorf("%s: %+v", does, e)
+			t.Errorf("%.100q, %s: %+v", c.text, c.end, e)
 		}
 	}
 }
 
 func TestValidOutputIsTheAnswer(t *testing.T) {
 	t.Parallel()
-	for does, want := range map[string]string{
-		"babble": `{"ok":true}`, "null": "null", "surrogate": "{\"a\":\"x\ufffdy\"}", "deaf": `{"ok":true}`, "almost": `"` + strings.Repeat("x", 240<<10) + `"`,
-		"steer": "{\"a\":\"a[31mbcdef\\tg\\nhié\u0644\\u200c\u0645👩\\u200d💻❤\ufe0fj\"}",
-	} {
-		r := whole(t, one(t, does, "read"), Options{}).do(t, "x-it")
+	valid := func(dir, want string) {
+		t.Helper()
+		r := whole(t, dir, Options{}).do(t, "x-it")
 		if !r.Success || string(r.Data) != want || strings.Contains(r.raw, secret) || fmt.Sprint(r.Meta.Untrusted) != "[*]" || len(r.raw) > gateway.MaxAnswerBytes {
-			t.Errorf("%s: %.1000s, want %.1000s", does, r.raw, want)
+			t.Errorf("%.1000s, want %.1000s", r.raw, want)
 		}
 	}
+	for _, c := range testmain.Table[struct{ Text, Want string }](t, "testdata/cases/valid_output.txt") {
+		valid(says(t, c.Text, ""), c.Want)
+	}
+	valid(one(t, "babble", "read"), `{"ok":true}`)
 }
 
 func TestAProgramsOwnErrorIsPassedOn(t *testing.T) {
 	t.Parallel()
-	const usual = "Run 'help x-it' for its arguments."
-	for does, want := range map[string][3]string{
-		"failjson":  {"NOT_FOUND", "Nobody is here.", "Look elsewhere."},
-		"failshort": {"EXECUTION_ERROR", "No.", usual},
-		"failcode":  {"EXECUTION_ERROR", "There is no such thing.", usual},
-		"failmade":  {"EXECUTION_ERROR", "Odd.", usual},
-		"faillong":  {"CONFLICT", strings.Repeat("é ", 299) + "é…", usual},
-	} {
-		r := whole(t, one(t, does, "read"), Options{}).do(t, "x-it")
-		if got := [3]string{string(r.Error.Code), r.Error.Message, r.Error.Hint}; got != want || fmt.Sprint(r.Meta.Untrusted) != "[error.message error.hint]" || strings.Contains(r.raw, secret) {
-			t.Errorf("%s: %s", does, r.raw)
+	for _, c := range testmain.Table[struct{ Code, Message, Hint, Text string }](t, "testdata/cases/own_error.txt") {
+		r := whole(t, says(t, c.Text, "exit 1"), Options{}).do(t, "x-it")
+		if string(r.Error.Code) != c.Code || r.Error.Message != c.Message || r.Error.Hint != c.Hint || fmt.Sprint(r.Meta.Untrusted) != "[error.message error.hint]" || strings.Contains(r.raw, secret) {
+			t.Errorf("%s: %s", c.Text, r.raw)
 		}
 	}
 }
@@ -303,7 +264,7 @@ func TestAChildThatKeepsTheOutputOpen(t *testing.T) {
 
 // The program gets more input than a pipe holds.
 func TestAProgramThatReadsNothing(t *testing.T) {
-	s := whole(t, one(t, "deaf", "read"), Options{})
+	s := whole(t, says(t, `{"ok":true}`, ""), Options{})
 	if r := s.do(t, "x-it "+strings.Repeat("é", 9000)); !r.Success {
 		t.Fatalf("%s", r.raw)
 	}
@@ -355,10 +316,7 @@ func TestAProgramGetsItsArgumentsAndNoSecret(t *testing.T) {
 // Many commands at once are all answered, and at most maxConcurrent programs run at a time.
 func TestManyCommandsAtOnce(t *testing.T) {
 	t.Parallel()
-	howMany := 100
-	if testing.Short() {
-		howMany = 20
-	}
+	const howMany = 3 * maxConcurrent
 	s := whole(t, one(t, "counts", "read"), Options{})
 	answers := make([]reply, howMany)
 	var wg sync.WaitGroup
@@ -395,14 +353,13 @@ func TestACommandThatWaitsForASlotKeepsItsDeadline(t *testing.T) {
 }
 
 func TestAnAnswerMatchesTheOutputOfTheManifest(t *testing.T) {
-	for does, ok := range map[string]bool{"typedproper": true, "typed": false, "typedextra": false, "deaf": false} {
+	for text, ok := range map[string]bool{` {"total" : 1 } `: true, `{"total":"many"}`: false, `{"total":1,"more":2}`: false, `{"ok":true}`: false} {
 		dir := directory(t)
-		install(t, dir, "x-it", does, `{"name":"x-it","summary":"Do","program":"`+prefix+does+`","effect":"read","examples":["x-it"],
-			"output":{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}}`)
-		s := whole(t, dir, Options{})
-		r := s.do(t, "x-it --fields total")
+		installScript(t, dir, "x-it", `{"name":"x-it","summary":"Do","program":"run","effect":"read","examples":["x-it"],
+			"output":{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}}`, "#!/bin/sh\necho '"+text+"'\n")
+		r := whole(t, dir, Options{}).do(t, "x-it --fields total")
 		if r.Success != ok || !ok && !strings.Contains(r.Error.Message, "match its manifest") || ok && string(r.Data) != `{"total":1}` {
-			t.Errorf("%s: %s", does, r.raw)
+			t.Errorf("%s: %s", text, r.raw)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // good is a manifest with every kind of member.
@@ -102,83 +103,23 @@ func TestOnlyABrokenExtensionIsLeftOut(t *testing.T) {
 	manifest := func(change ...string) string {
 		return strings.NewReplacer(change...).Replace(manifestOf("x-bad", "does-trap", "read"))
 	}
-	argument := func(a string) string {
-		return fmt.Sprintf(`{"name":"x-bad","summary":"Do","program":"does-trap","effect":"read","examples":["x-bad"],"arguments":[%s]}`, a)
+	makers := map[string]func(...string) string{"manifest": manifest, "whole": func(c ...string) string { return c[0] }}
+	for kind, form := range map[string]string{"argument": `"effect":"read","examples":["x-bad"],"arguments":[%s]`, "output": `"effect":"read","examples":["x-bad"],"output":%s`, "group": `"commands":[%s]`} {
+		makers[kind] = func(c ...string) string {
+			return fmt.Sprintf(`{"name":"x-bad","summary":"Do","program":"does-trap",`+form+`}`, c[0])
+		}
 	}
-	output := func(o string) string {
-		return fmt.Sprintf(`{"name":"x-bad","summary":"Do","program":"does-trap","effect":"read","examples":["x-bad"],"output":%s}`, o)
-	}
-	group := func(c string) string {
-		return fmt.Sprintf(`{"name":"x-bad","summary":"Do","program":"does-trap","commands":[%s]}`, c)
-	}
-	for name, c := range map[string]struct{ manifest, want string }{
-		"built-in name":       {manifest(`"x-bad","summary"`, `"mail","summary"`), "not that of its directory"},
-		"help":                {manifest(`"x-bad","summary"`, `"help","summary"`), "not that of its directory"},
-		"other extension":     {manifest(`"x-bad","summary"`, `"x-good","summary"`), "not that of its directory"},
-		"absolute program":    {manifest("does-trap", "/bin/sh"), "no path"},
-		"program above":       {manifest("does-trap", "../x-good/does-trap"), "no path"},
-		"program dots":        {manifest("does-trap", ".."), "no path"},
-		"program backslash":   {manifest("does-trap", `..\\\\x`), "no path"},
-		"program manifest":    {manifest("does-trap", "manifest.json"), "no path"},
-		"no program":          {manifest("does-trap", "nothing"), "is not there"},
-		"no effect":           {manifest(`"effect":"read",`, ""), "its effect is not one of"},
-		"unknown effect":      {manifest(`"effect":"read"`, `"effect":"teleport"`), "its effect is not one of"},
-		"unknown member":      {manifest(`"effect"`, `"runs_as":"root","effect"`), `its member "runs_as" is not known`},
-		"proto":               {manifest(`"effect"`, `"__proto__":{"effect":"read"},"effect"`), "member names"},
-		"capitals":            {manifest(`"effect":"read"`, `"effect":"read","Effect":"admin"`), `its member "Effect" is not known`},
-		"twice":               {manifest(`"effect":"read"`, `"effect":"admin","effect":"read"`), "member names"},
-		"null":                {manifest(`"effect":"read"`, `"effect":"read","timeout":null`), "null"},
-		"type":                {manifest(`"effect":"read"`, `"effect":"read","timeout":"5"`), "not of the right type"},
-		"two values":          {manifestOf("x-bad", "does-trap", "read") + "{}", "not one JSON value"},
-		"empty":               {"", "not one JSON value"},
-		"array":               {"[]", "not of the right type"},
-		"not JSON":            {"name: x-bad", "not one JSON value"},
-		"UTF-8":               {manifest("Do something", "Do \xff"), "UTF-8"},
-		"bidi":                {manifest("Do something", "Do \u202egnihtemos"), "invisible"},
-		"controls":            {manifest("Do something", `Do \u001b[2J`), "invisible"},
-		"lines":               {manifest("Do something", `Do\nsomething`), "invisible"},
-		"full stop":           {manifest("Do something", "Do something."), "full stop"},
-		"long summary":        {manifest("Do something", strings.Repeat("x", 101)), "longer than 100"},
-		"long details":        {manifest(`"effect"`, `"details":"`+strings.Repeat("x", 601)+`","effect"`), "longer than 600"},
-		"large":               {manifest("Do something", strings.Repeat(" ", 40<<10)), "larger than 32 KiB"},
-		"deep":                {manifest(`"effect"`, `"output":`+strings.Repeat("[", 100)+strings.Repeat("]", 100)+`,"effect"`), "nests deeper"},
-		"huge":                {manifest(`"maximum":9`, `"maximum":1e999`), "a number"},
-		"timeout":             {manifest(`"effect"`, `"timeout":900,"effect"`), "between 1 and 300"},
-		"negative timeout":    {manifest(`"effect"`, `"timeout":-1,"effect"`), "negative"},
-		"no example":          {manifest(`["x-bad"]`, `[]`), "no example"},
-		"other's example":     {manifest(`["x-bad"]`, `["mail list"]`), "example 1 is not valid: it does not begin with x-bad"},
-		"wrong example":       {manifest(`["x-bad"]`, `["x-bad","x-bad --count 10"]`), "example 2 is not valid: --count must be"},
-		"unread example":      {manifest(`["x-bad"]`, `["x-bad 'a"]`), "cannot be split"},
-		"example of help":     {manifest(`["x-bad"]`, `["x-bad --help"]`), "asks for help"},
-		"argument type":       {argument(`{"name":"a","type":"object","description":"A"}`), "its type is not one of"},
-		"argument name":       {argument(`{"name":"__proto__","type":"string","description":"A"}`), "name is not allowed"},
-		"argument prototype":  {argument(`{"name":"constructor","type":"string","description":"A"}`), "name of one of its arguments"},
-		"argument common":     {argument(`{"name":"timeout","type":"integer","description":"A"}`), "name is taken"},
-		"argument pattern":    {argument(`{"name":"a","type":"string","pattern":"(","description":"A"}`), "pattern cannot be read"},
-		"argument member":     {argument(`{"name":"a","type":"string","description":"A","secret":true}`), `"secret"`},
-		"argument path":       {argument(`{"name":"a","type":"string","description":"A","path":true}`), `"path"`},
-		"argument default":    {argument(`{"name":"a","type":"string","description":"A","default":{"b":1}}`), "default is not of its type"},
-		"output type":         {output(`{"type":"null"}`), "a type is not one of"},
-		"output composition":  {output(`{"anyOf":[]}`), `"anyOf"`},
-		"output required":     {output(`{"type":"object","required":["a"]}`), "is not a property"},
-		"output name":         {output(`{"type":"object","properties":{"a.b":{"type":"string"}}}`), "property's name"},
-		"output depth":        {output(strings.Repeat(`{"type":"array","items":`, 12) + `{"type":"string"}` + strings.Repeat("}", 12)), "nests deeper than 8"},
-		"group and command":   {`{"name":"x-bad","summary":"Do","program":"does-trap","effect":"read","commands":[{"name":"a","summary":"A","effect":"read","examples":["x-bad a"]}]}`, "describes itself as one command"},
-		"empty group":         {group(""), "no commands"},
-		"group with help":     {group(`{"name":"help","summary":"A","effect":"read","examples":["x-bad help"]}`), "name of one of its commands"},
-		"group with path":     {group(`{"name":"a b","summary":"A","effect":"read","examples":["x-bad a b"]}`), "name of one of its commands"},
-		"group with two":      {group(`{"name":"a","summary":"A","effect":"read","examples":["x-bad a"]},{"name":"a","summary":"B","effect":"admin","examples":["x-bad a"]}`), "name is taken"},
-		"group with unset":    {group(`{"name":"a","summary":"A","examples":["x-bad a"]}`), "its effect is not one of"},
-		"group with program":  {group(`{"name":"a","program":"sh","summary":"A","effect":"read","examples":["x-bad a"]}`), `"program"`},
-		"group, no summary":   {`{"name":"x-bad","program":"does-trap","commands":[{"name":"a","summary":"A","effect":"read","examples":["x-bad a"]}]}`, "summary"},
-		"sensitive and shown": {argument(`{"name":"a","type":"string","sensitive":"yes","description":"A"}`), "right type"},
-	} {
+	for _, c := range testmain.Table[struct {
+		Kind, Want string
+		Of         []string
+	}](t, "testdata/cases/broken_manifests.txt") {
+		name := fmt.Sprintf("%.100q", c.Of)
 		dir := directory(t)
-		install(t, dir, "x-bad", "trap", c.manifest)
+		install(t, dir, "x-bad", "trap", makers[c.Kind](c.Of...))
 		install(t, dir, "x-good", "trap", good)
 		s := serve(t, dir, Options{})
-		if m := s.set.messages(); len(m) != 1 || !strings.HasPrefix(m[0], "Extension x-bad: It is left out: ") || !strings.Contains(m[0], c.want) || len(m[0]) > 400 {
-			t.Errorf("%s: %q, want %q", name, m, c.want)
+		if m := s.set.messages(); len(m) != 1 || !strings.HasPrefix(m[0], "Extension x-bad: It is left out: ") || !strings.Contains(m[0], c.Want) || len(m[0]) > 400 {
+			t.Errorf("%s: %q, want %q", name, m, c.Want)
 		}
 		if !slices.Equal(s.set.Names, []string{"x-good"}) {
 			t.Errorf("%s: there are %q", name, s.set.Names)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // prefix begins the names of programs that are this test binary; the name of a behaviour
@@ -35,9 +35,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "launch" {
 		os.Exit(Launch(os.Args[2:]))
 	}
-	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // they mostly wait for programs
-	os.Exit(m.Run())
+	os.Exit(testmain.Run(m.Run))
 }
 
 // directory makes an empty directory of extensions that nobody else can change.
@@ -63,24 +61,26 @@ func manifestOf(name, program, effect string) string {
 		{"name":"count","type":"integer","default":3,"maximum":9,"description":"A number"}]}`, name, program, effect, name)
 }
 
+// nearby is this test binary on the file system of the extensions, where it can be linked.
+var nearby = sync.OnceValues(func() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	b, err := os.ReadFile(self)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(os.TempDir(), "postern-extension.test")
+	return file, os.WriteFile(file, b, 0o755)
+})
+
 // install writes an extension with a program that runs one of the behaviours.
 func install(t testing.TB, dir, name, does, manifest string) string {
 	t.Helper()
 	return installFile(t, dir, name, manifest, func(at string) error {
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		at = filepath.Join(at, prefix+does)
-		if err := os.Link(self, at); err == nil {
-			return nil
-		}
-		// The test binary is on another file system.
-		b, err := os.ReadFile(self)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(at, b, 0o755)
+		self, err := nearby()
+		return errors.Join(err, os.Link(self, filepath.Join(at, prefix+does)))
 	})
 }
 
