@@ -3,6 +3,7 @@ package vault
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/postern-mail/postern/mail"
@@ -68,7 +69,9 @@ func TestAddAccountRefuses(t *testing.T) {
 }
 
 func TestUpdateAccount(t *testing.T) {
-	admin, agent := newVault(t, nil)
+	t.Parallel()
+	path, k := newPlace(t)
+	admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	mustAdd(t, admin, "work")
 	change := func(edit func(*mail.Account) error, secret *mail.Secret) error {
 		return admin.UpdateAccount(t.Context(), "work", edit, secret)
@@ -90,7 +93,7 @@ func TestUpdateAccount(t *testing.T) {
 
 	failure := errors.New("no")
 	zero := mail.Secret{}
-	before := snapshot(t, admin.Path())
+	before := snapshot(t, path)
 	for name, c := range map[string]struct {
 		err  error
 		want error
@@ -101,51 +104,77 @@ func TestUpdateAccount(t *testing.T) {
 		"no secret":  {change(func(*mail.Account) error { return nil }, &zero), ErrInvalid},
 		"unknown":    {admin.UpdateAccount(t.Context(), "nobody", func(*mail.Account) error { return nil }, nil), mail.ErrNoAccount},
 	} {
-		if !errors.Is(c.err, c.want) {
-			t.Errorf("%s: %v, want %v", name, c.err, c.want)
-		}
+		wantErr(t, c.err, c.want, "%s", name)
 	}
-	if got := snapshot(t, admin.Path()).bytes; string(got) != string(before.bytes) {
-		t.Error("a refused change wrote")
-	}
+	unchanged(t, path, before)
 
 	must(t, change(func(a *mail.Account) error { a.Auth = mail.AuthKeyring; return nil }, nil))
 	wantErr(t, second(agent.Secret(t.Context(), "work")), ErrNoSecret, "the secret of what is a keyring account now")
 	wantErr(t, change(func(a *mail.Account) error { a.Auth = mail.AuthPassword; return nil }, nil), ErrInvalid, "back to a password without one")
 }
 
-func TestRemoveAccountTakesTheSecretAlong(t *testing.T) {
+// A removed account leaves no secret, no tokens and nothing that was seen; a new one of its name
+// begins anew.
+func TestARemovedAccountLeavesNothing(t *testing.T) {
+	t.Parallel()
 	admin, agent := newVault(t, nil)
-	mustAdd(t, admin, "work")
-	must(t, admin.RemoveAccount(t.Context(), "work"))
-	wantErr(t, admin.RemoveAccount(t.Context(), "work"), mail.ErrNoAccount, "a second removal")
-	wantErr(t, second(agent.Secret(t.Context(), "work")), mail.ErrNoAccount, "Secret")
-	err := admin.view(t.Context(), func(tx *transaction) error {
-		if b, err := tx.get(bucketSecrets, []byte("work")); b != nil || err != nil {
-			t.Errorf("the secret is still there: %v", err)
+	mustAdd(t, admin, "pass")
+	for _, name := range []string{"work", "work2"} {
+		addOAuth(t, admin, name, "c", "r0")
+		lentIs(t, agent, name, "c", "r0", "r1")
+		must(t, agent.UpdateSeen(t.Context(), name, "INBOX", func(s *mail.SeenState) error { s.Begin("m", 1, 9, false); return nil }))
+	}
+	for _, name := range []string{"pass", "work"} {
+		must(t, admin.RemoveAccount(t.Context(), name))
+		wantErr(t, admin.RemoveAccount(t.Context(), name), mail.ErrNoAccount, "a second removal")
+		wantErr(t, second(agent.Secret(t.Context(), name)), mail.ErrNoAccount, "Secret")
+		noRecord(t, admin, name)
+		must(t, admin.view(t.Context(), func(tx *transaction) error {
+			if b, err := tx.get(bucketSecrets, []byte(name)); b != nil || err != nil {
+				t.Errorf("the secret is still there: %v", err)
+			}
+			return nil
+		}))
+	}
+	for name, floor := range map[string]uint32{"work": 0, "work2": 9} {
+		if s, err := agent.Seen(t.Context(), name, "INBOX"); err != nil || s.Floor != floor {
+			t.Errorf("what was seen of %s: %+v, %v", name, s, err)
 		}
-		return nil
-	})
-	must(t, err)
+	}
+	lentIs(t, agent, "work2", "c", "r1", "")
+	addOAuth(t, admin, "work", "d", "r0")
+	lentIs(t, agent, "work", "d", "r0", "")
 }
 
-func TestAnAccountWithAFieldOfALaterVersionIsRefused(t *testing.T) {
-	admin, agent := newVault(t, nil)
-	mustAdd(t, admin, "work")
-	must(t, admin.change(t.Context(), func(c *policyChange) error {
-		record := append([]byte(`{"only_on_mondays":true,`), c.p.records[bucketAccounts]["work"][1:]...)
-		return c.put(bucketAccounts, "work", record)
-	}))
-	wantErr(t, second(agent.Account(t.Context(), "work")), ErrFutureFormat, "Account")
-}
-
-func TestAPanicInAnEditPassesThroughAndChangesNothing(t *testing.T) {
-	admin, _ := newVault(t, nil)
-	mustAdd(t, admin, "work")
-	panics(t, func() {
-		_ = admin.UpdateAccount(t.Context(), "work", func(a *mail.Account) error { a.Mode = mail.ReadOnly; panic("mine") }, nil)
-	})
-	if a, err := admin.Account(t.Context(), "work"); err != nil || a.Mode != mail.ReadWrite {
-		t.Errorf("Account = %v, %v", a.Mode, err)
+// Records of the policy that a later version wrote are refused.
+func TestRecordsOfALaterVersionAreRefused(t *testing.T) {
+	t.Parallel()
+	const digest = `"digest":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="`
+	account := func(v *Vault) error { return second(v.Account(t.Context(), "work")) }
+	config := func(v *Vault) error { return second(v.Config(t.Context())) }
+	grants := func(v *Vault) error { return second(v.Grants(t.Context())) }
+	tokens := func(v *Vault) error { return v.RefreshToken(t.Context(), "work", unlent(t)) }
+	for record, c := range map[string]struct {
+		bucket, key string
+		use         func(*Vault) error
+		want        error
+	}{
+		`{"only_on_mondays":true}`: {bucketAccounts, "work", account, ErrFutureFormat},
+		`true`:                     {bucketSettings, "only_on_mondays", config, ErrFutureFormat},
+		`{"name":"laptop","id":"x",` + digest + `,"only_from":"10.0.0.0/8"}`: {bucketGrants, "laptop", grants, ErrFutureFormat},
+		`{"name":"desk","id":"x",` + digest + `}`:                            {bucketGrants, "laptop", grants, ErrDamaged},
+		`{"name":"laptop","id":"x"}`:                                         {bucketGrants, "laptop", grants, ErrDamaged},
+		`{"name":"laptop","id":"x",` + digest + `} {}`:                       {bucketGrants, "laptop", grants, ErrFutureFormat},
+		`{"client_secret":"Yw==","refresh_token":"cg==","only":1}`:           {bucketSecrets, "work", tokens, ErrDamaged},
+		`canary`: {bucketSecrets, "work", tokens, ErrDamaged},
+		`{} {}`:  {bucketSecrets, "work", tokens, ErrDamaged},
+		``:       {bucketSecrets, "work", tokens, ErrDamaged},
+	} {
+		admin, agent := newVault(t, nil)
+		addOAuth(t, admin, "work", "c", "r")
+		must(t, admin.change(t.Context(), func(p *policyChange) error { return p.put(c.bucket, c.key, []byte(record)) }))
+		if err := c.use(agent); !errors.Is(err, c.want) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v, want %v", record, err, c.want)
+		}
 	}
 }

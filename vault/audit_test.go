@@ -2,7 +2,6 @@ package vault
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -25,19 +24,17 @@ func entry(command string) gateway.AuditEntry {
 	}
 }
 
+// record keeps entries of the vault's time, all in one transaction.
 func record(t testing.TB, v *Vault, n int) {
 	t.Helper()
-	for i := range n {
-		must(t, v.Record(t.Context(), entry(fmt.Sprint("command ", i+1))))
-	}
-}
-
-// recordNow records entries of the time that it is.
-func recordNow(t testing.TB, v *Vault, n int) {
-	t.Helper()
-	for i := range n {
-		must(t, v.Record(t.Context(), gateway.AuditEntry{Principal: "agent", Command: fmt.Sprint("now ", i)}))
-	}
+	must(t, v.update(t.Context(), func(tx *transaction) (err error) {
+		for i := range n {
+			e := entry(fmt.Sprint("command ", i+1))
+			e.Time = v.now()
+			err = errors.Join(err, second(v.append(tx, e)))
+		}
+		return err
+	}))
 }
 
 func verify(t testing.TB, v *Vault) AuditReport {
@@ -122,13 +119,9 @@ func TestVerifyAuditFindsTampering(t *testing.T) {
 		return func(t *testing.T, agent *Vault) {
 			forge(t, agent, func(tx *transaction) error {
 				b, err := tx.get(bucketAudit, seqKey(seq))
-				if err != nil {
-					return err
-				}
+				must(t, err)
 				l, err := parseLink(b)
-				if err != nil {
-					return err
-				}
+				must(t, err)
 				change(agent, &l)
 				return tx.put(bucketAudit, seqKey(seq), bytes.Join([][]byte{l.before, l.hash, l.entry}, nil))
 			})
@@ -198,9 +191,7 @@ func TestPurgingKeepsTheChainCheckable(t *testing.T) {
 	recordAt := func(n int, when time.Time) {
 		t.Helper()
 		at.at = when
-		for range n {
-			must(t, agent.Record(t.Context(), gateway.AuditEntry{Principal: "agent", Command: "x"}))
-		}
+		record(t, agent, n)
 	}
 	span := func(first, last uint64) {
 		t.Helper()
@@ -249,27 +240,9 @@ func TestNothingIsPurgedUnderAnUntrustedPolicy(t *testing.T) {
 
 func TestVerifyAuditGoesOnBeyondOneBatch(t *testing.T) {
 	v, _ := newVault(t, &Options{Now: func() time.Time { return epoch }})
-	// One transaction for all, or this test would mostly sync the disk.
-	n := uint64(2*verifyBatch + 10)
-	must(t, v.update(t.Context(), func(tx *transaction) error {
-		c, err := tx.chain()
-		if err != nil {
-			return err
-		}
-		text, err := json.Marshal(entry("x"))
-		if err != nil {
-			return err
-		}
-		for seq := uint64(1); seq <= n; seq++ {
-			hash := v.linkHash(seq, c.lastHash, text)
-			if err := tx.put(bucketAudit, seqKey(seq), bytes.Join([][]byte{c.lastHash, hash, text}, nil)); err != nil {
-				return err
-			}
-			c.last, c.lastHash = seq, hash
-		}
-		return tx.putChain(c)
-	}))
-	if r := verify(t, v); !r.OK || r.Entries != int(n) {
+	n := 2*verifyBatch + 10
+	record(t, v, n)
+	if r := verify(t, v); !r.OK || r.Entries != n {
 		t.Errorf("VerifyAudit = %+v, want %d entries", r, n)
 	}
 	rawUpdate(t, v, func(tx kv.Tx) error { return tx.Delete(bucketAudit, seqKey(verifyBatch+1)) })

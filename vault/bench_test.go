@@ -18,32 +18,11 @@ func benchVault(b *testing.B) *Vault {
 	return mustOpen(b, path, Keys{Agent: k.Agent}, nil)
 }
 
-func BenchmarkAccount(b *testing.B) {
-	v := benchVault(b)
-	for b.Loop() {
-		if _, err := v.Account(b.Context(), "account5"); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func BenchmarkRecord(b *testing.B) {
 	v := benchVault(b)
 	for b.Loop() {
 		must(b, v.Record(b.Context(), entry("mail list")))
 	}
-}
-
-// BenchmarkRecordContended has several processes record at once: each opens
-// the lock for itself.
-func BenchmarkRecordContended(b *testing.B) {
-	path, k := newPlace(b)
-	b.RunParallel(func(pb *testing.PB) {
-		v := mustOpen(b, path, Keys{Agent: k.Agent}, nil)
-		for pb.Next() {
-			must(b, v.Record(b.Context(), entry("mail list")))
-		}
-	})
 }
 
 // BenchmarkFiftyCallsAtOnce makes the vault calls of fifty trivial commands at once: the

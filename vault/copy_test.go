@@ -39,7 +39,7 @@ func copies(t *testing.T, places ...string) {
 	from, k := fileAt(t)
 	admin := mustOpen(t, from, k, nil)
 	mustAdd(t, admin, "work")
-	recordNow(t, admin, 130)
+	record(t, admin, 130)
 	message := make([]byte, 3*outboxChunk+17)
 	mustAddOutgoing(t, admin, outgoing(1), message)
 	for _, to := range places {
@@ -111,7 +111,7 @@ func TestCopyKilledAnywhere(t *testing.T) {
 	database := vaulttest.Server(t).NewSchema(t)
 	from, k := fileAt(t)
 	kept, killed := 200, 0
-	recordNow(t, mustOpen(t, from, k, nil), 200)
+	record(t, mustOpen(t, from, k, nil), 200)
 	took := 500 * time.Millisecond
 	for round := range testmain.Rounds(6, 16) {
 		to := database

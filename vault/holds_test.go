@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/vault/kv"
 )
 
@@ -26,7 +27,7 @@ func TestHoldsAllowNoMoreThanTheLimit(t *testing.T) {
 	processes := []*Vault{open(), open(), open()}
 	var due time.Time
 	passed := 0
-	steps := size(1500, 300)
+	steps := size(testmain.Rounds(400, 1500), 200)
 	for range steps {
 		switch n := dice.IntN(100); {
 		case n < 60:
@@ -112,7 +113,7 @@ func TestEventsOfAFailedReservationAreNotUsed(t *testing.T) {
 		t.Fatal("nothing is held")
 	}
 	engine := v.engine
-	v.engine = failingEngine{engine}
+	v.engine = fakeFullDisk{engine}
 	h.count = 1
 	take(t, v, "k", 120, time.Minute)
 	if err := v.Record(t.Context(), gateway.AuditEntry{}); err == nil {
@@ -125,8 +126,8 @@ func TestEventsOfAFailedReservationAreNotUsed(t *testing.T) {
 	take(t, v, "k", 120, time.Minute)
 }
 
-type failingEngine struct{ kv.Engine }
+type fakeFullDisk struct{ kv.Engine }
 
-func (e failingEngine) Transact(ctx context.Context, write bool, fn func(kv.Tx) error) (kv.Version, error) {
+func (e fakeFullDisk) Transact(ctx context.Context, write bool, fn func(kv.Tx) error) (kv.Version, error) {
 	return e.Engine.Transact(ctx, write, func(tx kv.Tx) error { return errors.Join(fn(tx), errors.New("the disk is full")) })
 }

@@ -58,7 +58,7 @@ func TestInitAgainVerifiesAndChangesNothing(t *testing.T) {
 	} {
 		wantErr(t, second(Init(t.Context(), path, wrong)), ErrWrongKey, "Init with a wrong %s key", name)
 	}
-	before.unchanged(t)
+	unchanged(t, path, before)
 }
 
 func TestInitNeedsTwoDifferentKeys(t *testing.T) {
@@ -77,7 +77,7 @@ func TestInitNeedsTwoDifferentKeys(t *testing.T) {
 	} {
 		wantErr(t, second(Init(t.Context(), path, c.keys)), c.want, "%s", name)
 	}
-	before.unchanged(t) // nor is there a directory
+	unchanged(t, path, before) // nor is there a directory
 }
 
 func TestInitsAtOnceMakeOneVault(t *testing.T) {
@@ -92,10 +92,7 @@ func TestInitsAtOnceMakeOneVault(t *testing.T) {
 	wg.Wait()
 	made := 0
 	for i, r := range results {
-		if errs[i] != nil {
-			t.Fatalf("Init %d: %v", i, errs[i])
-		}
-		if r.Fingerprint != results[0].Fingerprint {
+		if must(t, errs[i]); r.Fingerprint != results[0].Fingerprint {
 			t.Error("two Inits saw different vaults")
 		}
 		if r.Created {
@@ -148,7 +145,7 @@ func TestAnAgentChangesNoPolicy(t *testing.T) {
 	} {
 		wantErr(t, err, ErrAdminRequired, "%s by an agent", name)
 	}
-	before.unchanged(t)
+	unchanged(t, path, before)
 }
 
 func TestPolicyPin(t *testing.T) {
@@ -164,15 +161,15 @@ func TestPolicyPin(t *testing.T) {
 	}
 }
 
-// refusal is a vault that is not opened, and the error.
-type refusal struct {
+// refused is a vault that is not opened, and the error.
+type refused struct {
 	spoil func(t *testing.T, path string, k *Keys, o *Options)
 	want  error
 	unix  bool
 }
 
 func TestRefusalsChangeNothing(t *testing.T) {
-	refuse(t, map[string]refusal{
+	refuse(t, map[string]refused{
 		"missing":      {func(t *testing.T, path string, _ *Keys, _ *Options) { vaulttest.Remove(t, path) }, ErrNoVault, false},
 		"others'":      {othersRecords, ErrDamaged, false},
 		"newer format": {newerFormat, ErrFutureFormat, false},
@@ -187,7 +184,7 @@ func TestRefusalsChangeNothing(t *testing.T) {
 
 func TestRefusedFilesAreNotChanged(t *testing.T) {
 	vaulttest.OnlyFile(t, "it spoils the file, its mode and its name")
-	refuse(t, map[string]refusal{
+	refuse(t, map[string]refused{
 		"dangling": {func(t *testing.T, path string, _ *Keys, _ *Options) {
 			must(t, os.Remove(path))
 			must(t, os.Symlink(path+"x", path))
@@ -210,10 +207,11 @@ func TestRefusedFilesAreNotChanged(t *testing.T) {
 	})
 }
 
-func refuse(t *testing.T, all map[string]refusal) {
+func refuse(t *testing.T, all map[string]refused) {
 	t.Helper()
 	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			if c.unix && runtime.GOOS == "windows" {
 				t.Skip("mode bits and links mean nothing here")
 			}
@@ -225,31 +223,16 @@ func refuse(t *testing.T, all map[string]refusal) {
 			if !errors.Is(err, c.want) || v != nil {
 				t.Fatalf("Open = %v, %v; want %v", v, err, c.want)
 			}
+			if says := err.Error(); c.want == ErrFutureFormat && !(strings.Contains(says, "format 7") && strings.Contains(says, "up to 2")) {
+				t.Errorf("it does not name both versions: %v", err)
+			}
 			for _, secret := range []mail.Secret{k.Admin, k.Agent, mail.NewSecret([]byte(vaulttest.Password))} {
 				if !secret.IsZero() && strings.Contains(err.Error(), secret.Reveal()) {
 					t.Errorf("the error shows a key or a password: %v", err)
 				}
 			}
-			before.unchanged(t)
+			unchanged(t, path, before)
 		})
-	}
-}
-
-func TestOpeningAMissingVaultMakesNothing(t *testing.T) {
-	path := vaulttest.New(t)
-	if !vaulttest.Shared() {
-		must(t, os.Mkdir(filepath.Dir(path), 0o700))
-	}
-	before := snapshot(t, path)
-	wantErr(t, second(Open(t.Context(), path, newKeys(t), nil)), ErrNoVault, "Open")
-	before.unchanged(t)
-}
-
-func TestFutureFormatNamesBothVersions(t *testing.T) {
-	path, k := newPlace(t)
-	newerFormat(t, path, nil, nil)
-	if _, err := Open(t.Context(), path, k, nil); err == nil || !strings.Contains(err.Error(), "format 7") || !strings.Contains(err.Error(), "up to 2") {
-		t.Fatalf("Open = %v, want both versions in it", err)
 	}
 }
 
@@ -280,36 +263,15 @@ func TestAReplacedVaultIsRefusedByARunningProcess(t *testing.T) {
 }
 
 func TestAnOlderPolicyIsRefusedByARunningProcess(t *testing.T) {
+	t.Parallel()
 	olderPolicy(t, func(t *testing.T, v *Vault) (putBack func()) {
-		old := map[string][]kv.Record{}
-		all := func(tx kv.Tx) map[string][]kv.Record {
-			now := map[string][]kv.Record{}
-			names, err := tx.Buckets()
-			must(t, err)
-			for _, bucket := range names {
-				now[bucket], err = tx.Scan(bucket, kv.Range{}, 1000)
-				must(t, err)
-			}
-			return now
-		}
-		rawUpdate(t, v, func(tx kv.Tx) error { old = all(tx); return nil })
-		return func() {
-			rawUpdate(t, v, func(tx kv.Tx) (err error) {
-				for bucket := range all(tx) {
-					err = errors.Join(err, rawDelete(tx, bucket))
-				}
-				for bucket, list := range old {
-					for _, r := range list {
-						err = errors.Join(err, tx.Put(bucket, r.Key, r.Value))
-					}
-				}
-				return err
-			})
-		}
+		old := readRecords(t, v)
+		return func() { old.write(t, v) }
 	})
 }
 
 func TestAnOlderFileIsRefusedByARunningProcess(t *testing.T) {
+	t.Parallel()
 	vaulttest.OnlyFile(t, "a database that went back is the engine's to find")
 	olderPolicy(t, func(t *testing.T, v *Vault) (putBack func()) {
 		old, err := os.ReadFile(v.Path())
@@ -326,8 +288,7 @@ func olderPolicy(t *testing.T, keep func(*testing.T, *Vault) (putBack func())) {
 	must(t, second(agent.Config(t.Context())))
 	putBack()
 	wantErr(t, second(agent.Config(t.Context())), ErrUntrustedPolicy, "after a rollback")
-	other := mustOpen(t, path, k, nil)
-	must(t, other.SetSetting(t.Context(), "sends_per_hour", "7"))
+	must(t, mustOpen(t, path, k, nil).SetSetting(t.Context(), "sends_per_hour", "7"))
 	wantErr(t, second(agent.Config(t.Context())), ErrUntrustedPolicy, "after a second history of one generation")
 }
 
@@ -391,49 +352,24 @@ func newerFormat(t *testing.T, path string, _ *Keys, _ *Options) {
 	})))
 }
 
-// snap is everything about a place that a refusal must not change.
-type snap struct {
-	path  string
-	bytes []byte
-	info  os.FileInfo // of a file that is there
-	names []string    // in its directory
-}
-
-func snapshot(t testing.TB, path string) snap {
+// snapshot is everything about a place that a refusal must not change: the file, its mode and
+// time, and the names beside it, or all rows.
+func snapshot(t testing.TB, path string) (all string) {
 	t.Helper()
-	s := snap{path: path}
 	if vaulttest.Shared() {
-		s.bytes = vaulttest.Content(t, path)
-		return s
+		return string(vaulttest.Content(t, path))
 	}
 	if info, err := os.Lstat(path); err == nil {
-		s.info = info
-		s.bytes, _ = os.ReadFile(path)
+		b, _ := os.ReadFile(path)
+		all = fmt.Sprint(info.Mode(), info.ModTime(), string(b))
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-	s.names = append(s.names, fmt.Sprint("there is a directory: ", err == nil))
-	for _, e := range entries {
-		s.names = append(s.names, e.Name())
-	}
-	return s
+	return all + fmt.Sprint(entries, err)
 }
 
-func (s snap) unchanged(t testing.TB) {
+func unchanged(t testing.TB, path, before string) {
 	t.Helper()
-	now := snapshot(t, s.path)
-	if !bytes.Equal(s.bytes, now.bytes) {
-		t.Error("the bytes changed")
-	}
-	if (s.info == nil) != (now.info == nil) {
-		t.Fatal("the file came or went")
-	}
-	if s.info != nil && (s.info.Mode() != now.info.Mode() || !s.info.ModTime().Equal(now.info.ModTime())) {
-		t.Errorf("mode and time changed from %v %v to %v %v", s.info.Mode(), s.info.ModTime(), now.info.Mode(), now.info.ModTime())
-	}
-	if strings.Join(s.names, "\n") != strings.Join(now.names, "\n") {
-		t.Errorf("the directory held %v and holds %v", s.names, now.names)
+	if now := snapshot(t, path); now != before {
+		t.Errorf("it was %.300q and is %.300q, with %d and %d bytes", before, now, len(before), len(now))
 	}
 }

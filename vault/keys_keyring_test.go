@@ -11,9 +11,9 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-type ringOf map[string]string
+type fakeKeyring map[string]string
 
-func (r ringOf) Secret(ctx context.Context, name string) (mail.Secret, error) {
+func (r fakeKeyring) Secret(ctx context.Context, name string) (mail.Secret, error) {
 	if err := ctx.Err(); err != nil {
 		return mail.Secret{}, err
 	}
@@ -31,7 +31,7 @@ func (r ringOf) Secret(ctx context.Context, name string) (mail.Secret, error) {
 // name that the keyring does not have is an error.
 func TestKeysNamedInTheKeyring(t *testing.T) {
 	key := newKey(t).Reveal()
-	ring := ringOf{"key:agent-1": key, "key:short": "c2hvcnQ=", "key:chain": "keyring:agent-1", "plain": key}
+	ring := fakeKeyring{"key:agent-1": key, "key:short": "c2hvcnQ=", "key:chain": "keyring:agent-1", "plain": key}
 	file := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(file, []byte("keyring:agent-1\n"), 0o600))
 	for name, c := range map[string]struct {

@@ -43,7 +43,7 @@ func TestOnPostgres(t *testing.T) {
 	vaulttest.Again(t, map[string]string{
 		"TestStateIsAnEngine":                                     "what a vault keeps goes through its engine",
 		"TestInitsAtOnceMakeOneVault":                             "there is no lock on a file",
-		"TestOpeningAMissingVaultMakesNothing":                    "a missing vault is a missing table",
+		"TestRefusalsChangeNothing":                               "a missing vault is a missing table",
 		"TestAReplacedVaultIsRefusedByARunningProcess":            "it is told by its rows and not by its file",
 		"TestAnOlderPolicyIsRefusedByARunningProcess":             "rows can be put back one by one",
 		"TestVerifyAuditFindsTampering":                           "entries are rows",

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/kv"
 )
@@ -47,7 +48,7 @@ func randomMessage(n int) []byte {
 func TestOutboxKeepsMessagesOfEveryLength(t *testing.T) {
 	t.Parallel()
 	_, v := newVault(t, nil)
-	for i, n := range []int{0, 1, outboxChunk - 1, outboxChunk, outboxChunk + 1, 3 * outboxChunk, size(35, 3) << 20} {
+	for i, n := range []int{0, 1, outboxChunk - 1, outboxChunk, outboxChunk + 1, 3 * outboxChunk, testmain.Rounds(3, 35) << 20} {
 		want := randomMessage(n)
 		o := mustAddOutgoing(t, v, outgoing(i), want)
 		got, err := v.OutgoingMessage(t.Context(), o.ID)

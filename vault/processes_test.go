@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/kv"
 )
@@ -188,7 +189,7 @@ func TestProcessesAtOnceLoseNothing(t *testing.T) {
 	path, k := newPlace(t)
 	admin := mustOpen(t, path, k, nil)
 	mustAdd(t, admin, "work")
-	processes := size(20, 6)
+	processes := size(testmain.Rounds(10, 20), 4)
 	var wg sync.WaitGroup
 	for i := range processes {
 		cmd := process(t, "worker", path, fmt.Sprint("p", i), k.Agent)
@@ -231,7 +232,7 @@ func TestAKilledWriterLosesNothingItAcknowledged(t *testing.T) {
 	path, k := newPlace(t)
 	v := mustOpen(t, path, k, nil)
 	var acknowledged []string
-	rounds := size(50, 8)
+	rounds := size(testmain.Rounds(12, 50), 4)
 	for round := range rounds {
 		cmd := process(t, "writer", path, fmt.Sprint("r", round), k.Agent)
 		var errOut bytes.Buffer

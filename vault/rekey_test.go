@@ -102,7 +102,7 @@ func TestRekeyRefuses(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	wantErr(t, Rekey(ended, path, k, other), context.Canceled, "a context that has ended")
-	before.unchanged(t)
+	unchanged(t, path, before)
 }
 
 // TestAnOpenVaultIsRekeyed has vaults that are open go on with the new keys, and those

@@ -2,15 +2,12 @@ package vault
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"reflect"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 func TestSeenStateIsKeptPerFolder(t *testing.T) {
@@ -21,9 +18,7 @@ func TestSeenStateIsKeptPerFolder(t *testing.T) {
 	want := mail.SeenState{Mailbox: "m", UIDValidity: 7, Floor: 3, Acked: []mail.UIDRange{{First: 5, Last: 6}}}
 	must(t, v.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { *s = want; return nil }))
 	failure := errors.New("no")
-	if err := v.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { s.Floor = 99; return failure }); !errors.Is(err, failure) {
-		t.Fatalf("UpdateSeen = %v, want the callback's error", err)
-	}
+	wantErr(t, v.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { s.Floor = 99; return failure }), failure, "UpdateSeen")
 	if got, err := again.Seen(t.Context(), "work", "INBOX"); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("from a second process: %+v, %v; want %+v", got, err, want)
 	}
@@ -57,69 +52,19 @@ func TestConcurrentAcksAreAllKept(t *testing.T) {
 	}
 }
 
-func TestRemovingAnAccountForgetsItsSeenState(t *testing.T) {
-	v, _ := newVault(t, nil)
-	for _, name := range []string{"work", "work2"} {
-		mustAdd(t, v, name)
-		must(t, v.UpdateSeen(t.Context(), name, "INBOX", func(s *mail.SeenState) error { s.Begin("m", 1, 9, false); return nil }))
-	}
-	must(t, v.RemoveAccount(t.Context(), "work"))
-	if s, err := v.Seen(t.Context(), "work", "INBOX"); err != nil || s.UIDValidity != 0 {
-		t.Errorf("the removed account: %+v, %v", s, err)
-	}
-	if s, err := v.Seen(t.Context(), "work2", "INBOX"); err != nil || s.Floor != 9 {
-		t.Errorf("the other account: %+v, %v", s, err)
-	}
-}
-
 func TestKeysDifferByPurposeAndVault(t *testing.T) {
 	v, same := newVault(t, nil)
 	other, _ := newVault(t, nil)
+	mustKey := func(t *testing.T, v *Vault, purpose string) []byte {
+		k, err := v.Key(t.Context(), purpose)
+		must(t, err)
+		return k
+	}
 	k := mustKey(t, v, "cursor")
 	if len(k) != 32 || !bytes.Equal(k, mustKey(t, same, "cursor")) {
 		t.Error("two processes on one vault have different keys")
 	}
 	if bytes.Equal(k, mustKey(t, v, "cursors")) || bytes.Equal(k, mustKey(t, other, "cursor")) {
 		t.Error("another purpose or vault has the same key")
-	}
-}
-
-func mustKey(t *testing.T, v *Vault, purpose string) []byte {
-	t.Helper()
-	k, err := v.Key(t.Context(), purpose)
-	must(t, err)
-	return k
-}
-
-// What changes with each command wakes nobody: in a database the engine knows those buckets by
-// their names.
-func TestNobodyIsWokenForEachCommand(t *testing.T) {
-	if !vaulttest.Shared() {
-		t.Skip("a file tells only that it changed")
-	}
-	_, v := newVault(t, nil)
-	for _, c := range []struct {
-		what  string
-		write func() error
-		wakes bool
-	}{
-		{"an entry of the audit log", func() error { return v.Record(t.Context(), entry("mail list")) }, false},
-		{"a command that is counted", func() error { return second(v.Take(t.Context(), "key", 10, time.Minute)) }, false},
-		{"a message", func() error {
-			_, _, err := v.AddOutgoing(t.Context(), mail.Outgoing{ID: "id-0001", Account: "work", Principal: "agent"}, []byte("x"))
-			return err
-		}, true},
-	} {
-		wait, err := v.Changes(t.Context())
-		must(t, errors.Join(err, c.write()))
-		long := time.Minute
-		if !c.wakes {
-			long = 700 * time.Millisecond // a wait takes half a second at least
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), long)
-		if err := wait(ctx); (err == nil) != c.wakes {
-			t.Errorf("%s: %v", c.what, err)
-		}
-		cancel()
 	}
 }

@@ -93,11 +93,3 @@ func TestAnUnknownSettingListsTheKnown(t *testing.T) {
 		}
 	}
 }
-
-func TestASettingOfALaterVersionFailsClosed(t *testing.T) {
-	admin, agent := newVault(t, nil)
-	must(t, admin.change(t.Context(), func(c *policyChange) error { return c.put(bucketSettings, "only_on_mondays", []byte("true")) }))
-	if c, err := agent.Config(t.Context()); !errors.Is(err, ErrFutureFormat) {
-		t.Errorf("Config = %+v, %v; want ErrFutureFormat", c, err)
-	}
-}

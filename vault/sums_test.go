@@ -93,7 +93,7 @@ func TestPutBackRowsAreFound(t *testing.T) {
 	addOAuth(t, admin, "token", "", "r0")
 	stay := func(n int) {
 		t.Helper()
-		recordNow(t, agent, n)
+		record(t, agent, n)
 		must(t, second(agent.Take(t.Context(), "sends:work", 5, time.Hour)))
 		must(t, agent.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { s.UIDValidity++; return nil }))
 		must(t, agent.RefreshToken(t.Context(), "token", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) { return text(fmt.Sprint("r", n)), nil }))
@@ -160,7 +160,7 @@ func TestPutBackRowsAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// A process that has seen nothing later than what is put back after each.
 			agent := mustOpen(t, place, Keys{Agent: k.Agent}, nil)
-			recordNow(t, agent, 1)
+			record(t, agent, 1)
 			now := readRecords(t, admin)
 			changed := maps.Clone(now)
 			attack.change(changed)

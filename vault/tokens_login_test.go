@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/servertest"
@@ -65,7 +66,7 @@ func TestProcessesLogInWithOneConsent(t *testing.T) {
 		must(t, admin.SetConsent(t.Context(), "work", refresh))
 	}
 	authorize()
-	processes := size(5, 2)
+	processes := size(testmain.Rounds(3, 5), 2)
 	var all sync.WaitGroup
 	for i := range processes {
 		cmd := process(t, "login", path, "work", k.Agent)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
@@ -109,7 +110,7 @@ func TestAProcessKilledAnywhereLeavesTheLockFree(t *testing.T) {
 	addOAuth(t, admin, "work", "", "t0")
 	r := startRotator(t)
 	kept := 0
-	rounds := size(20, 4)
+	rounds := size(testmain.Rounds(8, 20), 4)
 	for round := range rounds {
 		cmd := process(t, "refresher", path, r.URL, k.Agent)
 		out, err := cmd.StdoutPipe()

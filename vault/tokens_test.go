@@ -216,20 +216,6 @@ func TestEditsThatEndAConsent(t *testing.T) {
 	}
 }
 
-func TestRemoveAccountTakesItsTokensAlong(t *testing.T) {
-	admin, agent := newVault(t, nil)
-	addOAuth(t, admin, "work", "c", "r0")
-	addOAuth(t, admin, "other", "c", "o0")
-	lentIs(t, agent, "work", "c", "r0", "r1")
-	lentIs(t, agent, "other", "c", "o0", "o1")
-	must(t, admin.RemoveAccount(t.Context(), "work"))
-	noRecord(t, admin, "work")
-	lentIs(t, agent, "other", "c", "o1", "")
-	// A new account of the same name gets none of its tokens.
-	addOAuth(t, admin, "work", "d", "r0")
-	lentIs(t, agent, "work", "d", "r0", "")
-}
-
 func TestAnExchangeDuringAnAdminsChangeKeepsNothing(t *testing.T) {
 	for name, overtake := range map[string]func(*testing.T, *Vault) error{
 		"new consent": func(t *testing.T, v *Vault) error { return v.SetConsent(t.Context(), "work", text("s0")) },
@@ -316,17 +302,6 @@ func TestForgedTokens(t *testing.T) {
 		})
 		wantErr(t, agent.RefreshToken(t.Context(), "work", unlent(t)), ErrUntrustedPolicy, "RefreshToken")
 	})
-}
-
-func TestSecretsOfALaterVersionAreRefused(t *testing.T) {
-	admin, agent := newVault(t, nil)
-	addOAuth(t, admin, "work", "c", "r")
-	for _, sealed := range []string{`{"client_secret":"Yw==","refresh_token":"cg==","only":1}`, `canary`, `{} {}`, ``} {
-		must(t, admin.change(t.Context(), func(c *policyChange) error { return c.put(bucketSecrets, "work", []byte(sealed)) }))
-		if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, ErrDamaged) || strings.Contains(err.Error(), "canary") {
-			t.Errorf("%q: %v, want ErrDamaged", sealed, err)
-		}
-	}
 }
 
 func TestTheTokenLockIsPrivateAndRegular(t *testing.T) {
