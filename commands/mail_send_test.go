@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
 )
@@ -94,33 +95,19 @@ func TestExplainJudgesASend(t *testing.T) {
 	open := work("open", mail.ReadWrite)
 	open.AllowOut.Enabled = false
 	b := agent(newFixture(t, nil, list, asks, listed, open, work("ro", mail.ReadOnly)))
-	for _, test := range []struct {
-		line, reason string
-		approval     any
-	}{
-		{"mail send --account listed --to ann@example.org --body x", "", true},
-		{"mail send --account listed --to ann@example.org,eve@evil.example --body x", mail.ReasonAllowList, nil},
-		{"mail send --account open --to eve@evil.example --body x", "", nil},
-		{"mail send --account list --to 'Ann Lee <ann@EXAMPLE.org>' --body x", "", nil},
-		{"mail send --account list --to ann@example.org --bcc eve@evil.example --body x", mail.ReasonAllowList, nil},
-		{"mail send --account list --to '\"ann@example.org\" <eve@evil.example>' --body x", mail.ReasonAllowList, nil},
-		{"mail send --account list --to nonsense --body x", mail.ReasonAddress, nil},
-		{"mail send --account asks --to eve@evil.example --body x", "", true},
-		{"mail send --reply-to imap:ro:INBOX:7:1 --to ann@example.org --body x", mail.ReasonReadOnly, nil},
-		{"mail send --account ro --body x", "usage", nil},
-		{"mail draft --account ro --body x", mail.ReasonReadOnly, nil},
-		{"mail draft --account list --to eve@evil.example --body x", "", nil},
-		{"outbox approve x --hash " + strings.Repeat("0", 64), "role", nil},
-	} {
-		e := b.ok(t, "policy explain "+discovery.JoinCommand([]string{test.line}))
-		if got, _ := e.Data["reason"].(string); got != test.reason || e.Data["allowed"] != (test.reason == "") || e.Data["needs_approval"] != test.approval {
-			t.Errorf("%s: %v", test.line, e.Data)
+	for _, test := range testmain.Table[struct {
+		Line, Reason string
+		Approval     bool
+	}](t, "testdata/cases/explained_sends.txt") {
+		e := b.ok(t, "policy explain "+discovery.JoinCommand([]string{test.Line}))
+		if got, _ := e.Data["reason"].(string); got != test.Reason || e.Data["allowed"] != (test.Reason == "") || (e.Data["needs_approval"] == true) != test.Approval {
+			t.Errorf("%s: %v", test.Line, e.Data)
 		}
-		if hint, _ := e.Data["hint"].(string); test.reason == mail.ReasonAllowList && !strings.Contains(hint, "'allow out add ADDRESS --account list") {
-			t.Errorf("%s: the hint is %q", test.line, hint)
+		if hint, _ := e.Data["hint"].(string); test.Reason == mail.ReasonAllowList && !strings.Contains(hint, "'allow out add ADDRESS --account list") {
+			t.Errorf("%s: the hint is %q", test.Line, hint)
 		}
-		if said, _ := e.Data["message"].(string); test.reason == mail.ReasonAllowList && !strings.Contains(said, "eve@evil.example") {
-			t.Errorf("%s: it does not say who: %v", test.line, e.Data)
+		if said, _ := e.Data["message"].(string); test.Reason == mail.ReasonAllowList && !strings.Contains(said, "eve@evil.example") {
+			t.Errorf("%s: it does not say who: %v", test.Line, e.Data)
 		}
 	}
 }

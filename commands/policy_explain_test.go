@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
@@ -26,64 +27,30 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1)}}
 	agent(b)
 	b.deps.Outbox = &fakeOutbox{}
-	for _, test := range []struct{ line, code, reason, account string }{
-		{"help", "", "", ""},
-		{"mail", "", "", ""},
-		{"mail list --help", "", "", ""},
-		{"mail accounts", "", "", ""},
-		{"mail list --account ro", "", "", "ro"},
-		{"mail get imap:ro:INBOX:7:1", "", "", "ro"},
-		{"mail ack --account ro --uid 1", "", "", "ro"},
-		{"mail move imap:rw:INBOX:7:1 --to x", "", "", "rw"},
-		{"mail flags imap:ask:INBOX:7:1 --add x", "", "", "ask"},
-		{"mail copy imap:ro:INBOX:7:1 --to x --to-account rw", "", "", "ro"},
-		{"mail copy imap:ro:INBOX:7:1 --to x --to-account files", "", "", "ro"},
-		{"mail copy imap:ro:INBOX:7:1 --to x --to-account any", "PERMISSION_DENIED", "across", "ro"},
-		{"mail copy imap:rw:INBOX:7:1 --to x --to-account ro", "PERMISSION_DENIED", "ro_mode", "rw"},
-		{"mail copy imap:rw:INBOX:7:1 --to x --to-account nobody", "NOT_FOUND", "account", "rw"},
-		{"mail mark-read --account ro --uid 1", "PERMISSION_DENIED", "ro_mode", "ro"},
-		{"mail move imap:ro:INBOX:7:1 --to x", "PERMISSION_DENIED", "ro_mode", "ro"},
-		{"mail list", "VALIDATION_ERROR", "account", ""},
-		{"mail list --account nobody", "NOT_FOUND", "account", ""},
-		{"mail raw --account rw --uid 1", "PERMISSION_DENIED", "deny", ""},
-		{"mail delete --account rw --uid 1 --confirm", "", "", "rw"},
-		{"mail delete --account ro --uid 1 --confirm", "PERMISSION_DENIED", "ro_mode", "ro"},
-		{"mail delete --account off --uid 1 --confirm", "PERMISSION_DENIED", "destroy", "off"},
-		{"mail delete --account off --uid 1", "PERMISSION_DENIED", "destroy", "off"},
-		{"mail delete --account rw --uid 1", "VALIDATION_ERROR", "usage", "rw"},
-		{"mail delete --account files --uid 1 --confirm", "", "", "files"},
-		{"mail move imap:files:INBOX:7:1 --to x", "", "", "files"},
-		{"mail send --account files --to ann@example.org --subject x --body y", "PERMISSION_DENIED", "draft_mode", "files"},
-		{"account list", "PERMISSION_DENIED", "role", ""},
-		{"mail lst", "COMMAND_NOT_FOUND", "usage", ""},
-		{"mail list --limit 9999", "VALIDATION_ERROR", "usage", ""},
-		{"mail list --fields nope", "VALIDATION_ERROR", "usage", ""},
-		{`mail list \"open`, "PARSE_ERROR", "usage", ""},
-		{"mail attachment --account rw --uid 1 --save ../x", "PATH_TRAVERSAL_BLOCKED", "path", ""},
-	} {
+	for _, test := range testmain.Table[struct{ Line, Code, Reason, Account string }](t, "testdata/cases/explained.txt") {
 		calls := len(b.calls)
-		e := b.ok(t, `policy explain "`+test.line+`"`)
+		e := b.ok(t, `policy explain "`+test.Line+`"`)
 		text := func(name string) string { s, _ := e.Data[name].(string); return s }
-		waits, code := e.Data["needs_approval"] == true, test.code
+		waits, code := e.Data["needs_approval"] == true, test.Code
 		if waits {
 			code = string(discovery.ApprovalRequired)
 		}
-		if waits != (test.account == "files" && strings.HasPrefix(test.line, "mail delete")) || e.Data["allowed"] != (test.code == "") || text("code") != test.code || text("reason") != test.reason || text("account_id") != test.account {
-			t.Errorf("%s: %v", test.line, e.Data)
+		if waits != (test.Account == "files" && strings.HasPrefix(test.Line, "mail delete")) || e.Data["allowed"] != (test.Code == "") || text("code") != test.Code || text("reason") != test.Reason || text("account_id") != test.Account {
+			t.Errorf("%s: %v", test.Line, e.Data)
 		}
-		if test.code != "" && (text("message") == "" || text("hint") == "") {
-			t.Errorf("%s: no message or hint: %v", test.line, e.Data)
+		if test.Code != "" && (text("message") == "" || text("hint") == "") {
+			t.Errorf("%s: no message or hint: %v", test.Line, e.Data)
 		}
-		if test.reason == "draft_mode" && !strings.Contains(text("hint"), "'mail draft' leaves it in the folder for drafts. The administrator allows sending with 'account edit files --mode approve") {
-			t.Errorf("%s: the hint is %q", test.line, text("hint"))
+		if test.Reason == "draft_mode" && !strings.Contains(text("hint"), "'mail draft' leaves it in the folder for drafts. The administrator allows sending with 'account edit files --mode approve") {
+			t.Errorf("%s: the hint is %q", test.Line, text("hint"))
 		}
 		if len(b.calls) != calls {
-			t.Errorf("%s: it was run", test.line)
+			t.Errorf("%s: it was run", test.Line)
 		}
 		// What it says is what happens, but for an account's mode, which Mailboxes judges.
-		if a := b.do(t, strings.ReplaceAll(test.line, `\"`, `"`)); !slices.Contains([]string{"ro_mode", "draft_mode", "destroy", "across"}, test.reason) && test.line != "mail copy imap:rw:INBOX:7:1 --to x --to-account nobody" &&
-			test.line != "mail list --account nobody" && a.Error.Code != code {
-			t.Errorf("%s: explained as %q, and ends with %q %s", test.line, test.code, a.Error.Code, a.Error.Message)
+		if a := b.do(t, strings.ReplaceAll(test.Line, `\"`, `"`)); !slices.Contains([]string{"ro_mode", "draft_mode", "destroy", "across"}, test.Reason) && test.Line != "mail copy imap:rw:INBOX:7:1 --to x --to-account nobody" &&
+			test.Line != "mail list --account nobody" && a.Error.Code != code {
+			t.Errorf("%s: explained as %q, and ends with %q %s", test.Line, test.Code, a.Error.Code, a.Error.Message)
 		}
 	}
 	// Who asks whether a message may be sent has no text yet, and means any of those to be filed.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 type wordsArgs struct {
@@ -45,47 +46,11 @@ func unhidden(c *discovery.Command) bool { return c.Path != "mail hidden" }
 // binds. An empty example stands for one of the command's own.
 func TestAnErrorTeaches(t *testing.T) {
 	r := teachers(t)
-	for _, c := range []struct {
-		line    []string // its tokens
-		message string
-		hint    string
-		example string
-	}{
-		{strings.Fields("mail find --sinse 2026-01-01"), "'mail find' has no option '--sinse'.", "Did you mean --since? Usage: mail find [WORDS] [--since T] ", "mail find --since 2026-02-01"},
-		{strings.Fields("mail find --Since=2026-01-01 --limti 3"), "no option '--Since'", "Did you mean --since?", "mail find --since 2026-02-01"},
-		{strings.Fields("mail find -limit 3"), "no option '-limit'", "Did you mean --limit?", ""},
-		{strings.Fields("mail find --shape"), "no option '--shape'", "'mail show' has it. Usage: mail find", ""},
-		{strings.Fields("mail find --frobnicate"), "no option '--frobnicate'", "Usage: mail find", ""},
-		{strings.Fields("mail find --words x"), "no option '--words'", "Give it without a name.", "mail find x"},
-		{strings.Fields("mail find --words=x"), "no option '--words'", "Give it without a name.", "mail find x"},
-		{strings.Fields("mail find spring meeting --limit 3"), "one value too many: 'mail find' takes one value", "Quote a value that holds spaces", ""},
-		{strings.Fields("mail find x --subject spring meeting"), "one value too many", "Quote a value that holds spaces", ""},
-		{strings.Fields("mail find -5"), "no option '-5'", "behind -- nothing is an option", ""},
-		{strings.Fields("mail find --sort dates"), "--sort must be one of date, size", "Did you mean date? Usage:", ""},
-		{strings.Fields("mail find --sort=SIZE"), "--sort must be one of date, size", "Did you mean size?", ""},
-		{strings.Fields("mail find --sort colour"), "--sort must be one of date, size", "Usage:", ""},
-		{strings.Fields("mail find --since 41"), "--since must be a date or time; --after takes an id", "Usage:", "mail find --since 2026-02-01"},
-		{strings.Fields("mail find --since 2026/2/1"), "--since must be a date", "Did you mean 2026-02-01?", "mail find --since 2026-02-01"},
-		{[]string{"mail", "find", "--since", "2026-02-01 10:00"}, "--since must be a date", "Did you mean 2026-02-01T10:00?", "mail find --since 2026-02-01"},
-		{strings.Fields("mail find -n 99"), "--limit must be between 1 and 50", "Usage:", ""},
-		{strings.Fields("mail find --limit 0"), "--limit must be between 1 and 50", "Usage:", ""},
-		{strings.Fields("mail find --sinse 2026-01-01 --key hunter2"), "no option '--sinse'", "Did you mean --since?", ""},
-		{strings.Fields("mail find --kye hunter2"), "no option '--kye'", "Did you mean --key?", ""},
-		{strings.Fields("mail show"), "id is missing", "Usage: mail show ID [--shape]", ""},
-		{strings.Fields("mail fnid x"), "There is no command 'mail fnid'.", "Did you mean 'mail find'?", "mail find x"},
-		{strings.Fields("find x --limit 3"), "There is no command 'find'.", "Did you mean 'mail find'?", "mail find x"},
-		{strings.Fields("MAIL FIND x"), "There is no command 'MAIL'.", "Did you mean 'mail find'?", "mail find x"},
-		{strings.Fields("mail hiden 1"), "There is no command 'mail hiden'.", "Run 'help mail' for its commands.", "help mail"},
-		{strings.Fields("help mail fnid"), "There is no command 'mail fnid'.", "Did you mean 'mail find'?", "help mail find"},
-		{strings.Fields("schema mail fnid"), "There is no command 'mail fnid'.", "Did you mean 'mail find'?", "schema mail find"},
-		{strings.Fields("mail find --start-since 2026-02-01"), "no option '--start-since'", "Did you mean --since?", "mail find --since 2026-02-01"},
-		{strings.Fields("mail find --start-date 2026-02-01"), "no option '--start-date'", "Did you mean --since?", "mail find --since 2026-02-01"},
-		{strings.Fields("mail find --query x"), "no option '--query'", "Give it without a name.", ""},
-		{strings.Fields("mail find --max_limits=3"), "no option '--max_limits'", "Did you mean --limit?", ""},
-		{strings.Fields("mail find --limit -7"), "--limit must be between 1 and 50", "Usage:", ""},
-		{strings.Fields("mail find --shapee"), "no option '--shapee'", "Usage: mail find", ""},
-	} {
-		found, err := r.Resolve(c.line, unhidden)
+	for _, c := range testmain.Table[struct {
+		Message, Hint, Example string
+		Line                   []string
+	}](t, "testdata/cases/errors_teach.txt") {
+		found, err := r.Resolve(c.Line, unhidden)
 		if err == nil {
 			var b *discovery.Bound
 			if b, err = r.Bind(found.Command, found.Rest, nil, unhidden); err == nil {
@@ -94,14 +59,14 @@ func TestAnErrorTeaches(t *testing.T) {
 		}
 		f := discovery.AsFault(err)
 		if f == nil {
-			t.Errorf("%q: no fault", c.line)
+			t.Errorf("%q: no fault", c.Line)
 			continue
 		}
-		if !strings.Contains(f.Message, c.message) || !strings.Contains(f.Hint, c.hint) || strings.Contains(f.Hint, "mail hidden") {
-			t.Errorf("%q: %q, %q", c.line, f.Message, f.Hint)
+		if !strings.Contains(f.Message, c.Message) || !strings.Contains(f.Hint, c.Hint) || strings.Contains(f.Hint, "mail hidden") {
+			t.Errorf("%q: %q, %q", c.Line, f.Message, f.Hint)
 		}
-		if len(f.Examples) != 1 || c.example != "" && f.Examples[0] != c.example || strings.Contains(f.Examples[0], "hunter2") {
-			t.Errorf("%q: examples %q, want %q", c.line, f.Examples, c.example)
+		if len(f.Examples) != 1 || c.Example != "" && f.Examples[0] != c.Example || strings.Contains(f.Examples[0], "hunter2") {
+			t.Errorf("%q: examples %q, want %q", c.Line, f.Examples, c.Example)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 type envelope struct {
@@ -195,57 +196,14 @@ func do(t *testing.T, g *gateway.Gateway, p gateway.Principal, line string) enve
 
 func TestOutcomes(t *testing.T) {
 	g := newGateway(t, gateway.Options{})
-	for _, c := range []struct {
-		line    string
-		code    discovery.Code
-		command string // of _meta
-	}{
-		{"do echo --text hello", "", "do echo --text hello"},
-		{"do echo --secret hunter2", "", "do echo --secret [redacted]"},
-		{"do echo --secret=hunter2", "", "do echo --secret=[redacted]"},
-		{"do echo --text 'two words'", "", "do echo --text 'two words'"},
-		{"do", "", "do"},
-		{"do --help", "", "do --help"},
-		{"do echo --help", "", "do echo --help"},
-		{"help do echo", "", "help do echo"},
-		{"", discovery.CommandNotFound, ""},
-		{"   ", discovery.CommandNotFound, ""},
-		{"nope --password hunter2", discovery.CommandNotFound, "nope --password [redacted]"},
-		{"nope foo bar 'b az'", discovery.CommandNotFound, "nope foo [redacted] [redacted]"},
-		{"s3cr3t!pass word", discovery.CommandNotFound, "[redacted] word"},
-		{"HELP", discovery.CommandNotFound, "HELP"},
-		{"'do echo' x", discovery.CommandNotFound, "'do echo' x"},
-		{"do  echo   --text x", "", "do  echo   --text x"},
-		{"--help", "", "--help"},
-		{"--help do echo", "", "do echo --help"},
-		{"do --help echo", "", "do echo --help"},
-		{"do -h echo", "", "do echo -h"},
-		{"do echo -h", "", "do echo -h"},
-		{"do echo -- -h", discovery.ValidationError, "do echo -- [redacted]"},
-		{"help do fail | cat", discovery.CommandNotFound, "help do fail | cat"},
-		{"help 'open do", discovery.ParseError, "help 'open do"},
-		{"do echo --secret 'hunter2 is", discovery.ParseError, "do echo --secret [redacted]"},
-		{"do echo --text x --secret 'hunter2 --text is", discovery.ParseError, "do echo --text x --secret [redacted]"},
-		{"do ecko", discovery.CommandNotFound, "do ecko"},
-		{"do echo surplus", discovery.ValidationError, "do echo [redacted]"},
-		{"do echo --text 'open", discovery.ParseError, "do echo --text [redacted]"},
-		{"do echo --nope 1", discovery.ValidationError, "do echo --nope [redacted]"},
-		{"do echo --fields nope", discovery.ValidationError, "do echo --fields nope"},
-		{"do panic", discovery.ExecutionError, "do panic"},
-		{"do fail", discovery.ExecutionError, "do fail"},
-		{"do hide", discovery.NotFound, "do hide"},
-		{"do toomuch", discovery.ExecutionError, "do toomuch"},
-		{"do admin", discovery.PermissionDenied, "do admin"},
-		{"help do admin", discovery.CommandNotFound, "help do admin"},
-		{"schema do nope", discovery.CommandNotFound, "schema do nope"},
-	} {
-		e := do(t, g, gateway.Principal{}, c.line)
+	for _, c := range testmain.Table[struct{ Line, Code, Command string }](t, "testdata/cases/outcomes.txt") {
+		e := do(t, g, gateway.Principal{}, c.Line)
 		var code discovery.Code
 		if e.Error != nil {
 			code = e.Error.Code
 		}
-		if code != c.code || e.Meta.Command != c.command {
-			t.Errorf("%q: code %q command %q, want %q and %q", c.line, code, e.Meta.Command, c.code, c.command)
+		if string(code) != c.Code || e.Meta.Command != c.Command {
+			t.Errorf("%q: code %q command %q, want %q and %q", c.Line, code, e.Meta.Command, c.Code, c.Command)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 )
@@ -159,7 +160,6 @@ func TestEachAuthIsAddedWithWhatItNeeds(t *testing.T) {
 }
 
 func TestOptionsOfAnotherAuthAreRefused(t *testing.T) {
-	const base = "account add new --email ann@example.org --imap-host imap.example.org"
 	password := work("work", mail.ReadOnly)
 	helper := work("helped", mail.ReadOnly)
 	b, r := newAccountBench(t, password)
@@ -167,32 +167,8 @@ func TestOptionsOfAnotherAuthAreRefused(t *testing.T) {
 	if err := b.vault.AddAccount(t.Context(), helper, mail.Secret{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, test := range []struct{ line, says string }{
-		{base, "--password-from is missing: a password is never an argument; on a terminal 'postern init' asks for all of it"},
-		{base + " --auth helper", "needs a helper command"},
-		{base + " --auth oauth2", "needs a provider"},
-		{base + " --auth oauth2 --oauth-provider google", "needs the client id"},
-		{base + " --auth helper --helper x --password-from stdin", "--password-from goes with --auth password or --auth keyring"},
-		{base + " --auth oauth2 --oauth-provider google --oauth-client-id ID --password-from stdin", "--password-from goes with"},
-		{base + " --auth keyring --helper x", "--helper goes with --auth helper"},
-		{base + " --password-from stdin --helper x", "--helper goes with --auth helper"},
-		{base + " --password-from stdin --oauth-client-id ID", "goes with --auth oauth2"},
-		{base + " --password-from stdin --oauth-scope a", "goes with --auth oauth2"},
-		{base + ` --auth helper --helper "x 'y"`, "--helper cannot be read: unterminated single quote"},
-		{base + ` --auth helper --helper ' '`, "needs a helper command"},
-		{base + " --auth helper --helper ./x", "absolute path"},
-		{base + " --auth oauth2 --oauth-provider google --oauth-client-id ID --oauth-token-url https://evil.example/", "go with --oauth-provider custom"},
-		{base + " --auth oauth2 --oauth-provider custom --oauth-client-id ID --oauth-token-url http://id.example.org/", "auth url"},
-		{base + " --auth oauth2 --oauth-provider google --oauth-client-id ID --oauth-tenant x", "--oauth-tenant goes with --oauth-provider microsoft"},
-		{"account edit work --helper x", "--helper goes with --auth helper"},
-		{"account edit work --oauth-client-id ID", "goes with --auth oauth2"},
-		{"account edit work --auth helper", "needs a helper command"},
-		{"account edit work --auth oauth2", "needs a provider"},
-		{"account edit helped --password-from stdin", "--password-from goes with"},
-		{"account edit helped --auth password", "--password-from is missing"},
-		{"account edit work --auth keyring --password-from stdin --subject-pattern '('", "not an RE2 expression"},
-	} {
-		b.fails(t, test.line, discovery.ValidationError, test.says)
+	for _, test := range testmain.Table[struct{ Line, Says string }](t, "testdata/cases/refused_auth.txt") {
+		b.fails(t, test.Line, discovery.ValidationError, test.Says)
 	}
 	if a := b.stored(t, "work"); !reflect.DeepEqual(a, password) || b.sealed(t, "work") != "secret" {
 		t.Errorf("a refused command changed %+v", a)

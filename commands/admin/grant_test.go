@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 )
@@ -71,28 +72,8 @@ func lasts(t *testing.T, g map[string]any) time.Duration {
 func TestGrantsThatAreRefused(t *testing.T) {
 	b := newFixture(t, work("work", mail.ReadOnly))
 	b.ok(t, "grant add laptop --accounts work")
-	for _, c := range []struct {
-		line string
-		code discovery.Code
-		says string
-	}{
-		{"grant add laptop --accounts work", discovery.Conflict, "of that name"},
-		{"grant add other", discovery.ValidationError, "would open nothing"},
-		{"grant add other --accounts work,nope", discovery.NotFound, "no account nope"},
-		{"grant add other --accounts '*'", discovery.ValidationError, "--accounts"},
-		{"grant add 'other one' --accounts work", discovery.ValidationError, "name"},
-		{"grant add other --accounts work --profile transport", discovery.ValidationError, "--profile"},
-		{"grant add other --accounts work --identity Repo:x", discovery.ValidationError, "--identity"},
-		{"grant add other --accounts work --expires 367d", discovery.ValidationError, "at most 366d"},
-		{"grant add other --accounts work --expires 999999d", discovery.ValidationError, "at most 366d"},
-		{"grant add other --accounts work --ask-in-client", discovery.ValidationError, "for --profile full"},
-		{"grant add other --accounts work --expires 0d", discovery.ValidationError, "--expires"},
-		{"grant add other --accounts work --expires never", discovery.ValidationError, "--expires"},
-		{"grant add other --accounts work --extensions contacts", discovery.ValidationError, "--extensions"},
-		{"grant add other --extensions x-contacts", discovery.ValidationError, "would open nothing"},
-		{"grant remove other", discovery.NotFound, "no such grant"},
-	} {
-		b.fails(t, c.line, c.code, c.says)
+	for _, c := range testmain.Table[struct{ Line, Code, Says string }](t, "testdata/cases/refused_grants.txt") {
+		b.fails(t, c.Line, discovery.Code(c.Code), c.Says)
 	}
 	b.principal.Name, b.principal.Admin = "agent", false
 	for _, line := range []string{"grant add other --accounts work", "grant list", "grant remove laptop"} {

@@ -98,7 +98,7 @@ func counts() {
 	}
 	defer os.Remove(mark)
 	most := 0
-	for range 5 {
+	for range 40 {
 		running, _ := filepath.Glob("running-*")
 		most = max(most, len(running))
 		time.Sleep(time.Millisecond)
@@ -316,7 +316,7 @@ func TestAProgramGetsItsArgumentsAndNoSecret(t *testing.T) {
 // Many commands at once are all answered, and at most maxConcurrent programs run at a time.
 func TestManyCommandsAtOnce(t *testing.T) {
 	t.Parallel()
-	const howMany = 3 * maxConcurrent
+	const howMany = 4 * maxConcurrent
 	s := whole(t, one(t, "counts", "read"), Options{})
 	answers := make([]reply, howMany)
 	var wg sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 	_ "time/tzdata"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // Args has an argument of every kind and every bound.
@@ -65,158 +66,47 @@ func bind(t *testing.T, tokens ...string) (*Args, error) {
 }
 
 func TestBindValues(t *testing.T) {
-	yes, empty := true, ""
-	for _, c := range []struct {
-		tokens []string
-		want   Args
-	}{
-		{[]string{"a"}, Args{}},
-		{[]string{"a", "b", "c"}, Args{Names: []string{"a", "b", "c"}}},
-		{[]string{"a,b"}, Args{Names: []string{"a,b"}}},
-		{[]string{"a", "--text", "xy"}, Args{Text: "xy"}},
-		{[]string{"a", "--text=x=y"}, Args{Text: "x=y"}},
-		{[]string{"--text", "é日本語x", "a"}, Args{Text: "é日本語x"}},
-		{[]string{"a", "-t", "xy"}, Args{Text: "xy"}},
-		{[]string{"a", "-txy"}, Args{Text: "xy"}},
-		{[]string{"a", "-t=xy"}, Args{Text: "xy"}},
-		{[]string{"a", "--text=-x"}, Args{Text: "-x"}},
-		{[]string{"a", "--text", "-"}, Args{Text: "-"}},
-		{[]string{"a", "-n10"}, Args{Count: 10}},
-		{[]string{"a", "-n=10"}, Args{Count: 10}},
-		{[]string{"a", "--count", "-3"}, Args{Count: -3}},
-		{[]string{"a", "--count=-3"}, Args{Count: -3}},
-		{[]string{"a", "--size", "4294967295"}, Args{Size: 4294967295}},
-		{[]string{"a", "--ratio", "-0.5"}, Args{Ratio: -0.5}},
-		{[]string{"a", "--ratio", "1e-2"}, Args{Ratio: 0.01}},
-		{[]string{"a", "--flag"}, Args{Flag: true}},
-		{[]string{"a", "--flag=true"}, Args{Flag: true}},
-		{[]string{"--flag", "a"}, Args{Flag: true}},
-		{[]string{"a", "--flag=false"}, Args{}},
-		{[]string{"a", "-f"}, Args{Flag: true}},
-		{[]string{"a", "--choice", "true"}, Args{Choice: true}},
-		{[]string{"a", "--list", "x,y"}, Args{List: []string{"x", "y"}}},
-		{[]string{"a", "--list", `x\,y`, "--list", "z"}, Args{List: []string{"x,y", "z"}}},
-		{[]string{"a", "--list", `x\y`}, Args{List: []string{`x\y`}}},
-		{[]string{"a", "--numbers", "1,2", "--numbers=3"}, Args{Numbers: []int{1, 2, 3}}},
-		{[]string{"a", "--level", "high"}, Args{Level: "high"}},
-		{[]string{"a", "--secret", ""}, Args{}},
-		{[]string{"a", "--file", "x/y..z.txt"}, Args{File: "x/y..z.txt"}},
-		{[]string{"a", "--optional"}, Args{Optional: &yes}},
-		{[]string{"a", "--pattern="}, Args{Pattern: &empty}},
-		{[]string{"--", "--text"}, Args{Names: []string{"--text"}}},
-		{[]string{"--", "a", "--"}, Args{Names: []string{"a", "--"}}},
-		{[]string{"-"}, Args{Names: []string{"-"}}},
-		{[]string{"--", "--help"}, Args{Names: []string{"--help"}}},
-		{[]string{"a", "--day", "2024-02-29"}, Args{Day: discovery.Date{Time: time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)}}},
-		{[]string{"a", "--when", "2026-02-02T10:00:00+01:00"}, Args{When: discovery.Datetime{Time: time.Date(2026, 2, 2, 9, 0, 0, 0, time.UTC)}}},
-		{[]string{"a", "--when", "2024-02-29"}, Args{When: discovery.Datetime{Time: time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC), DateOnly: true}}},
-	} {
-		got, err := bind(t, c.tokens...)
-		if err != nil {
-			t.Errorf("%q: %v", c.tokens, err)
-			continue
+	for _, c := range testmain.Table[struct {
+		Differs string
+		Tokens  []string
+	}](t, "testdata/cases/bind_values.txt") {
+		want := Args{Names: []string{"a"}, Count: 4, Level: "low"}
+		if err := json.Unmarshal([]byte(c.Differs), &want); err != nil {
+			t.Fatal(err)
 		}
-		if c.want.Names == nil {
-			c.want.Names = []string{"a"}
-			if c.tokens[0] == "a,b" || c.tokens[0] == "-" {
-				c.want.Names = []string{c.tokens[0]}
-			}
+		if got, err := bind(t, c.Tokens...); err != nil || !reflect.DeepEqual(*got, want) {
+			t.Errorf("%q:\n got %+v, %v\nwant %+v", c.Tokens, got, err, want)
 		}
-		if c.want.Count == 0 {
-			c.want.Count = 4
-		}
-		if c.want.Level == "" {
-			c.want.Level = "low"
-		}
-		if !got.When.Equal(c.want.When.Time) || got.When.DateOnly != c.want.When.DateOnly {
-			t.Errorf("%q: when %v, want %v", c.tokens, got.When, c.want.When)
-		}
-		got.When, c.want.When = discovery.Datetime{}, discovery.Datetime{}
-		if !reflect.DeepEqual(*got, c.want) {
-			t.Errorf("%q:\n got %+v\nwant %+v", c.tokens, *got, c.want)
+	}
+	if got, err := bind(t, "a", "--day", "2024-02-29"); err != nil || !got.Day.Equal(time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for text, want := range map[string]discovery.Datetime{"2026-02-02T10:00:00+01:00": {Time: time.Date(2026, 2, 2, 9, 0, 0, 0, time.UTC)}, "2024-02-29": {Time: time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC), DateOnly: true}} {
+		if got, err := bind(t, "a", "--when", text); err != nil || !got.When.Equal(want.Time) || got.When.DateOnly != want.DateOnly {
+			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
 }
 
 func TestBindRefuses(t *testing.T) {
-	for _, c := range []struct {
-		tokens []string
-		code   discovery.Code
-		says   string
-	}{
-		{nil, discovery.ValidationError, "names is missing"},
-		{[]string{"a", "b", "c", "d"}, discovery.ValidationError, "at most 3 values"},
-		{[]string{"a", "--text", "x", "--text", "y"}, discovery.ValidationError, "given twice"},
-		{[]string{"a", "--text", "x", "-t", "y"}, discovery.ValidationError, "given twice"},
-		{[]string{"a", "--text"}, discovery.ValidationError, "needs a value"},
-		{[]string{"a", "--text", "-x"}, discovery.ValidationError, "needs a value"},
-		{[]string{"a", "--text", "--help"}, discovery.ValidationError, "needs a value"},
-		{[]string{"a", "--text", "--flag"}, discovery.ValidationError, "needs a value"},
-		{[]string{"a", "--text="}, discovery.ValidationError, "must not be empty"},
-		{[]string{"a", "--text", "123456"}, discovery.ValidationError, "at most 5 characters"},
-		{[]string{"a", "--count", "11"}, discovery.ValidationError, "between -3 and 10"},
-		{[]string{"a", "--count", "-4"}, discovery.ValidationError, "between -3 and 10"},
-		{[]string{"a", "--count", "1.5"}, discovery.ValidationError, "decimal integer"},
-		{[]string{"a", "--count", "0x10"}, discovery.ValidationError, "decimal integer"},
-		{[]string{"a", "--count", "+1"}, discovery.ValidationError, "decimal integer"},
-		{[]string{"a", "--count", "1_0"}, discovery.ValidationError, "decimal integer"},
-		{[]string{"a", "--count", "٣"}, discovery.ValidationError, "decimal integer"},
-		{[]string{"a", "--count", "99999999999999999999999"}, discovery.ValidationError, "between"},
-		{[]string{"a", "--size", "0"}, discovery.ValidationError, "between 1"},
-		{[]string{"a", "--size", "4294967296"}, discovery.ValidationError, "between 1"},
-		{[]string{"a", "--ratio", "NaN"}, discovery.ValidationError, "decimal number"},
-		{[]string{"a", "--ratio", "Inf"}, discovery.ValidationError, "decimal number"},
-		{[]string{"a", "--ratio", "1e999"}, discovery.ValidationError, "decimal number"},
-		{[]string{"a", "--flag=yes"}, discovery.ValidationError, "true or false"},
-		{[]string{"a", "--choice"}, discovery.ValidationError, "needs a value"},
-		{[]string{"a", "--choice", "TRUE"}, discovery.ValidationError, "true or false"},
-		{[]string{"a", "--level", "mid"}, discovery.ValidationError, "one of low, high"},
-		{[]string{"a", "--code", "abd"}, discovery.ValidationError, "--code must be letters from a to c."},
-		{[]string{"a", "--list", "a,,b"}, discovery.ValidationError, "must not be empty"},
-		{[]string{"a", "--list", "a,b,c,d,e"}, discovery.ValidationError, "at most 4"},
-		{[]string{"a", "--numbers", "1,10"}, discovery.ValidationError, "between 0 and 9"},
-		{[]string{"a", "--when", "2026-02-30"}, discovery.ValidationError, "ISO 8601"},
-		{[]string{"a", "--when", "2025-02-29"}, discovery.ValidationError, "ISO 8601"},
-		{[]string{"a", "--when", "2026-2-3"}, discovery.ValidationError, "ISO 8601"},
-		{[]string{"a", "--when", "2026-02-02T24:00:00Z"}, discovery.ValidationError, "ISO 8601"},
-		{[]string{"a", "--when", "2026-02-02T10:00:00z"}, discovery.ValidationError, "ISO 8601"},
-		{[]string{"a", "--when", "2026-02-02 10:00"}, discovery.ValidationError, "ISO 8601"},
-		{[]string{"a", "--when", "yesterday"}, discovery.ValidationError, "ISO 8601"},
-		{[]string{"a", "--when", "2026-02-02T10:00:00+25:00"}, discovery.ValidationError, "ISO 8601"},
-		{[]string{"a", "--nope"}, discovery.ValidationError, "no option '--nope'"},
-		{[]string{"a", "--tex", "x"}, discovery.ValidationError, "no option '--tex'"},
-		{[]string{"a", "--names", "x"}, discovery.ValidationError, "no option '--names'"},
-		{[]string{"a", "--__proto__", "x"}, discovery.ValidationError, "no option"},
-		{[]string{"a", "--constructor=x"}, discovery.ValidationError, "no option"},
-		{[]string{"a", "-x"}, discovery.ValidationError, "no option '-x'"},
-		{[]string{"a", "-ft"}, discovery.ValidationError, "true or false"},
-		{[]string{"a", "--file", "/etc/passwd"}, discovery.PathTraversal, "outside"},
-		{[]string{"a", "--file", "../x"}, discovery.PathTraversal, "outside"},
-		{[]string{"a", "--file", `a\..\x`}, discovery.PathTraversal, "outside"},
-		{[]string{"a", "--file", `C:x`}, discovery.PathTraversal, "outside"},
-		{[]string{"a", "--file", `\\host\x`}, discovery.PathTraversal, "outside"},
-		{[]string{"a", "--file", "a\x00b"}, discovery.PathTraversal, "outside"},
-		{[]string{"a", "--day", "2026-02-30"}, discovery.ValidationError, "must be a day"},
-		{[]string{"a", "--day", "2026-02-02T10:00:00Z"}, discovery.ValidationError, "must be a day"},
-		{[]string{"a", "--day", "0000-02-02"}, discovery.ValidationError, "must be a day"},
-		{[]string{"a", "--day", "today"}, discovery.ValidationError, "must be a day"},
-		{[]string{"a", "--timeout", "301"}, discovery.ValidationError, "between 1 and 300"},
-		{[]string{"a", "--timeout", "0"}, discovery.ValidationError, "between 1 and 300"},
-	} {
-		_, err := bind(t, c.tokens...)
+	for _, c := range testmain.Table[struct {
+		Code, Says string
+		Tokens     []string
+	}](t, "testdata/cases/bind_refuses.txt") {
+		_, err := bind(t, c.Tokens...)
 		f := discovery.AsFault(err)
 		if f == nil {
-			t.Errorf("%q: no fault, err %v", c.tokens, err)
+			t.Errorf("%q: no fault, err %v", c.Tokens, err)
 			continue
 		}
-		if f.Code != c.code || !strings.Contains(f.Message, c.says) {
-			t.Errorf("%q: %s %q, want %s with %q", c.tokens, f.Code, f.Message, c.code, c.says)
+		if string(f.Code) != c.Code || !strings.Contains(f.Message, c.Says) {
+			t.Errorf("%q: %s %q, want %s with %q", c.Tokens, f.Code, f.Message, c.Code, c.Says)
 		}
 		if (f.Code == discovery.PathTraversal) != (f.Reason == "path") {
-			t.Errorf("%q: reason for the audit log %q", c.tokens, f.Reason)
+			t.Errorf("%q: reason for the audit log %q", c.Tokens, f.Reason)
 		}
 		if f.Hint == "" || len(f.Examples) == 0 {
-			t.Errorf("%q: no hint or no example", c.tokens)
+			t.Errorf("%q: no hint or no example", c.Tokens)
 		}
 	}
 }
@@ -479,5 +369,32 @@ func TestAPatternNeedsWords(t *testing.T) {
 		func(context.Context, *discovery.Call, *bare) (Result, error) { return Result{}, nil })
 	if c.Err() == nil {
 		t.Error("it was taken")
+	}
+}
+func TestPeekSaysWhatCanBeToldBeforeBinding(t *testing.T) {
+	usual := 30 * time.Second
+	for line, want := range map[string]discovery.Outlook{
+		"a":                         {Timeout: usual},
+		"a --timeout 7":             {Timeout: 7 * time.Second},
+		"--timeout=300 a":           {Timeout: 300 * time.Second},
+		"a --timeout 0":             {Timeout: usual, Wrong: true}, // as binding will say
+		"a --timeout soon":          {Timeout: usual, Wrong: true},
+		"a -- --timeout 7":          {Timeout: usual, Wrong: true}, // a name that is too long
+		"a --count 99":              {Timeout: usual, Wrong: true}, // too many
+		"a --count 1":               {Timeout: usual},
+		"a --timeout 7 --timeout 8": {Timeout: 7 * time.Second, Wrong: true},
+		"a --timeout":               {Timeout: usual, Wrong: true},
+		"a --tiemout 7":             {Timeout: usual, Wrong: true},
+		"--count 1":                 {Timeout: usual, Wrong: true}, // the positional is missing
+		"a --help":                  {Timeout: usual, Help: true},
+		"--help":                    {Timeout: usual, Help: true},
+		"a -- --help":               {Timeout: usual},
+	} {
+		if got := thing().Peek(strings.Fields(line)); got != want {
+			t.Errorf("%s: %+v, want %+v", line, got, want)
+		}
+		if _, err := thing().Bind(strings.Fields(line), nil); (err != nil) != want.Wrong {
+			t.Errorf("%s: binding says %v", line, err)
+		}
 	}
 }
