@@ -2,9 +2,7 @@ package vault
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
-	"maps"
 	"testing"
 	"time"
 
@@ -71,25 +69,16 @@ func TestAnAgentCannotMakeAResume(t *testing.T) {
 			})
 		}, ErrUntrustedPolicy},
 		"a resume signed with its own key": {func(t *testing.T, agent *Vault, _ []byte) {
-			_, private, err := ed25519.GenerateKey(nil)
-			must(t, err)
+			var id string
 			forge(t, agent, func(tx *transaction) error {
-				p, err := agent.policy(tx)
-				if err != nil {
-					return err
-				}
 				s, err := tx.readStop()
-				if err != nil {
-					return err
-				}
-				own := &policy{generation: p.generation + 1, records: maps.Clone(p.records)}
-				record := []byte(`{"id":"` + s.ID + `","since":"2026-01-01T00:00:00Z"}`)
-				own.records[bucketResumed] = map[string][]byte{resumedKey: record}
-				return errors.Join(tx.put(bucketResumed, []byte(resumedKey), record), tx.put(bucketPolicy, manifestKey, signManifest(private, agent.id, own)))
+				id = s.ID
+				return err
 			})
+			signed(t, agent, bucketResumed, resumedKey, []byte(`{"id":"`+id+`","since":"2026-01-01T00:00:00Z"}`))
 		}, ErrUntrustedPolicy},
 		"the resume of the stop before": {func(t *testing.T, agent *Vault, old []byte) {
-			forge(t, agent, func(tx *transaction) error { return tx.put(bucketResumed, []byte(resumedKey), old) })
+			sealed(bucketResumed, resumedKey, string(old))(t, nil, agent)
 		}, nil},
 		"no resume at all": {func(t *testing.T, agent *Vault, _ []byte) { gone(bucketResumed, resumedKey)(t, nil, agent) }, ErrUntrustedPolicy},
 		"a stop that is no record": {func(t *testing.T, agent *Vault, _ []byte) {
@@ -97,15 +86,12 @@ func TestAnAgentCannotMakeAResume(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			path, k := newPlace(t)
 			admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 			mustStop(t, agent)
 			must(t, second(admin.Resume(t.Context())))
-			var old []byte
-			forge(t, agent, func(tx *transaction) (err error) {
-				old, err = tx.get(bucketResumed, []byte(resumedKey))
-				return err
-			})
+			old := sealedRecord(t, agent, bucketResumed, resumedKey)
 			mustStop(t, agent)
 			running := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 			wantStopped(t, true, admin, running)
