@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
@@ -138,18 +139,9 @@ func TestAccountWithoutVerdictsKeepsItsForm(t *testing.T) {
 }
 
 func TestPoses(t *testing.T) {
-	for name, want := range map[string]string{
-		"": "", "Ann": "", "Ann Lee": "", "eve@evil.example": "", "EVE@Evil.example": "", "@ann": "", "me@work": "", "Meet @ 10.30": "",
-		"ann@bank.example":                     "ann@bank.example",
-		"Ann (ann@bank.example)":               "ann@bank.example",
-		"<ann@bank.example>":                   "ann@bank.example",
-		"ann＠bank．example":                     "ann@bank.example",
-		"eve@evil.example or ann@bank.example": "ann@bank.example",
-		"Ann ann@bank.example via List":        "ann@bank.example",
-		"mailto:ann@bank.example":              "ann@bank.example",
-	} {
-		if got := Poses(Address{Name: name, Addr: "eve@evil.example"}); got != want {
-			t.Errorf("%q shows %q, want %q", name, got, want)
+	for _, c := range testmain.Table[struct{ In, Want string }](t, "testdata/cases/poses.txt") {
+		if got := Poses(Address{Name: c.In, Addr: "eve@evil.example"}); got != c.Want {
+			t.Errorf("%q shows %q, c.Want %q", c.In, got, c.Want)
 		}
 	}
 	if got := Poses(Address{Name: "ann@bank.example"}); got != "ann@bank.example" {

@@ -6,41 +6,15 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 func TestParseAddressReadsWhatPeopleWrite(t *testing.T) {
-	for typed, want := range map[string]Address{
-		"ann@example.org":                         {Addr: "ann@example.org"},
-		"  ann@example.org  ":                     {Addr: "ann@example.org"},
-		"<ann@example.org>":                       {Addr: "ann@example.org"},
-		"Ann Lee <ann@example.org>":               {Name: "Ann Lee", Addr: "ann@example.org"},
-		"Ann   Lee<ann@example.org>":              {Name: "Ann Lee", Addr: "ann@example.org"},
-		`"Lee, Ann" <ann@example.org>`:            {Name: "Lee, Ann", Addr: "ann@example.org"},
-		`"Lee, Ann"<ann@example.org>`:             {Name: "Lee, Ann", Addr: "ann@example.org"},
-		`"Ann \"Bo\" \\ Lee" <ann@example.org>`:   {Name: `Ann "Bo" \ Lee`, Addr: "ann@example.org"},
-		`"ann@example.net" <ann@example.org>`:     {Name: "ann@example.net", Addr: "ann@example.org"},
-		`Ann "Bo" Lee <ann@example.org>`:          {Name: "Ann Bo Lee", Addr: "ann@example.org"},
-		`"" <ann@example.org>`:                    {Addr: "ann@example.org"},
-		`" Ann  Lee " <ann@example.org>`:          {Name: "Ann Lee", Addr: "ann@example.org"},
-		"Dr. A. B. O'Lee <ann@example.org>":       {Name: "Dr. A. B. O'Lee", Addr: "ann@example.org"},
-		"Müller & Söhne <a@example.org>":          {Name: "Müller & Söhne", Addr: "a@example.org"},
-		"山田太郎 <taro@example.org>":                 {Name: "山田太郎", Addr: "taro@example.org"},
-		"👨‍👩‍👧 <family@example.org>":              {Name: "👨‍👩‍👧", Addr: "family@example.org"},
-		"Ann.Lee+tag=x!#$%@Example.ORG":           {Addr: "Ann.Lee+tag=x!#$%@Example.ORG"},
-		"ann@localhost":                           {Addr: "ann@localhost"},
-		"ann@bücher.example":                      {Addr: "ann@xn--bcher-kva.example"},
-		"ann@BÜCHER.example":                      {Addr: "ann@xn--bcher-kva.example"},
-		"ann@xn--bcher-kva.example":               {Addr: "ann@xn--bcher-kva.example"},
-		"jürgen@bücher.example":                   {Addr: "jürgen@bücher.example"},
-		"jürgen@BÜCHER.example":                   {Addr: "jürgen@bücher.example"},
-		"jürgen@example.org":                      {Addr: "jürgen@example.org"},
-		"jürgen@xn--bcher-kva.example":            {Addr: "jürgen@xn--bcher-kva.example"},
-		strings.Repeat("a", 100) + "@example.org": {Addr: strings.Repeat("a", 100) + "@example.org"},
-	} {
-		got, err := ParseAddress(typed)
-		if err != nil || got != want {
-			t.Errorf("%q: %q, %v; want %q", typed, got, err, want)
+	for _, c := range testmain.Table[struct{ In, Name, Addr string }](t, "testdata/cases/address.txt") {
+		got, err := ParseAddress(c.In)
+		if want := (Address{Name: c.Name, Addr: c.Addr}); err != nil || got != want {
+			t.Errorf("%q: %q, %v; want %q", c.In, got, err, want)
 			continue
 		}
 		checkAddressAgain(t, got)

@@ -1,29 +1,19 @@
 package compose
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/postern-mail/postern/internal/testmain"
+)
 
 func TestDifferentSubmissionsHaveDifferentDigests(t *testing.T) {
 	seen := map[string]int{}
-	for i, s := range []struct {
-		from       string
-		recipients []string
-		wire       string
-	}{
-		{"", nil, ""},
-		{"a", nil, ""},
-		{"", []string{"a"}, ""},
-		{"", nil, "a"},
-		{"", []string{""}, ""},
-		{"", []string{"", ""}, ""},
-		{"a", []string{"b", "c"}, "d"},
-		{"a", []string{"bc"}, "d"},
-		{"a", []string{"c", "b"}, "d"},
-		{"ab", []string{"c"}, "d"},
-		{"a", []string{"b"}, "cd"},
-		{"a", []string{"b", "c", "d"}, ""},
-		{"a", nil, "bcd"},
-	} {
-		d := Digest(s.from, s.recipients, []byte(s.wire))
+	for i, s := range testmain.Table[struct {
+		From       string
+		Wire       string
+		Recipients []string
+	}](t, "testdata/cases/digest.txt") {
+		d := Digest(s.From, s.Recipients, []byte(s.Wire))
 		if len(d) != 64 {
 			t.Errorf("%q", d)
 		}
@@ -31,7 +21,7 @@ func TestDifferentSubmissionsHaveDifferentDigests(t *testing.T) {
 			t.Errorf("%d and %d have one digest", i, j)
 		}
 		seen[d] = i
-		if Digest(s.from, s.recipients, []byte(s.wire)) != d {
+		if Digest(s.From, s.Recipients, []byte(s.Wire)) != d {
 			t.Errorf("%d has two digests", i)
 		}
 	}

@@ -6,41 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 func TestReplySubjectHasOnePrefixAndKeepsTheRest(t *testing.T) {
-	for original, want := range map[string]string{
-		"Hello":                               "Re: Hello",
-		"Re: Hello":                           "Re: Hello",
-		"re:Hello":                            "Re: Hello",
-		"RE: Re: AW: Hello":                   "Re: Hello",
-		"Re[2]: Hello":                        "Re: Hello",
-		"Re^3: SV: Hello":                     "Re: Hello",
-		"回复：Hello":                            "Re: Hello",
-		"Fwd: Hello":                          "Re: Hello",
-		"Re: WG: Antw: Hello":                 "Re: Hello",
-		"":                                    "Re:",
-		"Re:":                                 "Re:",
-		"Re: Re: ":                            "Re:",
-		"[Ticket 4711] Printer":               "Re: [Ticket 4711] Printer",
-		"Re: [Ticket 4711] AW: Printer":       "Re: [Ticket 4711] Printer",
-		"[list] Re: [list] Hello":             "Re: [list] Hello",
-		"[list] [Ticket 1] Re: Hello [draft]": "Re: [list] [Ticket 1] Hello [draft]",
-		"[list]":                              "Re: [list]",
-		"[a] Re: [a]":                         "Re: [a] [a]",
-		"[a] Re:":                             "Re: [a]",
-		"[open Hello":                         "Re: [open Hello",
-		"Note: Re: Hello":                     "Re: Note: Re: Hello",
-		"Report: 12:30":                       "Re: Report: 12:30",
-		"Refund":                              "Re: Refund",
-		"  spaces   and\ttabs ":               "Re: spaces and tabs",
-		"Hello\r\nBcc: eve@example.org":       "Re: Hello Bcc: eve@example.org",
-		"Hel\u202elo\u200b":                   "Re: Hello",
-	} {
-		if got := ReplySubject(original); got != want {
-			t.Errorf("%q: %q, want %q", original, got, want)
+	for _, c := range testmain.Table[struct{ In, Want string }](t, "testdata/cases/reply_subject.txt") {
+		if got := ReplySubject(c.In); got != c.Want {
+			t.Errorf("%q: %q, c.Want %q", c.In, got, c.Want)
 		}
 	}
 }
@@ -77,26 +51,14 @@ func FuzzReplySubject(f *testing.F) {
 }
 
 func TestReplyReferences(t *testing.T) {
-	for _, test := range []struct {
-		name, header string
-		parent       string
-		references   []string
-	}{
-		{"first answer", "Message-ID: <a@x>", "a@x", []string{"a@x"}},
-		{"later answer", "Message-ID: <c@x>\nReferences: <a@x>\n <b@x>", "c@x", []string{"a@x", "b@x", "c@x"}},
-		{"In-Reply-To alone", "Message-ID: <b@x>\nIn-Reply-To: <a@x>", "b@x", []string{"a@x", "b@x"}},
-		{"References count before In-Reply-To", "Message-ID: <c@x>\nReferences: <a@x>\nIn-Reply-To: <b@x>", "c@x", []string{"a@x", "c@x"}},
-		{"In-Reply-To of two", "Message-ID: <c@x>\nIn-Reply-To: <a@x> <b@x>", "c@x", []string{"c@x"}},
-		{"no id", "References: <a@x> <b@x>", "", []string{"a@x", "b@x"}},
-		{"nothing", "Subject: x", "", nil},
-		{"an id twice", "Message-ID: <b@x>\nReferences: <b@x> <a@x> <a@x>", "b@x", []string{"a@x", "b@x"}},
-		{"odd ids as they are", "Message-ID: <no-at-sign>\nReferences: <1$2@x> <a@b@c> <[x]:y>", "no-at-sign", []string{"1$2@x", "a@b@c", "[x]:y", "no-at-sign"}},
-		{"hostile ids", "Message-ID: <é@x>\nReferences: <a\x00@x> <=?utf-8?q?=0d=0aX:?=@x> <\u202ea@x> <" + strings.Repeat("a", maxID+1) + "> <a@x>", "", []string{"a@x"}},
-		{"ids of two fields", "Message-ID: <a@x>\nMessage-ID: <b@x>", "a@x", []string{"a@x"}},
-	} {
-		parent, references := ReplyReferences(rfc5322.ParseHeader([]byte(test.header + "\n\n")))
-		if parent != test.parent || !slices.Equal(references, test.references) {
-			t.Errorf("%s: %q %q, want %q %q", test.name, parent, references, test.parent, test.references)
+	for _, test := range testmain.Table[struct {
+		Name, Header string
+		Parent       string
+		References   []string
+	}](t, "testdata/cases/references.txt") {
+		parent, references := ReplyReferences(rfc5322.ParseHeader([]byte(test.Header + "\n\n")))
+		if parent != test.Parent || !slices.Equal(references, test.References) {
+			t.Errorf("%s: %q %q, want %q %q", test.Name, parent, references, test.Parent, test.References)
 		}
 	}
 }

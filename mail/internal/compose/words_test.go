@@ -4,6 +4,8 @@ import (
 	"mime"
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // subjectLines returns the lines of a built Subject field.
@@ -18,26 +20,9 @@ func subjectLines(t *testing.T, subject string) []string {
 }
 
 func TestSubjectsAreEncodedOnlyWhereNecessary(t *testing.T) {
-	for subject, want := range map[string]string{
-		"plain words, and more: <x>": "plain words, and more: <x>",
-		"  trimmed  ":                "trimmed",
-		"one ü more":                 "one =?utf-8?B?w7w=?= more",
-		"letters é":                  "letters =?utf-8?B?w6k=?=",
-		"many letters and oné":       "many letters and =?utf-8?Q?on=C3=A9?=",
-		"ü ö":                        "=?utf-8?B?w7wgw7Y=?=",
-		"ü plain ö":                  "=?utf-8?B?w7w=?= plain =?utf-8?B?w7Y=?=",
-		"Константин Константинопольский-Рим": "=?utf-8?B?0JrQvtC90YHRgtCw0L3RgtC40L0g?=|=?utf-8?B?0JrQvtC90YHRgtCw0L3RgtC40L3QvtC/0L7Qu9GM0YHQutC40Lkt0KDQuNC8?=",
-		"two  spaces":                  "=?utf-8?Q?two_?= spaces",
-		"abcdefghijklm_é":              "=?utf-8?Q?abcdefghijklm=5F=C3=A9?=",
-		"=?utf-8?q?x?=":                "=?utf-8?B?PT91dGYtOD9xP3g/PQ==?=",
-		"\u00a0":                       "=?utf-8?B?wqA=?=",
-		strings.Repeat("x", 67):        strings.Repeat("x", 67),
-		strings.Repeat("x", 68):        "=?utf-8?Q?" + strings.Repeat("x", 55) + "?=|=?utf-8?Q?" + strings.Repeat("x", 13) + "?=",
-		"a " + strings.Repeat("x", 75): "a|" + strings.Repeat("x", 75),
-		"a " + strings.Repeat("x", 76): "a =?utf-8?Q?" + strings.Repeat("x", 53) + "?=|=?utf-8?Q?" + strings.Repeat("x", 23) + "?=",
-	} {
-		if got := strings.Join(subjectLines(t, subject), "|"); got != want {
-			t.Errorf("%q: %q, want %q", subject, got, want)
+	for _, c := range testmain.Table[struct{ In, Want string }](t, "testdata/cases/subject.txt") {
+		if got := strings.Join(subjectLines(t, c.In), "|"); got != c.Want {
+			t.Errorf("%q: %q, c.Want %q", c.In, got, c.Want)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
@@ -87,44 +88,25 @@ func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
 // lend in the same way, and the connection with them.
 func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 	t.Parallel()
-	words := "NO [AUTHENTICATIONFAILED] not s3cret-pass\a\r\n"
-	tests := []struct {
-		name, answer string
-		kind         wire.Kind
-		code         string
-	}{
-		{"refused", "L1 " + words, wire.KindAuth, "AUTHENTICATIONFAILED"},
-		{"refused with what was pipelined", "L1 " + words + "T1 BAD no\r\nT2 BAD no\r\n* BYE out\r\n", wire.KindAuth, "AUTHENTICATIONFAILED"},
-		{"bad", "L1 BAD s3cret-pass\r\n", wire.KindAuth, ""},
-		{"busy", "L1 NO [UNAVAILABLE] later\r\n", wire.KindRefused, "UNAVAILABLE"},
-		{"challenged, then refused", "+ eyJzdGF0dXMiOiI0MDEifQ==\r\nL1 " + words, wire.KindAuth, "AUTHENTICATIONFAILED"},
-		{"challenged, then accepted", "+ \r\n" + loggedIn + fetchedAnswer, wire.KindProtocol, ""},
-		{"challenge that is not base64", "+ s3cret-pass\r\n", wire.KindProtocol, ""},
-		{"challenges without end", strings.Repeat("+ AAAA\r\n", 20), wire.KindProtocol, ""},
-		{"goodbye", "* BYE [UNAVAILABLE] later\r\n", wire.KindClosed, "UNAVAILABLE"},
-		{"another tag", "L2 OK in\r\n", wire.KindProtocol, ""},
-		{"an answer to the commands", "T1 OK done\r\nT2 OK done\r\n", wire.KindProtocol, ""},
-		{"neither yes nor no", "L1 MAYBE\r\n", wire.KindProtocol, ""},
-		{"garbage", "what\r\n", wire.KindProtocol, ""},
-		{"a line without end", "* OK " + strings.Repeat("x", 5<<20), wire.KindLimit, ""},
-		{"closed", "", wire.KindClosed, ""},
-		{"silence", "* OK wait\r\n", wire.KindTimeout, ""},
-	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
+	for _, tc := range testmain.Table[struct {
+		Name, Answer string
+		Kind         wire.Kind
+		Code         string
+	}](t, "testdata/cases/login_failures.txt") {
+		t.Run(tc.Name, func(t *testing.T) {
 			ended := make(chan struct{})
 			sv := scripted.Serve(t, func(s *scripted.Conn) {
 				defer close(ended)
 				oneWrite(s, scripted.Caps)
-				if tc.answer == "" {
+				if tc.Answer == "" {
 					return
 				}
-				s.Send(tc.answer)
+				s.Send(tc.Answer)
 				s.Drain()
 			})
 			p := newPool(t, PoolOptions{Config: configOf(sv)})
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			if tc.kind == wire.KindTimeout {
+			if tc.Kind == wire.KindTimeout {
 				ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 			}
 			defer cancel()
@@ -132,8 +114,8 @@ func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 			err := p.Lend(ctx, "", func(_ context.Context, s *Session) error {
 				calls++
 				for _, err := range func() []error { a, b := openAndFetch(s); return []error{a, b, s.Noop().Wait(), s.Ready()} }() {
-					e := wantError(t, err, tc.kind, wire.StageAuth)
-					if e.Code != tc.code || !e.OutOfStep || e.Stage != wire.StageAuth || strings.ContainsAny(e.Error(), "\a\r\n") || e.Permanent != (tc.kind == wire.KindAuth) {
+					e := wantError(t, err, tc.Kind, wire.StageAuth)
+					if e.Code != tc.Code || !e.OutOfStep || e.Stage != wire.StageAuth || strings.ContainsAny(e.Error(), "\a\r\n") || e.Permanent != (tc.Kind == wire.KindAuth) {
 						t.Errorf("error %+v", e)
 					}
 				}
@@ -142,7 +124,7 @@ func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 				}
 				return nil // who does not look is told all the same
 			})
-			wantError(t, err, tc.kind, wire.StageAuth)
+			wantError(t, err, tc.Kind, wire.StageAuth)
 			<-ended
 			if calls != 1 || sv.Accepted() != 1 {
 				t.Errorf("%d calls, %d connections", calls, sv.Accepted())

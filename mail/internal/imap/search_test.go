@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
@@ -15,24 +16,16 @@ import (
 // has seen the text, the search comes again on another connection.
 func TestSearchWithoutACharsetWhereItIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		subject, answer, caps string
-		commands              int // of two searches
-		ok                    bool
-	}{
-		"BADCHARSET":          {"Grüße", "NO [BADCHARSET (US-ASCII)] no", " LITERAL+", 3, true},
-		"a bare BAD":          {"Grüße", "BAD what is CHARSET", " LITERAL+", 3, true},
-		"ASCII":               {"plain CHARSET UTF-8 text", "NO no", " LITERAL+", 2, false},
-		"still no":            {"Grüße still", "NO no", " LITERAL+", 4, false},
-		"before the text":     {"Grüße", "NO [BADCHARSET] no", "", 3, true},
-		"before any text":     {"Grüße", "NO no", "", 4, false},
-		"before several ones": {"Grüße \"\\", "BAD no", "", 3, true},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, tc := range testmain.Table[struct {
+		Name, Subject, Answer, Caps string
+		Commands                    int
+		Ok                          bool
+	}](t, "testdata/cases/charset.txt") {
+		t.Run(tc.Name, func(t *testing.T) {
 			var mu sync.Mutex
 			var seen []string
 			sv := scripted.Serve(t, func(s *scripted.Conn) {
-				s.Greet("IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH" + tc.caps)
+				s.Greet("IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH" + tc.Caps)
 				for {
 					tag, command := s.Expect()
 					if !strings.HasPrefix(command, "UID SEARCH") {
@@ -42,19 +35,19 @@ func TestSearchWithoutACharsetWhereItIsRefused(t *testing.T) {
 					mu.Lock()
 					seen = append(seen, command)
 					mu.Unlock()
-					accepted := tc.ok && !strings.Contains(command, "CHARSET")
+					accepted := tc.Ok && !strings.Contains(command, "CHARSET")
 					if strings.HasSuffix(command, "+}") || accepted { // the text follows
 						if !strings.HasSuffix(command, "+}") {
 							s.Send("+ go\r\n")
 						}
-						if text := s.Line(); text != tc.subject {
+						if text := s.Line(); text != tc.Subject {
 							t.Errorf("searched for %q", text)
 						}
 					}
 					if accepted {
 						s.Send("* ESEARCH (TAG \"" + tag + "\") UID ALL 3\r\n" + tag + " OK done\r\n")
 					} else {
-						s.Send(tag + " " + tc.answer + "\r\n")
+						s.Send(tag + " " + tc.Answer + "\r\n")
 					}
 				}
 			})
@@ -63,17 +56,17 @@ func TestSearchWithoutACharsetWhereItIsRefused(t *testing.T) {
 				var set goimap.UIDSet
 				err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) (err error) {
 					if _, err = s.Examine("INBOX").Wait(); err == nil {
-						set, err = s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: tc.subject}}}).Wait()
+						set, err = s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: tc.Subject}}}).Wait()
 					}
 					return err
 				})
-				if (err == nil) != tc.ok || tc.ok && !set.Contains(3) {
+				if (err == nil) != tc.Ok || tc.Ok && !set.Contains(3) {
 					t.Errorf("%v, %v", set, err)
 				}
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if len(seen) != tc.commands || strings.Contains(seen[0], " CHARSET UTF-8 SUBJECT") == (name == "ASCII") {
+			if len(seen) != tc.Commands || strings.Contains(seen[0], " CHARSET UTF-8 SUBJECT") == (tc.Name == "ASCII") {
 				t.Errorf("searched with %q", seen)
 			}
 		})

@@ -6,44 +6,25 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func TestHTML(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		quoted     int
-		want       string // between the body's tags
-	}{
-		{"nothing", "", 0, ""},
-		{"what letters use", "# Plan\n\nDear **Ann**,\n*noon* ~~one~~:\n\n- `a<b`\n- [here](https://example.org/a?b=1&c=2 'title')\n", 0,
-			"<h1>Plan</h1>\n<p>Dear <strong>Ann</strong>,<br>\n<em>noon</em> <del>one</del>:</p>\n<ul>\n<li><code>a&lt;b</code></li>\n<li><a href=\"https://example.org/a?b=1&amp;c=2\">here</a></li>\n</ul>\n"},
-		{"a table", "|a|b|\n|-|:-:|\n|1|2|\n", 0,
-			"<table>\n<thead>\n<tr>\n<th>a</th>\n<th>b</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>1</td>\n<td>2</td>\n</tr>\n</tbody>\n</table>\n"},
-		{"tags stay text", "<b>x</b> <!-- c -->\n\n<script>\nalert(1)\n</script>\n", 0,
-			"<p>&lt;b&gt;x&lt;/b&gt; &lt;!-- c --&gt;</p>\n<p>&lt;script&gt;<br>\nalert(1)<br>\n&lt;/script&gt;</p>\n"},
-		{"links elsewhere are their text", "[a](javascript:x) [b](JaVaScRiPt&colon;x) [c](/d) [d](//e.org) <foo:bar> [e](data:text/html,x) [f](cid:1)\n", 0,
-			"<p>a b c d foo:bar e f</p>\n"},
-		{"links of the web and of mail", "<HTTP://e.org> <ann@e.org> [m](mailto:ann@e.org)\n", 0,
-			"<p><a href=\"HTTP://e.org\">HTTP://e.org</a> <a href=\"mailto:ann@e.org\">ann@e.org</a> <a href=\"mailto:ann@e.org\">m</a></p>\n"},
-		{"an image is a link to it", "![pic](https://e.org/p.png) ![](https://e.org/q.png) ![r](r.png)\n", 0,
-			"<p><a href=\"https://e.org/p.png\">pic</a> <a href=\"https://e.org/q.png\">https://e.org/q.png</a> r</p>\n"},
-		{"one link for an image in a link", "[![a](https://e.org/1)](https://e.org/2)\n", 0, "<p><a href=\"https://e.org/2\">a</a></p>\n"},
-		{"what is not seen, by a reference", "a&#x202e;b&#8203;c &lt;i&gt;\n", 0, "<p>abc &lt;i&gt;</p>\n"},
-		{"a signature makes no heading", "Yours\n-- \nAnn  Lee\n# x\n", 0, "<p>Yours</p>\n<p>-- <br>\nAnn&nbsp; Lee<br>\n# x<br>\n</p>\n"},
-		{"quoted text is no Markdown", "Yes.\n\nOn Monday [Ann](https://evil.example) wrote:\n> # x <b>\n", 2,
-			"<p>Yes.</p>\n<div class=\"quoted\">\nOn Monday [Ann](https://evil.example) wrote:<br>\n&gt; # x &lt;b&gt;<br>\n</div>\n"},
-		{"a quote gives the text no reference", "[a]\n\n[a]: https://evil.example\n", 1, "<p>[a]</p>\n<div class=\"quoted\">\n[a]: https://evil.example<br>\n</div>\n"},
-		{"no line end at the end", "a\nb", 1, "<p>a</p>\n<div class=\"quoted\">\nb<br>\n</div>\n"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := HTML(c.text, c.quoted)
-			if want := before + c.want + behind; err != nil || got != want {
+	for _, c := range testmain.Table[struct {
+		Name, Text string
+		Quoted     int
+		Want       string
+	}](t, "testdata/cases/html.txt") {
+		t.Run(c.Name, func(t *testing.T) {
+			got, err := HTML(c.Text, c.Quoted)
+			if want := before + c.Want + behind; err != nil || got != want {
 				t.Fatalf("got %v\n%s\nwant\n%s", err, got, want)
 			}
-			if quoted, ok := Made(c.text, got); !ok || quoted != c.quoted {
+			if quoted, ok := Made(c.Text, got); !ok || quoted != c.Quoted {
 				t.Errorf("not recognized, with %d lines quoted", quoted)
 			}
-			for _, other := range [][2]string{{c.text + "x", got}, {c.text, got + " "}, {c.text, strings.Replace(got, "body", "body bgcolor=red", 1)}} {
+			for _, other := range [][2]string{{c.Text + "x", got}, {c.Text, got + " "}, {c.Text, strings.Replace(got, "body", "body bgcolor=red", 1)}} {
 				if _, ok := Made(other[0], other[1]); ok {
 					t.Errorf("%q was not made of %q", other[1], other[0])
 				}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 )
@@ -201,29 +202,19 @@ func TestOnlyTheFirstAnswerCounts(t *testing.T) {
 
 func TestRedirectsWithoutACode(t *testing.T) {
 	t.Parallel()
-	for query, want := range map[string]wire.Kind{
-		"error=access_denied":                    wire.KindDenied,
-		"error=access_denied&code=abc":           wire.KindDenied,
-		"error=server_error":                     wire.KindUnavailable,
-		"error=unsupported_response_type":        wire.KindRefused,
-		"error=consent_required":                 wire.KindConsent,
-		"error=" + canaryWords + "%1b%5b2J":      wire.KindRefused,
-		"error=":                                 wire.KindRefused,
-		"":                                       wire.KindProtocol,
-		"code=":                                  wire.KindProtocol,
-		"code=a&code=b":                          wire.KindProtocol,
-		"code=" + strings.Repeat("a", maxCode+1): wire.KindProtocol,
-		"error=access_denied&error_description=" + canaryWords + "&error_uri=" + canaryWords: wire.KindDenied,
-	} {
+	for _, c := range testmain.Table[struct {
+		In   string
+		Want wire.Kind
+	}](t, "testdata/cases/redirects.txt") {
 		e := startEndpoint(t, reply(200, codeAnswer))
 		redirect, state, wait := pending(t, e.config())
-		if status, page, _ := get(t, "GET", redirect+"/?state="+state+"&"+query, strings.TrimPrefix(redirect, "http://")); status != http.StatusOK || page != pageDone {
-			t.Errorf("%s: %d %q", query, status, page)
+		if status, page, _ := get(t, "GET", redirect+"/?state="+state+"&"+c.In, strings.TrimPrefix(redirect, "http://")); status != http.StatusOK || page != pageDone {
+			t.Errorf("%s: %d %q", c.In, status, page)
 		}
 		_, err := wait()
-		failed(t, err, want)
+		failed(t, err, c.Want)
 		if e.count() > 0 {
-			t.Errorf("%s: something was exchanged", query)
+			t.Errorf("%s: something was exchanged", c.In)
 		}
 	}
 }

@@ -7,39 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 func TestLifeOfAnAccessToken(t *testing.T) {
 	t.Parallel()
-	for said, want := range map[string]time.Duration{
-		`3600`:            time.Hour,
-		`"3600"`:          time.Hour,
-		`3599.5`:          3599*time.Second + 500*time.Millisecond,
-		`1`:               time.Second,
-		`0`:               0,
-		`-1`:              0,
-		`"-3600"`:         0,
-		`null`:            0,
-		`"soon"`:          0,
-		`"NaN"`:           0,
-		`"-Inf"`:          0,
-		`"Inf"`:           maxLife,
-		`true`:            0,
-		`[3600]`:          0,
-		`{"a":1}`:         0,
-		`86400`:           maxLife,
-		`86401`:           maxLife,
-		`9999999999999`:   maxLife,
-		`1e300`:           maxLife,
-		`"9e999"`:         0,
-		`-9e300`:          0,
-		`0.0000000000001`: 0,
-	} {
-		a := answerOf(t, fmt.Sprintf(`{"access_token":"a","token_type":"bearer","expires_in":%s}`, said))
+	for _, c := range testmain.Table[struct{ In, Want string }](t, "testdata/cases/life.txt") {
+		a := answerOf(t, fmt.Sprintf(`{"access_token":"a","token_type":"bearer","expires_in":%s}`, c.In))
 		token, err := a.token()
-		if err != nil || token.Life != want {
-			t.Errorf("expires_in %s: %v, %v; want %v", said, token.Life, err, want)
+		if err != nil || token.Life.String() != c.Want {
+			t.Errorf("expires_in %s: %v, %v; c.Want %v", c.In, token.Life, err, c.Want)
 		}
 	}
 	if token, err := answerOf(t, `{"access_token":"a","token_type":"bearer"}`).token(); err != nil || token.Life != 0 {
@@ -58,22 +36,12 @@ func answerOf(t testing.TB, body string) *answer {
 // lose it.
 func TestARotatedTokenIsKeptFromAnInvalidAnswer(t *testing.T) {
 	t.Parallel()
-	for name, rest := range map[string]string{
-		"no access token":    `"token_type":"bearer"`,
-		"null access token":  `"access_token":null,"token_type":"bearer"`,
-		"a number":           `"access_token":7,"token_type":"bearer"`,
-		"a space in it":      `"access_token":"canary access","token_type":"bearer"`,
-		"a line end in it":   `"access_token":"canary\r\n","token_type":"bearer"`,
-		"too long":           `"access_token":"` + strings.Repeat("a", maxToken+1) + `","token_type":"bearer"`,
-		"of another type":    `"access_token":"canary","token_type":"mac"`,
-		"of no type at all":  `"access_token":"canary","token_type":["bearer"]`,
-		"nothing but itself": `"x":1`,
-	} {
-		e := startEndpoint(t, reply(200, `{"refresh_token":"canary-new",`+rest+`}`))
+	for _, c := range testmain.Table[struct{ In, Want string }](t, "testdata/cases/rotated.txt") {
+		e := startEndpoint(t, reply(200, `{"refresh_token":"canary-new",`+c.Want+`}`))
 		token, err := e.config().Refresh(t.Context(), canaryRefresh)
 		failed(t, err, wire.KindProtocol)
 		if token.Rotated != "canary-new" || token.Access != "" {
-			t.Errorf("%s: rotated kept %v, access token %v", name, token.Rotated != "", token.Access != "")
+			t.Errorf("%s: rotated kept %v, access token %v", c.In, token.Rotated != "", token.Access != "")
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
@@ -149,19 +150,9 @@ func kind(t *testing.T, err error) wire.Kind {
 }
 
 func TestDotsAndLineEndsStayAsDelivered(t *testing.T) {
-	for name, c := range map[string]struct{ wire, want string }{
-		"stuffed":         {"a\r\n..b\r\n...\r\n.\r\n", "a\r\n.b\r\n..\r\n"},
-		"empty":           {".\r\n", ""},
-		"bare line feeds": {"a\n.\nb\n..c\r\n.\r\n", "a\n.\nb\n..c\r\n"},
-		"bare returns":    {"a\rb\r\r\n.\r\n", "a\rb\r\r\n"},
-		"long line":       {strings.Repeat("x", 3*maxReply) + "\r\n..\r\n.\r\n", strings.Repeat("x", 3*maxReply) + "\r\n.\r\n"},
-		"return at the buffer's end": {strings.Repeat("x", 2*maxReply-len("+OK\r\n")-1) + "\r\n..\r\n.\r\n",
-			strings.Repeat("x", 2*maxReply-len("+OK\r\n")-1) + "\r\n.\r\n"},
-		"long line that begins with a dot": {".." + strings.Repeat("x", 3*maxReply) + "\r\n.\r\n", "." + strings.Repeat("x", 3*maxReply) + "\r\n"},
-		"eight bits":                       {"\x00\xff\xfe\r\n.\r\n", "\x00\xff\xfe\r\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			srv := serve(t, "+OK\r\n", usual(func(string) (string, bool) { return "+OK\r\n" + c.wire, false }))
+	for _, c := range testmain.Table[struct{ Name, Wire, Want string }](t, "testdata/cases/dots.txt") {
+		t.Run(c.Name, func(t *testing.T) {
+			srv := serve(t, "+OK\r\n", usual(func(string) (string, bool) { return "+OK\r\n" + c.Wire, false }))
 			s, err := Dial(t.Context(), srv.cfg)
 			if err != nil {
 				t.Fatal(err)
@@ -169,8 +160,8 @@ func TestDotsAndLineEndsStayAsDelivered(t *testing.T) {
 			defer s.Close()
 			for range 2 { // the second time shows that nothing was left over
 				if err := s.Retrieve(t.Context(), []int{1}, 1<<20, func(_ int, b []byte, err error) {
-					if err != nil || string(b) != c.want {
-						t.Errorf("got %.80q, want %.80q, %v", b, c.want, err)
+					if err != nil || string(b) != c.Want {
+						t.Errorf("got %.80q, want %.80q, %v", b, c.Want, err)
 					}
 				}); err != nil {
 					t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/smtp"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
@@ -172,18 +173,10 @@ func TestStartTLS(t *testing.T) {
 	t.Parallel()
 	ca := scripted.Authority(t)
 	leaf := scripted.Leaf(t, ca, time.Time{})
-	for name, tc := range map[string]struct {
-		clear, ready, after string
-		kind                wire.Kind // empty: it works
-	}{
-		"login only behind it":     {"250-hello\r\n250 STARTTLS\r\n", "220 go\r\n", "250-hello\r\n250 AUTH PLAIN\r\n", ""},
-		"login only in front":      {"250-hello\r\n250-STARTTLS\r\n250 AUTH PLAIN\r\n", "220 go\r\n", "250 hello\r\n", wire.KindAuth},
-		"an answer in front of it": {"250-hello\r\n250 STARTTLS\r\n", "220 go\r\n250-hello\r\n250 AUTH PLAIN\r\n", "250 hello\r\n", wire.KindProtocol},
-		"one byte in front of it":  {"250-hello\r\n250 STARTTLS\r\n", "220 go\r\n2", "250-hello\r\n250 AUTH PLAIN\r\n", wire.KindProtocol},
-		"not offered":              {"250-hello\r\n250 AUTH PLAIN\r\n", "220 go\r\n", "", wire.KindProtocol},
-		"refused":                  {"250-hello\r\n250-AUTH PLAIN\r\n250 STARTTLS\r\n", "454 4.7.0 not now\r\n", "", wire.KindRefused},
-		"answered with another":    {"250-hello\r\n250-AUTH PLAIN\r\n250 STARTTLS\r\n", "250 ok\r\n", "", wire.KindProtocol},
-	} {
+	for _, tc := range testmain.Table[struct {
+		Name, Clear, Ready, After string
+		Kind                      wire.Kind
+	}](t, "testdata/cases/starttls.txt") {
 		var mu sync.Mutex
 		clear := ""
 		port := scripted.Serve(t, func(c *scripted.Conn) {
@@ -195,14 +188,14 @@ func TestStartTLS(t *testing.T) {
 			}
 			c.Send("220 hello\r\n")
 			hear()
-			c.Send(tc.clear)
+			c.Send(tc.Clear)
 			hear()
-			c.Send(tc.ready)
-			for tc.after == "" {
+			c.Send(tc.Ready)
+			for tc.After == "" {
 				hear()
 			}
 			scripted.OverTLS(leaf, func(s *scripted.Conn) {
-				for _, answer := range []string{tc.after, "235 in\r\n", "221 bye\r\n"} {
+				for _, answer := range []string{tc.After, "235 in\r\n", "221 bye\r\n"} {
 					s.Line()
 					s.Send(answer)
 				}
@@ -216,15 +209,15 @@ func TestStartTLS(t *testing.T) {
 		}
 		s, err := smtp.Dial(t.Context(), c)
 		var e *wire.Error
-		if tc.kind == "" && err != nil || tc.kind != "" && (!errors.As(err, &e) || e.Kind != tc.kind) {
-			t.Errorf("%s: %v", name, err)
+		if tc.Kind == "" && err != nil || tc.Kind != "" && (!errors.As(err, &e) || e.Kind != tc.Kind) {
+			t.Errorf("%s: %v", tc.Name, err)
 		}
 		if s != nil {
 			_ = s.Close()
 		}
 		mu.Lock()
-		if strings.Contains(clear, "AUTH ") || tc.after == "" && asked {
-			t.Errorf("%s: said in the clear %q, credential asked for %v", name, clear, asked)
+		if strings.Contains(clear, "AUTH ") || tc.After == "" && asked {
+			t.Errorf("%s: said in the clear %q, credential asked for %v", tc.Name, clear, asked)
 		}
 		mu.Unlock()
 	}

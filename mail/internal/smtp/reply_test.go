@@ -8,55 +8,26 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func TestReadReply(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
-		in       string
-		code     int
-		enhanced string
-		text     string
-		err      error
-	}{
-		{"250 ok\r\n", 250, "", "ok", nil},
-		{"250 ok\n", 250, "", "ok", nil},
-		{"250\r\n", 250, "", "", nil},
-		{"250 \r\n", 250, "", "", nil},
-		{"250-one\r\n250-\r\n250 two\r\n", 250, "", "one two", nil},
-		{"250-one\r\n250\r\n", 250, "", "one", nil},
-		{"550 5.1.1 no such user\r\n", 550, "5.1.1", "no such user", nil},
-		{"550-5.1.1 no such\r\n550 5.1.1 user\r\n", 550, "5.1.1", "no such user", nil},
-		{"550 5.1.1\r\n", 550, "5.1.1", "", nil},
-		{"250 5.1.1 other class\r\n", 250, "", "5.1.1 other class", nil},
-		{"550 5.1.1234 x\r\n", 550, "", "5.1.1234 x", nil},
-		{"550 5.1. x\r\n", 550, "", "5.1. x", nil},
-		{"550 bell\a and \u202eback\u200b \x1b[1mescape\r\n", 550, "", "bell and back [1mescape", nil},
-		{"250 ok", 0, "", "", io.ErrUnexpectedEOF},
-		{"250-one\r\n", 0, "", "", io.EOF},
-		{"250-one\r\n25", 0, "", "", io.ErrUnexpectedEOF},
-		{"", 0, "", "", io.EOF},
-		{"\r\n", 0, "", "", errNotSMTP},
-		{"25\r\n", 0, "", "", errNotSMTP},
-		{"2500 ok\r\n", 0, "", "", errNotSMTP},
-		{"150 ok\r\n", 0, "", "", errNotSMTP},
-		{"600 ok\r\n", 0, "", "", errNotSMTP},
-		{"2x0 ok\r\n", 0, "", "", errNotSMTP},
-		{" 250 ok\r\n", 0, "", "", errNotSMTP},
-		{"250_ok\r\n", 0, "", "", errNotSMTP},
-		{"٢٥٠ ok\r\n", 0, "", "", errNotSMTP},
-		{"250-ok\r\n251 ok\r\n", 0, "", "", errNotSMTP},
-		{"250 " + strings.Repeat("x", maxLine-7) + "\r\n", 250, "", strings.Repeat("x", 256), nil},
-		{"250 " + strings.Repeat("x", maxLine) + "\r\n", 0, "", "", errTooMuch},
-		{strings.Repeat("250-x\r\n", maxLines-1) + "250 x\r\n", 250, "", "", nil},
-		{strings.Repeat("250-x\r\n", maxLines) + "250 x\r\n", 0, "", "", errTooMuch},
-	} {
-		name := tc.in
+	errs := map[string]error{"EOF": io.EOF, "cut": io.ErrUnexpectedEOF, "not-SMTP": errNotSMTP, "too-much": errTooMuch}
+	for _, tc := range testmain.Table[struct {
+		In       string
+		Code     int
+		Enhanced string
+		Text     string
+		Err      string
+	}](t, "testdata/cases/reply.txt") {
+		name := tc.In
 		if len(name) > 60 {
 			name = name[:60]
 		}
-		r, err := readReply(bufio.NewReaderSize(strings.NewReader(tc.in), maxLine))
-		if !errors.Is(err, tc.err) || r.code != tc.code || r.enhanced != tc.enhanced || tc.text != "" && r.text() != tc.text {
+		r, err := readReply(bufio.NewReaderSize(strings.NewReader(tc.In), maxLine))
+		if !errors.Is(err, errs[tc.Err]) || r.code != tc.Code || r.enhanced != tc.Enhanced || tc.Text != "" && r.text() != tc.Text {
 			t.Errorf("%q: %d %q %q, %v", name, r.code, r.enhanced, r.text(), err)
 		}
 	}

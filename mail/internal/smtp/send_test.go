@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/smtp"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
@@ -160,55 +162,33 @@ func TestUnsendableMessagesAreRefusedBeforeMAIL(t *testing.T) {
 	}
 }
 
+// pairs is a map of keys and values that follow one another.
+func pairs(list []string) map[string]string {
+	m := map[string]string{}
+	for p := range slices.Chunk(list, 2) {
+		m[p[0]] = p[1]
+	}
+	return m
+}
+
 // Each fault has one outcome, and the server's record agrees with it.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	const yes, no = true, false
-	for _, tc := range []struct {
-		name      string
-		say       map[string]string
-		outcome   smtp.Outcome
-		stage     string
-		kind      wire.Kind
-		code      int
-		temporary bool
-		refused   string // the refused recipients
-		before    bool   // whether BeforeData is called
-		ends      bool   // whether the server then ends the connection
-	}{
-		{"MAIL refused for now", map[string]string{"mail": "451 4.3.0 later\r\n"}, smtp.NotSent, "mail", wire.KindRefused, 451, yes, "", no, no},
-		{"MAIL refused", map[string]string{"mail": "553 5.7.1 not you\r\n"}, smtp.NotSent, "mail", wire.KindRefused, 553, no, "", no, no},
-		{"cut at MAIL", map[string]string{"mail": hangUp}, smtp.NotSent, "mail", wire.KindClosed, 0, yes, "", no, no},
-		{"goodbye at MAIL", map[string]string{"mail": "421 4.3.2 going down\r\n"}, smtp.NotSent, "mail", wire.KindRefused, 421, yes, "", no, no},
-		{"garbage at MAIL", map[string]string{"mail": "hello\r\n"}, smtp.NotSent, "mail", wire.KindProtocol, 0, yes, "", no, no},
-		{"354 at MAIL", map[string]string{"mail": "354 go\r\n"}, smtp.NotSent, "mail", wire.KindProtocol, 0, yes, "", no, no},
-		{"one recipient refused", map[string]string{"rcpt b@example.org": "550 5.1.1 nobody\r\n"}, smtp.NotSent, "rcpt", wire.KindRefused, 550, no, "b@example.org 550 5.1.1 nobody", no, no},
-		{"one recipient refused for now", map[string]string{"rcpt c@example.org": "450 4.2.0 busy\r\n"}, smtp.NotSent, "rcpt", wire.KindRefused, 450, yes, "c@example.org 450 4.2.0 busy", no, no},
-		{"two recipients refused", map[string]string{"rcpt a@example.org": "450 4.2.0 busy\r\n", "rcpt c@example.org": "550-5.1.1 no\r\n550 5.1.1 body\r\n"}, smtp.NotSent, "rcpt", wire.KindRefused, 450, no,
-			"a@example.org 450 4.2.0 busy, c@example.org 550 5.1.1 no body", no, no},
-		{"goodbye at a recipient", map[string]string{"rcpt b@example.org": "421 4.3.2 going down\r\n"}, smtp.NotSent, "rcpt", wire.KindRefused, 421, yes, "", no, no},
-		{"DATA refused", map[string]string{"data": "554 5.5.1 no\r\n"}, smtp.NotSent, "data", wire.KindRefused, 554, no, "", yes, no},
-		{"DATA refused for now", map[string]string{"data": "451 4.3.0 later\r\n"}, smtp.NotSent, "data", wire.KindRefused, 451, yes, "", yes, no},
-		{"DATA accepted out of turn", map[string]string{"data": "250 queued\r\n"}, smtp.NotSent, "data", wire.KindProtocol, 0, yes, "", yes, no},
-		{"cut at DATA", map[string]string{"data": hangUp}, smtp.NotSent, "data", wire.KindClosed, 0, yes, "", yes, no},
-		{"accepted before it came", map[string]string{"data": "354 go\r\n250 queued\r\n"}, smtp.NotSent, "message", wire.KindProtocol, 0, yes, "", yes, no},
-		{"refused before it came", map[string]string{"data": "354 go\r\n552 5.3.4 no\r\n"}, smtp.NotSent, "message", wire.KindRefused, 552, no, "", yes, no},
-		{"the message refused", map[string]string{"end": "554 5.7.1 spam\r\n"}, smtp.NotSent, "end", wire.KindRefused, 554, no, "", yes, no},
-		{"the message refused for now", map[string]string{"end": "451 4.3.0 later\r\n"}, smtp.NotSent, "end", wire.KindRefused, 451, yes, "", yes, no},
-		{"goodbye after the message", map[string]string{"end": "421 4.3.2 going down\r\n"}, smtp.NotSent, "end", wire.KindRefused, 421, yes, "", yes, no},
-		{"cut after the dot", map[string]string{"end": hangUp}, smtp.Unknown, "end", wire.KindClosed, 0, no, "", yes, no},
-		{"half an answer", map[string]string{"end": "250 2.0.0 queu"}, smtp.Unknown, "end", wire.KindClosed, 0, no, "", yes, yes},
-		{"an answer that goes on", map[string]string{"end": "250-2.0.0 queued\r\n"}, smtp.Unknown, "end", wire.KindClosed, 0, no, "", yes, yes},
-		{"garbage after the dot", map[string]string{"end": "OK\r\n"}, smtp.Unknown, "end", wire.KindProtocol, 0, no, "", yes, no},
-		{"354 after the dot", map[string]string{"end": "354 go on\r\n"}, smtp.Unknown, "end", wire.KindProtocol, 0, no, "", yes, no},
-		{"two answers in one", map[string]string{"end": "250-queued\r\n554 or not\r\n"}, smtp.Unknown, "end", wire.KindProtocol, 0, no, "", yes, no},
-		{"two answers", map[string]string{"end": "250 queued\r\n554 or not\r\n"}, smtp.Unknown, "end", wire.KindProtocol, 0, no, "", yes, no},
-		{"an endless line", map[string]string{"end": "250 " + strings.Repeat("x", 5000)}, smtp.Unknown, "end", wire.KindLimit, 0, no, "", yes, yes},
-		{"endless lines", map[string]string{"end": strings.Repeat("250-x\r\n", 200)}, smtp.Unknown, "end", wire.KindLimit, 0, no, "", yes, no},
-	} {
+	for _, tc := range testmain.Table[struct {
+		Name      string
+		Outcome   string
+		Stage     string
+		Kind      wire.Kind
+		Code      int
+		Temporary bool
+		Refused   string
+		Before    bool
+		Ends      bool
+		Say       []string
+	}](t, "testdata/cases/faults.txt") {
 		for _, offer := range [][]string{full, full[1:]} {
-			t.Run(tc.name+" "+offer[0], func(t *testing.T) {
-				p := &fakeServer{offer: offer, say: tc.say, ends: tc.ends}
+			t.Run(tc.Name+" "+offer[0], func(t *testing.T) {
+				p := &fakeServer{offer: offer, say: pairs(tc.Say), ends: tc.Ends}
 				s := p.dial(t)
 				called := false
 				e := to(three...)
@@ -223,11 +203,11 @@ func TestFaults(t *testing.T) {
 				for _, r := range failed.Refused {
 					refused = append(refused, fmt.Sprintf("%s %d %s %s", r.Address, r.Reply, r.Code, r.Text))
 				}
-				if failed.Outcome != tc.outcome || w.Stage != tc.stage || w.Kind != tc.kind || w.Reply != tc.code || failed.Temporary != tc.temporary ||
-					strings.Join(refused, ", ") != tc.refused || called != tc.before {
+				if failed.Outcome.String() != tc.Outcome || w.Stage != tc.Stage || w.Kind != tc.Kind || w.Reply != tc.Code || failed.Temporary != tc.Temporary ||
+					strings.Join(refused, ", ") != tc.Refused || called != tc.Before {
 					t.Errorf("%v: outcome %v, %+v, temporary %v, refused %v, BeforeData %v", err, failed.Outcome, w, failed.Temporary, refused, called)
 				}
-				if tc.stage == "rcpt" && strings.Contains(p.commands(), "DATA") {
+				if tc.Stage == "rcpt" && strings.Contains(p.commands(), "DATA") {
 					t.Error("DATA was sent")
 				}
 			})

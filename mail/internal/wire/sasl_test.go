@@ -8,31 +8,26 @@ import (
 	"testing"
 
 	"github.com/emersion/go-sasl"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // The mechanism follows from the kind of credential and what is offered, and the
 // credential leaves in no other form.
 func TestSASL(t *testing.T) {
-	for _, tc := range []struct {
-		name, offered, user string
-		c                   Credential
-		mechanism, first    string
-	}{
-		{"password", "PLAIN LOGIN OAUTHBEARER XOAUTH2", "ann", Credential{Password: "pw"}, "PLAIN", "\x00ann\x00pw"},
-		{"password without PLAIN", "LOGIN OAUTHBEARER XOAUTH2", "ann", Credential{Password: "pw"}, "LOGIN", ""},
-		{"token", "PLAIN LOGIN XOAUTH2 OAUTHBEARER", "ann@example.org", Credential{Token: "t.0-k_e~n+/="}, "OAUTHBEARER", "n,a=ann@example.org,\x01auth=Bearer t.0-k_e~n+/=\x01\x01"},
-		{"token without OAUTHBEARER", "PLAIN LOGIN XOAUTH2", "ann@example.org", Credential{Token: "t0ken"}, "XOAUTH2", "user=ann@example.org\x01auth=Bearer t0ken\x01\x01"},
-		{"a name that has to be escaped", "OAUTHBEARER", "a,b=c", Credential{Token: "t0ken"}, "OAUTHBEARER", "n,a=a=2Cb=3Dc,\x01auth=Bearer t0ken\x01\x01"},
-		{"a name and a password beyond ASCII", "PLAIN", "jörg", Credential{Password: "geheim\u00e9"}, "PLAIN", "\x00jörg\x00geheim\u00e9"},
-	} {
-		client, err := SASL(offers(tc.offered), tc.user, tc.c)
+	for _, tc := range testmain.Table[struct {
+		Name, Offered, User string
+		Password, Token     string
+		Mechanism, First    string
+	}](t, "testdata/cases/sasl.txt") {
+		client, err := SASL(offers(tc.Offered), tc.User, Credential{Password: tc.Password, Token: tc.Token})
 		if err != nil {
-			t.Errorf("%s: %v", tc.name, err)
+			t.Errorf("%s: %v", tc.Name, err)
 			continue
 		}
 		mechanism, first, err := client.Start()
-		if err != nil || mechanism != tc.mechanism || string(first) != tc.first || (first == nil) != (tc.mechanism == "LOGIN") {
-			t.Errorf("%s: %s %q, %v", tc.name, mechanism, first, err)
+		if err != nil || mechanism != tc.Mechanism || string(first) != tc.First || (first == nil) != (tc.Mechanism == "LOGIN") {
+			t.Errorf("%s: %s %q, %v", tc.Name, mechanism, first, err)
 		}
 	}
 }
@@ -43,29 +38,14 @@ func offers(list string) func(string) bool {
 
 func TestSASLThatCannotBe(t *testing.T) {
 	const all = "PLAIN LOGIN OAUTHBEARER XOAUTH2"
-	for _, tc := range []struct {
-		name, offered, user string
-		c                   Credential
-		none                bool // for want of a mechanism
-	}{
-		{"token, and only passwords", "PLAIN LOGIN", "ann", Credential{Token: "canary"}, true},
-		{"password, and only tokens", "OAUTHBEARER XOAUTH2", "ann", Credential{Password: "canary"}, true},
-		{"nothing offered", "", "ann", Credential{Password: "canary"}, true},
-		{"no credential", all, "ann", Credential{}, false},
-		{"two credentials", all, "ann", Credential{Password: "canary", Token: "canary"}, false},
-		{"zero byte", all, "ann", Credential{Password: "canary\x00"}, false},
-		{"line end", all, "ann", Credential{Password: "canary\r\n"}, false},
-		{"C1 control", all, "ann", Credential{Password: "canary\u0085"}, false},
-		{"separator in a token", all, "ann", Credential{Token: "canary\x01\x01"}, false},
-		{"space in a token", all, "ann", Credential{Token: "canary bird"}, false},
-		{"token beyond ASCII", all, "ann", Credential{Token: "canarié"}, false},
-		{"no name", all, "", Credential{Password: "canary"}, false},
-		{"separator in the name", all, "ann\x01auth=Bearer x", Credential{Token: "canary"}, false},
-		{"zero byte in the name", all, "ann\x00", Credential{Password: "canary"}, false},
-	} {
-		client, err := SASL(offers(tc.offered), tc.user, tc.c)
-		if client != nil || err == nil || errors.Is(err, ErrNoMechanism) != tc.none || strings.Contains(err.Error(), "canar") {
-			t.Errorf("%s: %v, %v", tc.name, client, err)
+	for _, tc := range testmain.Table[struct {
+		Name, Offered, User string
+		Password, Token     string
+		None                bool
+	}](t, "testdata/cases/sasl_refused.txt") {
+		client, err := SASL(offers(tc.Offered), tc.User, Credential{Password: tc.Password, Token: tc.Token})
+		if client != nil || err == nil || errors.Is(err, ErrNoMechanism) != tc.None || strings.Contains(err.Error(), "canar") {
+			t.Errorf("%s: %v, %v", tc.Name, client, err)
 		}
 	}
 }

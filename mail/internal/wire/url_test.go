@@ -6,36 +6,18 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func TestCheckURL(t *testing.T) {
 	t.Parallel()
-	for address, ok := range map[string]bool{
-		"https://example.org/token":                        true,
-		"https://example.org:8443/t?a=b":                   true,
-		"http://localhost:1234/token":                      true,
-		"http://LOCALHOST/token":                           true,
-		"http://127.0.0.1/token":                           true,
-		"http://[::1]:80/token":                            true,
-		"http://example.org/token":                         false,
-		"http://127.0.0.1.example.org/":                    false,
-		"http://localhost.example.org/":                    false,
-		"http://127.0.0.1@example.org/":                    false,
-		"https://user:pass@example.org/":                   false,
-		"https://example.org/#x":                           false,
-		"https://example.org/#":                            false,
-		"https:///token":                                   false,
-		"https:example.org":                                false,
-		"ftp://example.org/":                               false,
-		"file:///etc/passwd":                               false,
-		"example.org/token":                                false,
-		"":                                                 false,
-		"https://example.org/a b":                          false,
-		"https://example.org/\x1b[2J":                      false,
-		"https://example.org/" + strings.Repeat("a", 3000): false,
-	} {
-		if err := CheckURL(address); (err == nil) != ok {
-			t.Errorf("%q: %v, want usable %v", address, err, ok)
+	for _, c := range testmain.Table[struct {
+		In   string
+		Want bool
+	}](t, "testdata/cases/url.txt") {
+		if err := CheckURL(c.In); (err == nil) != c.Want {
+			t.Errorf("%q: %v, want usable %v", c.In, err, c.Want)
 		}
 	}
 }
