@@ -77,64 +77,34 @@ func TestKeysFromEnv(t *testing.T) {
 	}
 }
 
-// The test binary itself is the key command; see runRole.
+// The test binary itself is the key command; see runRole. A program that it leaves running, such
+// as an agent that remembers a passphrase, may keep its output open. One that hangs is killed with
+// its children.
 func TestKeyCommand(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
-	vars := env(map[string]string{"POSTERN_KEY_COMMAND": self + "  ignored   arguments"})
-
-	t.Setenv(roleVar, "print-key")
-	k, err := KeysFrom(t.Context(), vars, nil, nil)
-	if err != nil || k.Agent.Reveal() != fixtureAgentKey || !k.Admin.IsZero() {
-		t.Errorf("a command that prints a key: %v", err)
-	}
-	t.Setenv(roleVar, "print-key-and-fail")
-	if k, err := KeysFrom(t.Context(), vars, nil, nil); !errors.Is(err, ErrBadKey) || !k.Agent.IsZero() || strings.Contains(err.Error(), fixtureAgentKey) {
-		t.Errorf("a command that prints a key and fails: %v, want ErrBadKey", err)
-	}
-	t.Setenv(roleVar, "hang")
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	wantErr(t, second(KeysFrom(ctx, vars, nil, nil)), context.DeadlineExceeded, "a command that hangs")
-}
-
-// childOf makes the processes of a test start a child that connects back. child waits for
-// that and returns the connection, which ends when the child does.
-func childOf(t *testing.T) (child func() net.Conn) {
-	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	t.Cleanup(func() { _ = l.Close() })
+	defer func() { _ = l.Close() }()
 	t.Setenv(pathEnv, l.Addr().String())
-	return func() net.Conn {
+	// child waits for a child of the command, whose connection ends when it does.
+	child := func() net.Conn {
 		conn, err := l.Accept()
 		must(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		return conn
 	}
-}
-
-// A program that the key command leaves running, such as an agent that remembers a
-// passphrase, may keep the command's output open.
-func TestAKeyCommandMayLeaveAChildBehind(t *testing.T) {
-	self, err := os.Executable()
-	must(t, err)
-	child := childOf(t)
-	t.Setenv(roleVar, "leave-a-child")
-	k, err := KeysFrom(t.Context(), env(map[string]string{"POSTERN_KEY_COMMAND": self}), nil, nil)
-	if err != nil || k.Agent.Reveal() != fixtureAgentKey {
-		t.Errorf("a command whose child holds its output: %v", err)
+	for role, want := range map[string]error{"print-key": nil, "print-key-and-fail": ErrBadKey, "leave-a-child": nil} {
+		t.Setenv(roleVar, role)
+		k, err := KeysFrom(t.Context(), env(map[string]string{"POSTERN_KEY_COMMAND": self + "  ignored   arguments"}), nil, nil)
+		if !errors.Is(err, want) || want == nil && k.Agent.Reveal() != fixtureAgentKey || want != nil && (!k.Agent.IsZero() || strings.Contains(err.Error(), fixtureAgentKey)) || !k.Admin.IsZero() {
+			t.Errorf("%s: %v", role, err)
+		}
 	}
 	_ = child()
-}
-
-func TestAKeyCommandThatHangsIsKilledWithItsChildren(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("there are no process groups here")
+		return // there are no process groups here
 	}
-	self, err := os.Executable()
-	must(t, err)
-	child := childOf(t)
 	t.Setenv(roleVar, "hang-with-a-child")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

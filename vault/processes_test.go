@@ -40,9 +40,6 @@ func runRole(role string) error {
 	case "print-key-and-fail":
 		fmt.Println(fixtureAgentKey)
 		return errors.New("it fails")
-	case "hang":
-		time.Sleep(time.Hour)
-		return nil
 	case "leave-a-child", "hang-with-a-child":
 		self, err := os.Executable()
 		if err != nil {
@@ -79,33 +76,21 @@ func runRole(role string) error {
 	if err != nil {
 		return err
 	}
-	switch role {
-	case "worker":
-		return work(ctx, v, name)
-	case "writer":
-		return writeForever(ctx, v, name)
-	case "refresher":
-		return refreshAt(ctx, v, name)
-	case "login":
-		return logIn(ctx, v, name)
-	}
-	return fmt.Errorf("no role %s", role)
+	return map[string]func(context.Context, *Vault, string) error{
+		"worker": work, "writer": writeForever, "refresher": refreshAt, "login": logIn,
+	}[role](ctx, v, name)
 }
 
 // work reads, counts, records and takes, as a serving process does.
 func work(ctx context.Context, v *Vault, name string) error {
 	for i := range turns {
-		if a, err := v.Account(ctx, "work"); err != nil || a.Name != "work" {
-			return fmt.Errorf("account: %w", err)
-		}
-		if _, err := v.Take(ctx, "shared", 100_000, time.Hour); err != nil {
-			return fmt.Errorf("take: %w", err)
-		}
-		if err := v.Update(ctx, func(tx kv.Tx) error { return count(tx, name, i) }); err != nil {
-			return fmt.Errorf("update: %w", err)
-		}
-		if err := v.Record(ctx, gateway.AuditEntry{Principal: name, Command: fmt.Sprint(name, " ", i)}); err != nil {
-			return fmt.Errorf("record: %w", err)
+		if err := errors.Join(
+			second(v.Account(ctx, "work")),
+			second(v.Take(ctx, "shared", 100_000, time.Hour)),
+			v.Update(ctx, func(tx kv.Tx) error { return count(tx, name, i) }),
+			v.Record(ctx, gateway.AuditEntry{Principal: name, Command: fmt.Sprint(name, " ", i)}),
+		); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -121,20 +106,15 @@ func count(tx kv.Tx, name string, i int) error {
 	if now != nil {
 		n = binary.BigEndian.Uint64(now)
 	}
-	if err := tx.Put("counter", []byte("all"), uint64Bytes(n+1)); err != nil {
-		return err
-	}
-	return tx.Put("counter", fmt.Append(nil, name, " ", i), bytes.Repeat([]byte(name), 50))
+	return errors.Join(tx.Put("counter", []byte("all"), uint64Bytes(n+1)), tx.Put("counter", fmt.Append(nil, name, " ", i), bytes.Repeat([]byte(name), 50)))
 }
 
 // writeForever records commands and prints each once it is durable, until it is killed.
 func writeForever(ctx context.Context, v *Vault, name string) error {
 	for i := 0; ; i++ {
-		if err := v.Update(ctx, func(tx kv.Tx) error { return count(tx, name, i) }); err != nil {
-			return err
-		}
 		command := fmt.Sprint(name, " ", i)
-		if err := v.Record(ctx, gateway.AuditEntry{Principal: name, Command: command}); err != nil {
+		err := v.Update(ctx, func(tx kv.Tx) error { return count(tx, name, i) })
+		if err = errors.Join(err, v.Record(ctx, gateway.AuditEntry{Principal: name, Command: command})); err != nil {
 			return err
 		}
 		fmt.Println(command)

@@ -3,12 +3,12 @@ package vault
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,73 +18,62 @@ import (
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
-// rotator is a fake token endpoint that takes each refresh token once and rejects one
-// that comes again.
-type rotator struct {
+// fakeProvider is a token endpoint that takes each refresh token once and rejects one that
+// comes again.
+type fakeProvider struct {
 	*httptest.Server
-	mu      sync.Mutex
-	current string
-	issued  int
-	reused  int
-	hold    chan struct{} // unless nil, an answer is held back until it is closed
-	arrived chan struct{} // gets a value for each answer that is held back
+	mu             sync.Mutex
+	current        string // the one token that is good
+	issued, reused int
+	hold           chan struct{} // unless nil, an answer is held back until it is closed
+	arrived        chan struct{} // gets a value for each answer that is held back
 }
 
-func startRotator(t testing.TB) *rotator {
+func startProvider(t testing.TB, hold chan struct{}) *fakeProvider {
 	t.Helper()
-	r := &rotator{current: "t0", arrived: make(chan struct{}, 1)}
-	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		r.mu.Lock()
-		if q.PostFormValue("refresh_token") != r.current {
-			r.reused++
-			r.mu.Unlock()
+	p := &fakeProvider{current: "t0", hold: hold, arrived: make(chan struct{}, 1)}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		p.mu.Lock()
+		if q.FormValue("refresh_token") != p.current {
+			p.reused++
+			p.mu.Unlock()
 			http.Error(w, "invalid_grant", http.StatusBadRequest)
 			return
 		}
-		r.issued++
-		r.current = fmt.Sprint("t", r.issued)
-		next, hold := r.current, r.hold
-		r.mu.Unlock()
+		p.issued++
+		p.current = fmt.Sprint("t", p.issued)
+		next, hold := p.current, p.hold
+		p.mu.Unlock()
 		if hold != nil {
-			r.arrived <- struct{}{}
+			p.arrived <- struct{}{}
 			<-hold
 		}
 		_, _ = io.WriteString(w, next)
 	}))
-	t.Cleanup(r.Close)
-	return r
+	t.Cleanup(p.Close)
+	return p
 }
 
-// seen returns how many tokens were issued, how many requests had a used token, and the
-// one token that is good.
-func (r *rotator) seen() (issued, reused int, current string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.issued, r.reused, r.current
+// seen returns how many requests had a used token, and the token that is good.
+func (p *fakeProvider) seen() (reused int, current string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reused, p.current
 }
 
-// exchangeAt returns an exchange with the rotator at an address.
+// exchangeAt returns an exchange with the provider at an address.
 func exchangeAt(address string) func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
-	return func(ctx context.Context, s mail.OAuthSecrets) (mail.Secret, error) {
-		form := url.Values{"refresh_token": {s.RefreshToken.Reveal()}}
-		q, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
-		if err != nil {
-			return mail.Secret{}, err
-		}
-		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		answer, err := http.DefaultClient.Do(q)
+	return func(_ context.Context, s mail.OAuthSecrets) (mail.Secret, error) {
+		answer, err := http.PostForm(address, url.Values{"refresh_token": {s.RefreshToken.Reveal()}})
 		if err != nil {
 			return mail.Secret{}, err
 		}
 		defer func() { _ = answer.Body.Close() }()
 		b, err := io.ReadAll(answer.Body)
-		if err != nil {
-			return mail.Secret{}, err
+		if err == nil && answer.StatusCode != http.StatusOK {
+			err = errors.New(answer.Status)
 		}
-		if answer.StatusCode != http.StatusOK {
-			return mail.Secret{}, fmt.Errorf("status %d", answer.StatusCode)
-		}
-		return mail.NewSecret(b), nil
+		return mail.NewSecret(b), err
 	}
 }
 
@@ -108,7 +97,7 @@ func TestAProcessKilledAnywhereLeavesTheLockFree(t *testing.T) {
 	path, k := newPlace(t)
 	admin := mustOpen(t, path, k, nil)
 	addOAuth(t, admin, "work", "", "t0")
-	r := startRotator(t)
+	r := startProvider(t, nil)
 	kept := 0
 	rounds := size(testmain.Rounds(8, 20), 4)
 	for round := range rounds {
@@ -126,13 +115,13 @@ func TestAProcessKilledAnywhereLeavesTheLockFree(t *testing.T) {
 		_ = cmd.Wait() // it was killed
 		vaulttest.EndLeases(t, path)
 		must(t, admin.Check(t.Context()))
-		_, before, _ := r.seen()
+		before, _ := r.seen()
 		err = mustOpen(t, path, Keys{Agent: k.Agent}, nil).RefreshToken(t.Context(), "work", exchangeAt(r.URL))
 		if err == nil {
 			kept++
 			continue
 		}
-		_, after, current := r.seen()
+		after, current := r.seen()
 		if after != before+1 {
 			t.Fatalf("round %d: %v, and the provider did not say so", round, err)
 		}
@@ -151,11 +140,8 @@ func TestAnAnswerLostWithItsProcessNeedsANewConsent(t *testing.T) {
 	path, k := newPlace(t)
 	admin := mustOpen(t, path, k, nil)
 	addOAuth(t, admin, "work", "", "t0")
-	r := startRotator(t)
 	hold := make(chan struct{})
-	r.mu.Lock()
-	r.hold = hold
-	r.mu.Unlock()
+	r := startProvider(t, hold)
 	cmd := process(t, "refresher", path, r.URL, k.Agent)
 	must(t, cmd.Start())
 	<-r.arrived // rotated, but the vault does not have it yet
@@ -168,7 +154,7 @@ func TestAnAnswerLostWithItsProcessNeedsANewConsent(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := admin.RefreshToken(ctx, "work", exchangeAt(r.URL))
-	_, reused, current := r.seen()
+	reused, current := r.seen()
 	if err == nil || ctx.Err() != nil || reused != 1 {
 		t.Errorf("RefreshToken: %v; the provider saw %d spent tokens", err, reused)
 	}

@@ -81,29 +81,31 @@ func TestConsentAndRotation(t *testing.T) {
 	must(t, admin.Check(t.Context()))
 }
 
-func TestAFailedExchangeKeepsTheOldToken(t *testing.T) {
+// A failed exchange keeps the old token; one that succeeded keeps the new one, also where the
+// caller has given up or the client secret was edited meanwhile.
+func TestAnExchangeKeepsTheTokenThatIsGood(t *testing.T) {
+	t.Parallel()
 	admin, agent := newVault(t, nil)
 	addOAuth(t, admin, "work", "", "r0")
 	failure := errors.New("no")
-	err := agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
+	wantErr(t, agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
 		return text("never"), failure
-	})
-	wantErr(t, err, failure, "the error is")
+	}), failure, "a failed exchange")
 	panics(t, func() {
 		_ = agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) { panic("mine") })
 	})
 	lentIs(t, agent, "work", "", "r0", "") // and the lock is free
-}
-
-func TestARotatedTokenIsKeptWhenTheCallerGivesUp(t *testing.T) {
-	admin, agent := newVault(t, nil)
-	addOAuth(t, admin, "work", "", "r0")
 	ctx, cancel := context.WithCancel(t.Context())
 	must(t, agent.RefreshToken(ctx, "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
 		cancel()
 		return text("r1"), nil
 	}))
 	lentIs(t, agent, "work", "", "r1", "")
+	next := text("new")
+	must(t, agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
+		return text("r2"), admin.UpdateAccount(t.Context(), "work", func(*mail.Account) error { return nil }, &next)
+	}))
+	lentIs(t, agent, "work", "new", "r2", "")
 }
 
 func TestAccountsWithoutTokens(t *testing.T) {
@@ -196,6 +198,7 @@ func TestEditsThatEndAConsent(t *testing.T) {
 		"both":          {func(a *mail.Account) { a.OAuth = mail.OAuth{Provider: "google", ClientID: "client"} }, &secret, false, "new secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			admin, agent := newVault(t, nil)
 			a := oauthAccount("work")
 			a.OAuth.DeviceURL = "https://example.org/d"
@@ -217,53 +220,39 @@ func TestEditsThatEndAConsent(t *testing.T) {
 }
 
 func TestAnExchangeDuringAnAdminsChangeKeepsNothing(t *testing.T) {
-	for name, overtake := range map[string]func(*testing.T, *Vault) error{
-		"new consent": func(t *testing.T, v *Vault) error { return v.SetConsent(t.Context(), "work", text("s0")) },
-		"same token":  func(t *testing.T, v *Vault) error { return v.SetConsent(t.Context(), "work", text("r0")) },
-		"other client": func(t *testing.T, v *Vault) error {
-			return v.UpdateAccount(t.Context(), "work", func(a *mail.Account) error { a.OAuth.ClientID = "x"; return nil }, nil)
-		},
-		"password": func(t *testing.T, v *Vault) error {
-			s := text("p")
-			return v.UpdateAccount(t.Context(), "work", func(a *mail.Account) error { a.Auth = mail.AuthPassword; return nil }, &s)
-		},
-		"removed": func(t *testing.T, v *Vault) error { return v.RemoveAccount(t.Context(), "work") },
+	update := func(t *testing.T, v *Vault, edit func(*mail.Account), secret *mail.Secret) error {
+		return v.UpdateAccount(t.Context(), "work", func(a *mail.Account) error { edit(a); return nil }, secret)
+	}
+	password := text("p")
+	for name, c := range map[string]struct {
+		overtake func(*testing.T, *Vault) error
+		want     error
+		left     string // token
+	}{
+		"new consent": {func(t *testing.T, v *Vault) error { return v.SetConsent(t.Context(), "work", text("s0")) }, mail.ErrConsentChanged, "s0"},
+		"same token":  {func(t *testing.T, v *Vault) error { return v.SetConsent(t.Context(), "work", text("r0")) }, mail.ErrConsentChanged, "r0"},
+		"other client": {func(t *testing.T, v *Vault) error {
+			return update(t, v, func(a *mail.Account) { a.OAuth.ClientID = "x" }, nil)
+		}, mail.ErrConsentChanged, ""},
+		"password": {func(t *testing.T, v *Vault) error {
+			return update(t, v, func(a *mail.Account) { a.Auth = mail.AuthPassword }, &password)
+		}, mail.ErrConsentChanged, ""},
+		"removed": {func(t *testing.T, v *Vault) error { return v.RemoveAccount(t.Context(), "work") }, mail.ErrNoAccount, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			admin, agent := newVault(t, nil)
 			addOAuth(t, admin, "work", "", "r0")
-			err := agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
-				// The admin does not wait for the provider.
-				return text("r1"), overtake(t, admin)
-			})
-			want := mail.ErrConsentChanged
-			if name == "removed" {
-				want = mail.ErrNoAccount
-			}
-			if !errors.Is(err, want) {
-				t.Errorf("RefreshToken: %v, want %v", err, want)
-			}
-			switch name {
-			case "new consent":
-				lentIs(t, agent, "work", "", "s0", "")
-			case "same token":
-				lentIs(t, agent, "work", "", "r0", "")
-			default:
+			wantErr(t, agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
+				return text("r1"), c.overtake(t, admin) // the admin does not wait for the provider
+			}), c.want, "RefreshToken")
+			if c.left == "" {
 				noRecord(t, admin, "work")
+			} else {
+				lentIs(t, agent, "work", "", c.left, "")
 			}
 		})
 	}
-}
-
-// A changed client secret must not lose the token that an exchange is about to return.
-func TestAnExchangeOutlivesAnEditOfTheClientSecret(t *testing.T) {
-	admin, agent := newVault(t, nil)
-	addOAuth(t, admin, "work", "old", "r0")
-	next := text("new")
-	must(t, agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
-		return text("r1"), admin.UpdateAccount(t.Context(), "work", func(*mail.Account) error { return nil }, &next)
-	}))
-	lentIs(t, agent, "work", "new", "r1", "")
 }
 
 func TestForgedTokens(t *testing.T) {
@@ -272,13 +261,7 @@ func TestForgedTokens(t *testing.T) {
 	addOAuth(t, admin, "other", "", "o0")
 	lentIs(t, agent, "other", "", "o0", "o1")
 	t.Run("of another account", func(t *testing.T) {
-		must(t, agent.Update(t.Context(), func(tx kv.Tx) error {
-			r, err := tx.Get(tokenBucket, []byte("other"))
-			if err != nil {
-				return err
-			}
-			return tx.Put(tokenBucket, []byte("work"), r)
-		}))
+		must(t, agent.Update(t.Context(), func(tx kv.Tx) error { return rawCopy(tx, tokenBucket, []byte("other"), []byte("work")) }))
 		lentIs(t, agent, "work", "", "r0", "r1")
 	})
 	t.Run("moved without a key", func(t *testing.T) {
@@ -297,9 +280,7 @@ func TestForgedTokens(t *testing.T) {
 		lentIs(t, agent, "work", "", "s0", "")
 	})
 	t.Run("the signed one", func(t *testing.T) {
-		forge(t, agent, func(tx *transaction) error {
-			return tx.put(bucketSecrets, []byte("work"), []byte(`{"refresh_token":"AAAA"}`))
-		})
+		sealed(bucketSecrets, "work", `{"refresh_token":"AAAA"}`)(t, nil, agent)
 		wantErr(t, agent.RefreshToken(t.Context(), "work", unlent(t)), ErrUntrustedPolicy, "RefreshToken")
 	})
 }
