@@ -15,9 +15,9 @@ import (
 	"github.com/postern-mail/postern/mail/outbox"
 )
 
-// newDemo is a fixture on real Mailboxes and the sample servers, whose account may
-// be changed.
-func newDemo(t testing.TB) *fixture {
+// newDemo is a fixture on real Mailboxes and the sample servers, whose account may be changed.
+// More accounts of that mailbox have these names; the password of one named lost is wrong.
+func newDemo(t testing.TB, more ...string) *fixture {
 	t.Helper()
 	servers, err := demo.Start(demo.Options{Now: func() time.Time { return at }})
 	if err != nil {
@@ -36,8 +36,14 @@ func newDemo(t testing.TB) *fixture {
 		"latin": []byte("Gr\xfc\xdfe"), "big": make([]byte, 25<<20)})
 	a := servers.Account()
 	a.Mode, a.ProcessBacklog = mail.ReadWrite, true
-	if err := b.vault.AddAccount(t.Context(), a, servers.Password); err != nil {
-		t.Fatal(err)
+	for _, a.Name = range append(more, a.Name) {
+		password := servers.Password
+		if a.Name == "lost" {
+			password = mail.NewSecret([]byte("wrong"))
+		}
+		if err := b.vault.AddAccount(t.Context(), a, password); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return b
 }

@@ -16,6 +16,8 @@ import (
 // fakeMailboxes is Mailboxes that answers what a test put there, and remembers what it was
 // asked.
 type fakeMailboxes struct {
+	commands.Mailboxes // nil: what no test here asks
+
 	page        mailbox.Page
 	watch       mailbox.WatchPage
 	search      mailbox.SearchPage
@@ -49,16 +51,6 @@ type fakeMailboxes struct {
 	toAccount string
 	toFolder  string
 	calls     []string
-}
-
-func (s *fakeMailboxes) JudgeSender(_ context.Context, account, entry string) (map[mail.Verdict]int, error) {
-	s.called("judge "+entry, account)
-	return nil, nil
-}
-
-func (s *fakeMailboxes) AuthServID(_ context.Context, account string) (string, error) {
-	s.called("authserv-id", account)
-	return "", nil
 }
 
 func (s *fakeMailboxes) called(what, account string, refs ...mail.Ref) {

@@ -64,24 +64,6 @@ func (b *fixture) brief(t *testing.T, line string) string {
 	return string(e.Data)
 }
 
-// With --account all the ids name their account, and the next page is of all.
-func TestSearchInEveryAccount(t *testing.T) {
-	b := newFixture(t, nil, work("work", mail.ReadOnly), work("home", mail.ReadOnly))
-	page := mailbox.SearchPage{Searched: []string{"home:INBOX", "work:INBOX"}, Total: 9, NextCursor: "c", Page: mailbox.Page{HasMore: true}}
-	for _, account := range []string{"work", "home"} {
-		page.Messages = append(page.Messages, mailbox.Summary{Ref: mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: 5}, Flags: []string{`\Seen`}})
-	}
-	page.Issues = []mail.Issue{{Kind: mail.KindAuth, Message: "Account third: The login failed."}}
-	b.search = page
-	want := `{"searched":"all folders","total":9,"columns":["id"],"rows":[["work:5"],["home:5"]],"issues":["AUTH_FAILED: Account third: The login failed."],"more":"mail search --account all --cursor c","untrusted":"issues"}`
-	if got := b.brief(t, "mail search x --account all"); got != want || b.account != "home,work" {
-		t.Errorf("%s of %s, want\n%s", got, b.account, want)
-	}
-	if e := b.ok(t, "mail search x --account all --full"); e.Data["account_id"] != "all" || e.Data["folder"] != nil {
-		t.Errorf("%v", e.Data)
-	}
-}
-
 func TestALargeSearchAnswerLosesNoMessage(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	list := summaries(50, 20000, 20000)

@@ -18,6 +18,7 @@ import (
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
@@ -357,7 +358,7 @@ func (w *shownModel) flagged(user string, flag imap.Flag) (subjects []string) {
 // shown within the last day reaches that message or is refused, in every process.
 func TestAShortIDReachesTheMessageItWasShownFor(t *testing.T) {
 	t.Parallel()
-	seeds, steps := 3, 300
+	seeds, steps := testmain.Rounds(3, 12), 300
 	if testing.Short() {
 		seeds = 1
 	}

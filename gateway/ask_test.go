@@ -99,6 +99,7 @@ func TestAnAnswerReachesItsCommandOnlyWithItsQuestion(t *testing.T) {
 		"of another principal":   {g, gateway.Principal{Name: "other"}, line, state},
 		"of another role":        {g, gateway.Principal{Name: "agent", Admin: true}, line, state},
 		"of another process":     {other, agent, line, state},
+		"not believed":           {g, gateway.Principal{Name: "agent", Unasked: true}, line, state},
 	}
 	for i := range raw {
 		changed := slices.Clone(raw)

@@ -143,18 +143,6 @@ func TestOnlyAClientThatCanShowAFormAndIsBelievedIsAsked(t *testing.T) {
 	}
 }
 
-// What an unbelieved client says of a question it was asked before is not heard.
-func TestAnAnswerThroughAnUnbelievedClientIsNotHeard(t *testing.T) {
-	l, g := newFakeStore(t, gateway.Options{})
-	p := scoped(nil)
-	state := g.Do(t.Context(), gateway.Request{Principal: p, Line: "do ask", CanAsk: true}).Asked.State
-	p.Unasked = true
-	if a := g.Do(t.Context(), gateway.Request{Principal: p, Line: "do ask", Reply: &gateway.Reply{State: state, Verdict: discovery.Accepted}}); a.Code != discovery.PermissionDenied {
-		t.Errorf("%s", a.JSON)
-	}
-	l.wantReplies(t)
-}
-
 // What lets a client in may end while its person is asked. Then yes is no more.
 func TestAnAnswerAfterTheEndOfAGrantDoesNothing(t *testing.T) {
 	overEveryTransport(t, func(t *testing.T, tr transport) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func modernLine(id int, command string) string {
@@ -43,7 +44,7 @@ func TestAHundredInFlightTakeEffectInTheOrderOfTheirFrames(t *testing.T) {
 	} {
 		for _, inFlight := range []int{1, 2, 64} {
 			t.Run(fmt.Sprint(era, " ", inFlight), func(t *testing.T) {
-				for range 3 { // each of them in another order
+				for range testmain.Rounds(3, 20) { // each of them in another order
 					synctest.Test(t, func(t *testing.T) {
 						l, g := newFakeStore(t, gateway.Options{})
 						s := startSession(t, g, Server{MaxInFlight: inFlight})
