@@ -128,7 +128,7 @@ func TestCopyKilledAnywhere(t *testing.T) {
 				kept++
 			}
 		}()
-		copier := process(t, "copier", from, to, k.Agent)
+		copier := process("copier", from, to, k.Agent)
 		copier.Env = append(copier.Env, AdminKeyVar+"="+k.Admin.Reveal())
 		began := time.Now()
 		must(t, copier.Start())

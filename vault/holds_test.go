@@ -12,54 +12,64 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// TestHoldsAllowNoMoreThanTheLimit has processes take and record at random, on
-// one clock, and checks every event that passed against gateway.NextDue, the rule without
-// holds.
-func TestHoldsAllowNoMoreThanTheLimit(t *testing.T) {
+// TestLimitsAgreeWithTheirModel has processes take and record at random, on one clock, and checks
+// every event that passed: against gateway.NextDue, the rule without holds, and where the limit is
+// small, against the events themselves, of which no window has more and the last has as many.
+func TestLimitsAgreeWithTheirModel(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	dice := rand.New(rand.NewPCG(seed, 1))
-	path, k := newPlace(t)
-	at := fakeClock{epoch}
-	const limit, window = 120, time.Minute
-	open := func() *Vault { return mustOpen(t, path, Keys{Agent: k.Agent}, &Options{Now: at.now}) }
-	processes := []*Vault{open(), open(), open()}
-	var due time.Time
-	passed := 0
-	steps := size(testmain.Rounds(400, 1500), 200)
-	for range steps {
-		switch n := dice.IntN(100); {
-		case n < 60:
-			at.at = at.at.Add(time.Duration(dice.IntN(400)) * time.Millisecond)
-		case n < 61:
-			at.at = at.at.Add(time.Duration(dice.IntN(700)) * time.Second)
-		case n < 62: // one ends, with the events that it holds
-			processes[dice.IntN(len(processes))] = open()
-		}
-		v := processes[dice.IntN(len(processes))]
-		n := 1
-		if dice.IntN(4) == 0 {
-			n += dice.IntN(20)
-		}
-		wait, err := v.TakeSeveral(t.Context(), "k", n, limit, window)
-		must(t, err)
-		for range n {
-			if wait > 0 {
-				break
+	for limit, window := range map[int]time.Duration{120: time.Minute, 5: 30 * time.Second} {
+		dice := rand.New(rand.NewPCG(seed, 1))
+		path, k := newPlace(t)
+		at := fakeClock{epoch}
+		open := func() *Vault { return mustOpen(t, path, Keys{Agent: k.Agent}, &Options{Now: at.now}) }
+		processes := []*Vault{open(), open(), open()}
+		var due time.Time
+		var passed []time.Time
+		steps := size(testmain.Rounds(400, 1500), 200)
+		for range steps {
+			switch n := dice.IntN(100); {
+			case n < 60:
+				at.at = at.at.Add(time.Duration(dice.IntN(48000/limit)) * time.Millisecond)
+			case n < 61:
+				at.at = at.at.Add(time.Duration(dice.IntN(700)) * time.Second)
+			case n < 62: // one ends, with the events that it holds
+				processes[dice.IntN(len(processes))] = open()
 			}
-			passed++
-			var early time.Duration
-			if due, early = gateway.NextDue(due, at.at, limit, window); early > 0 {
-				t.Fatalf("event %d passes %v too early", passed, early)
+			v := processes[dice.IntN(len(processes))]
+			n := 1
+			if dice.IntN(4) == 0 {
+				n += dice.IntN(limit/6 + 1)
+			}
+			wait, err := v.TakeSeveral(t.Context(), "k", n, limit, window)
+			must(t, err)
+			if exact := limit <= exactLimit; exact {
+				ends := at.at // when there is room
+				if i := len(passed) + n - limit; i > 0 {
+					ends = passed[i-1].Add(window)
+				}
+				if want := max(ends.Sub(at.at), 0); wait != want {
+					t.Fatalf("after %d events: wait %v, want %v", len(passed), wait, want)
+				}
+			}
+			for range n {
+				if wait > 0 {
+					break
+				}
+				passed = append(passed, at.at)
+				var early time.Duration
+				if due, early = gateway.NextDue(due, at.at, limit, window); early > 0 && limit > exactLimit {
+					t.Fatalf("event %d passes %v too early", len(passed), early)
+				}
+			}
+			if dice.IntN(2) == 0 {
+				must(t, v.Record(t.Context(), gateway.AuditEntry{Time: at.at}))
 			}
 		}
-		if dice.IntN(2) == 0 {
-			must(t, v.Record(t.Context(), gateway.AuditEntry{Time: at.at}))
+		if len(passed) < steps/3 {
+			t.Errorf("only %d events passed", len(passed))
 		}
-	}
-	if passed < steps/3 {
-		t.Errorf("only %d events passed", passed)
 	}
 }
 

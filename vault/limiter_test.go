@@ -17,30 +17,6 @@ func take(t *testing.T, v *Vault, key string, limit int, window time.Duration) t
 	return wait
 }
 
-func TestASmallLimitHoldsInEveryWindow(t *testing.T) {
-	at := fakeClock{epoch}
-	_, v := newVault(t, &Options{Now: at.now})
-	var taken []time.Time
-	// A caller tries every 100 s for five hours, at most 5 an hour.
-	for range 180 {
-		wait := take(t, v, "agent sends", 5, time.Hour)
-		if wait == 0 {
-			taken = append(taken, at.at)
-		} else if at2 := at.at.Add(wait); at2.Before(taken[len(taken)-5].Add(time.Hour)) || at2.After(taken[len(taken)-5].Add(time.Hour)) {
-			t.Fatalf("told to wait %v at %v; the fifth last was at %v", wait, at.at, taken[len(taken)-5])
-		}
-		at.at = at.at.Add(100 * time.Second)
-	}
-	for i := 5; i < len(taken); i++ {
-		if taken[i].Sub(taken[i-5]) < time.Hour {
-			t.Errorf("six events within %v", taken[i].Sub(taken[i-5]))
-		}
-	}
-	if len(taken) != 25 {
-		t.Errorf("%d events in five hours, want 25", len(taken))
-	}
-}
-
 func TestSeveralEventsPassTogetherOrNotAtAll(t *testing.T) {
 	for _, limit := range []int{10, 1000} {
 		at := fakeClock{epoch}

@@ -163,26 +163,19 @@ func TestOutboxListPagesNewestFirst(t *testing.T) {
 		}
 		return out, more
 	}
-	for _, c := range []struct {
-		what string
-		q    mail.OutboxQuery
-		want string
-		more bool
-	}{
-		{"newest", mail.OutboxQuery{Limit: 3}, "19 18 17", true},
-		{"before", mail.OutboxQuery{Limit: 2, Before: "id-0017"}, "16 15", true},
-		{"before what is not there", mail.OutboxQuery{Limit: 2, Before: "id-0016-"}, "16 15", true},
-		{"before everything", mail.OutboxQuery{Before: "id-0000"}, "", false},
-		{"before something newer", mail.OutboxQuery{Limit: 1, Before: "id-1000"}, "19", true},
-		{"state", mail.OutboxQuery{Limit: 2, States: []mail.OutboxState{mail.OutboxWaiting}}, "19 17", true},
-		{"states", mail.OutboxQuery{Limit: 2, States: []mail.OutboxState{mail.OutboxWaiting, mail.OutboxQueued}}, "19 18", true},
-		{"account", mail.OutboxQuery{Limit: 3, Account: "work", Before: "id-0006"}, "04 02 00", false},
-		{"principal", mail.OutboxQuery{Principal: "other"}, "15 10 05 00", false},
-		{"nothing", mail.OutboxQuery{Account: "none"}, "", false},
-	} {
-		got, more := ids(c.q)
-		if strings.Join(got, " ") != c.want || more != c.more {
-			t.Errorf("%s: %v, %v; want %s, %v", c.what, got, more, c.want, c.more)
+	for _, c := range testmain.Table[struct {
+		What                               string
+		Limit                              int
+		Before, Account, Principal, States string
+		Want                               string
+		More                               bool
+	}](t, "testdata/cases/outbox_list.txt") {
+		q := mail.OutboxQuery{Limit: c.Limit, Before: c.Before, Account: c.Account, Principal: c.Principal}
+		for _, s := range strings.Fields(c.States) {
+			q.States = append(q.States, mail.OutboxState(s))
+		}
+		if got, more := ids(q); strings.Join(got, " ") != c.Want || more != c.More {
+			t.Errorf("%s: %v, %v; want %s, %v", c.What, got, more, c.Want, c.More)
 		}
 	}
 	var all []string
@@ -249,6 +242,10 @@ func TestOutboxForgetsOnlyMessagesThatEndedLongAgo(t *testing.T) {
 
 func TestOutboxDamageIsNoticed(t *testing.T) {
 	t.Parallel()
+	_, v := newVault(t, nil)
+	mustAddOutgoing(t, v, outgoing(1), randomMessage(2*outboxChunk+5))
+	mustAddOutgoing(t, v, outgoing(2), randomMessage(outboxChunk))
+	whole := readRecords(t, v)
 	without := func(n int) func(kv.Tx) error {
 		return func(tx kv.Tx) error { return tx.Delete(statePrefix+outboxChunks, chunkKey("id-0001", n)) }
 	}
@@ -262,24 +259,18 @@ func TestOutboxDamageIsNoticed(t *testing.T) {
 		"a piece of another message": copied(outboxChunks, chunkKey("id-0002", 0), chunkKey("id-0001", 0)),
 		"another message's length":   copied(outboxSizes, []byte("id-0002"), []byte("id-0001")),
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, v := newVault(t, nil)
-			mustAddOutgoing(t, v, outgoing(1), randomMessage(2*outboxChunk+5))
-			mustAddOutgoing(t, v, outgoing(2), randomMessage(outboxChunk))
-			rawUpdate(t, v, damage)
-			if m, err := v.OutgoingMessage(t.Context(), "id-0001"); !errors.Is(err, ErrDamaged) || m != nil {
-				t.Errorf("OutgoingMessage = %d bytes, %v", len(m), err)
-			}
-		})
+		rawUpdate(t, v, damage)
+		if m, err := v.OutgoingMessage(t.Context(), "id-0001"); !errors.Is(err, ErrDamaged) || m != nil {
+			t.Errorf("%s: OutgoingMessage = %d bytes, %v", name, len(m), err)
+		}
+		whole.write(t, v)
 	}
-}
-
-func TestOutboxKeyWithoutItsEntryCannotBeUsedAgain(t *testing.T) {
-	_, v := newVault(t, nil)
+	must(t, second(v.OutgoingMessage(t.Context(), "id-0001")))
+	// A key without its entry cannot be used again.
 	keyed := func(o *mail.Outgoing) { o.Key = "digest" }
-	mustAddOutgoing(t, v, outgoing(1, keyed), nil)
-	rawUpdate(t, v, func(tx kv.Tx) error { return tx.Delete(statePrefix+outboxEntries, []byte("id-0001")) })
-	if _, added, err := v.AddOutgoing(t.Context(), outgoing(2, keyed), nil); added || !errors.Is(err, ErrDamaged) {
+	mustAddOutgoing(t, v, outgoing(3, keyed), nil)
+	rawUpdate(t, v, func(tx kv.Tx) error { return tx.Delete(statePrefix+outboxEntries, []byte("id-0003")) })
+	if _, added, err := v.AddOutgoing(t.Context(), outgoing(4, keyed), nil); added || !errors.Is(err, ErrDamaged) {
 		t.Errorf("AddOutgoing = %v, %v", added, err)
 	}
 	wantErr(t, second(v.OutgoingByKey(t.Context(), "work", "digest")), ErrDamaged, "OutgoingByKey")
@@ -296,16 +287,16 @@ func TestOutboxDamagedOldRecordDoesNotPreventSending(t *testing.T) {
 	mustAddOutgoing(t, v, outgoing(2), []byte("new"))
 }
 
-// Ended messages make room for a new one; waiting messages do not.
+// Ended messages make room for a new one; waiting messages do not. What waits or could not be sent
+// counts to its principal's share, so that nobody fills the outbox for others, and what ended does not.
 func TestOutboxHasABound(t *testing.T) {
+	t.Parallel()
 	_, v := newVault(t, nil)
+	state := func(state mail.OutboxState) func(*mail.Outgoing) {
+		return func(o *mail.Outgoing) { o.State, o.Created, o.Changed = state, time.Now(), time.Now() }
+	}
 	for i := range 6 {
-		mustAddOutgoing(t, v, outgoing(i, func(o *mail.Outgoing) {
-			o.Created, o.Changed = time.Now(), time.Now()
-			if o.State = mail.OutboxWaiting; i < 2 {
-				o.State = mail.OutboxRefused
-			}
-		}), []byte("0123456789"))
+		mustAddOutgoing(t, v, outgoing(i, state([]mail.OutboxState{mail.OutboxRefused, mail.OutboxWaiting}[min(i/2, 1)])), []byte("0123456789"))
 	}
 	for i, c := range []struct {
 		size, most int
@@ -326,23 +317,14 @@ func TestOutboxHasABound(t *testing.T) {
 	if o, err := v.Outgoing(t.Context(), outgoing(0).ID); err != nil || o.State != mail.OutboxRefused {
 		t.Errorf("what ended is not told any more: %+v, %v", o, err)
 	}
-}
-
-// TestNobodyFillsTheOutboxForOthers: what waits or could not be sent counts to its principal's
-// share, and what ended does not.
-func TestNobodyFillsTheOutboxForOthers(t *testing.T) {
-	_, v := newVault(t, nil)
-	for i := range 10 {
-		mustAddOutgoing(t, v, outgoing(i, func(o *mail.Outgoing) {
-			o.Created, o.Changed = time.Now(), time.Now()
-			if o.State = mail.OutboxWaiting; i%2 == 1 {
-				o.State = mail.OutboxRefused
-			}
-			if i >= 8 { // nobody decided, and nothing wrote that down
-				o.State, o.Kind, o.Created = mail.OutboxWaiting, mail.OutboxDelete, time.Now().Add(-mail.DeletionWaits-time.Hour)
-			}
-		}), []byte("0123456789"))
+	_, v = newVault(t, nil)
+	for i := range 8 {
+		mustAddOutgoing(t, v, outgoing(i, state([]mail.OutboxState{mail.OutboxWaiting, mail.OutboxRefused}[i%2])), []byte("0123456789"))
 	}
+	// Nobody decided, and nothing wrote that down.
+	mustAddOutgoing(t, v, outgoing(8, state(mail.OutboxWaiting), func(o *mail.Outgoing) {
+		o.Kind, o.Created = mail.OutboxDelete, time.Now().Add(-mail.DeletionWaits-time.Hour)
+	}), []byte("0123456789"))
 	for i, c := range []struct {
 		principal  string
 		size, most int
@@ -352,7 +334,7 @@ func TestNobodyFillsTheOutboxForOthers(t *testing.T) {
 		err := v.View(t.Context(), func(tx kv.Tx) error { return roomFor(tx, v.now(), c.principal, c.size, c.most, c.bytes) })
 		var full *ShareFull
 		if errors.As(err, &full) != c.full || err != nil && (!c.full || full.Principal != c.principal || full.Count != c.most/4) {
-			t.Errorf("step %d: %v", i, err)
+			t.Errorf("share, step %d: %v", i, err)
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/kv"
+	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // The environment variables of a test's processes, besides roleVar, and the number of
@@ -121,13 +122,8 @@ func writeForever(ctx context.Context, v *Vault, name string) error {
 	}
 }
 
-func process(t testing.TB, role, path, name string, agent mail.Secret) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	must(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleVar+"="+role, pathEnv+"="+path, nameEnv+"="+name, AgentKeyVar+"="+agent.Reveal())
-	return cmd
+func process(role, path, name string, agent mail.Secret) *exec.Cmd {
+	return vaulttest.Process(roleVar+"="+role, pathEnv+"="+path, nameEnv+"="+name, AgentKeyVar+"="+agent.Reveal())
 }
 
 func commands(t testing.TB, v *Vault) map[string]bool {
@@ -172,7 +168,7 @@ func TestProcessesAtOnceLoseNothing(t *testing.T) {
 	processes := size(testmain.Rounds(10, 20), 4)
 	var wg sync.WaitGroup
 	for i := range processes {
-		cmd := process(t, "worker", path, fmt.Sprint("p", i), k.Agent)
+		cmd := process("worker", path, fmt.Sprint("p", i), k.Agent)
 		wg.Go(func() {
 			if i < 2 { // two are goroutines of this process
 				if err := work(t.Context(), admin, fmt.Sprint("p", i)); err != nil {
@@ -214,7 +210,7 @@ func TestAKilledWriterLosesNothingItAcknowledged(t *testing.T) {
 	var acknowledged []string
 	rounds := size(testmain.Rounds(12, 50), 4)
 	for round := range rounds {
-		cmd := process(t, "writer", path, fmt.Sprint("r", round), k.Agent)
+		cmd := process("writer", path, fmt.Sprint("r", round), k.Agent)
 		var errOut bytes.Buffer
 		cmd.Stderr = &errOut
 		out, err := cmd.StdoutPipe()

@@ -69,7 +69,7 @@ func TestProcessesLogInWithOneConsent(t *testing.T) {
 	processes := size(testmain.Rounds(3, 5), 2)
 	var all sync.WaitGroup
 	for i := range processes {
-		cmd := process(t, "login", path, "work", k.Agent)
+		cmd := process("login", path, "work", k.Agent)
 		all.Go(func() {
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("process %d: %v: %s", i, err, out)

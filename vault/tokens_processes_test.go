@@ -101,7 +101,7 @@ func TestAProcessKilledAnywhereLeavesTheLockFree(t *testing.T) {
 	kept := 0
 	rounds := size(testmain.Rounds(8, 20), 4)
 	for round := range rounds {
-		cmd := process(t, "refresher", path, r.URL, k.Agent)
+		cmd := process("refresher", path, r.URL, k.Agent)
 		out, err := cmd.StdoutPipe()
 		must(t, err)
 		must(t, cmd.Start())
@@ -142,7 +142,7 @@ func TestAnAnswerLostWithItsProcessNeedsANewConsent(t *testing.T) {
 	addOAuth(t, admin, "work", "", "t0")
 	hold := make(chan struct{})
 	r := startProvider(t, hold)
-	cmd := process(t, "refresher", path, r.URL, k.Agent)
+	cmd := process("refresher", path, r.URL, k.Agent)
 	must(t, cmd.Start())
 	<-r.arrived // rotated, but the vault does not have it yet
 	must(t, cmd.Process.Kill())

@@ -62,7 +62,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	vaulttest.OnlyFile(t, "the disk is the process's own")
 	path, k := newPlace(t)
-	cmd := process(t, "filler", path, k.Agent)
+	cmd := process("filler", path, k.Agent)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

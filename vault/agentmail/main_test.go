@@ -52,13 +52,8 @@ func TestOnPostgres(t *testing.T) {
 	})
 }
 
-func process(t testing.TB, role, path string, agent mail.Secret) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	must(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleVar+"="+role, pathEnv+"="+path, vault.AgentKeyVar+"="+agent.Reveal())
-	return cmd
+func process(role, path string, agent mail.Secret, env ...string) *exec.Cmd {
+	return vaulttest.Process(append(env, roleVar+"="+role, pathEnv+"="+path, vault.AgentKeyVar+"="+agent.Reveal())...)
 }
 
 var must, wantErr, size = vaulttest.Must, vaulttest.WantErr, vaulttest.Size

@@ -165,7 +165,7 @@ func (l *letters) compare(t *testing.T, again bool) {
 
 // correspondent starts one, which ends when its input does.
 func correspondent(t *testing.T, path string, k vault.Keys, env ...any) (cmd *exec.Cmd, in io.Closer, out io.Reader) {
-	cmd = process(t, "correspondent", path, k.Agent)
+	cmd = process("correspondent", path, k.Agent)
 	for i := 0; i < len(env); i += 2 {
 		cmd.Env = append(cmd.Env, fmt.Sprint(env[i], "=", env[i+1]))
 	}
@@ -281,7 +281,7 @@ func TestWaitingReadersSeeANewMessage(t *testing.T) {
 	for name, send := range map[string]func() error{
 		"same":    func() error { return announce(t.Context(), v) },
 		"another": func() error { return announce(t.Context(), other) },
-		"process": func() error { return process(t, "announcer", path, k.Agent).Run() },
+		"process": func() error { return process("announcer", path, k.Agent).Run() },
 	} {
 		ended := make(chan error, 1)
 		go func() { ended <- v.Await(t.Context(), Query{Agent: "p:b", From: identity(0)}) }()

@@ -57,8 +57,7 @@ func child(job string) {
 // start begins a process of the test's program.
 func start(t *testing.T, job, address string) (cmd *exec.Cmd, lines *bufio.Scanner) {
 	t.Helper()
-	cmd = exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childJob+"="+job, childAddress+"="+address)
+	cmd = vaulttest.Process(childJob+"="+job, childAddress+"="+address)
 	cmd.Stderr = os.Stderr
 	out, errOut := cmd.StdoutPipe()
 	_, errIn := cmd.StdinPipe()

@@ -105,6 +105,13 @@ func Again(t *testing.T, why map[string]string) {
 // Shared reports whether the tests' vaults are in a database.
 func Shared() bool { return *inPostgres }
 
+// Process returns the program of the tests as another process, with variables in its environment.
+func Process(env ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), env...)
+	return cmd
+}
+
 // Must ends a test at an error.
 func Must(t testing.TB, err error) {
 	t.Helper()
