@@ -103,6 +103,8 @@ func TestPoolAbandonsADial(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		want := context.DeadlineExceeded
 		if kind == wire.KindCanceled {
+			cancel()
+			ctx, cancel = context.WithCancel(t.Context())
 			want = context.Canceled
 			time.AfterFunc(10*time.Millisecond, cancel)
 		}
