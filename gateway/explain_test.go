@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 type explainedArgs struct {
@@ -24,35 +25,18 @@ func TestExplainAgreesWithDoAndRunsNothing(t *testing.T) {
 	}
 	commands := []*discovery.Command{command("thing see", discovery.Read), command("thing break", discovery.Write),
 		command("thing own", discovery.Admin), command("thing lose", discovery.Read)}
-	reading := gateway.ReadProfile()
-	for _, test := range []struct {
-		name, line, command string
-		profile             gateway.Profile
-		admin               bool
-		code                discovery.Code
-		reason              string
-		bound               bool
-	}{
-		{"allowed", "thing see --count 2", "thing see", gateway.FullProfile(), false, "", "", true},
-		{"profile", "thing break", "thing break", reading, false, discovery.PermissionDenied, "profile", false},
-		{"role", "thing own", "thing own", gateway.FullProfile(), false, discovery.PermissionDenied, "role", false},
-		{"role held", "thing own", "thing own", gateway.FullProfile(), true, "", "", true},
-		{"deny", "thing lose", "thing lose", gateway.FullProfile(), false, discovery.PermissionDenied, "deny", false},
-		{"deny is not for the administrator", "thing lose", "thing lose", gateway.FullProfile(), true, "", "", true},
-		{"bounds", "thing see --count 4", "thing see", gateway.FullProfile(), false, discovery.ValidationError, "", false},
-		{"fields", "thing see --fields nope", "thing see", gateway.FullProfile(), false, discovery.ValidationError, "", false},
-		{"unknown", "thing sea", "", gateway.FullProfile(), false, discovery.CommandNotFound, "", false},
-		{"nothing", "", "", gateway.FullProfile(), false, discovery.CommandNotFound, "", false},
-		{"parse", "thing 'see", "", gateway.FullProfile(), false, discovery.ParseError, "", false},
-		{"group", "thing", "help", gateway.FullProfile(), false, "", "", false},
-		{"help", "thing see --help", "help", gateway.FullProfile(), false, "", "", false},
-		{"reserved", "version", "version", gateway.OnlyProfile("none"), false, "", "", true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			g := gatewayOf(t, gateway.Options{Profile: test.profile, Settings: gateway.FixedSettings{Deny: []string{"thing lose"}}}, commands...)
-			p := gateway.Principal{Name: "agent", Admin: test.admin}
+	profiles := map[string]gateway.Profile{"full": gateway.FullProfile(), "read": gateway.ReadProfile(), "none": gateway.OnlyProfile("none")}
+	for _, test := range testmain.Table[struct {
+		Line, Command, Profile string
+		Admin                  bool
+		Code, Reason           string
+		Bound                  bool
+	}](t, "testdata/cases/explained.txt") {
+		t.Run(test.Line, func(t *testing.T) {
+			g := gatewayOf(t, gateway.Options{Profile: profiles[test.Profile], Settings: gateway.FixedSettings{Deny: []string{"thing lose"}}}, commands...)
+			p := gateway.Principal{Name: "agent", Admin: test.Admin}
 			ran = 0
-			e, err := g.Explain(t.Context(), gateway.Request{Principal: p, Line: test.line})
+			e, err := g.Explain(t.Context(), gateway.Request{Principal: p, Line: test.Line})
 			if err != nil || ran != 0 {
 				t.Fatalf("%v, ran %d times", err, ran)
 			}
@@ -63,10 +47,10 @@ func TestExplainAgreesWithDoAndRunsNothing(t *testing.T) {
 			if e.Refusal != nil {
 				code, reason = e.Refusal.Code, e.Refusal.Reason
 			}
-			if path != test.command || code != test.code || reason != test.reason || (e.Args != nil) != test.bound {
+			if path != test.Command || string(code) != test.Code || reason != test.Reason || (e.Args != nil) != test.Bound {
 				t.Errorf("command %q, code %q, reason %q, bound %v", path, code, reason, e.Args != nil)
 			}
-			if a := g.Do(t.Context(), gateway.Request{Principal: p, Line: test.line}); a.Code != code {
+			if a := g.Do(t.Context(), gateway.Request{Principal: p, Line: test.Line}); a.Code != code {
 				t.Errorf("Do ends with %q, Explain with %q", a.Code, code)
 			}
 		})
