@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
-	"sync"
 	"testing"
 
 	"github.com/postern-mail/postern/mail"
@@ -26,29 +25,6 @@ func TestSeenStateIsKeptPerFolder(t *testing.T) {
 		if s, err := v.Seen(t.Context(), other[0], other[1]); err != nil || s.UIDValidity != 0 {
 			t.Errorf("%q has the state of another folder: %+v, %v", other, s, err)
 		}
-	}
-}
-
-func TestConcurrentAcksAreAllKept(t *testing.T) {
-	t.Parallel()
-	_, v := newVault(t, nil)
-	must(t, v.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { s.Begin("m", 1, 0, true); return nil }))
-	var wg sync.WaitGroup
-	const each, agents = 25, 8
-	for a := range uint32(agents) {
-		wg.Go(func() {
-			for i := range uint32(each) {
-				uid := i*agents + a + 2 // UID 1 stays unacknowledged, so that Floor stays 0
-				if err := v.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { s.Ack(uid); return nil }); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	s, err := v.Seen(t.Context(), "work", "INBOX")
-	if err != nil || len(s.Acked) != 1 || s.Acked[0] != (mail.UIDRange{First: 2, Last: agents*each + 1}) || s.Floor != 0 {
-		t.Errorf("%+v, %v", s, err)
 	}
 }
 

@@ -1,9 +1,7 @@
 package agentmail
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 )
@@ -49,33 +47,6 @@ func TestABroadcastToMany(t *testing.T) {
 	}
 }
 
-// TestAReaderThatKeepsDyingStarvesNobody has one reader take messages and never
-// confirm them. Another reader gets each message when its lease is over at the latest.
-func TestAReaderThatKeepsDyingStarvesNobody(t *testing.T) {
-	t.Parallel()
-	v, c := agentVault(t)
-	const rounds = 25
-	for i := range rounds {
-		post(t, v, "p:a", "p:b", fmt.Sprint(i))
-		if in, err := v.Read(t.Context(), Query{Agent: "p:b"}); err != nil || in.Claim == nil {
-			t.Fatalf("round %d: %+v, %v", i, in, err)
-		}
-		c.at = c.at.Add(Lease)
-	}
-	seen := map[string]bool{}
-	for turn := 0; len(seen) < rounds; turn++ {
-		if turn%2 == 0 { // the dead one is first, and takes the oldest
-			must(t, second(v.Read(t.Context(), Query{Agent: "p:b", Limit: 5})))
-		}
-		for _, m := range fetch(t, v, Query{Agent: "p:b"}) {
-			seen[m.ID] = true
-		}
-		if c.at = c.at.Add(Lease); turn > 2*rounds {
-			t.Fatalf("after %d turns %d messages of %d were read", turn, len(seen), rounds)
-		}
-	}
-}
-
 // The clock jumps far ahead and back. Messages of either time stay until they are a day
 // old, and none is held for longer than a lease.
 func TestTheClockMayJump(t *testing.T) {
@@ -108,70 +79,4 @@ func TestTheClockMayJump(t *testing.T) {
 	if n := countRecords(t, v, bucketMessages, 0); n != 0 {
 		t.Errorf("%d messages are left", n)
 	}
-}
-
-// TestCleanupBesideReaders removes expired messages while others read, send and confirm
-// through two vaults of one file. Every other message is read once.
-func TestCleanupBesideReaders(t *testing.T) {
-	t.Parallel()
-	path, k := newPlace(t)
-	past := mustOpen(t, path, k, func() time.Time { return time.Now().Add(-TTL - time.Hour) })
-	postMany(t, past, "p:old", "p:b", 600)
-	vaults := []*testBox{mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)}
-	var working, reading sync.WaitGroup
-	ctx, stop := context.WithCancel(t.Context())
-	var mu sync.Mutex
-	seen := map[string]int{}
-	for _, v := range vaults {
-		working.Go(func() {
-			for i := range 60 {
-				if err := second(v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i)})); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-		working.Go(func() {
-			if err := second(v.Cleanup(t.Context(), false)); err != nil {
-				t.Error(err)
-			}
-		})
-		reading.Go(func() {
-			for last := false; ; {
-				in, err := v.Read(t.Context(), Query{Agent: "p:b", Limit: 7})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if len(in.Messages) == 0 && last {
-					return
-				}
-				mu.Lock()
-				for _, m := range in.Messages {
-					seen[m.ID]++
-					if m.Sender != "p:a" {
-						t.Errorf("an old one was read: %+v", m)
-					}
-				}
-				mu.Unlock()
-				if in.Claim != nil {
-					if err := v.Confirm(t.Context(), "p:b", in.Claim); err != nil {
-						t.Error(err)
-					}
-				}
-				last = ctx.Err() != nil
-			}
-		})
-	}
-	working.Wait()
-	stop()
-	reading.Wait()
-	for id, n := range seen {
-		if n != 1 {
-			t.Errorf("%s was read %d times", id, n)
-		}
-	}
-	if len(seen) != 120 {
-		t.Errorf("%d of 120 messages were read", len(seen))
-	}
-	must(t, vaults[0].Check(t.Context()))
 }

@@ -44,11 +44,10 @@ func TestMain(m *testing.M) {
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	vaulttest.Again(t, map[string]string{
-		"TestTwentyCorrespondentsReadEveryMessageOnce": "claims of processes at once are rows",
+		"TestTwentyCorrespondentsReadEveryMessageOnce": "claims of processes at once are rows, and removal meets them",
 		"TestKilledCorrespondentsLoseNothing":          "a killed process leaves its transaction to the server",
 		"TestWaitingReadersSeeANewMessage":             "new mail is told by a number in a row",
 		"TestAgentMailAgreesWithItsModel":              "scans and deletions in one transaction",
-		"TestCleanupBesideReaders":                     "removal meets readers",
 	})
 }
 
