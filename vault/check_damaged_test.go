@@ -62,20 +62,19 @@ func FuzzDamagedFile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, err = v.Accounts(t.Context())
-		free(err)
-		_, err = v.Secret(t.Context(), "work")
-		free(err)
-		_, err = v.Audit(t.Context(), AuditQuery{})
-		free(err)
-		_, err = v.VerifyAudit(t.Context())
-		free(err)
-		free(v.Check(t.Context()))
-		free(v.SetSetting(t.Context(), "deny", ""))
-		free(v.Record(t.Context(), fixtureEntry()))
-		_, err = v.Take(t.Context(), "agent", 5, time.Hour)
-		free(err)
-		free(v.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("seen", []byte("x"), []byte("y")) }))
-		free(v.Check(t.Context()))
+		for _, err := range []error{
+			second(v.Accounts(t.Context())),
+			second(v.Secret(t.Context(), "work")),
+			second(v.Audit(t.Context(), AuditQuery{})),
+			second(v.VerifyAudit(t.Context())),
+			v.Check(t.Context()),
+			v.SetSetting(t.Context(), "deny", ""),
+			v.Record(t.Context(), fixtureEntry()),
+			second(v.Take(t.Context(), "agent", 5, time.Hour)),
+			v.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("seen", []byte("x"), []byte("y")) }),
+			v.Check(t.Context()),
+		} {
+			free(err)
+		}
 	})
 }

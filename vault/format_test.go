@@ -41,8 +41,7 @@ func TestFormat1StaysReadable(t *testing.T) {
 	o := &Options{Now: func() time.Time { return fixtureEntry().Time }}
 	for _, keys := range []Keys{fixtureKeys(), {Agent: fixtureKeys().Agent}} {
 		v := mustOpen(t, path, keys, o)
-		s, err := v.Secret(t.Context(), "work")
-		if err != nil || s.Reveal() != "secret of work" || v.Fingerprint() != fixtureFingerprint {
+		if s, err := v.Secret(t.Context(), "work"); err != nil || s.Reveal() != "secret of work" || v.Fingerprint() != fixtureFingerprint {
 			t.Errorf("%s has another secret, %v", v.Fingerprint(), err)
 		}
 		if all, err := v.Audit(t.Context(), AuditQuery{}); err != nil || len(all) != 3 || !reflect.DeepEqual(all[0].AuditEntry, fixtureEntry()) {

@@ -18,6 +18,9 @@ func env(m map[string]string) func(string) string { return func(name string) str
 
 func TestKeysFromEnv(t *testing.T) {
 	admin, agent := newKey(t).Reveal(), newKey(t).Reveal()
+	if admin == agent {
+		t.Error("two new keys are the same")
+	}
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
@@ -123,15 +126,6 @@ func TestKeyCommand(t *testing.T) {
 	}
 }
 
-func TestNewKeysDifferAndOpen(t *testing.T) {
-	a, b := newKey(t), newKey(t)
-	if a.Reveal() == b.Reveal() {
-		t.Error("two new keys are the same")
-	}
-	must(t, second(decodeKey(a, "a")))
-	wantErr(t, second(decodeKey(mail.Secret{}, "none")), ErrBadKey, "no key")
-}
-
 func TestDefaultPath(t *testing.T) {
 	if p, err := DefaultPath(env(map[string]string{"POSTERN_DB": "/somewhere/x.db"})); err != nil || p != "/somewhere/x.db" {
 		t.Errorf("DefaultPath = %q, %v", p, err)
@@ -149,4 +143,56 @@ func TestDefaultPath(t *testing.T) {
 	if p, err := DefaultPath(env(nil)); !errors.Is(err, ErrNoVault) {
 		t.Errorf("without a home DefaultPath = %q, %v", p, err)
 	}
+}
+
+type fakeKeyring map[string]string
+
+func (r fakeKeyring) Secret(ctx context.Context, name string) (mail.Secret, error) {
+	s, ok := r[name]
+	switch {
+	case ctx.Err() != nil:
+		return mail.Secret{}, ctx.Err()
+	case name == "key:broken":
+		return mail.Secret{}, &mail.Error{Kind: mail.KindConfig, Message: "words of the keyring about an account"}
+	case !ok:
+		return mail.Secret{}, mail.ErrNotInKeyring
+	}
+	return mail.NewSecret([]byte(s)), nil
+}
+
+// Every form that can hold a key can hold the name of one in the keyring instead; a
+// name that the keyring does not have is an error.
+func TestKeysNamedInTheKeyring(t *testing.T) {
+	key := newKey(t).Reveal()
+	ring := fakeKeyring{"key:agent-1": key, "key:short": "c2hvcnQ=", "key:chain": "keyring:agent-1", "plain": key}
+	file := filepath.Join(t.TempDir(), "key")
+	must(t, os.WriteFile(file, []byte("keyring:agent-1\n"), 0o600))
+	for name, c := range map[string]struct {
+		variable, value string
+		ring            Keyring
+		ok              bool
+		said            string
+	}{
+		"value":             {"POSTERN_KEY", "keyring:agent-1", ring, true, ""},
+		"file":              {"POSTERN_KEY_FILE", file, ring, true, ""},
+		"unknown":           {"POSTERN_KEY", "keyring:agent-2", ring, false, "has no key agent-2"},
+		"an account's name": {"POSTERN_KEY", "keyring:plain", ring, false, "has no key plain"},
+		"no name":           {"POSTERN_KEY", "keyring:", ring, false, "followed by the name"},
+		"bad name":          {"POSTERN_KEY", "keyring:a b", ring, false, "followed by the name"},
+		"no key in it":      {"POSTERN_KEY", "keyring:short", ring, false, "32 bytes"},
+		"not twice":         {"POSTERN_KEY", "keyring:chain", ring, false, "32 bytes"},
+		"keyring out":       {"POSTERN_KEY", "keyring:broken", ring, false, "cannot be used now"},
+		"no keyring":        {"POSTERN_KEY", "keyring:agent-1", nil, false, "no keyring here"},
+	} {
+		k, err := KeysFrom(t.Context(), env(map[string]string{c.variable: c.value}), c.ring, nil)
+		switch {
+		case c.ok && (err != nil || k.Agent.Reveal() != key || !k.Admin.IsZero()):
+			t.Errorf("%s: %v", name, err)
+		case !c.ok && (!errors.Is(err, ErrBadKey) || !k.Agent.IsZero() || !strings.Contains(err.Error(), c.said) || strings.Contains(err.Error(), "words of the keyring") || strings.Contains(err.Error(), "c2hvcnQ")):
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantErr(t, second(KeysFrom(ctx, env(map[string]string{"POSTERN_KEY": "keyring:agent-1"}), ring, nil)), context.Canceled, "stopped")
 }

@@ -84,6 +84,14 @@ func TestWritersThatWait(t *testing.T) {
 			t.Errorf("%d connections at a time", p.most)
 		}
 	})
+	// What is not used for long is closed.
+	b.pool.mu.Lock()
+	for i := range b.pool.idle {
+		b.pool.idle[i].since = time.Time{}
+	}
+	b.pool.mu.Unlock()
+	b.pool.sweep()
+	until(t, "no connection is left", func() (none bool) { p.set(func() { none = len(p.conns) == 0 }); return none })
 }
 
 // What stands still in a transaction is ended by the server.
@@ -156,40 +164,6 @@ func TestWhoStopsInTheMiddleIsEnded(t *testing.T) {
 		}
 	}
 	isNotThere(t, b, "large")
-}
-
-func TestPoolHasABound(t *testing.T) {
-	t.Parallel()
-	p, through := newProxy(t, newPlace(t))
-	e := another(t, through)
-	var wg sync.WaitGroup
-	for i := range 40 {
-		wg.Go(func() {
-			if err := second(e.Transact(t.Context(), i%4 == 0, func(tx kv.Tx) error {
-				err := second(tx.Get("b", []byte("n")))
-				if i%4 == 0 {
-					return errors.Join(err, tx.Put("b", []byte("n"), []byte("n")))
-				}
-				return err
-			})); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	p.set(func() {
-		if p.most > maxConnections {
-			t.Errorf("%d connections at a time", p.most)
-		}
-	})
-	// What is not used for long is closed.
-	e.pool.mu.Lock()
-	for i := range e.pool.idle {
-		e.pool.idle[i].since = time.Time{}
-	}
-	e.pool.mu.Unlock()
-	e.pool.sweep()
-	until(t, "no connection is left", func() (none bool) { p.set(func() { none = len(p.conns) == 0 }); return none })
 }
 
 func TestUnreachable(t *testing.T) {
