@@ -48,7 +48,7 @@ func TestPolicySubjectPattern(t *testing.T) {
 		Want bool
 	}](t, "testdata/cases/subject.txt") {
 		if got := p.Visible(header(c.In)); got != c.Want {
-			t.Errorf("%q: visible %v, c.Want %v", c.In, got, c.Want)
+			t.Errorf("%q: visible %v, want %v", c.In, got, c.Want)
 		}
 	}
 	if empty := compiledPolicy(t, Account{Mode: ReadOnly, SubjectPattern: `^$`}); !empty.Visible(header("From: a@b.c")) {
@@ -60,7 +60,7 @@ func TestPolicySubjectPattern(t *testing.T) {
 		Want bool
 	}](t, "testdata/cases/subject_and_list.txt") {
 		if got := both.Visible(header(c.In)); got != c.Want {
-			t.Errorf("%q: visible %v, c.Want %v", c.In, got, c.Want)
+			t.Errorf("%q: visible %v, want %v", c.In, got, c.Want)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestPolicyShowsOwnMessagesOnlyAsOwn(t *testing.T) {
 	}](t, "testdata/cases/own.txt") {
 		h := header(c.In)
 		if got := p.VisibleAsOwn(h); got != c.Want {
-			t.Errorf("%q: visible as own %v, c.Want %v", c.In, got, c.Want)
+			t.Errorf("%q: visible as own %v, want %v", c.In, got, c.Want)
 		}
 		if p.Visible(h) != (c.In == "From: friend@example.org\r\nSubject: x") {
 			t.Errorf("%q: the inbound list takes the account's own address", c.In)
@@ -201,7 +201,7 @@ func TestValidateEntryPolicyForm(t *testing.T) {
 	for _, c := range testmain.Table[struct{ In, Want string }](t, "testdata/cases/entry.txt") {
 		got, err := ValidateEntry(c.In)
 		if err != nil || got != c.Want {
-			t.Errorf("ValidateEntry(%q) = %q, %v, c.Want %q", c.In, got, err, c.Want)
+			t.Errorf("ValidateEntry(%q) = %q, %v, want %q", c.In, got, err, c.Want)
 		}
 		if again, err := ValidateEntry(got); err != nil || again != got {
 			t.Errorf("%q is not stable: %q, %v", got, again, err)

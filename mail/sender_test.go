@@ -141,7 +141,7 @@ func TestAccountWithoutVerdictsKeepsItsForm(t *testing.T) {
 func TestPoses(t *testing.T) {
 	for _, c := range testmain.Table[struct{ In, Want string }](t, "testdata/cases/poses.txt") {
 		if got := Poses(Address{Name: c.In, Addr: "eve@evil.example"}); got != c.Want {
-			t.Errorf("%q shows %q, c.Want %q", c.In, got, c.Want)
+			t.Errorf("%q shows %q, want %q", c.In, got, c.Want)
 		}
 	}
 	if got := Poses(Address{Name: "ann@bank.example"}); got != "ann@bank.example" {

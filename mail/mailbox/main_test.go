@@ -19,13 +19,6 @@ func everywhere(t *testing.T, test func(t *testing.T, e mailtest.Endpoint)) {
 	on(t, mailtest.SharedEndpoints(t), test)
 }
 
-// realServers are two of different makes.
-func realServers(t *testing.T) []mailtest.Endpoint {
-	t.Helper()
-	_, full := mailtest.Shared(t, servertest.Config{})
-	return []mailtest.Endpoint{full, mailtest.SharedCourier(t)}
-}
-
 func on(t *testing.T, all []mailtest.Endpoint, test func(t *testing.T, e mailtest.Endpoint)) {
 	t.Helper()
 	for _, e := range all {

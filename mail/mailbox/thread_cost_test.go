@@ -9,6 +9,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
 // A conversation over INBOX, Sent and Archive costs three round trips where References or
@@ -16,7 +17,7 @@ import (
 // Its bytes do not grow with the folders.
 func TestThreadRoundTrips(t *testing.T) {
 	t.Parallel()
-	for _, e := range realServers(t) {
+	for _, e := range mailtest.SharedServers(t) {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
 			proxy := servertest.NewProxy(t, net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port))), servertest.ProxyOptions{})

@@ -14,17 +14,12 @@ func TestMain(m *testing.M) { os.Exit(scripted.Main(func() int { return vaulttes
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	vaulttest.Again(t, map[string]string{
-		"TestManyProcessesWithOneKeySendOnce":                 "one key's entry, of processes at once",
-		"TestKilledAtAnyMomentNothingIsSentTwiceOrLost":       "what a killed process leaves: states, bytes and its lease",
-		"TestUnaskedRepliesOfManyProcesses":                   "a count and the entry that it allows are one step",
-		"TestNobodyTakesOverWhileSomebodyMaySend":             "the lease of an attempt is stored, and ends by time",
-		"TestSentCopyIsNotFiledTwiceAfterALostRecord":         "what fails behind a change keeps nothing of it",
-		"TestStoreThatFailsAtTheGateKeepsTheMessageHere":      "what fails behind a change keeps nothing of it",
-		"TestChangedBytesAreNotSent":                          "the digest over what was put back",
-		"TestMessageWaitsForAPersonWhoSeesExactlyWhatLeaves":  "bytes come back as they were",
-		"TestWhatAPersonDecidedStands":                        "bytes are forgotten with the end",
-		"TestKeyUsedAnewForAnotherMessageHasAnotherMessageID": "keys are named by the vault's key",
-		"TestListIsBounded":                                   "order, bounds and filters of a query",
-		"TestADeletionNobodyDecidesAboutExpires":              "states by time in a query",
+		"TestManyProcessesWithOneKeySendOnce":                "one key's entry, of processes at once",
+		"TestKilledAtAnyMomentNothingIsSentTwiceOrLost":      "what a killed process leaves: states, bytes and its lease",
+		"TestUnaskedRepliesOfManyProcesses":                  "a count and the entry that it allows are one step",
+		"TestStoreThatFailsAtTheGateKeepsTheMessageHere":     "what fails behind a change keeps nothing of it",
+		"TestMessageWaitsForAPersonWhoSeesExactlyWhatLeaves": "bytes come back as they were",
+		"TestListIsBounded":                                  "order, bounds and filters of a query",
+		"TestADeletionNobodyDecidesAboutExpires":             "states by time in a query",
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/smtp"
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -370,11 +371,7 @@ func TestNoInterleavingSendsTwiceOrLies(t *testing.T) {
 	t.Parallel()
 	reached := map[mail.OutboxState]int{}
 	twice := 0
-	seeds := uint64(3000)
-	if testing.Short() {
-		seeds = 1000
-	}
-	for seed := range seeds {
+	for seed := range uint64(testmain.Rounds(1000, 3000)) {
 		w := modelled(t, seed)
 		e, _ := w.entry()
 		reached[e.State]++

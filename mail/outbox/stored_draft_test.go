@@ -14,6 +14,7 @@ import (
 
 	"github.com/emersion/go-imap/v2"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/outbox"
@@ -104,7 +105,7 @@ func TestDraftCutOffAnywhere(t *testing.T) {
 	a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port
 	cut := &mailtest.Directory{Known: map[string]mail.Account{account: a}, Password: servertest.Password}
 	const added = "What was added."
-	step := int64(vaulttest.Size(40, 400))
+	step := int64(testmain.Rounds(vaulttest.Size(160, 400), 40))
 	whole := false
 	for n := step; !whole; n += step {
 		ref := d.saved(outbox.Draft{Body: "What there was.\n"})

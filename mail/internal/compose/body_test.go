@@ -69,7 +69,7 @@ func TestQuotedPrintable(t *testing.T) {
 	for _, c := range testmain.Table[struct{ In, Want string }](t, "testdata/cases/quoted_printable.txt") {
 		got := string(appendQuotedPrintable(nil, []byte(strings.TrimSuffix(c.In, "\r\n")+"\r\n")))
 		if got != c.Want+"\r\n" {
-			t.Errorf("%q: %q, c.Want %q", c.In, got, c.Want+"\r\n")
+			t.Errorf("%q: %q, want %q", c.In, got, c.Want+"\r\n")
 		}
 		for line := range strings.SplitSeq(got, "\r\n") {
 			if len(line) > 76 {

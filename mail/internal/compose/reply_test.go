@@ -14,7 +14,7 @@ import (
 func TestReplySubjectHasOnePrefixAndKeepsTheRest(t *testing.T) {
 	for _, c := range testmain.Table[struct{ In, Want string }](t, "testdata/cases/reply_subject.txt") {
 		if got := ReplySubject(c.In); got != c.Want {
-			t.Errorf("%q: %q, c.Want %q", c.In, got, c.Want)
+			t.Errorf("%q: %q, want %q", c.In, got, c.Want)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func subjectLines(t *testing.T, subject string) []string {
 func TestSubjectsAreEncodedOnlyWhereNecessary(t *testing.T) {
 	for _, c := range testmain.Table[struct{ In, Want string }](t, "testdata/cases/subject.txt") {
 		if got := strings.Join(subjectLines(t, c.In), "|"); got != c.Want {
-			t.Errorf("%q: %q, c.Want %q", c.In, got, c.Want)
+			t.Errorf("%q: %q, want %q", c.In, got, c.Want)
 		}
 	}
 }

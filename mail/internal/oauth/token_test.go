@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -17,7 +16,7 @@ func TestLifeOfAnAccessToken(t *testing.T) {
 		a := answerOf(t, fmt.Sprintf(`{"access_token":"a","token_type":"bearer","expires_in":%s}`, c.In))
 		token, err := a.token()
 		if err != nil || token.Life.String() != c.Want {
-			t.Errorf("expires_in %s: %v, %v; c.Want %v", c.In, token.Life, err, c.Want)
+			t.Errorf("expires_in %s: %v, %v; want %v", c.In, token.Life, err, c.Want)
 		}
 	}
 	if token, err := answerOf(t, `{"access_token":"a","token_type":"bearer"}`).token(); err != nil || token.Life != 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/emersion/go-imap/v2/imapserver"
 	"github.com/emersion/go-imap/v2/imapserver/imapmemserver"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -200,21 +201,21 @@ func InMemory(t testing.TB) Endpoint {
 // withoutExtensions is the server that every client has to get on with.
 var withoutExtensions = servertest.Config{HideCapabilities: []string{"ESEARCH", "LIST-STATUS", "LIST-EXTENDED", "SPECIAL-USE", "SASL-IR", "LITERAL+"}}
 
-// Endpoints are the servers that the same logic must work on.
-func Endpoints(t *testing.T) []Endpoint {
-	_, full := Dovecot(t, servertest.Config{})
-	_, plain := Dovecot(t, withoutExtensions)
-	plain.Name = "dovecot without extensions"
-	return []Endpoint{full, plain, Courier(t), InMemory(t)}
+// SharedServers are real servers of different makes, which all tests of the program share: with
+// many extensions and with few, and at night also the one with as many as it can hide.
+func SharedServers(t testing.TB) []Endpoint {
+	_, full := Shared(t, servertest.Config{})
+	all := []Endpoint{full, SharedCourier(t)}
+	if testmain.Rounds(0, 1) > 0 {
+		_, plain := Shared(t, withoutExtensions)
+		plain.Name = "dovecot without extensions"
+		all = append(all, plain)
+	}
+	return all
 }
 
-// SharedEndpoints are Endpoints on the servers that all tests of the program share.
-func SharedEndpoints(t testing.TB) []Endpoint {
-	_, full := Shared(t, servertest.Config{})
-	_, plain := Shared(t, withoutExtensions)
-	plain.Name = "dovecot without extensions"
-	return []Endpoint{full, plain, SharedCourier(t), InMemory(t)}
-}
+// SharedEndpoints are SharedServers and the one in memory.
+func SharedEndpoints(t testing.TB) []Endpoint { return append(SharedServers(t), InMemory(t)) }
 
 // Letter is a message to append.
 type Letter struct {
