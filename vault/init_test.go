@@ -42,42 +42,35 @@ func TestInitMakesAPrivateFileInAPrivateDirectory(t *testing.T) {
 }
 
 func TestInitAgainVerifiesAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	before := snapshot(t, path)
 	r, err := Init(t.Context(), path, k)
-	if err != nil || r.Created {
+	if err != nil || r.Created || mustOpen(t, path, k, nil).Fingerprint() != r.Fingerprint {
 		t.Fatalf("second Init = %+v, %v; want it to find the first", r, err)
 	}
-	if v := mustOpen(t, path, k, nil); v.Fingerprint() != r.Fingerprint {
-		t.Error("Init and Open disagree on the fingerprint")
-	}
-	for name, wrong := range map[string]Keys{
-		"admin": {Admin: newKey(t), Agent: k.Agent},
-		"agent": {Admin: k.Admin, Agent: newKey(t)},
-		"both":  {Admin: k.Agent, Agent: k.Admin},
-	} {
-		wantErr(t, second(Init(t.Context(), path, wrong)), ErrWrongKey, "Init with a wrong %s key", name)
-	}
-	unchanged(t, path, before)
-}
-
-func TestInitNeedsTwoDifferentKeys(t *testing.T) {
-	k := newKeys(t)
-	path := vaulttest.New(t)
-	before := snapshot(t, path)
+	empty := vaulttest.New(t)
+	nothing := snapshot(t, empty)
 	for name, c := range map[string]struct {
 		keys Keys
 		want error
 	}{
-		"none":      {Keys{}, ErrNoKey},
-		"admin":     {Keys{Admin: k.Admin}, ErrNoKey},
-		"agent":     {Keys{Agent: k.Agent}, ErrNoKey},
-		"same":      {Keys{Admin: k.Admin, Agent: k.Admin}, ErrBadKey},
-		"malformed": {Keys{Admin: k.Admin, Agent: mail.NewSecret([]byte("short"))}, ErrBadKey},
+		"none":          {Keys{}, ErrNoKey},
+		"admin":         {Keys{Admin: k.Admin}, ErrNoKey},
+		"agent":         {Keys{Agent: k.Agent}, ErrNoKey},
+		"same":          {Keys{Admin: k.Admin, Agent: k.Admin}, ErrBadKey},
+		"malformed":     {Keys{Admin: k.Admin, Agent: mail.NewSecret([]byte("short"))}, ErrBadKey},
+		"another admin": {Keys{Admin: newKey(t), Agent: k.Agent}, ErrWrongKey},
+		"another agent": {Keys{Admin: k.Admin, Agent: newKey(t)}, ErrWrongKey},
+		"the other's":   {Keys{Admin: k.Agent, Agent: k.Admin}, ErrWrongKey},
 	} {
 		wantErr(t, second(Init(t.Context(), path, c.keys)), c.want, "%s", name)
+		if c.want != ErrWrongKey {
+			wantErr(t, second(Init(t.Context(), empty, c.keys)), c.want, "%s, where there is no vault", name)
+		}
 	}
-	unchanged(t, path, before) // nor is there a directory
+	unchanged(t, path, before)
+	unchanged(t, empty, nothing) // nor is there a directory
 }
 
 func TestInitsAtOnceMakeOneVault(t *testing.T) {

@@ -41,28 +41,17 @@ func TestMain(m *testing.M) {
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	vaulttest.Again(t, map[string]string{
-		"TestStateIsAnEngine":                                     "what a vault keeps goes through its engine",
 		"TestInitsAtOnceMakeOneVault":                             "there is no lock on a file",
-		"TestRefusalsChangeNothing":                               "a missing vault is a missing table",
 		"TestAReplacedVaultIsRefusedByARunningProcess":            "it is told by its rows and not by its file",
 		"TestAnOlderPolicyIsRefusedByARunningProcess":             "rows can be put back one by one",
-		"TestVerifyAuditFindsTampering":                           "entries are rows",
 		"TestKilledWritersLoseNothingTheyAcknowledged":            "writers take turns by a row, and a killed one leaves its transaction to the server",
-		"TestLimitsAreDurableSharedAndIndependent":                "counts of processes at once are one row",
-		"TestEventsHeldByAnEndedProcessComeBack":                  "what is held is a row with an end",
-		"TestAGrantEndsInEveryProcessAtOnce":                      "a process learns of a change by a row",
 		"TestAnyKeyStopsAndTheAdminResumes":                       "a process learns of a stop by a row",
-		"TestADeletedStopHoldsWhereItWasSeen":                     "a row can be deleted",
-		"TestRekeyKeepsEverything":                                "every row is sealed anew beside its readers",
+		"TestRekeyKeepsEverything":                                "an earlier vault is moved into a database, and every row is sealed anew",
 		"TestAnOpenVaultIsRekeyed":                                "every row is sealed anew beside its readers",
 		"TestEntriesOfCallsAtOnceShareATransaction":               "the transaction is a round trip",
-		"TestAFailedWriteIsReportedToEveryCaller":                 "the transaction is a round trip",
 		"TestThePolicyIsReadAgainOnlyAfterAWriteOfAnotherProcess": "a write elsewhere is told by a number in a row",
-		"TestOutboxChangeIsWholeOrNothing":                        "a transaction that fails keeps nothing",
-		"TestOutboxListPagesNewestFirst":                          "a scan that goes back",
 		"TestProcessesLogInWithOneConsent":                        "a lease with fencing in place of a lock on a file",
 		"TestAProcessKilledAnywhereLeavesTheLockFree":             "the lease ends by time",
-		"TestFullFixtureKeepsEverything":                          "an earlier vault is moved into a database",
 	})
 }
 
