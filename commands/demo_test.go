@@ -15,6 +15,9 @@ import (
 	"github.com/postern-mail/postern/mail/outbox"
 )
 
+// tooLarge is a file that no sample server takes.
+var tooLarge = make([]byte, 25<<20)
+
 // newDemo is a fixture on real Mailboxes and the sample servers, whose account may be changed.
 // More accounts of that mailbox have these names; the password of one named lost is wrong.
 func newDemo(t testing.TB, more ...string) *fixture {
@@ -33,7 +36,7 @@ func newDemo(t testing.TB, more ...string) *fixture {
 		Now: func() time.Time { return at.Add(time.Duration(asked.Add(1)) * time.Millisecond) },
 		Key: func(ctx context.Context) ([]byte, error) { return b.vault.Key(ctx, "outbox") }})
 	maps.Copy(b.saved, fakeFiles{"letters/one.txt": []byte("\ufeffDear Ann,\r\n\r\nyours."), "a/b.pdf": {0, 1, 2}, "c.txt": []byte("c"),
-		"latin": []byte("Gr\xfc\xdfe"), "big": make([]byte, 25<<20)})
+		"latin": []byte("Gr\xfc\xdfe"), "big": tooLarge})
 	a := servers.Account()
 	a.Mode, a.ProcessBacklog = mail.ReadWrite, true
 	for _, a.Name = range append(more, a.Name) {

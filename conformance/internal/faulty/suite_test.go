@@ -105,7 +105,7 @@ func TestCorrectServerIsConformant(t *testing.T) {
 	}{
 		"in process": {inProcess(Fault{}), nil},
 		// A separate process changes only the exchange of messages, so fewer cases are asked.
-		"own process": {ownProcess(t, Fault{}), []string{"mcp.*", "parser.*", "limit.*", "discovery.version.*"}},
+		"own process": {ownProcess(t, Fault{}), []string{"mcp.*", "limit.*", "discovery.version.*"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
