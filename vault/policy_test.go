@@ -85,7 +85,18 @@ func TestAnAgentCannotForgePolicy(t *testing.T) {
 			must(t, admin.SetSetting(t.Context(), "sends_per_hour", "5"))
 			granted, token := mustGrant(t, admin, grant("laptop", time.Now().Add(time.Hour), "home"))
 			must(t, second(agent.GrantOf(t.Context(), token)))
+			verified, err := agent.Account(t.Context(), "work")
+			must(t, err)
 			forgery(t, admin, agent)
+			// The cache is safe: it returns only what was verified, and a secret, which it does not
+			// hold, is checked when it is read.
+			if a, err := agent.Account(t.Context(), "work"); !errors.Is(err, ErrUntrustedPolicy) && (err != nil || !reflect.DeepEqual(a, verified)) {
+				t.Errorf("who verified the account before sees %+v, %v", a, err)
+			}
+			if s, err := agent.Secret(t.Context(), "work"); !errors.Is(err, ErrUntrustedPolicy) && (err != nil || s.Reveal() != "secret of work") {
+				t.Errorf("who verified the policy before sees another secret: %v", err)
+			}
+			wantErr(t, admin.SetSetting(t.Context(), "deny", ""), ErrUntrustedPolicy, "the admin that was running signs beside it")
 			if strings.Contains(name, "grant") && !strings.Contains(name, "last") {
 				if now, err := agent.GrantOf(t.Context(), token); err != nil || !reflect.DeepEqual(now, granted) {
 					t.Errorf("who verified the grant before sees %+v, %v", now, err)
@@ -101,22 +112,6 @@ func TestAnAgentCannotForgePolicy(t *testing.T) {
 			wantErr(t, fresh.Check(t.Context()), ErrUntrustedPolicy, "Check")
 		})
 	}
-}
-
-// TestForgedRecordsDoNotReachACachedPolicy shows why the cache is safe: it returns
-// only verified records, and a secret, which it does not hold, is checked when read.
-func TestForgedRecordsDoNotReachACachedPolicy(t *testing.T) {
-	admin, agent := newVault(t, nil)
-	mustAdd(t, admin, "work")
-	must(t, second(agent.Account(t.Context(), "work")))
-	rewrite("work", func(a *mail.Account) { a.IMAP.Host = "evil.example" })(t, admin, agent)
-	a, err := agent.Account(t.Context(), "work")
-	if err != nil || a.IMAP.Host != "imap.example.org" {
-		t.Errorf("Account = %q, %v; want the verified host", a.IMAP.Host, err)
-	}
-	wantErr(t, admin.SetSetting(t.Context(), "deny", ""), ErrUntrustedPolicy, "the admin signs beside a forged record")
-	sealed(bucketSecrets, "work", "another")(t, admin, agent)
-	wantErr(t, second(agent.Secret(t.Context(), "work")), ErrUntrustedPolicy, "Secret")
 }
 
 func TestAReplacedPolicyKeyIsFoundByTheAdminAndThePin(t *testing.T) {

@@ -241,9 +241,7 @@ func TestADirectMessageHasOneAckAndABroadcastOnePerAgent(t *testing.T) {
 	}
 	wantErr(t, second(v.Ack(t.Context(), "p:c", direct.ID, true)), ErrNoMessage, "somebody else's, own only")
 	wantErr(t, second(v.Ack(t.Context(), "p:b", "00000000-0000-4000-8000-000000000000", false)), ErrNoMessage, "unknown")
-	for _, agent := range []string{"p:c", "p:a"} { // the ack of p:a, the sender, may change no count
-		must(t, second(v.Ack(t.Context(), agent, everyone.ID, true)))
-	}
+	must(t, second(v.Ack(t.Context(), "p:c", everyone.ID, true)))
 	// An ack is not a read.
 	if got := fetch(t, v, Query{Agent: "p:c"}); subjects(got) != "all" || got[0].AckedAt.IsZero() {
 		t.Errorf("after the ack: %+v", got)
