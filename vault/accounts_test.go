@@ -9,7 +9,15 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
+func secretIs(t testing.TB, v *Vault, want string) {
+	t.Helper()
+	if s, err := v.Secret(t.Context(), "work"); err != nil || s.Reveal() != want {
+		t.Errorf("the secret is not %q: %v", want, err)
+	}
+}
+
 func TestAccountsComeBackAsTheyWereAdded(t *testing.T) {
+	t.Parallel()
 	admin, agent := newVault(t, nil)
 	if all, err := agent.Accounts(t.Context()); err != nil || all == nil || len(all) != 0 {
 		t.Fatalf("Accounts of a new vault = %v, %v; want an empty list", all, err)
@@ -29,14 +37,13 @@ func TestAccountsComeBackAsTheyWereAdded(t *testing.T) {
 	if again, _ := agent.Account(t.Context(), "work"); !reflect.DeepEqual(again, account("work")) {
 		t.Error("one caller's change shows in another's account")
 	}
-	if s, err := agent.Secret(t.Context(), "work"); err != nil || s.Reveal() != "secret of work" {
-		t.Errorf("Secret: %v", err)
-	}
+	secretIs(t, agent, "secret of work")
 	wantErr(t, second(agent.Secret(t.Context(), "nobody")), mail.ErrNoAccount, "the secret of no account")
 	wantErr(t, second(agent.Account(t.Context(), "nobody")), mail.ErrNoAccount, "no account")
 }
 
 func TestAddAccountRefuses(t *testing.T) {
+	t.Parallel()
 	admin, _ := newVault(t, nil)
 	mustAdd(t, admin, "work")
 	with := func(edit func(*mail.Account)) mail.Account {
@@ -76,20 +83,14 @@ func TestUpdateAccount(t *testing.T) {
 	change := func(edit func(*mail.Account) error, secret *mail.Secret) error {
 		return admin.UpdateAccount(t.Context(), "work", edit, secret)
 	}
-	secretIs := func(want string) {
-		t.Helper()
-		if s, err := agent.Secret(t.Context(), "work"); err != nil || s.Reveal() != want {
-			t.Errorf("the secret is not %q: %v", want, err)
-		}
-	}
 	must(t, change(func(a *mail.Account) error { a.Mode = mail.ReadOnly; return nil }, nil))
 	if a, err := agent.Account(t.Context(), "work"); err != nil || a.Mode != mail.ReadOnly {
 		t.Errorf("Account = %+v, %v", a, err)
 	}
-	secretIs("secret of work")
+	secretIs(t, agent, "secret of work")
 	next := mail.NewSecret([]byte("rotated"))
 	must(t, change(func(*mail.Account) error { return nil }, &next))
-	secretIs("rotated")
+	secretIs(t, agent, "rotated")
 
 	failure := errors.New("no")
 	zero := mail.Secret{}

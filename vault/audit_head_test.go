@@ -131,6 +131,7 @@ func purgedTo(upTo uint64) func(*testing.T, *Vault) {
 // TestAnOlderHeadPutBackIsFoundOut: by the entries that say that they were signed, and where a
 // process rewrites those as well, by the policy, if that was changed since.
 func TestAnOlderHeadPutBackIsFoundOut(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]bool{"the policy was changed since": true, "it was not": false} {
 		t.Run(name, func(t *testing.T) {
 			admin, agent := newVault(t, &Options{Now: func() time.Time { return epoch }})

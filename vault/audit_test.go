@@ -45,6 +45,7 @@ func verify(t testing.TB, v *Vault) AuditReport {
 }
 
 func TestAuditComesBackNewestFirst(t *testing.T) {
+	t.Parallel()
 	at := fakeClock{epoch}
 	admin, agent := newVault(t, &Options{Now: at.now})
 	if r := verify(t, admin); !r.OK || r.Entries != 0 || r.First != 1 || r.Last != 0 {
@@ -93,6 +94,7 @@ func TestAuditComesBackNewestFirst(t *testing.T) {
 }
 
 func TestAuditEntriesAreBounded(t *testing.T) {
+	t.Parallel()
 	at := fakeClock{epoch}
 	v, _ := newVault(t, &Options{Now: at.now})
 	long := strings.Repeat("é", 300)
@@ -196,6 +198,7 @@ func TestVerifyAuditFindsTampering(t *testing.T) {
 }
 
 func TestALogWithoutItsEndsIsNotOverwritten(t *testing.T) {
+	t.Parallel()
 	v, _ := newVault(t, &Options{Now: func() time.Time { return epoch }})
 	record(t, v, 3)
 	rawUpdate(t, v, func(tx kv.Tx) error { return rawDelete(tx, bucketChain) })
@@ -245,6 +248,7 @@ func TestPurgingKeepsTheChainCheckable(t *testing.T) {
 }
 
 func TestNothingIsPurgedUnderAnUntrustedPolicy(t *testing.T) {
+	t.Parallel()
 	at := fakeClock{epoch}
 	admin, agent := newVault(t, &Options{Now: at.now})
 	record(t, agent, 3)
@@ -258,6 +262,7 @@ func TestNothingIsPurgedUnderAnUntrustedPolicy(t *testing.T) {
 }
 
 func TestVerifyAuditGoesOnBeyondOneBatch(t *testing.T) {
+	t.Parallel()
 	v, _ := newVault(t, &Options{Now: func() time.Time { return epoch }})
 	n := 2*verifyBatch + 10
 	record(t, v, n)

@@ -19,6 +19,7 @@ var fullFixtureTime = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 const fullFixtureToken = "postern_tc2dutoxb3bg27yi45yynqsyq3b74anistw2ugroahhl5ou7oxga"
 
 func TestFullFixtureKeepsEverything(t *testing.T) {
+	t.Parallel()
 	keepsFullFixture(t, fixture(t, "format1-full.db"), fixtureKeys())
 }
 
@@ -45,9 +46,7 @@ func keepsFullFixture(t *testing.T, path string, k Keys) {
 			t.Errorf("account %s in mode %s: destroy %q, may destroy %v", a.Name, a.Mode, a.Destroy, p.MayDestroy())
 		}
 	}
-	if s, err := v.Secret(ctx, "work"); err != nil || s.Reveal() != "secret of work" {
-		t.Errorf("the secret of work: %v", err)
-	}
+	secretIs(t, v, "secret of work")
 	must(t, v.RefreshToken(ctx, "cloud", func(_ context.Context, s mail.OAuthSecrets) (mail.Secret, error) {
 		if s.RefreshToken.Reveal() != "second token" || s.ClientSecret.Reveal() != "client secret" {
 			t.Error("the account cloud has other tokens")

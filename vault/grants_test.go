@@ -22,6 +22,7 @@ func mustGrant(t testing.TB, v *Vault, g Grant) (Grant, string) {
 }
 
 func TestOnlyItsTokenOpensAGrant(t *testing.T) {
+	t.Parallel()
 	c := &fakeClock{time.Date(2026, 3, 9, 12, 0, 0, 500, time.UTC)}
 	admin, agent := newVault(t, &Options{Now: c.now})
 	added, token := mustGrant(t, admin, grant("laptop", c.at.Add(time.Hour), "work", "home", "work"))
@@ -63,6 +64,7 @@ func TestOnlyItsTokenOpensAGrant(t *testing.T) {
 
 // A grant made or removed by one process is so for every other at once.
 func TestAGrantEndsInEveryProcessAtOnce(t *testing.T) {
+	t.Parallel()
 	admin, agent := newVault(t, nil)
 	at := time.Now().Add(time.Hour)
 	first, token := mustGrant(t, admin, grant("laptop", at, "work"))
@@ -82,6 +84,7 @@ func TestAGrantEndsInEveryProcessAtOnce(t *testing.T) {
 }
 
 func TestAGrantDoesNotCoverANewAccountOfTheSameName(t *testing.T) {
+	t.Parallel()
 	admin, agent := newVault(t, nil)
 	mustAdd(t, admin, "work")
 	mustAdd(t, admin, "home")
@@ -102,6 +105,7 @@ func TestAGrantDoesNotCoverANewAccountOfTheSameName(t *testing.T) {
 }
 
 func TestInvalidGrantsAreRefused(t *testing.T) {
+	t.Parallel()
 	numbered := func(name string, n int) (list []string) {
 		for i := range n {
 			list = append(list, fmt.Sprint(name, i))

@@ -74,6 +74,7 @@ func TestLimitsAgreeWithTheirModel(t *testing.T) {
 }
 
 func TestAHeldEventCostsNoTransaction(t *testing.T) {
+	t.Parallel()
 	_, v := newVault(t, nil)
 	for range 20 {
 		take(t, v, "k", 1200, time.Minute)
@@ -91,6 +92,7 @@ func TestAHeldEventCostsNoTransaction(t *testing.T) {
 
 // The events that an ended process held count as used until the hold is over.
 func TestEventsHeldByAnEndedProcessComeBack(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	at := fakeClock{epoch}
 	open := func() *Vault { return mustOpen(t, path, Keys{Agent: k.Agent}, &Options{Now: at.now}) }
@@ -114,6 +116,7 @@ func TestEventsHeldByAnEndedProcessComeBack(t *testing.T) {
 
 // The transaction that reserves more events fails: none of them may be used.
 func TestEventsOfAFailedReservationAreNotUsed(t *testing.T) {
+	t.Parallel()
 	_, v := newVault(t, nil)
 	for range 3 {
 		take(t, v, "k", 120, time.Minute)

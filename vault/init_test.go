@@ -20,6 +20,7 @@ import (
 )
 
 func TestInitMakesAPrivateFileInAPrivateDirectory(t *testing.T) {
+	t.Parallel()
 	vaulttest.OnlyFile(t, "a database has no file mode")
 	path, k := filepath.Join(t.TempDir(), "a", "b", "postern.db"), newKeys(t)
 	r, err := Init(t.Context(), path, k)
@@ -74,6 +75,7 @@ func TestInitAgainVerifiesAndChangesNothing(t *testing.T) {
 }
 
 func TestInitsAtOnceMakeOneVault(t *testing.T) {
+	t.Parallel()
 	k := newKeys(t)
 	path := vaulttest.New(t)
 	var wg sync.WaitGroup
@@ -125,6 +127,7 @@ func TestRolesFollowTheKeys(t *testing.T) {
 }
 
 func TestAnAgentChangesNoPolicy(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	mustAdd(t, admin, "work")
@@ -141,6 +144,7 @@ func TestAnAgentChangesNoPolicy(t *testing.T) {
 }
 
 func TestPolicyPin(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	print := mustOpen(t, path, k, nil).Fingerprint()
 	for _, pin := range []string{print, strings.ToUpper(print), strings.ReplaceAll(print, "-", ""), " " + print + "\n"} {
@@ -169,6 +173,7 @@ type refused struct {
 }
 
 func TestRefusalsChangeNothing(t *testing.T) {
+	t.Parallel()
 	refuse(t, map[string]refused{
 		"missing":      {func(o *opening) { vaulttest.Remove(o, o.path) }, ErrNoVault, false},
 		"others'":      {othersRecords, ErrDamaged, false},
@@ -183,6 +188,7 @@ func TestRefusalsChangeNothing(t *testing.T) {
 }
 
 func TestRefusedFilesAreNotChanged(t *testing.T) {
+	t.Parallel()
 	vaulttest.OnlyFile(t, "it spoils the file, its mode and its name")
 	cut := func(size int) func(*opening) {
 		return func(o *opening) { must(o, os.Truncate(o.path, int64(size))) }
@@ -233,6 +239,7 @@ func refuse(t *testing.T, all map[string]refused) {
 }
 
 func TestALinkToAPrivateVaultOpensAndSharesItsLock(t *testing.T) {
+	t.Parallel()
 	vaulttest.OnlyFile(t, "a database has no links")
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege here")
@@ -250,6 +257,7 @@ func TestALinkToAPrivateVaultOpensAndSharesItsLock(t *testing.T) {
 }
 
 func TestAReplacedVaultIsRefusedByARunningProcess(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	v := mustOpen(t, path, k, nil)
 	vaulttest.Remove(t, path)

@@ -17,6 +17,7 @@ import (
 func env(m map[string]string) func(string) string { return func(name string) string { return m[name] } }
 
 func TestKeysFromEnv(t *testing.T) {
+	t.Parallel()
 	admin, agent := newKey(t).Reveal(), newKey(t).Reveal()
 	if admin == agent {
 		t.Error("two new keys are the same")
@@ -163,6 +164,7 @@ func (r fakeKeyring) Secret(ctx context.Context, name string) (mail.Secret, erro
 // Every form that can hold a key can hold the name of one in the keyring instead; a
 // name that the keyring does not have is an error.
 func TestKeysNamedInTheKeyring(t *testing.T) {
+	t.Parallel()
 	key := newKey(t).Reveal()
 	ring := fakeKeyring{"key:agent-1": key, "key:short": "c2hvcnQ=", "key:chain": "keyring:agent-1", "plain": key}
 	file := filepath.Join(t.TempDir(), "key")

@@ -18,6 +18,7 @@ func take(t *testing.T, v *Vault, key string, limit int, window time.Duration) t
 }
 
 func TestSeveralEventsPassTogetherOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []int{10, 1000} {
 		at := fakeClock{epoch}
 		_, v := newVault(t, &Options{Now: at.now})
@@ -42,6 +43,7 @@ func TestSeveralEventsPassTogetherOrNotAtAll(t *testing.T) {
 }
 
 func TestALargeLimitAllowsABurstAndThenItsPace(t *testing.T) {
+	t.Parallel()
 	at := fakeClock{epoch}
 	_, v := newVault(t, &Options{Now: at.now})
 	for i := range 120 {
@@ -68,6 +70,7 @@ func TestALargeLimitAllowsABurstAndThenItsPace(t *testing.T) {
 }
 
 func TestLimitsAreDurableSharedAndIndependent(t *testing.T) {
+	t.Parallel()
 	at := fakeClock{epoch}
 	a, b := newVault(t, &Options{Now: at.now})
 	if take(t, a, "one", 1, time.Hour) != 0 || take(t, b, "one", 1, time.Hour) != time.Hour {
@@ -87,6 +90,7 @@ func TestLimitsAreDurableSharedAndIndependent(t *testing.T) {
 }
 
 func TestAClockSetBackDelaysOneWindowAtMost(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []int{3, 300} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			at := fakeClock{epoch}
@@ -118,6 +122,7 @@ func TestAClockSetBackDelaysOneWindowAtMost(t *testing.T) {
 }
 
 func TestALoweredLimitHoldsAtOnce(t *testing.T) {
+	t.Parallel()
 	at := fakeClock{epoch}
 	v, _ := newVault(t, &Options{Now: at.now})
 	for range 10 {
@@ -131,6 +136,7 @@ func TestALoweredLimitHoldsAtOnce(t *testing.T) {
 }
 
 func TestExpiredLimitsAreForgotten(t *testing.T) {
+	t.Parallel()
 	at := fakeClock{epoch}
 	v, _ := newVault(t, &Options{Now: at.now})
 	for i := range 60 {
@@ -152,6 +158,7 @@ func TestExpiredLimitsAreForgotten(t *testing.T) {
 // TestTheLogHasAShareForEachPrincipal: what a principal causes in any process counts, and a
 // process that begins knows of it once it has charged a command.
 func TestTheLogHasAShareForEachPrincipal(t *testing.T) {
+	t.Parallel()
 	at := fakeClock{epoch}
 	admin, agent := newVault(t, &Options{Now: at.now})
 	long := strings.Repeat("someone@example.org, ", 390)

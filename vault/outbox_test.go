@@ -48,7 +48,7 @@ func randomMessage(n int) []byte {
 func TestOutboxKeepsMessagesOfEveryLength(t *testing.T) {
 	t.Parallel()
 	_, v := newVault(t, nil)
-	for i, n := range []int{0, 1, outboxChunk - 1, outboxChunk, outboxChunk + 1, 3 * outboxChunk, testmain.Rounds(3, 35) << 20} {
+	for i, n := range []int{0, 1, outboxChunk - 1, outboxChunk, outboxChunk + 1, 3 * outboxChunk, size(testmain.Rounds(3, 35), 1) << 20} {
 		want := randomMessage(n)
 		o := mustAddOutgoing(t, v, outgoing(i), want)
 		got, err := v.OutgoingMessage(t.Context(), o.ID)
@@ -60,6 +60,7 @@ func TestOutboxKeepsMessagesOfEveryLength(t *testing.T) {
 }
 
 func TestOutboxEntryComesBackAsItWas(t *testing.T) {
+	t.Parallel()
 	_, v := newVault(t, nil)
 	o := outgoing(1, func(o *mail.Outgoing) {
 		o.Key, o.Attempt, o.Until = "k", "attempt", outboxDay.Add(time.Minute)
@@ -79,6 +80,7 @@ func TestOutboxEntryComesBackAsItWas(t *testing.T) {
 }
 
 func TestOutboxKeyBelongsToOneEntryOfAnAccount(t *testing.T) {
+	t.Parallel()
 	_, v := newVault(t, nil)
 	keyed := func(o *mail.Outgoing) { o.Key = "digest" }
 	first := mustAddOutgoing(t, v, outgoing(1, keyed), []byte("first"))
@@ -99,6 +101,7 @@ func TestOutboxKeyBelongsToOneEntryOfAnAccount(t *testing.T) {
 }
 
 func TestOutboxNeverOverwritesAnEntry(t *testing.T) {
+	t.Parallel()
 	_, v := newVault(t, nil)
 	mustAddOutgoing(t, v, outgoing(1), []byte("first"))
 	if _, added, err := v.AddOutgoing(t.Context(), outgoing(1), []byte("second")); added || !errors.Is(err, ErrExists) {
@@ -116,6 +119,7 @@ func TestOutboxNeverOverwritesAnEntry(t *testing.T) {
 }
 
 func TestOutboxChangeIsWholeOrNothing(t *testing.T) {
+	t.Parallel()
 	_, v := newVault(t, nil)
 	mustAddOutgoing(t, v, outgoing(1, func(o *mail.Outgoing) { o.Key = "k" }), []byte("bytes"))
 	refuse := errors.New("no")
@@ -143,6 +147,7 @@ func TestOutboxChangeIsWholeOrNothing(t *testing.T) {
 }
 
 func TestOutboxListPagesNewestFirst(t *testing.T) {
+	t.Parallel()
 	_, v := newVault(t, nil)
 	for i := range 20 {
 		mustAddOutgoing(t, v, outgoing(i, func(o *mail.Outgoing) {
@@ -192,6 +197,7 @@ func TestOutboxListPagesNewestFirst(t *testing.T) {
 }
 
 func TestOutboxForgetsOnlyMessagesThatEndedLongAgo(t *testing.T) {
+	t.Parallel()
 	c := &fakeClock{at: outboxDay}
 	_, v := newVault(t, &Options{Now: c.now})
 	states := []mail.OutboxState{mail.OutboxWaiting, mail.OutboxQueued, mail.OutboxUnknown, mail.OutboxAccepted, mail.OutboxRefused, mail.OutboxCancelled, mail.OutboxRejected}
@@ -277,6 +283,7 @@ func TestOutboxDamageIsNoticed(t *testing.T) {
 }
 
 func TestOutboxDamagedOldRecordDoesNotPreventSending(t *testing.T) {
+	t.Parallel()
 	c := &fakeClock{at: outboxDay}
 	_, v := newVault(t, &Options{Now: c.now})
 	mustAddOutgoing(t, v, outgoing(1), []byte("old"))
@@ -341,6 +348,7 @@ func TestOutboxHasABound(t *testing.T) {
 
 // Only who has the administrator's key can make a code, and one is good for one entry as it is.
 func TestApprovalCodesAreTheAdministrators(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	admin := mustOpen(t, path, k, nil)
 	code, err := admin.ApprovalCode(t.Context(), "id-0001", "digest")

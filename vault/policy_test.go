@@ -115,6 +115,7 @@ func TestAnAgentCannotForgePolicy(t *testing.T) {
 }
 
 func TestAReplacedPolicyKeyIsFoundByTheAdminAndThePin(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	agent := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	pin := agent.Fingerprint()
@@ -133,6 +134,7 @@ func TestAReplacedPolicyKeyIsFoundByTheAdminAndThePin(t *testing.T) {
 }
 
 func TestMovedValuesDoNotOpen(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	v := mustOpen(t, path, k, nil)
 	mustAdd(t, v, "work")
@@ -172,6 +174,7 @@ func TestMovedValuesDoNotOpen(t *testing.T) {
 }
 
 func TestAVaultShowsNoSecret(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	admin := mustOpen(t, path, k, nil)
 	a := account("work")
@@ -278,6 +281,7 @@ func gone(bucket, key string) func(*testing.T, *Vault, *Vault) {
 // A reader in a database sees the moment at which it began, whatever the process has verified
 // since: that is no policy that went back.
 func TestASlowReaderSeesNoPolicyThatWentBack(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	v := mustOpen(t, path, k, nil)
 	mustAdd(t, v, "work")

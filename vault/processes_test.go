@@ -29,7 +29,7 @@ import (
 const (
 	pathEnv = "VAULT_TEST_PATH"
 	nameEnv = "VAULT_TEST_NAME"
-	turns   = 8
+	turns   = 4
 )
 
 // runRole runs the test binary as one of those processes.

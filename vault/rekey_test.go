@@ -12,6 +12,7 @@ import (
 )
 
 func TestRekeyKeepsEverything(t *testing.T) {
+	t.Parallel()
 	path, k := fixture(t, "format1-full.db"), fixtureKeys()
 	next := newKeys(t)
 	for _, step := range []Keys{{Agent: next.Agent}, {Admin: next.Admin}, newKeys(t), {}} {
@@ -39,6 +40,7 @@ func TestRekeyKeepsEverything(t *testing.T) {
 
 // TestRekeyLeavesNothingOfTheFormerKeys looks for what was sealed before in all that is there.
 func TestRekeyLeavesNothingOfTheFormerKeys(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	v := mustOpen(t, path, k, nil)
 	mustAdd(t, v, "work")
@@ -83,6 +85,7 @@ func TestRekeyLeavesNothingOfTheFormerKeys(t *testing.T) {
 }
 
 func TestRekeyRefuses(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	before := snapshot(t, path)
 	other := newKeys(t)
@@ -108,6 +111,7 @@ func TestRekeyRefuses(t *testing.T) {
 // TestAnOpenVaultIsRekeyed has vaults that are open go on with the new keys, and those
 // that cannot find them say so.
 func TestAnOpenVaultIsRekeyed(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	source := func(find func() Keys) *Vault {
 		return Lazy(func(ctx context.Context) (*Vault, error) { return Open(ctx, path, find(), nil) })
@@ -124,9 +128,7 @@ func TestAnOpenVaultIsRekeyed(t *testing.T) {
 	for i := range 4 {
 		for _, v := range []*Vault{admin, agent} {
 			must(t, record(v, "mail list"))
-			if s, err := v.Secret(ctx, "work"); err != nil || s.Reveal() != "secret of work" {
-				t.Fatalf("after rekey %d: %v", i, err)
-			}
+			secretIs(t, v, "secret of work")
 			must(t, second(v.Take(ctx, "key", 1000, 1e9)))
 		}
 		must(t, admin.SetSetting(ctx, "sends_per_hour", "3"))

@@ -51,6 +51,7 @@ func TestASealedKeyOpensWithItsPassphraseAlone(t *testing.T) {
 // Each part of the text is bound, and what asks for another cost than the allowed is refused
 // before any work.
 func TestAnAlteredSealedKeyIsRefused(t *testing.T) {
+	t.Parallel()
 	text, err := sealKey(newKey(t), secret("correct horse"), minSealedCost)
 	must(t, err)
 	sealed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, PassphrasePrefix))
@@ -78,6 +79,7 @@ func TestAnAlteredSealedKeyIsRefused(t *testing.T) {
 // Only the administrator's key may be sealed, and only in a variable or a file; it is opened
 // by whoever reads it.
 func TestKeysFromOpensASealedKey(t *testing.T) {
+	t.Parallel()
 	key := newKey(t)
 	text, err := sealKey(key, secret("correct horse"), minSealedCost)
 	must(t, err)

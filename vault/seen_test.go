@@ -10,6 +10,7 @@ import (
 )
 
 func TestSeenStateIsKeptPerFolder(t *testing.T) {
+	t.Parallel()
 	v, again := newVault(t, nil)
 	if s, err := v.Seen(t.Context(), "work", "INBOX"); err != nil || !reflect.DeepEqual(s, mail.SeenState{}) {
 		t.Fatalf("a folder nobody looked at: %+v, %v", s, err)
@@ -29,6 +30,7 @@ func TestSeenStateIsKeptPerFolder(t *testing.T) {
 }
 
 func TestKeysDifferByPurposeAndVault(t *testing.T) {
+	t.Parallel()
 	v, same := newVault(t, nil)
 	other, _ := newVault(t, nil)
 	mustKey := func(t *testing.T, v *Vault, purpose string) []byte {

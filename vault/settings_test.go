@@ -11,6 +11,7 @@ import (
 )
 
 func TestSettingsHaveTheirDefaults(t *testing.T) {
+	t.Parallel()
 	_, agent := newVault(t, nil)
 	c, err := agent.Config(t.Context())
 	must(t, err)
@@ -33,6 +34,7 @@ func TestSettingsHaveTheirDefaults(t *testing.T) {
 }
 
 func TestSetSetting(t *testing.T) {
+	t.Parallel()
 	admin, agent := newVault(t, nil)
 	for _, c := range testmain.Table[struct{ Name, Value, Want string }](t, "testdata/cases/settings.txt") {
 		before, err := agent.Setting(t.Context(), c.Name)
@@ -52,6 +54,7 @@ func TestSetSetting(t *testing.T) {
 }
 
 func TestConfigIsTypedAndTheCallersOwn(t *testing.T) {
+	t.Parallel()
 	admin, agent := newVault(t, nil)
 	must(t, admin.SetSetting(t.Context(), "deny", "mail send,mail delete"))
 	must(t, admin.SetSetting(t.Context(), "timezone", "Asia/Tokyo"))
@@ -65,6 +68,7 @@ func TestConfigIsTypedAndTheCallersOwn(t *testing.T) {
 }
 
 func TestAnUnknownSettingListsTheKnown(t *testing.T) {
+	t.Parallel()
 	admin, _ := newVault(t, nil)
 	_, getErr := admin.Setting(t.Context(), "nope")
 	for _, err := range []error{getErr, admin.SetSetting(t.Context(), "nope", "1")} {

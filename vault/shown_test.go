@@ -10,6 +10,7 @@ import (
 )
 
 func TestWhatWasShownIsKeptPerPrincipal(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	v, again := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	if s, err := v.Shown(t.Context(), ""); err != nil || !reflect.DeepEqual(s, Shown{}) {

@@ -32,6 +32,7 @@ func TestStateIsAnEngine(t *testing.T) {
 }
 
 func TestCheckFindsARecordThatDoesNotOpen(t *testing.T) {
+	t.Parallel()
 	admin, v := newVault(t, nil)
 	mustAdd(t, admin, "work")
 	record(t, v, 3)
@@ -57,6 +58,7 @@ func TestCheckFindsARecordThatDoesNotOpen(t *testing.T) {
 }
 
 func TestATemporaryVaultCanBeRemoved(t *testing.T) {
+	t.Parallel()
 	vaulttest.OnlyFile(t, "a temporary vault is always one")
 	v, remove, err := Temporary(t.Context(), nil)
 	must(t, err)

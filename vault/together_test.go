@@ -16,6 +16,7 @@ import (
 
 // TestEntriesOfCallsAtOnceShareATransaction keeps others from writing while many entries wait.
 func TestEntriesOfCallsAtOnceShareATransaction(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	v, other := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
 	const calls = 50
@@ -90,6 +91,7 @@ func (e *fakeAwayEngine) Transact(context.Context, bool, func(kv.Tx) error) (kv.
 
 // TestADatabaseThatIsAwayIsAskedOnce: each question may take as long as it is waited for.
 func TestADatabaseThatIsAwayIsAskedOnce(t *testing.T) {
+	t.Parallel()
 	v, _ := newVault(t, nil)
 	must(t, second(v.Config(t.Context())))
 	e := &fakeAwayEngine{Engine: v.engine}
@@ -127,6 +129,7 @@ func TestCallersWaitTogetherForADatabaseThatIsAway(t *testing.T) {
 // TestAFailedWriteIsReportedToEveryCaller lets one of the writes fail that share a
 // transaction.
 func TestAFailedWriteIsReportedToEveryCaller(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	v := mustOpen(t, path, k, nil)
 	failure := errors.New("no")
@@ -167,6 +170,7 @@ func TestAFailedWriteIsReportedToEveryCaller(t *testing.T) {
 
 // TestThePolicyIsReadAgainOnlyAfterAWriteOfAnotherProcess counts transactions.
 func TestThePolicyIsReadAgainOnlyAfterAWriteOfAnotherProcess(t *testing.T) {
+	t.Parallel()
 	admin, v := newVault(t, nil)
 	mustAdd(t, admin, "work")
 	costsOf := func(v *Vault, what string, want int64, use func()) {

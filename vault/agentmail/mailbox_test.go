@@ -42,6 +42,14 @@ func fetch(t testing.TB, v *testBox, q Query) []Message {
 	return in.Messages
 }
 
+// reads checks the subjects of what an inbox has, which is confirmed.
+func reads(t testing.TB, v *testBox, q Query, want string) {
+	t.Helper()
+	if got := subjects(fetch(t, v, q)); got != want {
+		t.Errorf("%+v reads %q, want %q", q, got, want)
+	}
+}
+
 // postMany sends n messages in one transaction, every third of them to everyone.
 func postMany(t testing.TB, v *testBox, from, to string, n int) (list []Message) {
 	t.Helper()
@@ -78,6 +86,7 @@ func statusOf(t testing.TB, v *testBox, agent string) Status {
 }
 
 func TestAgentMessagesKeepEveryByte(t *testing.T) {
+	t.Parallel()
 	v, c := agentVault(t)
 	sent, err := v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: "é\t", Body: "a\r\nb\x7f\u200d\n", Refs: `["x"]`,
 		ReplyTo: "0123ABCD-0000-4000-8000-00000000000F", ID: "mine", Created: c.at.Add(time.Hour), ReadAt: c.at})
@@ -97,6 +106,7 @@ func TestAgentMessagesKeepEveryByte(t *testing.T) {
 }
 
 func TestAgentMailRefusesInvalidIdentitiesAndIDs(t *testing.T) {
+	t.Parallel()
 	v, _ := agentVault(t)
 	const id = "0123abcd-0000-4000-8000-00000000000f"
 	refused := func(what string, errs ...error) {
@@ -120,6 +130,7 @@ func TestAgentMailRefusesInvalidIdentitiesAndIDs(t *testing.T) {
 }
 
 func TestUnconfirmedMessagesComeBack(t *testing.T) {
+	t.Parallel()
 	v, c := agentVault(t)
 	for i := range 4 {
 		to := "p:b"
@@ -176,15 +187,14 @@ func TestUnconfirmedMessagesComeBack(t *testing.T) {
 }
 
 func TestAPageHoldsTheMessagesThatFit(t *testing.T) {
+	t.Parallel()
 	v, _ := agentVault(t)
 	for i, n := range []int{500, 30, 30, 50} {
 		must(t, second(v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i), Body: strings.Repeat("x", n)})))
 	}
 	q := Query{Agent: "p:b", Room: Room{Room: 100, Size: func(m *Message) int { return len(m.Body) }}}
 	for _, want := range []string{"0", "1 2", "3", ""} {
-		if got := subjects(fetch(t, v, q)); got != want {
-			t.Errorf("page %q, want %q", got, want)
-		}
+		reads(t, v, q, want)
 	}
 	if s := statusOf(t, v, "p:b"); s.Unread != 0 {
 		t.Errorf("%+v", s)
@@ -192,6 +202,7 @@ func TestAPageHoldsTheMessagesThatFit(t *testing.T) {
 }
 
 func TestAThreadIsWholeAndStaysUnread(t *testing.T) {
+	t.Parallel()
 	v, c := agentVault(t)
 	reply := func(from, to, subject, parent string) Message {
 		c.at = c.at.Add(time.Second)
@@ -210,9 +221,7 @@ func TestAThreadIsWholeAndStaysUnread(t *testing.T) {
 			t.Errorf("thread of %s: %q, %v", id, subjects(list), err)
 		}
 	}
-	if got := subjects(fetch(t, v, Query{Agent: "p:c"})); got != "right leaf" {
-		t.Errorf("a thread changed what is unread: %q", got)
-	}
+	reads(t, v, Query{Agent: "p:c"}, "right leaf")
 	list, err := v.Thread(t.Context(), Thread{Agent: "p:c", ID: leaf.ID, Own: true})
 	if err != nil || subjects(list) != "right leaf" || list[0].ReadAt.IsZero() || list[1].ReadAt.IsZero() {
 		t.Errorf("own thread: %+v, %v", list, err)
@@ -228,6 +237,7 @@ func TestAThreadIsWholeAndStaysUnread(t *testing.T) {
 }
 
 func TestADirectMessageHasOneAckAndABroadcastOnePerAgent(t *testing.T) {
+	t.Parallel()
 	v, c := agentVault(t)
 	direct, everyone := post(t, v, "p:a", "p:b", "direct"), post(t, v, "p:a", Everyone, "all")
 	at, err := v.Ack(t.Context(), "p:c", strings.ToUpper(direct.ID), false)
@@ -371,6 +381,7 @@ func TestAgentMailAgreesWithItsModel(t *testing.T) {
 }
 
 func TestAVaultDoesNotNameAgents(t *testing.T) {
+	t.Parallel()
 	path, k := newPlace(t)
 	v := mustOpen(t, path, vault.Keys{Agent: k.Agent}, nil)
 	m := post(t, v, "project:sender", "project:recipient", "subject")
