@@ -15,6 +15,8 @@ import (
 	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-message"
 	"github.com/emersion/go-message/mail"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func samplesAt(t testing.TB, now time.Time) []sampleMessage {
@@ -112,6 +114,25 @@ func TestSamplesAreCorrectMessages(t *testing.T) {
 			}
 			readAll(t, m.raw)
 		})
+	}
+}
+
+// The samples hold what makes them worth having: the forms, charsets, marks and tricks of mail.
+func TestSamplesHoldWhatTheyAreFor(t *testing.T) {
+	t.Parallel()
+	raw := map[string]string{}
+	for _, m := range samplesAt(t, testNow) {
+		raw[m.file] = string(m.raw)
+	}
+	for _, c := range testmain.Table[struct {
+		File  string
+		Parts []string
+	}](t, "testdata/cases/samples.txt") {
+		for _, part := range c.Parts {
+			if !strings.Contains(raw[c.File], part) {
+				t.Errorf("%s lacks %q", c.File, part)
+			}
+		}
 	}
 }
 

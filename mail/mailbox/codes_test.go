@@ -209,7 +209,7 @@ func TestACodeIsGivenOnce(t *testing.T) {
 	b := open(t, mailtest.InMemory(t), "givencodes", func(a *mail.Account) {
 		a.Codes, a.AuthServIDs = mail.CodesGive, []string{"mx.example.org"}
 	})
-	seen := &seenStore{states: map[string]mail.SeenState{}}
+	seen := &fakeSeenStore{states: map[string]mail.SeenState{}}
 	client := func() *mailbox.Client { // as another process
 		m := mailbox.New(mailbox.Options{Directory: b.Dir, Seen: seen})
 		t.Cleanup(func() { _ = m.Close() })

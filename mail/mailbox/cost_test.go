@@ -186,6 +186,9 @@ func TestWarmCosts(t *testing.T) {
 			return second(b.List(t.Context(), account, mailbox.ListQuery{}))
 		}},
 		{"get that judges a sender", 1, 0, func() error { return second(b.Get(t.Context(), id(0), mailbox.GetQuery{})) }},
+		{"watch that finds nothing", 1, 1_000, func() error {
+			return second(b.Watch(t.Context(), account, mailbox.WatchQuery{FromNow: true, Until: time.Now()}))
+		}},
 	} {
 		c.holds(t, proxy)
 	}
@@ -319,7 +322,7 @@ func TestTheFirstCommandUsesWhatIsMadeAhead(t *testing.T) {
 				}
 				return err
 			}
-			seen := &seenStore{states: map[string]mail.SeenState{}}
+			seen := &fakeSeenStore{states: map[string]mail.SeenState{}}
 			for _, tc := range []struct {
 				name  string
 				trips int // with TCP's

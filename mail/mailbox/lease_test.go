@@ -21,7 +21,7 @@ import (
 
 // fakeVault is what several Clients have in common, as if each was on a machine of its own.
 type fakeVault struct {
-	seenStore
+	fakeSeenStore
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next change
 	held    map[string]context.CancelFunc
@@ -30,7 +30,7 @@ type fakeVault struct {
 }
 
 func newFakeVault() *fakeVault {
-	return &fakeVault{seenStore: seenStore{states: map[string]mail.SeenState{}}, changed: make(chan struct{}), held: map[string]context.CancelFunc{}}
+	return &fakeVault{fakeSeenStore: fakeSeenStore{states: map[string]mail.SeenState{}}, changed: make(chan struct{}), held: map[string]context.CancelFunc{}}
 }
 
 func (v *fakeVault) Shared() bool { return true }
@@ -41,7 +41,7 @@ func (v *fakeVault) change() {
 }
 
 func (v *fakeVault) UpdateSeen(ctx context.Context, account, folder string, change func(*mail.SeenState) error) error {
-	err := v.seenStore.UpdateSeen(ctx, account, folder, change)
+	err := v.fakeSeenStore.UpdateSeen(ctx, account, folder, change)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.change()

@@ -16,7 +16,7 @@ func TestAGuessAtTheNewestNeverChangesThePage(t *testing.T) {
 	for _, server := range []string{"dovecot", "courier"} {
 		t.Run(server, func(t *testing.T) {
 			b, proxy := countedOn(t, server, "newest", 0, 0)
-			seen := &seenStore{states: map[string]mail.SeenState{}}
+			seen := &fakeSeenStore{states: map[string]mail.SeenState{}}
 			letters := func(n int) (l []letter) {
 				for i := range n {
 					l = append(l, letter{Subject: fmt.Sprint("Letter ", i)})

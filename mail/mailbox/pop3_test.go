@@ -36,9 +36,24 @@ func openPopOn(t testing.TB, s *servertest.DovecotServer, user string, change ..
 		c(&a)
 	}
 	d := &mailtest.Directory{Known: map[string]mail.Account{account: a}, Password: servertest.Password}
-	m := mailbox.New(mailbox.Options{Directory: d, Seen: &seenStore{states: map[string]mail.SeenState{}}})
+	m := mailbox.New(mailbox.Options{Directory: d, Seen: &fakeSeenStore{states: map[string]mail.SeenState{}}})
 	t.Cleanup(func() { _ = m.Close() })
 	return &popBox{m, t, s, user}
+}
+
+// A login that the server refuses is told as that, by a command and by a verification.
+func TestPOP3LoginThatIsRefused(t *testing.T) {
+	var a mail.Account
+	openPop(t, "poprefused", func(made *mail.Account) { a = *made })
+	d := &mailtest.Directory{Known: map[string]mail.Account{account: a}, Password: "wr0ng-pass"}
+	m := mailbox.New(mailbox.Options{Directory: d})
+	defer m.Close()
+	_, err := m.List(t.Context(), account, mailbox.ListQuery{})
+	mailtest.WantKind(t, err, mail.KindAuth)
+	v, err := m.Verify(t.Context(), account)
+	if err != nil || len(v.Issues) != 1 || v.Issues[0].Kind != mail.KindAuth || strings.Contains(fmt.Sprintf("%+v", v), "wr0ng-pass") {
+		t.Errorf("%+v, %v", v, err)
+	}
 }
 
 // deliver adds messages, and makes the next list see them however young the session
@@ -165,7 +180,7 @@ func TestPOP3New(t *testing.T) {
 func TestPOP3EditingAnAccountKeepsWhatIsNew(t *testing.T) {
 	var a mail.Account
 	b := openPop(t, "popedit", func(made *mail.Account) { a = *made })
-	s := &seenStore{states: map[string]mail.SeenState{}}
+	s := &fakeSeenStore{states: map[string]mail.SeenState{}}
 	d := &mailtest.Directory{Known: map[string]mail.Account{account: a}, Password: servertest.Password}
 	b.Client = mailbox.New(mailbox.Options{Directory: d, Seen: s})
 	defer b.Close()

@@ -139,19 +139,19 @@ func Test000_9_SearchWithoutCriteriaCountsNothingHidden(t *testing.T) {
 	}
 }
 
-// seenStore keeps states in memory.
-type seenStore struct {
+// fakeSeenStore keeps states in memory.
+type fakeSeenStore struct {
 	mu     sync.Mutex
 	states map[string]mail.SeenState
 }
 
-func (s *seenStore) Seen(_ context.Context, account, folder string) (mail.SeenState, error) {
+func (s *fakeSeenStore) Seen(_ context.Context, account, folder string) (mail.SeenState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.states[account+"/"+folder], nil
 }
 
-func (s *seenStore) UpdateSeen(_ context.Context, account, folder string, change func(*mail.SeenState) error) error {
+func (s *fakeSeenStore) UpdateSeen(_ context.Context, account, folder string, change func(*mail.SeenState) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.states[account+"/"+folder]
@@ -164,8 +164,8 @@ func (s *seenStore) UpdateSeen(_ context.Context, account, folder string, change
 }
 
 // remembering gives a box a store.
-func (b *box) remembering() *seenStore {
-	s := &seenStore{states: map[string]mail.SeenState{}}
+func (b *box) remembering() *fakeSeenStore {
+	s := &fakeSeenStore{states: map[string]mail.SeenState{}}
 	b.Client = mailbox.New(mailbox.Options{Directory: b.Dir, Seen: s})
 	b.T.Cleanup(func() { _ = b.Close() })
 	return s

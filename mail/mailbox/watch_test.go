@@ -291,19 +291,19 @@ func TestAWatchOutlivesItsConnection(t *testing.T) {
 	w.wants("after all")
 }
 
-// awayDirectory cannot be reached for a number of questions.
-type awayDirectory struct {
+// fakeAwayDirectory cannot be reached for a number of questions.
+type fakeAwayDirectory struct {
 	*mailtest.Directory
 	away atomic.Int64
 }
 
-type awayError struct{ error }
+type fakeAwayError struct{ error }
 
-func (awayError) Away() bool { return true }
+func (fakeAwayError) Away() bool { return true }
 
-func (d *awayDirectory) Account(ctx context.Context, name string) (mail.Account, error) {
+func (d *fakeAwayDirectory) Account(ctx context.Context, name string) (mail.Account, error) {
 	if d.away.Add(-1) >= 0 {
-		return mail.Account{}, awayError{errors.New("it is away")}
+		return mail.Account{}, fakeAwayError{errors.New("it is away")}
 	}
 	return d.Directory.Account(ctx, name)
 }
@@ -311,7 +311,7 @@ func (d *awayDirectory) Account(ctx context.Context, name string) (mail.Account,
 // What a watch waits for is not the directory's: one that is back in time ends nothing.
 func TestAWatchOutlivesItsDirectory(t *testing.T) {
 	b := onDovecot(t, "directory")
-	d := &awayDirectory{Directory: b.Dir}
+	d := &fakeAwayDirectory{Directory: b.Dir}
 	b.Client = mailbox.New(mailbox.Options{Directory: d})
 	t.Cleanup(func() { _ = b.Client.Close() })
 	b.SetPace(never, 20*time.Millisecond, 0)

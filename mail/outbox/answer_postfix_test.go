@@ -12,12 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
-	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // source puts a message of these fields and this body into the mailbox. Lines end with LF.
@@ -198,16 +198,18 @@ var hostile = map[string]string{
 
 // Whatever a message holds, what hands it on or quotes it has the fields of any letter, that
 // text as text and those attachments byte for byte.
-func nothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T, p *postfixServers) {
-	fields := []string{"Date", "From", "To", "Subject", "Message-ID", "MIME-Version", "Content-Type", "Content-Transfer-Encoding", "In-Reply-To", "References",
-		"Return-Path", "Delivered-To", "Received"}
+func TestNothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T) {
+	t.Parallel()
+	fields := []string{"Date", "From", "To", "Subject", "Message-ID", "MIME-Version", "Content-Type", "Content-Transfer-Encoding", "In-Reply-To", "References"}
 	type sending struct {
 		name, way string
 		original  *mailbox.Message
 	}
 	var all []sending
 	var raw [][]byte
-	send := func(d *mailboxFixture, name string, message []byte, arrives func(*mail.Outgoing) []byte) {
+	_, dovecot := mailtest.Shared(t, servertest.Config{})
+	d := newMailboxFixture(t, dovecot, "forwards", func(a *mail.Account) { a.AllowOut, a.SentCopy = mail.AllowList{}, mail.SentNever })
+	send := func(name string, message []byte) {
 		ref := d.box.Ref("INBOX", d.box.Add("INBOX", mailtest.Letter{Raw: message})[0])
 		original := d.box.Read("INBOX", ref.UID, mailbox.GetQuery{BodyChars: 20_000, Content: true})
 		for _, way := range []string{"quoted", "handed on", "whole"} {
@@ -226,31 +228,26 @@ func nothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T, p *postfixSer
 				t.Errorf("%s, %s: %+v, %v", name, way, e, err)
 				continue
 			}
-			all, raw = append(all, sending{name, way, original}), append(raw, arrives(e))
+			sent := d.server.messages()
+			all, raw = append(all, sending{name, way, original}), append(raw, []byte(sent[len(sent)-1].raw))
 		}
 	}
-	d := p.fixture(t)
 	for name, message := range hostile {
-		send(d, name, []byte(crlf(message)), func(e *mail.Outgoing) []byte { return p.dovecot.WaitDelivered(t, "carol@example.net", e.MessageID) })
+		send(name, []byte(crlf(message)))
 	}
 	files, err := filepath.Glob("../testdata/real-emails/*/*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no messages: %v", err)
 	}
-	d = newMailboxFixture(t, mailtest.DovecotAt(p.dovecot), servertest.User("ann"), func(a *mail.Account) { a.AllowOut, a.SentCopy = mail.AllowList{}, mail.SentNever })
-	d.box.Dir.Set(d.dir.Known[account])
 	for i, f := range files {
-		if i%vaulttest.Size(4, 16) > 0 {
+		if i%testmain.Rounds(16, 4) > 0 {
 			continue // all of them take minutes
 		}
 		message, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		send(d, filepath.Base(f), []byte(crlf(strings.ReplaceAll(string(message), "\r\n", "\n"))), func(*mail.Outgoing) []byte {
-			sent := d.server.messages()
-			return []byte(sent[len(sent)-1].raw)
-		})
+		send(filepath.Base(f), []byte(crlf(strings.ReplaceAll(string(message), "\r\n", "\n"))))
 	}
 	for i, p := range servertest.ReadAllPython(t, raw) {
 		one := all[i]

@@ -51,7 +51,6 @@ func TestOnPostfix(t *testing.T) {
 		"replies":                      replyArrivesWhereTheMessageSays,
 		"replies unasked":              replyGoesUnasked,
 		"quotes":                       quotesKeepTheirDepth,
-		"forwards are text and files":  nothingOfAForwardedMessageIsMoreThanTextOrAFile,
 		"forwards whole, byte by byte": wholeMessageArrivesByteForByte,
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, p) })

@@ -11,15 +11,15 @@ import (
 )
 
 func init() {
-	childVerbs["pdftext-limits"] = func(args []string) int { return Child(limits{os.Stdout}, os.Stdout, args) }
+	childVerbs["pdftext-limits"] = func(args []string) int { return Child(fakeLimitsReader{os.Stdout}, os.Stdout, args) }
 }
 
 var watched = []int{unix.RLIMIT_CORE, unix.RLIMIT_FSIZE, unix.RLIMIT_NOFILE, unix.RLIMIT_CPU, unix.RLIMIT_DATA}
 
-// limits is a reader that prints the limits of the process and ends it.
-type limits struct{ out *os.File }
+// fakeLimitsReader is a reader that prints the limits of the process and ends it.
+type fakeLimitsReader struct{ out *os.File }
 
-func (l limits) Read([]byte) (int, error) {
+func (l fakeLimitsReader) Read([]byte) (int, error) {
 	for _, resource := range watched {
 		var r unix.Rlimit
 		if err := unix.Getrlimit(resource, &r); err != nil {

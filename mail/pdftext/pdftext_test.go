@@ -26,14 +26,14 @@ var childVerbs = map[string]func(args []string) int{
 	childVerb: func(args []string) int { return Child(os.Stdin, os.Stdout, args) },
 	// These readers use too much of a resource, as a parser of a hostile file may. The
 	// bounds that Child sets must hold for them.
-	"pdftext-creep": func(args []string) int { return Child(&creep{}, os.Stdout, args) },
-	"pdftext-gulp":  func(args []string) int { return Child(gulp{}, os.Stdout, args) },
-	"pdftext-deep":  func(args []string) int { return Child(deep{}, os.Stdout, args) },
-	"pdftext-spin":  func(args []string) int { return Child(spin{}, os.Stdout, args) },
+	"pdftext-small-pieces": func(args []string) int { return Child(&fakeGrowingReader{}, os.Stdout, args) },
+	"pdftext-all-at-once":  func(args []string) int { return Child(fakeHugeReader{}, os.Stdout, args) },
+	"pdftext-recursion":    func(args []string) int { return Child(fakeRecursingReader{}, os.Stdout, args) },
+	"pdftext-computing":    func(args []string) int { return Child(fakeComputingReader{}, os.Stdout, args) },
 	// Only the watchdog, as on a system without resource limits.
 	"pdftext-watched": func([]string) int {
 		go watch(inUse()+64<<20, time.Now().Add(time.Hour))
-		_, _ = new(creep).Read(nil)
+		_, _ = new(fakeGrowingReader).Read(nil)
 		return 0
 	},
 	"pdftext-flood": func([]string) int { return flood() },
@@ -145,18 +145,18 @@ func TestChildBoundsItself(t *testing.T) {
 		cpu  time.Duration
 		want error
 	}{
-		{"pdftext-creep", time.Minute, ErrMemory},
+		{"pdftext-small-pieces", time.Minute, ErrMemory},
 		{"pdftext-watched", time.Minute, ErrMemory},
-		{"pdftext-gulp", time.Minute, ErrMemory},
-		{"pdftext-deep", time.Minute, ErrMemory},
-		{"pdftext-spin", 0, ErrTimeout},
+		{"pdftext-all-at-once", time.Minute, ErrMemory},
+		{"pdftext-recursion", time.Minute, ErrMemory},
+		{"pdftext-computing", 0, ErrTimeout},
 	} {
 		t.Run(test.verb, func(t *testing.T) {
 			t.Parallel()
-			if test.verb == "pdftext-gulp" && runtime.GOOS != "linux" {
+			if test.verb == "pdftext-all-at-once" && runtime.GOOS != "linux" {
 				t.Skip("only Linux refuses the allocation itself")
 			}
-			if test.verb == "pdftext-spin" && testing.Short() {
+			if test.verb == "pdftext-computing" && testing.Short() {
 				t.Skip("a second of computing")
 			}
 			argv := command(t, test.verb, childArguments{memory: 64 << 20, cpu: test.cpu, runes: 10}.list()...)
@@ -182,11 +182,11 @@ func TestChildRefusesOtherArguments(t *testing.T) {
 	}
 }
 
-// creep is a reader that takes memory in small pieces, as a growing tree does. It takes two
+// fakeGrowingReader is a reader that takes memory in small pieces, as a growing tree does. It takes two
 // gigabytes at most, so that a missing bound fails the test without harm to the machine.
-type creep struct{ kept [][]byte }
+type fakeGrowingReader struct{ kept [][]byte }
 
-func (c *creep) Read([]byte) (int, error) {
+func (c *fakeGrowingReader) Read([]byte) (int, error) {
 	const size = 64 << 10
 	for range 2 << 30 / size {
 		c.kept = append(c.kept, bytes.Repeat([]byte{1}, size))
@@ -194,22 +194,22 @@ func (c *creep) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// gulp is a reader that takes eight gigabytes at once and writes to all of them.
-type gulp struct{}
+// fakeHugeReader is a reader that takes eight gigabytes at once and writes to all of them.
+type fakeHugeReader struct{}
 
-func (gulp) Read([]byte) (int, error) {
+func (fakeHugeReader) Read([]byte) (int, error) {
 	b := bytes.Repeat([]byte{1}, 8<<30)
 	return len(b) % 2, io.EOF
 }
 
-// deep is a reader that recurses without end.
-type deep struct{}
+// fakeRecursingReader is a reader that recurses without end.
+type fakeRecursingReader struct{}
 
-func (d deep) Read(b []byte) (int, error) {
+func (d fakeRecursingReader) Read(b []byte) (int, error) {
 	return d.further(b, len(b))
 }
 
-func (d deep) further(b []byte, n int) (int, error) {
+func (d fakeRecursingReader) further(b []byte, n int) (int, error) {
 	if n < 0 {
 		return 0, io.EOF
 	}
@@ -217,10 +217,10 @@ func (d deep) further(b []byte, n int) (int, error) {
 	return read + n, err
 }
 
-// spin is a reader that computes without end.
-type spin struct{}
+// fakeComputingReader is a reader that computes without end.
+type fakeComputingReader struct{}
 
-func (spin) Read(b []byte) (int, error) {
+func (fakeComputingReader) Read(b []byte) (int, error) {
 	n := 0
 	for n >= 0 {
 		n ^= len(b)
