@@ -77,6 +77,7 @@ type notifier struct {
 	store   *store
 	environ []string
 	ending  chan struct{} // closed when the process ends
+	limit   time.Duration // for how long the program may run
 
 	mu      sync.Mutex
 	begun   []string // ids of what has begun to wait and is not in the record
@@ -175,7 +176,7 @@ func (n *notifier) tell(ctx context.Context, command, ids []string) {
 	if err != nil || len(waiting) == 0 {
 		return
 	}
-	run, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTime)
+	run, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.limit)
 	defer cancel()
 	_, err = child.Run(run, child.Program{Args: notifyArgs(command, waiting), Env: notifyEnviron(n.environ), Dir: string(filepath.Separator), MaxOutput: notifyPrint})
 	failure := ""
@@ -183,7 +184,7 @@ func (n *notifier) tell(ctx context.Context, command, ids []string) {
 	switch {
 	case err == nil:
 	case run.Err() != nil:
-		failure = fmt.Sprintf("it did not end within %d s", int(notifyTime.Seconds()))
+		failure = fmt.Sprintf("it did not end within %d s", int(n.limit.Seconds()))
 	case errors.Is(err, child.ErrStart):
 		failure = "it could not be started"
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
@@ -191,7 +192,7 @@ func (n *notifier) tell(ctx context.Context, command, ids []string) {
 	default:
 		failure = "it did not end properly"
 	}
-	noting, end := context.WithTimeout(context.Background(), closeTime) // the process may be ending
+	noting, end := context.WithTimeout(context.Background(), n.store.closing) // the process may be ending
 	defer end()
 	_ = n.store.updateNotified(noting, func(last *notified) { last.Failure, last.Command = failure, command })
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/kv"
@@ -43,7 +44,7 @@ func TestMain(m *testing.M) {
 		_, _ = fmt.Sscan(os.Args[2], &status)
 		os.Exit(status)
 	}
-	os.Exit(m.Run())
+	os.Exit(testmain.Run(m.Run))
 }
 
 // told is what the program was told, one list of arguments for each start.
@@ -238,12 +239,13 @@ func TestManyThatWaitAreCounted(t *testing.T) {
 }
 
 func TestDoctorShowsWhyThePersonWasNotTold(t *testing.T) {
-	for does, want := range map[string]string{"3": "it ended with status 3.", "0": "", "missing": "it could not be started.", "hangs": "it did not end within 9 s."} {
+	for does, want := range map[string]string{"3": "it ended with status 3.", "0": "", "missing": "it could not be started.", "hangs": "it did not end within 1 s."} {
 		t.Run(does, func(t *testing.T) {
-			if does == "hangs" && testing.Short() {
-				t.Skip("it waits as long as a program may take")
-			}
+			t.Parallel()
 			s, file := notifying(t, does)
+			if does == "hangs" {
+				s.notify.limit = time.Second
+			}
 			if does == "missing" {
 				command, _ := json.Marshal([]string{filepath.Join(t.TempDir(), "none"), file})
 				if err := s.SetSetting(t.Context(), "notify_command", string(command)); err != nil {
@@ -272,7 +274,9 @@ func TestDoctorShowsWhyThePersonWasNotTold(t *testing.T) {
 
 // TestAVaultThatDoesNotAnswerAProgramsEndHoldsUpNoEnd: what became of it is not noted then.
 func TestAVaultThatDoesNotAnswerAProgramsEndHoldsUpNoEnd(t *testing.T) {
+	t.Parallel()
 	s, file := notifying(t, "waits")
+	s.closing = 10 * time.Millisecond
 	begins(t, s, "agent", "0a", "work", mail.OutboxWaiting, 1)
 	for got := [][]string(nil); len(got) == 0; got, _ = told(t, file) {
 		time.Sleep(time.Millisecond)

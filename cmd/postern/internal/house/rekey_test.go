@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/commands/admin"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 )
@@ -175,6 +176,7 @@ func TestRekeyNeedsAVaultThatStays(t *testing.T) {
 // A sealed key is opened by asking once, at most three times; what takes its place is sealed
 // with the same passphrase, and what a killed process left beside it is judged without asking.
 func TestASealedKeyIsReplacedByASealedOne(t *testing.T) {
+	t.Parallel()
 	s, _, _ := rekeying(t)
 	file, path := filepath.Join(t.TempDir(), "admin.key"), s.Getenv("POSTERN_DB")
 	write := func(name, text string) {
@@ -208,11 +210,7 @@ func TestASealedKeyIsReplacedByASealedOne(t *testing.T) {
 		t.Errorf("three wrong ones: %v, %d not asked", err, len(answers))
 	}
 	answers = []string{"", "", "correct horse"}
-	rounds := 2
-	if testing.Short() {
-		rounds = 1
-	}
-	for range rounds {
+	for range testmain.Rounds(1, 2) { // the second opens what the first has sealed
 		before, err := os.ReadFile(file)
 		if err == nil {
 			_, err = s.rekey(t.Context(), owner, admin.Rekeying{Admin: true})

@@ -35,12 +35,14 @@ type store struct {
 	mu     sync.Mutex
 	remove func() error // removes the temporary vault; nil without one
 	closed bool
+
+	closing time.Duration // for how long a process that ends waits for a vault that does not answer
 }
 
 func newStore(open func(context.Context) (*vault.Vault, error)) *store {
-	s := &store{open: open, environment: &mail.Environment{}}
+	s := &store{open: open, environment: &mail.Environment{}, closing: closeTime}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.notify.store, s.notify.ending = s, make(chan struct{})
+	s.notify.store, s.notify.ending, s.notify.limit = s, make(chan struct{}), notifyTime
 	s.Vault = vault.Lazy(func(ctx context.Context) (*vault.Vault, error) {
 		if s.asks && optional(ctx) {
 			return nil, vault.ErrNoKey // help must not ask a person for a key

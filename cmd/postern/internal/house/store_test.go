@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/gateway"
@@ -63,6 +64,7 @@ func TestAVaultThatDoesNotAnswerHoldsUpNoEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.store.closing = 10 * time.Millisecond
 	h.store.notify.waits(onBehalfOf(t.Context(), gateway.Principal{Name: mail.AgentPrincipal}), "an entry")
 	<-asked
 	h.Close()

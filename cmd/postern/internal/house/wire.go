@@ -53,7 +53,7 @@ type House struct {
 // Close ends what the house has open. It waits for a temporary vault that is just being
 // made, and removes it, and for a program that tells the person what waits.
 func (h *House) Close() {
-	defer time.AfterFunc(closeTime, h.store.end).Stop()
+	defer time.AfterFunc(h.store.closing, h.store.end).Stop()
 	h.Gateway.Close()
 	h.store.notify.close()
 	_ = h.mailboxes.Close()
