@@ -71,7 +71,7 @@ func (p *process) serveTransport(ctx context.Context, t *house.Transport, readOn
 	s := p.system()
 	h, err := s.WireTransport(t)
 	if err != nil {
-		_ = t.Forget()
+		_ = t.Helper.Close()
 		return err
 	}
 	defer h.Close()

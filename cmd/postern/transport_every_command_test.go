@@ -106,11 +106,11 @@ func sample(a *discovery.Argument) string {
 // One connection is open at a time, whatever is asked.
 func Test004_2_NothingButReadingCrossesTheWire(t *testing.T) {
 	t.Parallel()
-	s := servertest.Dovecot(t, servertest.Config{})
+	s := servertest.SharedDovecot(t)
 	for _, protocol := range []string{"imap", "pop3"} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			user := "wire" + protocol
+			user := servertest.User("wire" + protocol)
 			s.Deliver(t, user, "INBOX", realMessages(t)[:4]...)
 			target := s.IMAPSAddr()
 			if protocol == "pop3" {

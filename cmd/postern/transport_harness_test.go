@@ -72,26 +72,6 @@ func (c *carrier) run(line string) answer {
 	return c.do(c.t, line, nil)
 }
 
-// holds wants a check to find nothing in what was built, and something in what was
-// broken on purpose: a check that cannot fail proves nothing.
-func holds(t *testing.T, check func(t testing.TB, alter func(*house.Transport)) []string, broken func(*house.Transport)) {
-	t.Helper()
-	t.Run("as it is built", func(t *testing.T) {
-		for _, v := range check(t, nil) {
-			t.Error(v)
-		}
-	})
-	t.Run("broken on purpose", func(t *testing.T) {
-		found := check(t, broken)
-		if len(found) == 0 {
-			t.Error("nobody noticed")
-		}
-		for _, v := range found {
-			t.Logf("noticed: %s", v)
-		}
-	})
-}
-
 // disguises are the forms in which a text could be on a disk or in a log.
 func disguises(text string) []string {
 	out := []string{text, fmt.Sprintf("%x", text), fmt.Sprintf("%X", text), strings.Trim(fmt.Sprintf("%v", []byte(text)), "[]")}

@@ -21,7 +21,7 @@ import (
 // it printed is shown or logged, and the mail server hears of a login at most once.
 func Test004_5_HelpersThatFail(t *testing.T) {
 	t.Parallel()
-	s := servertest.Dovecot(t, servertest.Config{})
+	s := servertest.SharedDovecot(t)
 	const canary = "c4n4ry-p4ssw0rd"
 	for name, test := range map[string]struct {
 		body   string
@@ -46,7 +46,7 @@ func Test004_5_HelpersThatFail(t *testing.T) {
 			count := filepath.Join(t.TempDir(), "count")
 			proxy := servertest.NewProxy(t, s.IMAPSAddr(), servertest.ProxyOptions{})
 			p := &tap{port: proxy.Port}
-			o := p.options(t, s, "imap", "ann")
+			o := p.options(t, s, "imap", servertest.User("ann"))
 			o.Helper = script(t, fmt.Sprintf("echo $$ >>%s; %s", count, test.body))
 			if test.body == "" {
 				if err := os.Remove(o.Helper); err != nil {
@@ -112,13 +112,13 @@ func Test004_5_HelpersThatFail(t *testing.T) {
 // that is named, its rules as they are now, and no other account.
 func Test004_3_AccountsOfTheVault(t *testing.T) {
 	t.Parallel()
-	s := servertest.Dovecot(t, servertest.Config{})
-	s.Deliver(t, "ann", "INBOX", realMessages(t)[:2]...)
+	s, user := servertest.SharedDovecot(t), servertest.User("ann")
+	s.Deliver(t, user, "INBOX", realMessages(t)[:2]...)
 	v := newVault(t)
-	sealed := dovecotAccount(s, "ann")
+	sealed := dovecotAccount(s, user)
 	sealed.Name = "sealed"
 	v.add(t, sealed, "c4n4ry-s34l3d")
-	works(t, program(t, v.environment(true), append(onServer(t, s, "ann"), "--auth", "helper", "--helper", "echo "+servertest.Password)...))
+	works(t, program(t, v.environment(true), append(onServer(t, s, user), "--auth", "helper", "--helper", "echo "+servertest.Password)...))
 	env := v.environment(false)
 
 	for name, test := range map[string]struct {

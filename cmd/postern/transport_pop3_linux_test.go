@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
@@ -151,9 +152,8 @@ func Test004_5_HostilePOP3Servers(t *testing.T) {
 		"hangs up":            {func(io.Writer, string) bool { return false }, "mail list", "CONNECTION_FAILED"},
 		"answers out of turn": {say(map[string]string{"UIDL": "+OK\r\n1 a\r\n.\r\n+OK\r\n1 5\r\n.\r\n-ERR x\r\n"}), "mail list", ""},
 	} {
-		// A kind each where tests are to be short: each is a process, and what it meets is
-		// tested in package pop3, too.
-		if testing.Short() && !slices.Contains([]string{"endless UIDL", "trickled message", "silent at the login", "refuses TOP", "bad names", "hangs up"}, name) {
+		// A kind each by day: each is a process, and what it meets is tested in package pop3, too.
+		if testmain.Rounds(0, 1) == 0 && !slices.Contains([]string{"endless UIDL", "endless message", "trickled message", "silent at the login", "refuses TOP", "bad names", "hangs up"}, name) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

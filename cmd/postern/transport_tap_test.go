@@ -61,13 +61,6 @@ func newTap(t testing.TB, s *servertest.DovecotServer, target string) *tap {
 	return p
 }
 
-// hurry shortens the patience, for a build that is known to break what it is for.
-func (p *tap) hurry() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.patience = 300 * time.Millisecond
-}
-
 func (p *tap) serve() {
 	for {
 		conn, err := p.listener.Accept()

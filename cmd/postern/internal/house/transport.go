@@ -30,27 +30,24 @@ var TransportCommands = []string{"mail accounts", "mail verify", "mail folders",
 
 // Transport has the parts of a process of the profile.
 type Transport struct {
-	Store         *transportStore
-	Offers        []string             // paths of the commands there are
-	Helper        *login.HelperOnce    // the helper's run
-	Credentials   login.Credentials    // what the account logs in with: Helper
-	Forget        func() error         // ends and wipes Helper
-	OneConnection bool                 // never more than one connection
-	Adapt         func(*commands.Deps) // changes the dependencies of the commands; nil changes nothing
+	Store       *transportStore
+	Helper      *login.HelperOnce // the helper's run
+	Credentials login.Credentials // what the account logs in with: Helper
+	offers      []string          // paths of the commands there are
 }
 
 // NewTransport resolves the options and asks the helper, once and now: no command
 // goes to the account before it has answered, and none asks it again. Closing
-// the house that WireTransport makes ends what it began, and so does Forget.
+// the house that WireTransport makes ends what it began, and so does Helper.Close.
 func (s *System) NewTransport(ctx context.Context, o *TransportOptions, readOnly bool) (*Transport, error) {
 	store, err := s.transportStore(ctx, o, readOnly)
 	if err != nil {
 		return nil, err
 	}
 	once := login.NewHelperOnce(login.HelperOnceOptions{Account: store.Served, Environ: s.Environ})
-	t := &Transport{Store: store, Offers: slices.Clone(TransportCommands), Helper: once, Credentials: once, Forget: once.Close, OneConnection: true}
+	t := &Transport{Store: store, Helper: once, Credentials: once, offers: slices.Clone(TransportCommands)}
 	if readOnly {
-		t.Offers = slices.DeleteFunc(t.Offers, func(path string) bool { return path == "mail mark-read" })
+		t.offers = slices.DeleteFunc(t.offers, func(path string) bool { return path == "mail mark-read" })
 	}
 	return t, nil
 }
@@ -70,8 +67,8 @@ func (s *System) Connect(ctx context.Context, h *House, t *Transport) {
 
 // WireTransport builds the house of the profile. Nothing is dialled yet.
 func (s *System) WireTransport(t *Transport) (*House, error) {
-	h := &House{Principal: gateway.Principal{Name: mail.AgentPrincipal}, store: t.Store.store, logins: t.Forget}
-	options := mailbox.Options{Directory: t.Store, Credentials: t.Credentials, OneConnection: t.OneConnection, Logger: s.Log}
+	h := &House{Principal: gateway.Principal{Name: mail.AgentPrincipal}, store: t.Store.store, logins: t.Helper.Close}
+	options := mailbox.Options{Directory: t.Store, Credentials: t.Credentials, OneConnection: true, Logger: s.Log}
 	if t.Store.vaulted {
 		options.Seen, options.CursorKey = t.Store, t.Store.cursorKey
 	}
@@ -80,11 +77,8 @@ func (s *System) WireTransport(t *Transport) (*House, error) {
 	}
 	h.mailboxes = mailbox.New(options)
 	deps := &commands.Deps{Store: t.Store, Mailboxes: h.mailboxes}
-	if t.Adapt != nil {
-		t.Adapt(deps)
-	}
 	deps.Exists = func(path string) bool { return h.Registry.Exists(path) }
-	offered := slices.DeleteFunc(commands.All(deps), func(c *discovery.Command) bool { return !slices.Contains(t.Offers, c.Path) })
+	offered := slices.DeleteFunc(commands.All(deps), func(c *discovery.Command) bool { return !slices.Contains(t.offers, c.Path) })
 	info := commands.Info(deps, s.Version)
 	info.Description = "Postern: the mail of one account, as it is"
 	info.Here = nil // there is one account
@@ -95,7 +89,7 @@ func (s *System) WireTransport(t *Transport) (*House, error) {
 		return nil, err
 	}
 	faults := commands.FaultsWhere(h.Registry.Exists)
-	o := gateway.Options{Registry: h.Registry, Profile: gateway.OnlyProfile(TransportProfile, t.Offers...), Context: onBehalfOf, Logger: s.Log,
+	o := gateway.Options{Registry: h.Registry, Profile: gateway.OnlyProfile(TransportProfile, t.offers...), Context: onBehalfOf, Logger: s.Log,
 		Faults: func(err error) *discovery.Fault { return faults(runOnce(err)) }}
 	if t.Store.vaulted {
 		o.Settings, o.Auditor, o.Limiter, o.Until = t.Store, t.Store, t.Store, t.Store.until
