@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
 
@@ -18,7 +19,7 @@ func TestKilledReadersLoseNothing(t *testing.T) {
 	t.Parallel()
 	slow(t, "TestOverMCPWhatWasNotWrittenIsUnreadAgain")
 	d := processDoor(t)
-	const messages, kills = 60, 25
+	messages, kills := 60, testmain.Rounds(10, 25)
 	first := d.send("p:a", "p:b", "first")
 	seen := map[string]bool{first.id(): false}
 	v := d.open(time.Now)

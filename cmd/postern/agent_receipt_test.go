@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -160,51 +159,5 @@ func waitForCommand(t testing.TB, v testVault) {
 		if info, err = os.Stat(v.path); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// TestTwoServersShareOneInbox reads through both at once: each message comes once.
-func TestTwoServersShareOneInbox(t *testing.T) {
-	t.Parallel()
-	v := newVault(t)
-	now := v.opened(t, 0)
-	const messages = 60
-	for i := range messages {
-		if _, err := agentmail.New(now).Send(t.Context(), agentmail.Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := make(chan []string, 2)
-	for range 2 {
-		go func() {
-			c := serving(t, v)
-			for range messages / 3 {
-				c.Begin("agent read p:b --limit 3 --fields id")
-			}
-			var ids []string
-			for range messages / 3 {
-				for _, part := range strings.Split(c.Next().Text(), `{"id":"`)[1:] {
-					ids = append(ids, part[:36])
-				}
-			}
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-			got <- ids
-		}()
-	}
-	seen := map[string]int{}
-	for range 2 {
-		for _, id := range <-got {
-			seen[id]++
-		}
-	}
-	for id, n := range seen {
-		if n != 1 {
-			t.Errorf("%s came %d times", id, n)
-		}
-	}
-	if len(seen) != messages {
-		t.Errorf("%d of %d messages came", len(seen), messages)
 	}
 }

@@ -78,17 +78,17 @@ type listData struct {
 // on the server nothing changes.
 func TestRealMailOnDovecot(t *testing.T) {
 	t.Parallel()
-	s := servertest.Dovecot(t, servertest.Config{})
+	s, user := servertest.SharedDovecot(t), servertest.User("ann")
 	messages := realMessages(t)
-	s.Deliver(t, "ann", "INBOX", messages...)
+	s.Deliver(t, user, "INBOX", messages...)
 	v := newVault(t)
-	v.add(t, dovecotAccount(s, "ann"), servertest.Password)
+	v.add(t, dovecotAccount(s, user), servertest.Password)
 	h := newHouse(t, v)
 
 	// The first session moves messages from new to cur, before anything of ours
 	// could be blamed for it.
 	h.do(t, "mail folders --counts", nil)
-	before := s.Files(t, "ann")
+	before := s.Files(t, user)
 	if len(before) != len(messages) {
 		t.Fatalf("%d messages on the server", len(before))
 	}
@@ -130,7 +130,7 @@ func TestRealMailOnDovecot(t *testing.T) {
 			}
 		}
 	}
-	if after := s.Files(t, "ann"); !slices.Equal(before, after) {
+	if after := s.Files(t, user); !slices.Equal(before, after) {
 		t.Error("reading changed something on the server")
 	}
 	if n := h.entries(t); n < 300 {
@@ -142,7 +142,7 @@ func TestRealMailOnDovecot(t *testing.T) {
 // wants one envelope that says so, without the password and without a trace.
 func TestServerFaults(t *testing.T) {
 	t.Parallel()
-	good := servertest.Dovecot(t, servertest.Config{})
+	good := servertest.SharedDovecot(t)
 	expired := servertest.Dovecot(t, servertest.Config{Leaf: servertest.LeafOptions{NotAfter: time.Now().Add(-time.Hour), NotBefore: time.Now().Add(-2 * time.Hour)}})
 	elsewhere := servertest.Dovecot(t, servertest.Config{Leaf: servertest.LeafOptions{Hosts: []string{"other.example.org"}}})
 	dead := dovecotAccount(good, "ann")

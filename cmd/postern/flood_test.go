@@ -24,7 +24,7 @@ func TestAFloodFillsNothingForOthers(t *testing.T) {
 	for i := range 40 {
 		fmt.Fprintf(&to, " --to %s%d@evil.example", strings.Repeat("x", 60), i)
 	}
-	const calls = 200
+	const calls = 60
 	for i := range calls {
 		if a := o.as(t, agent, fmt.Sprintf("mail send --account ann --subject %d --body x%s", i, to.String())); a.Error.Code != "PERMISSION_DENIED" {
 			t.Fatalf("call %d: %s", i, a.raw)

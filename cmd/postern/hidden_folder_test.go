@@ -17,7 +17,7 @@ var varyingMailbox = regexp.MustCompile(`"duration_ms":\d+|"(now|now_utc|date|re
 // through the whole program the answers are the same bytes, times apart.
 func TestAHiddenFolderIsAnsweredLikeAMissingOne(t *testing.T) {
 	t.Parallel()
-	s := servertest.Dovecot(t, servertest.Config{})
+	s := servertest.SharedDovecot(t)
 	letter := func(subject, more string) []byte {
 		return []byte("From: bob@example.org\r\nTo: ann@example.org\r\nDate: Mon, 2 Mar 2026 09:00:00 +0000\r\nSubject: " + subject + "\r\n" + more + "\r\nwalls\r\n")
 	}
@@ -57,7 +57,7 @@ func TestAHiddenFolderIsAnsweredLikeAMissingOne(t *testing.T) {
 		}
 		return told
 	}
-	with, without := answers("ann", true), answers("bea", false)
+	with, without := answers(servertest.User("ann"), true), answers(servertest.User("bea"), false)
 	for line, want := range without {
 		if got := with[line]; got != want {
 			t.Errorf("%s\nhidden:  %s\nmissing: %s", line, got, want)

@@ -18,14 +18,14 @@ var varying = regexp.MustCompile(`"duration_ms":\d+|"now_utc":"[^"]*"`)
 // answers are the same bytes, times apart.
 func TestHiddenIsAnsweredLikeMissing(t *testing.T) {
 	t.Parallel()
-	s := servertest.Dovecot(t, servertest.Config{})
+	s, user := servertest.SharedDovecot(t), servertest.User("ann")
 	letter := func(from, subject string) []byte {
 		return []byte("From: " + from + "\r\nTo: ann@example.org\r\nSubject: " + subject + "\r\nMessage-ID: <" + subject + "@x>\r\nMIME-Version: 1.0\r\n" +
 			"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nhi\r\n--b\r\nContent-Type: text/csv\r\nContent-Disposition: attachment; filename=a.csv\r\n\r\n1,2\r\n--b--\r\n")
 	}
-	s.Deliver(t, "ann", "INBOX", letter("bob@example.org", "one"), letter("eve@evil.example", "hidden"), letter("bob@example.org", "two"))
+	s.Deliver(t, user, "INBOX", letter("bob@example.org", "one"), letter("eve@evil.example", "hidden"), letter("bob@example.org", "two"))
 	v := newVault(t)
-	a := dovecotAccount(s, "ann")
+	a := dovecotAccount(s, user)
 	a.Mode, a.AllowIn = mail.ReadWrite, mail.AllowList{Enabled: true, Entries: []string{"@example.org"}}
 	v.add(t, a, servertest.Password)
 	h := newHouse(t, v)
@@ -82,11 +82,11 @@ func TestHiddenIsAnsweredLikeMissing(t *testing.T) {
 // order in which the commands were sent.
 func TestAHundredCommandsInFlight(t *testing.T) {
 	t.Parallel()
-	s := servertest.Dovecot(t, servertest.Config{})
-	s.Deliver(t, "ann", "INBOX", []byte("From: a@example.org\r\nSubject: one\r\n\r\nx\r\n"), []byte("From: a@example.org\r\nSubject: two\r\n\r\nx\r\n"))
+	s, user := servertest.SharedDovecot(t), servertest.User("ann")
+	s.Deliver(t, user, "INBOX", []byte("From: a@example.org\r\nSubject: one\r\n\r\nx\r\n"), []byte("From: a@example.org\r\nSubject: two\r\n\r\nx\r\n"))
 	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
 	v := newVault(t)
-	a := dovecotAccount(s, "ann")
+	a := dovecotAccount(s, user)
 	a.Mode = mail.ReadWrite
 	a.IMAP = mail.Endpoint{Host: proxy.Host, Port: proxy.Port, Security: mail.Plaintext}
 	v.add(t, a, servertest.Password)

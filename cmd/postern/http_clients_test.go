@@ -61,6 +61,7 @@ func node(t *testing.T, script string, args ...string) []map[string]any {
 // Clients that other people wrote, in both eras of the protocol: lists, calls, many at
 // once, one given up, a question to a person, a wrong token, a foreign web page.
 func TestOtherPeoplesClients(t *testing.T) {
+	t.Parallel()
 	v, _ := workVault(t)
 	hourAgo := houseAt(t, v, func() time.Time { return time.Now().Add(-time.Hour) })
 	expired := hourAgo.token(t, "old", "--accounts work --profile full --expires 59m")

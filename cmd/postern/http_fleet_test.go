@@ -23,17 +23,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // TestMain clears the variables, so it is a flag: go test ./cmd/postern -run Fleet -v
 // -args -fleet 1m.
 var fleetTime = flag.Duration("fleet", 0, "how long the fleet sails, instead of a few calls each")
 
-// Fifty tokens, four clients each, half of them in either era: every call is answered
+// Many tokens, four clients each, half of them in either era: every call is answered
 // to its own caller, and when they have gone nothing of them is left. With -fleet it
 // also shows that neither memory nor goroutines grow meanwhile, and prints them.
 func TestAFleetLeavesNothingBehind(t *testing.T) {
-	tokens, each, calls := 50, 4, 1
+	tokens, each, calls := testmain.Rounds(20, 50), 4, 1
 	if testing.Short() {
 		tokens = 6
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // go test ./cmd/postern -run Machines -v -args -machines 1m.
-var machinesTime = flag.Duration("machines", 0, "how long twenty processes on three addresses work, instead of six for a few seconds")
+var machinesTime = flag.Duration("machines", 0, "how long twenty processes on three addresses work, instead of four for a second")
 
 const (
 	machineAccounts  = 10
@@ -224,10 +224,10 @@ func work(t *testing.T, all []*machine, agents []*machineAgent, each time.Durati
 // them, nobody sees what is another's, and the log has every command.
 func TestManyMachines(t *testing.T) {
 	t.Parallel()
-	slow(t, "TestTwentyProcessesShareOneVault")
+	slow(t, "TestProcessesShareOneVault")
 	database := servertest.Postgres(t)
 	servers := sampleServers(t)
-	processes, grants, each := 6, 30, time.Second
+	processes, grants, each := 4, machineAccounts, time.Second/2
 	if *machinesTime > 0 {
 		processes, grants, each = 20, 200, *machinesTime/6
 	}
@@ -337,13 +337,13 @@ func burst(t *testing.T, all []*machine, a *machineAgent, n int, line string) in
 func TestMachinesShareMailboxes(t *testing.T) {
 	t.Parallel()
 	slow(t, "TestOneMachineRestsInIDLE")
-	database, s := servertest.Postgres(t), servertest.Dovecot(t, servertest.Config{})
+	database, s, user := servertest.Postgres(t), servertest.SharedDovecot(t), servertest.User("ann")
 	v := newVault(t)
 	v.path = database.NewSchema(t)
 	if _, err := vault.Init(t.Context(), v.path, v.keys); err != nil {
 		t.Fatal(err)
 	}
-	ann := dovecotAccount(s, "ann")
+	ann := dovecotAccount(s, user)
 	ann.Name = "ann"
 	v.add(t, ann, servertest.Password)
 	ann.Name, ann.Protocol, ann.IMAP = "pop", mail.POP3, mail.Endpoint{}
@@ -376,7 +376,7 @@ func TestMachinesShareMailboxes(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	s.Deliver(t, "ann", "INBOX", []byte("From: bob@example.org\r\nSubject: for both\r\n\r\nHello\r\n"))
+	s.Deliver(t, user, "INBOX", []byte("From: bob@example.org\r\nSubject: for both\r\n\r\nHello\r\n"))
 	all.Wait()
 	if names := leases(); len(names) == 0 || len(names) > 2 {
 		t.Errorf("the leases are %q", names)

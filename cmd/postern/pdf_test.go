@@ -37,13 +37,14 @@ func smallPDF(text string) []byte {
 // TestPDFIsReadByAnotherProcess goes all the way: a message on a server, the
 // program's own hidden verb, the text in the answer.
 func TestPDFIsReadByAnotherProcess(t *testing.T) {
-	s := servertest.Dovecot(t, servertest.Config{})
-	s.Deliver(t, "ann", "INBOX", []byte("From: a@example.org\r\nSubject: invoice\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"+
+	t.Parallel()
+	s, user := servertest.SharedDovecot(t), servertest.User("ann")
+	s.Deliver(t, user, "INBOX", []byte("From: a@example.org\r\nSubject: invoice\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"+
 		"--b\r\nContent-Type: text/plain\r\n\r\nsee the file\r\n"+
 		"--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=i.pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n"+
 		base64.StdEncoding.EncodeToString(smallPDF("Amount due: 42 euros"))+"\r\n--b--\r\n"))
 	v := newVault(t)
-	v.add(t, dovecotAccount(s, "ann"), servertest.Password)
+	v.add(t, dovecotAccount(s, user), servertest.Password)
 	out, err := program(t, v.environment(false), "mail", "get", "--folder", "INBOX", "--uid", "1", "--attachment-text", "--full", "--fields", "message.attachments").Output()
 	if err != nil || !bytes.Contains(out, []byte(`"extracted_text":"Amount due: 42 euros"`)) {
 		t.Errorf("%v\n%s", err, out)

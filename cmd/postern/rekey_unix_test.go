@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/agentmail"
@@ -38,13 +39,13 @@ func (v testVault) keyFiles(t testing.TB) (admin, agent string, env []string) {
 	return admin, agent, []string{"POSTERN_DB=" + v.path, "POSTERN_KEY_FILE=" + agent}
 }
 
-// TestRekeyUnderTwentyProcesses gives a vault new keys again and again while twenty
+// TestRekeyUnderManyProcesses gives a vault new keys again and again while many
 // processes write and read, and kills most of those that do so. Each time exactly one of
 // the keys before and after opens the vault, and in the end nothing is lost that a process
 // was told is kept.
-func TestRekeyUnderTwentyProcesses(t *testing.T) {
+func TestRekeyUnderManyProcesses(t *testing.T) {
 	t.Parallel()
-	writers, rounds := 20, 12
+	writers, rounds := testmain.Rounds(6, 20), testmain.Rounds(8, 12)
 	if testing.Short() || vaulttest.Shared() {
 		writers, rounds = 2, 4
 	}

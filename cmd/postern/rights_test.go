@@ -22,13 +22,14 @@ func plainMessages(n int) (all [][]byte) {
 // to delete existed it does, as it did then.
 func TestAnAgentInModeApproveDestroysNothing(t *testing.T) {
 	t.Parallel()
-	s := servertest.Dovecot(t, servertest.Config{})
+	s := servertest.SharedDovecot(t)
 	agent := gateway.Principal{Name: "agent"}
 	for name, destroy := range map[string]mail.Destroy{"before": mail.DestroyUnset, "off": mail.DestroyOff, "on": mail.DestroyOn} {
 		t.Run(name, func(t *testing.T) {
-			s.Deliver(t, name, "INBOX", plainMessages(2)...)
+			user := servertest.User(name)
+			s.Deliver(t, user, "INBOX", plainMessages(2)...)
 			v := newVault(t)
-			a := dovecotAccount(s, name)
+			a := dovecotAccount(s, user)
 			a.Mode, a.Destroy = mail.Approve, destroy
 			v.add(t, a, servertest.Password)
 			h := newHouse(t, v)
@@ -113,10 +114,10 @@ func approveDeletion(t *testing.T, h *testHouse, agent gateway.Principal) {
 // The messages that a principal changes within an hour are bounded, in all processes.
 func TestChangesPerHour(t *testing.T) {
 	t.Parallel()
-	s := servertest.Dovecot(t, servertest.Config{})
-	s.Deliver(t, "ann", "INBOX", plainMessages(3)...)
+	s, user := servertest.SharedDovecot(t), servertest.User("ann")
+	s.Deliver(t, user, "INBOX", plainMessages(3)...)
 	v := newVault(t)
-	a := dovecotAccount(s, "ann")
+	a := dovecotAccount(s, user)
 	a.Mode, a.Destroy = mail.Draft, mail.DestroyOff
 	v.add(t, a, servertest.Password)
 	h := newHouse(t, v)

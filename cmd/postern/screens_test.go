@@ -132,7 +132,7 @@ func TestNoViewBreaksAWord(t *testing.T) {
 		look(c.Path + " --nope")
 	}
 	look("nonsense")
-	for _, width := range []int{40, 60, 80, 100, 160, 200} {
+	for _, width := range []int{40, 80, 160} {
 		look := screen.Look{Width: width}
 		wantSameWords(t, "the program's page", width, look.Page(about, usage...), screen.Look{Width: 9999}.Page(about, usage...))
 	}
@@ -155,7 +155,7 @@ func wantWhole(t *testing.T, line string, envelope []byte, path string) {
 	if b := base64.StdEncoding.EncodeToString(append(bytes.Data.Source, bytes.Data.Content...)); b != "" && strings.Contains(strings.ReplaceAll(wide, "\n", ""), b[:min(40, len(b))]) {
 		t.Errorf("%s shows bytes:\n%s", line, wide)
 	}
-	for _, width := range []int{40, 60, 80, 100, 160, 200} {
+	for _, width := range []int{40, 80, 160} {
 		wantSameWords(t, line, width, draw(width), wide)
 		wantSameWords(t, line, width, draw(width, "mail", "outbox"), wideInShell)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest"
 )
@@ -119,7 +120,7 @@ func (o *office) kept(t testing.TB, account, id string) (n int) {
 func TestSentMailArrivesAsWritten(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, servertest.PostfixConfig{MessageSizeLimit: 30 << 20, SMTPUTF8: true})
-	big := bytes.Repeat([]byte("0123456789abcdef\x00\xff\r\n."), 10<<20/21)
+	big := bytes.Repeat([]byte("0123456789abcdef\x00\xff\r\n."), testmain.Rounds(1, 10)<<20/21)
 	writeFile(t, filepath.Join(o.files, "große Datei.bin"), string(big))
 	long := strings.TrimSpace(strings.Repeat("This paragraph is longer than any line of a mail may be. ", 40))
 	for name, c := range map[string]struct {
@@ -130,12 +131,12 @@ func TestSentMailArrivesAsWritten(t *testing.T) {
 		"plain":            {[]string{"--subject", "Lunch"}, "Shall we say noon?", false},
 		"not ASCII":        {[]string{"--subject", "Größe 日本語 🎉"}, "Grüße aus Köln.\n\n日本語の本文です。\n🎉", false},
 		"paragraphs":       {[]string{"--subject", "long " + strings.Repeat("and longer ", 30)}, long + "\n\n" + long + "\n\n> quoted\n> > twice\n indented\nFrom here\n.\n..\n-- \nAnn", false},
-		"10 MB":            {[]string{"--subject", "big", "--attach", "große Datei.bin"}, "See the file.", true},
+		"a large file":     {[]string{"--subject", "big", "--attach", "große Datei.bin"}, "See the file.", true},
 		"answered by name": {[]string{"--subject", "names", "--cc", `"Lee\, Ann" <ann@example.org>`}, "x", false},
 	} {
 		for from, to := range map[string]string{"ann": "bob", "bob": "ann"} {
-			if c.attach && from != "ann" {
-				continue // the size is the same in both directions
+			if name != "plain" && from != "ann" {
+				continue // what is written does not depend on how the sender logs in
 			}
 			if testing.Short() && (from != "ann" || name != "not ASCII" && name != "paragraphs") {
 				continue

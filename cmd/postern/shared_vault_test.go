@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/gateway/gatewaytest"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // closedPort is a loopback port that nothing listens on.
@@ -37,11 +38,11 @@ func serving(t testing.TB, v testVault) *gatewaytest.Client {
 	return gatewaytest.Start(t, program(t, v.environment(false), "serve"))
 }
 
-// TestTwentyProcessesShareOneVault starts them at once; none may fail on a lock,
+// TestProcessesShareOneVault starts them at once; none may fail on a lock,
 // every command is one entry, and the chain is whole.
-func TestTwentyProcessesShareOneVault(t *testing.T) {
+func TestProcessesShareOneVault(t *testing.T) {
 	t.Parallel()
-	processes, each := 20, 5
+	processes, each := testmain.Rounds(8, 20), testmain.Rounds(2, 5)
 	if testing.Short() {
 		processes, each = 4, 1
 	}

@@ -19,9 +19,8 @@ import (
 // after a kill, and then makes the folder anew.
 func TestShortIDsOnRealServers(t *testing.T) {
 	t.Parallel()
-	dovecot := servertest.Dovecot(t, servertest.Config{})
-	courier := servertest.Courier(t, servertest.CourierConfig{})
-	work := dovecotAccount(dovecot, "ann")
+	dovecot, courier, user := servertest.SharedDovecot(t), servertest.SharedCourier(t), servertest.User("ann")
+	work := dovecotAccount(dovecot, user)
 	other := work
 	other.IMAP.Host, other.IMAP.Port, other.CAPEM = courier.Host, courier.IMAPSPort, courier.CAPEM
 	for _, server := range []struct {
@@ -29,10 +28,10 @@ func TestShortIDsOnRealServers(t *testing.T) {
 		account               mail.Account
 	}{{"Dovecot", dovecot.IMAPAddr(), "Projects/Été 50", work}, {"Courier", courier.IMAPAddr(), "INBOX.50", other}} {
 		t.Run(server.name, func(t *testing.T) {
-			admin := mailtest.DialIMAP(t, server.address, "ann")
+			admin := mailtest.DialIMAP(t, server.address, user)
 			box := &mailtest.Box{T: t, Admin: admin}
 			validity := func() uint32 { // a session of Dovecot that knew the folder before may stumble over it
-				data, err := mailtest.DialIMAP(t, server.address, "ann").Status(server.folder, &imap.StatusOptions{UIDValidity: true}).Wait()
+				data, err := mailtest.DialIMAP(t, server.address, user).Status(server.folder, &imap.StatusOptions{UIDValidity: true}).Wait()
 				if err != nil {
 					t.Fatal(err)
 				}

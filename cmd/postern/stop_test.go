@@ -26,6 +26,7 @@ import (
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault"
@@ -324,11 +325,11 @@ func (h *halt) wait(w *worker, quit <-chan struct{}) bool {
 	}
 }
 
-// TestStopStopsEveryProcess has twenty of them read, send, wait and draft. After the
+// TestStopStopsEveryProcess has many of them read, send, wait and draft. After the
 // answer of stop nothing may begin on a wire, and no IDLE may last.
 func TestStopStopsEveryProcess(t *testing.T) {
 	t.Parallel()
-	processes := 20
+	processes := testmain.Rounds(8, 20)
 	if testing.Short() {
 		processes = 4
 	}
