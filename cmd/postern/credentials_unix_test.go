@@ -4,10 +4,8 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -17,44 +15,40 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// ran is what a process left behind.
+// ran is what a command of the program left behind.
 type ran struct {
 	answer
+	args   []string
 	status int
 	stderr string
 }
 
-// run runs a command as a process and takes its envelope apart.
-func run(t testing.TB, c *exec.Cmd) ran {
+// alone runs a command as a process of its own.
+func alone(t testing.TB, env []string, args ...string) ran { return ranBy(t, asProcess, env, args) }
+
+// here runs a command whose whole environment is env in this process.
+func here(t testing.TB, env []string, args ...string) ran { return ranBy(t, inThisProcess, env, args) }
+
+func ranBy(t testing.TB, start func(t testing.TB, env, args []string) (int, []byte, []byte), env, args []string) ran {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	c.Stdout, c.Stderr = &stdout, &stderr
-	err := c.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	r := ran{status: c.ProcessState.ExitCode(), stderr: stderr.String()}
-	r.answer = answerOf(t, r.stderr, stdout.Bytes())
-	return r
+	status, stdout, stderr := start(t, env, args)
+	return ran{answerOf(t, string(stderr), stdout), args, status, string(stderr)}
 }
 
-// works runs a command that must succeed.
-func works(t testing.TB, c *exec.Cmd) ran {
+// works wants a command to have succeeded.
+func works(t testing.TB, r ran) ran {
 	t.Helper()
-	r := run(t, c)
 	if !r.Success || r.status != 0 {
-		t.Fatalf("%v: status %d: %s%s", c.Args, r.status, r.raw, r.stderr)
+		t.Fatalf("%v: status %d: %s%s", r.args, r.status, r.raw, r.stderr)
 	}
 	return r
 }
 
-// refused runs a command that must fail this way.
-func refused(t testing.TB, c *exec.Cmd, code string, status int, says string) ran {
+// refused wants a command to have failed this way.
+func refused(t testing.TB, r ran, code string, status int, says string) ran {
 	t.Helper()
-	r := run(t, c)
 	if r.Success || string(r.Error.Code) != code || r.status != status || !strings.Contains(r.Error.Message+" "+r.Error.Hint, says) {
-		t.Errorf("%v: status %d: %s%s; want %s with %q", c.Args, r.status, r.raw, r.stderr, code, says)
+		t.Errorf("%v: status %d: %s%s; want %s with %q", r.args, r.status, r.raw, r.stderr, code, says)
 	}
 	return r
 }
@@ -93,7 +87,7 @@ func TestAServerRunsAHelperOnce(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
 	count := filepath.Join(t.TempDir(), "count")
-	works(t, program(t, v.environment(true), append(onServer(t, servertest.SharedDovecot(t), servertest.User("ann")), "--auth", "helper", "--helper", script(t, fmt.Sprintf("echo x >>%s; echo %s", count, servertest.Password)))...))
+	works(t, alone(t, v.environment(true), append(onServer(t, servertest.SharedDovecot(t), servertest.User("ann")), "--auth", "helper", "--helper", script(t, fmt.Sprintf("echo x >>%s; echo %s", count, servertest.Password)))...))
 	c := serving(t, v)
 	commands := []string{"mail list", "mail folders", "mail verify", "mail verify", "doctor"}
 	for _, line := range commands {
@@ -158,18 +152,18 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 		}
 	}
 
-	r := works(t, program(t, env, "mail", "accounts", "--full"))
+	r := works(t, alone(t, env, "mail", "accounts", "--full"))
 	for _, want := range []string{`"account_id":"bob_2"`, `"account_id":"default"`, `"mode":"RO"`, `"secure":false`} {
 		if !bytes.Contains(r.raw, []byte(want)) {
 			t.Errorf("%s is not in %s", want, r.raw)
 		}
 	}
-	if r := works(t, program(t, env, "exec", "mail list --full")); bytes.Count(r.raw, []byte(`"message_id"`)) != 3 {
+	if r := works(t, alone(t, env, "exec", "mail list --full")); bytes.Count(r.raw, []byte(`"message_id"`)) != 3 {
 		t.Errorf("the default account: %s", r.raw)
 	}
 	const flag = `mail flags --folder INBOX --uid 1 --add '\Flagged'`
-	works(t, program(t, append(env, "MAIL_IMAP_WRITE_ENABLED=true"), "exec", flag))
-	works(t, program(t, env, "exec", "agent describe"))
+	works(t, alone(t, append(env, "MAIL_IMAP_WRITE_ENABLED=true"), "exec", flag))
+	works(t, alone(t, env, "exec", "agent describe"))
 	for _, c := range []struct { // the agent's messages are what would end with the process
 		line, code string
 		status     int
@@ -184,13 +178,13 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 		{"mail list --new", "EXECUTION_ERROR", 1, "postern init"},
 		{"mail ack --folder INBOX --uid 1", "EXECUTION_ERROR", 1, "postern init"},
 	} {
-		refused(t, program(t, env, "exec", c.line), c.code, c.status, c.says)
+		refused(t, alone(t, env, "exec", c.line), c.code, c.status, c.says)
 	}
 	emptied(home.temporary)
 	emptied(home.config)
 
 	// What is saved is not part of the vault that dies.
-	r = works(t, program(t, env, "mail", "attachment", "--account", "bob_2", "--folder", "INBOX", "--uid", "1", "--part", "1", "--save", "a.txt"))
+	r = works(t, alone(t, env, "mail", "attachment", "--account", "bob_2", "--folder", "INBOX", "--uid", "1", "--part", "1", "--save", "a.txt"))
 	if got := read(t, filepath.Join(home.config, "postern", "attachments", "a.txt")); strings.TrimSpace(got) != "attached" {
 		t.Errorf("%q: %s", got, r.raw)
 	}
@@ -203,14 +197,14 @@ func TestHalfAnAccountInTheEnvironmentIsSaid(t *testing.T) {
 	const canary = "c4n4ry"
 	env := home.environment("MAIL_IMAP_WORK_HOST=imap.example.org", "MAIL_IMAP_WORK_PASS="+canary)
 	for _, line := range []string{"mail accounts", "mail list", "doctor"} {
-		r := refused(t, program(t, env, "exec", line), "CONFIG_ERROR", 3, "MAIL_IMAP_WORK_USER is not set")
+		r := refused(t, alone(t, env, "exec", line), "CONFIG_ERROR", 3, "MAIL_IMAP_WORK_USER is not set")
 		if strings.Contains(string(r.raw)+r.stderr, canary) {
 			t.Errorf("%s shows a value: %s", line, r.raw)
 		}
 	}
-	works(t, program(t, env, "help"))
+	works(t, alone(t, env, "help"))
 	// Where a vault is named, it is that one that is meant.
-	refused(t, program(t, append(env, "POSTERN_DB="+filepath.Join(home.config, "x.db"), "MAIL_IMAP_WORK_USER=u"), "mail", "list"), "CONFIG_ERROR", 3, "There is no vault yet.")
+	refused(t, alone(t, append(env, "POSTERN_DB="+filepath.Join(home.config, "x.db"), "MAIL_IMAP_WORK_USER=u"), "mail", "list"), "CONFIG_ERROR", 3, "There is no vault yet.")
 	if files := append(left(t, home.temporary), left(t, home.config)...); len(files) > 0 {
 		t.Errorf("made: %v", files)
 	}
@@ -259,32 +253,32 @@ func TestAccountsOfVaultAndEnvironmentTogether(t *testing.T) {
 	v := newVault(t)
 	v.add(t, dovecotAccount(s, servertest.User("ann")), servertest.Password)
 	env := append(v.environment(true), accountVariables(s, "BOB", bob)...)
-	r := works(t, program(t, env, "mail", "accounts"))
+	r := works(t, here(t, env, "mail", "accounts"))
 	if b, w := bytes.Index(r.raw, []byte(`"bob"`)), bytes.Index(r.raw, []byte(`"work"`)); b < 0 || w < b {
 		t.Errorf("%s", r.raw)
 	}
-	if r := works(t, program(t, env, "mail", "list", "--full", "--account", "bob")); bytes.Count(r.raw, []byte(`"message_id"`)) != 2 {
+	if r := works(t, here(t, env, "mail", "list", "--full", "--account", "bob")); bytes.Count(r.raw, []byte(`"message_id"`)) != 2 {
 		t.Errorf("%s", r.raw)
 	}
 	for _, line := range []string{"mail list --account work", "account show bob", "config set default_account bob"} {
-		works(t, program(t, env, "exec", line))
+		works(t, here(t, env, "exec", line))
 	}
 	for _, line := range []string{"account edit bob --mode RW", "account remove bob", "allow in add ann@example.org --account bob", "allow out remove x@example.org --account bob"} {
-		refused(t, program(t, env, "exec", line), "CONFIG_ERROR", 3, "MAIL_IMAP_BOB_HOST")
+		refused(t, here(t, env, "exec", line), "CONFIG_ERROR", 3, "MAIL_IMAP_BOB_HOST")
 	}
-	refused(t, program(t, append(env, "PW=x"), "account", "add", "bob", "--email", "b@example.org", "--imap-host", "imap.example.org", "--password-from", "env:PW"), "CONFLICT", 9, "of that name")
+	refused(t, here(t, append(env, "PW=x"), "account", "add", "bob", "--email", "b@example.org", "--imap-host", "imap.example.org", "--password-from", "env:PW"), "CONFLICT", 9, "of that name")
 
 	// Neither of two accounts of one name is used.
 	env = append(v.environment(true), accountVariables(s, "WORK", bob)...)
 	for _, line := range []string{"mail accounts", "mail list --account work", "account show work", "account edit work --mode RW", "account remove work"} {
-		refused(t, program(t, env, "exec", line), "CONFIG_ERROR", 3, "MAIL_IMAP_WORK_HOST")
+		refused(t, here(t, env, "exec", line), "CONFIG_ERROR", 3, "MAIL_IMAP_WORK_HOST")
 	}
-	if a := works(t, program(t, v.environment(true), "account", "show", "work")); !bytes.Contains(a.raw, []byte(`"mode":"RO"`)) {
+	if a := works(t, here(t, v.environment(true), "account", "show", "work")); !bytes.Contains(a.raw, []byte(`"mode":"RO"`)) {
 		t.Errorf("%s", a.raw)
 	}
 
 	// What is wrong in the environment does not keep the administrator out.
 	env = append(v.environment(true), "MAIL_IMAP_WORK_PORT=993")
-	refused(t, program(t, env, "mail", "list", "--account", "work"), "CONFIG_ERROR", 3, "MAIL_IMAP_WORK_HOST is not set")
-	works(t, program(t, env, "config", "list"))
+	refused(t, here(t, env, "mail", "list", "--account", "work"), "CONFIG_ERROR", 3, "MAIL_IMAP_WORK_HOST is not set")
+	works(t, here(t, env, "config", "list"))
 }

@@ -19,7 +19,7 @@ func TestOnPostgres(t *testing.T) {
 		"TestAGrantHasItsOwnCommandsLimitsKeysAndFiles": "limits and keys of each principal are rows",
 		"TestAGrantFromItsBeginningToItsEnd":            "a serving process learns of a grant by a row",
 		"TestAFleetLeavesNothingBehind":                 "no connection to the server is left",
-		"TestRekeyUnderTwentyProcesses":                 "every row is sealed anew beside its readers",
+		"TestRekeyUnderManyProcesses":                   "every row is sealed anew beside its readers",
 	})
 }
 

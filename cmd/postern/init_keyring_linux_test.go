@@ -29,11 +29,11 @@ func TestInitKeepsTheKeysInTheSystemKeyring(t *testing.T) {
 			t.Errorf("%s: %q, %v", file, text, err)
 		}
 	}
-	works(t, program(t, env, "mail", "list", "--limit", "1"))
-	refused(t, program(t, env, "account", "edit", "work", "--mode", "RW"), "PERMISSION_DENIED", 6, "")
-	works(t, program(t, append(env, "POSTERN_ADMIN_KEY_FILE="+house.AdminKeyFile(s.env["POSTERN_DB"])), "account", "edit", "work", "--mode", "RW"))
+	works(t, alone(t, env, "mail", "list", "--limit", "1"))
+	refused(t, alone(t, env, "account", "edit", "work", "--mode", "RW"), "PERMISSION_DENIED", 6, "")
+	works(t, alone(t, append(env, "POSTERN_ADMIN_KEY_FILE="+house.AdminKeyFile(s.env["POSTERN_DB"])), "account", "edit", "work", "--mode", "RW"))
 	elsewhere := append(env, "DBUS_SESSION_BUS_ADDRESS=unix:path="+filepath.Join(t.TempDir(), "none"))
-	refused(t, program(t, elsewhere, "mail", "list"), "CONFIG_ERROR", 3, "keyring cannot be used now")
+	refused(t, alone(t, elsewhere, "mail", "list"), "CONFIG_ERROR", 3, "keyring cannot be used now")
 	if out, err := program(t, elsewhere, "help").CombinedOutput(); err != nil {
 		t.Errorf("help needs the key: %v\n%s", err, out)
 	}

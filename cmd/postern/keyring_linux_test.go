@@ -116,14 +116,14 @@ func TestThePasswordIsInTheKeyringAndNotInTheVault(t *testing.T) {
 	list := []string{"mail", "list", "--full"}
 
 	// Nobody is on the bus yet: the account is not added without its password.
-	refused(t, program(t, append(admin, "PW="+servertest.Password), append(add, "--password-from", "env:PW")...), "CONFIG_ERROR", 3, "keyring cannot be used now")
-	refused(t, program(t, admin, "account", "show", "work"), "NOT_FOUND", 5, "")
+	refused(t, alone(t, append(admin, "PW="+servertest.Password), append(add, "--password-from", "env:PW")...), "CONFIG_ERROR", 3, "keyring cannot be used now")
+	refused(t, alone(t, admin, "account", "show", "work"), "NOT_FOUND", 5, "")
 
 	desktop.unlock(t)
-	works(t, program(t, append(admin, "PW=wrong-c4n4ry"), append(add, "--password-from", "env:PW")...))
-	refused(t, program(t, agent, list...), "AUTH_FAILED", 4, "did not accept")
-	works(t, program(t, append(admin, "PW="+servertest.Password), "account", "edit", "work", "--password-from", "env:PW"))
-	r := works(t, program(t, agent, list...))
+	works(t, alone(t, append(admin, "PW=wrong-c4n4ry"), append(add, "--password-from", "env:PW")...))
+	refused(t, alone(t, agent, list...), "AUTH_FAILED", 4, "did not accept")
+	works(t, alone(t, append(admin, "PW="+servertest.Password), "account", "edit", "work", "--password-from", "env:PW"))
+	r := works(t, alone(t, agent, list...))
 	if bytes.Count(r.raw, []byte(`"message_id"`)) != 2 || strings.Contains(string(r.raw)+r.stderr, "c4n4ry") {
 		t.Errorf("%s%s", r.raw, r.stderr)
 	}
@@ -133,14 +133,14 @@ func TestThePasswordIsInTheKeyringAndNotInTheVault(t *testing.T) {
 
 	// From another session the account is of no use.
 	elsewhere := append(v.environment(false), "DBUS_SESSION_BUS_ADDRESS=unix:path="+filepath.Join(t.TempDir(), "none"))
-	refused(t, program(t, elsewhere, list...), "CONFIG_ERROR", 3, "keyring cannot be used now")
+	refused(t, alone(t, elsewhere, list...), "CONFIG_ERROR", 3, "keyring cannot be used now")
 
 	// Who removes the account removes the password: a new one has none to find.
-	if r := works(t, program(t, admin, "account", "remove", "work")); bytes.Contains(r.raw, []byte("left_in_keyring")) {
+	if r := works(t, alone(t, admin, "account", "remove", "work")); bytes.Contains(r.raw, []byte("left_in_keyring")) {
 		t.Errorf("%s", r.raw)
 	}
-	works(t, program(t, admin, add...))
-	refused(t, program(t, agent, list...), "CONFIG_ERROR", 3, "has no password for the account")
+	works(t, alone(t, admin, add...))
+	refused(t, alone(t, agent, list...), "CONFIG_ERROR", 3, "has no password for the account")
 }
 
 // TestALockedKeyringIsAClearError has a keyring that is locked, and nobody there
@@ -149,9 +149,9 @@ func TestALockedKeyringIsAClearError(t *testing.T) {
 	t.Parallel()
 	desktop := newSession(t)
 	v := newVault(t)
-	works(t, program(t, v.environment(true), append(onServer(t, servertest.SharedDovecot(t), servertest.User("ann")), "--auth", "keyring")...))
+	works(t, alone(t, v.environment(true), append(onServer(t, servertest.SharedDovecot(t), servertest.User("ann")), "--auth", "keyring")...))
 	desktop.keyring(t, "--start", "")
-	r := run(t, program(t, append(v.environment(false), desktop.environ...), "mail", "list", "--timeout", "5"))
+	r := alone(t, append(v.environment(false), desktop.environ...), "mail", "list", "--timeout", "5")
 	if r.Success || r.status != 3 && r.status != 8 || r.Error.Hint == "" {
 		t.Errorf("status %d: %s%s", r.status, r.raw, r.stderr)
 	}

@@ -56,7 +56,7 @@ func TestRekeyUnderManyProcesses(t *testing.T) {
 	admin, agent, env := v.keyFiles(t)
 	adminEnv := append([]string{"POSTERN_ADMIN_KEY_FILE=" + admin}, env...)
 	for _, line := range []string{"config set sends_per_hour 10000", "config set commands_per_minute 100000"} {
-		works(t, program(t, adminEnv, "exec", line))
+		works(t, alone(t, adminEnv, "exec", line))
 	}
 
 	// A writer sends agent mail or puts a message into the outbox, from one process that lives
@@ -196,8 +196,8 @@ func TestRekeyUnderManyProcesses(t *testing.T) {
 	}
 	stop()
 	all.Wait()
-	works(t, program(t, adminEnv, "exec", "vault check")) // with what the last round left
-	works(t, program(t, adminEnv, "exec", "vault rekey"))
+	works(t, alone(t, adminEnv, "exec", "vault check")) // with what the last round left
+	works(t, alone(t, adminEnv, "exec", "vault rekey"))
 	for _, file := range []string{admin, agent, v.path} {
 		if _, err := os.Lstat(file + ".new"); !os.IsNotExist(err) {
 			t.Errorf("%s.new is left: %v", file, err)
@@ -265,9 +265,9 @@ func TestRekeyWhereTheKeysAre(t *testing.T) {
 	v := newVault(t)
 	dir := t.TempDir()
 	handed := v.environment(true)
-	refused(t, program(t, handed, "exec", "vault rekey"), "CONFIG_ERROR", 3, "comes from POSTERN_ADMIN_KEY")
-	refused(t, program(t, handed, "exec", "vault rekey --admin --admin-out "+v.path), "CONFIG_ERROR", 3, "does not exist yet")
-	refused(t, program(t, v.environment(false), "exec", "vault rekey"), "PERMISSION_DENIED", 6, "POSTERN_ADMIN_KEY")
+	refused(t, here(t, handed, "exec", "vault rekey"), "CONFIG_ERROR", 3, "comes from POSTERN_ADMIN_KEY")
+	refused(t, here(t, handed, "exec", "vault rekey --admin --admin-out "+v.path), "CONFIG_ERROR", 3, "does not exist yet")
+	refused(t, here(t, v.environment(false), "exec", "vault rekey"), "PERMISSION_DENIED", 6, "POSTERN_ADMIN_KEY")
 
 	// A process with its key in a variable stops, and says why.
 	c := program(t, v.environment(false), "repl")
@@ -309,9 +309,9 @@ func TestRekeyWhereTheKeysAre(t *testing.T) {
 	if got := ask(); !strings.Contains(got, `"CONFIG_ERROR"`) || !strings.Contains(got, "given new keys") || !strings.Contains(got, "Start it again") {
 		t.Errorf("with the former key: %s", got)
 	}
-	refused(t, program(t, handed, "exec", "account list"), "CONFIG_ERROR", 3, "'vault rekey' made since")
+	refused(t, here(t, handed, "exec", "account list"), "CONFIG_ERROR", 3, "'vault rekey' made since")
 	env := []string{"POSTERN_DB=" + v.path, "POSTERN_ADMIN_KEY_FILE=" + adminOut, "POSTERN_KEY_FILE=" + agentOut}
-	works(t, program(t, env, "exec", "account list"))
+	works(t, here(t, env, "exec", "account list"))
 
 	// Beside the vault is the agent's key where no variable names one.
 	for _, name := range []string{adminOut, agentOut} {
@@ -324,20 +324,20 @@ func TestRekeyWhereTheKeysAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	env = env[:2]
-	refused(t, program(t, append([]string{"POSTERN_KEY="}, env[0]), "exec", "vault rekey"), "PERMISSION_DENIED", 6, "POSTERN_ADMIN_KEY")
+	refused(t, here(t, append([]string{"POSTERN_KEY="}, env[0]), "exec", "vault rekey"), "PERMISSION_DENIED", 6, "POSTERN_ADMIN_KEY")
 	before, err := os.ReadFile(beside)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := works(t, program(t, env, "exec", "vault rekey")); !strings.Contains(string(a.Data), beside) || strings.Contains(string(a.Data), "note") {
+	if a := works(t, here(t, env, "exec", "vault rekey")); !strings.Contains(string(a.Data), beside) || strings.Contains(string(a.Data), "note") {
 		t.Errorf("%s", a.raw)
 	}
 	if after, err := os.ReadFile(beside); err != nil || bytes.Equal(before, after) {
 		t.Errorf("the agent's key beside the vault: %v", err)
 	}
-	works(t, program(t, env[:1], "exec", "mail accounts"))
-	works(t, program(t, env, "exec", "vault rekey --admin"))
-	works(t, program(t, env, "exec", "account list"))
+	works(t, here(t, env[:1], "exec", "mail accounts"))
+	works(t, here(t, env, "exec", "vault rekey --admin"))
+	works(t, here(t, env, "exec", "account list"))
 	if list, err := filepath.Glob(filepath.Join(filepath.Dir(v.path), "*.new")); err != nil || len(list) > 0 {
 		t.Errorf("%q is left: %v", list, err)
 	}
@@ -359,7 +359,7 @@ func TestRekeyByRootKeepsTheOwner(t *testing.T) {
 		}
 	}
 	env = append([]string{"POSTERN_ADMIN_KEY_FILE=" + admin}, env...)
-	works(t, program(t, env, "exec", "vault rekey"))
+	works(t, alone(t, env, "exec", "vault rekey"))
 	for _, file := range []string{admin, agent, v.path, v.path + ".rekey.lock"} {
 		var s syscall.Stat_t
 		if err := syscall.Stat(file, &s); err != nil || s.Uid != owner || s.Gid != owner {

@@ -266,13 +266,13 @@ func TestAPassphraseIsAskedWhereTheKeyIsNeeded(t *testing.T) {
 func TestASealedKeyWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	file, admin, _ := sealedVault(t)
-	refused(t, program(t, admin, "account", "list"), "CONFIG_ERROR", 3, "no terminal to ask for it")
+	refused(t, alone(t, admin, "account", "list"), "CONFIG_ERROR", 3, "no terminal to ask for it")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	direct := append([]string{"POSTERN_ADMIN_KEY=" + strings.TrimSpace(string(text))}, admin[1:]...)
-	refused(t, program(t, direct, "account", "list"), "CONFIG_ERROR", 3, "POSTERN_ADMIN_KEY_COMMAND")
+	refused(t, alone(t, direct, "account", "list"), "CONFIG_ERROR", 3, "POSTERN_ADMIN_KEY_COMMAND")
 	if out, err := program(t, admin, "help").CombinedOutput(); err != nil {
 		t.Errorf("help needs the passphrase: %v\n%s", err, out)
 	}

@@ -118,7 +118,7 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 	sealed := dovecotAccount(s, user)
 	sealed.Name = "sealed"
 	v.add(t, sealed, "c4n4ry-s34l3d")
-	works(t, program(t, v.environment(true), append(onServer(t, s, user), "--auth", "helper", "--helper", "echo "+servertest.Password)...))
+	works(t, here(t, v.environment(true), append(onServer(t, s, user), "--auth", "helper", "--helper", "echo "+servertest.Password)...))
 	env := v.environment(false)
 
 	for name, test := range map[string]struct {
@@ -164,12 +164,12 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 		if a := envelope(t, session, "mail mark-read --folder INBOX --uid 1"); a.Error.Code != "PERMISSION_DENIED" {
 			t.Errorf("read-only: %s", a.raw)
 		}
-		works(t, program(t, v.environment(true), "account", "edit", o.Account, "--mode", "RW"))
+		works(t, here(t, v.environment(true), "account", "edit", o.Account, "--mode", "RW"))
 		if a := envelope(t, session, "mail mark-read --folder INBOX --uid 1"); !a.Success {
 			t.Errorf("changed: %s", a.raw)
 		}
 		// Not so where it is and as whom it logs in: that was settled at the start.
-		works(t, program(t, v.environment(true), "account", "edit", o.Account, "--username", "somebody"))
+		works(t, here(t, v.environment(true), "account", "edit", o.Account, "--username", "somebody"))
 		if a := envelope(t, session, "mail list"); a.Error.Code != "CONFIG_ERROR" || !strings.Contains(strings.ToLower(a.Error.Hint), "restart this server") {
 			t.Errorf("another user: %s", a.raw)
 		}
@@ -178,7 +178,7 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 			t.Errorf("it says %s", log)
 		}
 	}
-	r := works(t, program(t, v.environment(true), "audit", "list", "--full", "--limit", "500"))
+	r := works(t, here(t, v.environment(true), "audit", "list", "--full", "--limit", "500"))
 	for _, want := range []string{"mail list", "mail mark-read", `"account":"work"`, `"account":"sealed"`} {
 		if !strings.Contains(string(r.raw), want) {
 			t.Errorf("the audit log has no %s", want)
