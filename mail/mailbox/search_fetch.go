@@ -84,7 +84,7 @@ func (a *accountSearch) unmask(s *imap.Session, all []*fetch.Message, structure 
 	if !a.q.ofBody() { // the text decides where a list, which does not know it, would hide what matches
 		all = slices.DeleteFunc(all, func(g *fetch.Message) bool {
 			s := a.Summary(g, true)
-			return !a.Listed(g).Any() || a.q.stands(&s, "")
+			return !a.Suspected(g).Any() || a.q.stands(&s, "")
 		})
 	}
 	texts, err := a.ReadTexts(s, all, structure)

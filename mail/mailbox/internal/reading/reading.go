@@ -270,7 +270,7 @@ func (r *Reading) enough(b []byte, p *message.Part) bool {
 	if r.Query.FromChar > 0 {
 		return text.Runes() > r.chars()
 	}
-	if r.excerpt.Chars > 0 && r.Listed(&r.Got, text.All()).Any() {
+	if r.excerpt.Chars > 0 && r.Suspected(&r.Got, text.All()).Any() {
 		return false // the rest can say that a number is a code
 	}
 	return utf8.RuneCountInString(text.New()) >= cmp.Or(r.excerpt.Chars, r.Query.BodyChars)
