@@ -229,6 +229,7 @@ func (d *Deps) letter(ctx context.Context, call *discovery.Call, account string,
 		}
 		m.Attachments = append(m.Attachments, outbox.AttachmentOf(f))
 	}
+	m.FromMail = true
 	return m, nil
 }
 

@@ -103,10 +103,11 @@ var (
 	gmailBorder     = Border{IDs: []string{"mx.google.com"}, Edge: []string{"mx.google.com"}, ARC: true}
 	microsoftBorder = Border{IDs: []string{""}, Edge: []string{"*.mail.protection.outlook.com"},
 		Inside: []string{"*.prod.outlook.com", "*.prod.exchangelabs.com", "*.outlook.office365.com"}, Net: netip.MustParsePrefix("2603:1080::/25")}
-	yahooBorder    = Border{IDs: []string{"*.omega.yahoo.com"}, Edge: []string{"10.*"}, Inside: []string{"*.omega.yahoo.com"}, Net: netip.MustParsePrefix("127.0.0.0/8")}
+	yahooBorder    = Border{IDs: []string{"*.yahoo.com"}, Edge: []string{"10.*"}, Inside: []string{"*.yahoo.com"}, Net: netip.MustParsePrefix("127.0.0.0/8")}
 	fastmailBorder = Border{IDs: []string{"*.messagingengine.com"}, Edge: []string{"*.messagingengine.com"}}
 	gmxBorder      = Border{IDs: []string{"gmx.net"}, Edge: []string{"*.gmx.net"}}
 	zohoBorder     = Border{IDs: []string{"mx.zohomail.com"}, Edge: []string{"mx.zohomail.com"}}
+	zohoEUBorder   = Border{IDs: []string{"mx.zohomail.eu"}, Edge: []string{"mx.zoho.eu", "mx.zohomail.eu"}}
 )
 
 // providers is in the order in which an MX record is compared.
@@ -211,13 +212,13 @@ var providers = []Provider{
 	{
 		ID: "zoho.eu", Name: "Zoho Mail (EU)", Domains: []string{"zoho.eu", "zohomail.eu"},
 		IMAP: tlsAt("imap.zoho.eu", 993), POP3: tlsAt("pop.zoho.eu", 995), SMTP: tlsAt("smtp.zoho.eu", 465),
-		Auth: byPassword, HelpURL: "https://accounts.zoho.eu/home#security/app_password",
+		Border: zohoEUBorder, Auth: byPassword, HelpURL: "https://accounts.zoho.eu/home#security/app_password",
 		Note: "Turn IMAP access on in the settings of Zoho Mail first. With two-factor authentication, make an application-specific password.",
 	},
 	{
 		ID: "zoho-org.eu", Name: "Zoho Mail for organizations (EU)", MX: []string{"zoho.eu"},
 		IMAP: tlsAt("imappro.zoho.eu", 993), POP3: tlsAt("poppro.zoho.eu", 995), SMTP: tlsAt("smtppro.zoho.eu", 465),
-		Auth: byPassword, HelpURL: "https://accounts.zoho.eu/home#security/app_password",
+		Border: zohoEUBorder, Auth: byPassword, HelpURL: "https://accounts.zoho.eu/home#security/app_password",
 		Note: "Turn IMAP access on in the settings of Zoho Mail first. With two-factor authentication, make an application-specific password.",
 	},
 	{

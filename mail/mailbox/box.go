@@ -100,7 +100,7 @@ func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &access{Viewer: reading.Viewer{Operation: o, Policy: reading.Judge{Policy: policy}, Now: m.o.Now}, m: m, account: a, tell: mail.Progress(ctx)}
+	x := &access{Viewer: reading.Viewer{Operation: o, Policy: reading.Judge{Policy: policy}, Now: m.o.Now, Memory: &m.memory}, m: m, account: a, tell: mail.Progress(ctx)}
 	if err := login.Check(o, &a, m.o.Credentials); err != nil {
 		return nil, err
 	}

@@ -50,6 +50,7 @@ type Client struct {
 	lost    sync.Map   // by account: the time.Time since which its server could not be reached
 	pace    pace       // of Watch
 	bounds  bounds
+	memory  reading.Memory
 
 	mu     sync.Mutex
 	kept   map[string]kept // by account

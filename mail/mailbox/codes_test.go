@@ -43,7 +43,7 @@ func secretLetters(code, token string, now time.Time) []letter {
 		{Subject: "An appointment", Extra: calendar, Body: calendarBody},
 		{From: "Acme " + code + " <no-reply@example.net>", Subject: "Sign in", Body: "The number stands above.\r\n", Extra: "Cc: \"Ann, " + code + "\" <ann@example.org>\r\nSender: \"" + code + "\" <mailer@example.net>\r\nReply-To: Help " + code + " <help@example.net>\r\n"},
 		{Subject: "Hello", Body: code + "\r\n\r\n" + filler + "Enter the number above where you sign in.\r\n"},
-		{Subject: code + " - Acme", Extra: terms, Body: termsBody},
+		{Subject: code + " - Acme PIN", Extra: terms, Body: termsBody},
 		{Subject: "Room 4711", Body: "See you there.\r\n"},
 		{Subject: "Codes of the week", Body: "No such thing here, only the price of 4711 euros.\r\n"},
 	}
@@ -155,7 +155,7 @@ func TestMailboxesThatDifferInTheirCodesAreTheSame(t *testing.T) {
 					})
 					uids := b.Add("INBOX", secretLetters(s[0], s[1], now)...)
 					views[i] += everyView(b, uids, every)
-					if p := b.search(mailbox.SearchQuery{Subject: "room 4711"}); len(p.Messages) != 1 || p.Messages[0].Subject != "Room [code hidden]" {
+					if p := b.search(mailbox.SearchQuery{Subject: "room 4711"}); len(p.Messages) != 1 || p.Messages[0].Subject != "Room 4711" {
 						t.Errorf("a number that is no code is not found: %+v", p.Messages)
 					}
 				}
@@ -263,6 +263,31 @@ func TestACodeIsGivenOnce(t *testing.T) {
 		_, err := client().Code(t.Context(), account, mailbox.CodeQuery{From: "other.example"})
 		mailtest.WantKind(t, err, mail.KindReadOnly)
 	}
+}
+
+// Once a text was read, a list hides what it says is a code, and nothing else.
+func TestAListKnowsWhatWasRead(t *testing.T) {
+	t.Parallel()
+	b := open(t, mailtest.InMemory(t), "known")
+	date := "Date: " + time.Now().Format(time.RFC1123Z) + "\r\n"
+	uids := b.Add("INBOX", letter{Subject: "482913 - Acme", Body: "The PIN is 482913.\r\n", Extra: date}, letter{Subject: "Login in rooms 4711, 4712", Body: "We count 1200 visitors and 3400 pages.\r\n", Extra: date})
+	shown := func(want ...string) {
+		t.Helper()
+		var got []string
+		if p, err := b.List(t.Context(), account, mailbox.ListQuery{}); err == nil {
+			for _, m := range p.Messages {
+				got = append(got, m.Subject)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("a list shows %q, want %q", got, want)
+		}
+	}
+	shown("Login in rooms [code hidden], [code hidden]", "482913 - Acme")
+	for _, u := range uids {
+		b.Read("INBOX", u, mailbox.GetQuery{})
+	}
+	shown("Login in rooms 4711, 4712", "[code hidden] - Acme")
 }
 
 // With POP3 the same is masked.

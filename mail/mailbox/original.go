@@ -60,7 +60,7 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 		if err != nil {
 			return nil, err
 		}
-		if !x.Listed(g).Any() { // else the text says whether what goes on of the header has a code
+		if !x.Suspected(g).Any() { // else the text says whether what goes on of the header has a code
 			return &Original{Ref: ref, Header: g.Header}, nil
 		}
 	}

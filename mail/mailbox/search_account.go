@@ -31,6 +31,7 @@ type accountSearch struct {
 	folders []*folderSearch
 	leftOut []string // the folders for junk and deleted messages that are not searched
 	until   time.Time
+	loose   bool  // the server searched for less than the query has: each match is read
 	late    bool  // until passed before every match was checked
 	cut     error // what ended the search after some matches were found; nil if nothing did
 	empty   int   // fetches in a row that brought nothing
@@ -229,6 +230,7 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 		}
 	}
 	a.looking(0, a.folders[0].name)
+	a.loose = s.InASCII() && a.q.beyondASCII()
 	var anew error
 	var refused []error
 	matches := uint64(0)
@@ -255,6 +257,9 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 		if a.unmasks() {
 			f.recent = v.Found[len(v.Found)-1]
 			f.doubt = imap.UIDsTogether(f.doubt, f.recent)
+		}
+		if a.loose {
+			f.recent, f.doubt = f.found, f.found
 		}
 		matches += imap.CountUIDs(imap.UIDsWithout(f.found, f.recent)) // how many recent ones match by what is masked is not told
 		if i < len(a.folders)-1 {

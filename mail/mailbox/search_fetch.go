@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	goimap "github.com/emersion/go-imap/v2"
 
@@ -54,7 +55,7 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 			if matches {
 				f.looked[uid] = g
 			}
-			if matches && new && g.Readable && a.MayMask(g) {
+			if matches && new && g.Readable && (a.loose || a.MayMask(g)) {
 				recent = append(recent, g)
 			}
 			return matches
@@ -74,24 +75,24 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 // the server matches them too, and would tell them digit by digit.
 func (a *accountSearch) unmasks() bool { return a.q.ofText() && a.Policy.MasksCodes() }
 
-// unmask returns the UIDs, by folder, of messages that match by what is masked in them alone.
-// err, if not nil, comes back.
+// unmask returns the UIDs, by folder, of messages that match by what is masked in them alone,
+// or by less than the query has. err, if not nil, comes back.
 func (a *accountSearch) unmask(s *imap.Session, all []*fetch.Message, structure bool, err error) (map[string][]uint32, error) {
 	hidden := map[string][]uint32{}
 	if err != nil || len(all) == 0 {
 		return hidden, err
 	}
-	if !a.q.ofBody() { // the text decides where a list, which does not know it, would hide what matches
+	if !a.q.ofBody() && !a.loose { // the text decides where a list, which does not know it, would hide what matches
 		all = slices.DeleteFunc(all, func(g *fetch.Message) bool {
 			s := a.Summary(g, true)
-			return !a.Listed(g).Any() || a.q.stands(&s, "")
+			return !a.Suspected(g).Any() || a.q.stands(&s, "")
 		})
 	}
 	texts, err := a.ReadTexts(s, all, structure)
 	for _, r := range texts {
 		s := a.Summary(&r.Got, true)
 		s.Mask(r.Masked)
-		if r.Message == nil || r.Masked.Any() && !a.q.stands(&s, r.Text.All()) {
+		if r.Message == nil || (a.loose || r.Masked.Any()) && !a.q.stands(&s, r.Text.All()) {
 			hidden[r.Ref.Folder] = append(hidden[r.Ref.Folder], r.Ref.UID)
 		}
 	}
@@ -209,6 +210,11 @@ func (q *SearchQuery) stands(s *Summary, text string) bool {
 }
 
 func folded(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+
+// beyondASCII reports whether a criterion has text that a server needs a charset for.
+func (q *SearchQuery) beyondASCII() bool {
+	return strings.ContainsFunc(q.Words+q.Text+q.Subject+q.From+q.To, func(r rune) bool { return r >= utf8.RuneSelf })
+}
 
 // ofText reports whether the query has criteria on what a message says, ofBody whether on more
 // of it than its subject and names.

@@ -30,7 +30,7 @@ func (c *content) secrets() codes.Found {
 // hands on counts first: beside other words it might not be found any more.
 func (s *sender) secretsOf(d *Draft, raw []byte) codes.Found {
 	switch {
-	case !s.policy.MasksCodes() || d.ReplyTo == nil && d.Forward == nil && d.stored == nil:
+	case !s.policy.MasksCodes() || d.ReplyTo == nil && d.Forward == nil && d.stored == nil && !d.FromMail:
 		return codes.Found{}
 	case d.original != nil && d.original.Masked.Any():
 		return d.original.Masked

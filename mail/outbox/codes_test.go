@@ -64,6 +64,9 @@ func TestWhatCarriesACodeWaits(t *testing.T) {
 			stored := asDraft(source)
 			return outbox.Request{Principal: "agent", Stored: &stored}
 		},
+		"as a file of it": func(mail.Ref) outbox.Request {
+			return saved(outbox.Draft{To: to, Body: "See below.", FromMail: true, Attachments: []outbox.Attachment{{Name: "note.txt", Content: []byte(source)}}})
+		},
 		"a draft": func(ref mail.Ref) outbox.Request { return saved(outbox.Draft{To: to, Forward: &ref}) },
 	} {
 		for _, source = range []string{coded, honest} {
@@ -100,7 +103,7 @@ func TestWhatCarriesACodeWaits(t *testing.T) {
 				if said := fmt.Sprintf("%+v %+v", e, kept); strings.Contains(said, code) || strings.Contains(said, token) {
 					t.Errorf("the entry tells it: %s", said)
 				}
-				if whole := fmt.Sprint(shown.Subject, shown.Body, shown.Files); !strings.Contains(whole, code) && name != "handed on whole" {
+				if whole := fmt.Sprint(shown.Subject, shown.Body, shown.Files); !strings.Contains(whole, code) && name != "handed on whole" && name != "as a file of it" {
 					t.Errorf("a person sees %s", whole)
 				}
 				shown.Mask()

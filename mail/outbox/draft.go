@@ -21,6 +21,7 @@ type Draft struct {
 	Attachments []Attachment
 	ReplyTo     *mail.Ref // the message this answers, in the same account; nil for none
 	FromFile    bool      // Body was read from a file
+	FromMail    bool      // some of Attachments are those of a message that was received
 	As          string    // the sender, one of the account's own addresses; empty for its first
 
 	// Of the message of ReplyTo: it goes to its sender besides those named, or to all whom that

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -34,6 +35,25 @@ func reads(t *testing.T, pdf []byte, want string) {
 func TestText(t *testing.T) {
 	for _, test := range testmain.Table[struct{ Name, Want, Content string }](t, "testdata/pages.txt") {
 		t.Run(test.Name, func(t *testing.T) { reads(t, onePage(test.Content, helvetica), test.Want) })
+	}
+}
+
+// The cells of a row stay on one line: a table is no running text in columns.
+func TestTables(t *testing.T) {
+	for file, rows := range map[string][]string{
+		"table.pdf":     {"10  Oak chair with arm rests and cover  24  189.00  14,536.00", "30  Lift and delivery  1  1,120.00  11,120.00", "Sum  150,103.00"},
+		"statement.pdf": {"Date  Text  Value  Debit  Credit  Balance", "02.11.2026  02.11.  5,812.40  9,120.15", "20.11.2026  Refund  20.11.  59.90  7,033.00"},
+	} {
+		pdf, err := os.ReadFile("testdata/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := extract(pdf, generous)
+		for _, row := range rows {
+			if err != nil || !strings.Contains(text, row+"\n") && !strings.HasSuffix(text, row) {
+				t.Errorf("%s has no row %q: %v\n%s", file, row, err, text)
+			}
+		}
 	}
 }
 

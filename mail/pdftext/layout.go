@@ -17,12 +17,13 @@ const (
 	paragraphGap = 1.9  // base lines farther apart get an empty line between them
 )
 
-// A gap between columns of running text continues for this many lines, with this
-// many characters on either side of it on average. A table has fewer in at least
-// one of its columns.
+// A gap between columns of running text continues for this many lines. On either side of it
+// lines have this many characters on average, and most of them this part of the longest one's
+// width: the cells of a table are shorter, or of different widths, in at least one column.
 const (
 	columnLines = 3
 	columnRunes = 15
+	columnFull  = 0.7
 )
 
 // text returns the text of a page in reading order.
@@ -164,19 +165,16 @@ func columns(rows []row) (n int, gutter float64) {
 
 // columnsAt follows a gap down the rows for as long as it stays empty.
 func columnsAt(rows []row, low, high float64) (n int, gutter float64) {
-	var sides [2]struct{ rows, runes int }
+	var sides [2]row
 	both := 0
 	for _, r := range rows {
-		l, h, middle := low, high, (low+high)/2
-		var runes [2]int
-		for _, f := range r {
+		l, h, middle, left := low, high, (low+high)/2, 0
+		for i, f := range r {
 			switch {
 			case f.end <= middle:
-				l = max(l, f.end)
-				runes[0] += utf8.RuneCount(f.text)
+				l, left = max(l, f.end), i+1
 			case f.x >= middle:
 				h = min(h, f.x)
-				runes[1] += utf8.RuneCount(f.text)
 			default:
 				h = l // it crosses the gap
 			}
@@ -186,20 +184,29 @@ func columnsAt(rows []row, low, high float64) (n int, gutter float64) {
 		}
 		low, high = l, h
 		n++
-		for i, in := range runes {
-			if in > 0 {
-				sides[i].rows++
-				sides[i].runes += in
-			}
-		}
-		if runes[0] > 0 && runes[1] > 0 {
+		sides[0], sides[1] = append(sides[0], r[:left]...), append(sides[1], r[left:]...)
+		if 0 < left && left < len(r) {
 			both++
 		}
 	}
-	for _, side := range sides {
-		if both < columnLines || side.runes < columnRunes*side.rows {
-			return 0, 0
-		}
+	if both < columnLines || !running(sides[0]) || !running(sides[1]) {
+		return 0, 0
 	}
 	return n, (low + high) / 2
+}
+
+// running reports whether fragments are lines of running text, and no cells of a table: most
+// are long, and about as long as each other.
+func running(lines row) bool {
+	runes, longest, full := 0, 0.0, 0
+	for _, f := range lines {
+		runes += utf8.RuneCount(f.text)
+		longest = max(longest, f.end-f.x)
+	}
+	for _, f := range lines {
+		if f.end-f.x >= columnFull*longest {
+			full++
+		}
+	}
+	return runes >= columnRunes*len(lines) && 2*full > len(lines)
 }

@@ -25,12 +25,12 @@ func candidateAt(words []word, i int) (c candidate, ok bool) {
 		}
 		return c, even && 4 <= total && total <= most && !joins(words, c)
 	}
-	if w.lower && w.digits == 0 { // three words or more that are alone on their line
+	if w.lower && w.digits == 0 { // three words or more
 		for j := i + 1; j < len(words) && words[j].gap == "-" && words[j].lower && words[j].digits == 0; j++ {
 			c.last = j
 		}
 		c.typed, c.kind = joined(words[i:c.last+1], "-"), letters
-		return c, c.last >= i+2 && len(c.typed) <= 40 && asciiOnly(c.typed) && alone(words, c)
+		return c, c.last >= i+2 && len(c.typed) <= 40 && asciiOnly(c.typed)
 	}
 	c.kind = capital
 	if w.lower {

@@ -13,9 +13,11 @@
 //     is the only number of a short message, if the message speaks of signing in. A number
 //     of six digits or more that is all of the subject needs nothing else, nor does one that
 //     stands anywhere in the name of a person.
-//   - A list does not read the text: Listed hides most numbers.
+//   - A list does not read the text: where subject and names speak of a code or of signing
+//     in, Listed hides most numbers.
 //   - A link is secret if its own words speak of logging in, resetting or confirming and
-//     a part of it looks random, or if a part looks random in a message that asks to do this.
+//     a part of it looks random, or if a part looks random in a message that asks to do this,
+//     or behind a few words that do. The address of a generator of codes is one.
 //
 // It is best effort: a code in an image, or named by words that are not known here, is not
 // found. TestCorpora says how many are.
@@ -24,6 +26,7 @@
 package codes
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -62,7 +65,8 @@ func Find(subject, text string, names ...string) Found {
 	var f Found
 	f.asks = asks(words)
 	for _, l := range all {
-		if parts, secret := f.judge(s[l.start:l.end]); secret {
+		asks := Found{asks: f.asks || invites(s, l.start)}
+		if parts, secret := asks.judge(s[l.start:l.end]); secret {
 			f.links = true
 			for _, p := range parts {
 				f.secrets.add(p)
@@ -80,9 +84,26 @@ func Find(subject, text string, names ...string) Found {
 	return f
 }
 
-// Listed is Find for a list, which does not read the text: it also hides the numbers in the
-// subject and in names that a word beside them does not say are others. Years and dates are none.
+// Add finds the codes of another short text of the message, such as the name of a file.
+func (f *Found) Add(subject, text string) { f.hide(codesIn(split(subject+"\n\n"+text, nil))) }
+
+// Listed is Find for a list, which does not read the text: where the subject and the names
+// speak of a code or of signing in, what Suspected hides.
 func Listed(subject string, names ...string) Found {
+	var spoken class
+	for _, w := range split(strings.Join(append(names, subject), "\n"), nil) {
+		spoken |= w.class
+	}
+	if spoken&(name|secret|strong|login|enter) == 0 {
+		return Find(subject, "", names...)
+	}
+	return Suspected(subject, names...)
+}
+
+// Suspected is Find where the text may say that a number of the subject or of a name is a code,
+// and was not read: it also hides those that a word beside them does not say are others. Years
+// and dates are none.
+func Suspected(subject string, names ...string) Found {
 	f := Find(subject, "", names...)
 	var all []string
 	for _, s := range append(names, subject) {
@@ -201,14 +222,23 @@ func isCode(words []word, c candidate, before, behind int, spoken class) bool {
 	}
 	tight := after && (c.first-before <= 4 || strings.Contains(first.gap, ":")) || ahead && behind-c.last <= 4
 	switch {
+	case c.kind == letters && c.last > c.first: // "code is marine-silver-otter"
+		return after && c.first-before <= 2 && speaks && long(words[c.first:c.last+1])
 	case c.kind == small, c.kind == letters:
 		return after && tight && speaks
+	case c.kind == capital && c.last > c.first && after && c.first-before <= 2:
+		return true // "code is QX7-K2P"
 	case c.kind == capital:
 		return (after || ahead) && speaks
 	case year(c.typed):
 		return after && tight
 	}
 	return tight || (after || ahead) && speaks
+}
+
+// long reports whether none of the words is one that joins others, as in "up-to-date".
+func long(words []word) bool {
+	return !slices.ContainsFunc(words, func(w word) bool { return len(w.text) < 4 })
 }
 
 // alone reports whether a candidate is all of its line, or of an item of a list.

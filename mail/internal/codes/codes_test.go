@@ -23,7 +23,7 @@ func TestListed(t *testing.T) {
 			t.Errorf("a list shows %q as %q, want %q", c.Subject, got, c.Want)
 		}
 	}
-	if got := Listed("Hello", "Acme 4829").Mask("Acme 4829"); got != "Acme [code hidden]" {
+	if got := Listed("Sign in", "Acme 4829").Mask("Acme 4829"); got != "Acme [code hidden]" {
 		t.Errorf("a list shows a name as %q", got)
 	}
 }

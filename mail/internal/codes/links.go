@@ -89,9 +89,26 @@ func wordEnd(s string) int {
 func isSpace(c byte) bool  { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
+// invites reports whether a few words before a link, on its line or on the one above, ask to
+// do what lets in: "Verify login:".
+func invites(s string, at int) bool {
+	before := strings.TrimRight(s[max(0, at-200):at], " \t\r\n<(")
+	label := before[strings.LastIndexByte(before, '\n')+1:]
+	words := split(label, nil)
+	c := class(0)
+	for _, w := range words {
+		c |= w.class
+	}
+	return len(words) > 0 && len(words) <= 5 && linkStart(label) < 0 && c&(act|login) != 0 && c&(trade|leaves) == 0
+}
+
 // judge reports whether a link lets its holder in, and which parts of it look
 // random.
 func (f Found) judge(link string) (parts []string, secret bool) {
+	if scheme, rest, _ := strings.Cut(link, "://"); strings.HasPrefix(strings.ToLower(scheme), "otpauth") {
+		_, key, _ := strings.Cut(rest, "secret=")
+		return []string{strings.Split(key, "&")[0]}, true
+	}
 	var c class
 	opaque := false
 	key := class(0)

@@ -3,8 +3,10 @@ package imap
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -92,16 +94,19 @@ type Searching = Pending[goimap.UIDSet]
 // is opened may be in progress, because plain answers carry no tag; an EXAMINE between two
 // of them keeps their answers in order (RFC 3501 section 5.5). A charset is declared only for text beyond ASCII. RFC
 // 3501 section 6.4.4 lets a server refuse any charset: then the pool begins the lend again,
-// and its searches declare no charset.
+// and of such text a search has the longest part in ASCII. It finds more, which the caller
+// has to check where InASCII says so.
 func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
 	var opts *goimap.SearchOptions
 	if s.HasAlready("ESEARCH") {
 		opts = &goimap.SearchOptions{ReturnAll: true}
 	}
-	s.guard.undeclared, s.guard.declared = s.noCharset, false
+	if s.noCharset {
+		criteria = inASCII(criteria)
+	}
+	s.guard.declared = false
 	cmd := s.client.UIDSearch(criteria, opts)
 	declared := s.guard.declared
-	s.guard.undeclared = false
 	return &Searching{func() (goimap.UIDSet, error) {
 		data, err := cmd.Wait()
 		var refused *goimap.Error
@@ -123,6 +128,50 @@ func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
 		}
 		return set, nil
 	}}
+}
+
+// InASCII reports whether the server refused a charset, so that searches have no text beyond
+// ASCII.
+func (s *Session) InASCII() bool { return s.noCharset }
+
+// inASCII returns criteria without text beyond ASCII, which match at least as many messages.
+func inASCII(c *goimap.SearchCriteria) *goimap.SearchCriteria {
+	out := *c
+	out.Header, out.Body, out.Text, out.Not, out.Or = nil, nil, nil, nil, nil
+	for _, h := range c.Header {
+		if part := asciiPart(h.Value); part != "" || h.Value == "" {
+			out.Header = append(out.Header, goimap.SearchCriteriaHeaderField{Key: h.Key, Value: part})
+		}
+	}
+	for _, texts := range []struct {
+		from []string
+		to   *[]string
+	}{{c.Body, &out.Body}, {c.Text, &out.Text}} {
+		for _, text := range texts.from {
+			if part := asciiPart(text); part != "" {
+				*texts.to = append(*texts.to, part)
+			}
+		}
+	}
+	for i := range c.Not { // less text would match less
+		if reflect.DeepEqual(inASCII(&c.Not[i]), &c.Not[i]) {
+			out.Not = append(out.Not, c.Not[i])
+		}
+	}
+	for _, or := range c.Or {
+		out.Or = append(out.Or, [2]goimap.SearchCriteria{*inASCII(&or[0]), *inASCII(&or[1])})
+	}
+	return &out
+}
+
+// asciiPart is the longest run of ASCII in a text.
+func asciiPart(s string) (longest string) {
+	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		if part = strings.TrimSpace(part); len(part) > len(longest) {
+			longest = part
+		}
+	}
+	return longest
 }
 
 // Counting is a SEARCH that was started for the number of its matches.

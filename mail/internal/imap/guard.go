@@ -46,9 +46,8 @@ type guard struct {
 	filter filter // touched by writers; they take turns
 
 	// Touched by the session's own goroutine.
-	corked     bool // hold the bytes that are written
-	undeclared bool // a SEARCH leaves without its CHARSET
-	declared   bool // the last SEARCH left with one
+	corked   bool // hold the bytes that are written
+	declared bool // the last SEARCH left with one
 
 	idling atomic.Pointer[idling] // the IDLE in progress
 
@@ -265,14 +264,11 @@ func (g *guard) Write(p []byte) (int, error) {
 	if cause := g.reason(); cause != nil {
 		return 0, cause
 	}
-	line := p
 	// Text inside quotes is the search text.
-	if before, after, found := bytes.Cut(p, []byte(" CHARSET UTF-8 ")); found && !g.filter.within && !bytes.ContainsRune(before, '"') {
-		if g.declared = true; g.undeclared {
-			g.declared, line = false, slices.Concat(before, []byte(" "), after)
-		}
+	if before, _, found := bytes.Cut(p, []byte(" CHARSET UTF-8 ")); found && !g.filter.within && !bytes.ContainsRune(before, '"') {
+		g.declared = true
 	}
-	out, err := g.filter.push(line)
+	out, err := g.filter.push(p)
 	if err != nil {
 		g.end(err)
 		return 0, g.reason()

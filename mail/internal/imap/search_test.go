@@ -2,6 +2,7 @@ package imap
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -11,8 +12,8 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
-// A server that knows no charset is asked once more without one, and gets the same
-// bytes; what it refuses for another reason stays refused. Where it refuses before it
+// A server that knows no charset is asked once more without one, for the part of the text that
+// is ASCII; what it refuses for another reason stays refused. Where it refuses before it
 // has seen the text, the search comes again on another connection.
 func TestSearchWithoutACharsetWhereItIsRefused(t *testing.T) {
 	t.Parallel()
@@ -36,13 +37,12 @@ func TestSearchWithoutACharsetWhereItIsRefused(t *testing.T) {
 					seen = append(seen, command)
 					mu.Unlock()
 					accepted := tc.Ok && !strings.Contains(command, "CHARSET")
-					if strings.HasSuffix(command, "+}") || accepted { // the text follows
-						if !strings.HasSuffix(command, "+}") {
-							s.Send("+ go\r\n")
-						}
+					if strings.HasSuffix(command, "+}") { // the text follows
 						if text := s.Line(); text != tc.Subject {
 							t.Errorf("searched for %q", text)
 						}
+					} else if accepted && !strings.HasSuffix(command, "SUBJECT "+strconv.Quote(asciiPart(tc.Subject))) {
+						t.Errorf("searched with %q", command)
 					}
 					if accepted {
 						s.Send("* ESEARCH (TAG \"" + tag + "\") UID ALL 3\r\n" + tag + " OK done\r\n")

@@ -48,7 +48,7 @@ type Session struct {
 	spaces    *Pending[Namespaces]
 	absent    string // what makes the name of a hidden folder that of one that does not exist
 	revealed  bool   // hidden folders go by their own names, until the use ends
-	noCharset bool   // a SEARCH leaves without its CHARSET; as the lend that has it wants
+	noCharset bool   // a SEARCH has no text beyond ASCII; as the lend that has it wants
 
 	mu    sync.Mutex
 	cond  *sync.Cond

@@ -214,6 +214,9 @@ func partOf(b goimap.BodyStructure, id string, depth int, left *int) *message.Pa
 	}
 	switch b := b.(type) {
 	case *goimap.BodyStructureSinglePart:
+		if b.Type == "" { // the server could not read it (RFC 2045 section 5.2)
+			b.Type, b.Subtype = "text", "plain"
+		}
 		return message.NewPart(message.Part{ID: id, Type: b.Type, Subtype: b.Subtype, Params: b.Params, Disposition: disposition,
 			Encoding: b.Encoding, Size: int64(b.Size), ContentID: b.ID}, params)
 	case *goimap.BodyStructureMultiPart:

@@ -17,7 +17,7 @@ import (
 func (r *Reading) compose() *Message {
 	body := func(p *message.Part) []byte { return r.have[p.ID] }
 	r.Text = message.Read(r.Root, body, r.chars())
-	r.Masked = r.Viewer.Masked(&r.Got, r.Text.All())
+	r.Masked = r.Viewer.Masked(&r.Got, r.Text.All(), message.Attachments(r.Root)...)
 	if r.excerpt.whole && r.Root != nil && !r.Masked.Any() {
 		for p := range r.Root.Leaves() {
 			if found := r.Viewer.MaskedPart(&r.Got, p, r.have[p.ID]); found.Any() {
@@ -25,12 +25,15 @@ func (r *Reading) compose() *Message {
 			}
 		}
 	}
+	if !r.Text.Cut && !r.cut && r.MayMask(&r.Got) {
+		r.Memory.keep(r.Got.Ref, r.Masked)
+	}
 	if !r.Bare {
 		r.Text.Mask(r.Masked.Mask)
 	}
 	if r.excerpt.Chars > 0 {
 		if r.Text.Cut || r.cut { // what is missing can say that a number is a code
-			r.Text.Mask(r.Listed(&r.Got, r.Text.All()).Mask)
+			r.Text.Mask(r.Suspected(&r.Got, r.Text.All()).Mask)
 		}
 		return r.excerpt.of(r)
 	}
@@ -223,7 +226,10 @@ const maxSearched = 4000
 // of makes a message of the excerpt: its Subject, and its Snippet or with lines its BodyText.
 func (e Excerpt) of(r *Reading) *Message {
 	text := r.Text
-	subject := r.Masked.Mask(r.Listed(&r.Got).Mask(r.Got.Header.Text("Subject"))) // of a long text not all is read
+	subject := r.Masked.Mask(r.Got.Header.Text("Subject"))
+	if text.Cut || r.cut {
+		subject = r.Suspected(&r.Got).Mask(subject)
+	}
 	m := &Message{Summary: Summary{Subject: subject, HiddenChars: text.Hidden}}
 	if !e.Lines {
 		m.Snippet = text.Around(e.Words, e.Chars)

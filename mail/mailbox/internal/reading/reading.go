@@ -138,9 +138,10 @@ func (r *Reading) Start(g fetch.Message) {
 	}
 }
 
-// sameShape reports whether two trees have the same parts under the same numbers.
+// sameShape reports whether two trees have the same parts under the same numbers. What a
+// server that could not read a type calls a part does not count.
 func sameShape(a, b *message.Part) bool {
-	if a.ID != b.ID || a.MediaType() != b.MediaType() || len(a.Children) != len(b.Children) {
+	if a.ID != b.ID || len(a.Children) != len(b.Children) {
 		return false
 	}
 	for i := range a.Children {
@@ -270,7 +271,7 @@ func (r *Reading) enough(b []byte, p *message.Part) bool {
 	if r.Query.FromChar > 0 {
 		return text.Runes() > r.chars()
 	}
-	if r.excerpt.Chars > 0 && r.Listed(&r.Got, text.All()).Any() {
+	if r.excerpt.Chars > 0 && r.Suspected(&r.Got, text.All()).Any() {
 		return false // the rest can say that a number is a code
 	}
 	return utf8.RuneCountInString(text.New()) >= cmp.Or(r.excerpt.Chars, r.Query.BodyChars)

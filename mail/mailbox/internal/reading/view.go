@@ -9,6 +9,7 @@ package reading
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
@@ -25,6 +26,7 @@ type Viewer struct {
 	mail.Operation
 	Policy Judge
 	Now    func() time.Time
+	Memory *Memory // of the process; nil for none
 }
 
 // Judge is the policy of an account, with the folders in which the account's own messages
@@ -114,21 +116,69 @@ func Compact(s *Summary) {
 
 // Masked finds the one-time codes and links of a message that agents are not shown (see
 // codes.Find): none of an older one, or where the account shows them. text is what was read
-// of it.
-func (x *Viewer) Masked(g *fetch.Message, text string) codes.Found {
+// of it; the files' names may say one, too.
+func (x *Viewer) Masked(g *fetch.Message, text string, files ...*message.Part) codes.Found {
 	if !x.MayMask(g) {
 		return codes.Found{}
 	}
-	return codes.Find(g.Header.Text("Subject"), text, names(g)...)
+	subject := g.Header.Text("Subject")
+	found := codes.Find(subject, text, names(g)...)
+	for _, f := range files {
+		found.Add(subject, f.Filename)
+	}
+	return found
 }
 
-// Listed is Masked for a list, which does not read the text. It may show more, such as the
-// names of files.
-func (x *Viewer) Listed(g *fetch.Message, more ...string) codes.Found {
+// Listed is Masked for a list, which does not read the text: what was found when it was read,
+// or else codes.Listed.
+func (x *Viewer) Listed(g *fetch.Message) codes.Found {
 	if !x.MayMask(g) {
 		return codes.Found{}
 	}
-	return codes.Listed(g.Header.Text("Subject"), append(names(g), more...)...)
+	if found, read := x.Memory.found(g.Ref); read {
+		return found
+	}
+	return codes.Listed(g.Header.Text("Subject"), names(g)...)
+}
+
+// Suspected is what the rest of a message, which was not read, may say is a code: in what a list
+// shows, and in more that is shown besides.
+func (x *Viewer) Suspected(g *fetch.Message, more ...string) codes.Found {
+	if !x.MayMask(g) {
+		return codes.Found{}
+	}
+	return codes.Suspected(g.Header.Text("Subject"), append(names(g), more...)...)
+}
+
+// Memory holds what Masked found in messages whose text was read as a whole, so that lists hide
+// the same and no more. It is bounded, safe for concurrent use, and empty as nil.
+type Memory struct {
+	mu  sync.Mutex
+	all map[mail.Ref]codes.Found
+}
+
+const maxRemembered = 4096 // messages
+
+func (m *Memory) keep(ref mail.Ref, found codes.Found) {
+	if m == nil || ref == (mail.Ref{}) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.all == nil || len(m.all) >= maxRemembered {
+		m.all = map[mail.Ref]codes.Found{}
+	}
+	m.all[ref] = found
+}
+
+func (m *Memory) found(ref mail.Ref) (found codes.Found, read bool) {
+	if m == nil {
+		return found, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found, read = m.all[ref]
+	return found, read
 }
 
 // names are those that stand beside addresses.
@@ -166,7 +216,7 @@ func (x *Viewer) MaskedIn(g *fetch.Message, raw []byte) codes.Found {
 }
 
 // MaskedPart is Masked for another form of a message's text than the one that is read, and for
-// a message within it. Files are not looked at: their numbers are not meant for a login.
+// a message or a text within it.
 func (x *Viewer) MaskedPart(g *fetch.Message, p *message.Part, raw []byte) codes.Found {
 	if !says(p) {
 		return codes.Found{}
@@ -176,7 +226,7 @@ func (x *Viewer) MaskedPart(g *fetch.Message, p *message.Part, raw []byte) codes
 }
 
 // says reports whether a part is text of a message, or a message.
-func says(p *message.Part) bool { return p.Type == "message" || p.Type == "text" && p.Filename == "" }
+func says(p *message.Part) bool { return p.Type == "message" || p.Type == "text" }
 
 // Withheld refuses what would show more of a message than its masked text.
 func (x *Viewer) Withheld(what string) error {

@@ -214,7 +214,7 @@ func (t *Threading) Thread() *Thread {
 			if !p.Incidental() {
 				found := r.Masked
 				if r.Message == nil {
-					found = t.Listed(g, p.Filename)
+					found = t.Suspected(g, p.Filename)
 				}
 				m.Attachments = append(m.Attachments, reading.Attachment{PartID: p.ID, Filename: found.Mask(p.Filename), ContentType: plain.Line(p.MediaType()), Size: r.SizeOf(p)})
 			}
