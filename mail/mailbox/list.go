@@ -167,6 +167,9 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 			find = l.bySearch
 		}
 		if err := find(s); err != nil {
+			if l.q.Snippet > 0 && l.want.Text && len(l.shown) > 0 {
+				l.opening, _ = l.Excerpts(s, reading.Excerpt{Chars: l.q.Snippet}, l.shown, l.structured) // of the texts that came
+			}
 			return err
 		}
 		if n := min(l.listed, l.q.Limit) - l.came; n > 0 && l.Policy.ShowsAll() {
@@ -314,7 +317,7 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 	} else {
 		low = exists - high + 1
 		high = low
-		set.AddRange(low, 0) // to the newest there is
+		set.AddRange(low, exists)
 	}
 	again := false
 	box, data, err, fetchErr := fetch.Now(s, l.q.Folder, func() *imap.Fetching {
@@ -322,7 +325,10 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 			l.want.Structure = l.structured && l.Policy.ShowsAll()
 		}
 		again = true
-		return s.Fetch(set, l.want.Options())
+		if l.q.OldestFirst {
+			return s.Fetch(set, l.want.Options())
+		}
+		return s.FetchNewest(set, l.want.Options(), true) // to the newest there is
 	})
 	if err != nil {
 		return err
@@ -335,10 +341,13 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 		// The folder no longer has the range.
 		return l.numbered(s, 1, box.Exists, 0)
 	}
+	got := l.readWindow(box, data)
 	if fetchErr != nil {
+		if box.Exists >= high {
+			l.take(unbroken(goimap.SeqSet{{Start: low, Stop: box.Exists}}, got, l.q.OldestFirst))
+		}
 		return fetchErr
 	}
-	got := l.readWindow(box, data)
 	if !l.q.OldestFirst {
 		slices.Reverse(got)
 	}
