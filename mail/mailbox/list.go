@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
 
@@ -75,6 +76,8 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	if err := l.noteNewest(); err != nil {
 		return nil, err
 	}
+	ctx, done := afterwards(ctx)
+	defer done()
 	return l.page, l.seen.keep(ctx, x, q.Folder)
 }
 
@@ -118,6 +121,17 @@ func (x *access) noAnchor(reason string) error {
 func partial(ctx context.Context, err error) bool {
 	var e *mail.Error
 	return errors.As(err, &e) && !errors.Is(ctx.Err(), context.Canceled)
+}
+
+// lastMoment is how long the store may take over an answer whose time was over.
+const lastMoment = time.Second
+
+// afterwards is ctx for what the store has to do for an answer, also where the time is over.
+func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return context.WithTimeout(context.WithoutCancel(ctx), lastMoment)
+	}
+	return ctx, func() {}
 }
 
 func dated(q *ListQuery) bool { return !q.Since.IsZero() || !q.Until.IsZero() }

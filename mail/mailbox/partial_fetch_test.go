@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,13 +33,13 @@ func TestWhatCameBeforeABreakIsTold(t *testing.T) {
 				uids = append(uids, b.Add("INBOX", l)...)
 			}
 			slices.Reverse(uids)
-			left := int64(0)
-			proxy := servertest.NewProxy(t, fmt.Sprintf("%s:%d", e.Host, e.Port), servertest.ProxyOptions{Lifetime: func() int64 { return left }, Stalls: stalls})
+			var left atomic.Int64
+			proxy := servertest.NewProxy(t, fmt.Sprintf("%s:%d", e.Host, e.Port), servertest.ProxyOptions{Lifetime: func() int64 { return left.Load() }, Stalls: stalls})
 			a := b.Dir.Known[account]
 			a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port
 			// fresh calls with a new connection that ends after so many bytes.
 			fresh := func(bytes int64, call func(ctx context.Context)) {
-				left = bytes
+				left.Store(bytes)
 				a.Timeouts.Connect += 10 * time.Second // another connection
 				b.Dir.Set(a)
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)

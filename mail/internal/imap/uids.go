@@ -53,7 +53,7 @@ func SplitUIDs(set goimap.UIDSet, n uint32, oldest bool) (taken, left goimap.UID
 
 // firstPiece is the size of the smallest piece of FetchNewest; each other is twice as large as
 // the one before.
-const firstPiece = 8
+const firstPiece = 4
 
 // newestFirst divides a set into pieces, of which the first has the highest numbers. A
 // set of several ranges of sequence numbers stays as it is.
