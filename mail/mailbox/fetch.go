@@ -34,10 +34,10 @@ func (x *imapBox) fetchAll(s *imap.Session, set goimap.NumSet, opts goimap.Fetch
 	}
 	s.Renew()
 	all, allErr := s.Fetch(set, goimap.FetchOptions{UID: true}).Wait()
-	if allErr != nil || len(all)-len(data) > maxAlone {
-		return nil, err
-	}
 	out := x.readWindow(box, data)
+	if allErr != nil || len(all)-len(data) > maxAlone {
+		return out, err
+	}
 	for _, d := range all {
 		if fetch.DataOf(data, uint32(d.UID)) != nil {
 			continue
@@ -48,7 +48,7 @@ func (x *imapBox) fetchAll(s *imap.Session, set goimap.NumSet, opts goimap.Fetch
 		case imap.Refused(err):
 			out = append(out, fetch.Message{Ref: x.refTo(box.Name, box.UIDValidity, uint32(d.UID))})
 		case err != nil:
-			return nil, err
+			return out, err
 		default:
 			out = append(out, x.readWindow(box, one)...)
 		}
