@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/mail"
 )
 
 func TestSettingsHaveTheirDefaults(t *testing.T) {
@@ -101,5 +103,25 @@ func TestASettingOfALaterVersionFailsClosed(t *testing.T) {
 	must(t, admin.change(t.Context(), func(c *policyChange) error { return c.put(bucketSettings, "only_on_mondays", []byte("true")) }))
 	if c, err := agent.Config(t.Context()); !errors.Is(err, ErrFutureFormat) {
 		t.Errorf("Config = %+v, %v; want ErrFutureFormat", c, err)
+	}
+}
+
+// An account that is removed is no longer the default one.
+func TestARemovedAccountIsNotTheDefault(t *testing.T) {
+	t.Parallel()
+	path, k := newPlace(t)
+	admin := mustOpen(t, path, k, nil)
+	for _, name := range []string{"one", "two"} {
+		must(t, admin.AddAccount(t.Context(), account(name), mail.NewSecret([]byte("x"))))
+	}
+	must(t, admin.SetSetting(t.Context(), "default_account", "two"))
+	must(t, admin.RemoveAccount(t.Context(), "one"))
+	for _, want := range []string{"two", ""} {
+		if c, err := admin.Config(t.Context()); err != nil || c.DefaultAccount != want {
+			t.Errorf("the default is %q, %v, want %q", c.DefaultAccount, err, want)
+		}
+		if want != "" {
+			must(t, admin.RemoveAccount(t.Context(), want))
+		}
 	}
 }
