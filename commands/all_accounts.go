@@ -74,7 +74,7 @@ func eachAccount[R any](ctx context.Context, names []string, do func(ctx context
 		}
 	}
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && (len(results) == 0 || !errors.Is(ctx.Err(), context.DeadlineExceeded)):
 		return nil, nil, ctx.Err()
 	case len(results) == 0:
 		return nil, nil, failed[0]

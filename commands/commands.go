@@ -48,9 +48,10 @@ type Attachments interface {
 	// whatever the error, no part of the file remains. from is the account that the
 	// content is of.
 	Save(ctx context.Context, from, name string, content []byte) (path string, err error)
-	// SavedFrom returns the account that Save was given for a file, empty where that is
-	// not known: the file came otherwise, or was changed since.
-	SavedFrom(ctx context.Context, name string) (account string, err error)
+	// SavedFrom returns the accounts that Save was given for a file with this content,
+	// whoever saved it and whatever it is called by now; none where that is not known: the
+	// file came otherwise, or was changed since.
+	SavedFrom(ctx context.Context, name string, content []byte) (accounts []string, err error)
 	// Read returns a whole file below the directory, which must be a regular one.
 	// name is as for Save. The error matches fs.ErrNotExist when there is no such
 	// file, and ErrTooLarge when it has more than limit bytes.

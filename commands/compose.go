@@ -245,6 +245,11 @@ func (d *Deps) mayGive(ctx context.Context, from, account string) error {
 			policies[i], _ = mail.CompilePolicy(&a)
 		}
 	}
+	if policies[0] == nil {
+		e := mail.Operation{Op: "mail send", Account: account}.Failure(mail.KindReadOnly, "", "It comes from an account that is not yours to send from, or is there no more: nothing of it is sent.", mail.AdviceOutboundOfBoth)
+		e.Reason = mail.ReasonAcross
+		return e
+	}
 	if !policies[0].MayGive(policies[1]) {
 		return mail.Operation{Op: "mail send", Account: from}.NotGiven(account)
 	}
@@ -258,11 +263,16 @@ func (d *Deps) fileFor(ctx context.Context, account, name string, limit int64) (
 	if err != nil {
 		return nil, err
 	}
-	from, err := d.Attachments.SavedFrom(ctx, name)
-	if err != nil {
-		return nil, err
+	origins, err := d.Attachments.SavedFrom(ctx, name, content)
+	if err != nil || slices.Contains(origins, account) {
+		return content, err
 	}
-	return content, d.mayGive(ctx, from, account)
+	for _, from := range origins {
+		if err := d.mayGive(ctx, from, account); err != nil {
+			return nil, err
+		}
+	}
+	return content, nil
 }
 
 // file reads a whole file of the attachment directory that has at most limit bytes.

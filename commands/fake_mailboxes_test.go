@@ -224,12 +224,12 @@ func (b fakeFiles) Save(_ context.Context, _, name string, content []byte) (stri
 	return "/saved/" + name, nil
 }
 
-func (b fakeFiles) SavedFrom(_ context.Context, name string) (string, error) {
+func (b fakeFiles) SavedFrom(_ context.Context, name string, _ []byte) ([]string, error) {
 	if of, ok := strings.CutPrefix(name, "of-"); ok {
 		account, _, _ := strings.Cut(of, "/")
-		return account, nil
+		return []string{account}, nil
 	}
-	return "", nil
+	return nil, nil
 }
 
 func (b fakeFiles) Read(_ context.Context, name string, limit int64) ([]byte, error) {

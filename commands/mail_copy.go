@@ -42,6 +42,7 @@ func mailCopy(d *Deps) *discovery.Command {
 		Summary:  "Copy",
 		Details:  "Within an account the server copies all of them or none.",
 		Effect:   discovery.Write,
+		Does:     "file",
 		Timeout:  transferTime,
 		Examples: []string{"mail copy 50 49 --to Archive", "mail copy Sent/1 --to INBOX"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailCopyArgs) (*MailCopyResult, error) {

@@ -73,6 +73,7 @@ func mailDraft(d *Deps) *discovery.Command {
 		Summary:  "Keep in Drafts",
 		Details:  "Without recipients an answer goes as 'mail reply'.",
 		Effect:   discovery.Write,
+		Does:     "draft",
 		Needed:   []string{"body"},
 		Rare:     []string{"attach", "all", "quote"},
 		Timeout:  transferTime,

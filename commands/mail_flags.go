@@ -96,6 +96,7 @@ func mailFlags(d *Deps) *discovery.Command {
 		Summary: "flagged, seen, …",
 		Details: "The system flags are seen, answered and flagged; other words are keywords. 'mail trash' removes messages.",
 		Effect:  discovery.Write,
+		Does:    "flags",
 		Examples: []string{"mail flags 50 49 --add flagged",
 			"mail flags Sent/1 --add project-x --remove seen"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailFlagsArgs) (*MailFlagsResult, error) {

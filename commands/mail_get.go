@@ -194,7 +194,22 @@ func (d *Deps) got(ctx context.Context, call *discovery.Call, args *mailGetArgs,
 	}
 	ids := r.IDs
 	r.Outcome = answer.OutcomeOf(issues, true)
+	if again := unreached(all.Issues); len(again) > 0 {
+		rest := *args
+		rest.IDs, rest.UIDs, rest.Folder, rest.AccountOption = again, nil, "", argument.AccountOption{}
+		r.NextAction = answer.NextLine("Read the others", call.Again(&rest))
+	}
 	r.IDs = ids
+}
+
+// unreached are the ids of messages that the end of the connection or of the time left out.
+func unreached(issues []mail.Issue) (ids []string) {
+	for _, i := range issues {
+		if i.Kind == mail.KindConnection || i.Kind == mail.KindTimeout {
+			ids = append(ids, i.MessageID)
+		}
+	}
+	return ids
 }
 
 // goOn names the command that goes on in the text of the one message.

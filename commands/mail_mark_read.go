@@ -29,6 +29,7 @@ func mailMarkRead(d *Deps) *discovery.Command {
 		Summary:  "Mark read",
 		Details:  "Where one is missing, none is marked. It sets the flag \\Seen and nothing else.",
 		Effect:   discovery.Flag,
+		Does:     "flags",
 		Examples: []string{"mail mark-read 50 49", "mail mark-read Sent/1"},
 	}, func(ctx context.Context, call *discovery.Call, args *messagesArgs) (*MailMarkReadResult, error) {
 		c, result, err := d.change(ctx, call, args, d.Mailboxes.MarkRead)

@@ -35,6 +35,7 @@ func mailMove(d *Deps) *discovery.Command {
 		Summary:  "Move",
 		Details:  "It stays in the account. A message is removed from its folder only when its copy is safe. Its id changes with its folder.",
 		Effect:   discovery.Write,
+		Does:     "file",
 		Timeout:  transferTime,
 		Examples: []string{"mail move 50 49 --to Archive", "mail move Sent/1 --to Archive"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailMoveArgs) (*MailMoveResult, error) {
@@ -64,6 +65,7 @@ func mailTrash(d *Deps) *discovery.Command {
 		Summary:  "Into the trash",
 		Details:  "It moves them to the account's folder for the trash; 'mail move' takes them out again. Their ids change.",
 		Effect:   discovery.Write,
+		Does:     "file",
 		Timeout:  transferTime,
 		Examples: []string{"mail trash 50 49"},
 	}, func(ctx context.Context, call *discovery.Call, args *messagesArgs) (*MailMoveResult, error) {

@@ -86,6 +86,7 @@ func mailSend(d *Deps) *discovery.Command {
 		Details: "One recipient outside the outbound list refuses it. " +
 			"No answer: repeat it with the same --idempotency-key. Long ones: 'mail draft', then --draft.",
 		Effect:   discovery.Send,
+		Does:     "send",
 		Needed:   []string{"to", "body"},
 		Timeout:  sendTime,
 		Examples: []string{"mail send --to ann@example.org --subject Lunch --body 'Shall we say noon?'", "mail send --draft Drafts/1"},

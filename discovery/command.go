@@ -43,6 +43,7 @@ type Spec struct {
 	Summary  string   // half a line without a full stop, for lists of commands
 	Details  string   // optional further sentences, for the command's own help
 	Effect   Effect
+	Does     string   // what several commands do, such as "send": who denies one of them, or this word, denies all; empty for what no other does
 	Examples []string // at least one; each binds
 	Timeout  int      // seconds that it may take unless the caller says otherwise; 0 means as any other
 

@@ -61,7 +61,7 @@ func (p Profile) allows(c *discovery.Command) bool {
 // Settings are the rules an administrator may change while a server runs. The
 // zero Settings are the defaults.
 type Settings struct {
-	Deny              []string       // paths of commands or groups that nobody but the administrator may run
+	Deny              []string       // paths of commands or groups, or what commands do: nobody but the administrator may run those, and others that do the same
 	CommandsPerMinute int            // per principal; 0 means DefaultCommandsPerMinute
 	Location          *time.Location // zone of datetimes without an offset; nil means time.Local
 
@@ -98,7 +98,7 @@ func (g *Gateway) authorize(p Principal, s *Settings, c *discovery.Command) *dis
 		return denied(c, "profile", "The command is not part of this server's profile. Run 'help' for the available commands.")
 	case c.Effect == discovery.Admin && !p.admin():
 		return denied(c, "role", g.o.AdminHint)
-	case !p.admin() && matchesAny(c.Path, s.Deny):
+	case !p.admin() && g.denies(s.Deny, c):
 		hint := notGiven
 		if c.Extension() != "" && c.Effect == discovery.Send {
 			hint = g.o.SendHint
@@ -112,6 +112,19 @@ const notGiven = "The administrator has not given it to agents. Run 'help' for t
 
 func denied(c *discovery.Command, reason, hint string) *discovery.Fault {
 	return &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("You may not run '%s'.", c.Path), Hint: hint, Reason: reason}
+}
+
+// denies reports whether entries deny a command: they name it, its group, what it does, or
+// another command that does the same. An extension is one more that sends.
+func (g *Gateway) denies(entries []string, c *discovery.Command) bool {
+	does := c.Does
+	if c.Effect == discovery.Send && c.Extension() != "" {
+		does = c.Effect.String()
+	}
+	return matchesAny(c.Path, entries) || does != "" && slices.ContainsFunc(entries, func(e string) bool {
+		named := g.o.Registry.Lookup(e)
+		return e == does || named != nil && named.Does == does
+	})
 }
 
 // matchesAny reports whether path is one of the entries or lies in a group that

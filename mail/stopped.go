@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -11,10 +12,19 @@ import (
 type Stopped struct {
 	By    string // the principal that stopped it
 	Since time.Time
+	Only  []string // the principals that it holds; nil for everybody
+}
+
+// Holds reports whether a principal is stopped.
+func (s *Stopped) Holds(principal string) bool {
+	return s != nil && (s.Only == nil || slices.Contains(s.Only, principal))
 }
 
 // Error says so in one sentence, without its full stop.
 func (s *Stopped) Error() string {
+	if s.Only != nil {
+		return fmt.Sprintf("you have been stopped since %s", s.Since.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
 	return fmt.Sprintf("everything has been stopped by %s since %s", s.By, s.Since.UTC().Format("2006-01-02 15:04:05 UTC"))
 }
 

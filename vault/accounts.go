@@ -158,6 +158,11 @@ func (v *Vault) RemoveAccount(ctx context.Context, name string) error {
 		if err := c.forgetAccount(name); err != nil {
 			return err
 		}
+		if string(c.p.records[bucketSettings]["default_account"]) == name { // else no command would know which is meant
+			if err := c.drop(bucketSettings, "default_account"); err != nil {
+				return err
+			}
+		}
 		return c.drop(bucketAccounts, name)
 	})
 }

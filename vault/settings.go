@@ -102,7 +102,7 @@ var settings = []setting{
 		func(c *Config) *int { return &c.ChangesPerHour }),
 	{Setting{Name: "default_account", Type: TypeAccount, Description: "account used when a command names none"}, parseAccount},
 	{Setting{Name: "timezone", Type: TypeTimezone, Default: "local", Description: "zone of dates given without one"}, parseTimezone},
-	{Setting{Name: "deny", Type: TypeCommands, Description: "paths of commands that only the administrator may run"}, parseDeny},
+	{Setting{Name: "deny", Type: TypeCommands, Description: "commands that only the administrator may run, with all that do the same; or what they do: send, draft, file, flags, destroy"}, parseDeny},
 	integer("search_max_matches", 20_000, 100, 1_000_000, "matches above which a search is refused",
 		func(c *Config) *int { return &c.SearchMaxMatches }),
 	toggle("ask_in_client", false, "on asks in the agent's own client what needs approval, which any program that starts the server can answer; off leaves it to 'outbox approve'; while neither is set, only grants with --ask-in-client ask",
@@ -162,7 +162,7 @@ func parseDeny(_ *setting, value string, c *Config) (string, error) {
 			continue
 		}
 		if !commandPath().MatchString(path) {
-			return "", fmt.Errorf("want paths of commands separated by commas, such as mail send,mail delete")
+			return "", fmt.Errorf("want commands separated by commas, or what they do, such as mail send,destroy")
 		}
 		paths = append(paths, path)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/internal/testmain"
+	"github.com/postern-mail/postern/mail"
 )
 
 func TestSettingsHaveTheirDefaults(t *testing.T) {
@@ -79,6 +80,26 @@ func TestAnUnknownSettingListsTheKnown(t *testing.T) {
 			if !strings.Contains(err.Error(), settings[i].Name) {
 				t.Errorf("%v does not name %s", err, settings[i].Name)
 			}
+		}
+	}
+}
+
+// An account that is removed is no longer the default one.
+func TestARemovedAccountIsNotTheDefault(t *testing.T) {
+	t.Parallel()
+	path, k := newPlace(t)
+	admin := mustOpen(t, path, k, nil)
+	for _, name := range []string{"one", "two"} {
+		must(t, admin.AddAccount(t.Context(), account(name), mail.NewSecret([]byte("x"))))
+	}
+	must(t, admin.SetSetting(t.Context(), "default_account", "two"))
+	must(t, admin.RemoveAccount(t.Context(), "one"))
+	for _, want := range []string{"two", ""} {
+		if c, err := admin.Config(t.Context()); err != nil || c.DefaultAccount != want {
+			t.Errorf("the default is %q, %v, want %q", c.DefaultAccount, err, want)
+		}
+		if want != "" {
+			must(t, admin.RemoveAccount(t.Context(), want))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
@@ -32,24 +33,39 @@ type stopRecord struct {
 	ID    string    `json:"id"`
 	By    string    `json:"by,omitempty"`
 	Since time.Time `json:"since"`
+	Only  []string  `json:"only,omitempty"` // the principals that it holds; none for everybody
 }
 
 // Stop stops everything, in every process that uses the vault, from StopTime after it
 // returns on. again says that all was stopped already, by the stop that is returned. Any
 // key may call it.
 func (v *Vault) Stop(ctx context.Context, by string) (s *mail.Stopped, again bool, err error) {
+	return v.stop(ctx, by, nil)
+}
+
+// StopOne is Stop for one principal alone, by itself: the others go on.
+func (v *Vault) StopOne(ctx context.Context, principal string) (s *mail.Stopped, again bool, err error) {
+	return v.stop(ctx, principal, []string{principal})
+}
+
+// stop stops some principals, or with only nil all.
+func (v *Vault) stop(ctx context.Context, by string, only []string) (s *mail.Stopped, again bool, err error) {
 	err = v.update(ctx, func(t *transaction) error {
 		p, err := v.policy(t)
 		if err != nil {
 			return err
 		}
-		if s, again = p.stopped, p.stopped != nil; !again {
-			s = &mail.Stopped{By: by, Since: v.now().UTC().Truncate(time.Second)}
+		before := p.stopped
+		if s, again = before, before.Holds(by) && (only != nil || before.Only == nil); !again {
+			s = &mail.Stopped{By: by, Since: v.now().UTC().Truncate(time.Second), Only: only}
+			if before != nil && only != nil {
+				s.Only = slices.Concat(before.Only, only)
+			}
 		}
-		if kept, err := t.readStop(); err != nil || !p.over(kept) {
+		if kept, err := t.readStop(); again && (err != nil || !p.over(kept)) {
 			return nil // it stands there, readable or not
 		}
-		return t.putStop(stopRecord{rand.Text(), s.By, s.Since})
+		return t.putStop(stopRecord{rand.Text(), s.By, s.Since, s.Only})
 	})
 	if err != nil {
 		return nil, false, err
@@ -68,7 +84,7 @@ func (v *Vault) Resume(ctx context.Context) (s *mail.Stopped, err error) {
 		s = current.stopped
 		stop, err := c.t.readStop()
 		if stop == nil || err != nil { // the record is gone, or nobody can read it
-			stop = &stopRecord{rand.Text(), s.By, s.Since}
+			stop = &stopRecord{rand.Text(), s.By, s.Since, s.Only}
 			if err := c.t.putStop(*stop); err != nil {
 				return err
 			}
@@ -85,7 +101,8 @@ func (v *Vault) Resume(ctx context.Context) (s *mail.Stopped, err error) {
 	return s, nil
 }
 
-// Stopped returns the stop in force, nil for none, as of at most age ago.
+// Stopped returns the stop in force, nil for none, as of at most age ago. It may hold some
+// principals alone.
 func (v *Vault) Stopped(ctx context.Context, age time.Duration) (*mail.Stopped, error) {
 	v.mu.Lock()
 	p, looked := v.cached, v.looked
@@ -99,11 +116,20 @@ func (v *Vault) Stopped(ctx context.Context, age time.Duration) (*mail.Stopped, 
 	return p.stopped, nil
 }
 
+// StoppedAlone returns the principals that are stopped while the others go on.
+func (v *Vault) StoppedAlone(ctx context.Context) ([]string, error) {
+	stopped, err := v.Stopped(ctx, 0)
+	if stopped == nil {
+		return nil, err
+	}
+	return stopped.Only, err
+}
+
 // mayBegin refuses what would begin behind the transaction while everything is stopped; no stop
 // comes in between.
 func (v *Vault) mayBegin(t *transaction) error {
 	p, err := v.policy(t)
-	if err == nil && p.stopped != nil {
+	if err == nil && p.stopped != nil && p.stopped.Only == nil {
 		err = p.stopped
 	}
 	return err
@@ -140,11 +166,16 @@ func (p *policy) judgeStop(t *transaction, before *policy) {
 	switch {
 	case err != nil:
 		p.stopped = &mail.Stopped{By: "a record that cannot be read"}
-	case !p.over(s):
-		p.stopped = &mail.Stopped{By: s.By, Since: s.Since}
-	case before != nil && before.stopped != nil && bytes.Equal(before.records[bucketResumed][resumedKey], p.records[bucketResumed][resumedKey]):
+	case !p.over(s) && (s.Only == nil || before == nil || before.stopped == nil || before.stopped.Only != nil || !sameEnd(before, p)):
+		p.stopped = &mail.Stopped{By: s.By, Since: s.Since, Only: s.Only}
+	case before != nil && before.stopped != nil && sameEnd(before, p):
 		p.stopped = before.stopped
 	default:
 		p.stopped = nil
 	}
+}
+
+// sameEnd reports whether the administrator has ended no stop between two policies.
+func sameEnd(a, b *policy) bool {
+	return bytes.Equal(a.records[bucketResumed][resumedKey], b.records[bucketResumed][resumedKey])
 }

@@ -3,6 +3,7 @@ package vault
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -37,13 +38,13 @@ func TestAnyKeyStopsAndTheAdminResumes(t *testing.T) {
 	first := mustStop(t, agent)
 	fresh := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	wantStopped(t, true, admin, agent, fresh)
-	if s, again, err := admin.Stop(t.Context(), "admin"); err != nil || !again || *s != *first {
+	if s, again, err := admin.Stop(t.Context(), "admin"); err != nil || !again || !reflect.DeepEqual(s, first) {
 		t.Errorf("a second stop = %v, %v, %v; want the first, %v", s, again, err, first)
 	}
 	wantErr(t, second(agent.Resume(t.Context())), ErrAdminRequired, "an agent resumes")
 	wantStopped(t, true, admin, agent, fresh)
 	for _, want := range []*mail.Stopped{first, nil} {
-		if s, err := admin.Resume(t.Context()); err != nil || (s == nil) != (want == nil) || s != nil && *s != *want {
+		if s, err := admin.Resume(t.Context()); err != nil || (s == nil) != (want == nil) || !reflect.DeepEqual(s, want) {
 			t.Errorf("Resume = %v, %v; want %v", s, err, want)
 		}
 	}
@@ -188,4 +189,45 @@ func TestNoTokenIsLentUnderAStop(t *testing.T) {
 	}
 	must(t, second(admin.Resume(t.Context())))
 	lentIs(t, agent, "work", "client secret", "second", "")
+}
+
+// A stop of one principal holds that one; a stop of all that comes later holds all, and the end of
+// a stop ends both.
+func TestAStopOfOnePrincipal(t *testing.T) {
+	t.Parallel()
+	path, k := newPlace(t)
+	admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+	holds := func(v *Vault, want ...bool) {
+		t.Helper()
+		s, err := v.Stopped(t.Context(), 0)
+		for i, p := range []string{"grant:a", "grant:b", "agent"} {
+			if s.Holds(p) != want[i] || err != nil {
+				t.Errorf("%s: %+v, %v", p, s, err)
+			}
+		}
+	}
+	stop := func(principal string) {
+		t.Helper()
+		if _, again, err := agent.StopOne(t.Context(), principal); again || err != nil {
+			t.Errorf("%v, %v", again, err)
+		}
+	}
+	stop("grant:a")
+	holds(admin, true, false, false)
+	stop("grant:b")
+	holds(agent, true, true, false)
+	if s, again, err := agent.StopOne(t.Context(), "grant:a"); !again || err != nil {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if alone, err := admin.StoppedAlone(t.Context()); len(alone) != 2 || err != nil {
+		t.Errorf("%q, %v", alone, err)
+	}
+	if s, again, err := agent.Stop(t.Context(), "agent"); again || err != nil || s.Only != nil {
+		t.Errorf("%+v, %v, %v", s, again, err)
+	}
+	holds(admin, true, true, true)
+	if _, err := admin.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	holds(agent, false, false, false)
 }

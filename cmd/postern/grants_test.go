@@ -203,6 +203,56 @@ func TestTheDefaultAccountIsOneOfTheGrants(t *testing.T) {
 	}
 }
 
+// Nobody acts as an identity that a grant has but its clients and the administrator.
+func TestAnIdentityOfAGrantIsItsOwn(t *testing.T) {
+	t.Parallel()
+	h, _, _ := grantHouse(t)
+	mine := h.granted(t, "mine", "--profile full --identity p:mine")
+	for _, c := range []struct {
+		p    gateway.Principal
+		line string
+		may  bool
+	}{
+		{gateway.Principal{Name: "agent"}, "agent send --from p:mine --to p:b --subject x", false},
+		{gateway.Principal{Name: "agent"}, "agent read p:mine", false},
+		{gateway.Principal{Name: "agent"}, "agent send --from p:b --to p:mine --subject x", true},
+		{mine, "agent read p:mine", true},
+		{h.Principal, "agent read p:mine", true},
+	} {
+		if got := h.as(t, c.p, c.line); got.Success != c.may || !c.may && got.Error.Code != discovery.PermissionDenied {
+			t.Errorf("%s: %s: %s", c.p.Name, c.line, got.raw)
+		}
+	}
+}
+
+// A client that says stop stops its grant; the others go on, and only the administrator is told.
+func TestAStopOfAGrantIsItsOwn(t *testing.T) {
+	t.Parallel()
+	h, own, _ := grantHouse(t)
+	loud := h.granted(t, "loud", "--accounts work --profile full")
+	if got := h.as(t, loud, "stop"); !got.Success || !strings.Contains(string(got.raw), `"yours_alone":true`) {
+		t.Fatalf("%s", got.raw)
+	}
+	if got := h.as(t, loud, "mail list"); got.Error.Code != discovery.PermissionDenied || !strings.Contains(got.Error.Message, "You have been stopped") {
+		t.Errorf("%s", got.raw)
+	}
+	for _, p := range []gateway.Principal{own, h.Principal} {
+		if got := h.as(t, p, "mail accounts"); !got.Success {
+			t.Errorf("%s: %s", p.Name, got.raw)
+		}
+		if got := h.as(t, p, "policy show"); strings.Contains(string(got.raw), "loud") {
+			t.Errorf("%s: %s", p.Name, got.raw)
+		}
+	}
+	if got := h.as(t, h.Principal, "grant list"); strings.Count(string(got.raw), `"stopped":true`) != 1 {
+		t.Errorf("%s", got.raw)
+	}
+	h.do(t, "resume", nil)
+	if got := h.as(t, loud, "mail accounts"); !got.Success {
+		t.Errorf("%s", got.raw)
+	}
+}
+
 func TestAGrantHasItsOwnCommandsLimitsKeysAndFiles(t *testing.T) {
 	t.Parallel()
 	h, own, other := grantHouse(t)

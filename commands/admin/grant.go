@@ -16,6 +16,7 @@ type Grants interface {
 	AddGrant(ctx context.Context, g vault.Grant, lifetime time.Duration) (added vault.Grant, token mail.Secret, err error)
 	RemoveGrant(ctx context.Context, name string) error
 	Grants(ctx context.Context) ([]vault.Grant, error)
+	StoppedAlone(ctx context.Context) ([]string, error)
 }
 
 var _ Grants = (*vault.Vault)(nil)
@@ -37,6 +38,7 @@ type GrantDetail struct {
 	Created    string   `json:"created" jsonschema:"format=date-time"`
 	Expires    string   `json:"expires" jsonschema:"format=date-time"`
 	Expired    bool     `json:"expired,omitempty"`
+	Stopped    bool     `json:"stopped,omitempty" jsonschema_description:"Its client said stop, which holds it alone until 'resume'"`
 
 	expires time.Time
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/postern-mail/postern/commands/internal/answer"
@@ -28,7 +29,15 @@ func grantList(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		return &GrantListResult{Grants: answer.Each(grants, d.grantDetail)}, nil
+		stopped, err := d.Store.StoppedAlone(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r := &GrantListResult{Grants: answer.Each(grants, d.grantDetail)}
+		for i := range r.Grants {
+			r.Grants[i].Stopped = slices.Contains(stopped, r.Grants[i].Principal)
+		}
+		return r, nil
 	})
 }
 
@@ -41,6 +50,7 @@ type grantRow struct {
 	AskClient  bool   `json:"ask_in_client"`
 	Expires    string `json:"expires"`
 	Expired    bool   `json:"expired"`
+	Stopped    bool   `json:"stopped"`
 }
 
 // Brief is one row for each grant.
@@ -50,7 +60,7 @@ func (r *GrantListResult) Brief() answer.List[grantRow] {
 		rest.Hint = "The list is cut: 'grant list --fields name' has all names."
 	}
 	return answer.ListOf(r.Grants, rest, func(g *GrantDetail) grantRow {
-		return grantRow{g.Name, strings.Join(g.Accounts, " "), g.Profile, g.Identity, strings.Join(g.Extensions, " "), g.AskClient, answer.Minute(g.expires), g.Expired}
+		return grantRow{g.Name, strings.Join(g.Accounts, " "), g.Profile, g.Identity, strings.Join(g.Extensions, " "), g.AskClient, answer.Minute(g.expires), g.Expired, g.Stopped}
 	})
 }
 

@@ -15,8 +15,9 @@ import (
 type StopResult struct {
 	Since   string     `json:"stopped_since" jsonschema:"format=date-time"`
 	By      string     `json:"stopped_by"`
-	Already bool       `json:"already,omitempty"` // an earlier stop holds
-	Leaving []Outgoing `json:"leaving"`           // the caller's entries that are on their way to a server; their outcome is not known yet
+	Already bool       `json:"already,omitempty"`     // an earlier stop holds
+	Leaving []Outgoing `json:"leaving"`               // the caller's entries that are on their way to a server; their outcome is not known yet
+	Yours   bool       `json:"yours_alone,omitempty"` // it holds the caller alone, and not the others
 	Others  int        `json:"leaving_of_others,omitempty"`
 }
 
@@ -32,7 +33,7 @@ func stop(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "stop",
 		Summary: "Stop everything",
-		Details: "Nothing that reads, changes or sends mail begins any more, in any session or process, and what waits for mail ends. " +
+		Details: "Of a client with a grant it stops that client alone. Nothing that reads, changes or sends mail begins any more, in any session or process, and what waits for mail ends. " +
 			"The answer comes when that is so. It names the messages and deletions that were under way by then; 'outbox show' tells what becomes of them. " +
 			"Only the administrator can go on, with 'resume'.",
 		Effect:   discovery.State,
@@ -45,7 +46,7 @@ func stop(d *Deps) *discovery.Command {
 			return StopResult{}, err
 		}
 		time.Sleep(vault.StopTime + stopMargin) // also for an earlier stop, whose caller may still be waiting
-		r := StopResult{Since: answer.UTC(stopped.Since), By: stopped.By, Already: again, Leaving: []Outgoing{}}
+		r := StopResult{Since: answer.UTC(stopped.Since), By: stopped.By, Already: again, Yours: stopped.Only != nil, Leaving: []Outgoing{}}
 		now := d.Now()
 		entries, _, err := d.Outbox.List(ctx, mail.OutboxQuery{States: []mail.OutboxState{mail.OutboxUnknown}, Limit: mail.MaxOutboxLimit,
 			Only: func(o *mail.Outgoing) bool { return o.Attempt != "" && now.Before(o.Until) }})
@@ -66,6 +67,9 @@ const stopMargin = 250 * time.Millisecond
 // Summary implements discovery.Summarizer.
 func (r StopResult) Summary() string {
 	said, deletions := "Everything is stopped", 0
+	if r.Yours {
+		said = "You are stopped, and nobody else"
+	}
 	for _, o := range r.Leaving {
 		if o.Kind == mail.OutboxDelete {
 			deletions++

@@ -28,7 +28,7 @@ func ack(d *Deps) *discovery.Command {
 		Effect:   discovery.State,
 		Examples: []string{"agent ack my-repo:main 1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b"},
 	}, func(ctx context.Context, call *discovery.Call, args *ackArgs) (*Acked, error) {
-		if err := d.asAgent(call, args.Agent); err != nil {
+		if err := d.asAgent(ctx, call, args.Agent); err != nil {
 			return nil, err
 		}
 		at, err := d.Mailbox.Ack(ctx, args.Agent, args.ID, d.bound(call))

@@ -28,6 +28,10 @@ type Deps struct {
 	// Identity is the one that this process may act as; empty means any.
 	Identity string
 
+	// Owned reports whether a grant has an identity, so that only its clients act as that one;
+	// nil means that none does.
+	Owned func(ctx context.Context, identity string) (bool, error)
+
 	// ReadFile reads a file of the attachment directory that has at most limit bytes. The
 	// error matches argument.ErrTooLarge for a longer one.
 	ReadFile func(ctx context.Context, name string, limit int64) ([]byte, error)
@@ -145,12 +149,21 @@ func encodedSize(v any) int {
 	return n
 }
 
-// asAgent refuses a caller that is bound to another identity than the one it gives.
-func (d *Deps) asAgent(call *discovery.Call, agent string) error {
+// asAgent refuses a caller that is bound to another identity than the one it gives, and one
+// that is bound to none the identities of grants.
+func (d *Deps) asAgent(ctx context.Context, call *discovery.Call, agent string) error {
 	call.Target = "as " + agent
 	bound := d.identity(call)
-	if bound == "" || bound == agent {
+	if bound == agent || bound == "" && (d.Owned == nil || call.Admin) {
 		return nil
+	}
+	if bound == "" {
+		owned, err := d.Owned(ctx, agent)
+		if err != nil || !owned {
+			return err
+		}
+		return &discovery.Fault{Code: discovery.PermissionDenied, Reason: "identity", Message: fmt.Sprintf("The identity %s belongs to another client.", agent),
+			Hint: "Use an identity of your own, such as that of your project and what you do there."}
 	}
 	if !vault.ValidAgentIdentity(bound) {
 		return BadIdentity()

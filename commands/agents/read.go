@@ -50,7 +50,7 @@ func read(d *Deps) *discovery.Command {
 		Timeout:  300,
 		Examples: []string{"agent read my-repo:main", "agent read my-repo:main --wait 30s", "agent read my-repo:main --all --from my-repo:reviewer --fields id,sender,subject"},
 	}, func(ctx context.Context, call *discovery.Call, args *readArgs) (Inbox, error) {
-		if err := d.asAgent(call, args.Agent); err != nil {
+		if err := d.asAgent(ctx, call, args.Agent); err != nil {
 			return nil, err
 		}
 		if args.Thread != "" {

@@ -58,7 +58,7 @@ func send(d *Deps) *discovery.Command {
 		},
 		HostPaths: d.HostFile != nil,
 	}, func(ctx context.Context, call *discovery.Call, args *sendArgs) (*Sent, error) {
-		if err := d.asAgent(call, args.From); err != nil {
+		if err := d.asAgent(ctx, call, args.From); err != nil {
 			return nil, err
 		}
 		call.Target = fmt.Sprintf("as %s to %s", args.From, args.To)

@@ -18,19 +18,26 @@ const maxAlone = 100
 
 // fetchAll fetches messages when the server may refuse some of them. A refused FETCH fails
 // as a whole: fetchAll then asks which messages exist, and fetches the missing ones one by
-// one. A message that is refused again is not readable.
-func (x *imapBox) fetchAll(s *imap.Session, set goimap.NumSet, opts goimap.FetchOptions) ([]fetch.Message, error) {
+// one. A message that is refused again is not readable. Where the connection breaks or the
+// time ends, it returns what came with the error; with newest the newest messages come first.
+func (x *imapBox) fetchAll(s *imap.Session, set goimap.NumSet, opts goimap.FetchOptions, newest bool) ([]fetch.Message, error) {
 	box, _ := s.Selected()
-	data, err := s.Fetch(set, opts).Wait()
+	begin := s.Fetch
+	if newest {
+		begin = func(set goimap.NumSet, opts goimap.FetchOptions) *imap.Fetching {
+			return s.FetchNewest(set, opts, false)
+		}
+	}
+	data, err := begin(set, opts).Wait()
 	if !imap.Refused(err) {
 		return x.readWindow(box, data), err
 	}
 	s.Renew()
 	all, allErr := s.Fetch(set, goimap.FetchOptions{UID: true}).Wait()
-	if allErr != nil || len(all)-len(data) > maxAlone {
-		return nil, err
-	}
 	out := x.readWindow(box, data)
+	if allErr != nil || len(all)-len(data) > maxAlone {
+		return out, err
+	}
 	for _, d := range all {
 		if fetch.DataOf(data, uint32(d.UID)) != nil {
 			continue
@@ -41,7 +48,7 @@ func (x *imapBox) fetchAll(s *imap.Session, set goimap.NumSet, opts goimap.Fetch
 		case imap.Refused(err):
 			out = append(out, fetch.Message{Ref: x.refTo(box.Name, box.UIDValidity, uint32(d.UID))})
 		case err != nil:
-			return nil, err
+			return out, err
 		default:
 			out = append(out, x.readWindow(box, one)...)
 		}
@@ -75,8 +82,9 @@ func (x *imapBox) walk(s *imap.Session, from fetch.Source, oldest bool, w fetch.
 	for set := from.Next(uint32(size()), oldest); set != nil; set = from.Next(uint32(size()), oldest) {
 		s.Renew()
 		x.looking(looked, box.Name)
-		got, err := x.fetchAll(s, set, w.Options())
+		got, err := x.fetchAll(s, set, w.Options(), !oldest)
 		if err != nil {
+			fn(unbroken(set, got, oldest))
 			return err
 		}
 		looked += len(got)
@@ -98,9 +106,45 @@ func (x *imapBox) walk(s *imap.Session, from fetch.Source, oldest bool, w fetch.
 	return nil
 }
 
+// unbroken is what came of a set of messages before an error, in the order of a list and up
+// to the first of which nothing came. got is by ascending UID.
+func unbroken(set goimap.NumSet, got []fetch.Message, oldest bool) []fetch.Message {
+	var numbers []uint32
+	byNumber := make(map[uint32]fetch.Message, len(got))
+	switch set := set.(type) {
+	case goimap.UIDSet:
+		numbers = imap.Numbers(set)
+		for _, g := range got {
+			byNumber[g.Ref.UID] = g
+		}
+	case goimap.SeqSet:
+		for n := set[0].Start; n <= set[0].Stop; n++ {
+			numbers = append(numbers, n)
+		}
+		for _, g := range got {
+			if g.Data != nil {
+				byNumber[g.Data.SeqNum] = g
+			}
+		}
+	}
+	if !oldest {
+		slices.Reverse(numbers)
+	}
+	var whole []fetch.Message
+	for _, n := range numbers {
+		g, ok := byNumber[n]
+		if !ok {
+			break
+		}
+		whole = append(whole, g)
+	}
+	return whole
+}
+
 // fetchFrom makes visits, and gives what was fetched of each folder to take. Of what a
 // server refuses it fetches each message alone, where it has to. A folder that was replaced
-// has an error with this advice.
+// has an error with this advice. When the connection breaks or the time ends, take gets what
+// came of the folder that was being read, and fetchFrom returns the error.
 func (x *imapBox) fetchFrom(s *imap.Session, all fetch.Visits, advice mail.Advice, take func(i int, v *fetch.Visit, got []fetch.Message)) error {
 	err := all.Start(s, func(i int, v *fetch.Visit) {
 		switch {
@@ -108,8 +152,16 @@ func (x *imapBox) fetchFrom(s *imap.Session, all fetch.Visits, advice mail.Advic
 			v.Err = x.MadeAnew(advice)
 		case v.Err == nil && v.Refused == nil:
 			take(i, v, x.readWindow(v.Box, v.Data))
+			v.Data = nil
 		}
 	})
+	if err != nil {
+		for i, v := range all {
+			if v.Err == nil && len(v.Data) > 0 {
+				take(i, v, x.readWindow(v.Box, v.Data))
+			}
+		}
+	}
 	for i, v := range all {
 		if err != nil || v.Err != nil || v.Refused == nil {
 			continue
@@ -122,7 +174,7 @@ func (x *imapBox) fetchFrom(s *imap.Session, all fetch.Visits, advice mail.Advic
 		for _, r := range v.Requests {
 			if err == nil {
 				var some []fetch.Message
-				some, err = x.fetchAll(s, r.UIDs, r.Options)
+				some, err = x.fetchAll(s, r.UIDs, r.Options, false)
 				got = append(got, some...)
 			}
 		}

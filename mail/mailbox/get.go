@@ -129,6 +129,9 @@ func (x *imapBox) get(ctx context.Context, all []*reading.Reading) error {
 			r.Err = x.wrap(ctx, r.Err)
 		}
 	}
+	if ctx.Err() != nil {
+		return nil // what was read is told
+	}
 	return x.findReturned(ctx, named)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
 
@@ -75,13 +76,15 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	if err := l.noteNewest(); err != nil {
 		return nil, err
 	}
+	ctx, done := afterwards(ctx)
+	defer done()
 	return l.page, l.seen.keep(ctx, x, q.Folder)
 }
 
 // listing starts the listing of a folder, whose name has been checked.
 func (x *imapBox) listing(q ListQuery, seen *seeing) *listing {
 	l := &listing{imapBox: x, q: q, seen: seen, want: x.Policy.Headers(q.Full)}
-	l.want.Dates = q.Full || dated(&q)
+	l.want.Dates = true // one without a readable Date has its arrival
 	return l
 }
 
@@ -118,6 +121,17 @@ func (x *access) noAnchor(reason string) error {
 func partial(ctx context.Context, err error) bool {
 	var e *mail.Error
 	return errors.As(err, &e) && !errors.Is(ctx.Err(), context.Canceled)
+}
+
+// lastMoment is how long the store may take over an answer whose time was over.
+const lastMoment = time.Second
+
+// afterwards is ctx for what the store has to do for an answer, also where the time is over.
+func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return context.WithTimeout(context.WithoutCancel(ctx), lastMoment)
+	}
+	return ctx, func() {}
 }
 
 func dated(q *ListQuery) bool { return !q.Since.IsZero() || !q.Until.IsZero() }
@@ -167,6 +181,9 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 			find = l.bySearch
 		}
 		if err := find(s); err != nil {
+			if l.q.Snippet > 0 && l.want.Text && len(l.shown) > 0 {
+				l.opening, _ = l.Excerpts(s, reading.Excerpt{Chars: l.q.Snippet}, l.shown, l.structured) // of the texts that came
+			}
 			return err
 		}
 		if n := min(l.listed, l.q.Limit) - l.came; n > 0 && l.Policy.ShowsAll() {
@@ -314,7 +331,7 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 	} else {
 		low = exists - high + 1
 		high = low
-		set.AddRange(low, 0) // to the newest there is
+		set.AddRange(low, exists)
 	}
 	again := false
 	box, data, err, fetchErr := fetch.Now(s, l.q.Folder, func() *imap.Fetching {
@@ -322,7 +339,10 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 			l.want.Structure = l.structured && l.Policy.ShowsAll()
 		}
 		again = true
-		return s.Fetch(set, l.want.Options())
+		if l.q.OldestFirst {
+			return s.Fetch(set, l.want.Options())
+		}
+		return s.FetchNewest(set, l.want.Options(), true) // to the newest there is
 	})
 	if err != nil {
 		return err
@@ -335,10 +355,13 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 		// The folder no longer has the range.
 		return l.numbered(s, 1, box.Exists, 0)
 	}
+	got := l.readWindow(box, data)
 	if fetchErr != nil {
+		if box.Exists >= high {
+			l.take(unbroken(goimap.SeqSet{{Start: low, Stop: box.Exists}}, got, l.q.OldestFirst))
+		}
 		return fetchErr
 	}
-	got := l.readWindow(box, data)
 	if !l.q.OldestFirst {
 		slices.Reverse(got)
 	}

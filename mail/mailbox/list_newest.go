@@ -26,7 +26,7 @@ func (l *listing) guessNewest(s *imap.Session) error {
 	valid, uids := l.seen.state.UIDValidity, l.seen.state.Newest.Around(n)
 	var set goimap.UIDSet
 	set.AddRange(goimap.UID(uids.First), goimap.UID(uids.Last))
-	box, data, err, fetchErr := fetch.Now(s, l.q.Folder, func() *imap.Fetching { return s.Fetch(set, l.want.Options()) })
+	box, data, err, fetchErr := fetch.Now(s, l.q.Folder, func() *imap.Fetching { return s.FetchNewest(set, l.want.Options(), false) })
 	if err != nil {
 		return err
 	}
@@ -40,6 +40,9 @@ func (l *listing) guessNewest(s *imap.Session) error {
 	}
 	switch {
 	case fetchErr != nil && !imap.Refused(fetchErr):
+		if box.UIDValidity == valid && covers {
+			l.take(unbroken(goimap.SeqSet{{Start: older + 1, Stop: box.Exists}}, l.readWindow(box, data), false))
+		}
 		return fetchErr
 	case fetchErr != nil || box.UIDValidity != valid || !covers:
 		older = box.Exists
@@ -63,7 +66,7 @@ func (l *listing) noteNewest() error {
 		return nil
 	}
 	last := max(l.next, l.reached+1) - 1
-	if l.later && (last > 0 || l.listed == 0) {
+	if l.later && !l.broken && (last > 0 || l.listed == 0) {
 		box := imap.Folder{UIDValidity: l.page.UIDValidity, UIDNext: last + 1}
 		if err := l.seen.begin(l.imapBox, nil, box); err != nil {
 			return err

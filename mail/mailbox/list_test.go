@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
@@ -278,4 +279,24 @@ func TestReadsSeeWhatOthersDid(t *testing.T) {
 			mailtest.WantKind(t, err, mail.KindNotFound)
 		}
 	})
+}
+
+// A message without a readable Date is dated by its arrival, in every list and when it is read.
+func TestAMessageWithoutADateHasItsArrival(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "undated")
+	came := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	refs := b.refs("INBOX", b.Add("INBOX", letter{Subject: "none", Received: came}, letter{Subject: "broken", Date: "yesterday", Received: came})...)
+	for _, q := range []mailbox.ListQuery{{}, {Full: true}, {Unread: true}, {Snippet: 50}} {
+		for _, m := range b.list(q).Messages {
+			if !m.Date.Equal(came) {
+				t.Errorf("%+v: %q is of %v", q, m.Subject, m.Date)
+			}
+		}
+	}
+	for _, m := range b.each(mailbox.GetQuery{}, refs...).Messages {
+		if !m.Date.Equal(came) {
+			t.Errorf("get: %q is of %v", m.Subject, m.Date)
+		}
+	}
 }

@@ -231,6 +231,8 @@ func (f *finding) answer(ctx context.Context) (*SearchPage, error) {
 	for _, a := range f.parts {
 		at.Places = append(at.Places, a.reached()...)
 	}
+	ctx, done := afterwards(ctx)
+	defer done()
 	var err error
 	f.page.NextCursor, err = f.m.cursors.Seal(ctx, &at)
 	if errors.Is(err, cursor.ErrTooLong) {

@@ -51,6 +51,7 @@ type folderSearch struct {
 	recent goimap.UIDSet             // of these, the ones in which a code may be masked
 	doubt  goimap.UIDSet             // of these, the ones that are still to be checked
 	wants  []uint32                  // of these, the ones to fetch now
+	judged goimap.UIDSet             // of these, the ones that were checked
 	looked map[uint32]*fetch.Message // of these, the newest below before; nil for one that vanished
 }
 
@@ -329,8 +330,8 @@ func (a *accountSearch) check(s *imap.Session) error {
 		}
 		a.looking(0, a.folders[0].name)
 		if err := a.look(s, folders); err != nil {
-			for i, f := range a.folders {
-				f.doubt = doubt[i] // what was not judged is no match
+			for i, f := range a.folders { // what was not judged is no match
+				f.doubt = imap.UIDsWithout(doubt[i], imap.UIDsTogether(f.judged, imap.UIDsWithout(doubt[i], f.found)))
 			}
 			return err
 		}

@@ -55,15 +55,21 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 			if matches {
 				f.looked[uid] = g
 			}
+			f.judged.AddNum(goimap.UID(uid))
 			if matches && new && g.Readable && (a.loose || a.MayMask(g)) {
 				recent = append(recent, g)
 			}
 			return matches
 		})
 	})
-	hidden, err := a.unmask(s, recent, want.Structure, err)
+	hidden, unread, maskErr := a.unmask(s, recent, want.Structure)
+	err = cmp.Or(err, maskErr)
 	for _, f := range folders {
-		f.wants = hidden[f.name]
+		if f.wants = hidden[f.name]; err == nil {
+			f.wants = append(f.wants, unread[f.name]...)
+		} else if len(unread[f.name]) > 0 {
+			f.judged = imap.UIDsWithout(f.judged, imap.UIDs(unread[f.name]...))
+		}
 		f.keep(func(uint32) bool { return false })
 		set, _ := imap.SplitUIDs(f.left(), uint32(a.q.Limit), false)
 		maps.DeleteFunc(f.looked, func(uid uint32, _ *fetch.Message) bool { return !set.Contains(goimap.UID(uid)) })
@@ -76,11 +82,11 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 func (a *accountSearch) unmasks() bool { return a.q.ofText() && a.Policy.MasksCodes() }
 
 // unmask returns the UIDs, by folder, of messages that match by what is masked in them alone,
-// or by less than the query has. err, if not nil, comes back.
-func (a *accountSearch) unmask(s *imap.Session, all []*fetch.Message, structure bool, err error) (map[string][]uint32, error) {
-	hidden := map[string][]uint32{}
-	if err != nil || len(all) == 0 {
-		return hidden, err
+// or by less than the query has, and of those of which that could not be read.
+func (a *accountSearch) unmask(s *imap.Session, all []*fetch.Message, structure bool) (hidden, unread map[string][]uint32, err error) {
+	hidden, unread = map[string][]uint32{}, map[string][]uint32{}
+	if len(all) == 0 {
+		return hidden, unread, nil
 	}
 	if !a.q.ofBody() && !a.loose { // the text decides where a list, which does not know it, would hide what matches
 		all = slices.DeleteFunc(all, func(g *fetch.Message) bool {
@@ -92,11 +98,14 @@ func (a *accountSearch) unmask(s *imap.Session, all []*fetch.Message, structure 
 	for _, r := range texts {
 		s := a.Summary(&r.Got, true)
 		s.Mask(r.Masked)
-		if r.Message == nil || (a.loose || r.Masked.Any()) && !a.q.stands(&s, r.Text.All()) {
+		switch {
+		case r.Message == nil:
+			unread[r.Ref.Folder] = append(unread[r.Ref.Folder], r.Ref.UID)
+		case (a.loose || r.Masked.Any()) && !a.q.stands(&s, r.Text.All()):
 			hidden[r.Ref.Folder] = append(hidden[r.Ref.Folder], r.Ref.UID)
 		}
 	}
-	return hidden, err
+	return hidden, unread, err
 }
 
 // keep judges the messages that were fetched, and drops the others from those found.
@@ -120,17 +129,21 @@ func (f *folderSearch) matches(g *fetch.Message) bool {
 }
 
 // fetchEach fetches from several folders in one write. A folder that fails, or is another
-// one by now, takes no part any more.
+// one by now, takes no part any more. Of one in which the connection breaks, or the time
+// ends, take gets what came, and the others are no longer among those it wants.
 func (a *accountSearch) fetchEach(s *imap.Session, folders []*folderSearch, want fetch.Wanted, take func(f *folderSearch, got map[uint32]*fetch.Message)) error {
 	var all fetch.Visits
 	for _, f := range folders {
 		all.To(f.name, f.valid).Requests = f.requests(want)
 	}
 	a.empty++
-	err := a.fetchFrom(s, all, mail.AdviceSearchAnew, func(i int, _ *fetch.Visit, got []fetch.Message) {
+	err := a.fetchFrom(s, all, mail.AdviceSearchAnew, func(i int, v *fetch.Visit, got []fetch.Message) {
 		byUID := make(map[uint32]*fetch.Message, len(got))
 		for i := range got {
 			byUID[got[i].Ref.UID], a.empty = &got[i], 0
+		}
+		if v.Refused != nil && !imap.Refused(v.Refused) { // the others may yet come
+			folders[i].wants = slices.DeleteFunc(folders[i].wants, func(uid uint32) bool { return byUID[uid] == nil })
 		}
 		take(folders[i], byUID)
 	})
@@ -155,8 +168,9 @@ func (f *folderSearch) requests(want fetch.Wanted) (all []imap.FetchRequest) {
 		}
 	}
 	for i, uids := range [][]uint32{without, with} {
-		if want.Text = want.Text || i == 1; len(uids) > 0 {
-			all = append(all, imap.FetchRequest{UIDs: imap.UIDs(uids...), Options: want.Options()})
+		want.Text = want.Text || i == 1
+		for _, piece := range imap.NewestFirst(imap.UIDs(uids...)) {
+			all = append(all, imap.FetchRequest{UIDs: piece, Options: want.Options()})
 		}
 	}
 	return all

@@ -85,7 +85,7 @@ func (m *Client) recent(ctx context.Context, account, from string) (*imapBox, []
 			return err
 		}
 		if newest, _ := imap.SplitUIDs(v.Found[0], recentMessages, false); len(newest) > 0 {
-			got, err = x.fetchAll(s, newest, fetch.Wanted{Header: true}.Options())
+			got, err = x.fetchAll(s, newest, fetch.Wanted{Header: true}.Options(), false)
 		}
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
@@ -63,6 +64,10 @@ func (x *imapBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thr
 		})
 	})
 	if err != nil {
+		if c != nil && c.First != nil {
+			c.Link()
+			_ = c.texts()
+		}
 		var e *mail.Error
 		if c == nil || len(c.Group) == 0 || !partial(ctx, err) || errors.As(err, &e) && e.Kind == mail.KindConflict {
 			return nil, err
@@ -220,9 +225,6 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 		for _, v := range all {
 			err = cmp.Or(err, v.Err)
 		}
-		if err != nil {
-			return err
-		}
 		for i := range got {
 			g := &got[i]
 			switch {
@@ -234,8 +236,8 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 				c.whole[g.Ref] = (w.Structure || w.Text) && found[g.Ref.Folder].Contains(goimap.UID(g.Ref.UID))
 			}
 		}
-		if c.Cut && c.Policy.ShowsAll() {
-			return nil
+		if err != nil || c.Cut && c.Policy.ShowsAll() {
+			return err
 		}
 	}
 }
@@ -251,13 +253,23 @@ func (c *conversing) missing() ([]*fetch.Message, fetch.Wanted) {
 // are not here.
 func (c *conversing) read() error {
 	if missing, w := c.missing(); len(missing) > 0 {
-		if err := c.box.fetchAgain(c.s, missing, w); err != nil {
+		before := make([]*imapclient.FetchMessageBuffer, len(missing))
+		for i, g := range missing {
+			before[i] = g.Data
+		}
+		err := c.box.fetchAgain(c.s, missing, w)
+		for i, g := range missing {
+			c.whole[g.Ref] = err == nil || g.Data != before[i]
+		}
+		if err != nil {
 			return err
 		}
-		for _, g := range missing {
-			c.whole[g.Ref] = true
-		}
 	}
+	return c.texts()
+}
+
+// texts reads what is new in the messages that are shown, of those that are here.
+func (c *conversing) texts() error {
 	if c.Query.Chars == 0 {
 		return nil
 	}

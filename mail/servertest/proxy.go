@@ -19,6 +19,9 @@ type ProxyOptions struct {
 	// many bytes, in both directions together, the connection is cut as Cut does: the byte
 	// it names still passes. nil means never.
 	Lifetime func() int64
+	// Stalls makes the end of a lifetime a silence: the connection stays open, and no byte of
+	// the server passes any more.
+	Stalls bool
 }
 
 // ProxyStats counts a proxy's traffic since it started or was reset.
@@ -42,6 +45,7 @@ type Proxy struct {
 	target   string
 	latency  time.Duration
 	lifetime func() int64
+	stalls   bool
 	listener net.Listener
 	wg       sync.WaitGroup
 
@@ -65,6 +69,7 @@ func NewProxy(t testing.TB, target string, options ProxyOptions) *Proxy {
 		target:   target,
 		latency:  options.Latency,
 		lifetime: options.Lifetime,
+		stalls:   options.Stalls,
 		listener: listener,
 		conns:    map[*proxied]struct{}{},
 	}
@@ -225,6 +230,10 @@ func (p *Proxy) pass(c *proxied, to, from *net.TCPConn, received, sent func(n in
 		n, last := p.spend(c, len(ch.data))
 		p.count(sent, n)
 		_, err := to.Write(ch.data[:n])
+		if last && p.stalls {
+			<-c.gone // nothing passes in this direction any more
+			return
+		}
 		if err != nil || last {
 			c.sever()
 			return

@@ -121,7 +121,11 @@ func faultOf(err error, exists func(path string) bool) *discovery.Fault {
 	}
 	var stopped *mail.Stopped
 	if errors.As(err, &stopped) && !(known && m.Unknown) {
-		return &discovery.Fault{Code: discovery.PermissionDenied, Message: Capital(stopped.Error()) + ". Nothing that reads, changes or sends mail begins, in any session.",
+		whose := "in any session"
+		if stopped.Only != nil {
+			whose = "in any session of yours"
+		}
+		return &discovery.Fault{Code: discovery.PermissionDenied, Message: Capital(stopped.Error()) + ". Nothing that reads, changes or sends mail begins, " + whose + ".",
 			Hint: "The person who administers this mailbox can go on with 'resume'; until then leave it.", Reason: "stopped", Err: err}
 	}
 	if known {

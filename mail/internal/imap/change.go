@@ -43,7 +43,7 @@ func (s *Session) Store(set goimap.UIDSet, op goimap.StoreFlagsOp, flags []goima
 			return failedFetch(impossible(StageStore, errors.New("the flag is not valid")))
 		}
 	}
-	return s.collecting(StageStore, s.gather(gathering{sets: []goimap.NumSet{set}}), s.client.Store(set, &goimap.StoreFlags{Op: op, Flags: flags}, nil))
+	return s.collecting(StageStore, s.gather(gathering{sets: []goimap.NumSet{set}, stores: true}), s.client.Store(set, &goimap.StoreFlags{Op: op, Flags: flags}, nil))
 }
 
 // ValidFlag reports whether a flag can be sent: a keyword is an atom, a system

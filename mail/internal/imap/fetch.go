@@ -3,14 +3,12 @@ package imap
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"io"
 	"slices"
 	"sync"
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
-	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Fetching is a FETCH or a STORE that was started.
@@ -23,15 +21,15 @@ type Fetching struct {
 
 // Wait returns one buffer for each requested message that the server answered with a UID,
 // by ascending UID. When the server refuses the command after it has answered for some
-// messages, Wait returns those with the error.
+// messages, or a FETCH ends because the connection broke or the time was over, Wait returns
+// those that came whole with the error.
 func (f *Fetching) Wait() ([]*imapclient.FetchMessageBuffer, error) {
 	<-f.done
 	if f.g == nil {
 		return nil, f.err
 	}
 	got := f.s.gathered(f.g)
-	var refused *wire.Error
-	if f.err != nil && (!errors.As(f.err, &refused) || refused.OutOfStep) {
+	if f.err != nil && !Refused(f.err) && (f.g.stores || Unreadable(f.err)) {
 		return nil, f.err
 	}
 	out := make([]*imapclient.FetchMessageBuffer, 0, len(got))
@@ -70,6 +68,27 @@ func (s *Session) FetchEach(requests []FetchRequest) *Fetching {
 	s.Together(func() {
 		for _, r := range requests {
 			cmds = append(cmds, s.client.Fetch(r.UIDs, peeking(r.Options)))
+		}
+	})
+	return s.collecting(StageFetch, gathered, cmds...)
+}
+
+// FetchNewest is Fetch in pieces that leave in one write, the newest messages first: servers
+// answer each piece from its oldest on, and what comes before a break is of use only where
+// nothing newer is missing. With andNewer a range of sequence numbers goes on to the newest
+// message there is.
+func (s *Session) FetchNewest(set goimap.NumSet, opts goimap.FetchOptions, andNewer bool) *Fetching {
+	pieces := newestFirst(set)
+	if newest, ok := pieces[0].(goimap.SeqSet); ok && andNewer {
+		newest[0].Stop = 0
+	}
+	g := gathering{sets: pieces}
+	g.ask(&opts)
+	gathered := s.gather(g)
+	var cmds []*imapclient.FetchCommand
+	s.Together(func() {
+		for _, piece := range pieces {
+			cmds = append(cmds, s.client.Fetch(piece, peeking(opts)))
 		}
 	})
 	return s.collecting(StageFetch, gathered, cmds...)
@@ -133,6 +152,7 @@ func (s *Session) take(stage string, cmd *imapclient.FetchCommand) error {
 func (s *Session) collect(m *imapclient.FetchMessageData) error {
 	buf := &imapclient.FetchMessageBuffer{SeqNum: m.SeqNum}
 	var g *gathering
+	ended := false
 	for item := m.Next(); item != nil; item = m.Next() {
 		switch item := item.(type) {
 		case imapclient.FetchItemDataBodySection:
@@ -163,8 +183,11 @@ func (s *Session) collect(m *imapclient.FetchMessageData) error {
 		case imapclient.FetchItemDataRFC822Size:
 			buf.RFC822Size = item.Size
 		case imapclient.FetchItemDataBinarySectionSize:
-			buf.BinarySectionSize = []imapclient.FetchItemDataBinarySectionSize{item} // our own, and the first; see orderItem
-			g = s.askedIn(uint32(item.Part[0]) - 1)
+			// our own, the first and the last; see orderItem
+			if ended = len(buf.BinarySectionSize) > 0; !ended {
+				buf.BinarySectionSize = []imapclient.FetchItemDataBinarySectionSize{item}
+				g = s.askedIn(uint32(item.Part[0]) - 1)
+			}
 		case imapclient.FetchItemDataModSeq:
 			buf.ModSeq = item.ModSeq
 		case imapclient.FetchItemDataBodyStructure:
@@ -173,7 +196,7 @@ func (s *Session) collect(m *imapclient.FetchMessageData) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g != nil && slices.Contains(s.asked, g) {
+	if g != nil && ended && slices.Contains(s.asked, g) {
 		g.add(buf)
 	}
 	s.taken++
@@ -263,6 +286,7 @@ type gathering struct {
 	sections int    // of one message
 	section  int64  // bytes of a section; 0 until requested
 	open     bool   // some section was requested whole
+	stores   bool   // it is of a STORE
 
 	got map[goimap.UID]*imapclient.FetchMessageBuffer
 }

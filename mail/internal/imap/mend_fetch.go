@@ -12,7 +12,8 @@ import (
 // passes. The mender numbers the responses with it: the library hands them to several
 // goroutines, and of two about one message the later one counts. Its part says in which
 // folder the response came, as the number of folders opened on the connection until then:
-// where several are opened one after the other, a UID alone does not tell.
+// where several are opened one after the other, a UID alone does not tell. It is the first
+// item and again the last, so that a response that broke off can be told from a whole one.
 const orderItem = "BINARY.SIZE[%d] %d"
 
 // fetchMend is the mender's state of the FETCH response in progress. Such a response comes
@@ -43,7 +44,7 @@ func (f *fetchMend) isFetch(line []byte) bool {
 func (f *fetchMend) last(m *mender) {
 	f.items(m, -1)
 	if f.begun {
-		m.out = append(m.out, ")\r\n"...)
+		m.out = fmt.Appendf(m.out, " "+orderItem+")\r\n", 1, m.begun)
 		m.fetches.Add(1)
 	}
 	*f = fetchMend{}

@@ -28,6 +28,7 @@ func mending(t testing.TB, in string, step int, continues func() bool) (string, 
 	out := string(m.out)
 	for i := uint32(1); i <= m.begun; i++ {
 		out = strings.Replace(out, fmt.Sprintf("("+orderItem+" ", 1, i), "(", 1)
+		out = strings.Replace(out, fmt.Sprintf(" "+orderItem+")", 1, i), ")", 1)
 	}
 	return out, m, nil
 }

@@ -51,6 +51,46 @@ func SplitUIDs(set goimap.UIDSet, n uint32, oldest bool) (taken, left goimap.UID
 	return taken, set
 }
 
+// firstPiece is the size of the smallest piece of FetchNewest; each other is twice as large as
+// the one before.
+const firstPiece = 4
+
+// newestFirst divides a set into pieces, of which the first has the highest numbers. A
+// set of several ranges of sequence numbers stays as it is.
+func newestFirst(set goimap.NumSet) (pieces []goimap.NumSet) {
+	switch set := set.(type) {
+	case goimap.UIDSet:
+		for n, left := uint32(firstPiece), set; len(left) > 0 && !set.Dynamic(); n *= 2 {
+			var piece goimap.UIDSet
+			piece, left = SplitUIDs(left, n, false)
+			pieces = append(pieces, piece)
+		}
+	case goimap.SeqSet:
+		if len(set) != 1 || set.Dynamic() {
+			break
+		}
+		for n, low, high := uint32(firstPiece), set[0].Start, set[0].Stop; high >= low; n *= 2 {
+			from := high - min(n, high-low+1) + 1
+			pieces, high = append(pieces, goimap.SeqSet{{Start: from, Stop: high}}), from-1 // numbers begin at 1
+		}
+	}
+	if len(pieces) == 0 {
+		pieces = []goimap.NumSet{set}
+	}
+	return pieces
+}
+
+// NewestFirst divides UIDs as FetchNewest does.
+func NewestFirst(uids goimap.UIDSet) (pieces []goimap.UIDSet) {
+	if len(uids) == 0 {
+		return nil
+	}
+	for _, p := range newestFirst(uids) {
+		pieces = append(pieces, p.(goimap.UIDSet))
+	}
+	return pieces
+}
+
 // UIDsTogether are the UIDs of two sets.
 func UIDsTogether(a, b goimap.UIDSet) (out goimap.UIDSet) {
 	for _, r := range slices.Concat(a, b) {

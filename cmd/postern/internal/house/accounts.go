@@ -188,7 +188,12 @@ func (s *store) Close() {
 }
 
 // keyless reports whether the environment neither gives a key in any form nor says
-// where a vault is.
+// where a vault is, and none is where 'postern init' makes one: accounts of the environment stand
+// beside those of a vault, and never in their place.
 func (s *System) keyless() bool {
-	return !s.hasKey(vault.AdminKeyVar) && !s.hasKey(vault.AgentKeyVar) && s.Getenv("POSTERN_DB") == ""
+	if s.hasKey(vault.AdminKeyVar) || s.hasKey(vault.AgentKeyVar) || s.Getenv("POSTERN_DB") != "" {
+		return false
+	}
+	path, err := vault.DefaultPath(s.Getenv)
+	return err != nil || !isFile(path)
 }

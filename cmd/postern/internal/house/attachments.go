@@ -73,13 +73,30 @@ func (a *attachments) rootOf(ctx context.Context) (root *os.Root, own bool, err 
 		own = true
 		// A name alone would not do where a file system does not tell Ann from ann.
 		sum := sha256.Sum256([]byte(p.Name + " " + strings.Join(p.Scope.Accounts, " ")))
-		dir = filepath.Join("grants", fmt.Sprintf("%x-%s", sum[:8], strings.TrimPrefix(p.Name, admin.GrantPrincipal(""))))
+		dir = filepath.Join(grantsDir, fmt.Sprintf("%x-%s", sum[:8], strings.TrimPrefix(p.Name, admin.GrantPrincipal(""))))
 		if err := whole.MkdirAll(dir, 0o700); err != nil {
 			return nil, own, err
 		}
 	}
 	root, err = whole.OpenRoot(dir)
 	return root, own, err
+}
+
+// grantsDir has the directories of principals with a scope. For the others, who have the rest,
+// it is not there.
+const grantsDir = "grants"
+
+// ofGrants reports whether a name leads into grantsDir, in any spelling that the file system
+// takes for it.
+func ofGrants(root *os.Root, name string) bool {
+	grants, err := root.Stat(grantsDir)
+	for dir := name; filepath.IsLocal(name) && dir != "."; dir = filepath.Dir(dir) {
+		info, err2 := root.Stat(dir)
+		if strings.EqualFold(dir, grantsDir) || err == nil && err2 == nil && os.SameFile(info, grants) {
+			return true
+		}
+	}
+	return false
 }
 
 // Save implements commands.Attachments. The file is on the disk when it returns. A caller
@@ -92,6 +109,9 @@ func (a *attachments) Save(ctx context.Context, from, name string, content []byt
 	}
 	defer func() { _ = root.Close() }()
 	name = filepath.FromSlash(path.Clean(name))
+	if !own && ofGrants(root, name) {
+		return "", fs.ErrExist
+	}
 	if dir := filepath.Dir(name); dir != "." {
 		if err := root.MkdirAll(dir, 0o700); err != nil {
 			return "", occupied(err)
@@ -100,7 +120,7 @@ func (a *attachments) Save(ctx context.Context, from, name string, content []byt
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	release, err := a.claim(ctx, root, from, name, int64(len(content)))
+	release, err := a.claim(ctx, root, from, name, content)
 	if err != nil {
 		return "", err
 	}
@@ -168,11 +188,14 @@ func (a *attachments) stage(ctx context.Context, file string) (name string, remo
 // Read implements commands.Attachments. It does not wait for a
 // pipe or a device.
 func (a *attachments) Read(ctx context.Context, name string, limit int64) ([]byte, error) {
-	root, _, err := a.rootOf(ctx)
+	root, own, err := a.rootOf(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
+	if !own && ofGrants(root, filepath.FromSlash(path.Clean(name))) {
+		return nil, fs.ErrNotExist
+	}
 	f, err := root.OpenFile(filepath.FromSlash(path.Clean(name)), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/commands/admin"
@@ -30,6 +32,7 @@ type savedFile struct {
 	Size int64     `json:"size"`
 	Time time.Time `json:"time"`           // of the moment before it was saved
 	From string    `json:"from,omitempty"` // the account
+	Sum  []byte    `json:"sum,omitempty"`  // SHA-256 of the content; records of earlier versions have none
 }
 
 // savingTime is how long a file that is about to be saved counts without being there.
@@ -42,7 +45,8 @@ func savedKey(principal, name string) []byte {
 
 // claim counts a file that is about to be saved to its principal's share; the error is a
 // *vault.ShareFull where that is full. release takes it back.
-func (a *attachments) claim(ctx context.Context, root *os.Root, from, name string, size int64) (release func(), err error) {
+func (a *attachments) claim(ctx context.Context, root *os.Root, from, name string, content []byte) (release func(), err error) {
+	size, digest := int64(len(content)), sha256.Sum256(content)
 	p, ok := principalOf(ctx)
 	if _, err := root.Lstat(name); err == nil || !ok || a.records == nil { // what is there is not written over
 		return func() {}, nil
@@ -72,7 +76,7 @@ func (a *attachments) claim(ctx context.Context, root *os.Root, from, name strin
 		if len(names)+1 > a.files || sum > a.bytes {
 			return &vault.ShareFull{Of: vault.ShareFiles, Principal: p.Name, Count: a.files, Bytes: a.bytes}
 		}
-		record, err := json.Marshal(savedFile{name, size, now, from})
+		record, err := json.Marshal(savedFile{name, size, now, from, digest[:]})
 		if err != nil {
 			return err
 		}
@@ -92,42 +96,39 @@ func (a *attachments) claim(ctx context.Context, root *os.Root, from, name strin
 	}, err
 }
 
-// SavedFrom implements commands.Attachments. A principal with a directory of its own has
-// saved what is in it; in the common one it may have been any other.
-func (a *attachments) SavedFrom(ctx context.Context, name string) (account string, err error) {
+// SavedFrom implements commands.Attachments. The origin is that of the content: a principal
+// may send what another one saved, under another name too. Records of earlier versions have
+// only names: a principal with a directory of its own has saved what is in it, in the common one
+// it may have been any other.
+func (a *attachments) SavedFrom(ctx context.Context, name string, content []byte) (accounts []string, err error) {
 	p, _ := principalOf(ctx)
 	if a.records == nil {
-		return "", nil
+		return nil, nil
 	}
-	root, own, err := a.rootOf(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = root.Close() }()
+	own := p.Scope != nil
 	name = filepath.FromSlash(path.Clean(name))
-	info, err := root.Lstat(name)
-	if err != nil {
-		return "", err
-	}
+	digest := sha256.Sum256(content)
 	mine, grants := savedKey(p.Name, name), []byte("principal "+admin.GrantPrincipal(""))
-	var newest time.Time
 	err = a.records.View(ctx, func(tx kv.Tx) error {
+		accounts = nil
 		for r, err := range kv.Each(tx, savedBucket, kv.Range{}) {
 			if err != nil {
 				return err
-			}
-			if own && !bytes.Equal(r.Key, mine) || !own && bytes.HasPrefix(r.Key, grants) {
-				continue
 			}
 			var f savedFile
 			if err := json.Unmarshal(r.Value, &f); err != nil {
 				return err
 			}
-			if f.Name == name && f.Size == info.Size() && !f.Time.Before(newest) {
-				account, newest = f.From, f.Time
+			is := bytes.Equal(f.Sum, digest[:])
+			if f.Sum == nil {
+				foreign := own && !bytes.Equal(r.Key, mine) || !own && bytes.HasPrefix(r.Key, grants)
+				is = !foreign && strings.EqualFold(f.Name, name) && f.Size == int64(len(content))
+			}
+			if is && f.From != "" && !slices.Contains(accounts, f.From) {
+				accounts = append(accounts, f.From)
 			}
 		}
 		return nil
 	})
-	return account, err
+	return accounts, err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -234,8 +235,63 @@ func TestNobodyFillsTheDirectoryForOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"d": "work", "./d": "work", "c": "work", "e": "", "holiday.mov": ""} {
-		if from, err := a.SavedFrom(as("agent"), name); from != want || err != nil {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if from, err := a.SavedFrom(as("agent"), name, content); strings.Join(from, " ") != want || err != nil {
 			t.Errorf("%s was saved from %q, %v, want %q", name, from, err, want)
 		}
+	}
+}
+
+// The origin of a file goes with its content: another principal, another name and another
+// spelling are no way around it, and what grants saved is in no other's directory.
+func TestTheOriginOfAFileIsOfItsContent(t *testing.T) {
+	v, remove, err := vault.Temporary(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = remove() })
+	dir := t.TempDir()
+	a := newAttachments(t, dir)
+	a.records, a.files, a.bytes = newStore(func(context.Context) (*vault.Vault, error) { return v, nil }), 30, 1000
+	agent := onBehalfOf(t.Context(), gateway.Principal{Name: "agent"})
+	grant := func(name, account string) context.Context {
+		return onBehalfOf(t.Context(), gateway.Principal{Name: "grant:" + name, Scope: &gateway.Scope{Accounts: []string{account}}})
+	}
+	content := []byte("CONFIDENTIAL")
+	if _, err := a.Save(grant("ga", "w"), "w", "c.pdf", content); err != nil {
+		t.Fatal(err)
+	}
+	for _, ctx := range []context.Context{agent, grant("gb", "x"), grant("ga", "w")} {
+		if from, err := a.SavedFrom(ctx, "other.pdf", content); !slices.Equal(from, []string{"w"}) || err != nil {
+			t.Errorf("saved from %q, %v", from, err)
+		}
+	}
+	if _, err := a.Save(agent, "x", "own.pdf", content); err != nil {
+		t.Fatal(err)
+	}
+	if from, err := a.SavedFrom(agent, "OWN.PDF", content); len(from) != 2 || err != nil {
+		t.Errorf("saved from %q, %v", from, err)
+	}
+	saved, err := filepath.Glob(filepath.Join(dir, "grants", "*", "c.pdf"))
+	if err != nil || len(saved) != 1 {
+		t.Fatalf("%q, %v", saved, err)
+	}
+	if err := os.Symlink("grants", filepath.Join(dir, "way")); err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(saved[0]), filepath.Join(dir, "grants")))
+	for _, way := range []string{"grants", "./grants", "x/../grants", "Grants", "way"} {
+		if _, err := a.Read(agent, way+own+"/c.pdf", 100); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("read through %s: %v", way, err)
+		}
+		if _, err := a.Save(agent, "w", way+own+"/p.pdf", content); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("saved through %s: %v", way, err)
+		}
+	}
+	if got, err := a.Read(grant("ga", "w"), "c.pdf", 100); err != nil || string(got) != string(content) {
+		t.Errorf("%q, %v", got, err)
 	}
 }

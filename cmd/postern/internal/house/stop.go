@@ -20,6 +20,23 @@ const (
 
 var _ mail.Stopper = (*store)(nil)
 
+// Stop stops everything, but for a caller with a scope that caller alone.
+func (s *store) Stop(ctx context.Context, by string) (*mail.Stopped, bool, error) {
+	if p, ok := principalOf(ctx); ok && p.Scope != nil {
+		return s.StopOne(ctx, p.Name)
+	}
+	return s.Vault.Stop(ctx, by)
+}
+
+// Stopped returns the stop that holds the caller, nil for none.
+func (s *store) Stopped(ctx context.Context, age time.Duration) (*mail.Stopped, error) {
+	stopped, err := s.Vault.Stopped(ctx, age)
+	if p, _ := principalOf(ctx); !stopped.Holds(p.Name) {
+		stopped = nil
+	}
+	return stopped, err
+}
+
 // MayBegin implements mail.Stopper. Every connection of the process asks it, whoever the
 // caller is. A vault that no command has opened has stopped nothing.
 func (s *store) MayBegin(ctx context.Context) error {

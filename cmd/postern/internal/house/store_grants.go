@@ -111,3 +111,12 @@ func ownOutgoing(ctx context.Context, o *mail.Outgoing) bool {
 	p, ok := principalOf(ctx)
 	return !ok || p.Scope == nil || o.Principal == p.Name && p.Sees(o.Account)
 }
+
+// ownedByGrant reports whether a grant has an identity of the agent mailbox.
+func (s *store) ownedByGrant(ctx context.Context, identity string) (bool, error) {
+	if s.temporary { // it has no grants, and none of the mailbox
+		return false, nil
+	}
+	grants, err := s.Grants(ctx)
+	return slices.ContainsFunc(grants, func(g vault.Grant) bool { return g.Identity == identity }), err
+}

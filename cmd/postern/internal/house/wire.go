@@ -188,7 +188,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	h.outbox = outbox.New(outbox.Options{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
 		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: s.Log})
 	deps.Outbox = h.outbox
-	deps.Agents = agents.Deps{Mailbox: agentmail.New(correspondence{h.store}), Identity: s.Identity, HostFile: plan.ReadHostFile}
+	deps.Agents = agents.Deps{Mailbox: agentmail.New(correspondence{h.store}), Identity: s.Identity, Owned: h.store.ownedByGrant, HostFile: plan.ReadHostFile}
 	deps.Explain = func(ctx context.Context, _ *discovery.Call, line string) (commands.Explanation, error) {
 		principal, _ := principalOf(ctx) // there is one: a command runs
 		e, err := h.Gateway.Explain(ctx, gateway.Request{Principal: principal, Line: line})

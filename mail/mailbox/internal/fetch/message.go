@@ -58,10 +58,7 @@ func (g *Message) InTime(since, until time.Time) bool {
 	if since.IsZero() && until.IsZero() {
 		return true
 	}
-	t, ok := g.Date()
-	if !ok {
-		t = g.Internal
-	}
+	t := g.DateOrArrival()
 	return !t.IsZero() && !t.Before(since) && (until.IsZero() || t.Before(until))
 }
 
@@ -151,6 +148,15 @@ func MessageID(h rfc5322.Header) string {
 
 // Date is when the message says it was sent; ok is false when it does not say.
 func (g *Message) Date() (t time.Time, ok bool) { return g.Header.Date() }
+
+// DateOrArrival is when the message says it was sent, or came where it does not say. It is zero
+// where neither is known, as with POP3.
+func (g *Message) DateOrArrival() time.Time {
+	if t, ok := g.Date(); ok {
+		return t
+	}
+	return g.Internal
+}
 
 // Links are the ids a message names, the root first.
 func (g *Message) Links() []string {

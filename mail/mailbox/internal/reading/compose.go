@@ -194,8 +194,9 @@ func (r *Reading) headers(s *Summary) []HeaderField {
 	if r.Query.Headers == HeadersNone {
 		return nil
 	}
+	_, dated := r.Got.Date()
 	own := map[string]bool{"from": len(s.From) > 0, "to": len(s.To) > 0, "cc": len(s.CC) > 0, "subject": s.Subject != "",
-		"date": !s.Date.IsZero(), "message-id": s.InternetMessageID != ""}
+		"date": dated, "message-id": s.InternetMessageID != ""}
 	for _, f := range r.Got.Header.Fields() {
 		lower := strings.ToLower(f.Name)
 		if f.Name == "" || r.Query.Headers == HeadersCurated && !slices.Contains(fetch.Curated, lower) {

@@ -3,6 +3,7 @@ package reading
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -37,7 +38,8 @@ type gathering struct {
 }
 
 // Read joins the reads that wait for a session and returns when all of these are done or
-// ctx ends. Each then has its own result.
+// ctx ends. Each then has its own result; where other calls still wait for the same, the end
+// of ctx is the error of all.
 func (q *Queue) Read(ctx context.Context, all []*Reading) error {
 	if len(all) == 0 {
 		return nil
@@ -54,17 +56,34 @@ func (q *Queue) Read(ctx context.Context, all []*Reading) error {
 			continue
 		case <-ctx.Done():
 		}
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if g.calls--; g.calls == 0 {
-			if q.waiting[g.folder] == g {
-				delete(q.waiting, g.folder) // no read may join a gathering that is being given up
-			}
-			g.cancel()
+		if !q.giveUp(g) {
+			return ctx.Err()
 		}
-		return ctx.Err()
+		for _, ended := range done {
+			<-ended // soon: nothing is waited for any more
+		}
+		for _, r := range all {
+			if r.Err != nil && !errors.As(r.Err, new(*mail.Error)) {
+				r.Err = ctx.Err()
+			}
+		}
+		break
 	}
 	return nil
+}
+
+// giveUp takes a call from a gathering, and ends the gathering when it was the last.
+func (q *Queue) giveUp(g *gathering) (ended bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if g.calls--; g.calls > 0 {
+		return false
+	}
+	if q.waiting[g.folder] == g {
+		delete(q.waiting, g.folder) // no read may join a gathering that is being given up
+	}
+	g.cancel()
+	return true
 }
 
 func (q *Queue) join(all []*Reading) *gathering {
@@ -156,6 +175,7 @@ func (q *Queue) readTogether(g *gathering, one *Reading, structure bool) error {
 // UIDVALIDITY turns out to be right. The error is that of readings that are not finished.
 func readAll(s *imap.Session, members []*Reading) error {
 	var all fetch.Visits
+	var broken error
 	for _, r := range members {
 		all.To(r.Ref.Folder, 0).Fetch(r.Ref.UID, r.options())
 	}
@@ -164,8 +184,11 @@ func readAll(s *imap.Session, members []*Reading) error {
 		if v.Box, v.Data, v.Err, v.Refused = fetch.Now(s, v.Folder, func() *imap.Fetching { return s.FetchEach(v.Requests) }); v.Err != nil {
 			return v.Err
 		}
-	} else if err := all.Start(s, nil); err != nil {
-		return err
+		if !imap.Refused(v.Refused) {
+			broken = v.Refused
+		}
+	} else {
+		broken = all.Start(s, nil)
 	}
 	var readable []*Reading
 	var refused error
@@ -173,11 +196,12 @@ func readAll(s *imap.Session, members []*Reading) error {
 		v, ref := all.To(r.Ref.Folder, 0), r.Ref
 		ref.UIDValidity = v.Box.UIDValidity
 		switch d := fetch.DataOf(v.Data, ref.UID); {
-		case v.Err != nil:
+		case v.Err != nil && broken == nil:
 			r.finish(nil, v.Err)
 		case r.Ref.UIDValidity != 0 && r.Ref != ref:
 			r.finish(nil, r.MadeAnew(mail.AdviceListAgain))
-		case v.Refused != nil:
+		case broken != nil && (v.Err != nil || d == nil || len(d.BodySection) == 0):
+		case v.Refused != nil && broken == nil:
 			refused = v.Refused
 		case d == nil || len(d.BodySection) == 0:
 			r.finish(nil, r.NoMessage(""))
@@ -186,7 +210,7 @@ func readAll(s *imap.Session, members []*Reading) error {
 			readable = append(readable, r)
 		}
 	}
-	return cmp.Or(Rest(s, readable), refused)
+	return cmp.Or(broken, Rest(s, readable), refused)
 }
 
 // Rest fetches the missing sections, for all the messages at once.

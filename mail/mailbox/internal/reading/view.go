@@ -97,7 +97,7 @@ func (x *Viewer) summary(g *fetch.Message) Summary {
 	s := Summary{Ref: g.Ref, Flags: g.Flags, Size: g.Size, InternalDate: g.Internal, Subject: g.Header.Text("Subject"),
 		From: fetch.People(g.Header, "From"), To: fetch.People(g.Header, "To"), CC: fetch.People(g.Header, "Cc"), InternetMessageID: fetch.MessageID(g.Header), Verdict: x.Policy.VerdictOn(g), Own: x.Policy.Wrote(g.Header)}
 	s.Mask(x.Masked(g, ""))
-	s.Date, _ = g.Date()
+	s.Date = g.DateOrArrival()
 	s.HasAttachments, s.Invitation = g.HasAttachments(), message.HasCalendar(g.Root)
 	return s
 }
