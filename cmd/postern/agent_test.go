@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -372,13 +371,8 @@ func TestAC38TheKeysOfTheEnvironmentAreUsedAndNoOthers(t *testing.T) {
 		t.Errorf("beside the vault: %v, %v", entries, err)
 	}
 	run := func(env ...string) (string, int) {
-		c := program(t, append(env, agentDBVar+"="+path), "agent", "status")
-		out, err := c.CombinedOutput()
-		var failed *exec.ExitError
-		if err != nil && !errors.As(err, &failed) {
-			t.Fatal(err)
-		}
-		return string(out), c.ProcessState.ExitCode()
+		status, out, failure := inThisProcess(t, append(env, agentDBVar+"="+path), []string{"agent", "status"})
+		return string(out) + string(failure), status
 	}
 	if out, status := run("POSTERN_KEY=" + v.text[1]); status != 0 {
 		t.Errorf("with its key: %d: %s", status, out)

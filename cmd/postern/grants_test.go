@@ -253,9 +253,9 @@ func TestAStopOfAGrantIsItsOwn(t *testing.T) {
 	}
 }
 
-func TestAGrantHasItsOwnCommandsLimitsKeysAndFiles(t *testing.T) {
+func TestAGrantHasItsOwnCommandsLimitsAndKeys(t *testing.T) {
 	t.Parallel()
-	h, own, other := grantHouse(t)
+	h, own, _ := grantHouse(t)
 	reads := h.granted(t, "reads", "--accounts work")
 	full := h.granted(t, "full", "--accounts work --profile full")
 	schemas := map[string]string{}
@@ -334,24 +334,6 @@ func TestAGrantHasItsOwnCommandsLimitsKeysAndFiles(t *testing.T) {
 			t.Errorf("%s: %s", line, got.raw)
 		}
 	}
-	own = again
-	// Files of their own.
-	if got := h.as(t, other, "mail attachment --folder INBOX --uid 3 --part 2 --save report.bin"); !got.Success {
-		found := false
-		for uid := 1; uid < 40 && !found; uid++ {
-			found = h.as(t, other, fmt.Sprintf("mail attachment --folder INBOX --uid %d --save report.bin", uid)).Success
-		}
-		if !found {
-			t.Fatalf("no attachment to save: %s", got.raw)
-		}
-	}
-	send := "mail send --to ann@example.com --subject File --body x --attach report.bin"
-	if got := h.as(t, own, send); got.Error.Code != discovery.NotFound {
-		t.Errorf("another's file: %s", got.raw)
-	}
-	if got := h.as(t, other, send); got.Error.Code != discovery.ApprovalRequired {
-		t.Errorf("a file of its own: %s", got.raw)
-	}
 	// And a rate of its own.
 	h.do(t, "config set commands_per_minute 3", &struct{}{})
 	limited := h.granted(t, "limited", "--accounts work")
@@ -367,9 +349,9 @@ func TestAGrantHasItsOwnCommandsLimitsKeysAndFiles(t *testing.T) {
 	}
 }
 
-// A grant of the same name that is made again has the files of the one before only where
+// A grant has files of its own, and one of the same name that is made again has the files of the one before only where
 // it has the same accounts: what was saved from another is not for it to send.
-func TestAGrantMadeAgainHasTheFilesOfItsAccountsAlone(t *testing.T) {
+func TestAGrantHasTheFilesOfItsAccountsAlone(t *testing.T) {
 	t.Parallel()
 	h, _, other := grantHouse(t)
 	var saved string
@@ -387,6 +369,10 @@ func TestAGrantMadeAgainHasTheFilesOfItsAccountsAlone(t *testing.T) {
 	// Where it lies on this machine is not told.
 	if saved != "report.bin" {
 		t.Errorf("saved to %q", saved)
+	}
+	beside := h.granted(t, "beside", "--profile full --accounts "+foreign)
+	if got := h.as(t, beside, "mail send --to ann@example.com --subject File --body x --attach report.bin"); got.Error.Code != discovery.NotFound {
+		t.Errorf("the file of another grant of the account: %s", got.raw)
 	}
 	for _, c := range []struct {
 		accounts string

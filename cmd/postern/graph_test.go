@@ -91,7 +91,7 @@ func TestGraphFromConsentToApproval(t *testing.T) {
 	}
 	const line = "mail send --to bob@example.org --bcc carol@example.org --subject Graph --body hello --idempotency-key one"
 	agent := func() answer {
-		raw, _ := program(t, b.v.environment(false), "exec", line).Output()
+		_, raw, _ := inThisProcess(t, b.v.environment(false), []string{"exec", line})
 		return answerOf(t, line, raw)
 	}
 	if a := agent(); a.Error.Code != discovery.ApprovalRequired {

@@ -73,7 +73,7 @@ var arrows = []struct {
 	{"mail/demo", "the sample servers stand outside, like any server", []string{"mail"}, nil},
 	{"mail/pdftext", "it reads hostile files in a process of its own, which has nothing to do with mail", []string{"internal/child"}, nil},
 	{"mail/servertest", "test servers stand outside, like any server", []string{"internal/testmain"}, nil},
-	{"mail/servertest/mailtest", "it is what the tests of mailbox and outbox share", []string{"mail", "mail/login", "mail/mailbox", "mail/servertest"}, nil},
+	{"mail/servertest/mailtest", "it is what the tests of mailbox and outbox share", []string{"internal/testmain", "mail", "mail/login", "mail/mailbox", "mail/servertest"}, nil},
 	{"mail/servertest/scripted", "scripted servers stand outside, like any server", []string{"mail/internal/wire", "mail/servertest"}, []string{}},
 	{"packaging", "it packs what was built and calls none of it", []string{}, []string{}},
 	{"conformance", "it must judge any server, so it can know nothing of ours", []string{}, []string{"github.com/modelcontextprotocol/go-sdk", "github.com/santhosh-tekuri/jsonschema"}},

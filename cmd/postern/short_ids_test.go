@@ -52,7 +52,7 @@ func TestShortIDsOnRealServers(t *testing.T) {
 			list := discovery.JoinCommand([]string{"mail", "list", "--folder", server.folder})
 
 			exec := func(line string) string {
-				out, _ := program(t, v.environment(false), "exec", line).Output()
+				_, out, _ := inThisProcess(t, v.environment(false), []string{"exec", line})
 				return string(out)
 			}
 			if got := exec("mail get " + short); !strings.Contains(got, "CONFLICT") || !strings.Contains(got, "mail list") {

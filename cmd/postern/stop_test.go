@@ -235,23 +235,16 @@ type stopData struct {
 	} `json:"leaving"`
 }
 
-// direct runs a command as a process of its own, in the direct form.
+// direct runs a command in the direct form.
 func (v testVault) direct(t *testing.T, admin bool, data any, words ...string) answer {
 	t.Helper()
-	var stderr bytes.Buffer
-	c := program(t, v.environment(admin), words...)
-	c.Stderr = &stderr
-	out, _ := c.Output() // its status follows from the answer
-	a := answerOf(t, strings.Join(words, " "), out)
+	r := here(t, v.environment(admin), words...)
 	if data != nil {
-		if !a.Success {
-			t.Fatalf("%s: %s%s", words, out, stderr.Bytes())
-		}
-		if err := json.Unmarshal(a.Data, data); err != nil {
+		if err := json.Unmarshal(works(t, r).Data, data); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return a
+	return r.answer
 }
 
 // worker is a process whose agent does one kind of work, again and again.

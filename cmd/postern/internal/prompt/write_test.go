@@ -144,7 +144,7 @@ func TestALetterThatDidNotLeaveIsKept(t *testing.T) {
 		t.Run(of.name, func(t *testing.T) {
 			p := newPerson(t, of.account)
 			for i, c := range of.cases {
-				if testing.Short() && i%3 > 0 {
+				if testing.Short() && i%8 > 0 {
 					continue
 				}
 				t.Run(c.name, func(t *testing.T) { c.run(t, p) })
