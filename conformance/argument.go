@@ -12,20 +12,22 @@ import (
 
 // argument is one argument of a command, as help and schema describe it.
 type argument struct {
-	name, label string
-	kind        string // as help has it
-	item        string // of an array's elements
-	positional  bool
-	required    bool
-	requires    string // name of another option
-	entry       map[string]any
-	property    any // nil without
-	print       string
+	name, label  string
+	kind         string // as help has it
+	item         string // of an array's elements
+	positional   bool
+	required     bool
+	requires     string // name of another option
+	entry        map[string]any
+	property     any    // nil without
+	propertyName string // in the input schema
+	print        string
 
 	valid         string
 	hasValid      bool
 	source        string // of valid: "documented", "type" or "made"
 	accepted      bool   // with its context
+	taken         string // a short option that takes its value; empty without
 	context       string // of an option
 	before, after string // of a positional
 	hasContext    bool
@@ -43,8 +45,12 @@ func newArgument(c *command, entry map[string]any) *argument {
 	a.required = entry["required"] == true
 	requires, _ := entry["requires"].(string)
 	a.requires = strings.TrimLeft(requires, "-")
-	if p, ok := pointer(c.schema, "/inputSchema/properties/"+escapePointer(name)); ok {
-		a.property = p
+	a.propertyName = name
+	for _, n := range spellings(name) {
+		if p, ok := pointer(c.schema, "/inputSchema/properties/"+escapePointer(n)); ok {
+			a.property, a.propertyName = p, n
+			break
+		}
 	}
 	a.item, _ = entry["items"].(string)
 	if t, ok := a.of("items/type"); ok && a.item == "" {
@@ -55,6 +61,24 @@ func newArgument(c *command, entry map[string]any) *argument {
 	a.valid, a.source = a.plausible()
 	a.hasValid = a.source != ""
 	return a
+}
+
+// spellings are the names that an option may have in a schema, where names are often those of the
+// server's language: due-before, due_before, dueBefore.
+func spellings(name string) []string {
+	words := strings.Split(name, "-")
+	for i, w := range words[1:] {
+		if w != "" {
+			words[i+1] = strings.ToUpper(w[:1]) + w[1:]
+		}
+	}
+	return []string{name, strings.ReplaceAll(name, "-", "_"), strings.Join(words, "")}
+}
+
+// many reports whether a positional takes several words: help need not call it an array.
+func (a *argument) many() bool {
+	kind, _ := a.of("type")
+	return a.kind == "array" || a.positional && kind == "array"
 }
 
 // of returns a keyword of the argument's schema; a path goes into "items".
@@ -282,6 +306,9 @@ func (a *argument) vars(c *command) map[string]any {
 	}
 	if a.hasValid {
 		v["valid"], v["source"], v["accepted"] = a.valid, a.source, a.accepted
+	}
+	if a.taken != "" {
+		v["taken"] = a.taken
 	}
 	switch {
 	case a.hasContext && a.positional:

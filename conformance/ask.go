@@ -149,9 +149,9 @@ func commandArguments(command string) json.RawMessage {
 	return b
 }
 
-// tool calls cli with arguments; nil for a call without any.
+// tool calls the tool with arguments; nil for a call without any.
 func (s *session) tool(ctx context.Context, arguments json.RawMessage) answer {
-	params := `{"name":"cli"`
+	params := `{"name":` + show(s.called)
 	if arguments != nil {
 		params += `,"arguments":` + string(arguments)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Level is a conformance level (002 section 11.1). Each includes the one before.
@@ -123,7 +124,8 @@ var outcomes = []string{OutcomeResult, OutcomeError, OutcomeNone, OutcomeLost}
 
 // Text is a string, in JSON as such or as an array of strings and of objects
 // {"repeat": string, "times": n}, so that ten thousand characters need no line of
-// that length.
+// that length. In place of times, "to" says how many characters the whole has with
+// it, a repeated text of one character given.
 type Text struct {
 	raw   json.RawMessage
 	parts []textPart
@@ -132,6 +134,7 @@ type Text struct {
 type textPart struct {
 	text  string
 	times int
+	to    int // length of the whole, in characters; 0 for times
 }
 
 // maxText bounds an expanded Text, in bytes.
@@ -152,6 +155,7 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 		repeated := struct {
 			Repeat string `json:"repeat"`
 			Times  int    `json:"times"`
+			To     int    `json:"to"`
 		}{Times: 1}
 		var into any = &repeated
 		if raw[0] == '"' {
@@ -160,10 +164,10 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 		if err := json.Unmarshal(raw, into); err != nil {
 			return err
 		}
-		if size += len(repeated.Repeat) * repeated.Times; size > maxText {
+		if size += len(repeated.Repeat) * max(repeated.Times, repeated.To); size > maxText {
 			return fmt.Errorf("a text has more than %d bytes", maxText)
 		}
-		t.parts = append(t.parts, textPart{repeated.Repeat, repeated.Times})
+		t.parts = append(t.parts, textPart{repeated.Repeat, repeated.Times, repeated.To})
 	}
 	return nil
 }
@@ -173,11 +177,22 @@ func (t *Text) MarshalJSON() ([]byte, error) { return t.raw, nil }
 
 // expand puts the text together, its placeholders filled from vars.
 func (t *Text) expand(vars scope) (string, error) {
-	var b strings.Builder
-	for _, p := range t.parts {
+	texts, length := make([]string, len(t.parts)), 0
+	for i, p := range t.parts {
 		s, err := vars.expand(p.text)
 		if err != nil {
 			return "", err
+		}
+		texts[i] = s
+		if p.to == 0 {
+			length += utf8.RuneCountInString(s) * p.times
+		}
+	}
+	var b strings.Builder
+	for i, p := range t.parts {
+		s := texts[i]
+		if p.to > 0 {
+			p.times = max(p.to-length, 0)
 		}
 		if len(s)*p.times > maxText {
 			return "", fmt.Errorf("a text has more than %d bytes", maxText)

@@ -3,9 +3,11 @@ package conformance
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // item is one element of a template's range.
@@ -108,6 +110,16 @@ func (r *runner) all(each string) []item {
 				list = append(list, argumentItems(each, c, cv, a)...)
 			}
 		}
+	case "listed":
+		for _, p := range m.listed {
+			list = append(list, item{name: p, vars: scope{each: m.place(p)}})
+		}
+	case "probe":
+		list = m.probe()
+	case "schema":
+		for _, n := range m.schemas {
+			list = append(list, item{name: n, vars: scope{"schema": map[string]any{"name": n, "listed": m.lists(n)}}})
+		}
 	case "extension":
 		for _, e := range m.extensions {
 			list = append(list, item{name: show(e), vars: scope{"extension": map[string]any{"name": e}}})
@@ -128,6 +140,46 @@ func (r *runner) all(each string) []item {
 		list = r.exampleItems("", r.examples)
 	}
 	return list
+}
+
+// place describes a path that help lists.
+func (m *model) place(path string) map[string]any {
+	at := strings.LastIndex(path, " ") + 1
+	word := path[at:]
+	_, size := utf8.DecodeRuneInString(word)
+	v := map[string]any{"path": path, "group": path[:at], "word": word, "first": word[:size], "rest": word[size:]}
+	switch {
+	case m.find(path) != nil:
+		v["kind"] = "command"
+	case m.isGroup(path):
+		v["kind"] = "group"
+	}
+	return v
+}
+
+var plainWord = regexp.MustCompile(`\A[A-Za-z][A-Za-z0-9_-]+( [A-Za-z][A-Za-z0-9_-]+)*\z`)
+
+// probe is the command or group through whose help the reading of strings is asked: the one with the
+// fewest words whose help was learned, a reserved one only if there is no other.
+func (m *model) probe() []item {
+	paths := slices.Clone(m.listed)
+	for _, g := range m.groups { // of "mail list" help lists no "mail"
+		paths = append(paths, g.path)
+	}
+	best, rank := "", 0
+	for _, p := range paths {
+		n := len(strings.Fields(p))
+		if slices.Contains(reserved, p) {
+			n += maxWords
+		}
+		if plainWord.MatchString(p) && (m.find(p) != nil || m.isGroup(p)) && (best == "" || n < rank) {
+			best, rank = p, n
+		}
+	}
+	if best == "" {
+		return nil
+	}
+	return []item{{name: best, vars: scope{"probe": m.place(best)}}}
 }
 
 func argumentItems(each string, c *command, cv map[string]any, a *argument) []item {
@@ -232,13 +284,13 @@ func (c *command) vars() map[string]any {
 	positionals, open := 0, false
 	for _, a := range c.arguments {
 		arguments = append(arguments, a.vars(c))
-		properties = append(properties, a.name)
+		properties = append(properties, a.propertyName)
 		if a.required {
-			required = append(required, a.name)
+			required = append(required, a.propertyName)
 		}
 		if a.positional {
 			positionals++
-			open = open || a.kind == "array"
+			open = open || a.many()
 		} else {
 			options = append(options, a.label)
 		}

@@ -61,23 +61,18 @@ func isNumber(v any, n json.Number) bool {
 	return ok && (m == n || errX == nil && errY == nil && x == y)
 }
 
-// looseJSON returns the reason why a text is not one JSON value in UTF-8, without white
-// space around its tokens and without a member twice in one object; empty if it is.
-func looseJSON(s string) string {
-	if !utf8.ValidString(s) {
-		return "it is not UTF-8"
-	}
-	if _, err := decode([]byte(s)); err != nil {
-		return "it is not JSON"
-	}
+// looseJSON names what is odd about a JSON text, for patterns: loose, white space around its
+// tokens; twice, a member that one object has two times.
+func looseJSON(s string) map[string]any {
+	found := map[string]any{}
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, []byte(s)); err != nil || compact.String() != s {
-		return "there is white space around its tokens"
+	if err := json.Compact(&compact, []byte(s)); err != nil || compact.String() != s || !utf8.ValidString(s) {
+		found["loose"] = "there is white space around its tokens, or it is no JSON in UTF-8"
 	}
 	if name := memberTwice(s); name != "" {
-		return "the member " + name + " is there twice"
+		found["twice"] = name
 	}
-	return ""
+	return found
 }
 
 // memberTwice returns the name of a member that an object of the text has twice.

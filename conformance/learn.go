@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,10 +15,12 @@ type model struct {
 	protocols    []string
 	commands     []*command
 	groups       []*group
-	capabilities []any // names that version lists as commands
-	extensions   []any // and as extensions
-	root         any   // data of help
-	common       []any // names of the options that its usage names, for all commands
+	listed       []string // every path that help lists, of groups too, in its order
+	schemas      []string // names that schema without a command lists
+	capabilities []any    // names that version lists as commands
+	extensions   []any    // and as extensions
+	root         any      // data of help
+	common       []any    // names of the options that its usage names, for all commands
 	readOnly     bool
 }
 
@@ -31,6 +35,7 @@ type command struct {
 	help      map[string]any
 	schema    any // data of schema PATH; nil without
 	harmless  bool
+	disturbs  bool // it waits, or stops things
 	arguments []*argument
 	common    []any // those of the model
 	examples  []string
@@ -46,6 +51,57 @@ const (
 	maxWords     = 5
 	maxArguments = 200
 )
+
+// list adds paths that help lists, each once.
+func (m *model) list(paths []string) {
+	for _, p := range paths {
+		if len(m.listed) < maxCommands && !slices.Contains(m.listed, p) {
+			m.listed = append(m.listed, p)
+		}
+	}
+}
+
+// isGroup reports whether help has a group of that path.
+func (m *model) isGroup(path string) bool {
+	return slices.ContainsFunc(m.groups, func(g *group) bool { return g.path == path })
+}
+
+// lists reports whether help lists a name: a path, the last words of one, or what is below one of
+// which help does not say what it holds.
+func (m *model) lists(name string) bool {
+	return m.isGroup(name) || slices.ContainsFunc(m.listed, func(p string) bool {
+		return p == name || strings.HasSuffix(p, " "+name) || strings.HasPrefix(name, p+" ") && !m.isGroup(p)
+	})
+}
+
+// schemaNames are the names of the commands in the answer to schema, whose form 002 leaves open:
+// each object with an input schema has the member command or name, or is the member of an object.
+func schemaNames(data any) (names []string) {
+	var walk func(key string, v any, depth int)
+	walk = func(key string, v any, depth int) {
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				walk("", e, depth+1)
+			}
+		case map[string]any:
+			if _, ok := v["inputSchema"]; ok {
+				name := cmp.Or(textAt(v, "/command"), textAt(v, "/name"), key)
+				if name != "" && len(name) <= 200 && len(names) < maxCommands && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+				return
+			}
+			for _, k := range slices.Sorted(maps.Keys(v)) {
+				if depth < maxWords {
+					walk(k, v[k], depth+1)
+				}
+			}
+		}
+	}
+	walk("", data, 0)
+	return names
+}
 
 func (m *model) find(path string) *command {
 	for _, c := range m.commands {
@@ -65,9 +121,17 @@ func (r *runner) learn(ctx context.Context) *model {
 	if s, _ := r.sharedSession(ctx); s != nil {
 		a := r.ask(ctx, s, "", false, false, func(ctx context.Context) answer { return s.request(ctx, "tools/list", json.RawMessage("{}")) })
 		r.countLost(a)
+		var names []string
 		for _, t := range listAt(a.doc, "/result/tools") {
 			hint, _ := pointer(t, "/annotations/readOnlyHint")
-			m.readOnly = m.readOnly || textAt(t, "/name") == "cli" && hint == true
+			m.readOnly = m.readOnly || textAt(t, "/name") == r.o.Tool && hint == true
+			names = append(names, textAt(t, "/name"))
+		}
+		switch {
+		case r.o.Tool != defaultTool:
+			r.note("the tool %s was asked, as was said; section 3.1 says that it is called %s", r.o.Tool, defaultTool)
+		case len(names) == 1 && names[0] != r.o.Tool:
+			r.note("there is no tool %s; with --tool %s the one that there is would be asked", defaultTool, clip(names[0], 80))
 		}
 	}
 	version := r.command(ctx, "version")
@@ -80,9 +144,11 @@ func (r *runner) learn(ctx context.Context) *model {
 	help := r.command(ctx, "help")
 	m.root, _ = pointer(help.doc, "/data")
 	words, _ := entries(m.root)
+	m.list(words)
+	m.schemas = schemaNames(r.command(ctx, "schema").doc["data"])
 	usage, _ := pointer(m.root, "/usage")
 	for _, option := range optionPattern.FindAllString(textOf(usage), -1) {
-		m.common = append(m.common, strings.TrimLeft(option, "-"))
+		m.common = append(m.common, anys(spellings(strings.TrimLeft(option, "-")))...)
 	}
 	for _, path := range words {
 		if group, _, several := strings.Cut(path, " "); several {
@@ -152,7 +218,7 @@ func (r *runner) learnPath(ctx context.Context, path string, depth int) {
 	if depth > maxWords || len(m.commands) >= maxCommands || len(m.groups) >= maxCommands || r.gone {
 		return
 	}
-	if m.find(path) != nil || slices.ContainsFunc(m.groups, func(g *group) bool { return g.path == path }) {
+	if m.find(path) != nil || m.isGroup(path) {
 		return
 	}
 	a := r.command(ctx, "help "+path)
@@ -176,6 +242,7 @@ func (r *runner) learnPath(ctx context.Context, path string, depth int) {
 		g.commands = append(g.commands, n)
 	}
 	m.groups = append(m.groups, g)
+	m.list(g.commands)
 	for _, n := range g.commands {
 		r.learnPath(ctx, n, len(strings.Fields(n)))
 	}
@@ -200,9 +267,14 @@ func (r *runner) learnCommand(ctx context.Context, path string, help map[string]
 			c.examples = append(c.examples, e)
 		}
 	}
+	c.disturbs = disturbing.MatchString(textAt(help, "/description")) || c.argument("wait") != nil
 	c.base, c.hasBase = c.compose(nil)
 	return c
 }
+
+// disturbing matches the description of a command that waits for something, or that stops the work
+// of others. Carried out, it would cost the run its answers; so would one with an option "wait".
+var disturbing = regexp.MustCompile(`(?i)\A\s*(waits?|watch(es)?|stops?|shuts? down|quits?|exits?|restarts?)\b`)
 
 // harmless reports whether a command is known to change nothing.
 func (r *runner) harmless(c *command) bool {
@@ -282,11 +354,44 @@ func (r *runner) learnContexts(ctx context.Context, c *command) {
 			continue
 		}
 		a.context, a.hasContext = usable[0], true
-		if !r.mayRun(c) || !a.hasValid && a.kind != "flag" || !r.o.Exhaustive && r.seenTwice(c, a) {
+		if !r.mayRun(c) || c.disturbs || !a.hasValid && a.kind != "flag" || !r.o.Exhaustive && r.seenTwice(c, a) {
 			continue
 		}
 		a.context = r.choose(ctx, a, usable, accepted)
+		if a.accepted && c.takesNone() {
+			a.taken = r.takenShort(ctx, c, a)
+		}
 	}
+}
+
+// shortPattern is a short option as help speaks of it.
+var shortPattern = regexp.MustCompile(`(?:^|[^A-Za-z0-9_-])(-[A-Za-z])(?:[^A-Za-z0-9_-]|[0-9]|$)`)
+
+// takenShort returns a short option that takes the option's value behind a space, where help has no
+// member that says so (002 section 6.2.2 knows none): -n as 002 has it, the first letter of the name
+// and what help and examples speak of are tried; empty without one. What is taken alone is a flag.
+func (r *runner) takenShort(ctx context.Context, c *command, a *argument) string {
+	if _, said := a.entry["short"]; said || a.kind == "flag" || strings.HasPrefix(a.valid, "-") {
+		return ""
+	}
+	candidates := []string{"-n", "-" + a.name[:1]}
+	for _, m := range shortPattern.FindAllStringSubmatch(show(a.entry)+strings.Join(c.examples, " "), 3) {
+		candidates = append(candidates, m[1])
+	}
+	slices.Sort(candidates)
+	for _, short := range slices.Compact(candidates) {
+		taken := func(rest string) bool { return r.command(ctx, a.context+" "+short+rest).doc["success"] == true }
+		if taken(" "+quote(a.valid)) && !taken("") {
+			return short
+		}
+	}
+	return ""
+}
+
+// takesNone reports whether a command has no positionals, so that each word behind an option that
+// is taken is its value.
+func (c *command) takesNone() bool {
+	return !slices.ContainsFunc(c.arguments, func(a *argument) bool { return a.positional })
 }
 
 // seenTwice reports whether an equal argument has been learned of two commands before
@@ -325,7 +430,7 @@ func (r *runner) choose(ctx context.Context, a *argument, usable []string, seen 
 		case got.doc["success"] == true:
 			a.accepted = true
 			return text
-		case code != "VALIDATION_ERROR" && code != "PARSE_ERROR" && code != "COMMAND_NOT_FOUND":
+		case code != "VALIDATION_ERROR" && code != "PARSE_ERROR" && code != "COMMAND_NOT_FOUND" && code != "INVALID_DATE_FORMAT":
 			return text
 		case second == "" && !containsWord(says, a.name):
 			second = text

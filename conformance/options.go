@@ -17,6 +17,8 @@ type Options struct {
 	Suite    string   // "acli" or "mail"; empty or "all" for both
 	IDs      []string // ids or patterns of path.Match, of which one matches
 
+	Tool string // name of the tool that takes commands; empty for "cli", as 002 section 3.1 has it
+
 	StepTimeout time.Duration // for each answer; 0 means 10 s
 	MaxLost     int           // answers lost in succession after which no more is asked; 0 means 5
 
@@ -33,6 +35,7 @@ type Options struct {
 }
 
 const (
+	defaultTool        = "cli"
 	defaultStepTimeout = 10 * time.Second
 	defaultMaxLost     = 5
 	maxRateWait        = 70 * time.Second

@@ -298,9 +298,10 @@ func (t *translation) fill(value any) any {
 }
 
 // wordPattern returns a regular expression for a word in a text that is not a part of
-// a longer name. Dashes before it belong to the way an option is written.
+// a longer name. Dashes before it belong to the way an option is written, and
+// underscores do for those within, as in the languages that have no dashes in names.
 func wordPattern(word string) string {
-	return `(^|[^A-Za-z0-9_-])-*` + regexp.QuoteMeta(word) + `($|[^A-Za-z0-9_-]|-($|[^A-Za-z0-9_]))`
+	return `(^|[^A-Za-z0-9_-])-*` + strings.ReplaceAll(regexp.QuoteMeta(word), "-", "[-_]") + `($|[^A-Za-z0-9_-]|-($|[^A-Za-z0-9_]))`
 }
 
 func containsWord(text, word string) bool {

@@ -132,7 +132,7 @@ func TestLooseJSON(t *testing.T) {
 	for text, compact := range map[string]bool{
 		`{"a":"x y\" z"}`: true, `"<é>"`: true, `{ }`: false, `{"a":1,"a":1}`: false, `{} `: false, ` {}`: false, `x`: false, "\"\xff\"": false, `{}{}`: false,
 	} {
-		if why := looseJSON(text); (why == "") != compact {
+		if why := looseJSON(text); (len(why) == 0) != compact {
 			t.Errorf("%s: %q", text, why)
 		}
 	}

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -27,6 +28,7 @@ func Run(ctx context.Context, target Target, o *Options) (*Report, error) {
 	if r.o.StepTimeout <= 0 {
 		r.o.StepTimeout = defaultStepTimeout
 	}
+	r.o.Tool = cmp.Or(r.o.Tool, defaultTool)
 	if r.o.MaxLost <= 0 {
 		r.o.MaxLost = defaultMaxLost
 	}
@@ -161,7 +163,7 @@ func (r *runner) open(ctx context.Context, version string, bare bool) (*session,
 		a.unreached = err
 		return nil, a
 	}
-	s := &session{conn: conn, version: version}
+	s := &session{conn: conn, version: version, called: r.o.Tool}
 	if bare {
 		if s.stateless() {
 			conn.Protocol(version)
@@ -207,6 +209,9 @@ func (r *runner) run(ctx context.Context, c *Case) *Result {
 		items = r.items(c)
 		if len(items) == 0 && r.fatal == nil {
 			result.Status, result.Reason = NotApplicable, "there is no "+c.For.Each+" that it applies to"
+			if c.For.Each == "probe" {
+				result.Reason = "help lists no command that has help, through which it could be asked how strings are read"
+			}
 			return result
 		}
 	}
@@ -250,7 +255,7 @@ func (r *runner) inapplicable(c *Case) string {
 	}
 	command := r.model.find(q.Command)
 	switch {
-	case command == nil && !slices.ContainsFunc(r.model.groups, func(g *group) bool { return g.path == q.Command }):
+	case command == nil && !r.model.isGroup(q.Command):
 		return "the server has no command " + q.Command
 	case q.Option != "" && (command == nil || !slices.ContainsFunc(command.arguments, func(a *argument) bool { return a.label == q.Option })):
 		return "the command " + q.Command + " has no " + q.Option
@@ -281,8 +286,13 @@ func (r *runner) instance(ctx context.Context, c *Case, i item) (finding *Findin
 	if c.For == nil && c.Requires != nil {
 		command = r.model.find(c.Requires.Command)
 	}
+	i.vars["tool"] = r.o.Tool
 	allowed := r.mayRun(command)
+	disturbs := c.For != nil && command != nil && command.disturbs // a case that names a command knows it
 	for _, s := range c.Steps {
+		if s.Executes && disturbs {
+			return nil, "it would have commands carried out whose help says that they wait, or stop things"
+		}
 		if s.Executes && !allowed {
 			return nil, "it would have commands carried out that are not known to be harmless, or not to be (--allow-effects, --harmless, --never)"
 		}

@@ -132,7 +132,14 @@ func filter(s, name string) (string, error) {
 	case "regex":
 		return regexp.QuoteMeta(s), nil
 	case "upper":
-		return strings.ToUpper(s), nil
+		if upper := strings.ToUpper(s); upper != s {
+			return upper, nil
+		}
+		return strings.ToLower(s), nil
+	case "newline":
+		return strings.Replace(s, "n", `\n`, 1), nil
+	case "tab":
+		return strings.Replace(s, "t", `\t`, 1), nil
 	case "chop":
 		_, size := utf8.DecodeLastRuneInString(s)
 		return s[:len(s)-size], nil

@@ -35,6 +35,7 @@ type session struct {
 	id      int
 	dead    bool
 	agreed  string // by the handshake
+	called  string // name of the tool
 	faults  []string
 }
 
@@ -234,8 +235,8 @@ func (s *session) response(m map[string]any, size int) answer {
 			continue
 		}
 		doc["text"] = text
-		if why := looseJSON(text); why != "" {
-			doc["loose"] = why
+		for name, value := range looseJSON(text) {
+			doc[name] = value
 		}
 		v, err := decode([]byte(text))
 		if err == nil {
@@ -296,8 +297,8 @@ func withoutEnvelope(doc map[string]any, v any, text string) {
 	}
 }
 
-// codeWord is a standard code (002 section 5.2).
-var codeWord = regexp.MustCompile(`\b(PARSE_ERROR|COMMAND_NOT_FOUND|PERMISSION_DENIED|VALIDATION_ERROR|EXECUTION_ERROR|TIMEOUT|RATE_LIMITED|PATH_TRAVERSAL_BLOCKED)\b`)
+// codeWord is a standard code (002 section 5.2), or that of the example in section 5.1.2.
+var codeWord = regexp.MustCompile(`\b(PARSE_ERROR|COMMAND_NOT_FOUND|PERMISSION_DENIED|VALIDATION_ERROR|EXECUTION_ERROR|TIMEOUT|RATE_LIMITED|PATH_TRAVERSAL_BLOCKED|INVALID_DATE_FORMAT)\b`)
 
 // inForm is what a case sees of an answer.
 func (c *Case) inForm(doc map[string]any) map[string]any {

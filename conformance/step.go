@@ -235,12 +235,12 @@ func (r *runner) stockClient(ctx context.Context, s *Step) answer {
 	if err != nil {
 		return lost("the client cannot list the tools: %v", err)
 	}
-	if !slices.ContainsFunc(tools.Tools, func(t *mcp.Tool) bool { return t.Name == "cli" }) {
-		return lost("the client sees no tool cli")
+	if !slices.ContainsFunc(tools.Tools, func(t *mcp.Tool) bool { return t.Name == r.o.Tool }) {
+		return lost("the client sees no tool %s", r.o.Tool)
 	}
-	result, err := connected.CallTool(ctx, &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": "help"}})
+	result, err := connected.CallTool(ctx, &mcp.CallToolParams{Name: r.o.Tool, Arguments: map[string]any{"command": "help"}})
 	if err != nil {
-		return lost("the client cannot call cli: %v", err)
+		return lost("the client cannot call the tool: %v", err)
 	}
 	b, err := json.Marshal(result)
 	if err != nil {

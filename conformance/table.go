@@ -44,11 +44,14 @@ func WriteTable(w io.Writer, r *Report, strict bool) error {
 			fmt.Fprintf(b, "%-10s %7d %7d %7d %9d %15d\n", l, n.Passed, n.Failed, n.Advice, n.Expected, n.NotApplicable)
 		}
 	}
-	reached := string(r.Reached)
-	if r.Partial {
+	reached := "level reached: " + string(r.Reached)
+	switch {
+	case !slices.ContainsFunc(r.Results, func(c *Result) bool { return c.Suite == "acli" }):
+		reached = "The levels are those of the suite acli, which was not asked."
+	case r.Partial:
 		reached += " (of the cases that were chosen)"
 	}
-	fmt.Fprintf(b, "\nlevel reached: %s\n", reached)
+	fmt.Fprintf(b, "\n%s\n", reached)
 	if r.Reached == Full {
 		fmt.Fprintln(b, "That commands are audited cannot be seen from outside and is not shown by this.")
 	}

@@ -41,9 +41,10 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 	f.BoolVar(&o.AllowEffects, "allow-effects", false, "also run commands that are not known to be harmless: only on a server where nothing can be lost")
 	f.BoolVar(&o.Exhaustive, "exhaustive", false, "test an argument that several commands share with each of them")
 	f.DurationVar(&o.StepTimeout, "step-timeout", 10*time.Second, "time for each answer")
+	f.StringVar(&o.Tool, "tool", "cli", "name of the tool that takes commands, where it is another than the specification's")
 	limit := f.Duration("timeout", 15*time.Minute, "time for the whole run")
 	repeated(f, &o.Harmless, "harmless", "path of a command that changes nothing, * for any characters; may be repeated", one)
-	repeated(f, &o.Never, "never", "path of a command that is not to be run in any case, such as one that waits; may be repeated", one)
+	repeated(f, &o.Never, "never", "path of a command that is not to be run in any case; may be repeated", one)
 	repeated(f, &o.IDs, "case", "ask only this case, * for any characters; may be repeated", one)
 	if err := parse(f, args, 0, 1000); err != nil {
 		return err

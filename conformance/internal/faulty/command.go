@@ -116,7 +116,7 @@ func tree() *command {
 				output:   object{{"type", "object"}, {"required", []string{"path"}}, {"properties", object{{"path", object{{"type", "string"}}}, {"text", object{{"type", "string"}}}}}},
 				args:     []*argument{{name: "path", kind: typeString, required: true, path: true, maxLength: 200, about: "Path of the file, below the notes", examples: []string{"notes/today.txt"}}}},
 		}},
-		{name: "wait", about: "Wait, as slow work does", effect: "none", run: wait, examples: []string{"wait --milliseconds 1"},
+		{name: "wait", about: "Take a while, as slow work does", effect: "none", run: wait, examples: []string{"wait --milliseconds 1"},
 			output: object{{"type", "object"}, {"required", []string{"waited_ms"}}, {"properties", object{{"waited_ms", object{{"type", "integer"}}}}}},
 			args:   []*argument{{name: "milliseconds", kind: typeInteger, def: 1, low: bound(0), high: bound(60000), about: "How long"}}},
 		{name: "ration", about: "Answer so many times in a second", effect: "none", run: ration, examples: []string{"ration"},

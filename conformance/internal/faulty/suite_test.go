@@ -62,8 +62,9 @@ func ownProcess(t *testing.T, f Fault) conformance.Target {
 	return &conformance.Command{Grace: grace, Args: []string{program}, Env: env}
 }
 
-// inapplicable are the cases about optional parts that the correct server does not have.
-var inapplicable = []string{"extension.audit"}
+// inapplicable are the cases about optional parts that the correct server does not have, and about
+// short options that help does not name, which package household has.
+var inapplicable = []string{"extension.audit", "argument.short-taken"}
 
 // cases loads the suite once for all runs.
 var cases = sync.OnceValues(conformance.Embedded)
