@@ -87,11 +87,11 @@ func Find(subject, text string, names ...string) Found {
 // Add finds the codes of another short text of the message, such as the name of a file.
 func (f *Found) Add(subject, text string) { f.hide(codesIn(split(subject+"\n\n"+text, nil))) }
 
-// Listed is Find for a list, which does not read the text: where the subject and the names
-// speak of a code or of signing in, what Suspected hides.
-func Listed(subject string, names ...string) Found {
+// Listed is Find for a list, which does not read the text: where the subject, the names or the
+// sender's address speak of a code or of signing in, what Suspected hides.
+func Listed(subject, sender string, names ...string) Found {
 	var spoken class
-	for _, w := range split(strings.Join(append(names, subject), "\n"), nil) {
+	for _, w := range split(strings.Join(append([]string{subject, sender}, names...), "\n"), nil) {
 		spoken |= w.class
 	}
 	if spoken&(name|secret|strong|login|enter) == 0 {

@@ -19,12 +19,20 @@ func TestFind(t *testing.T) {
 
 func TestListed(t *testing.T) {
 	for _, c := range testmain.Table[struct{ Subject, Want string }](t, "testdata/cases/listed.txt") {
-		if got := Listed(c.Subject).Mask(c.Subject); got != c.Want {
+		if got := Listed(c.Subject, "").Mask(c.Subject); got != c.Want {
 			t.Errorf("a list shows %q as %q, want %q", c.Subject, got, c.Want)
 		}
 	}
-	if got := Listed("Sign in", "Acme 4829").Mask("Acme 4829"); got != "Acme [code hidden]" {
+	if got := Listed("Sign in", "", "Acme 4829").Mask("Acme 4829"); got != "Acme [code hidden]" {
 		t.Errorf("a list shows a name as %q", got)
+	}
+}
+
+func TestASenderSpeaksOfSecurity(t *testing.T) {
+	for sender, want := range map[string]string{"security@bank.example": "[code hidden] - Bank", "news@bank.example": "482913 - Bank"} {
+		if got := Listed("482913 - Bank", sender).Mask("482913 - Bank"); got != want {
+			t.Errorf("of %s a list shows %q", sender, got)
+		}
 	}
 }
 

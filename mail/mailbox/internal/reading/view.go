@@ -9,6 +9,7 @@ package reading
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -138,7 +139,11 @@ func (x *Viewer) Listed(g *fetch.Message) codes.Found {
 	if found, read := x.Memory.found(g.Ref); read {
 		return found
 	}
-	return codes.Listed(g.Header.Text("Subject"), names(g)...)
+	var sender []string
+	for _, a := range g.Header.Addresses("From") {
+		sender = append(sender, a.Addr)
+	}
+	return codes.Listed(g.Header.Text("Subject"), strings.Join(sender, " "), names(g)...)
 }
 
 // Suspected is what the rest of a message, which was not read, may say is a code: in what a list
