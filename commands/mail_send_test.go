@@ -25,9 +25,9 @@ func TestAFileLeavesOnlyWhereItsAccountLets(t *testing.T) {
 		b.saved[name] = []byte("x")
 	}
 	for _, option := range []string{"--body x --attach", "--body-file"} {
-		for _, name := range []string{"of-private/a", "of-gone/a"} {
+		for name, says := range map[string]string{"of-private/a": "More may leave account open", "of-gone/a": "an account that is not yours"} {
 			for _, command := range []string{"mail send --to ann@example.org", "mail draft"} {
-				b.fails(t, fmt.Sprintf("%s --account open %s %s", command, option, name), discovery.PermissionDenied, "More may leave account open")
+				b.fails(t, fmt.Sprintf("%s --account open %s %s", command, option, name), discovery.PermissionDenied, says)
 			}
 		}
 	}

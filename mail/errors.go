@@ -142,6 +142,11 @@ func (o Operation) NoDestroy(a *Account, p *Policy) *Error {
 	return e
 }
 
+// notTheSecret are the codes of a refused login of which the password or token is not the
+// reason: of IMAP (RFC 9051 section 7.1, RFC 5530), and of SMTP where submission is switched off
+// for the mailbox.
+var notTheSecret = map[string]bool{"NOPERM": true, "PRIVACYREQUIRED": true, "WEBALERT": true, "5.7.139": true}
+
 // Explain says what a failure of a connection to a server means, and why it could not be
 // reached. server begins the sentence, such as "The mail server". Advice stays as it was where
 // the kind alone gives none.
@@ -165,7 +170,12 @@ func (e *Error) Explain(w *wire.Error, server string, at Endpoint) {
 		if code != "" {
 			code = " (" + code + ")"
 		}
-		say(KindAuth, AdviceCheckLogin, " did not accept the login"+code)
+		switch say(KindAuth, AdviceCheckLogin, " did not accept the login"+code); {
+		case errors.Is(w, wire.ErrNoMechanism):
+			say(KindAuth, AdviceAskOperator, " was not asked to log in: the "+wire.ErrNoMechanism.Error()+" for the account's kind of credential")
+		case notTheSecret[w.Code]:
+			e.Advice = AdviceAskOperator
+		}
 		e.Retryable = false
 	case wire.KindCertificate:
 		say(KindCertificate, AdviceCertificate, "'s certificate was not accepted"+why)

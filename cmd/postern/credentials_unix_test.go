@@ -191,6 +191,27 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 	emptied(home.temporary)
 }
 
+// Accounts of the environment stand beside the vault that 'postern init' made, and never in its
+// place: what is kept there is there, and a stop holds.
+func TestAccountsOfTheEnvironmentStandBesideTheVault(t *testing.T) {
+	t.Parallel()
+	home := newHomeless(t)
+	alone := home.environment()
+	if out, err := program(t, alone, "init", "--admin-key", "file", "--agent-key", "file").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	env := home.environment("MAIL_IMAP_EXTRA_HOST=127.0.0.1", "MAIL_IMAP_EXTRA_USER=ann", "MAIL_IMAP_EXTRA_PASS=x")
+	works(t, program(t, env, "exec", "agent send --from a:b --to c:d --subject kept"))
+	if r := works(t, program(t, env, "exec", "mail accounts")); !strings.Contains(string(r.raw), `"extra"`) {
+		t.Errorf("%s", r.raw)
+	}
+	if r := works(t, program(t, alone, "exec", "agent read c:d")); !strings.Contains(string(r.raw), "kept") {
+		t.Errorf("%s", r.raw)
+	}
+	works(t, program(t, alone, "stop"))
+	refused(t, program(t, env, "exec", "mail list"), "PERMISSION_DENIED", 6, "resume")
+}
+
 func TestHalfAnAccountInTheEnvironmentIsSaid(t *testing.T) {
 	t.Parallel()
 	home := newHomeless(t)

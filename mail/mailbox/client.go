@@ -204,6 +204,12 @@ func (x *imapBox) inFolder(ctx context.Context, folder string, err error) error 
 			known.Known = append(known.Known, f.Name)
 		}
 	}
+	var w *wire.Error
+	if slices.Contains(known.Known, imap.FolderName(known.Missing)) && errors.As(err, &w) { // it is there: the server only does not open it
+		known.Kind, known.Advice, known.Missing, known.Known, known.Retryable = mail.KindRefused, mail.AdviceAskOperator, "", nil, true
+		known.Message = "The mail server did not open the folder, although it lists it."
+		known.Said(w.Text)
+	}
 	return &known
 }
 

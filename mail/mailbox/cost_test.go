@@ -121,7 +121,7 @@ func TestWarmCosts(t *testing.T) {
 			return second(b.List(t.Context(), account, mailbox.ListQuery{BeforeUID: 30, AfterUID: 10}))
 		}},
 		{"list with something new", 2, 0, func() error {
-			b.Add("INBOX", letter{Subject: "new"})
+			b.Add("INBOX", letter{Subject: "new", Date: "Mon, 2 Mar 2026 09:00:00 +0000"})
 			p, err := b.List(t.Context(), account, mailbox.ListQuery{})
 			if err == nil && p.Messages[0].Subject != "new" {
 				t.Errorf("newest is %q", p.Messages[0].Subject)
@@ -130,7 +130,7 @@ func TestWarmCosts(t *testing.T) {
 		}},
 		{"list with something new of several parts", 2, 0, func() error {
 			extra, body := mixed("Content-Type: text/plain\r\n\r\nx", attachment("f", 100))
-			b.Add("INBOX", letter{Subject: "new parts", Extra: extra, Body: body})
+			b.Add("INBOX", letter{Subject: "new parts", Date: "Mon, 2 Mar 2026 09:00:00 +0000", Extra: extra, Body: body})
 			p, err := b.List(t.Context(), account, mailbox.ListQuery{})
 			if err == nil && (p.Messages[0].Subject != "new parts" || !p.Messages[0].HasAttachments) {
 				t.Errorf("newest is %+v", p.Messages[0])

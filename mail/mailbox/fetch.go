@@ -212,25 +212,39 @@ func withStructure(ctx context.Context, ask func(structure bool) error) error {
 	return err
 }
 
-// structures fetches the structures of messages in the open folder. If the server refuses,
-// they stay unknown.
-func structures(s *imap.Session, messages []*fetch.Message) error {
-	if len(messages) == 0 {
-		return nil
-	}
+// complete fetches of messages in the open folder what their list did not: with structure the
+// structures of those of which it is in doubt what they have, and when those came that do not say
+// when they were sent. If the server refuses, that stays unknown.
+func complete(s *imap.Session, messages []*fetch.Message, doubtful func(*fetch.Message) bool, structure bool) error {
 	var uids []uint32
 	for _, g := range messages {
-		uids = append(uids, g.Ref.UID)
+		if structure && doubtful(g) || g.DateOrArrival().IsZero() {
+			uids = append(uids, g.Ref.UID)
+		}
+	}
+	if len(uids) == 0 {
+		return nil
+	}
+	opts := goimap.FetchOptions{InternalDate: true}
+	if structure {
+		opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
 	}
 	s.Renew()
-	data, err := s.Fetch(imap.UIDs(uids...), goimap.FetchOptions{BodyStructure: &goimap.FetchItemBodyStructure{Extended: true}}).Wait()
-	if err != nil && !imap.Refused(err) {
-		return err
-	}
+	data, err := s.Fetch(imap.UIDs(uids...), opts).Wait()
 	for _, g := range messages {
-		if d := fetch.DataOf(data, g.Ref.UID); d != nil && d.BodyStructure != nil {
+		d := fetch.DataOf(data, g.Ref.UID)
+		if d == nil {
+			continue
+		}
+		if g.Internal.IsZero() {
+			g.Internal = d.InternalDate
+		}
+		if d.BodyStructure != nil && g.Root == nil {
 			g.Root = fetch.PartsOf(d.BodyStructure)
 		}
 	}
-	return nil
+	if imap.Refused(err) {
+		return nil
+	}
+	return err
 }

@@ -241,3 +241,23 @@ func TestOneRefusedMessageIsOneIssue(t *testing.T) {
 		})
 	}
 }
+
+// A folder that the server lists and does not open is there: the refusal is told in the server's
+// words, and not as a folder that does not exist.
+func TestAFolderThatIsListedAndNotOpened(t *testing.T) {
+	m := scriptedClient(t, func(command string) (string, string) {
+		switch {
+		case strings.HasPrefix(command, "EXAMINE"):
+			return "", "NO [NOPERM] ask the team for the key"
+		case strings.HasPrefix(command, "LIST"):
+			return "* LIST () \"/\" INBOX\r\n* LIST () \"/\" Team\r\n", ""
+		}
+		return "", ""
+	})
+	_, err := m.List(t.Context(), account, mailbox.ListQuery{Folder: "Team"})
+	if e := mailtest.WantKind(t, err, mail.KindRefused); !strings.Contains(e.Message, "ask the team for the key") || !e.Foreign {
+		t.Errorf("%+v", e)
+	}
+	_, err = m.List(t.Context(), account, mailbox.ListQuery{Folder: "Other"})
+	mailtest.WantKind(t, err, mail.KindNotFound)
+}

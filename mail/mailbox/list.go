@@ -84,7 +84,7 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 // listing starts the listing of a folder, whose name has been checked.
 func (x *imapBox) listing(q ListQuery, seen *seeing) *listing {
 	l := &listing{imapBox: x, q: q, seen: seen, want: x.Policy.Headers(q.Full)}
-	l.want.Dates = true // one without a readable Date has its arrival
+	l.want.Dates = q.Full || dated(&q)
 	return l
 }
 
@@ -195,16 +195,10 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 				return err
 			}
 		}
-		if !structure {
-			return nil
-		}
-		var doubtful []*fetch.Message
-		for _, g := range l.shown {
-			if _, known := l.pool.parts.Known(g.Ref); !known && g.Root == nil && g.Doubtful() {
-				doubtful = append(doubtful, g)
-			}
-		}
-		return structures(s, doubtful)
+		return complete(s, l.shown, func(g *fetch.Message) bool {
+			_, known := l.pool.parts.Known(g.Ref)
+			return !known && g.Root == nil && g.Doubtful()
+		}, structure)
 	})
 }
 

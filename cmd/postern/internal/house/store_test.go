@@ -24,7 +24,7 @@ var unscoped = map[string]string{
 	"RefreshToken": "the credential of an account that was found in scope before",
 	"View":         "the agent mailbox, where the identity is the scope", "Update": "the agent mailbox, where the identity is the scope",
 	"Shown": "it is of the principal itself", "UpdateShown": "it is of the principal itself",
-	"Stop": "it is of everything", "Resume": "the administrator's alone", "Stopped": "it is of everything",
+	"Resume": "the administrator's alone", "StoppedAlone": "the administrator's alone",
 	"Key": "it names no account", "Changes": "it names no account", "Now": "it names no account",
 }
 
