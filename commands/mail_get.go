@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -100,16 +101,18 @@ type AttachmentEntry struct {
 	Content       []byte       `json:"content_base64,omitzero" acli:"untrusted"`
 }
 
-// EventEntry is one event that a calendar part announces. Where AllDay, start and
-// end are days.
+// EventEntry is one event that a calendar part announces. Where AllDay, start and end are
+// days, the first and the last. Without an offset or Z they are in a zone that is not known.
 type EventEntry struct {
 	Method    string `json:"method,omitempty" acli:"untrusted"`
 	State     string `json:"state,omitempty"`
 	Summary   string `json:"summary,omitempty" acli:"untrusted"`
 	Location  string `json:"location" acli:"untrusted"`
 	Organizer string `json:"organizer,omitempty" acli:"untrusted"`
+	Attendee  string `json:"attendee,omitempty" acli:"untrusted" jsonschema_description:"Whose answer the state is"`
 	Start     string `json:"start,omitempty"`
 	End       string `json:"end,omitempty"`
+	Zone      string `json:"zone,omitempty" acli:"untrusted" jsonschema_description:"What the sender calls the zone of start and end, where that is not known"`
 	AllDay    bool   `json:"all_day,omitempty"`
 	Recurring bool   `json:"recurring,omitempty"`
 }
@@ -261,17 +264,24 @@ func attachmentEntry(a *mailbox.Attachment) AttachmentEntry {
 		e.Encoding, e.Content = "base64", a.Content
 	}
 	for _, v := range a.Events[:min(maxEvents, len(a.Events))] {
-		e.Events = append(e.Events, EventEntry{Method: v.Method, State: v.State, Summary: v.Summary, Location: v.Location, Organizer: v.Organizer,
-			Start: eventTime(v.Start, v.AllDay), End: eventTime(v.End, v.AllDay), AllDay: v.AllDay, Recurring: v.Recurring})
+		e.Events = append(e.Events, EventEntry{Method: v.Method, State: v.State, Summary: v.Summary, Location: v.Location, Organizer: v.Organizer, Attendee: v.Attendee,
+			Start: eventTime(&v, v.Start, answer.Timestamp), End: eventTime(&v, v.End, answer.Timestamp), Zone: v.Zone, AllDay: v.AllDay, Recurring: v.Recurring})
 	}
 	return e
 }
 
-func eventTime(t time.Time, allDay bool) string {
-	if allDay && !t.IsZero() {
+// eventTime is when an event begins or ends: a day, or a time in the form of the answer,
+// without Z where its zone is not known.
+func eventTime(e *mailbox.CalendarEvent, t time.Time, form func(time.Time) string) string {
+	switch {
+	case t.IsZero():
+		return ""
+	case e.AllDay:
 		return t.Format(time.DateOnly)
+	case e.Local:
+		return strings.TrimSuffix(form(t), "Z")
 	}
-	return answer.Timestamp(t)
+	return form(t)
 }
 
 // details are the messages of the answer.
@@ -309,7 +319,7 @@ func (r *MailGetResult) Truncate(fraction float64) bool {
 			text(&a.TextTruncated, &a.Text)
 			for j := range a.Events {
 				v := &a.Events[j]
-				text(&m.Truncated, &v.Summary, &v.Location, &v.Organizer, &v.Method)
+				text(&m.Truncated, &v.Summary, &v.Location, &v.Organizer, &v.Attendee, &v.Zone, &v.Method)
 			}
 		}
 		cut[len(texts)] = m.cutText

@@ -3,7 +3,6 @@ package commands
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
@@ -113,7 +112,10 @@ func (e *MessageDetail) brief(own string, ids *answer.IDs) messageBrief {
 // text and as a file.
 func (b *messageBrief) addEvents(m *mailbox.Message, events []mailbox.CalendarEvent) {
 	for _, v := range events[:min(maxEvents, len(events))] {
-		e := EventEntry{State: v.State, Start: eventMinute(v.Start, v.AllDay), End: eventMinute(v.End, v.AllDay), Location: v.Location, Recurring: v.Recurring}
+		e := EventEntry{State: v.State, Attendee: v.Attendee, Start: eventTime(&v, v.Start, answer.Minute), Zone: v.Zone, AllDay: v.AllDay, Location: v.Location, Recurring: v.Recurring}
+		if !v.End.Equal(v.Start) {
+			e.End = eventTime(&v, v.End, answer.Minute)
+		}
 		if v.Summary != m.Subject {
 			e.Summary = v.Summary
 		}
@@ -124,15 +126,4 @@ func (b *messageBrief) addEvents(m *mailbox.Message, events []mailbox.CalendarEv
 			b.Events = append(b.Events, e)
 		}
 	}
-}
-
-// eventMinute is when an event begins or ends: a time in UTC, or a day.
-func eventMinute(t time.Time, allDay bool) string {
-	switch {
-	case t.IsZero():
-		return ""
-	case allDay:
-		return t.Format(time.DateOnly)
-	}
-	return answer.Minute(t)
 }

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 
@@ -73,8 +74,8 @@ func (r *Reading) Around(words string, n int) string { return quoted.Around(r.li
 // not available. The result is the same whether the parts come from Entity.Raw or from a
 // server.
 //
-// Transfer encoding, charset and format=flowed (RFC 3676) are undone, HTML is
-// rendered as by visible.Lines, and the text is cleaned. Parts are separated by an
+// Transfer encoding, charset and format=flowed (RFC 3676) are undone, HTML is rendered as by
+// visible.Lines, a calendar without text beside it as by PartText, and the text is cleaned. Parts are separated by an
 // empty line.
 //
 // History is the older messages that a message quotes, with the line that names
@@ -169,6 +170,9 @@ func partPassage(p *Part, b []byte, maxRunes int) passage {
 		return passage{lines: lines, cut: cut || more, hidden: hidden}
 	}
 	s := rfc5322.DecodeText(b, charset)
+	if IsCalendar(p) {
+		s = cmp.Or(calendarLines(calendarEvents(b)), s)
+	}
 	flowed := strings.EqualFold(p.Param("format"), "flowed")
 	if flowed {
 		s = Flowed(s, strings.EqualFold(p.Param("delsp"), "yes"))

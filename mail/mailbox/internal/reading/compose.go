@@ -54,7 +54,9 @@ func (r *Reading) compose() *Message {
 				found := r.Viewer.Masked(&r.Got, text)
 				for i := range a.Events {
 					e := &a.Events[i]
-					e.Summary, e.Location, e.Organizer = found.Mask(e.Summary), found.Mask(e.Location), found.Mask(e.Organizer)
+					for _, s := range []*string{&e.Summary, &e.Location, &e.Organizer, &e.Attendee, &e.Zone} {
+						*s = found.Mask(*s)
+					}
 				}
 			}
 		}
