@@ -232,7 +232,7 @@ func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (ou
 func (x *imapBox) readAttachment(s *imap.Session, g *fetch.Message, part string) (*AttachmentContent, error) {
 	root := g.Root
 	var entity *message.Entity
-	if g.Data.BodyStructure == nil {
+	if message.Hollow(root) {
 		raw, err := x.chunks(s, g.Ref.UID, nil, g.Size)
 		if err != nil {
 			return nil, err

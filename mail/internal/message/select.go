@@ -87,6 +87,20 @@ func HasCalendar(root *Part) bool {
 	return found
 }
 
+// Hollow reports whether a tree from a server tells nothing: of a multipart whose boundary it
+// did not find a server gives an empty text, or no parts.
+func Hollow(root *Part) bool {
+	if root == nil || root.Type != "multipart" {
+		return root == nil
+	}
+	for p := range root.Leaves() {
+		if p.Size > 0 && p.Type != "multipart" {
+			return false
+		}
+	}
+	return true
+}
+
 // walk calls visit for p and its descendants. The depth is bounded, since a
 // tree can come from a server.
 func walk(p *Part, depth int, visit func(*Part)) {

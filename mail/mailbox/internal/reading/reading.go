@@ -116,7 +116,9 @@ func (r *Reading) Start(g fetch.Message) {
 		complete = hasHead && len(head) < fetch.HeaderBytes
 	}
 	body, hasBody := fetch.Section(d, goimap.PartSpecifierText, nil, false)
-	r.Root = r.Got.Root
+	if r.Root = r.Got.Root; message.Hollow(r.Root) {
+		r.Root = nil // it is read here
+	}
 	r.whole = hasHead && hasBody && complete && len(body) < fetch.TextBytes
 	if r.whole || r.Root != nil && complete {
 		here := message.Parse(joinMessage(head, body))
