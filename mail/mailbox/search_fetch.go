@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
@@ -208,7 +209,11 @@ func (q *SearchQuery) stands(s *Summary, text string) bool {
 	return holds(q.Words, subject, text) && holds(q.Subject, subject) && holds(q.Text, text) && holds(q.From, named(s.From)) && holds(q.To, named(s.To))
 }
 
-func folded(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+// folded is text as words are found in it: without regard to case, and to how accents are
+// written.
+func folded(s string) string {
+	return strings.ToLower(norm.NFC.String(strings.Join(strings.Fields(s), " ")))
+}
 
 // ofText reports whether the query has criteria on what a message says, ofBody whether on more
 // of it than its subject and names.
