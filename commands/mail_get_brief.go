@@ -28,6 +28,7 @@ type messageBrief struct {
 	Subject     string                            `json:"subject,omitempty" acli:"untrusted"`
 	Marks       string                            `json:"marks,omitempty"`
 	Headers     []string                          `json:"headers,omitempty" acli:"untrusted" jsonschema_description:"Fields of the header, as Name: value"`
+	Notes       []string                          `json:"notes,omitempty" jsonschema_description:"What Postern says of the text: why it is missing, or how it came about"`
 	Text        string                            `json:"text,omitempty" acli:"untrusted"`
 	HTML        string                            `json:"html,omitempty" acli:"untrusted"`
 	HiddenChars int                               `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
@@ -74,7 +75,7 @@ func (e *MessageDetail) brief(own string, ids *answer.IDs) messageBrief {
 		return messageBrief{ID: ids.Of(e.m.Ref), Text: e.BodyText, HTML: e.BodyHTML}
 	}
 	b := messageBrief{ID: ids.Of(e.m.Ref), Date: answer.Minute(e.m.Date), From: sendersWithin(e.m.From, e.From), Subject: e.Subject, Marks: marksOf(&e.m.Summary, "attachments", "invitation", failedSender, posingName), PosingAs: e.PosingAs,
-		Text: e.BodyText, HTML: e.BodyHTML, HiddenChars: e.HiddenChars, CC: e.CC}
+		Notes: e.Notes, Text: e.BodyText, HTML: e.BodyHTML, HiddenChars: e.HiddenChars, CC: e.CC}
 	if to := e.m.To; len(to) != 1 || !strings.EqualFold(to[0].Addr, own) {
 		b.To = e.To
 	}

@@ -81,7 +81,7 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 // listing starts the listing of a folder, whose name has been checked.
 func (x *imapBox) listing(q ListQuery, seen *seeing) *listing {
 	l := &listing{imapBox: x, q: q, seen: seen, want: x.Policy.Headers(q.Full)}
-	l.want.Dates = q.Full || dated(&q)
+	l.want.Dates = true
 	return l
 }
 
