@@ -191,10 +191,10 @@ var uuencoded = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?m)^begin [0-7]{3,4} ([^\r\n]{1,200})\r?\n((?:[!-M][ -`]{1,84}\r?\n)*)(?:[ `]?[ \t]*\r?\n)?end[ \t]*\r?(?:\n|\\z)")
 })
 
-// openUuencode takes the files out of a text; nil where it has none. b is decoded from its
+// openUuencode takes the files out of a text of at most 2 MiB; nil where it has none. b is decoded from its
 // transfer encoding.
 func openUuencode(p *Part, b []byte) *Entity {
-	if !bytes.Contains(b, []byte("begin ")) {
+	if len(b) > maxHTML || !bytes.Contains(b, []byte("begin ")) {
 		return nil
 	}
 	found := uuencoded().FindAllSubmatchIndex(b, MaxParts)

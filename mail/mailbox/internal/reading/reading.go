@@ -241,8 +241,12 @@ func (r *Reading) missing() []*goimap.FetchItemBodySection {
 		}
 	}
 	if r.Root != nil {
+		most := int64(maxSigned)
+		if r.excerpt.Chars > 0 && !r.excerpt.whole {
+			most = MaxPartBytes
+		}
 		for p := range r.Root.Leaves() {
-			if p.IsCMS() && p.Size <= maxSigned {
+			if p.IsCMS() && p.Size <= most {
 				want(p, p.Size)
 			}
 		}
