@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"cmp"
 	"slices"
 	"sort"
 	"strings"
@@ -75,7 +74,7 @@ func rowsOf(entries []MessageEntry, ids *answer.IDs, implied ...string) []messag
 	rows := make([]messageRow, len(entries))
 	for i := range entries {
 		e, s := &entries[i], entries[i].summary
-		rows[i] = messageRow{ID: ids.Of(s.Ref), Date: answer.Minute(cmp.Or(s.Date, s.InternalDate)), From: sendersWithin(s.From, e.From), Subject: plain.Clip(e.Subject, answer.MaxShownChars), Marks: marksOf(s, implied...), Snippet: e.Snippet, Hidden: e.HiddenChars}
+		rows[i] = messageRow{ID: ids.Of(s.Ref), Date: answer.Minute(s.Date), From: sendersWithin(s.From, e.From), Subject: plain.Clip(e.Subject, answer.MaxShownChars), Marks: marksOf(s, implied...), Snippet: e.Snippet, Hidden: e.HiddenChars}
 		if s.Own && len(s.To) > 0 {
 			rows[i].From, rows[i].To = "", sendersWithin(s.To, e.To)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -21,7 +22,7 @@ type mailGetArgs struct {
 	UIDs   []uint32 `json:"uid,omitempty" acli:"rare" jsonschema:"maxItems=20,minimum=1,maximum=4294967295" jsonschema_description:"UIDs in place of ids"`
 	argument.AccountOption
 	Chars           int                 `json:"chars,omitempty" jsonschema:"minimum=100,maximum=20000,default=2000" jsonschema_description:"At most this many characters of text, shared by the messages; each gets 100"`
-	FromChar        int                 `json:"from-char,omitempty" jsonschema:"minimum=1,maximum=2000000" jsonschema_description:"The rest of a long text, from this character on"`
+	FromChar        int                 `json:"from-char,omitempty" jsonschema:"minimum=1,maximum=2000000" jsonschema_description:"The rest of a long text, from this character on; with --html of the HTML"`
 	Headers         mailbox.HeaderScope `json:"headers,omitempty" acli:"rare" jsonschema:"enum=none,enum=curated,enum=all" jsonschema_description:"Further header fields; none if left out, with --full curated"`
 	HTML            bool                `json:"html,omitempty" acli:"rare" jsonschema_description:"Also the sanitized HTML"`
 	AttachmentText  bool                `json:"attachment-text,omitempty" jsonschema_description:"Also the text of attachments, of PDF too"`
@@ -73,6 +74,7 @@ type MessageDetail struct {
 	Flags             []string              `json:"flags" acli:"untrusted"`
 	InternetMessageID string                `json:"internet_message_id,omitempty" acli:"untrusted"`
 	Headers           []mailbox.HeaderField `json:"headers,omitzero" acli:"untrusted"`
+	Notes             []string              `json:"notes,omitempty" jsonschema_description:"What Postern says of the text: why it is missing, or how it came about"`
 	BodyText          string                `json:"body_text" acli:"untrusted"`
 	BodyHTML          string                `json:"body_html,omitempty" acli:"untrusted"`
 	Truncated         bool                  `json:"truncated,omitempty"`
@@ -100,16 +102,18 @@ type AttachmentEntry struct {
 	Content       []byte       `json:"content_base64,omitzero" acli:"untrusted"`
 }
 
-// EventEntry is one event that a calendar part announces. Where AllDay, start and
-// end are days.
+// EventEntry is one event that a calendar part announces. Where AllDay, start and end are
+// days, the first and the last. Without an offset or Z they are in a zone that is not known.
 type EventEntry struct {
 	Method    string `json:"method,omitempty" acli:"untrusted"`
 	State     string `json:"state,omitempty"`
 	Summary   string `json:"summary,omitempty" acli:"untrusted"`
 	Location  string `json:"location" acli:"untrusted"`
 	Organizer string `json:"organizer,omitempty" acli:"untrusted"`
+	Attendee  string `json:"attendee,omitempty" acli:"untrusted" jsonschema_description:"Whose answer the state is"`
 	Start     string `json:"start,omitempty"`
 	End       string `json:"end,omitempty"`
+	Zone      string `json:"zone,omitempty" acli:"untrusted" jsonschema_description:"What the sender calls the zone of start and end, where that is not known"`
 	AllDay    bool   `json:"all_day,omitempty"`
 	Recurring bool   `json:"recurring,omitempty"`
 }
@@ -178,7 +182,7 @@ func (d *Deps) got(ctx context.Context, call *discovery.Call, args *mailGetArgs,
 			if call.Full {
 				id = m.Ref.String()
 			}
-			return call.Again(&mailGetArgs{IDs: []string{id}, Chars: args.Chars, FromChar: next, AttachmentChars: defaultAttachmentChars})
+			return call.Again(&mailGetArgs{IDs: []string{id}, Chars: args.Chars, FromChar: next, HTML: args.HTML, AttachmentChars: defaultAttachmentChars})
 		}
 		for _, i := range append(m.Issues, notShown(m)...) {
 			i.UID, i.MessageID = m.Ref.UID, m.Ref.String()
@@ -186,9 +190,6 @@ func (d *Deps) got(ctx context.Context, call *discovery.Call, args *mailGetArgs,
 		}
 		if slices.ContainsFunc(m.Attachments, func(a mailbox.Attachment) bool { return a.TextTruncated }) {
 			r.hint = "'mail attachment' with --as-text and --from-char reads the rest of an attachment's text."
-		}
-		if m.BodyTruncated && m.NextChar == 0 {
-			r.hint = "The HTML was cut: --chars shows more of it, at most 20000 characters."
 		}
 		r.Messages = append(r.Messages, e)
 	}
@@ -237,7 +238,7 @@ func notShown(m *mailbox.Message) (issues []mail.Issue) {
 func detailOf(m *mailbox.Message, headers bool) MessageDetail {
 	e := MessageDetail{m: m, ID: m.Ref.String(), Folder: m.Ref.Folder, UIDValidity: m.Ref.UIDValidity, UID: m.Ref.UID,
 		Date: answer.Timestamp(m.Date), From: answer.People(m.From), To: answer.People(m.To), CC: answer.People(m.CC), Subject: m.Subject, Flags: shownFlags(m.Flags), Sender: cmp.Or(m.Verdict, mail.Unknown), PosingAs: posingAs(m.From),
-		InternetMessageID: m.InternetMessageID, BodyText: m.BodyText, BodyHTML: m.BodyHTML, Truncated: m.BodyTruncated, NextChar: m.NextChar, HiddenChars: m.HiddenChars,
+		InternetMessageID: m.InternetMessageID, Notes: m.Notes, BodyText: m.BodyText, BodyHTML: m.BodyHTML, Truncated: m.BodyTruncated, NextChar: m.NextChar, HiddenChars: m.HiddenChars,
 		Attachments: []AttachmentEntry{}}
 	if e.Flags == nil {
 		e.Flags = []string{}
@@ -276,17 +277,24 @@ func attachmentEntry(a *mailbox.Attachment) AttachmentEntry {
 		e.Encoding, e.Content = "base64", a.Content
 	}
 	for _, v := range a.Events[:min(maxEvents, len(a.Events))] {
-		e.Events = append(e.Events, EventEntry{Method: v.Method, State: v.State, Summary: v.Summary, Location: v.Location, Organizer: v.Organizer,
-			Start: eventTime(v.Start, v.AllDay), End: eventTime(v.End, v.AllDay), AllDay: v.AllDay, Recurring: v.Recurring})
+		e.Events = append(e.Events, EventEntry{Method: v.Method, State: v.State, Summary: v.Summary, Location: v.Location, Organizer: v.Organizer, Attendee: v.Attendee,
+			Start: eventTime(&v, v.Start, answer.Timestamp), End: eventTime(&v, v.End, answer.Timestamp), Zone: v.Zone, AllDay: v.AllDay, Recurring: v.Recurring})
 	}
 	return e
 }
 
-func eventTime(t time.Time, allDay bool) string {
-	if allDay && !t.IsZero() {
+// eventTime is when an event begins or ends: a day, or a time in the form of the answer,
+// without Z where its zone is not known.
+func eventTime(e *mailbox.CalendarEvent, t time.Time, form func(time.Time) string) string {
+	switch {
+	case t.IsZero():
+		return ""
+	case e.AllDay:
 		return t.Format(time.DateOnly)
+	case e.Local:
+		return strings.TrimSuffix(form(t), "Z")
 	}
-	return answer.Timestamp(t)
+	return form(t)
 }
 
 // details are the messages of the answer.
@@ -314,7 +322,7 @@ func (r *MailGetResult) Truncate(fraction float64) bool {
 	}
 	all := r.details()
 	for _, m := range all {
-		text(&m.Truncated, &m.BodyHTML, &m.From, &m.To, &m.CC, &m.Subject, &m.InternetMessageID)
+		text(&m.Truncated, &m.From, &m.To, &m.CC, &m.Subject, &m.InternetMessageID)
 		for i := range m.Headers {
 			text(&m.Truncated, &m.Headers[i].Value)
 		}
@@ -324,11 +332,13 @@ func (r *MailGetResult) Truncate(fraction float64) bool {
 			text(&a.TextTruncated, &a.Text)
 			for j := range a.Events {
 				v := &a.Events[j]
-				text(&m.Truncated, &v.Summary, &v.Location, &v.Organizer, &v.Method)
+				text(&m.Truncated, &v.Summary, &v.Location, &v.Organizer, &v.Attendee, &v.Zone, &v.Method)
 			}
 		}
-		cut[len(texts)] = m.cutText
-		texts = append(texts, &m.BodyText)
+		for _, s := range []*string{&m.BodyText, &m.BodyHTML} {
+			cut[len(texts)] = func() { m.cutText(s) }
+			texts = append(texts, s)
+		}
 	}
 	if clipTexts(texts, fraction, func(i int) { cut[i]() }) {
 		r.goOn()
@@ -343,11 +353,14 @@ func (r *MailGetResult) Truncate(fraction float64) bool {
 	return helped
 }
 
-// cutText notes that the text was cut: the rest begins at its end, where a mark stands, if
-// not before.
-func (e *MessageDetail) cutText() {
+// cutText notes that the text or the HTML was cut: the rest begins at its end, where a mark
+// stands, if not before. Where there is HTML, pages are of it.
+func (e *MessageDetail) cutText(text *string) {
 	e.Truncated = true
-	end := max(e.m.FromChar, 1) + max(utf8.RuneCountInString(e.BodyText)-1, 0)
+	if text == &e.BodyText && e.BodyHTML != "" {
+		return
+	}
+	end := max(e.m.FromChar, 1) + max(utf8.RuneCountInString(*text)-1, 0)
 	e.NextChar = min(cmp.Or(e.NextChar, end), end)
 }
 

@@ -3,7 +3,6 @@ package commands
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
@@ -29,6 +28,7 @@ type messageBrief struct {
 	Subject     string                            `json:"subject,omitempty" acli:"untrusted"`
 	Marks       string                            `json:"marks,omitempty"`
 	Headers     []string                          `json:"headers,omitempty" acli:"untrusted" jsonschema_description:"Fields of the header, as Name: value"`
+	Notes       []string                          `json:"notes,omitempty" jsonschema_description:"What Postern says of the text: why it is missing, or how it came about"`
 	Text        string                            `json:"text,omitempty" acli:"untrusted"`
 	HTML        string                            `json:"html,omitempty" acli:"untrusted"`
 	HiddenChars int                               `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
@@ -75,7 +75,7 @@ func (e *MessageDetail) brief(own string, ids *answer.IDs) messageBrief {
 		return messageBrief{ID: ids.Of(e.m.Ref), Text: e.BodyText, HTML: e.BodyHTML}
 	}
 	b := messageBrief{ID: ids.Of(e.m.Ref), Date: answer.Minute(e.m.Date), From: sendersWithin(e.m.From, e.From), Subject: e.Subject, Marks: marksOf(&e.m.Summary, "attachments", "invitation", failedSender, posingName), PosingAs: e.PosingAs,
-		Text: e.BodyText, HTML: e.BodyHTML, HiddenChars: e.HiddenChars, CC: e.CC}
+		Notes: e.Notes, Text: e.BodyText, HTML: e.BodyHTML, HiddenChars: e.HiddenChars, CC: e.CC}
 	if to := e.m.To; len(to) != 1 || !strings.EqualFold(to[0].Addr, own) {
 		b.To = e.To
 	}
@@ -113,7 +113,10 @@ func (e *MessageDetail) brief(own string, ids *answer.IDs) messageBrief {
 // text and as a file.
 func (b *messageBrief) addEvents(m *mailbox.Message, events []mailbox.CalendarEvent) {
 	for _, v := range events[:min(maxEvents, len(events))] {
-		e := EventEntry{State: v.State, Start: eventMinute(v.Start, v.AllDay), End: eventMinute(v.End, v.AllDay), Location: v.Location, Recurring: v.Recurring}
+		e := EventEntry{State: v.State, Attendee: v.Attendee, Start: eventTime(&v, v.Start, answer.Minute), Zone: v.Zone, AllDay: v.AllDay, Location: v.Location, Recurring: v.Recurring}
+		if !v.End.Equal(v.Start) {
+			e.End = eventTime(&v, v.End, answer.Minute)
+		}
 		if v.Summary != m.Subject {
 			e.Summary = v.Summary
 		}
@@ -124,15 +127,4 @@ func (b *messageBrief) addEvents(m *mailbox.Message, events []mailbox.CalendarEv
 			b.Events = append(b.Events, e)
 		}
 	}
-}
-
-// eventMinute is when an event begins or ends: a time in UTC, or a day.
-func eventMinute(t time.Time, allDay bool) string {
-	switch {
-	case t.IsZero():
-		return ""
-	case allDay:
-		return t.Format(time.DateOnly)
-	}
-	return answer.Minute(t)
 }

@@ -109,8 +109,8 @@ func TestTheRestOfATextHasItsIssue(t *testing.T) {
 		t.Errorf("%s, headers %q", got, b.got.Headers)
 	}
 	b.message = letterTo("desk@example.org")
-	b.message.BodyHTML, b.message.BodyTruncated = "<p>", true
-	if got := dataOf(t, b.ok(t, "mail get imap:work:INBOX:7:38")); !strings.Contains(got, `"hint":"The HTML was cut: --chars shows more of it, at most 20000 characters."`) {
+	b.message.BodyHTML, b.message.BodyTruncated, b.message.NextChar = "<p>", true, 4
+	if got := dataOf(t, b.ok(t, "mail get imap:work:INBOX:7:38 --html")); !strings.Contains(got, `"more":"mail get --from-char 4 --html 38"`) {
 		t.Errorf("%s", got)
 	}
 }

@@ -250,10 +250,11 @@ func (d *Deps) when(ctx context.Context, list []mailbox.Summary) map[mail.Ref]st
 			for _, m := range got.Messages {
 				for _, a := range m.Attachments {
 					for _, e := range a.Events {
+						begins := strings.TrimSpace(eventTime(&e, e.Start, answer.Minute) + " " + e.Zone)
 						if when[m.Ref] == "" && e.State == "requested" {
-							when[m.Ref] = eventMinute(e.Start, e.AllDay)
+							when[m.Ref] = begins
 						} else if when[m.Ref] == "" {
-							when[m.Ref] = strings.TrimSpace(eventMinute(e.Start, e.AllDay) + " " + e.State)
+							when[m.Ref] = strings.TrimSpace(begins + " " + e.State)
 						}
 					}
 				}

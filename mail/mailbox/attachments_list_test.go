@@ -82,9 +82,10 @@ func Test001_5_HTMLIsSanitizedAndBounded(t *testing.T) {
 		b := open(t, e, "html")
 		page := `<html><head><style>.h{display:none}</style><script>x()</script></head><body onload="x()"><p>Shown <b>bold</b></p><p class="h">HIDDEN</p><span style="font-size:0">TINY</span>` +
 			`<a href="javascript:x()">bad</a><a href="https://example.org/a">good</a><img src="https://spy.example/x.gif"><form action="/"><input></form></body></html>`
+		plain := strings.TrimSpace(strings.Repeat("plain words that stand for themselves ", 12))
 		u := b.Add("INBOX", letter{Subject: "page", Extra: "MIME-Version: 1.0\r\nContent-Type: multipart/alternative; boundary=\"b\"\r\n",
-			Body: "--b\r\nContent-Type: text/plain\r\n\r\nplain words that stand for themselves\r\n--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n" + page + strings.Repeat("<p>more and more</p>", 3000) + "\r\n--b--\r\n"})[0]
-		if m := b.Read("INBOX", u, mailbox.GetQuery{}); m.BodyHTML != "" || m.BodyText != "plain words that stand for themselves" {
+			Body: "--b\r\nContent-Type: text/plain\r\n\r\n" + plain + "\r\n--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n" + page + strings.Repeat("<p>more and more</p>", 3000) + "\r\n--b--\r\n"})[0]
+		if m := b.Read("INBOX", u, mailbox.GetQuery{}); m.BodyHTML != "" || m.BodyText != plain {
 			t.Errorf("%q %q", m.BodyHTML, m.BodyText)
 		}
 		m := b.Read("INBOX", u, mailbox.GetQuery{HTML: true, BodyChars: 300})
@@ -95,6 +96,21 @@ func Test001_5_HTMLIsSanitizedAndBounded(t *testing.T) {
 			if strings.Contains(m.BodyHTML, bad) {
 				t.Errorf("%s is in %s", bad, m.BodyHTML)
 			}
+		}
+		// The pages make the whole, with no tag in two of them.
+		all := ""
+		for from := 0; ; from = m.NextChar {
+			m = b.Read("INBOX", u, mailbox.GetQuery{HTML: true, BodyChars: 20_000, FromChar: from})
+			all += m.BodyHTML
+			if (m.BodyText == "") != (from > 0) || strings.Count(m.BodyHTML, "<") != strings.Count(m.BodyHTML, ">") || len(all) > 100_000 {
+				t.Fatalf("from %d: %.80q %.80q", from, m.BodyText, m.BodyHTML)
+			}
+			if m.NextChar == 0 {
+				break
+			}
+		}
+		if strings.Count(all, "Shown") != 1 || strings.Count(all, "<p>more and more</p>") != 3000 {
+			t.Errorf("%d characters: %.200s", len(all), all)
 		}
 	})
 }

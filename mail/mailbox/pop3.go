@@ -339,10 +339,8 @@ func (x *popBox) attachment(ctx context.Context, ref mail.Ref, part string) (*At
 	if err != nil {
 		return nil, err
 	}
-	if x.MaskedPart(&g, p, e.Raw(p)).Any() {
-		return nil, x.Withheld("this part of it is not shown")
-	}
-	return attachmentOf(x.ref(ref.UIDL), p, e.Raw(p)), nil
+	g.Ref = x.ref(ref.UIDL)
+	return x.attachmentOf(&g, e.Root, p, e.Raw(p), part)
 }
 
 // thread groups by the headers of the newest messages (004 section 5).

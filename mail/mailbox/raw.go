@@ -232,7 +232,7 @@ func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (ou
 func (x *imapBox) readAttachment(s *imap.Session, g *fetch.Message, part string) (*AttachmentContent, error) {
 	root := g.Root
 	var entity *message.Entity
-	if g.Data.BodyStructure == nil {
+	if message.Hollow(root) {
 		raw, err := x.chunks(s, g.Ref.UID, nil, g.Size)
 		if err != nil {
 			return nil, err
@@ -250,34 +250,46 @@ func (x *imapBox) readAttachment(s *imap.Session, g *fetch.Message, part string)
 	} else if raw, err = x.chunks(s, g.Ref.UID, fetch.PartNumbers(p.ID), p.Size); err != nil {
 		return nil, err
 	}
+	return x.attachmentOf(g, root, p, raw, part)
+}
+
+// attachmentOf is the attachment that was named, from the octets of the part it is or is in.
+func (x *access) attachmentOf(g *fetch.Message, root, p *message.Part, raw []byte, part string) (*AttachmentContent, error) {
 	if x.MaskedPart(g, p, raw).Any() {
 		return nil, x.Withheld("this part of it is not shown")
 	}
-	return attachmentOf(g.Ref, p, raw), nil
-}
-
-// attachmentOf is an attachment with its content, from its octets as transferred.
-func attachmentOf(ref mail.Ref, p *message.Part, raw []byte) *AttachmentContent {
+	if part != "" && p.ID != part {
+		if p, raw = message.Inner(p, raw, part); p == nil {
+			return nil, x.noPart(message.Attachments(root), part)
+		}
+		if x.MaskedPart(g, p, raw).Any() {
+			return nil, x.Withheld("this part of it is not shown")
+		}
+	}
 	content := message.DecodeBody(raw, p.Encoding)
-	return &AttachmentContent{Ref: ref, part: p, FullType: fullType(p), Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
-		ContentType: plain.Line(p.MediaType()), Size: int64(len(content)), Content: content}}
+	return &AttachmentContent{Ref: g.Ref, part: p, FullType: fullType(p), Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
+		ContentType: plain.Line(p.MediaType()), Size: int64(len(content)), Content: content}}, nil
 }
 
-// choose finds the named attachment, or the named part of the text.
+// choose finds the named attachment, or the named part of the text, or the part that it is in.
 func (x *access) choose(root *message.Part, part string) (*message.Part, error) {
 	if part != "" {
 		for p := range root.Leaves() {
-			if p.ID == part {
+			if p.ID == part || strings.HasPrefix(part, p.ID+".") {
 				return p, nil
 			}
 		}
 	}
 	all := message.Attachments(root)
+	if part == "" && len(all) == 1 {
+		return all[0], nil
+	}
+	return nil, x.noPart(all, part)
+}
+
+func (x *access) noPart(all []*message.Part, part string) error {
 	var ids []string
 	for _, p := range all {
-		if part == "" && len(all) == 1 {
-			return p, nil
-		}
 		ids = append(ids, p.ID)
 	}
 	const most = 20
@@ -286,11 +298,11 @@ func (x *access) choose(root *message.Part, part string) (*message.Part, error) 
 	}
 	switch {
 	case len(all) == 0:
-		return nil, x.Failure(mail.KindNotFound, "parse", "The message has no attachment.", mail.AdviceGet)
+		return x.Failure(mail.KindNotFound, "parse", "The message has no attachment.", mail.AdviceGet)
 	case part == "":
-		return nil, x.Invalid(fmt.Sprintf("The message has %d attachments.", len(all)), mail.AdviceNamePart).About(strings.Join(ids, ", "))
+		return x.Invalid(fmt.Sprintf("The message has %d attachments.", len(all)), mail.AdviceNamePart).About(strings.Join(ids, ", "))
 	}
-	return nil, x.Failure(mail.KindNotFound, "parse", "The message has no such attachment.", mail.AdviceNamePart).About(strings.Join(ids, ", "))
+	return x.Failure(mail.KindNotFound, "parse", "The message has no such attachment.", mail.AdviceNamePart).About(strings.Join(ids, ", "))
 }
 
 func (x *imapBox) header(ctx context.Context, ref mail.Ref) (out *fetch.Message, err error) {

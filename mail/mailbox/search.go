@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"slices"
 	"strings"
 	"sync"
@@ -376,10 +377,10 @@ func (q *SearchQuery) criteria(certainly bool) *goimap.SearchCriteria {
 		}
 	}
 	if q.Words != "" {
-		c.Or = append(c.Or, [2]goimap.SearchCriteria{fetch.HeaderHolds("Subject", q.Words), {Body: []string{q.Words}}})
+		c.Or = append(c.Or, [2]goimap.SearchCriteria{fetch.HeaderHolds("Subject", q.Words), *bodyHolds(&goimap.SearchCriteria{}, q.Words)})
 	}
 	if q.Text != "" {
-		c.Body = []string{q.Text}
+		bodyHolds(c, q.Text)
 	}
 	if q.Unread {
 		c.NotFlag = []goimap.Flag{goimap.FlagSeen}
@@ -396,6 +397,35 @@ func (q *SearchQuery) criteria(certainly bool) *goimap.SearchCriteria {
 	}
 	return c
 }
+
+// bodyHolds adds that words stand in the body, also as HTML may write them: servers search
+// its source.
+func bodyHolds(c *goimap.SearchCriteria, words string) *goimap.SearchCriteria {
+	var written strings.Builder
+	for _, r := range words {
+		written.WriteString(cmp.Or(entities()[r], string(r)))
+	}
+	if escaped := written.String(); escaped != words {
+		c.Or = append(c.Or, [2]goimap.SearchCriteria{{Body: []string{words}}, {Body: []string{escaped}}})
+	} else {
+		c.Body = append(c.Body, words)
+	}
+	return c
+}
+
+// entities are the names that HTML gives to letters with accents, such as "&auml;".
+var entities = sync.OnceValue(func() map[rune]string {
+	names := map[rune]string{'ß': "&szlig;", 'æ': "&aelig;", 'Æ': "&AElig;", 'ð': "&eth;", 'þ': "&thorn;"}
+	for letter := range strings.SplitSeq("AEIOUYNCaeiouync", "") {
+		for accent := range strings.SplitSeq("grave acute circ tilde uml ring cedil slash", " ") {
+			name := "&" + letter + accent + ";"
+			if r := []rune(html.UnescapeString(name)); len(r) == 1 {
+				names[r[0]] = name
+			}
+		}
+	}
+	return names
+})
 
 // recent is the search for matches in which a code may be masked, and for a few more: servers
 // know only days.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
@@ -223,7 +224,11 @@ func (q *SearchQuery) stands(s *Summary, text string) bool {
 	return holds(q.Words, subject, text) && holds(q.Subject, subject) && holds(q.Text, text) && holds(q.From, named(s.From)) && holds(q.To, named(s.To))
 }
 
-func folded(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+// folded is text as words are found in it: without regard to case, and to how accents are
+// written.
+func folded(s string) string {
+	return strings.ToLower(norm.NFC.String(strings.Join(strings.Fields(s), " ")))
+}
 
 // beyondASCII reports whether a criterion has text that a server needs a charset for.
 func (q *SearchQuery) beyondASCII() bool {

@@ -91,7 +91,7 @@ func partHeader(mediaType string, params map[string]string, name string, bare bo
 // would change.
 func travels(content []byte) bool {
 	ends := bytes.Count(content, []byte("\r\n"))
-	return bytes.HasSuffix(content, []byte("\r\n")) && bytes.Count(content, []byte("\r")) == ends && bytes.Count(content, []byte("\n")) == ends &&
+	return bytes.Count(content, []byte("\r")) == ends && bytes.Count(content, []byte("\n")) == ends &&
 		!bytes.Contains(content, []byte{0}) && is7bit(content)
 }
 

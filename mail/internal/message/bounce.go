@@ -23,21 +23,18 @@ var returnedID = sync.OnceValue(func() *regexp.Regexp {
 // a part, else of one quoted in its text, else the one that it answers. body returns the
 // octets of a part as transferred, or their beginning.
 func Returned(h rfc5322.Header, root *Part, body func(*Part) []byte) string {
-	var report bool
+	if !IsBounce(h, root) {
+		return ""
+	}
 	var parts, texts []*Part
 	walk(root, 0, func(p *Part) {
 		switch p.MediaType() {
-		case "message/delivery-status", "message/global-delivery-status":
-			report = true
 		case "message/rfc822", "message/global", "text/rfc822-headers", "message/rfc822-headers", "message/global-headers":
 			parts = append(parts, p)
 		case "text/plain":
 			texts = append(texts, p)
 		}
 	})
-	if !report && !slices.ContainsFunc(h.Addresses("From"), isDaemon) {
-		return ""
-	}
 	for _, p := range parts {
 		if ids := rfc5322.ParseHeader(HeaderOf(DecodeBody(body(p), p.Encoding))).MsgIDs("Message-ID"); len(ids) > 0 {
 			return ids[0]
@@ -53,6 +50,15 @@ func Returned(h rfc5322.Header, root *Part, body func(*Part) []byte) string {
 		return ids[0]
 	}
 	return ""
+}
+
+// IsBounce reports whether a message is a bounce, as Returned says.
+func IsBounce(h rfc5322.Header, root *Part) bool {
+	report := false
+	walk(root, 0, func(p *Part) {
+		report = report || p.MediaType() == "message/delivery-status" || p.MediaType() == "message/global-delivery-status"
+	})
+	return report || slices.ContainsFunc(h.Addresses("From"), isDaemon)
 }
 
 func isDaemon(a rfc5322.Address) bool {

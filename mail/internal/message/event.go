@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,8 +26,11 @@ type Event struct {
 	Method                       string // the calendar's METHOD, such as REQUEST or CANCEL; "" when absent
 	State                        string // what the calendar says of it: requested, cancelled, accepted, declined …; "" when nothing
 	Summary, Location, Organizer string
+	Attendee                     string    // of METHOD:REPLY, whose answer it is
 	Start, End                   time.Time // zero when unreadable
-	AllDay                       bool      // Start and End are days: midnight in UTC, End the day after the last
+	AllDay                       bool      // Start and End are days, midnight in UTC: the first and the last
+	Local                        bool      // Start and End are a clock's times with UTC in its place: which zone is meant is not known
+	Zone                         string    // of Local, what the calendar calls the zone; "" when it names none
 	Recurring                    bool      // Start and End are those of the first occurrence
 }
 
@@ -34,10 +38,11 @@ type Event struct {
 // transfer encoding, in order: 50 at most, out of the first 256 KiB. Broken
 // lines are left out; the rest is still read.
 //
-// Times are in the zone that their TZID names in the time zone database, else in
-// that of the VTIMEZONE of that name in the calendar, and in UTC where both are
-// missing or the calendar leaves the zone to the reader. Looking up a zone may
-// read the system's database.
+// Times are in the zone that their TZID names in the time zone database, else in that of
+// the VTIMEZONE of that name in the calendar, else in the one that Windows calls so, or
+// whose name in the database ends an identifier such as "/example.org/Europe/Berlin".
+// Where all are missing, or the calendar leaves the zone to the reader, the event is Local.
+// Looking up a zone may read the system's database.
 func Events(b []byte) []Event {
 	var events []Event
 	for _, e := range calendarEvents(b) {
@@ -68,12 +73,27 @@ func calendarEvents(b []byte) []calendarEvent {
 		e := calendarEvent{Event: Event{Method: c.method}, description: unescapeText(c.value("DESCRIPTION"))}
 		e.Summary = shortText(unescapeText(c.value("SUMMARY")))
 		e.Location = shortText(unescapeText(c.value("LOCATION")))
-		e.Organizer = shortText(organizer(c.properties["ORGANIZER"]))
+		e.Organizer = shortText(person(c.properties["ORGANIZER"]))
+		if c.method == "REPLY" {
+			e.Attendee = shortText(person(c.properties["ATTENDEE"]))
+		}
 		e.State = c.state()
 		e.Recurring = c.value("RRULE") != "" || c.value("RDATE") != ""
-		e.Start, e.AllDay = c.properties["DTSTART"].time(zones)
-		if e.End = eventEnd(c, e.Event, zones); e.End.Year() > 9999 { // RFC 3339 cannot write it
-			e.End = time.Time{}
+		start := c.properties["DTSTART"].time(zones)
+		end := eventEnd(c, start, zones)
+		if start.IsZero() {
+			start.day, start.local, start.zone = end.day, end.local, end.zone
+		}
+		e.Start, e.AllDay, e.Local, e.Zone = start.Time, start.day, start.local, shortText(start.zone)
+		switch {
+		case end.Year() > 9999: // RFC 3339 cannot write it
+		case end.day != start.day || end.local != start.local || end.zone != start.zone: // they cannot be compared
+		case !end.day:
+			e.End = end.Time
+		case !end.IsZero(): // it is the day after the last
+			if e.End = end.AddDate(0, 0, -1); e.End.Before(e.Start) {
+				e.End = e.Start
+			}
 		}
 		events = append(events, e)
 	}
@@ -94,7 +114,7 @@ func (c *component) state() string {
 	case strings.EqualFold(c.value("STATUS"), "CANCELLED"):
 		word = "CANCEL"
 	case word == "REPLY":
-		word = strings.ToUpper(c.properties["ATTENDEE"].params["PARTSTAT"])
+		return cmp.Or(states[strings.ToUpper(c.properties["ATTENDEE"].params["PARTSTAT"])], "answered")
 	}
 	return states[word]
 }
@@ -105,39 +125,46 @@ var duration = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\A\+?P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?\z`)
 })
 
+// eventTime is a date or a time as a calendar writes it.
+type eventTime struct {
+	time.Time        // zero where it cannot be read
+	day       bool   // it is a date
+	local     bool   // its zone is not known, and UTC stands in its place
+	zone      string // what the calendar calls that zone
+}
+
 // eventEnd returns when an event ends (RFC 5545 section 3.6.1).
-func eventEnd(c *component, e Event, zones map[string]zone) time.Time {
-	switch end, length := c.properties["DTEND"], c.value("DURATION"); {
-	case end.value != "":
-		t, _ := end.time(zones)
-		return t
-	case e.Start.IsZero():
-		return time.Time{}
+func eventEnd(c *component, start eventTime, zones map[string]zone) eventTime {
+	end := start
+	switch value, length := c.properties["DTEND"], c.value("DURATION"); {
+	case value.value != "":
+		return value.time(zones)
+	case start.IsZero():
 	case length != "":
 		m := duration().FindStringSubmatch(length)
 		if m == nil {
-			return time.Time{}
+			return eventTime{}
 		}
 		var n [5]int
 		for i, digits := range m[1:] {
 			n[i], _ = strconv.Atoi(digits) // "" is 0
 		}
 		clock := time.Duration(n[2])*time.Hour + time.Duration(n[3])*time.Minute + time.Duration(n[4])*time.Second
-		return e.Start.AddDate(0, 0, 7*n[0]+n[1]).Add(clock) // days are of 23 to 25 hours
-	case e.AllDay:
-		return e.Start.AddDate(0, 0, 1)
+		end.Time = start.AddDate(0, 0, 7*n[0]+n[1]).Add(clock) // days are of 23 to 25 hours
+	case start.day:
+		end.Time = start.AddDate(0, 0, 1)
 	}
-	return e.Start
+	return end
 }
 
 const localTime = "20060102T150405" // RFC 5545 section 3.3.5
 
-// time reads a date or a time, zero where it cannot be read; day says that it is a date.
-func (p property) time(zones map[string]zone) (t time.Time, day bool) {
+// time reads a date or a time.
+func (p property) time(zones map[string]zone) eventTime {
 	value := strings.TrimSpace(p.value)
 	if len(value) == len("20060102") {
 		t, err := time.Parse("20060102", value)
-		return t, err == nil
+		return eventTime{Time: t, day: err == nil}
 	}
 	clock, utc := strings.CutSuffix(value, "Z")
 	if len(clock) == len("20060102T1504") {
@@ -145,18 +172,24 @@ func (p property) time(zones map[string]zone) (t time.Time, day bool) {
 	}
 	local, err := time.Parse(localTime, clock)
 	if err != nil {
-		return time.Time{}, false
+		return eventTime{}
 	}
-	if name := p.params["TZID"]; !utc && name != "" {
-		loc := location(name)
-		if z := zones[name]; loc == nil && z != nil {
-			loc = z.at(local)
-		}
-		if loc != nil {
-			local, _ = time.ParseInLocation(localTime, clock, loc)
-		}
+	if utc {
+		return eventTime{Time: local}
 	}
-	return local, false
+	name := p.params["TZID"]
+	loc := location(name)
+	if z := zones[name]; loc == nil && z != nil {
+		loc = z.at(local)
+	}
+	if loc == nil {
+		loc = cmp.Or(location(windowsZones()[strings.ToLower(name)]), location(zoneBehind(name)))
+	}
+	if loc == nil {
+		return eventTime{Time: local, local: true, zone: name}
+	}
+	local, _ = time.ParseInLocation(localTime, clock, loc)
+	return eventTime{Time: local}
 }
 
 // zoneName matches the names of the time zone database; no path that leads
@@ -177,8 +210,8 @@ func location(name string) *time.Location {
 	return loc
 }
 
-// organizer names a person by name and address.
-func organizer(p property) string {
+// person names somebody by name and address.
+func person(p property) string {
 	addr := plain.Line(p.value)
 	if scheme, rest, ok := strings.Cut(addr, ":"); ok && strings.EqualFold(scheme, "mailto") {
 		addr = rest

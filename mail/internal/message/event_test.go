@@ -49,6 +49,8 @@ func TestEventTimes(t *testing.T) {
 		Lines      []string
 		Start, End string // RFC 3339; "" when zero
 		AllDay     bool
+		Local      bool
+		Zone       string
 	}](t, "event_time") {
 		t.Run(tc.Name, func(t *testing.T) {
 			zones := "BEGIN:VTIMEZONE\r\nTZID:Fixed\r\nBEGIN:STANDARD\r\nDTSTART:20300101T000000\r\nTZOFFSETFROM:+0530\r\nTZOFFSETTO:+0600\r\nEND:STANDARD\r\nEND:VTIMEZONE"
@@ -58,8 +60,8 @@ func TestEventTimes(t *testing.T) {
 				t.Fatalf("%d events", len(got))
 			}
 			e := got[0]
-			if stamp(e.Start) != tc.Start || stamp(e.End) != tc.End || e.AllDay != tc.AllDay {
-				t.Errorf("%s to %s, all day %v; want %s to %s, %v", stamp(e.Start), stamp(e.End), e.AllDay, tc.Start, tc.End, tc.AllDay)
+			if stamp(e.Start) != tc.Start || stamp(e.End) != tc.End || e.AllDay != tc.AllDay || e.Local != tc.Local || e.Zone != tc.Zone {
+				t.Errorf("%s to %s, all day %v, local %v %q; want %+v", stamp(e.Start), stamp(e.End), e.AllDay, e.Local, e.Zone, tc)
 			}
 		})
 	}
@@ -120,7 +122,7 @@ func FuzzEvents(f *testing.F) {
 			t.Errorf("%d events", len(events))
 		}
 		for _, e := range events {
-			for _, s := range []string{e.Method, e.Summary, e.Location, e.Organizer} {
+			for _, s := range []string{e.Method, e.Summary, e.Location, e.Organizer, e.Attendee, e.Zone} {
 				if plain.Line(s) != s || utf8.RuneCountInString(s) > maxEventText {
 					t.Errorf("%q is not a clean line", s)
 				}
@@ -136,4 +138,15 @@ func FuzzEvents(f *testing.F) {
 			t.Errorf("text %q", text)
 		}
 	})
+}
+
+func TestEveryZoneOfWindowsIsInTheDatabase(t *testing.T) {
+	if n := len(windowsZones()); n < 130 {
+		t.Errorf("%d names", n)
+	}
+	for name, zone := range windowsZones() {
+		if location(zone) == nil {
+			t.Errorf("%s: %s", name, zone)
+		}
+	}
 }

@@ -1,10 +1,44 @@
 package message
 
 import (
+	_ "embed" // the names that Windows gives to zones
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
+
+// windowsZoneNames is a line for each name: the name, "=", and the zone of the time zone
+// database. Lines that begin with # are comments.
+//
+//go:embed windows_zones.txt
+var windowsZoneNames string
+
+// windowsZones gives the zones of the database for the names of Windows, in lower case.
+var windowsZones = sync.OnceValue(func() map[string]string {
+	zones := map[string]string{}
+	for line := range strings.Lines(windowsZoneNames) {
+		if name, zone, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(name, "#") {
+			zones[strings.ToLower(name)] = zone
+		}
+	}
+	return zones
+})
+
+// zoneBehind is the name behind the prefix of whoever made a global identifier (RFC 5545
+// section 3.8.3.1), "" for another name.
+func zoneBehind(name string) string {
+	words := strings.Split(name, "/")
+	if words[0] != "" || len(words) < 4 {
+		return ""
+	}
+	for i := max(2, len(words)-3); i < len(words)-1; i++ {
+		if behind := strings.Join(words[i:], "/"); location(behind) != nil {
+			return behind
+		}
+	}
+	return ""
+}
 
 // zone is a VTIMEZONE (RFC 5545 section 3.6.5): the rules by which offsets begin. It reads
 // the rules that calendar programs write: a day of a month in every year.

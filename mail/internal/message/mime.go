@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"iter"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
@@ -95,12 +97,17 @@ func (e *Entity) Raw(p *Part) []byte {
 }
 
 // Parse reads a whole message. It never fails: content that is not MIME becomes text, and a
-// multipart without a usable boundary is a text part of its whole body. Time grows linearly
-// with the message. The entity aliases raw.
+// multipart without a usable boundary is a text part of its whole body. A message whose
+// boundary is not the one that its header names, or that is base64 as a whole, is read all
+// the same. Time grows linearly with the message. The entity aliases raw where it is not
+// base64 as a whole.
 func Parse(raw []byte) *Entity {
 	headerEnd, bodyStart := messageHeader(raw)
-	s := &scanner{raw: raw, delimiters: map[string]int{}, parts: 1}
 	root := newLeaf(raw[:headerEnd], "text", "plain")
+	if root.Type == "multipart" {
+		raw = root.findBoundary(raw, bodyStart)
+	}
+	s := &scanner{raw: raw, delimiters: map[string]int{}, parts: 1}
 	s.begin(root, bodyStart)
 	s.run(bodyStart)
 	number(root, "")
@@ -109,6 +116,34 @@ func Parse(raw []byte) *Entity {
 	walk(root, 0, func(p *Part) { nameMessage(p, raw) })
 	return &Entity{Header: header, Root: root, Incomplete: s.incomplete, raw: raw}
 }
+
+// findBoundary sees to it that the boundary of a multipart stands in its body, which begins
+// at an offset: it undoes a transfer encoding that no multipart may have, and takes the
+// first line that looks like a boundary where the one that is named never comes.
+func (p *Part) findBoundary(raw []byte, at int) []byte {
+	there := func(body []byte) bool {
+		boundary := strings.TrimRight(p.Param("boundary"), " \t")
+		return boundary != "" && bytes.Contains(body, []byte("--"+boundary))
+	}
+	if there(raw[at:]) {
+		return raw
+	}
+	if encodingName(p.Encoding) == "base64" {
+		if body := decodeBase64(raw[at:]); there(body) {
+			p.Encoding = ""
+			return append(raw[:at:at], body...)
+		}
+	}
+	if m := boundaryLine().FindSubmatch(raw[at:]); m != nil {
+		p.Params["boundary"] = string(m[1])
+	}
+	return raw
+}
+
+// boundaryLine matches a boundary and the field behind it.
+var boundaryLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:\A|\n)--([0-9a-z'()+_,./:=? -]{0,69}[0-9a-z'()+_,./:=?-])[ \t]{0,8}\r?\ncontent-[a-z-]{1,40}:`)
+})
 
 // HeaderOf returns the header of a whole message or of its beginning, without the empty
 // line behind it; empty where raw does not begin with a header. It aliases raw.

@@ -198,9 +198,12 @@ func calendarLines(events []calendarEvent) string {
 		}
 		put("Event", e.Summary)
 		put("Method", e.Method)
-		put("When", eventTime(e.Event))
+		put("When", when(e.Event))
 		put("Where", e.Location)
 		put("Organizer", e.Organizer)
+		if e.Attendee != "" {
+			put("Answer", e.Attendee+": "+e.State)
+		}
 		if description := strings.Trim(plain.Text(e.description), "\n \t"); description != "" {
 			out.WriteString("\n" + description + "\n")
 		}
@@ -208,16 +211,16 @@ func calendarLines(events []calendarEvent) string {
 	return strings.TrimRight(out.String(), "\n")
 }
 
-// eventTime says when an event is, in its own zone.
-func eventTime(e Event) string {
+// when says when an event is, in its own zone.
+func when(e Event) string {
 	const day, clock = "Mon 2 Jan 2006", "15:04"
 	var s string
 	switch {
 	case e.Start.IsZero():
 	case e.AllDay:
 		s = e.Start.Format(day)
-		if last := e.End.AddDate(0, 0, -1); last.After(e.Start) {
-			s += " to " + last.Format(day)
+		if e.End.After(e.Start) {
+			s += " to " + e.End.Format(day)
 		}
 		s += ", all day"
 	default:
@@ -229,7 +232,12 @@ func eventTime(e Event) string {
 				s += " to " + end.Format(day+" "+clock)
 			}
 		}
-		s += " (UTC" + e.Start.Format("-07:00") + ")"
+		switch {
+		case !e.Local:
+			s += " (UTC" + e.Start.Format("-07:00") + ")"
+		case e.Zone != "":
+			s += " (" + e.Zone + ")"
+		}
 	}
 	if e.Recurring {
 		s = strings.TrimPrefix(s+", repeated", ", ")

@@ -37,7 +37,7 @@ func HTMLParts(root *Part) []*Part {
 }
 
 // Attachments returns the parts that a person would call attachments: every leaf that
-// is neither chosen text nor an alternative of it, in order. A multipart whose parts
+// is neither chosen text nor an alternative of it, in order, and every calendar. A multipart whose parts
 // were not examined counts as a leaf. See Part.Incidental for those that only serve
 // the text.
 func Attachments(root *Part) []*Part {
@@ -57,7 +57,7 @@ func Attachments(root *Part) []*Part {
 	var attachments []*Part
 	walk(root, 0, func(p *Part) {
 		empty := p == root && p.Size == 0 && p.Filename == "" && p.Disposition != "attachment"
-		if len(p.Children) == 0 && !text[p] && !s.skipped[p] && !empty {
+		if len(p.Children) == 0 && (!text[p] || IsCalendar(p)) && !s.skipped[p] && !empty {
 			attachments = append(attachments, p)
 		}
 	})
@@ -87,6 +87,20 @@ func HasCalendar(root *Part) bool {
 	return found
 }
 
+// Hollow reports whether a tree from a server tells nothing: of a multipart whose boundary it
+// did not find a server gives an empty text, or no parts.
+func Hollow(root *Part) bool {
+	if root == nil || root.Type != "multipart" {
+		return root == nil
+	}
+	for p := range root.Leaves() {
+		if p.Size > 0 && p.Type != "multipart" {
+			return false
+		}
+	}
+	return true
+}
+
 // walk calls visit for p and its descendants. The depth is bounded, since a
 // tree can come from a server.
 func walk(p *Part, depth int, visit func(*Part)) {
@@ -109,7 +123,14 @@ func choose(root *Part) selection {
 		s.text = []choice{{parts: []*Part{root}}}
 		return s
 	}
-	s.text = s.choose(root, 0)
+	if s.text = s.choose(root, 0); len(s.text) == 0 { // an invitation or an answer to one, without words
+		for p := range root.Leaves() {
+			if IsCalendar(p) {
+				s.text = []choice{{parts: []*Part{p}}}
+				break
+			}
+		}
+	}
 	return s
 }
 

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 
@@ -69,12 +70,12 @@ func (r *Reading) Around(words string, n int) string { return quoted.Around(r.li
 // Read returns the text that a person would read of a message, maxRunes runes of it at
 // least where it is so long. body returns the transferred octets of a part or a prefix of
 // them; a prefix shorter than Part.Size counts as cut. It is called for the parts chosen to
-// be read, and for the HTML beside plain text that only points at it; nil means the part is
+// be read, and for the HTML beside plain text that is short; nil means the part is
 // not available. The result is the same whether the parts come from Entity.Raw or from a
 // server.
 //
-// Transfer encoding, charset and format=flowed (RFC 3676) are undone, HTML is
-// rendered as by visible.Lines, and the text is cleaned. Parts are separated by an
+// Transfer encoding, charset and format=flowed (RFC 3676) are undone, HTML is rendered as by
+// visible.Lines, a calendar without text beside it as by PartText, and the text is cleaned. Parts are separated by an
 // empty line.
 //
 // History is the older messages that a message quotes, with the line that names
@@ -91,8 +92,8 @@ func Read(root *Part, body func(*Part) []byte, maxRunes int) *Reading {
 		}
 		m := quoted.Marker{Forward: root.Forward, Above: all.fresh > 0}
 		one := passageOf(c.parts, body, maxRunes-all.fresh, m)
-		if t := quoted.Join(one.lines); len(c.html) > 0 && isStub(t) {
-			if h := passageOf(c.html, body, maxRunes-all.fresh, m); longer(quoted.Join(h.lines), t) {
+		if t := quoted.New(one.lines); len(c.html) > 0 && !one.cut && len(strings.Join(wordsOf(t), " ")) <= maxStub {
+			if h := passageOf(c.html, body, maxRunes-all.fresh, m); standsIn(t, &h) {
 				one = h
 			}
 		}
@@ -169,6 +170,9 @@ func partPassage(p *Part, b []byte, maxRunes int) passage {
 		return passage{lines: lines, cut: cut || more, hidden: hidden}
 	}
 	s := rfc5322.DecodeText(b, charset)
+	if IsCalendar(p) {
+		s = cmp.Or(calendarLines(calendarEvents(b)), s)
+	}
 	flowed := strings.EqualFold(p.Param("format"), "flowed")
 	if flowed {
 		s = Flowed(s, strings.EqualFold(p.Param("delsp"), "yes"))
@@ -176,42 +180,37 @@ func partPassage(p *Part, b []byte, maxRunes int) passage {
 	return passage{lines: quoted.Tidy(quoted.Plain(plain.Text(s), flowed), 2), cut: cut}
 }
 
-// stubPhrases occur in plain text that only points at the HTML.
-var stubPhrases = []string{
-	"html version", "html format", "html mail", "html e-mail", "html email", "html-format", "html message", "html-mail", "html content", "html part",
-	"does not support html", "doesn't support html", "not support html", "view html", "display html", "read html", "supports html", "html-capable", "html capable", "html enabled", "html-enabled",
-	"view this email in", "view this message in", "view it in your browser", "view in browser", "view online", "view the online version", "read this email online",
-	"view this email online", "email client does not", "mail client does not", "plain text version", "no plain text", "text version of this", "cannot display this",
-	"html-e-mail", "html-version", "in html", "en html", "im browser",
-}
+// maxStub is how many characters of words may stand for HTML that says more.
+const maxStub = 400
 
-// isStub reports whether plain text is empty, or short and worded as a mere
-// stand-in for the HTML.
-func isStub(s string) bool {
-	const longest = 400 // bytes
-	s = strings.ToLower(strings.Join(strings.Fields(s), " "))
-	if s == "" {
-		return true
-	}
-	if len(s) > longest {
+// standsIn reports whether plain text is only there in place of the HTML beside it: it is
+// short, and the HTML says much more, or other things.
+func standsIn(text string, html *passage) bool {
+	said := quoted.Join(html.lines)
+	if utf8.RuneCountInString(said) <= utf8.RuneCountInString(text) {
 		return false
 	}
-	for _, phrase := range stubPhrases {
-		if strings.Contains(s, phrase) {
-			return true
+	known := map[string]bool{}
+	for _, word := range wordsOf(said) {
+		known[word] = true
+	}
+	words, found := wordsOf(text), 0
+	for _, word := range words {
+		if known[word] {
+			found++
 		}
 	}
-	for _, word := range strings.Fields(s) {
-		if !strings.Contains(word, "://") && strings.ContainsFunc(word, func(r rune) bool { return r > ' ' && !strings.ContainsRune("<>()[]-_=*|.,", r) }) {
-			return false
-		}
-	}
-	return true // nothing but links and rules
+	return 2*found <= len(words) || html.fresh > 2*utf8.RuneCountInString(text)+100
 }
 
-// longer reports whether the HTML says clearly more than the stub beside it.
-func longer(html, stub string) bool {
-	return utf8.RuneCountInString(html) > utf8.RuneCountInString(stub)
+// wordsOf splits a text into words in small letters, without links.
+func wordsOf(s string) (words []string) {
+	for _, word := range strings.Fields(strings.ToLower(s)) {
+		if word = strings.Trim(word, "<>()[]{}-–—_=*|.,:;!?'\"„“”"); word != "" && !strings.Contains(word, "://") {
+			words = append(words, word)
+		}
+	}
+	return words
 }
 
 // SanitizeHTML returns Sanitize of package visible for a document decoded from its

@@ -3,9 +3,11 @@ package message
 import (
 	"bytes"
 	"encoding/base64"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // DecodeBody undoes a content transfer encoding (RFC 2045 section 6) as far as possible:
@@ -39,8 +41,12 @@ func encodingName(s string) string {
 }
 
 // decodeBase64 ignores characters outside the alphabet. Padding ends the text, unless
-// all that follows is base64: then that is decoded too, while a plain footer is not.
+// all that follows is base64: then that is decoded too, while a plain footer is not. An
+// empty line behind whole groups ends it too where words follow.
 func decodeBase64(b []byte) []byte {
+	if at := footer().FindIndex(b); at != nil && digitsIn(b[:at[0]])%4 == 0 {
+		b = b[:at[0]]
+	}
 	text, rest, _ := bytes.Cut(b, []byte("="))
 	out := appendBase64(make([]byte, 0, len(b)/4*3+3), text)
 	rest = bytes.Join(bytes.Fields(bytes.TrimLeft(rest, "=")), nil)
@@ -50,6 +56,21 @@ func decodeBase64(b []byte) []byte {
 		}
 	}
 	return out
+}
+
+// footer matches an empty line and the words that a list or a scanner put behind it: lines of
+// base64 have no blanks between letters.
+var footer = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\r?\n[ \t]{0,8}\r?\n(?:[^A-Za-z0-9\n]{0,80}\r?\n)?[^\n]{0,200}[A-Za-z,.:;][ \t]+[A-Za-z]`)
+})
+
+func digitsIn(b []byte) (n int) {
+	for _, c := range b {
+		if isBase64(c) {
+			n++
+		}
+	}
+	return n
 }
 
 // appendBase64 decodes the characters between two paddings.

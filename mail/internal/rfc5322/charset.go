@@ -21,6 +21,9 @@ func DecodeText(b []byte, name string) string {
 	if len(name) > maxCharsetName {
 		name = ""
 	}
+	if _, err := htmlindex.Get(name); err != nil {
+		name = respelled(name)
+	}
 	switch name {
 	case "utf-8", "utf8", "unicode-1-1-utf-8", "", "us-ascii", "ascii", "7bit", "8bit", "default", "unknown-8bit", "x-unknown", "unknown", "x-user-defined":
 		if name == "" && bytes.Contains(b, []byte("\x1b$")) {
@@ -31,6 +34,19 @@ func DecodeText(b []byte, name string) string {
 		return decode1252(b) // senders say Latin-1 and mean windows-1252
 	}
 	return decodeNamed(b, name)
+}
+
+// respelled gives a charset whose name has other dashes than it should, or none, its own.
+func respelled(name string) string {
+	short, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(name, "charset="), "x-"), ":")
+	short = strings.NewReplacer("-", "", "_", "", " ", "").Replace(short)
+	for _, form := range [][2]string{{"utf", "utf-"}, {"windows", "windows-"}, {"win", "windows-"}, {"cp125", "windows-125"}, {"iso8859", "iso-8859-"},
+		{"koi8", "koi8-"}, {"latin", "latin"}, {"gb", "gb"}, {"euc", "euc-"}, {"big", "big"}, {"shiftjis", "shift_jis"}} {
+		if rest, ok := strings.CutPrefix(short, form[0]); ok {
+			return form[1] + rest
+		}
+	}
+	return name
 }
 
 // decodeNamed reads a charset by the name that web browsers give it, since mail

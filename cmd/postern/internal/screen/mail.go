@@ -304,7 +304,12 @@ func (p *painter) mail(m object) {
 		}
 	}
 	p.line("")
-	p.body(linked(m.Str("body_text")), styleDim, min(p.Width, 100))
+	for _, note := range m.Strings("notes") {
+		p.wrapped("", styleDim, "["+text(note)+"]")
+	}
+	if m.Str("body_text") != "" || m.Str("body_html") == "" && len(m.Strings("notes")) == 0 {
+		p.body(linked(m.Str("body_text")), styleDim, min(p.Width, 100))
+	}
 	p.line("")
 	if m.Get("truncated") == true {
 		p.line(p.in(styleDim, "[the text goes on: --chars or --from-char shows more]"))

@@ -105,6 +105,7 @@ func TestViews(t *testing.T) {
 		// Of a list of the outbox a message says what its own page says, and an account which certificates it trusts.
 		{"outbox list", `{"messages":[{"outbox_id":"x","state":"accepted","subject":"accepted"}]}`, "x   sent   accepted\n", "", 0},
 		{"outbox show", `{"outbox_id":"x","state":"accepted","text":""}`, "x (sent)\n", "accepted", 0},
+		{"mail get", `{"message":{"message_id":"1","body_text":"","notes":["It is encrypted."],"attachments":[]}}`, "[It is encrypted.]\n", "no text", 0},
 		{"mail get", `{"message":{"message_id":"1","body_text":"","attachments":[{"events":[{"state":"accepted","location":""}]}]}}`, "    State  accepted\n", "ocation", 0},
 		{"mail get", `{"message":{"message_id":"1","body_text":""}}`, "\nThe message has no text.\n", "│", 0},
 		{"mail get", `{"message":{"message_id":"1","body_text":"Hello","body_html":"<p>Hello</p>"}}`, "\n│ Hello\n\nHTML\n", "\n\n\n", 0},

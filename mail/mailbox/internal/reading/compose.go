@@ -1,11 +1,11 @@
 package reading
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -42,7 +42,7 @@ func (r *Reading) compose() *Message {
 	out.Mask(r.Masked)
 	out.Headers = r.headers(&out.Summary)
 	r.Returned = message.Returned(r.Got.Header, r.Root, body)
-	for i, p := range message.Attachments(r.Root) {
+	for i, p := range r.attachments() {
 		a := Attachment{PartID: p.ID, Filename: p.Filename, ContentType: plain.Line(p.MediaType())}
 		raw := r.have[p.ID]
 		a.Size = r.SizeOf(p)
@@ -57,7 +57,9 @@ func (r *Reading) compose() *Message {
 				found := r.Viewer.Masked(&r.Got, text)
 				for i := range a.Events {
 					e := &a.Events[i]
-					e.Summary, e.Location, e.Organizer = found.Mask(e.Summary), found.Mask(e.Location), found.Mask(e.Organizer)
+					for _, s := range []*string{&e.Summary, &e.Location, &e.Organizer, &e.Attendee, &e.Zone} {
+						*s = found.Mask(*s)
+					}
 				}
 			}
 		}
@@ -82,19 +84,79 @@ func (r *Reading) compose() *Message {
 	if r.hides() && (r.Query.HTML || len(out.Attachments) > 0 && (r.Query.AttachmentText || r.Query.Content)) {
 		r.issues = append(r.issues, r.issue("The message has a one-time code or a link that logs in: neither its HTML nor what its attachments say is shown."))
 	}
-	out.Issues = r.issues
+	out.Issues, out.Notes = r.issues, r.notes()
 	return out
+}
+
+// lists reports whether a part is a message whose attachments are listed with those of the one
+// it is in, which costs its beginning. A bounce does not list those of what came back.
+func (r *Reading) lists(p *message.Part) bool {
+	return !r.Bare && message.IsMessage(p) && !message.IsBounce(r.Got.Header, r.Root)
+}
+
+// attachments are those of the message, each message among them with its own.
+func (r *Reading) attachments() (all []*message.Part) {
+	for _, p := range message.Attachments(r.Root) {
+		all = append(all, p)
+		if !r.lists(p) {
+			continue
+		}
+		raw := r.have[p.ID]
+		e := message.Enclosed(p, raw)
+		if e == nil {
+			continue
+		}
+		r.keep(e)
+		inner := message.Attachments(e.Root)
+		if n := len(inner); n > 0 && int64(len(raw)) < p.Size { // the last one is cut
+			inner[n-1].Size += p.Size - int64(len(raw))
+			delete(r.have, inner[n-1].ID)
+		}
+		all = append(all, inner...)
+	}
+	return all
+}
+
+// notes say what of the message is not its text as it was written, or not read at all.
+func (r *Reading) notes() (notes []string) {
+	if with := message.Encrypted(r.Root, func(p *message.Part) []byte { return r.have[p.ID] }); with != "" {
+		notes = append(notes, "The message is encrypted with "+with+" and cannot be read here: a mail program that has the key shows it.")
+	}
+	if r.signed {
+		notes = append(notes, "The message was in a container that is signed with S/MIME; the signature was not checked.")
+	}
+	if r.Root == nil { // the server gave nothing of it, which is an issue
+		return notes
+	}
+	for p := range r.Root.Leaves() {
+		switch {
+		case p.Subtype == "ms-tnef" || p.Subtype == "vnd.ms-tnef" || strings.EqualFold(p.Filename, "winmail.dat"):
+			notes = append(notes, fmt.Sprintf("Part %s (winmail.dat) is a form of Outlook's own that is not read here: text and files of the message can be inside it. Its sender can send it again as plain text or HTML.", p.ID))
+		case p.IsCMS() && len(notes) == 0:
+			notes = append(notes, fmt.Sprintf("Part %s is a container of S/MIME that could not be read: the message is inside it.", p.ID))
+		}
+	}
+	if len(notes) == 0 && r.Text.Runes() == 0 && !r.Text.Cut {
+		notes = append(notes, "The message has no text.")
+	}
+	return notes
 }
 
 // hides reports whether something of the message is masked, so that only its text is shown.
 func (r *Reading) hides() bool { return r.Masked.Any() && !r.Bare }
 
-// Show puts at most so many characters of the text into the message.
+// Show puts at most so many characters of the text into the message, and of the HTML where it
+// was asked for; behind its beginning a page is of the HTML alone.
 func (r *Reading) Show(chars int) {
 	m := r.Message
-	m.FromChar = r.Query.FromChar
-	m.BodyText, m.NextChar = r.Text.Page(r.Query.FromChar, chars)
-	m.BodyTruncated, m.HiddenChars = m.NextChar > 0, r.Text.Hidden
+	m.FromChar, m.HiddenChars = r.Query.FromChar, r.Text.Hidden
+	if r.Query.HTML && r.html(m, chars) && r.Query.FromChar > 0 {
+		return
+	}
+	var next int
+	m.BodyText, next = r.Text.Page(r.Query.FromChar, chars)
+	m.NextChar = cmp.Or(m.NextChar, next) // pages are of the HTML where there is more of it
+	m.BodyTruncated = m.BodyTruncated || next > 0
 	if r.Query.FromChar > 0 && m.BodyText == "" {
 		m.NextChar = 0
 		text := "The text has fewer characters."
@@ -103,49 +165,63 @@ func (r *Reading) Show(chars int) {
 		}
 		m.Issues = append(m.Issues, r.issue(text))
 	}
-	if r.Query.HTML {
-		r.html(m, chars)
-	}
 }
 
-// SizeOf is how large a part is when its transfer encoding is undone. For one that was not
-// fetched that is an estimate: base64 has 57 bytes on a line of 78.
+// SizeOf is how large a part is when its transfer encoding is undone, the same whatever was
+// fetched of it. Of a message that is not here as a whole it follows from the size that the
+// server gives: base64 has 57 bytes on a line of 78, and up to 2 fewer on the last one.
 func (r *Reading) SizeOf(p *message.Part) int64 {
-	switch raw := r.have[p.ID]; {
-	case int64(len(raw)) >= p.Size:
-		return int64(len(message.DecodeBody(raw, p.Encoding)))
+	switch {
+	case r.whole:
+		return int64(len(message.DecodeBody(r.have[p.ID], p.Encoding)))
 	case p.Encoding == "base64":
-		return p.Size * 57 / 78
+		lines, last := p.Size/78, p.Size%78
+		if last%4 == 2 { // the end of the line
+			last -= 2
+		}
+		return (lines*76 + last) / 4 * 3
 	}
 	return p.Size
 }
 
-// html renders HTML as its reader would see it.
-func (r *Reading) html(out *Message, chars int) {
-	left, hidden := chars, 0
+// html puts a page of the HTML into the message, as its reader would see it; false where there
+// is none. A page ends with no tag in two pieces.
+func (r *Reading) html(out *Message, chars int) bool {
+	var all []string
+	cut := false
 	for _, p := range message.HTMLParts(r.Root) {
 		if r.hides() {
-			break // which compose has said
-		}
-		if text, _, _, _ := message.PartText(p, r.have[p.ID], MaxFromChar); r.Viewer.Masked(&r.Got, text).Any() {
-			out.Issues = append(out.Issues, r.issue("The HTML is not shown: it has a one-time code or a link that logs in."))
-			break
-		}
-		if left <= 0 {
-			out.BodyTruncated = true
-			break
+			return false // which compose has said
 		}
 		raw := r.have[p.ID]
-		safe, unseen, cut := message.SanitizeHTML(message.DecodeBody(raw, p.Encoding), p.Param("charset"), left)
-		out.BodyTruncated = out.BodyTruncated || cut || int64(len(raw)) < p.Size
-		if out.BodyHTML != "" && safe != "" {
-			out.BodyHTML += "\n"
+		if text, _, _, _ := message.PartText(p, raw, MaxFromChar); r.Viewer.Masked(&r.Got, text).Any() {
+			out.Issues = append(out.Issues, r.issue("The HTML is not shown: it has a one-time code or a link that logs in."))
+			return false
 		}
-		out.BodyHTML += safe
-		left -= utf8.RuneCountInString(safe)
-		hidden += unseen
+		safe, unseen, more := message.SanitizeHTML(message.DecodeBody(raw, p.Encoding), p.Param("charset"), MaxFromChar)
+		out.HiddenChars, cut = max(out.HiddenChars, unseen), cut || more || int64(len(raw)) < p.Size
+		if safe != "" {
+			all = append(all, safe)
+		}
 	}
-	out.HiddenChars = max(out.HiddenChars, hidden)
+	whole := []rune(strings.Join(all, "\n"))
+	from := min(max(r.Query.FromChar, 1)-1, len(whole))
+	page := whole[from:min(from+chars, len(whole))]
+	if from+len(page) < len(whole) {
+		tag := len(page) - 1
+		for tag > 0 && page[tag] != '<' && page[tag] != '>' {
+			tag--
+		}
+		if tag > 0 && page[tag] == '<' {
+			page = page[:tag]
+		}
+		out.NextChar, out.BodyTruncated = from+len(page)+1, true
+	} else if cut {
+		out.BodyTruncated = true
+		out.Issues = append(out.Issues, r.issue("The HTML goes on, but no more of it is read here: fetch its part as a whole."))
+	}
+	out.BodyHTML = string(page)
+	return len(page) > 0
 }
 
 // attachmentText reads the text of an attachment. A PDF is read later, when the session is

@@ -23,6 +23,7 @@ const (
 	MaxPartBytes  = 512 << 10 // of one part of plain text
 	maxHTMLBytes  = 2 << 20   // of one part of HTML, whose style sheet can stand anywhere
 	maxPDFBytes   = 5 << 20   // 001 section 5, decoded
+	maxSigned     = 8 << 20   // of one container of signed data, as transferred
 	maxCalendar   = 64 << 10
 	maxContent    = 24 << 20 // of all attachments of a message together, as transferred
 	maxExtracted  = 20       // attachments whose text is read
@@ -49,6 +50,7 @@ type Reading struct {
 	asked   map[string]bool
 	issues  []mail.Issue
 	content int64 // bytes of attachments asked for
+	signed  bool  // the text was in a container of signed data
 	raw     bool  // the beginning of the message has to be fetched, for want of a structure
 	pdfs    []pdf
 
@@ -116,7 +118,9 @@ func (r *Reading) Start(g fetch.Message) {
 		complete = hasHead && len(head) < fetch.HeaderBytes
 	}
 	body, hasBody := fetch.Section(d, goimap.PartSpecifierText, nil, false)
-	r.Root = r.Got.Root
+	if r.Root = r.Got.Root; message.Hollow(r.Root) {
+		r.Root = nil // it is read here
+	}
 	r.whole = hasHead && hasBody && complete && len(body) < fetch.TextBytes
 	if r.whole || r.Root != nil && complete {
 		here := message.Parse(joinMessage(head, body))
@@ -158,8 +162,27 @@ func (r *Reading) take(e *message.Entity, whole bool) {
 	if whole || r.Root == nil {
 		r.Root = e.Root
 	}
+	r.keep(e)
+	r.open()
+}
+
+func (r *Reading) keep(e *message.Entity) {
 	for p := range e.Root.Leaves() {
 		r.have[p.ID] = e.Raw(p)
+	}
+}
+
+// open puts what parts hold in another form into their place.
+func (r *Reading) open() {
+	const deepest = 3
+	for range deepest {
+		for p := range r.Root.Leaves() {
+			if e := message.Open(p, r.have[p.ID]); e != nil {
+				r.keep(e)
+				r.signed = r.signed || p.IsCMS()
+				p.Type, p.Subtype, p.Children = "multipart", "mixed", []*message.Part{e.Root}
+			}
+		}
 	}
 }
 
@@ -179,7 +202,7 @@ func (r *Reading) takeRaw(raw []byte) {
 // ReadWhole reads a message that is here as a whole, or its beginning.
 func (r *Reading) ReadWhole(g fetch.Message, raw []byte) {
 	r.begin(false)
-	r.Got, r.cut = g, g.Size > int64(len(raw))
+	r.Got, r.whole, r.cut = g, true, g.Size > int64(len(raw))
 	r.take(message.Parse(raw), true)
 	r.finish(r.compose(), nil)
 }
@@ -218,6 +241,17 @@ func (r *Reading) missing() []*goimap.FetchItemBodySection {
 			sections = append(sections, &goimap.FetchItemBodySection{Part: numbers, Partial: &goimap.SectionPartial{Size: n}})
 		}
 	}
+	if r.Root != nil {
+		most := int64(maxSigned)
+		if r.excerpt.Chars > 0 && !r.excerpt.whole {
+			most = MaxPartBytes
+		}
+		for p := range r.Root.Leaves() {
+			if p.IsCMS() && p.Size <= most {
+				want(p, p.Size)
+			}
+		}
+	}
 	message.Read(r.Root, func(p *message.Part) []byte {
 		if b := r.have[p.ID]; !r.enough(b, p) {
 			want(p, r.need(p))
@@ -250,6 +284,8 @@ func (r *Reading) missing() []*goimap.FetchItemBodySection {
 			want(p, p.Size)
 		case message.IsCalendar(p):
 			want(p, maxCalendar)
+		case r.lists(p):
+			want(p, MaxPartBytes)
 		case r.Query.AttachmentText && i < maxExtracted:
 			want(p, textOfAttachment(p, r.Query.AttachmentChars))
 		}
@@ -333,5 +369,8 @@ func (r *Reading) accept(d *imapclient.FetchMessageBuffer) {
 		if id := fetch.PartID(b.Section.Part); b.Section.Specifier == goimap.PartSpecifierNone && id != "" && len(b.Bytes) > len(r.have[id]) {
 			r.have[id] = b.Bytes
 		}
+	}
+	if r.Root != nil {
+		r.open()
 	}
 }

@@ -244,7 +244,7 @@ func (x *Viewer) Withheld(what string) error {
 // person would not see.
 type Summary struct {
 	Ref            mail.Ref
-	Date           time.Time // zero when the message has no readable Date
+	Date           time.Time // when the message arrived where it has no readable Date; zero when neither is known
 	From           []mail.Address
 	Subject        string
 	Flags          []string
@@ -266,7 +266,7 @@ type Summary struct {
 // defaults of 001 section 5.
 type GetQuery struct {
 	BodyChars       int         // 100..20000 runes, which several messages share; 0 means 2000
-	FromChar        int         // the text from this rune on, where 1 is the first; 0 means from the beginning, what is new first
+	FromChar        int         // the text from this rune on, where 1 is the first; 0 means from the beginning, what is new first. With HTML, the HTML from this rune on, without the text
 	Headers         HeaderScope // empty means curated
 	HTML            bool        // also the sanitized HTML body
 	AttachmentText  bool        // also the text of attachments, where it can be read
@@ -298,10 +298,11 @@ type Message struct {
 	BodyHTML      string
 	BodyTruncated bool // BodyText or BodyHTML was cut at the bound
 	FromChar      int  // of the query
-	NextChar      int  // the FromChar that continues BodyText; 0 where nothing is missing
+	NextChar      int  // the FromChar that continues BodyHTML, where that was asked for and there is more of it, else BodyText; 0 where nothing is missing
 	Attachments   []Attachment
 	Unread        int      // attachments whose text was asked for and not read, since there are too many
 	Returned      mail.Ref // of a bounce, the message in the folder for sent mail that came back; zero when it is not known
+	Notes         []string // what a reader has to know of how the text came about, or why it is missing
 	Issues        []mail.Issue
 }
 
@@ -310,7 +311,7 @@ type Attachment struct {
 	PartID        string // IMAP section number, such as "2" or "1.3"
 	Filename      string // decoded and cleaned; empty when the part has none
 	ContentType   string // lower case, without parameters
-	Size          int64  // bytes when decoded; an estimate where the part was not fetched
+	Size          int64  // bytes when decoded; of a message that is not read as a whole up to 2 too many
 	Text          string // its text; only for GetQuery.AttachmentText
 	TextTruncated bool
 	HiddenChars   int             // of HTML in Text that a person would not see, left out
