@@ -20,6 +20,7 @@ type MessageEntry struct {
 	From           string       `json:"from,omitempty" acli:"untrusted"`
 	Sender         mail.Verdict `json:"sender,omitempty" jsonschema:"enum=verified,enum=failed" jsonschema_description:"What the account's own server says of From"`
 	Own            bool         `json:"own,omitempty" jsonschema_description:"The account itself wrote it"`
+	ByAgent        bool         `json:"by_agent,omitempty" jsonschema_description:"An agent wrote this draft"`
 	PosingAs       string       `json:"posing_as,omitempty" acli:"untrusted" jsonschema_description:"Another address that the sender's name shows"`
 	Subject        string       `json:"subject,omitempty" acli:"untrusted"`
 	Flags          []string     `json:"flags,omitempty" acli:"untrusted"`
@@ -105,6 +106,7 @@ func entryOf(s *mailbox.Summary) MessageEntry {
 		Flags: shownFlags(s.Flags), HasAttachments: s.HasAttachments, Invitation: s.Invitation, Snippet: s.Snippet, HiddenChars: s.HiddenChars,
 		Folder: s.Ref.Folder, UIDValidity: s.Ref.UIDValidity, UID: s.Ref.UID, To: answer.People(s.To), CC: answer.People(s.CC),
 		InternetMessageID: s.InternetMessageID, Size: s.Size, Received: answer.Timestamp(s.InternalDate)}
+	e.ByAgent = s.ByAgent
 	if s.Verdict != mail.Unknown {
 		e.Sender = s.Verdict
 	}
@@ -199,6 +201,7 @@ func marksOf(s *mailbox.Summary, implied ...string) string {
 	mark(has(`\Answered`), "answered")
 	mark(has(`\Flagged`), "flagged")
 	mark(has(`\Draft`), "draft")
+	mark(s.ByAgent, "by-agent")
 	mark(s.HasAttachments, "attachments")
 	mark(s.Invitation, "invitation")
 	mark(s.Verdict == mail.Failed, failedSender)

@@ -267,6 +267,24 @@ func (p *Policy) CheckSend(recipients []string) error {
 	case !p.MaySend():
 		return &SendRefused{Reason: ReasonDraft, Account: p.account}
 	}
+	return p.checkRecipients(recipients)
+}
+
+// CheckDraft reports whether a draft may be to all of these recipients, of which there may be
+// none: a person who sends it trusts that the outbound list was looked at. An account in mode
+// draft never sends, and a list that names nobody holds its drafts to nobody. The error is as
+// for CheckSend.
+func (p *Policy) CheckDraft(recipients []string) error {
+	if p == nil || p.out == nil || !p.MayFile() {
+		return &SendRefused{Reason: ReasonReadOnly}
+	}
+	if len(recipients) == 0 || p.mode == Draft && len(p.out.entries) == 0 {
+		return nil
+	}
+	return p.checkRecipients(recipients)
+}
+
+func (p *Policy) checkRecipients(recipients []string) error {
 	var bad, outside []string
 	for _, r := range recipients {
 		a, ok := NormalAddress(r)

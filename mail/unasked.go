@@ -26,6 +26,7 @@ const (
 	AskSubject    Ask = "subject"
 	AskCode       Ask = "code"
 	AskOften      Ask = "often"
+	AskDraft      Ask = "draft" // in every mode that sends
 )
 
 // Sentence says the condition that failed, as a clause without an end.
@@ -57,6 +58,8 @@ func (a Ask) Sentence() string {
 		return "its subject is not that of the message that it answers"
 	case AskCode:
 		return "it carries a code or a link that logs in"
+	case AskDraft:
+		return "it is a draft that the agent did not write"
 	case AskOften:
 		return "five replies of the account went unasked within the last hour"
 	}

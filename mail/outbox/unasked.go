@@ -11,8 +11,8 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-// judge sets how a new entry begins: queued, or waiting for a person. What carries a code
-// waits in every mode. In mode reply it is
+// judge sets how a new entry begins: queued, or waiting for a person. What carries a code, and a draft
+// that is not the caller's own, waits in every mode. In mode reply it is
 // judged by the very bytes that its digest names. The store has the last word about how many
 // went unasked; a dry run foresees it.
 func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoing, message []byte, dry bool) error {
@@ -26,6 +26,9 @@ func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoi
 	switch e.State = mail.OutboxQueued; {
 	case !s.policy.NeedsApproval() && found.Any():
 		e.Wait(mail.AskCode)
+		return nil
+	case !s.policy.NeedsApproval() && l.stored != nil && !l.stored.Own:
+		e.Wait(mail.AskDraft)
 		return nil
 	case !s.policy.NeedsApproval():
 		return nil

@@ -199,6 +199,7 @@ type Summary struct {
 	Snippet        string       // opening of what is new in the text, one line; only where asked for
 	HiddenChars    int          // of HTML that a person would not see, left out of the text that was asked for with it; white space is not counted
 	Own            bool         // own addresses of the account alone are in From
+	ByAgent        bool         // a draft that an agent wrote; only in List and Get
 
 	// Filled only where the query says Full; To of an own message always.
 	To, CC            []mail.Address
