@@ -73,7 +73,7 @@ func (p *Policy) ShowsAll() bool {
 // header must be whole as far as From and Subject fields go.
 //
 // With an inbound list every address of every From field must match an entry. Where one
-// that demands a verified sender matches, the message's verdict must be Verified.
+// that demands a verified sender matches, the message must be Vouched.
 // Where another mail program might read the From fields differently, the
 // message is not visible, whatever the addresses are: when the strict and the
 // tolerant reading name different addresses, and when something in the header
@@ -84,7 +84,7 @@ func (p *Policy) Visible(h rfc5322.Header) bool {
 	if p == nil || p.in == nil {
 		return false
 	}
-	return p.in.wrote(h, p.Verdict) && p.subjectPasses(h)
+	return p.in.wrote(h, p.Vouched) && p.subjectPasses(h)
 }
 
 // VisibleAsOwn is Visible for a message in the account's own folder for sent messages or
@@ -100,7 +100,7 @@ func (p *Policy) Wrote(h rfc5322.Header) bool { return p != nil && p.owns.wrote(
 
 // wrote reports whether every address of every From field is on the list, and verified
 // where the list demands that.
-func (s *entrySet) wrote(h rfc5322.Header, judge func(rfc5322.Header) Verdict) bool {
+func (s *entrySet) wrote(h rfc5322.Header, vouched func(rfc5322.Header) bool) bool {
 	if s.all && !s.judges {
 		return true
 	}
@@ -115,7 +115,7 @@ func (s *entrySet) wrote(h rfc5322.Header, judge func(rfc5322.Header) Verdict) b
 		}
 		demanded = demanded || s.judges && s.demands(a)
 	}
-	return !demanded || judge(h) == Verified
+	return !demanded || vouched(h)
 }
 
 // authors returns the addresses of every From field, normalised. ok is false where there are
