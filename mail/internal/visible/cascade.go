@@ -370,7 +370,7 @@ func (p *page) setColors(s *style, n *html.Node) {
 	below := s.ground
 	if v, ok := p.value(backgroundImage); ok && v.worst {
 		s.groundUnknown = true
-	} else if ok && v.image && (len(v.colors) == 0 || slices.ContainsFunc(v.colors, func(c color) bool { return !c.clear() })) {
+	} else if ok && v.image && slices.ContainsFunc(v.colors, func(c color) bool { return !c.clear() }) { // mail programs load no picture unasked
 		s.ground, s.picture = color{}, v.colors
 	}
 	for prop, v := range p.doubtful {

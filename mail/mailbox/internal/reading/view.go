@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/codes"
+	"github.com/postern-mail/postern/mail/internal/compose"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
@@ -94,6 +95,11 @@ func (x *Viewer) Summary(g *fetch.Message, full bool) Summary {
 func (x *Viewer) summary(g *fetch.Message) Summary {
 	s := Summary{Ref: g.Ref, Flags: g.Flags, Size: g.Size, InternalDate: g.Internal, Subject: g.Header.Text("Subject"),
 		From: fetch.People(g.Header, "From"), To: fetch.People(g.Header, "To"), CC: fetch.People(g.Header, "Cc"), InternetMessageID: fetch.MessageID(g.Header), Verdict: x.Policy.VerdictOn(g), Own: x.Policy.Wrote(g.Header)}
+	if r := compose.ReplyRecipients(g.Header, x.Policy.Owns, false); r.Elsewhere {
+		for _, a := range r.To {
+			s.Answers = append(s.Answers, a.Addr)
+		}
+	}
 	s.Mask(x.Masked(g, ""))
 	s.Date, _ = g.Date()
 	s.HasAttachments, s.Invitation = g.HasAttachments(), message.HasCalendar(g.Root)
@@ -199,6 +205,7 @@ type Summary struct {
 	Snippet        string       // opening of what is new in the text, one line; only where asked for
 	HiddenChars    int          // of HTML that a person would not see, left out of the text that was asked for with it; white space is not counted
 	Own            bool         // own addresses of the account alone are in From
+	Answers        []string     // addresses to which answers go, where they go elsewhere than to From
 	ByAgent        bool         // a draft that an agent wrote; only in List and Get
 
 	// Filled only where the query says Full; To of an own message always.
