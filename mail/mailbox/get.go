@@ -96,6 +96,7 @@ func (m *Client) GetEach(ctx context.Context, account string, refs []mail.Ref, q
 	for i, g := range out.Messages {
 		shown[i] = &g.Summary
 	}
+	out.Issues = append(out.Issues, x.Unjudged()...)
 	return out, m.noteDrafts(ctx, shown)
 }
 

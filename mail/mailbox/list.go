@@ -48,6 +48,7 @@ func (m *Client) List(ctx context.Context, account string, q ListQuery) (*Page, 
 	for i := range page.Messages {
 		all[i] = &page.Messages[i]
 	}
+	page.Issues = append(page.Issues, b.base().Unjudged()...)
 	return page, m.noteDrafts(ctx, all)
 }
 

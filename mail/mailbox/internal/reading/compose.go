@@ -16,7 +16,7 @@ import (
 // compose makes the message from the fetched bytes.
 func (r *Reading) compose() *Message {
 	body := func(p *message.Part) []byte { return r.have[p.ID] }
-	r.Text = message.Read(r.Root, body, r.chars())
+	r.Text = message.Read(r.Work, r.Root, body, r.chars())
 	r.Masked = r.Viewer.Masked(&r.Got, r.Text.All())
 	if r.excerpt.whole && r.Root != nil && !r.Masked.Any() {
 		for p := range r.Root.Leaves() {
@@ -50,7 +50,7 @@ func (r *Reading) compose() *Message {
 		}
 		if message.IsCalendar(p) {
 			a.Events = message.Events(message.DecodeBody(raw, p.Encoding))
-			if text, _, _, ok := message.PartText(p, raw, MaxFromChar); ok && !r.Bare {
+			if text, _, _, ok := message.PartText(r.Work, p, raw, MaxFromChar); ok && !r.Bare {
 				found := r.Viewer.Masked(&r.Got, text)
 				for i := range a.Events {
 					e := &a.Events[i]
@@ -124,7 +124,7 @@ func (r *Reading) html(out *Message, chars int) {
 		if r.hides() {
 			break // which compose has said
 		}
-		if text, _, _, _ := message.PartText(p, r.have[p.ID], MaxFromChar); r.Viewer.Masked(&r.Got, text).Any() {
+		if text, _, _, _ := message.PartText(r.Work, p, r.have[p.ID], MaxFromChar); r.Viewer.Masked(&r.Got, text).Any() {
 			out.Issues = append(out.Issues, r.issue("The HTML is not shown: it has a one-time code or a link that logs in."))
 			break
 		}
@@ -133,7 +133,7 @@ func (r *Reading) html(out *Message, chars int) {
 			break
 		}
 		raw := r.have[p.ID]
-		safe, unseen, cut := message.SanitizeHTML(message.DecodeBody(raw, p.Encoding), p.Param("charset"), left)
+		safe, unseen, cut := message.SanitizeHTML(r.Work, message.DecodeBody(raw, p.Encoding), p.Param("charset"), left)
 		out.BodyTruncated = out.BodyTruncated || cut || int64(len(raw)) < p.Size
 		if out.BodyHTML != "" && safe != "" {
 			out.BodyHTML += "\n"
@@ -157,7 +157,7 @@ func (r *Reading) attachmentText(a *Attachment, i int, p *message.Part, raw []by
 		}
 		r.pdfs = append(r.pdfs, pdf{i, pdfBytes})
 	default:
-		if text, hidden, cut, ok := message.PartText(p, raw, r.Query.AttachmentChars); ok {
+		if text, hidden, cut, ok := message.PartText(r.Work, p, raw, r.Query.AttachmentChars); ok {
 			a.Text, a.HiddenChars, a.TextTruncated = r.Viewer.MaskedPart(&r.Got, p, raw).MaskLines(text), hidden, cut || int64(len(raw)) < p.Size
 		}
 	}

@@ -9,6 +9,7 @@ package reading
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
@@ -17,6 +18,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
+	"github.com/postern-mail/postern/mail/internal/visible"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
@@ -26,6 +28,7 @@ type Viewer struct {
 	mail.Operation
 	Policy Judge
 	Now    func() time.Time
+	Work   *visible.Work // what the operation may spend on HTML; nil bounds each document by itself
 }
 
 // Judge is the policy of an account, with the folders in which the account's own messages
@@ -159,6 +162,15 @@ func (s *Summary) Mask(found codes.Found) {
 	}
 }
 
+// Unjudged is an issue where HTML was shown plainly, for want of time or work.
+func (x *Viewer) Unjudged() []mail.Issue {
+	n := x.Work.Plainly()
+	if n == 0 {
+		return nil
+	}
+	return []mail.Issue{{Kind: mail.KindLimit, Stage: "parse", Message: fmt.Sprintf("HTML takes too much work here: of %d of the texts it was not judged what a person would see, and they are shown without their markup.", n)}}
+}
+
 // MayMask reports whether a message is so new that something of it may be masked.
 func (x *Viewer) MayMask(g *fetch.Message) bool {
 	date, _ := g.Date()
@@ -177,7 +189,7 @@ func (x *Viewer) MaskedPart(g *fetch.Message, p *message.Part, raw []byte) codes
 	if !says(p) {
 		return codes.Found{}
 	}
-	text, _, _, _ := message.PartText(p, raw, MaxFromChar)
+	text, _, _, _ := message.PartText(x.Work, p, raw, MaxFromChar)
 	return x.Masked(g, text)
 }
 
