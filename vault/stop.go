@@ -49,6 +49,7 @@ func (v *Vault) Stop(ctx context.Context, by string) (s *mail.Stopped, again boo
 		if kept, err := t.readStop(); err != nil || !p.over(kept) {
 			return nil // it stands there, readable or not
 		}
+		t.leaves = true
 		return t.putStop(stopRecord{rand.Text(), s.By, s.Since})
 	})
 	if err != nil {
