@@ -19,7 +19,9 @@ type MessageEntry struct {
 	From           string       `json:"from,omitempty" acli:"untrusted"`
 	Sender         mail.Verdict `json:"sender,omitempty" jsonschema:"enum=verified,enum=failed" jsonschema_description:"What the account's own server says of From"`
 	Own            bool         `json:"own,omitempty" jsonschema_description:"The account itself wrote it"`
+	ByAgent        bool         `json:"by_agent,omitempty" jsonschema_description:"An agent wrote this draft"`
 	PosingAs       string       `json:"posing_as,omitempty" acli:"untrusted" jsonschema_description:"Another address that the sender's name shows"`
+	AnswersTo      string       `json:"answers_to,omitempty" acli:"untrusted" jsonschema_description:"Addresses that answers go to, where they go elsewhere than to From"`
 	Subject        string       `json:"subject,omitempty" acli:"untrusted"`
 	Flags          []string     `json:"flags,omitempty" acli:"untrusted"`
 	HasAttachments bool         `json:"has_attachments"`
@@ -104,10 +106,16 @@ func entryOf(s *mailbox.Summary) MessageEntry {
 		Flags: shownFlags(s.Flags), HasAttachments: s.HasAttachments, Invitation: s.Invitation, Snippet: s.Snippet, HiddenChars: s.HiddenChars,
 		Folder: s.Ref.Folder, UIDValidity: s.Ref.UIDValidity, UID: s.Ref.UID, To: answer.People(s.To), CC: answer.People(s.CC),
 		InternetMessageID: s.InternetMessageID, Size: s.Size, Received: answer.Timestamp(s.InternalDate)}
+	e.ByAgent, e.AnswersTo = s.ByAgent, answersTo(s)
 	if s.Verdict != mail.Unknown {
 		e.Sender = s.Verdict
 	}
 	return e
+}
+
+// answersTo are the addresses that answers go to where that is elsewhere than to the sender.
+func answersTo(s *mailbox.Summary) string {
+	return answer.People(answer.Each(s.Answers[:min(len(s.Answers), maxShownSenders)], func(a *string) mail.Address { return mail.Address{Addr: *a} }))
 }
 
 // posingAs is the address that the name of one of some senders shows in place of his own, ""
@@ -182,6 +190,7 @@ func clipTexts(texts []*string, fraction float64, cut func(i int)) bool {
 const (
 	failedSender = "failed-sender" // the account's own server says that From is forged
 	posingName   = "posing-name"   // the name shows another address than From has
+	elsewhere    = "answers-elsewhere"
 )
 
 // marksOf are the words that a compact answer has for a message's flags and parts, without
@@ -198,9 +207,11 @@ func marksOf(s *mailbox.Summary, implied ...string) string {
 	mark(has(`\Answered`), "answered")
 	mark(has(`\Flagged`), "flagged")
 	mark(has(`\Draft`), "draft")
+	mark(s.ByAgent, "by-agent")
 	mark(s.HasAttachments, "attachments")
 	mark(s.Invitation, "invitation")
 	mark(s.Verdict == mail.Failed, failedSender)
 	mark(posingAs(s.From) != "", posingName)
+	mark(len(s.Answers) > 0, elsewhere)
 	return strings.Join(words, " ")
 }

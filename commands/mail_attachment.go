@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"regexp"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
@@ -27,8 +30,17 @@ func (a *mailAttachmentArgs) Validate() error {
 	if a.AsText && a.Save != "" {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "--as-text and --save cannot be used together.", Hint: "Use one command for each."}
 	}
+	for part := range strings.SplitSeq(a.Save, "/") {
+		if strings.ContainsFunc(part, plain.Unclear) || device.MatchString(part) {
+			return &discovery.Fault{Code: discovery.ValidationError, Message: "The name for --save has characters that nobody sees, or is that of a device on some systems.",
+				Hint: "Choose another name for --save, such as invoices/march.pdf."}
+		}
+	}
 	return a.messageArgs.Validate()
 }
+
+// device is what Windows takes for a device, in any folder and with any extension.
+var device = regexp.MustCompile(`(?i)\A *(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:[.:].*)?\z`)
 
 // MailAttachmentResult answers mail attachment (000 section 7.1).
 type MailAttachmentResult struct {

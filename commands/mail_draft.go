@@ -79,6 +79,10 @@ func mailDraft(d *Deps) *discovery.Command {
 		Timeout:  transferTime,
 		Examples: []string{"mail draft --to ann@example.org --body Noon?", "mail draft --append-to Drafts/1 --body More."},
 	}, func(ctx context.Context, call *discovery.Call, args *mailDraftArgs) (*MailDraftResult, error) {
+		if len(args.BCC) > 0 && !call.Admin {
+			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "A draft of an agent has no hidden recipients: the person would send it without seeing them.",
+				Hint: "Leave --bcc out; the person adds them in a mail program."}
+		}
 		name, err := d.composeIn(ctx, call, &args.composeArgs)
 		if err != nil {
 			return nil, err

@@ -70,7 +70,9 @@ type MessageDetail struct {
 	CC                string                `json:"cc,omitempty" acli:"untrusted"`
 	Sender            mail.Verdict          `json:"sender" jsonschema:"enum=verified,enum=failed,enum=unknown" jsonschema_description:"What the account's own server says of From: verified, failed, or unknown"`
 	PosingAs          string                `json:"posing_as,omitempty" acli:"untrusted" jsonschema_description:"Another address that the sender's name shows"`
+	AnswersTo         string                `json:"answers_to,omitempty" acli:"untrusted" jsonschema_description:"Addresses that answers go to, where they go elsewhere than to From"`
 	Subject           string                `json:"subject,omitempty" acli:"untrusted"`
+	ByAgent           bool                  `json:"by_agent,omitempty" jsonschema_description:"An agent wrote this draft"`
 	Flags             []string              `json:"flags" acli:"untrusted"`
 	InternetMessageID string                `json:"internet_message_id,omitempty" acli:"untrusted"`
 	Headers           []mailbox.HeaderField `json:"headers,omitzero" acli:"untrusted"`
@@ -237,7 +239,7 @@ func notShown(m *mailbox.Message) (issues []mail.Issue) {
 
 func detailOf(m *mailbox.Message, headers bool) MessageDetail {
 	e := MessageDetail{m: m, ID: m.Ref.String(), Folder: m.Ref.Folder, UIDValidity: m.Ref.UIDValidity, UID: m.Ref.UID,
-		Date: answer.Timestamp(m.Date), From: answer.People(m.From), To: answer.People(m.To), CC: answer.People(m.CC), Subject: m.Subject, Flags: shownFlags(m.Flags), Sender: cmp.Or(m.Verdict, mail.Unknown), PosingAs: posingAs(m.From),
+		Date: answer.Timestamp(m.Date), From: answer.People(m.From), To: answer.People(m.To), CC: answer.People(m.CC), Subject: m.Subject, Flags: shownFlags(m.Flags), Sender: cmp.Or(m.Verdict, mail.Unknown), PosingAs: posingAs(m.From), AnswersTo: answersTo(&m.Summary), ByAgent: m.ByAgent,
 		InternetMessageID: m.InternetMessageID, Notes: m.Notes, BodyText: m.BodyText, BodyHTML: m.BodyHTML, Truncated: m.BodyTruncated, NextChar: m.NextChar, HiddenChars: m.HiddenChars,
 		Attachments: []AttachmentEntry{}}
 	if e.Flags == nil {

@@ -25,6 +25,7 @@ type messageBrief struct {
 	CC          string                            `json:"cc,omitempty" acli:"untrusted"`
 	Sender      mail.Verdict                      `json:"sender,omitempty" jsonschema:"enum=verified,enum=failed" jsonschema_description:"What the account's own server says of From"`
 	PosingAs    string                            `json:"posing_as,omitempty" acli:"untrusted" jsonschema_description:"Another address that the sender's name shows"`
+	AnswersTo   string                            `json:"answers_to,omitempty" acli:"untrusted" jsonschema_description:"Addresses that answers go to, where they go elsewhere than to From"`
 	Subject     string                            `json:"subject,omitempty" acli:"untrusted"`
 	Marks       string                            `json:"marks,omitempty"`
 	Headers     []string                          `json:"headers,omitempty" acli:"untrusted" jsonschema_description:"Fields of the header, as Name: value"`
@@ -74,7 +75,7 @@ func (e *MessageDetail) brief(own string, ids *answer.IDs) messageBrief {
 	if e.m.FromChar > 1 && !slices.ContainsFunc(e.Attachments, func(a AttachmentEntry) bool { return a.Text != "" || a.Content != nil }) {
 		return messageBrief{ID: ids.Of(e.m.Ref), Text: e.BodyText, HTML: e.BodyHTML}
 	}
-	b := messageBrief{ID: ids.Of(e.m.Ref), Date: answer.Minute(e.m.Date), From: sendersWithin(e.m.From, e.From), Subject: e.Subject, Marks: marksOf(&e.m.Summary, "attachments", "invitation", failedSender, posingName), PosingAs: e.PosingAs,
+	b := messageBrief{ID: ids.Of(e.m.Ref), Date: answer.Minute(e.m.Date), From: sendersWithin(e.m.From, e.From), Subject: e.Subject, Marks: marksOf(&e.m.Summary, "attachments", "invitation", failedSender, posingName, elsewhere), PosingAs: e.PosingAs, AnswersTo: e.AnswersTo,
 		Notes: e.Notes, Text: e.BodyText, HTML: e.BodyHTML, HiddenChars: e.HiddenChars, CC: e.CC}
 	if to := e.m.To; len(to) != 1 || !strings.EqualFold(to[0].Addr, own) {
 		b.To = e.To

@@ -58,6 +58,7 @@ type threadRow struct {
 	ID          string `json:"id"`
 	Date        string `json:"date"`
 	From        string `json:"from" acli:"untrusted"`
+	AnswersTo   string `json:"answers_to" acli:"untrusted"`
 	Subject     string `json:"subject" acli:"untrusted"`
 	Marks       string `json:"marks"`
 	Text        string `json:"text" acli:"untrusted"`
@@ -134,7 +135,7 @@ func (r *MailThreadResult) Brief() *mailThreadBrief {
 		if len(attached) > 0 { // their column tells it
 			told = []string{"attachments"}
 		}
-		rows[i] = threadRow{ID: r.IDs.Of(m.Ref), Date: answer.Minute(m.Date), From: sendersWithin(m.From, e.From), Marks: marksOf(m, told...), Text: e.BodyText, Hidden: e.HiddenChars, Attachments: inWords(attached)}
+		rows[i] = threadRow{ID: r.IDs.Of(m.Ref), Date: answer.Minute(m.Date), From: sendersWithin(m.From, e.From), AnswersTo: e.AnswersTo, Marks: marksOf(m, append(told, elsewhere)...), Text: e.BodyText, Hidden: e.HiddenChars, Attachments: inWords(attached)}
 		if !repeats(e.Subject, r.Subject) {
 			rows[i].Subject = plain.Clip(e.Subject, answer.MaxShownChars)
 		}

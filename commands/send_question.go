@@ -108,7 +108,7 @@ func whyAsked(o *mail.Outgoing) string {
 	}
 	why := "mode approve: a person decides about each message of " + o.Account
 	switch {
-	case slices.Equal(o.Asks, []mail.Ask{mail.AskCode}):
+	case slices.Equal(o.Asks, []mail.Ask{mail.AskCode}), slices.Equal(o.Asks, []mail.Ask{mail.AskDraft}):
 		why = o.Asks[0].Sentence()
 	case len(o.Asks) > 0:
 		why = "mode reply: " + o.Asks[0].Sentence()

@@ -109,7 +109,7 @@ func (c *Command) Untrusted(data []byte, full bool) []string {
 func leaf(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 // Label adds to a compact answer that a method Brief made which of its fields and columns
-// are untrusted, in a member named untrusted. It reports false for any other answer.
+// are untrusted, in a member named untrusted, before them. It reports false for any other answer.
 func (c *Command) Label(data []byte) ([]byte, bool) {
 	if !c.answer(false).labelled || !bytes.HasPrefix(data, []byte("{")) {
 		return data, false
@@ -123,7 +123,7 @@ func (c *Command) Label(data []byte) ([]byte, bool) {
 	if len(names) == 0 {
 		return data, true
 	}
-	return fmt.Appendf(data[:len(data)-1:len(data)-1], `,"untrusted":%q}`, strings.Join(names, " ")), true
+	return append(fmt.Appendf(nil, `{"untrusted":%q,`, strings.Join(names, " ")), data[1:]...), true
 }
 
 func untrustedFields(t reflect.Type, prefix string, depth int) []string {

@@ -66,10 +66,10 @@ func (a Answer) ExitStatus() int { return cmp.Or(a.Code, a.Failed).ExitStatus() 
 // envelope is what an answer says (002 section 5), in this order.
 type envelope struct {
 	Success bool            `json:"success"`
+	Meta    *meta           `json:"_meta,omitempty"` // what is untrusted is told before it
 	Data    json.RawMessage `json:"data,omitempty"`
 	Message string          `json:"message,omitempty"`
 	Error   *failure        `json:"error,omitempty"`
-	Meta    *meta           `json:"_meta,omitempty"`
 }
 
 type failure struct {

@@ -111,6 +111,8 @@ const (
 	AdviceChangeDraft         Advice = "change_draft"          // change the draft and send the new one
 	AdviceListDrafts          Advice = "list_drafts"           // list the folder for drafts
 	AdviceFileDraft           Advice = "file_draft"            // send the draft or file it in a mail program
+	AdviceNameAnswers         Advice = "name_answers"          // name the address that answers go to, or write to the sender
+	AdviceOthersDraft         Advice = "others_draft"          // write a draft of one's own; a person changes theirs
 	AdviceOutboundOfBoth      Advice = "outbound_of_both"      // the administrator lets neither account send what the other may not
 	AdviceOtherFolder         Advice = "other_folder"          // name another folder
 	AdviceCopyAndRemove       Advice = "copy_and_remove"       // copy, and remove in a mail program

@@ -73,7 +73,7 @@ func (p *Policy) ShowsAll() bool {
 // header must be whole as far as From and Subject fields go.
 //
 // With an inbound list every address of every From field must match an entry. Where one
-// that demands a verified sender matches, the message's verdict must be Verified.
+// that demands a verified sender matches, the message must be Vouched.
 // Where another mail program might read the From fields differently, the
 // message is not visible, whatever the addresses are: when the strict and the
 // tolerant reading name different addresses, and when something in the header
@@ -84,7 +84,7 @@ func (p *Policy) Visible(h rfc5322.Header) bool {
 	if p == nil || p.in == nil {
 		return false
 	}
-	return p.in.wrote(h, p.Verdict) && p.subjectPasses(h)
+	return p.in.wrote(h, p.Vouched) && p.subjectPasses(h)
 }
 
 // VisibleAsOwn is Visible for a message in the account's own folder for sent messages or
@@ -100,7 +100,7 @@ func (p *Policy) Wrote(h rfc5322.Header) bool { return p != nil && p.owns.wrote(
 
 // wrote reports whether every address of every From field is on the list, and verified
 // where the list demands that.
-func (s *entrySet) wrote(h rfc5322.Header, judge func(rfc5322.Header) Verdict) bool {
+func (s *entrySet) wrote(h rfc5322.Header, vouched func(rfc5322.Header) bool) bool {
 	if s.all && !s.judges {
 		return true
 	}
@@ -115,7 +115,7 @@ func (s *entrySet) wrote(h rfc5322.Header, judge func(rfc5322.Header) Verdict) b
 		}
 		demanded = demanded || s.judges && s.demands(a)
 	}
-	return !demanded || judge(h) == Verified
+	return !demanded || vouched(h)
 }
 
 // authors returns the addresses of every From field, normalised. ok is false where there are
@@ -267,6 +267,24 @@ func (p *Policy) CheckSend(recipients []string) error {
 	case !p.MaySend():
 		return &SendRefused{Reason: ReasonDraft, Account: p.account}
 	}
+	return p.checkRecipients(recipients)
+}
+
+// CheckDraft reports whether a draft may be to all of these recipients, of which there may be
+// none: a person who sends it trusts that the outbound list was looked at. An account in mode
+// draft never sends, and a list that names nobody holds its drafts to nobody. The error is as
+// for CheckSend.
+func (p *Policy) CheckDraft(recipients []string) error {
+	if p == nil || p.out == nil || !p.MayFile() {
+		return &SendRefused{Reason: ReasonReadOnly}
+	}
+	if len(recipients) == 0 || p.mode == Draft && len(p.out.entries) == 0 {
+		return nil
+	}
+	return p.checkRecipients(recipients)
+}
+
+func (p *Policy) checkRecipients(recipients []string) error {
 	var bad, outside []string
 	for _, r := range recipients {
 		a, ok := NormalAddress(r)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -52,6 +53,39 @@ func (p *Policy) Verdict(h rfc5322.Header) Verdict {
 		return Unknown
 	}
 	return p.border.Verdict(h, from[0][strings.LastIndexByte(from[0], '@')+1:])
+}
+
+// maxTransit is how long before its arrival a message may be dated for its verdict to count.
+const maxTransit = 4 * 24 * time.Hour
+
+// Vouched reports whether a message is Verified and its verdict counts for what the account's
+// owner gets: a signature still holds on a message that somebody who once got it sends on.
+func (p *Policy) Vouched(h rfc5322.Header) bool {
+	return p.Verdict(h) == Verified && p.addressed(h) && timely(h)
+}
+
+// addressed reports whether To or Cc names an address of the account's own, also one with a
+// detail behind a plus sign (RFC 5233).
+func (p *Policy) addressed(h rfc5322.Header) bool {
+	for _, field := range []string{"To", "Cc"} {
+		for _, a := range h.Addresses(field) {
+			local, domain, _ := strings.Cut(a.Addr, "@")
+			local, _, _ = strings.Cut(local, "+")
+			if p.Owns(a.Addr) || p.Owns(local+"@"+domain) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// timely reports whether a message was dated at most maxTransit before it came, by the topmost
+// Received field.
+func timely(h rfc5322.Header) bool {
+	dated, ok := h.Date()
+	received := h.Get("Received")
+	came, read := rfc5322.ParseDate(received[strings.LastIndexByte(received, ';')+1:])
+	return ok && read && came.Sub(dated) <= maxTransit
 }
 
 var shownAddress = sync.OnceValue(func() *regexp.Regexp {

@@ -72,6 +72,7 @@ func TestVerdictNeedsOneCertainFrom(t *testing.T) {
 
 func TestVerifiedEntries(t *testing.T) {
 	bank, eve, ann := "From: ann@bank.example\r\n", "From: eve@evil.example\r\n", "From: ann@example.net\r\n"
+	whole := passes + arrived + "To: Me <me+bank@example.org>\r\nDate: Sun, 31 Dec 2023 12:00:00 +0000\r\n"
 	odd := "From: The bank: ann@bank.example;\r\n"
 	for _, c := range []struct {
 		list            AllowList
@@ -79,15 +80,16 @@ func TestVerifiedEntries(t *testing.T) {
 		all, constraint bool // ShowsAll, and whether Inbound names the senders
 	}{
 		{list: AllowList{Verified: []string{"@bank.example"}}, shown: []string{bank, eve, odd}, all: true},
-		{list: AllowList{Enabled: true, Verified: []string{"@bank.example"}}, shown: []string{passes + arrived + bank}, constraint: true,
-			hidden: []string{bank, fails + arrived + bank, arrived + passes + bank, passes + arrived + eve, passes + arrived + odd}},
+		{list: AllowList{Enabled: true, Verified: []string{"@bank.example"}}, shown: []string{whole + bank}, constraint: true,
+			hidden: []string{bank, fails + arrived + bank, arrived + passes + bank, passes + arrived + bank, strings.Replace(whole, "me+bank@", "mallory@", 1) + bank,
+				strings.Replace(whole, "31 Dec", "20 Dec", 1) + bank, strings.Replace(whole, "31 Dec", "soon", 1) + bank, passes + arrived + eve, passes + arrived + odd}},
 		{list: AllowList{Enabled: true, Entries: []string{"ann@bank.example", "@example.net"}, Verified: []string{"@bank.example"}}, constraint: true,
-			shown: []string{ann, passes + arrived + bank}, hidden: []string{bank, eve, passes + arrived + "From: ann@bank.example, ann@example.net\r\n"}},
+			shown: []string{ann, whole + bank}, hidden: []string{bank, eve, passes + arrived + "From: ann@bank.example, ann@example.net\r\n"}},
 		{list: AllowList{Enabled: true, Entries: []string{"@bank.example"}, Verified: []string{"ann@bank.example"}}, constraint: true,
-			shown: []string{"From: bob@bank.example\r\n", passes + arrived + bank}, hidden: []string{bank}},
+			shown: []string{"From: bob@bank.example\r\n", whole + bank}, hidden: []string{bank}},
 		{list: AllowList{Enabled: true, Entries: []string{"*"}, Verified: []string{"@bank.example"}},
-			shown: []string{eve, ann, passes + arrived + bank}, hidden: []string{bank, odd, "From: ann@bank.example\r\nFrom: eve@evil.example\r\n"}},
-		{list: AllowList{Enabled: true, Verified: []string{"*"}}, shown: []string{passes + arrived + bank}, hidden: []string{bank, eve}},
+			shown: []string{eve, ann, whole + bank}, hidden: []string{bank, odd, "From: ann@bank.example\r\nFrom: eve@evil.example\r\n"}},
+		{list: AllowList{Enabled: true, Verified: []string{"*"}}, shown: []string{whole + bank}, hidden: []string{bank, eve}},
 	} {
 		p := judged(t, func(a *Account) { a.AllowIn = c.list })
 		for _, h := range c.shown {

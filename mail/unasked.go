@@ -14,6 +14,8 @@ type Ask string
 const (
 	AskNoReply    Ask = "no_reply"
 	AskUnverified Ask = "unverified"
+	AskUnnamed    Ask = "unnamed"
+	AskOld        Ask = "old"
 	AskSender     Ask = "sender"
 	AskRecipient  Ask = "recipient"
 	AskOutsider   Ask = "outsider"
@@ -26,6 +28,7 @@ const (
 	AskSubject    Ask = "subject"
 	AskCode       Ask = "code"
 	AskOften      Ask = "often"
+	AskDraft      Ask = "draft" // in every mode that sends
 )
 
 // Sentence says the condition that failed, as a clause without an end.
@@ -35,6 +38,10 @@ func (a Ask) Sentence() string {
 		return "it was not written and sent by one command that replies"
 	case AskUnverified:
 		return "the sender of the message that it answers is not verified"
+	case AskUnnamed:
+		return "the message that it answers names no address of the account in To or Cc, so that somebody else may have sent it on"
+	case AskOld:
+		return "the message that it answers was dated days before it came, so that somebody else may have sent it on"
 	case AskSender:
 		return "the sender of the message that it answers is not on the inbound list"
 	case AskRecipient:
@@ -48,15 +55,17 @@ func (a Ask) Sentence() string {
 	case AskFile:
 		return "its text comes from a file"
 	case AskNumber:
-		return "it has a long number, as of an account or a telephone, that is not in the conversation"
+		return "it has a long number or a name, as of an account, a wallet or a telephone, that the sender of the message that it answers did not write"
 	case AskAttachment:
 		return "it carries an attachment"
 	case AskLink:
-		return "it has a link or an address that is not in the conversation"
+		return "it has a link or an address that the sender of the message that it answers did not write"
 	case AskSubject:
 		return "its subject is not that of the message that it answers"
 	case AskCode:
 		return "it carries a code or a link that logs in"
+	case AskDraft:
+		return "it is a draft that the agent did not write"
 	case AskOften:
 		return "five replies of the account went unasked within the last hour"
 	}
@@ -77,8 +86,8 @@ type ReplyFacts struct {
 	Recipients    []string       // of the envelope, plain
 	Attachments   int
 	FromFile      bool // the text was read from a file
-	ForeignNumber bool // what is written has a long number that the conversation does not have
-	ForeignLink   bool // what is written has a link or an address that the conversation does not have
+	ForeignNumber bool // what is written has a long number or a handle that the sender of Answered did not write
+	ForeignLink   bool // likewise a link or an address
 	NewSubject    bool // the subject is not the one that an answer has by itself
 	CarriesCode   bool // what leaves has a one-time code, or a link that logs in
 	Unasked       int  // messages of the account that went unasked within UnaskedWithin
@@ -112,6 +121,8 @@ func (p *Policy) Asks(f *ReplyFacts) []Ask {
 		}
 	}
 	unless(f.Verified, AskUnverified)
+	unless(!f.Verified || p.addressed(h), AskUnnamed)
+	unless(!f.Verified || timely(h), AskOld)
 	unless(fromOK && p.Knows(senders), AskSender)
 	unless(len(f.Recipients) > 0 && p.Knows(f.Recipients), AskRecipient)
 	unless(!slices.ContainsFunc(f.Recipients, func(r string) bool {

@@ -18,7 +18,15 @@ func known(t *testing.T, change ...func(*Account)) *Policy {
 	return compiledPolicy(t, a)
 }
 
+// answered is a header with these fields, that came an hour after it was dated, to the account.
 func answered(fields string) rfc5322.Header {
+	if !strings.Contains("\n"+fields, "\nTo: ") {
+		fields = "To: ann@own.example\n" + fields
+	}
+	if !strings.Contains(fields, "Date: ") {
+		fields = "Date: 20 Nov 2026 10:00:00 +0000\n" + fields
+	}
+	fields = "Received: by mx.own.example; 20 Nov 2026 11:00:00 +0000\n" + fields
 	return rfc5322.ParseHeader([]byte(strings.ReplaceAll(fields, "\n", "\r\n") + "\r\n\r\n"))
 }
 
@@ -56,9 +64,9 @@ func TestEachConditionAloneAsks(t *testing.T) {
 	}{
 		"no reply":                       {func(f *ReplyFacts) { f.Reply = false }, nil, []Ask{AskNoReply}},
 		"not verified":                   {func(f *ReplyFacts) { f.Verified = false }, nil, []Ask{AskUnverified}},
-		"sender unknown":                 {from("From: eve@x.example\nTo: bob@x.example"), nil, []Ask{AskSender}},
+		"sender unknown":                 {from("From: eve@x.example\nTo: bob@x.example"), nil, []Ask{AskUnnamed, AskSender}},
 		"one of two senders unknown":     {from("From: bob@x.example, eve@x.example"), nil, []Ask{AskSender}},
-		"no sender":                      {from("To: bob@x.example"), nil, []Ask{AskSender}},
+		"no sender":                      {from("To: bob@x.example"), nil, []Ask{AskUnnamed, AskSender}},
 		"two From fields":                {from("From: bob@x.example\nFrom: eve@x.example"), nil, []Ask{AskSender}},
 		"a group as sender":              {from("From: team: bob@x.example;"), nil, []Ask{AskSender, AskOutsider}},
 		"a further From may be there":    {from("From: bob@x.example\n\x00From: eve@x.example"), nil, []Ask{AskSender, AskOutsider}},
@@ -94,6 +102,9 @@ func TestEachConditionAloneAsks(t *testing.T) {
 		"List-Id":                    {from("List-Id: <club.chess.example>\n" + fromBob), nil, []Ask{AskList}},
 		"List-Post":                  {from("List-Post: <mailto:club@chess.example>\n" + fromBob), nil, []Ask{AskList}},
 		"file":                       {func(f *ReplyFacts) { f.FromFile = true }, nil, []Ask{AskFile}},
+		"to somebody else":           {from("From: bob@x.example\nTo: mallory@evil.example"), nil, []Ask{AskUnnamed}},
+		"dated a week before":        {from("Date: 13 Nov 2026 10:00:00 +0000\nFrom: bob@x.example"), nil, []Ask{AskOld}},
+		"without a date":             {from("Date: soon\nFrom: bob@x.example"), nil, []Ask{AskOld}},
 		"number":                     {func(f *ReplyFacts) { f.ForeignNumber = true }, nil, []Ask{AskNumber}},
 		"attachment":                 {func(f *ReplyFacts) { f.Attachments = 1 }, nil, []Ask{AskAttachment}},
 		"link":                       {func(f *ReplyFacts) { f.ForeignLink = true }, nil, []Ask{AskLink}},

@@ -139,8 +139,8 @@ func (v *Vault) UpdateAccount(ctx context.Context, name string, edit func(*mail.
 	})
 }
 
-// RemoveAccount removes an account with its secret, its tokens and the seen state of its
-// folders. State that packages keep under its name stays. Only the admin may call it.
+// RemoveAccount removes an account with its secret, its tokens, the seen state of its
+// folders and what is known of its drafts. State that packages keep under its name stays. Only the admin may call it.
 func (v *Vault) RemoveAccount(ctx context.Context, name string) error {
 	return v.change(ctx, func(c *policyChange) error {
 		if _, ok := c.p.records[bucketAccounts][name]; !ok {
@@ -152,7 +152,7 @@ func (v *Vault) RemoveAccount(ctx context.Context, name string) error {
 		if err := dropToken(c.t, name); err != nil {
 			return err
 		}
-		if err := dropSeen(c.t, name); err != nil {
+		if err := errors.Join(dropOf(c.t, seenBucket, name), dropOf(c.t, draftsBucket, name)); err != nil {
 			return err
 		}
 		if err := c.forgetAccount(name); err != nil {

@@ -345,7 +345,9 @@ type AuditReport struct {
 // removed, inserted or moved, at either end too; without any key anywhere, with the agent's
 // key up to the entry that was signed last. A broken chain is a report, not
 // an error. Other processes may append meanwhile: the log is read in short
-// transactions, up to the entry that was last at the beginning.
+// transactions, up to the entry that was last at the beginning. Of a vault in a database all
+// other records are compared with what was written last as well, as Check does; a fault there
+// is a Problem without a Bad entry.
 func (v *Vault) VerifyAudit(ctx context.Context) (AuditReport, error) {
 	w := auditWalk{v: v}
 	var bad error
@@ -360,8 +362,13 @@ func (v *Vault) VerifyAudit(ctx context.Context) (AuditReport, error) {
 	}
 	if w.report.OK = bad == nil; !w.report.OK {
 		w.report.Bad, w.report.Problem = max(w.next, 1), bad.Error()
+		return w.report, nil
 	}
-	return w.report, nil
+	err := v.view(ctx, func(t *transaction) error { return v.checkSums(t) })
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrWentBack) {
+		w.report.OK, w.report.Problem, err = false, err.Error(), nil
+	}
+	return w.report, err
 }
 
 // auditWalk is the state of a verification.

@@ -55,11 +55,11 @@ func (v *Vault) UpdateSeen(ctx context.Context, account, folder string, change f
 	})
 }
 
-// dropSeen forgets every folder of an account.
-func dropSeen(t *transaction, account string) error {
-	for record, err := range kv.Each(state{t}, seenBucket, kv.Prefix(seenKey(account, ""))) {
+// dropOf forgets every record of an account in a bucket whose keys begin with accounts.
+func dropOf(t *transaction, bucket, account string) error {
+	for record, err := range kv.Each(state{t}, bucket, kv.Prefix([]byte(account+"\x00"))) {
 		if err == nil {
-			err = state{t}.Delete(seenBucket, record.Key)
+			err = state{t}.Delete(bucket, record.Key)
 		}
 		if err != nil {
 			return err

@@ -65,6 +65,7 @@ func (v *Vault) stop(ctx context.Context, by string, only []string) (s *mail.Sto
 		if kept, err := t.readStop(); again && (err != nil || !p.over(kept)) {
 			return nil // it stands there, readable or not
 		}
+		t.leaves = true
 		return t.putStop(stopRecord{rand.Text(), s.By, s.Since, s.Only})
 	})
 	if err != nil {

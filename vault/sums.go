@@ -26,7 +26,8 @@ import (
 // and the idempotency keys before one more is used.
 // A whole database that is put back is consistent. So the sums also count the writes, as the
 // records of a bucket without a name, and a process refuses to write after fewer than it has
-// seen; the engine's own number is not sealed.
+// seen, and to begin after fewer than its machine has seen, see mark.go; the engine's own number
+// is not sealed.
 const (
 	bucketSums  = "sums"
 	purposeSums = "record sums"
@@ -45,6 +46,7 @@ func (v *Vault) mayLeave(t *transaction, o *mail.Outgoing) error {
 	if err := v.mayBegin(t); err != nil || !v.shared {
 		return err
 	}
+	t.leaves = true
 	depends := leaving
 	if o.Unasked != "" { // few do, for which others of the last hour were counted
 		depends = append(slices.Clip(depends), statePrefix+outboxEntries)
@@ -151,7 +153,11 @@ func written(sums map[string]*bucketSum) int64 {
 // later refuses sums of fewer writes than this process had seen before it asked for them.
 func (v *Vault) later(before int64, sums map[string]*bucketSum) error {
 	if now := written(sums); now < before {
-		return fmt.Errorf("%w: %s from its write %d to %d", ErrWentBack, v.engine.Path(), before, now)
+		err := fmt.Errorf("%w: %s from its write %d to %d", ErrWentBack, v.engine.Path(), before, now)
+		if v.marks != "" {
+			err = v.errMark(err)
+		}
+		return err
 	}
 	return nil
 }

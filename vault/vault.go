@@ -36,6 +36,10 @@ type Options struct {
 	// with the admin key if only that is given, but never as the admin.
 	AsAgent bool
 
+	// Marks is a directory of this machine, made when it is needed, that keeps how many writes
+	// were seen of a vault in a database; see ErrWentBack. Empty keeps none.
+	Marks string
+
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -67,6 +71,9 @@ type Vault struct {
 	shared    bool   // in a database
 
 	writes       atomic.Int64 // of a vault in a database: those that were seen, see later
+	marks        string       // directory of this machine's marks of them; empty for none
+	marked       atomic.Int64 // when the mark was written; in nanoseconds
+	begun        atomic.Bool  // it was compared
 	keysCompared atomic.Int64 // when, see checkKeys; in nanoseconds
 	together     together
 	holds        holds
@@ -132,6 +139,13 @@ func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) 
 	if o.PolicyPin != "" && plainFingerprint(o.PolicyPin) != plainFingerprint(v.Fingerprint()) {
 		return nil, fmt.Errorf("vault %s: %w: it is %s", engine.Path(), ErrPolicyPin, v.Fingerprint())
 	}
+	if v.marks = o.Marks; v.shared && v.marks != "" {
+		writes, err := v.readMark()
+		if err != nil {
+			return nil, fmt.Errorf("vault %s: %w", engine.Path(), err)
+		}
+		v.writes.Store(writes)
+	}
 	v.opened.Store(true)
 	return v, nil
 }
@@ -172,7 +186,8 @@ func (v *Vault) Ready(ctx context.Context) error {
 	v.engine, v.now, v.id, v.public = o.engine, o.now, o.id, o.public
 	v.keys.Store(o.keys.Load())
 	v.auditKey, v.digestKey, v.limitKey, v.outerKey, v.codeKey = o.auditKey, o.digestKey, o.limitKey, o.outerKey, o.codeKey
-	v.sumKey, v.shared = o.sumKey, o.shared
+	v.sumKey, v.shared, v.marks = o.sumKey, o.shared, o.marks
+	v.sawWrites(o.writes.Load())
 	v.opened.Store(true)
 	return nil
 }
@@ -442,6 +457,7 @@ type transaction struct {
 	writes   int64   // that were seen before
 	known    *policy // that was verified before, or nil
 	appended bool    // to the audit log, whose end it knows therefore
+	leaves   bool    // something leaves behind it, or is stopped: the mark is written first
 }
 
 func (v *Vault) view(ctx context.Context, fn func(*transaction) error) error {
@@ -481,6 +497,7 @@ func (v *Vault) transactWith(ctx context.Context, keys *dataKeys, write bool, fn
 	v.transactions.Add(1)
 	var p *policy
 	var sums *summing
+	var first, leaves bool
 	before := v.writes.Load()
 	v.mu.Lock()
 	known := v.cached
@@ -511,9 +528,16 @@ func (v *Vault) transactWith(ctx context.Context, keys *dataKeys, write bool, fn
 			}
 			t = sums
 		}
-		if err := fn(&transaction{Tx: t, dataKeys: keys, header: h, writes: before, known: known}); err != nil {
+		x := &transaction{Tx: t, dataKeys: keys, header: h, writes: before, known: known}
+		if first = v.shared && v.marks != "" && !v.begun.Load(); first {
+			if err := v.begin(x); err != nil {
+				return err
+			}
+		}
+		if err := fn(x); err != nil {
 			return err
 		}
+		leaves = x.leaves
 		if sums != nil {
 			if err := sums.keep(); err != nil {
 				return err
@@ -524,6 +548,12 @@ func (v *Vault) transactWith(ctx context.Context, keys *dataKeys, write bool, fn
 	})
 	if err == nil && sums != nil {
 		v.sawWrites(written(sums.sums))
+		if kept := v.keepMark(leaves); leaves && kept != nil {
+			err = fmt.Errorf("the mark of the vault's writes: %w", kept)
+		}
+	}
+	if err == nil && first {
+		v.begun.Store(true)
 	}
 	if err == nil && p != nil {
 		v.inForce(p, version)

@@ -196,20 +196,20 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 func TestAccountsOfTheEnvironmentStandBesideTheVault(t *testing.T) {
 	t.Parallel()
 	home := newHomeless(t)
-	alone := home.environment()
-	if out, err := program(t, alone, "init", "--admin-key", "file", "--agent-key", "file").CombinedOutput(); err != nil {
+	own := home.environment()
+	if out, err := program(t, own, "init", "--admin-key", "file", "--agent-key", "file").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	env := home.environment("MAIL_IMAP_EXTRA_HOST=127.0.0.1", "MAIL_IMAP_EXTRA_USER=ann", "MAIL_IMAP_EXTRA_PASS=x")
-	works(t, program(t, env, "exec", "agent send --from a:b --to c:d --subject kept"))
-	if r := works(t, program(t, env, "exec", "mail accounts")); !strings.Contains(string(r.raw), `"extra"`) {
+	works(t, alone(t, env, "exec", "agent send --from a:b --to c:d --subject kept"))
+	if r := works(t, alone(t, env, "exec", "mail accounts")); !strings.Contains(string(r.raw), `"extra"`) {
 		t.Errorf("%s", r.raw)
 	}
-	if r := works(t, program(t, alone, "exec", "agent read c:d")); !strings.Contains(string(r.raw), "kept") {
+	if r := works(t, alone(t, own, "exec", "agent read c:d")); !strings.Contains(string(r.raw), "kept") {
 		t.Errorf("%s", r.raw)
 	}
-	works(t, program(t, alone, "stop"))
-	refused(t, program(t, env, "exec", "mail list"), "PERMISSION_DENIED", 6, "resume")
+	works(t, alone(t, own, "stop"))
+	refused(t, alone(t, env, "exec", "mail list"), "PERMISSION_DENIED", 6, "resume")
 }
 
 func TestHalfAnAccountInTheEnvironmentIsSaid(t *testing.T) {

@@ -46,6 +46,8 @@ func auditVerify(d *Deps) *discovery.Command {
 // Summary implements discovery.Summarizer.
 func (r AuditVerifyResult) Summary() string {
 	switch {
+	case !r.OK && r.Bad == 0:
+		return "The chain is whole, and the database was altered beside it: " + r.Problem
 	case !r.OK:
 		return fmt.Sprintf("The chain is broken at entry %d: %s", r.Bad, r.Problem)
 	case r.Signed == 0:

@@ -7,6 +7,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/pop3"
+	"github.com/postern-mail/postern/mail/internal/visible"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
@@ -100,7 +101,7 @@ func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &access{Viewer: reading.Viewer{Operation: o, Policy: reading.Judge{Policy: policy}, Now: m.o.Now, Memory: &m.memory}, m: m, account: a, tell: mail.Progress(ctx)}
+	x := &access{Viewer: reading.Viewer{Operation: o, Policy: reading.Judge{Policy: policy}, Now: m.o.Now, Memory: &m.memory, Work: visible.NewWork(ctx)}, m: m, account: a, tell: mail.Progress(ctx)}
 	if err := login.Check(o, &a, m.o.Credentials); err != nil {
 		return nil, err
 	}

@@ -11,14 +11,22 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
-// Draft returns the source of a draft, and its reference with the UIDVALIDITY: a message of
+// StoredDraft is a draft of the account's mailbox.
+type StoredDraft struct {
+	Source []byte
+	Ref    mail.Ref // with the UIDVALIDITY
+	Own    bool     // the caller may go on with it, see mail.DraftOrigin
+}
+
+// Draft reads a draft: a message of
 // the account's folder for drafts that is marked \Draft and that the account itself wrote. A
 // hidden message and one that does not exist give the same error; any other is KindInvalid.
-func (m *Client) Draft(ctx context.Context, op string, ref mail.Ref) (source []byte, whole mail.Ref, err error) {
+func (m *Client) Draft(ctx context.Context, op string, ref mail.Ref) (*StoredDraft, error) {
 	x, err := m.openIMAP(ctx, op, ref.Account, "no drafts", mail.AdviceSendNow)
 	if err != nil {
-		return nil, whole, err
+		return nil, err
 	}
+	d := &StoredDraft{}
 	opts := goimap.FetchOptions{RFC822Size: true, Flags: true, BodySection: []*goimap.FetchItemBodySection{fetch.HeaderSection()}}
 	err = x.readOne(ctx, ref, opts, func(s *imap.Session, g *fetch.Message) error {
 		drafts, err := x.knownFor(s, "drafts")
@@ -32,11 +40,19 @@ func (m *Client) Draft(ctx context.Context, op string, ref mail.Ref) (source []b
 		case !x.Policy.Wrote(g.Header):
 			return x.Invalid("The draft is not from the account's own address.", mail.AdviceFileDraft)
 		}
-		whole = g.Ref
-		source, err = x.chunks(s, g.Ref.UID, nil, g.Size)
+		d.Ref = g.Ref
+		d.Source, err = x.chunks(s, g.Ref.UID, nil, g.Size)
 		return err
 	})
-	return source, whole, err
+	if err != nil {
+		return nil, err
+	}
+	origin, err := m.draftOrigins(ctx, []mail.Ref{d.Ref})
+	if err != nil {
+		return nil, err
+	}
+	d.Own = origin[0].Own
+	return d, nil
 }
 
 // RemoveDraft removes a draft for good: that message alone, where the server can remove one

@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
@@ -77,8 +78,15 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 		}
 		s.Renew()
 		sent = true
-		out.Ref, err = x.append(s, out.Folder, flags, own.Date, own.Source)
-		return err
+		placed, err := x.append(s, out.Folder, flags, own.Date, own.Source)
+		if err != nil {
+			return err
+		}
+		if own.Role == "drafts" {
+			x.noteDraft(ctx, placed)
+		}
+		out.Ref = x.told(placed)
+		return nil
 	})
 	if err == nil {
 		return &out, nil
@@ -93,11 +101,31 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 	return nil, err
 }
 
+// noteDraft remembers a draft as the caller's own. One of which the server did not send the UID
+// (RFC 4315), or that could not be remembered, is one that agents leave alone.
+func (x *imapBox) noteDraft(ctx context.Context, placed mail.Ref) {
+	if placed.UID == 0 || x.m.o.Drafts == nil {
+		return
+	}
+	if err := x.m.o.Drafts.NoteDraft(ctx, placed); err != nil {
+		x.m.o.Logger.LogAttrs(ctx, slog.LevelWarn, "who wrote a draft could not be recorded", slog.String("account", x.Account))
+	}
+}
+
+// told is where a message was put, zero where the policy hides messages: it tells how many
+// have come.
+func (x *imapBox) told(placed mail.Ref) mail.Ref {
+	if !x.Policy.ShowsAll() {
+		return mail.Ref{}
+	}
+	return placed
+}
+
 // append puts a message into a folder. The Ref is zero where the server does not send the
-// UID (RFC 4315), and where the policy hides messages: it tells how many have come.
+// UID (RFC 4315).
 func (x *imapBox) append(s *imap.Session, folder string, flags []goimap.Flag, date time.Time, source []byte) (mail.Ref, error) {
 	validity, uid, err := s.Append(folder, flags, date, source)
-	if err != nil || validity == 0 || uid == 0 || !x.Policy.ShowsAll() {
+	if err != nil || validity == 0 || uid == 0 {
 		return mail.Ref{}, err
 	}
 	return x.refTo(folder, validity, uid), nil

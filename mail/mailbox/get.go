@@ -92,7 +92,12 @@ func (m *Client) GetEach(ctx context.Context, account string, refs []mail.Ref, q
 			r.ReadPDFs(ctx, m.o.PDFText)
 		}
 	}
-	return out, nil
+	shown := make([]*Summary, len(out.Messages))
+	for i, g := range out.Messages {
+		shown[i] = &g.Summary
+	}
+	out.Issues = append(out.Issues, x.Unjudged()...)
+	return out, m.noteDrafts(ctx, shown)
 }
 
 // share is how many characters each text may have, so that texts of these lengths have all

@@ -24,8 +24,7 @@ var doors = map[string]func(c context.Context, b *box, r []mail.Ref) (any, error
 	},
 	"raw": func(c context.Context, b *box, r []mail.Ref) (any, error) { return b.Raw(c, r[0], 0) },
 	"draft": func(c context.Context, b *box, r []mail.Ref) (any, error) {
-		raw, _, err := b.Draft(c, "mail send", r[0])
-		return raw, err
+		return b.Draft(c, "mail send", r[0])
 	},
 	"original": func(c context.Context, b *box, r []mail.Ref) (any, error) {
 		return b.Original(c, "mail reply", r[0], mailbox.OriginalQuery{})

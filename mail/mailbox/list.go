@@ -41,7 +41,16 @@ func (m *Client) List(ctx context.Context, account string, q ListQuery) (*Page, 
 	if q.New && m.o.Seen == nil {
 		return nil, b.base().noRecord()
 	}
-	return b.list(ctx, q)
+	page, err := b.list(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*Summary, len(page.Messages))
+	for i := range page.Messages {
+		all[i] = &page.Messages[i]
+	}
+	page.Issues = append(page.Issues, b.base().Unjudged()...)
+	return page, m.noteDrafts(ctx, all)
 }
 
 func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {

@@ -30,8 +30,8 @@ func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAc
 	if toFolder, err = b.folderName(toFolder); err != nil {
 		return nil, err
 	}
-	return b.runFound(ctx, imap.CopyMessages, false, func(_ context.Context, s *imap.Session, l *located, uids []uint32) error {
-		if err := cmp.Or(b.mayPut(l.spaces, toFolder), b.mayLeave(l, uids, toFolder), b.mayTell(s, l, uids, toFolder)); err != nil {
+	return b.runFound(ctx, imap.CopyMessages, false, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
+		if err := cmp.Or(b.mayPut(l.spaces, toFolder), b.mayLeave(ctx, l, uids, toFolder), b.mayTell(s, l, uids, toFolder)); err != nil {
 			return err
 		}
 		b.out.Attempted = len(uids)
@@ -106,7 +106,7 @@ func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref
 		if uids, err = b.present(l); err != nil {
 			return err
 		}
-		return b.mayLeave(l, uids, "")
+		return b.mayLeave(ctx, l, uids, "")
 	})
 	if err = cmp.Or(err, <-ready); err != nil {
 		return nil, err
@@ -166,6 +166,7 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 		}
 		sent = true
 		placed, err = to.append(s, folder, flags, l.found[uid].Internal, raw)
+		placed = to.told(placed)
 		return err
 	})
 	if err == nil {
@@ -222,7 +223,7 @@ func (m *Client) Trash(ctx context.Context, account string, refs []mail.Ref) (*C
 }
 
 func (b *batch) move(ctx context.Context, s *imap.Session, l *located, uids []uint32, toFolder string) error {
-	if err := cmp.Or(b.mayPut(l.spaces, toFolder), b.mayLeave(l, uids, toFolder), b.mayTell(s, l, uids, toFolder)); err != nil {
+	if err := cmp.Or(b.mayPut(l.spaces, toFolder), b.mayLeave(ctx, l, uids, toFolder), b.mayTell(s, l, uids, toFolder)); err != nil {
 		return err
 	}
 	switch {
@@ -417,6 +418,15 @@ func (m *Client) destroy(ctx context.Context, account string, refs []mail.Ref, a
 	return b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
 		if !s.UIDPlus() {
 			return b.Failure(mail.KindUnsupported, "", "The server can delete no single message: it has no UIDPLUS.", mail.AdviceTrash)
+		}
+		if !approved { // else a person saw which they are
+			drafts, err := b.knownFor(s, "drafts")
+			if err == nil && b.folder == drafts {
+				err = b.mayDrop(ctx, l, uids)
+			}
+			if err != nil {
+				return err
+			}
 		}
 		b.expunge(ctx, s, l, uids, "The message was not deleted and is still there.",
 			"Whether the message was deleted is not known; it may be marked \\Deleted.")

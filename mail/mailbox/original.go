@@ -18,6 +18,7 @@ type Original struct {
 	Ref    mail.Ref
 	Header rfc5322.Header // at least who wrote it and to whom, its subject, date and thread
 	Text   string         // as Get shows it
+	New    string         // what of Text is no older message that it quotes
 	Cut    bool           // there is more text
 	Names  []string       // of its attachments, with Text
 	Files  []*AttachmentContent
@@ -75,7 +76,7 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 		return nil, r.Err
 	}
 	r.Show(maxOriginalText)
-	o := &Original{Ref: r.Got.Ref, Header: r.Got.Header, Text: r.Message.BodyText, Cut: r.Message.BodyTruncated, Masked: r.Masked}
+	o := &Original{Ref: r.Got.Ref, Header: r.Got.Header, Text: r.Message.BodyText, New: r.Text.New(), Cut: r.Message.BodyTruncated, Masked: r.Masked}
 	for _, a := range r.Message.Attachments {
 		o.Names = append(o.Names, a.Filename)
 	}

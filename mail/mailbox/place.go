@@ -78,15 +78,58 @@ func (x *imapBox) mayPut(spaces imap.Namespaces, folder string) error {
 }
 
 // mayLeave refuses to file drafts anywhere but in the trash, where they still are drafts:
-// among other messages they would look received, or sent. An empty folder is one of another
-// account.
-func (b *batch) mayLeave(l *located, uids []uint32, folder string) error {
+// among other messages they would look received, or sent; and there only the caller's own. An
+// empty folder is one of another account.
+func (b *batch) mayLeave(ctx context.Context, l *located, uids []uint32, folder string) error {
 	own := &b.pool.own
 	draft := own.Is(b.folder, "drafts") || slices.ContainsFunc(uids, func(u uint32) bool { return fetch.HasFlag(l.found[u].Flags, goimap.FlagDraft) })
-	if !draft || folder != "" && own.Is(folder, "trash") {
+	switch {
+	case !draft:
 		return nil
+	case folder != "" && own.Is(folder, "trash"):
+		return b.mayDrop(ctx, l, uids)
 	}
 	return b.notThere(b.folder, "A draft can be moved to the trash, and nowhere else.", mail.AdviceFileDraft)
+}
+
+// mayDrop refuses to throw away drafts that are not the caller's own.
+func (b *batch) mayDrop(ctx context.Context, l *located, uids []uint32) error {
+	var refs []mail.Ref
+	for _, u := range uids {
+		refs = append(refs, b.ref(l, u))
+	}
+	all, err := b.m.draftOrigins(ctx, refs)
+	if err == nil && slices.ContainsFunc(all, func(o mail.DraftOrigin) bool { return !o.Own }) {
+		err = b.notThere(b.folder, "An agent throws away the drafts that it wrote, and no others.", mail.AdviceOthersDraft)
+	}
+	return err
+}
+
+// draftOrigins is mail.DraftStore.Drafts.
+func (m *Client) draftOrigins(ctx context.Context, refs []mail.Ref) ([]mail.DraftOrigin, error) {
+	if m.o.Drafts == nil {
+		return slices.Repeat([]mail.DraftOrigin{{Own: true}}, len(refs)), nil
+	}
+	return m.o.Drafts.Drafts(ctx, refs)
+}
+
+// noteDrafts says of the drafts of some summaries which an agent wrote.
+func (m *Client) noteDrafts(ctx context.Context, all []*Summary) error {
+	all = slices.DeleteFunc(all, func(s *Summary) bool {
+		return s.Ref.UIDValidity == 0 || !fetch.HasFlag(s.Flags, goimap.FlagDraft)
+	})
+	if len(all) == 0 || m.o.Drafts == nil {
+		return nil
+	}
+	var refs []mail.Ref
+	for _, s := range all {
+		refs = append(refs, s.Ref)
+	}
+	origins, err := m.o.Drafts.Drafts(ctx, refs)
+	for i := range origins {
+		all[i].ByAgent = origins[i].ByAgent
+	}
+	return err
 }
 
 // mayTake is mayPut for messages that come from another account.

@@ -192,7 +192,7 @@ func (x *access) textOf(ctx context.Context, a *AttachmentContent, chars int) (t
 	p := *a.part
 	p.Encoding, p.Size = "", a.Size // its content is decoded
 	if !reading.IsPDF(&p) {
-		text, hidden, cut, ok := message.PartText(&p, a.Content, chars)
+		text, hidden, cut, ok := message.PartText(x.Work, &p, a.Content, chars)
 		a.HiddenChars = hidden
 		if !ok {
 			return "", false, x.Unsupported("The attachment is neither text nor a PDF.", mail.AdviceContent)

@@ -355,8 +355,9 @@ func (f *finding) snippets(ctx context.Context, shown []candidate) map[mail.Ref]
 			continue
 		}
 		if err := a.snippets(ctx, shown, out); err != nil {
-			f.page.Issues = append(f.page.Issues, a.AsError(err).Issue())
+			f.page.Issues = append(f.page.Issues, a.AsError(a.wrap(ctx, err)).Issue())
 		}
+		f.page.Issues = append(f.page.Issues, a.Unjudged()...)
 	}
 	return out
 }

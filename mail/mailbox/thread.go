@@ -43,7 +43,11 @@ func (m *Client) Thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 	}
 	q.Limit = within(q.Limit, maxThread, 1, maxThread)
 	q.Chars = min(max(q.Chars, 0), maxThreadChars)
-	return b.thread(ctx, ref, q)
+	t, err := b.thread(ctx, ref, q)
+	if err == nil {
+		t.Issues = append(t.Issues, b.base().Unjudged()...)
+	}
+	return t, err
 }
 
 // maxTexts is how many candidates are fetched together with their texts. Of more, most may

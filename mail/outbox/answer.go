@@ -48,6 +48,9 @@ func (b *Outbox) fill(ctx context.Context, s *sender, d *Draft) error {
 	if len(d.To)+len(d.CC)+len(d.BCC) == 0 {
 		return s.Invalid("The message names nobody who could be answered.", mail.AdviceNameRecipients)
 	}
+	if r.Elsewhere && !s.policy.NeedsApproval() && !slices.ContainsFunc(r.To, isNamed) {
+		return s.Conflict("The message asks that answers go to "+joined(r.To)+", which is not its sender. Nothing was sent.", mail.AdviceNameAnswers)
+	}
 	d.elsewhere, d.leftOut = r.Elsewhere, r.Unusable
 	return nil
 }

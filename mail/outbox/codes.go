@@ -18,7 +18,7 @@ func (c *content) secrets() codes.Found {
 	for _, f := range c.files {
 		kind, subtype, _ := strings.Cut(f.Type, "/")
 		p := &message.Part{Type: kind, Subtype: subtype, Size: int64(len(f.Content))}
-		if t, _, _, ok := message.PartText(p, f.Content, MaxBodyBytes); ok {
+		if t, _, _, ok := message.PartText(nil, p, f.Content, MaxBodyBytes); ok {
 			text.WriteString(t + "\n")
 		}
 	}

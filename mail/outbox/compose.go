@@ -223,7 +223,7 @@ func (b *Outbox) build(ctx context.Context, s *sender, l *letter, left string) (
 		e.ReplyTo, e.Elsewhere, e.LeftOut = l.ReplyTo.String(), l.elsewhere, l.leftOut
 	}
 	if l.stored != nil {
-		e.Draft, built.Attachments = l.stored.ref.String(), l.stored.files
+		e.Draft, built.Attachments = l.stored.Ref.String(), l.stored.files
 	}
 	for _, a := range built.Attachments {
 		e.Attachments = append(e.Attachments, mail.FileName{Name: a.Name, Type: a.Type, Size: int64(len(a.Content))})
@@ -244,7 +244,7 @@ func (b *Outbox) message(ctx context.Context, s *sender, l *letter, left string)
 	m := &compose.Message{From: s.from, To: l.To, CC: l.CC, BCC: l.BCC, Subject: l.Subject, Date: b.now(), MessageID: left + "@" + s.domain,
 		Body: l.Body, Quoted: l.Quoted, Markdown: l.Markdown}
 	if d := l.stored; d != nil {
-		m.From.Name, m.InReplyTo, m.References, m.Source = d.from.Name, d.parent, d.references, d.source
+		m.From.Name, m.InReplyTo, m.References, m.Source = d.from.Name, d.parent, d.references, d.Source
 	}
 	if l.ReplyTo != nil {
 		parent := l.original

@@ -62,8 +62,8 @@ type SavedDraft struct {
 }
 
 // SaveDraft puts a draft into the account's folder for drafts, where a person
-// finishes and sends it. It may have no recipients, and the outbound list does not
-// matter, since nothing leaves; the message it replies to has to be visible. Failures are
+// finishes and sends it, often without another look at whom it is to. It may have no
+// recipients, but none that the outbound list does not have, see CheckDraft; the message it replies to has to be visible. Failures are
 // as for Mailboxes.Copy.
 func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*SavedDraft, error) {
 	s, err := b.drafter(ctx, account)
@@ -75,6 +75,9 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	}
 	l, err := s.read(&d)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.policy.CheckDraft(l.recipients); err != nil {
 		return nil, err
 	}
 	m, err := b.message(ctx, s, l, newName())
@@ -105,6 +108,13 @@ func (b *Outbox) drafter(ctx context.Context, account string) (*sender, error) {
 		return nil, s.Unsupported("The account has no folder to put a draft into: it is not read with IMAP.", mail.AdviceSendNow)
 	}
 	return s, nil
+}
+
+// others refuses what a person has to do with a draft that is not the caller's own.
+func (s *sender) others(message string) error {
+	e := s.Failure(mail.KindReadOnly, "", message, mail.AdviceOthersDraft)
+	e.Reason = "draft"
+	return e
 }
 
 // saveDraft files a draft, unless the folder has one with this Message-ID; empty means always.

@@ -224,7 +224,7 @@ func TestSentFolderIsFoundByUseThenByName(t *testing.T) {
 func TestDraftIsSavedForAPerson(t *testing.T) {
 	t.Parallel()
 	_, e := mailtest.Shared(t, servertest.Config{})
-	d := newMailboxFixture(t, e, "drafts", func(a *mail.Account) { a.AllowOut.Entries = nil })
+	d := newMailboxFixture(t, e, "drafts", func(a *mail.Account) { a.Mode, a.AllowOut.Entries = mail.Draft, nil })
 	d.create("Drafts")
 	saved, err := d.SaveDraft(t.Context(), account, outbox.Draft{To: []mail.Address{{Addr: "anybody@example.com"}}, BCC: []mail.Address{{Addr: "dan@example.net"}}, Subject: "Later", Body: "Text"})
 	if err != nil {

@@ -114,7 +114,7 @@ func contentOf(raw []byte) *content {
 			}
 			continue
 		case "text/html":
-			if shown, _, cut, ok := message.PartText(p, c.Raw(p), MaxBodyBytes); ok && !cut {
+			if shown, _, cut, ok := message.PartText(nil, p, c.Raw(p), MaxBodyBytes); ok && !cut {
 				c.documents, seen = append(c.documents, text()), append(seen, cmp.Or(shown, "(nothing)"))
 				continue
 			}

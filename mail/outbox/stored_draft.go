@@ -8,6 +8,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/compose"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 // maxStored bounds a draft that is read back, in bytes: attachments within their bound and
@@ -17,8 +18,7 @@ const maxStored = MaxAttachmentBytes*3/2 + MaxBodyBytes
 // storedDraft is a draft of the account's mailbox, written here or in a mail program.
 type storedDraft struct {
 	*content
-	source     []byte
-	ref        mail.Ref
+	*mailbox.StoredDraft
 	from       mail.Address
 	lists      [3][]mail.Address // To, Cc and Bcc
 	parent     string
@@ -31,15 +31,15 @@ func (b *Outbox) storedDraft(ctx context.Context, s *sender, ref mail.Ref) (*sto
 	if b.o.Mailboxes == nil {
 		return nil, s.Unsupported("There is no mailbox to read the draft from.", mail.AdviceSendNow)
 	}
-	d := &storedDraft{}
-	var err error
-	if d.source, d.ref, err = b.o.Mailboxes.Draft(ctx, s.Op, ref); err != nil {
+	stored, err := b.o.Mailboxes.Draft(ctx, s.Op, ref)
+	if err != nil {
 		return nil, err
 	}
-	if len(d.source) > maxStored {
+	d := &storedDraft{StoredDraft: stored}
+	if len(d.Source) > maxStored {
 		return nil, s.invalid(fmt.Sprintf("The draft has more than %d bytes.", maxStored), mail.AdviceSmallerFiles, nil)
 	}
-	d.content = contentOf(d.source)
+	d.content = contentOf(d.Source)
 	h := d.Header
 	d.from = h.Addresses("From")[0]
 	var answers []mail.Address
@@ -84,7 +84,8 @@ func (d *storedDraft) draft() *Draft {
 // AppendToDraft adds text and files at the end of a draft of the account's mailbox: the draft
 // with them is filed, and then the one before is removed for good. Only Body and Attachments
 // of more count. The same call after one that was cut off files no second draft. A draft whose
-// text is not all of what its readers would see is KindUnsupported.
+// text is not all of what its readers would see is KindUnsupported, and one that is not the
+// caller's own KindReadOnly.
 func (b *Outbox) AppendToDraft(ctx context.Context, ref mail.Ref, more Draft) (*SavedDraft, error) {
 	s, err := b.drafter(ctx, ref.Account)
 	if err != nil {
@@ -94,6 +95,8 @@ func (b *Outbox) AppendToDraft(ctx context.Context, ref mail.Ref, more Draft) (*
 	switch {
 	case err != nil:
 		return nil, err
+	case !old.Own:
+		return nil, s.others("An agent goes on with the drafts that it wrote, and no others.")
 	case old.Incomplete || old.html != "" || len(old.texts) != 1:
 		return nil, s.Unsupported("The draft is not one text, or has HTML that was not made of it here, so nothing can be added to it.", mail.AdviceFileDraft)
 	case old.quoted > 0:
@@ -109,7 +112,7 @@ func (b *Outbox) AppendToDraft(ctx context.Context, ref mail.Ref, more Draft) (*
 	}
 	d.Body += more.Body
 	name := sha256.New() // of the draft that there was and what is added
-	_, _ = fmt.Fprintf(name, "%s %q", old.ref, more.Body)
+	_, _ = fmt.Fprintf(name, "%s %q", old.Ref, more.Body)
 	for _, f := range old.files {
 		d.Attachments = append(d.Attachments, Attachment{Name: f.Name, Type: f.Type, Content: f.Content, Message: f.Type == "message/rfc822"})
 	}
@@ -121,6 +124,9 @@ func (b *Outbox) AppendToDraft(ctx context.Context, ref mail.Ref, more Draft) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := s.policy.CheckDraft(l.recipients); err != nil {
+		return nil, err
+	}
 	m, err := b.message(ctx, s, l, idAlphabet.EncodeToString(name.Sum(nil)[:20]))
 	if err != nil {
 		return nil, err
@@ -128,7 +134,7 @@ func (b *Outbox) AppendToDraft(ctx context.Context, ref mail.Ref, more Draft) (*
 	m.From.Name, m.InReplyTo, m.References = old.from.Name, old.parent, old.references
 	saved, err := b.saveDraft(ctx, s, m, "<"+m.MessageID+">")
 	if err == nil {
-		saved.Left = b.o.Mailboxes.RemoveDraft(ctx, s.Op, old.ref)
+		saved.Left = b.o.Mailboxes.RemoveDraft(ctx, s.Op, old.Ref)
 	}
 	return saved, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"html"
 	"slices"
+	"strings"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/compose"
@@ -11,8 +12,8 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-// judge sets how a new entry begins: queued, or waiting for a person. What carries a code
-// waits in every mode. In mode reply it is
+// judge sets how a new entry begins: queued, or waiting for a person. What carries a code, and a draft
+// that is not the caller's own, waits in every mode. In mode reply it is
 // judged by the very bytes that its digest names. The store has the last word about how many
 // went unasked; a dry run foresees it.
 func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoing, message []byte, dry bool) error {
@@ -26,6 +27,9 @@ func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoi
 	switch e.State = mail.OutboxQueued; {
 	case !s.policy.NeedsApproval() && found.Any():
 		e.Wait(mail.AskCode)
+		return nil
+	case !s.policy.NeedsApproval() && l.stored != nil && !l.stored.Own:
+		e.Wait(mail.AskDraft)
 		return nil
 	case !s.policy.NeedsApproval():
 		return nil
@@ -60,31 +64,53 @@ func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoi
 	return nil
 }
 
-// foreign reports whether what leaves has a link or an address that neither the message
-// that it answers has, nor the account is, and whether it has such a number. Names beside
-// addresses are read like the text.
+// foreign reports whether what leaves has a link or an address that neither the sender of the
+// message that it answers wrote, nor the account is, and whether it has such a number. Names
+// beside addresses are read like the text. What that message quotes was written by others, whom
+// nobody judged; it may be in what is quoted alone.
 func (s *sender) foreign(c *content, o *mailbox.Original) (link, number bool) {
-	conversation := append(slices.Clone(o.Names), o.Text, o.Header.Text("Subject"), s.account.Email)
-	conversation = append(conversation, s.account.OwnAddresses...)
+	known := append(slices.Clone(o.Names), o.New, s.account.Email)
+	known = append(known, s.account.OwnAddresses...)
 	for _, field := range []string{"From", "To", "Cc"} {
 		for _, a := range o.Header.Addresses(field) {
-			conversation = append(conversation, a.Name, a.Addr)
+			if known = append(known, a.Addr); field == "From" {
+				known = append(known, a.Name)
+			}
 		}
 	}
-	written := slices.Clone(c.texts)
-	for _, document := range c.documents {
-		written = append(written, html.UnescapeString(document))
+	subject := o.Header.Text("Subject")
+	if compose.ReplySubject(subject) != subject { // else it is that of a message before
+		known = append(known, subject)
+	}
+	var written, quoted []string
+	for _, text := range c.texts {
+		var own strings.Builder
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, ">") {
+				quoted = append(quoted, line)
+				line = "\n"
+			}
+			own.WriteString(line)
+		}
+		written = append(written, own.String())
+	}
+	for _, document := range c.documents { // its text stands beside it
+		quoted = append(quoted, html.UnescapeString(document))
 	}
 	for _, field := range []string{"To", "Cc"} {
 		for _, a := range c.Header.Addresses(field) {
 			written = append(written, a.Name, a.Addr)
 		}
 	}
-	known := links.In(conversation...)
-	for _, text := range written {
-		link = link || known.Foreign(text) != ""
-		number = number || links.ForeignNumber(text, conversation...)
+	judge := func(texts, known []string) {
+		linked := links.In(known...)
+		for _, text := range texts {
+			link = link || linked.Foreign(text) != ""
+			number = number || links.ForeignNumber(text, known...)
+		}
 	}
+	judge(written, known)
+	judge(quoted, append(known, o.Text, subject))
 	return link, number
 }
 

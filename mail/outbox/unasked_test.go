@@ -19,7 +19,7 @@ const border = "Authentication-Results: border.example; dmarc=pass header.from=e
 	"Received: from mail.example.net (mail.example.net [203.0.113.5]) by border.example with ESMTPS id 1; Mon, 23 Nov 2026 08:00:00 +0000\n"
 
 // fromBob is a message that is verified in an account that is replying.
-const fromBob = border + "From: Bob <bob@example.net>\nTo: ann@example.org, Carol <carol@example.net>\nSubject: Lunch\nMessage-ID: <1@example.net>\n" +
+const fromBob = border + "From: Bob <bob@example.net>\nTo: ann@example.org, Carol <carol@example.net>\nSubject: Lunch\nDate: Mon, 23 Nov 2026 07:59:00 +0000\nMessage-ID: <1@example.net>\n" +
 	"Content-Type: text/plain; charset=utf-8\n\nShall we meet at noon? See https://place.example/Menu?day=1 or ask eva@place.example.\n"
 
 // replying is an account in mode reply that knows Bob and Carol.

@@ -124,6 +124,8 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceChangeDraft:         {"If it is still wanted, change the draft, as 'mail draft --append-to' does, and send the new one.", ""},
 	mail.AdviceListDrafts:          {"List the folder for drafts; 'mail draft' answers with the id of a draft.", ""},
 	mail.AdviceFileDraft:           {"Leave it where it is, or run 'mail trash'; a person sends or files it in a mail program.", "mail trash"},
+	mail.AdviceNameAnswers:         {"If the person wants that, name the address with --to; 'mail send' writes to the sender.", "mail send"},
+	mail.AdviceOthersDraft:         {"Leave it to the person, in their mail program; 'mail draft' writes another beside it.", "mail draft"},
 	mail.AdviceOutboundOfBoth:      {"Leave it where it is; the administrator decides with 'allow out', 'allow folder' and the accounts' modes what may leave from where.", ""},
 	mail.AdviceOtherFolder:         {"Name another folder with --to.", ""},
 	mail.AdviceCopyAndRemove:       {"Copy the messages with 'mail copy', and remove them in a mail program.", "mail copy"},

@@ -57,7 +57,7 @@ var rules = []rule{
 	{is: vault.ErrAddress, code: discovery.ConfigError, hint: "POSTERN_DB is a file's path, or an address such as postgres://user@host/database."},
 	{is: vault.ErrUnreachable, code: discovery.StoreError,
 		hint: "Try again in a minute. If it fails again, check that it runs and takes writes, and that POSTERN_DB, its password file and its certificates are right."},
-	{is: vault.ErrWentBack, code: discovery.StoreError, hint: "If a backup was restored on purpose, start this process again; else ask who administers the database."},
+	{is: vault.ErrWentBack, code: discovery.StoreError, hint: "If a backup was restored on purpose, remove the file that it names, if it names one, and start this process again; else ask who administers the database."},
 	{is: vault.ErrBusy, code: discovery.StoreError, message: "Another program holds the vault.", hint: "Try again; if it fails again, find the process that has it open."},
 	{is: context.DeadlineExceeded, code: discovery.Timeout, message: "It took too long.", hint: "Allow more time with --timeout SECONDS (at most 300)."},
 }

@@ -12,15 +12,16 @@ import (
 
 // ForeignNumber reports whether a text has a number as accounts and telephones have, of eight
 // digits or more, that the conversation does not have. Digits may be of any script and in
-// groups; dates and times are no such numbers.
+// groups; dates and times are no such numbers. What wallets and people are called elsewhere
+// counts as well: @name, $name, name.42, and 12 letters and digits or more that look random.
 func ForeignNumber(text string, conversation ...string) bool {
 	known := map[string]bool{}
 	for _, c := range conversation {
-		for _, n := range numbers(c) {
+		for _, n := range append(numbers(c), handles(c)...) {
 			known[n] = true
 		}
 	}
-	for _, n := range numbers(text) {
+	for _, n := range append(numbers(text), handles(text)...) {
 		if !known[n] {
 			return true
 		}
@@ -53,6 +54,53 @@ func numbers(text string) (all []string) {
 		}, n))
 	}
 	return all
+}
+
+var (
+	handle = regexp.MustCompile(`(?:^|[^\pL\pN.])([@$]\pL[\pL\pN_.-]*[\pL\pN])|(?:^|[^\pL\pN@.])(\pL[\pL\pN_]{2,31}\.\d{2,9})(?:$|[^\pL\pN])`)
+	token  = regexp.MustCompile(`[A-Za-z0-9](?:[-_:]?[A-Za-z0-9]){11,}`)
+)
+
+// handles returns what looks like the name of an account or a wallet in a text.
+func handles(text string) (all []string) {
+	text = strings.Map(func(r rune) rune {
+		if plain.Unseen(r) || strings.ContainsRune("\\*`~", r) {
+			return -1
+		}
+		return r
+	}, norm.NFKC.String(text))
+	for _, m := range handle.FindAllStringSubmatch(text, -1) {
+		all = append(all, strings.ToLower(m[1]+m[2]))
+	}
+	for _, t := range token.FindAllString(undated(text), -1) {
+		if random(t) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// random reports whether letters and digits change more often than in a word or in a number
+// with its unit. A capital before small letters is how a word begins.
+func random(token string) bool {
+	const digits, capitals, small = 1, 2, 3
+	last, changes, some := 0, 0, false
+	for _, r := range token {
+		kind := small
+		switch {
+		case r == '-' || r == '_' || r == ':':
+			continue
+		case '0' <= r && r <= '9':
+			kind, some = digits, true
+		case 'A' <= r && r <= 'Z':
+			kind = capitals
+		}
+		if last != 0 && kind != last && !(last == capitals && kind == small) {
+			changes++
+		}
+		last = kind
+	}
+	return changes >= 3 && (some || len(token) >= 20)
 }
 
 // undated replaces the dates and times of a text. What goes on with a mark and a digit, before

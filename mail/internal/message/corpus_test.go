@@ -57,7 +57,7 @@ func TestRealMailIsReadable(t *testing.T) {
 				checkText(t, raw[:n], 1000)
 			}
 			e := Parse(raw)
-			fresh := Read(e.Root, e.Raw, 1_000_000).New()
+			fresh := Read(nil, e.Root, e.Raw, 1_000_000).New()
 			if got, _ := checkText(t, raw, utf8.RuneCountInString(fresh)); fresh != "" && !holds(got, fresh) {
 				t.Error("new text is lost where just that fits")
 			}

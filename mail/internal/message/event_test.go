@@ -134,7 +134,7 @@ func FuzzEvents(f *testing.F) {
 				t.Errorf("end %v: %v", e.End, err)
 			}
 		}
-		if text, _, _, ok := PartText(NewPart(Part{Type: "text", Subtype: "calendar"}, nil), b, 500); ok && (utf8.RuneCountInString(text) > 500 || plain.Text(text) != text) {
+		if text, _, _, ok := PartText(nil, NewPart(Part{Type: "text", Subtype: "calendar"}, nil), b, 500); ok && (utf8.RuneCountInString(text) > 500 || plain.Text(text) != text) {
 			t.Errorf("text %q", text)
 		}
 	})

@@ -26,7 +26,7 @@ func textOfHTML(s string, n int) (string, bool) {
 // reading is the whole text of a plain message or of HTML.
 func reading(s, subtype string) *Reading {
 	e := Parse([]byte("Content-Type: text/" + subtype + "; charset=utf-8\n\n" + s))
-	return Read(e.Root, e.Raw, 1_000_000)
+	return Read(nil, e.Root, e.Raw, 1_000_000)
 }
 
 // linesOf are the lines of a text whose history is marked.

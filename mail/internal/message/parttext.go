@@ -10,6 +10,7 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/quoted"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
+	"github.com/postern-mail/postern/mail/internal/visible"
 )
 
 // PartText returns the text of an attachment, at most maxRunes runes of it, and
@@ -24,7 +25,7 @@ import (
 // a message as its From, To, Date and Subject and its Text. The text is cleaned.
 // Quoted history is marked only in messages and HTML, for elsewhere a ">" at the
 // beginning of a line may mean something else.
-func PartText(p *Part, raw []byte, maxRunes int) (text string, hidden int, truncated, ok bool) {
+func PartText(w *visible.Work, p *Part, raw []byte, maxRunes int) (text string, hidden int, truncated, ok bool) {
 	if p == nil || len(p.Children) > 0 {
 		return "", 0, false, false
 	}
@@ -34,11 +35,11 @@ func PartText(p *Part, raw []byte, maxRunes int) (text string, hidden int, trunc
 	case notText:
 		return "", 0, false, false
 	case messageText:
-		text, hidden, cut = innerMessage(DecodeBody(raw, p.Encoding), maxRunes)
+		text, hidden, cut = innerMessage(w, DecodeBody(raw, p.Encoding), maxRunes)
 	case htmlText:
 		q := *p
 		q.Type, q.Subtype = "text", "html"
-		one := partPassage(&q, raw, max(maxRunes, 0))
+		one := partPassage(w, &q, raw, max(maxRunes, 0))
 		text, hidden, cut = quoted.Join(one.lines), one.hidden, one.cut
 	case eventsText:
 		b := DecodeBody(raw, p.Encoding)
@@ -144,7 +145,7 @@ func isBinary(b []byte, charset string) bool {
 }
 
 // innerMessage renders a message within a message.
-func innerMessage(raw []byte, maxRunes int) (text string, hidden int, truncated bool) {
+func innerMessage(w *visible.Work, raw []byte, maxRunes int) (text string, hidden int, truncated bool) {
 	const maxField = 1000 // runes of a header field
 	e := Parse(raw)
 	var out strings.Builder
@@ -172,7 +173,7 @@ func innerMessage(raw []byte, maxRunes int) (text string, hidden int, truncated 
 	if head != "" {
 		left -= len("\n\n")
 	}
-	r := Read(e.Root, e.Raw, max(left, 0))
+	r := Read(w, e.Root, e.Raw, max(left, 0))
 	body, next := r.Page(0, max(left, 0))
 	truncated = truncated || r.Cut || next > 0
 	switch {

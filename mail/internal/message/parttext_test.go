@@ -16,7 +16,7 @@ func TestPartText(t *testing.T) {
 		t.Run(tc.Name, func(t *testing.T) {
 			p := Parse([]byte("Content-Type: " + tc.Header + "\n\nx")).Root
 			p.Size = int64(len(tc.Body))
-			got, _, cut, ok := PartText(p, []byte(tc.Body), 1000)
+			got, _, cut, ok := PartText(nil, p, []byte(tc.Body), 1000)
 			if got != tc.Want || ok != tc.OK || cut {
 				t.Errorf("%q, %v, %v, want %q, %v", got, cut, ok, tc.Want, tc.OK)
 			}
@@ -32,7 +32,7 @@ func TestPartTextTellsWhatIsHidden(t *testing.T) {
 		if kind == "text/plain" {
 			want = 0
 		}
-		if text, hidden, _, _ := PartText(p, []byte(body), 1000); hidden != want || !strings.HasSuffix(text, "Hello") {
+		if text, hidden, _, _ := PartText(nil, p, []byte(body), 1000); hidden != want || !strings.HasSuffix(text, "Hello") {
 			t.Errorf("%s: %q and %d hidden characters, want %d", kind, text, hidden, want)
 		}
 	}
@@ -47,21 +47,21 @@ func TestPartTextIsTruncated(t *testing.T) {
 	}](t, "testdata/cases/parttext_cut.txt") {
 		typ, subtype, _ := strings.Cut(tc.Type, "/")
 		p := NewPart(Part{Type: typ, Subtype: subtype, Size: int64(tc.Size)}, nil)
-		if got, _, cut, ok := PartText(p, []byte(tc.Body), tc.N); got != tc.Want || cut != tc.Cut || !ok {
+		if got, _, cut, ok := PartText(nil, p, []byte(tc.Body), tc.N); got != tc.Want || cut != tc.Cut || !ok {
 			t.Errorf("%s of %d runes: %q, %v, %v, want %q, %v", tc.Type, tc.N, got, cut, ok, tc.Want, tc.Cut)
 		}
 	}
 	huge := NewPart(Part{Type: "text", Subtype: "csv", Size: 2 << 20}, nil)
-	if got, _, cut, ok := PartText(huge, []byte(strings.Repeat("a;b;c\n", 2<<20/6)), 100); len(got) != 100 || !cut || !ok {
+	if got, _, cut, ok := PartText(nil, huge, []byte(strings.Repeat("a;b;c\n", 2<<20/6)), 100); len(got) != 100 || !cut || !ok {
 		t.Errorf("%d octets, %v, %v", len(got), cut, ok)
 	}
 }
 
 func TestPartTextOfNothing(t *testing.T) {
-	if _, _, _, ok := PartText(nil, nil, 10); ok {
+	if _, _, _, ok := PartText(nil, nil, nil, 10); ok {
 		t.Error("nothing has a text")
 	}
-	if _, _, _, ok := PartText(NewPart(Part{Type: "multipart", Subtype: "mixed", Children: []*Part{{}}}, nil), nil, 10); ok {
+	if _, _, _, ok := PartText(nil, NewPart(Part{Type: "multipart", Subtype: "mixed", Children: []*Part{{}}}, nil), nil, 10); ok {
 		t.Error("a container has a text")
 	}
 }

@@ -83,7 +83,9 @@ func (r *Reading) Around(words string, n int) string { return quoted.Around(r.li
 // empty, once for each depth; no other line begins with ">". Only the line of plain text
 // that names the author of marked history stays as it was written. A forwarded message is
 // not history: see Part.Forward.
-func Read(root *Part, body func(*Part) []byte, maxRunes int) *Reading {
+//
+// w bounds the work that a command spends on HTML, nil that on each part alone.
+func Read(w *visible.Work, root *Part, body func(*Part) []byte, maxRunes int) *Reading {
 	var all passage
 	for _, c := range choose(root).text {
 		if all.fresh > maxRunes {
@@ -91,9 +93,9 @@ func Read(root *Part, body func(*Part) []byte, maxRunes int) *Reading {
 			break
 		}
 		m := quoted.Marker{Forward: root.Forward, Above: all.fresh > 0}
-		one := passageOf(c.parts, body, maxRunes-all.fresh, m)
+		one := passageOf(w, c.parts, body, maxRunes-all.fresh, m)
 		if t := quoted.New(one.lines); len(c.html) > 0 && !one.cut && len(strings.Join(wordsOf(t), " ")) <= maxStub {
-			if h := passageOf(c.html, body, maxRunes-all.fresh, m); standsIn(t, &h) {
+			if h := passageOf(w, c.html, body, maxRunes-all.fresh, m); standsIn(t, &h) {
 				one = h
 			}
 		}
@@ -126,7 +128,7 @@ func (p *passage) add(o passage) {
 
 // passageOf returns the marked lines of parts, until at least maxRunes of them are
 // new.
-func passageOf(parts []*Part, body func(*Part) []byte, maxRunes int, m quoted.Marker) passage {
+func passageOf(w *visible.Work, parts []*Part, body func(*Part) []byte, maxRunes int, m quoted.Marker) passage {
 	var all passage
 	for _, p := range parts {
 		if all.fresh > maxRunes {
@@ -134,7 +136,7 @@ func passageOf(parts []*Part, body func(*Part) []byte, maxRunes int, m quoted.Ma
 			break
 		}
 		b := body(p)
-		one := partPassage(p, b, maxShown(maxRunes))
+		one := partPassage(w, p, b, maxShown(maxRunes))
 		one.cut = one.cut || int64(len(b)) < p.Size
 		m.Above, m.Cut, m.Written = m.Above || all.fresh > 0, one.cut, p.Subtype != "html"
 		one.lines = quoted.Mark(one.lines, m)
@@ -146,7 +148,7 @@ func passageOf(parts []*Part, body func(*Part) []byte, maxRunes int, m quoted.Ma
 // partPassage decodes and renders the octets of one part as tidy lines, at
 // most a little more than maxRunes runes. It does not look for history
 // without quotation marks.
-func partPassage(p *Part, b []byte, maxRunes int) passage {
+func partPassage(w *visible.Work, p *Part, b []byte, maxRunes int) passage {
 	cut := false
 	html := p.Subtype == "html"
 	limit := maxHTML
@@ -166,7 +168,7 @@ func partPassage(p *Part, b []byte, maxRunes int) passage {
 		if charset == "" {
 			charset = visible.Charset(b)
 		}
-		lines, hidden, more := visible.Lines(rfc5322.DecodeText(b, charset), maxRunes)
+		lines, hidden, more := visible.Lines(w, rfc5322.DecodeText(b, charset), maxRunes)
 		return passage{lines: lines, cut: cut || more, hidden: hidden}
 	}
 	s := rfc5322.DecodeText(b, charset)
@@ -215,12 +217,12 @@ func wordsOf(s string) (words []string) {
 
 // SanitizeHTML returns Sanitize of package visible for a document decoded from its
 // transfer encoding. charset is that of its part, "" for the one the document names. At most 2 MiB are read.
-func SanitizeHTML(b []byte, charset string, maxRunes int) (safe string, hidden int, cut bool) {
+func SanitizeHTML(w *visible.Work, b []byte, charset string, maxRunes int) (safe string, hidden int, cut bool) {
 	long := len(b) > maxHTML
 	b = b[:min(len(b), maxHTML)]
 	if charset == "" {
 		charset = visible.Charset(b)
 	}
-	safe, hidden, cut = visible.Sanitize(rfc5322.DecodeText(b, charset), maxRunes)
+	safe, hidden, cut = visible.Sanitize(w, rfc5322.DecodeText(b, charset), maxRunes)
 	return safe, hidden, cut || long
 }

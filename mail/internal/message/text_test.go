@@ -10,7 +10,7 @@ import (
 
 // Text returns the first page of Read and whether there was more.
 func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, truncated bool) {
-	r := Read(root, body, maxRunes)
+	r := Read(nil, root, body, maxRunes)
 	text, next := r.Page(0, maxRunes)
 	return text, r.Cut || next > 0
 }
@@ -107,7 +107,7 @@ func TestSanitizeHTMLCharsets(t *testing.T) {
 		{"utf-8", "<p>ą</p>", "<p>ą</p>"},
 		{"", "<p>\xe9</p>", "<p>é</p>"},
 	} {
-		if got, _, _ := SanitizeHTML([]byte(tc.in), tc.charset, 100); got != tc.want {
+		if got, _, _ := SanitizeHTML(nil, []byte(tc.in), tc.charset, 100); got != tc.want {
 			t.Errorf("%q in %q: %q, want %q", tc.in, tc.charset, got, tc.want)
 		}
 	}

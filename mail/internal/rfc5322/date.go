@@ -17,10 +17,10 @@ const maxDateBytes = 512
 // two-digit years, missing seconds, zone names, offsets with a colon, asctime
 // and ISO 8601 forms, comments anywhere. A missing or unknown zone is UTC. A
 // date that does not exist, or a year before 1900, is unreadable.
-func (h Header) Date() (time.Time, bool) {
-	s := h.Get("Date")
-	return parseDate(s[:min(len(s), maxDateBytes)])
-}
+func (h Header) Date() (time.Time, bool) { return ParseDate(h.Get("Date")) }
+
+// ParseDate reads the date of a field, as Date does.
+func ParseDate(s string) (time.Time, bool) { return parseDate(s[:min(len(s), maxDateBytes)]) }
 
 // zones are the zone names with one meaning in mail: those of RFC 5322 section
 // 4.3 and the European ones. In minutes east of UTC. All others, including the

@@ -36,6 +36,8 @@ type page struct {
 	sheet  sheet
 	root   style // the style that the outermost element inherits
 	hidden int   // characters that a person would not see
+	work   *Work // of the command; nil for none
+	nodes  int   // looked at
 	// Of the element whose style is computed:
 	around style
 	font   float64
@@ -44,7 +46,12 @@ type page struct {
 }
 
 // exhausted reports whether judging the document took more work than is allowed.
-func (p *page) exhausted() bool { return p.steps < 0 || p.sheet.tooLarge }
+func (p *page) exhausted() bool {
+	if p.nodes++; p.nodes%64 == 0 && p.work.ended() {
+		p.steps = -1
+	}
+	return p.steps < 0 || p.sheet.tooLarge
+}
 
 // offer takes declarations into account.
 func (p *page) offer(decls []declaration, tier int, weight uint64, sure truth) {
@@ -370,7 +377,7 @@ func (p *page) setColors(s *style, n *html.Node) {
 	below := s.ground
 	if v, ok := p.value(backgroundImage); ok && v.worst {
 		s.groundUnknown = true
-	} else if ok && v.image && (len(v.colors) == 0 || slices.ContainsFunc(v.colors, func(c color) bool { return !c.clear() })) {
+	} else if ok && v.image && slices.ContainsFunc(v.colors, func(c color) bool { return !c.clear() }) { // mail programs load no picture unasked
 		s.ground, s.picture = color{}, v.colors
 	}
 	for prop, v := range p.doubtful {

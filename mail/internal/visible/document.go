@@ -26,7 +26,7 @@ const (
 
 // stepsFor bounds the work of matching and cascading for a document of some
 // length: far more than any mail needs that a person wrote.
-func stepsFor(length int) int { return 2_000_000 + 32*length }
+func stepsFor(length int) int { return 500_000 + 32*min(length, MaxBytes) }
 
 var sheetPattern = regexp.MustCompile(`(?i)<style|stylesheet`)
 

@@ -62,7 +62,7 @@ func TestCostIsLinear(t *testing.T) {
 			}
 		}},
 		{"Sanitize", 3000, func(t *testing.T, doc string) {
-			got, _, _ := Sanitize(doc, 20_000)
+			got, _, _ := Sanitize(nil, doc, 20_000)
 			checkSafe(t, got, 20_000)
 		}},
 	} {

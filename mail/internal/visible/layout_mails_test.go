@@ -52,7 +52,7 @@ func TestMailsAsChromiumShowsThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		safe, _, _ := Sanitize(string(doc), 1_000_000)
+		safe, _, _ := Sanitize(nil, string(doc), 1_000_000)
 		for way, text := range map[string]string{"Text": Text(string(doc), 1_000_000), "Sanitize": Text(safe, 1_000_000)} {
 			got, at := letters(text), 0
 			for _, s := range want.Seen {

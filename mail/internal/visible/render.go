@@ -51,9 +51,14 @@ func Charset(b []byte) string {
 // At most MaxBytes are read, and of those no more than makes a tree of reasonable size; if
 // the rest of those may hold style sheets, there is no text. The text ends where judging
 // takes more work than for any mail that a person wrote.
-func Lines(s string, maxRunes int) (lines []quoted.Line, hidden int, cut bool) {
+//
+// w bounds the work of a command, nil that of this document alone.
+func Lines(w *Work, s string, maxRunes int) (lines []quoted.Line, hidden int, cut bool) {
 	r := newRenderer(max(maxRunes, 0) + spare)
-	hidden, cut = show(s, r)
+	hidden, cut, judged := w.show(s, r)
+	if !judged {
+		return stripped(s, max(maxRunes, 0)), 0, true
+	}
 	return quoted.Tidy(quoted.LaidOut(string(r.frames[0].out)), 1), hidden, cut
 }
 
@@ -70,17 +75,7 @@ type writer interface {
 	isFull() bool            // nothing more is taken
 }
 
-// show gives a writer the text that a person sees of a document. It returns how many
-// characters a person does not see, and whether something is missing at the end.
-func show(s string, to writer) (hidden int, cut bool) {
-	p, root, cut := openHTML(s)
-	if p.exhausted() {
-		return textIn(root), true
-	}
-	p.show(root, p.root, to)
-	return p.hidden, cut || to.isFull() || p.exhausted()
-}
-
+// show gives a writer the text that a person sees of a node, in order.
 func (p *page) show(n *html.Node, st style, to writer) {
 	switch n.Type {
 	case html.TextNode:

@@ -16,7 +16,7 @@ import (
 // Text returns what Lines and quoted.Mark make of a document as a text of at most
 // maxRunes runes.
 func Text(s string, maxRunes int) string {
-	lines, _, cut := Lines(s, max(maxRunes, MaxBytes/8))
+	lines, _, cut := Lines(nil, s, max(maxRunes, MaxBytes/8))
 	text, _ := quoted.Fit(quoted.Tidy(quoted.Mark(lines, quoted.Marker{Cut: cut}), 1), maxRunes)
 	return text
 }
@@ -62,11 +62,11 @@ var ways = []struct {
 }{
 	{"Text", func(doc string) string { return Text(doc, 100_000) }},
 	{"Sanitize", func(doc string) string {
-		safe, _, _ := Sanitize(doc, 100_000)
+		safe, _, _ := Sanitize(nil, doc, 100_000)
 		return safe
 	}},
 	{"Opening", func(doc string) string {
-		lines, _, cut := Lines(doc, 100_000)
+		lines, _, cut := Lines(nil, doc, 100_000)
 		return quoted.Opening(quoted.Mark(lines, quoted.Marker{Cut: cut}), 100_000)
 	}},
 }
@@ -101,16 +101,16 @@ func TestVeryDeepText(t *testing.T) {
 		if depth > 512 {
 			want = "ZERO"
 		}
-		lines, _, cut := Lines(doc, 1000)
+		lines, _, cut := Lines(nil, doc, 1000)
 		if got := strings.Join(strings.Fields(quoted.Join(lines)), ""); got != want || cut != (depth > 512) {
 			t.Errorf("at depth %d: %q, cut %v", depth, got, cut)
 		}
 	}
 	// No text can be judged if style sheets were not read.
-	if lines, _, cut := Lines("ONE"+strings.Repeat("<div>", 4000)+"<style>.h{display:none}</style>", 1000); len(lines) > 0 || !cut {
+	if lines, _, cut := Lines(nil, "ONE"+strings.Repeat("<div>", 4000)+"<style>.h{display:none}</style>", 1000); len(lines) > 0 || !cut {
 		t.Errorf("%v, cut %v", lines, cut)
 	}
-	got, _, cut := Sanitize("ONE"+strings.Repeat("<div>", 10_000)+"TWO", 1000)
+	got, _, cut := Sanitize(nil, "ONE"+strings.Repeat("<div>", 10_000)+"TWO", 1000)
 	if got != "ONE" || !cut {
 		t.Errorf("%q, cut %v", got, cut)
 	}
@@ -141,7 +141,7 @@ func TestLinesAreKeptApart(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tc.HTML, got, tc.Want)
 		}
 	}
-	if got, _, _ := Sanitize(`<span style="display:block">a</span><i>b</i><img alt="c"><img alt="d">`, 100); got != "<div>a</div><i>b</i> c  d " {
+	if got, _, _ := Sanitize(nil, `<span style="display:block">a</span><i>b</i><img alt="c"><img alt="d">`, 100); got != "<div>a</div><i>b</i> c  d " {
 		t.Errorf("%q", got)
 	}
 }

@@ -24,9 +24,12 @@ import (
 // text. Nothing in the result is fetched, run or sent when it is shown, and the text is
 // cleaned. A result that was cut is well-formed. It is empty if style sheets cannot be
 // judged.
-func Sanitize(s string, maxRunes int) (safe string, hidden int, cut bool) {
+func Sanitize(work *Work, s string, maxRunes int) (safe string, hidden int, cut bool) {
 	w := &htmlWriter{left: max(maxRunes, 0)}
-	hidden, cut = show(s, w)
+	hidden, cut, judged := work.show(s, w)
+	if !judged { // the text is shown in its place
+		return "", 0, true
+	}
 	return sanitizer().Sanitize(w.out.String()), hidden, cut
 }
 

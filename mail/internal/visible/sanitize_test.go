@@ -13,7 +13,7 @@ import (
 func TestSanitize(t *testing.T) {
 	for _, tc := range readCases[struct{ Name, In, Want string }](t, "testdata/sanitize.json") {
 		t.Run(tc.Name, func(t *testing.T) {
-			if got, _, cut := Sanitize(tc.In, 10_000); got != tc.Want || cut {
+			if got, _, cut := Sanitize(nil, tc.In, 10_000); got != tc.Want || cut {
 				t.Errorf("%q, %v, want %q", got, cut, tc.Want)
 			}
 		})
@@ -81,19 +81,19 @@ func checkSafe(t *testing.T, s string, n int) {
 
 func TestSanitizeIsCutWellFormed(t *testing.T) {
 	doc := `<p>Dear <b>Bob &amp; Eve</b>,</p><ul><li>one <a href="https://example.org/">two</a></li><li>three &lt;&lt;&lt;</li></ul><table><tr><td>four</td><td>cafe&#769;</td></tr></table><hr>`
-	whole, _, cut := Sanitize(doc, 10_000)
+	whole, _, cut := Sanitize(nil, doc, 10_000)
 	if cut {
 		t.Fatal("the whole is cut")
 	}
 	n := utf8.RuneCountInString(whole)
 	for i := -1; i < n; i++ {
-		got, _, cut := Sanitize(doc, i)
+		got, _, cut := Sanitize(nil, doc, i)
 		if !cut {
 			t.Errorf("%d of %d runes are not cut: %q", i, n, got)
 		}
 		checkSafe(t, got, max(i, 0))
 	}
-	if got, _, cut := Sanitize(doc, n); got != whole || cut {
+	if got, _, cut := Sanitize(nil, doc, n); got != whole || cut {
 		t.Errorf("%d runes: %q, %v, want %q", n, got, cut, whole)
 	}
 }
@@ -105,9 +105,9 @@ func FuzzSanitize(f *testing.F) {
 	f.Add([]byte(`<a href="https://example.org/">a</a><table><p>b<math><mi><style><!--</style>`), 60)
 	f.Fuzz(func(t *testing.T, b []byte, n int) {
 		n = min(max(n, 0), 5000)
-		got, _, cut := Sanitize(string(b), n)
+		got, _, cut := Sanitize(nil, string(b), n)
 		checkSafe(t, got, n)
-		if whole, _, _ := Sanitize(string(b), 1_000_000); !cut && got != whole {
+		if whole, _, _ := Sanitize(nil, string(b), 1_000_000); !cut && got != whole {
 			t.Errorf("%q is not cut, but the whole is %q", got, whole)
 		}
 	})

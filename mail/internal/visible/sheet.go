@@ -63,7 +63,7 @@ func (sh *sheet) addBlock(css string, attrs []html.Attribute) {
 	if kind := strings.ToLower(strings.TrimSpace(attr(attrs, "type"))); kind != "" && kind != "text/css" {
 		return
 	}
-	at := context{sure: mediaList(sh.tokens(attr(attrs, "media")))}
+	at := ruleContext{sure: mediaList(sh.tokens(attr(attrs, "media")))}
 	if attr(attrs, "title") != "" {
 		at.sure = min(at.sure, doubtful)
 	}
@@ -87,15 +87,15 @@ func holdsSheet(address string) bool {
 	return len(address) >= len("data:") && strings.EqualFold(address[:len("data:")], "data:")
 }
 
-// context holds what a rule inherits from the rules around it.
-type context struct {
+// ruleContext holds what a rule inherits from the rules around it.
+type ruleContext struct {
 	sure      truth
 	selectors []*selector // of the rule around; nil outside of rules
 }
 
 // rule reads one rule (CSS Syntax Level 3 section 5, CSS Nesting) and returns the tokens
 // behind it.
-func (sh *sheet) rule(toks []token, at context) []token {
+func (sh *sheet) rule(toks []token, at ruleContext) []token {
 	if toks[0].kind == tokenAt {
 		return sh.atRule(toks[0].text, toks[1:], at)
 	}
@@ -116,12 +116,12 @@ func (sh *sheet) rule(toks []token, at context) []token {
 	for i := 0; i < len(list) && at.selectors != nil; i++ {
 		list[i].weight = weightMost // the selectors around it count too
 	}
-	sh.block(brace.args, context{sure: min(at.sure, sure), selectors: list})
+	sh.block(brace.args, ruleContext{sure: min(at.sure, sure), selectors: list})
 	return rest
 }
 
 // atRule reads an at-rule behind its name and returns the tokens behind it.
-func (sh *sheet) atRule(name string, toks []token, at context) []token {
+func (sh *sheet) atRule(name string, toks []token, at ruleContext) []token {
 	prelude, brace, rest := cut(toks, ";{")
 	switch name {
 	case "media":
@@ -132,7 +132,7 @@ func (sh *sheet) atRule(name string, toks []token, at context) []token {
 	case "layer", "container", "supports", "starting-style":
 		at.sure = min(at.sure, doubtful)
 	case "scope":
-		at = context{min(at.sure, doubtful), []*selector{exoticSelector()}}
+		at = ruleContext{min(at.sure, doubtful), []*selector{exoticSelector()}}
 	case "import":
 		for _, t := range prelude {
 			sh.tooLarge = sh.tooLarge || holdsSheet(t.text) || len(t.args) > 0 && holdsSheet(t.args[0].text)
@@ -157,7 +157,7 @@ func (sh *sheet) atRule(name string, toks []token, at context) []token {
 }
 
 // block reads the content of a rule: declarations and nested rules.
-func (sh *sheet) block(toks []token, at context) {
+func (sh *sheet) block(toks []token, at ruleContext) {
 	var decls []declaration
 	for len(toks) > 0 {
 		custom := toks[0].kind == tokenIdent && strings.HasPrefix(toks[0].text, "--")
@@ -214,7 +214,7 @@ func (sh *sheet) inlineDeclarations(css string) []declaration {
 }
 
 // add files declarations under the keys of their selectors.
-func (sh *sheet) add(at context, decls []declaration) {
+func (sh *sheet) add(at ruleContext, decls []declaration) {
 	if len(decls) == 0 {
 		return
 	}

@@ -32,7 +32,7 @@ func TestStyleSheetsCostABoundedNumberOfSteps(t *testing.T) {
 				t.Errorf("%d steps beyond the bound of %d", -p.steps, limit)
 			}
 			if p.steps < 0 {
-				if _, _, cut := Lines(doc, 1_000_000); !cut {
+				if _, _, cut := Lines(nil, doc, 1_000_000); !cut {
 					t.Error("the bound was passed and the text counts as whole")
 				}
 			}
@@ -58,10 +58,10 @@ func TestLongMediaQueriesTakeLittleMemory(t *testing.T) {
 func TestUnjudgeableStyleSheetsShowNothing(t *testing.T) {
 	for _, tc := range testmain.Table[struct{ Name, CSS string }](t, "testdata/cases/unjudgeable.txt") {
 		doc := "<style>" + tc.CSS + "</style><p class=h>SECRET</p>"
-		if got, _, cut := Sanitize(doc, 1000); got != "" || !cut {
+		if got, _, cut := Sanitize(nil, doc, 1000); got != "" || !cut {
 			t.Errorf("%s: Sanitize: %q, cut %v", tc.Name, got, cut)
 		}
-		if lines, _, cut := Lines(doc, 1000); len(lines) > 0 || !cut {
+		if lines, _, cut := Lines(nil, doc, 1000); len(lines) > 0 || !cut {
 			t.Errorf("%s: Lines: %v, cut %v", tc.Name, lines, cut)
 		}
 	}
@@ -86,7 +86,7 @@ func TestTextBehindTheBoundOfADocument(t *testing.T) {
 				t.Errorf("%s of %.60s…: %.200q", way.name, doc, got)
 			}
 		}
-		if _, _, cut := Sanitize(doc, 100_000); !cut {
+		if _, _, cut := Sanitize(nil, doc, 100_000); !cut {
 			t.Errorf("%.60s… does not count as cut", doc)
 		}
 	}
@@ -111,7 +111,7 @@ func FuzzStyleSheet(f *testing.F) {
 		doc := "<!doctype html><style>" + css + `</style><body class=a><div class="a b" id=i title="x y"><p class=b>MARKI.</p>` +
 			`<p class="c d" style="` + html.EscapeString(style) + `">MARKII.<i class=e>MARKIII.</i></p></div><ul><li class=a>MARKIIII.<li hidden>MARKIIIII.</ul>`
 		text := Text(doc, 10_000)
-		safe, _, cut := Sanitize(doc, 10_000)
+		safe, _, cut := Sanitize(nil, doc, 10_000)
 		checkSafe(t, safe, 10_000)
 		if cut {
 			return

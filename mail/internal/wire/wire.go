@@ -92,6 +92,9 @@ func (t *Target) Begin(ctx context.Context) error {
 	return t.MayBegin(ctx)
 }
 
+// leastWait is how long a connection has to be waited for until its absence means something.
+const leastWait = time.Second
+
 // Connect reaches the server, with TLS on where the target says so from the first
 // byte: version 1.2 or newer, and always verified. Both the context and the target's
 // time bound it. The error is an *Error.
@@ -100,6 +103,7 @@ func Connect(ctx context.Context, t Target) (net.Conn, error) {
 	if err := t.check(); err != nil {
 		return nil, &Error{Stage: StageConnect, Kind: KindInvalid, Permanent: true, OutOfStep: true, Err: err}
 	}
+	began, command := time.Now(), ctx
 	ctx, cancel := context.WithTimeout(ctx, t.Connect)
 	defer cancel()
 	leave, err := t.Gate.enter(ctx)
@@ -114,6 +118,9 @@ func Connect(ctx context.Context, t Target) (net.Conn, error) {
 	raw, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port))))
 	if err != nil {
 		leave()
+		if command.Err() != nil && time.Since(began) < leastWait { // too short to say anything of the network
+			return nil, &Error{Stage: "", Kind: KindOf(command.Err()), OutOfStep: true, Err: command.Err()}
+		}
 		return nil, unreached(ctx, StageConnect, err)
 	}
 	if t.Gate != nil {

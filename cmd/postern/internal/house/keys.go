@@ -216,7 +216,7 @@ func (s *System) AdminOpener() (open func(context.Context) (*vault.Vault, error)
 		}
 	}
 	return func(ctx context.Context) (*vault.Vault, error) {
-		return s.open(ctx, path, &vault.Options{PolicyPin: s.Getenv("POSTERN_POLICY_PIN")}, func(from *System) (vault.Keys, error) {
+		return s.open(ctx, path, &vault.Options{PolicyPin: s.Getenv("POSTERN_POLICY_PIN"), Marks: marksOf(path)}, func(from *System) (vault.Keys, error) {
 			keys, err := from.findKeys(ctx, path)
 			return vault.Keys{Admin: keys.Admin}, err
 		})

@@ -58,6 +58,7 @@ var (
 	_ gateway.Limiter        = (*store)(nil)
 	_ gateway.SettingsSource = (*store)(nil)
 	_ mail.SeenStore         = (*store)(nil)
+	_ mail.DraftStore        = (*store)(nil)
 	_ mail.TokenStore        = (*store)(nil)
 )
 
@@ -118,6 +119,34 @@ func (s *store) UpdateSeen(ctx context.Context, account, folder string, change f
 	}
 	return s.Vault.UpdateSeen(ctx, account, folder, change)
 }
+
+// NoteDraft implements mail.DraftStore. What the administrator writes is a person's.
+func (s *store) NoteDraft(ctx context.Context, ref mail.Ref) error {
+	p, ok := principalOf(ctx)
+	if err := outOfScope(ctx, ref.Account); err != nil || !ok || isAdmin(p) {
+		return err
+	}
+	return s.Vault.NoteDraft(ctx, p.Name, ref)
+}
+
+// Drafts implements mail.DraftStore.
+func (s *store) Drafts(ctx context.Context, refs []mail.Ref) ([]mail.DraftOrigin, error) {
+	origins := make([]mail.DraftOrigin, len(refs))
+	p, ok := principalOf(ctx)
+	if len(refs) == 0 || !ok {
+		return origins, nil
+	}
+	if err := outOfScope(ctx, refs[0].Account); err != nil {
+		return nil, err
+	}
+	writers, err := s.DraftWriters(ctx, refs)
+	for i, by := range writers {
+		origins[i] = mail.DraftOrigin{ByAgent: by != "" && by != mail.PersonPrincipal, Own: isAdmin(p) || by != "" && mail.Owns(p.Name, by)}
+	}
+	return origins, err
+}
+
+func isAdmin(p gateway.Principal) bool { return p.Admin && p.Scope == nil }
 
 // cursorKey is the same for every process on a vault, so that one may continue
 // the search of another.

@@ -160,7 +160,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	}
 	logins := login.New(login.Options{Directory: h.store, Tokens: h.store, Keyring: keyring})
 	h.logins = logins.Close
-	options := mailbox.Options{Directory: h.store, Credentials: logins, CursorKey: h.store.cursorKey, Logger: s.Log}
+	options := mailbox.Options{Directory: h.store, Credentials: logins, CursorKey: h.store.cursorKey, Drafts: h.store, Logger: s.Log}
 	if !h.store.temporary { // a record that ends with the process would say that what it forgot is new, or old
 		options.Seen, options.Others = h.store, h.store
 	}
@@ -245,6 +245,9 @@ func (s *System) attachmentDir(ctx context.Context, store *store) (string, error
 	return filepath.Join(filepath.Dir(vault.Beside(store.Path())), "attachments"), nil
 }
 
+// marksOf is where this machine keeps what it has seen of vaults in databases.
+func marksOf(place string) string { return filepath.Join(filepath.Dir(vault.Beside(place)), "marks") }
+
 // Opener opens the vault the environment names. The keys are fetched only then:
 // help must not wait for a program that asks a person for one.
 func (s *System) Opener(asAgent bool) func(context.Context) (*vault.Vault, error) {
@@ -253,7 +256,7 @@ func (s *System) Opener(asAgent bool) func(context.Context) (*vault.Vault, error
 		if err != nil {
 			return nil, err
 		}
-		return s.open(ctx, path, &vault.Options{PolicyPin: s.Getenv("POSTERN_POLICY_PIN"), AsAgent: asAgent},
+		return s.open(ctx, path, &vault.Options{PolicyPin: s.Getenv("POSTERN_POLICY_PIN"), AsAgent: asAgent, Marks: marksOf(path)},
 			func(from *System) (vault.Keys, error) { return from.Keys(ctx, path, asAgent) })
 	}
 }

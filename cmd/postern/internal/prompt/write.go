@@ -63,6 +63,10 @@ func (c *conversation) reply(ctx context.Context, args []string) {
 	l := newLetter([]string{"mail", "send", "--reply-to", id}, "To", "Cc", "Subject", "Attach")
 	l.account = m.Str("account_id")
 	try := []string{"mail", "reply", "--body", "x", "--dry-run", id}
+	if to := m.Str("answers_to"); to != "" {
+		c.tell("Its sender asks that answers go elsewhere, to " + screen.Line(to) + ". The answer is to that address unless you change To.")
+		try = append(try, "--to="+to)
+	}
 	if c.mode(ctx, l) == "draft" {
 		c.tell("The account " + l.account + " allows drafts, and no sending. An empty To is whom the message says.")
 		if l.command[1] = "draft"; all {

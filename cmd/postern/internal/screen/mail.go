@@ -151,13 +151,28 @@ func (p *painter) legend(list []object) {
 	}
 }
 
-// doubts says where the sender of a message is not who it seems.
-func (p *painter) doubts(indent string, m object) {
+// doubtsOf says where the sender of a message is not who it seems, or does not get an answer,
+// each a field and its value.
+func doubtsOf(m object) (all [][2]string) {
 	if m.Str("sender") == "failed" {
-		p.wrapped(indent, styleBold, "[forged sender, as the mail server says]")
+		all = append(all, [2]string{"Sender", "forged, as the mail server says"})
 	}
 	if other := text(m.Get("posing_as")); other != "" {
-		p.broken(indent, styleBold, "[the name shows another address: "+other+"]")
+		all = append(all, [2]string{"Name", "it shows another address: " + other})
+	}
+	if to := text(m.Get("answers_to")); to != "" {
+		all = append(all, [2]string{"Answers", "they go to " + to})
+	}
+	if m.Get("by_agent") == true {
+		all = append(all, [2]string{"Draft", "written by an agent"})
+	}
+	return all
+}
+
+// doubts is doubtsOf in a list.
+func (p *painter) doubts(indent string, m object) {
+	for _, d := range doubtsOf(m) {
+		p.broken(indent, styleBold, "["+d[0]+": "+d[1]+"]")
 	}
 }
 
@@ -287,9 +302,11 @@ func (p *painter) message(data object) bool {
 
 func (p *painter) mail(m object) {
 	p.header("From", text(m.Get("from")))
-	p.doubts("         ", m)
+	for _, d := range doubtsOf(m) { // fields of their own: a long name goes on beside them
+		p.header(d[0], d[1])
+	}
 	if m.Str("sender") == "verified" {
-		p.line("         ", p.in(styleDim, "[verified by the mail server]"))
+		p.header("Sender", "verified by the mail server")
 	}
 	p.header("To", text(m.Get("to")))
 	p.header("Cc", text(m.Get("cc")))
@@ -418,6 +435,9 @@ func (p *painter) outgoing(data object) bool {
 	}
 	// Names in the header can say anything: these addresses are the recipients.
 	p.header("Goes to", text(data.Get("recipients")))
+	for _, a := range data.Strings("not_plain") {
+		p.header("Beware", text(a))
+	}
 	p.header("Subject", text(data.Get("subject")))
 	p.header("By", text(data.Get("principal"))+", "+p.when(data.Str("created")))
 	p.header("Why", text(data.Get("why")))

@@ -331,7 +331,7 @@ const (
 
 // The fields that a list shows, and those that a full one shows besides.
 var (
-	shownFields = []string{"FROM", "TO", "SUBJECT", "DATE", "CONTENT-TYPE"}
+	shownFields = []string{"FROM", "REPLY-TO", "TO", "SUBJECT", "DATE", "CONTENT-TYPE"}
 	fullFields  = append(slices.Clone(shownFields), "CC", "MESSAGE-ID")
 )
 

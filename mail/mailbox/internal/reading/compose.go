@@ -16,7 +16,7 @@ import (
 // compose makes the message from the fetched bytes.
 func (r *Reading) compose() *Message {
 	body := func(p *message.Part) []byte { return r.have[p.ID] }
-	r.Text = message.Read(r.Root, body, r.chars())
+	r.Text = message.Read(r.Work, r.Root, body, r.chars())
 	r.Masked = r.Viewer.Masked(&r.Got, r.Text.All(), message.Attachments(r.Root)...)
 	if r.excerpt.whole && r.Root != nil && !r.Masked.Any() {
 		for p := range r.Root.Leaves() {
@@ -53,7 +53,7 @@ func (r *Reading) compose() *Message {
 		}
 		if message.IsCalendar(p) {
 			a.Events = message.Events(message.DecodeBody(raw, p.Encoding))
-			if text, _, _, ok := message.PartText(p, raw, MaxFromChar); ok && !r.Bare {
+			if text, _, _, ok := message.PartText(r.Work, p, raw, MaxFromChar); ok && !r.Bare {
 				found := r.Viewer.Masked(&r.Got, text)
 				for i := range a.Events {
 					e := &a.Events[i]
@@ -194,11 +194,11 @@ func (r *Reading) html(out *Message, chars int) bool {
 			return false // which compose has said
 		}
 		raw := r.have[p.ID]
-		if text, _, _, _ := message.PartText(p, raw, MaxFromChar); r.Viewer.Masked(&r.Got, text).Any() {
+		if text, _, _, _ := message.PartText(r.Work, p, raw, MaxFromChar); r.Viewer.Masked(&r.Got, text).Any() {
 			out.Issues = append(out.Issues, r.issue("The HTML is not shown: it has a one-time code or a link that logs in."))
 			return false
 		}
-		safe, unseen, more := message.SanitizeHTML(message.DecodeBody(raw, p.Encoding), p.Param("charset"), MaxFromChar)
+		safe, unseen, more := message.SanitizeHTML(r.Work, message.DecodeBody(raw, p.Encoding), p.Param("charset"), MaxFromChar)
 		out.HiddenChars, cut = max(out.HiddenChars, unseen), cut || more || int64(len(raw)) < p.Size
 		if safe != "" {
 			all = append(all, safe)
@@ -236,7 +236,7 @@ func (r *Reading) attachmentText(a *Attachment, i int, p *message.Part, raw []by
 		}
 		r.pdfs = append(r.pdfs, pdf{i, pdfBytes})
 	default:
-		if text, hidden, cut, ok := message.PartText(p, raw, r.Query.AttachmentChars); ok {
+		if text, hidden, cut, ok := message.PartText(r.Work, p, raw, r.Query.AttachmentChars); ok {
 			a.Text, a.HiddenChars, a.TextTruncated = r.Viewer.MaskedPart(&r.Got, p, raw).MaskLines(text), hidden, cut || int64(len(raw)) < p.Size
 		}
 	}

@@ -252,7 +252,7 @@ func (r *Reading) missing() []*goimap.FetchItemBodySection {
 			}
 		}
 	}
-	message.Read(r.Root, func(p *message.Part) []byte {
+	message.Read(r.Work, r.Root, func(p *message.Part) []byte {
 		if b := r.have[p.ID]; !r.enough(b, p) {
 			want(p, r.need(p))
 		}
@@ -302,7 +302,7 @@ func (r *Reading) enough(b []byte, p *message.Part) bool {
 	if len(b) == 0 || p.Size <= smallText && (r.excerpt.Chars == 0 || r.excerpt.whole) || p.Subtype == "html" {
 		return false // in HTML the end can hide text of the beginning
 	}
-	text := message.Read(&message.Part{ID: "1", Type: p.Type, Subtype: p.Subtype, Params: p.Params, Encoding: p.Encoding, Size: p.Size},
+	text := message.Read(r.Work, &message.Part{ID: "1", Type: p.Type, Subtype: p.Subtype, Params: p.Params, Encoding: p.Encoding, Size: p.Size},
 		func(*message.Part) []byte { return b }, r.chars())
 	if r.Query.FromChar > 0 {
 		return text.Runes() > r.chars()

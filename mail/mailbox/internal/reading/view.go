@@ -9,15 +9,18 @@ package reading
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/codes"
+	"github.com/postern-mail/postern/mail/internal/compose"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
+	"github.com/postern-mail/postern/mail/internal/visible"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
@@ -27,7 +30,8 @@ type Viewer struct {
 	mail.Operation
 	Policy Judge
 	Now    func() time.Time
-	Memory *Memory // of the process; nil for none
+	Memory *Memory       // of the process; nil for none
+	Work   *visible.Work // what the operation may spend on HTML; nil bounds each document by itself
 }
 
 // Judge is the policy of an account, with the folders in which the account's own messages
@@ -97,6 +101,11 @@ func (x *Viewer) Summary(g *fetch.Message, full bool) Summary {
 func (x *Viewer) summary(g *fetch.Message) Summary {
 	s := Summary{Ref: g.Ref, Flags: g.Flags, Size: g.Size, InternalDate: g.Internal, Subject: g.Header.Text("Subject"),
 		From: fetch.People(g.Header, "From"), To: fetch.People(g.Header, "To"), CC: fetch.People(g.Header, "Cc"), InternetMessageID: fetch.MessageID(g.Header), Verdict: x.Policy.VerdictOn(g), Own: x.Policy.Wrote(g.Header)}
+	if r := compose.ReplyRecipients(g.Header, x.Policy.Owns, false); r.Elsewhere {
+		for _, a := range r.To {
+			s.Answers = append(s.Answers, a.Addr)
+		}
+	}
 	s.Mask(x.Masked(g, ""))
 	s.Date = g.DateOrArrival()
 	s.HasAttachments, s.Invitation = g.HasAttachments(), message.HasCalendar(g.Root)
@@ -208,6 +217,15 @@ func (s *Summary) Mask(found codes.Found) {
 	}
 }
 
+// Unjudged is an issue where HTML was shown plainly, for want of time or work.
+func (x *Viewer) Unjudged() []mail.Issue {
+	n := x.Work.Plainly()
+	if n == 0 {
+		return nil
+	}
+	return []mail.Issue{{Kind: mail.KindLimit, Stage: "parse", Message: fmt.Sprintf("HTML takes too much work here: of %d of the texts it was not judged what a person would see, and they are shown without their markup.", n)}}
+}
+
 // MayMask reports whether a message is so new that something of it may be masked.
 func (x *Viewer) MayMask(g *fetch.Message) bool {
 	date, _ := g.Date()
@@ -226,7 +244,7 @@ func (x *Viewer) MaskedPart(g *fetch.Message, p *message.Part, raw []byte) codes
 	if !says(p) {
 		return codes.Found{}
 	}
-	text, _, _, _ := message.PartText(p, raw, MaxFromChar)
+	text, _, _, _ := message.PartText(x.Work, p, raw, MaxFromChar)
 	return x.Masked(g, text)
 }
 
@@ -254,6 +272,8 @@ type Summary struct {
 	Snippet        string       // opening of what is new in the text, one line; only where asked for
 	HiddenChars    int          // of HTML that a person would not see, left out of the text that was asked for with it; white space is not counted
 	Own            bool         // own addresses of the account alone are in From
+	Answers        []string     // addresses to which answers go, where they go elsewhere than to From
+	ByAgent        bool         // a draft that an agent wrote; only in List and Get
 
 	// Filled only where the query says Full; To of an own message always.
 	To, CC            []mail.Address
