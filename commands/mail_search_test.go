@@ -73,7 +73,7 @@ func TestSearchInEveryAccount(t *testing.T) {
 	}
 	page.Issues = []mail.Issue{{Kind: mail.KindAuth, Message: "Account third: The login failed."}}
 	b.search = page
-	want := `{"searched":"all folders","total":9,"columns":["id"],"rows":[["work:5"],["home:5"]],"issues":["AUTH_FAILED: Account third: The login failed."],"more":"mail search --account all --cursor c","untrusted":"issues"}`
+	want := `{"untrusted":"issues","searched":"all folders","total":9,"columns":["id"],"rows":[["work:5"],["home:5"]],"issues":["AUTH_FAILED: Account third: The login failed."],"more":"mail search --account all --cursor c"}`
 	if got := b.brief(t, "mail search x --account all"); got != want || b.account != "home,work" {
 		t.Errorf("%s of %s, want\n%s", got, b.account, want)
 	}
@@ -96,7 +96,7 @@ func TestALargeSearchAnswerLosesNoMessage(t *testing.T) {
 func TestASearchInPartSaysHowItGoesOn(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.search = mailbox.SearchPage{Searched: []string{"All Mail"}, NextCursor: "c", Page: mailbox.Page{Issues: []mail.Issue{{Kind: mail.KindTimeout, Message: `Folder "A" was not searched.`}}}}
-	want := `{"searched":"All Mail","total":0,"columns":[],"rows":[],"issues":["TIMEOUT: Folder \"A\" was not searched."],"more":"mail search --cursor c","untrusted":"issues"}`
+	want := `{"untrusted":"issues","searched":"All Mail","total":0,"columns":[],"rows":[],"issues":["TIMEOUT: Folder \"A\" was not searched."],"more":"mail search --cursor c"}`
 	if got := b.brief(t, "mail search x"); got != want {
 		t.Errorf("%s, want\n%s", got, want)
 	}
