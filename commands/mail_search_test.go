@@ -78,7 +78,7 @@ func TestALargeSearchAnswerLosesNoMessage(t *testing.T) {
 func TestASearchInPartSaysHowItGoesOn(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.search = mailbox.SearchPage{Searched: []string{"All Mail"}, NextCursor: "c", Page: mailbox.Page{Issues: []mail.Issue{{Kind: mail.KindTimeout, Message: `Folder "A" was not searched.`}}}}
-	want := `{"searched":"All Mail","total":0,"columns":[],"rows":[],"issues":["TIMEOUT: Folder \"A\" was not searched."],"more":"mail search --cursor c","untrusted":"issues"}`
+	want := `{"untrusted":"issues","searched":"All Mail","total":0,"columns":[],"rows":[],"issues":["TIMEOUT: Folder \"A\" was not searched."],"more":"mail search --cursor c"}`
 	if got := b.brief(t, "mail search x"); got != want {
 		t.Errorf("%s, want\n%s", got, want)
 	}

@@ -118,7 +118,7 @@ func TestWhatWasDoneInPartIsToldOfASend(t *testing.T) {
 	const send, more = "mail send --to ann@example.org --subject s --body hello", "mail draft --append-to imap:work:Drafts:3:1 --body x"
 	y.entry.Unmarked = &mail.Issue{Kind: mail.KindNotFound, Stage: "fetch", Message: "It could not be marked.", MessageID: ref(3).String()}
 	const issue = `"issues":["NOT_FOUND: It could not be marked. (imap:work:INBOX:7:3)"]`
-	if got := b.data(t, send); got != `{"id":"m0","result":"Sent to 1 recipient",`+issue+`,"untrusted":"issues"}` {
+	if got := b.data(t, send); got != `{"untrusted":"issues","id":"m0","result":"Sent to 1 recipient",`+issue+`}` {
 		t.Errorf("%s", got)
 	}
 	y.becomes, b.principal.Admin = mail.OutboxAccepted, true

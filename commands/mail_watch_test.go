@@ -63,8 +63,8 @@ func TestWatchOfAllAccounts(t *testing.T) {
 		return p, nil
 	}
 	got := b.data(t, "mail watch --account all --after home:0 --subject NEW --from ann@")
-	want := `{"folder":"INBOX","now":"2026-03-09T23:30Z","columns":["id","from","subject"],"rows":[["work:6","ann@example.org","new"]],` +
-		`"issues":["CONNECTION_FAILED: Account lost: Away."],"more":"mail watch --account all --from ann@ --subject NEW --after home:0,work:6","untrusted":"from subject issues"}`
+	want := `{"untrusted":"from subject issues","folder":"INBOX","now":"2026-03-09T23:30Z","columns":["id","from","subject"],"rows":[["work:6","ann@example.org","new"]],` +
+		`"issues":["CONNECTION_FAILED: Account lost: Away."],"more":"mail watch --account all --from ann@ --subject NEW --after home:0,work:6"}`
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

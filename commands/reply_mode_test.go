@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	linkSentence = "it has a link or an address that is not in the conversation"
+	linkSentence = "it has a link or an address that the sender of the message that it answers did not write"
 	codeSentence = "it carries a code or a link that logs in"
 )
 

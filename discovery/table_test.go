@@ -70,10 +70,10 @@ func TestATableIsWrittenChosenFromAndDescribed(t *testing.T) {
 		rows               []row
 		next, fields, want string
 	}{
-		{books, "", "", `{"folder":"INBOX","columns":["id","subject","marks"],"rows":[["1","a <b>",""],["2","","unread"]],"untrusted":"subject"}`},
+		{books, "", "", `{"untrusted":"subject","folder":"INBOX","columns":["id","subject","marks"],"rows":[["1","a <b>",""],["2","","unread"]]}`},
 		{books[1:], "", "", `{"folder":"INBOX","columns":["id","marks"],"rows":[["2","unread"]]}`},
 		{nil, "", "", `{"folder":"INBOX","columns":[],"rows":[]}`},
-		{books, "shelf 3", "subject,size,id", `{"columns":["subject","id"],"rows":[["a <b>","1"],["","2"]],"more":"shelf 3","untrusted":"subject"}`},
+		{books, "shelf 3", "subject,size,id", `{"untrusted":"subject","columns":["subject","id"],"rows":[["a <b>","1"],["","2"]],"more":"shelf 3"}`},
 		{books, "", "folder", `{"folder":"INBOX"}`},
 		{books, "", "folder,marks", `{"columns":["marks"],"rows":[[""],["unread"]],"folder":"INBOX"}`},
 		{nil, "", "marks", `{"columns":[],"rows":[]}`},

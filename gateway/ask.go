@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -60,8 +61,8 @@ const (
 
 // openReply takes the reply of a request for the command that the question was about, or
 // returns why not.
-func (x *execution) openReply() *discovery.Fault {
-	inner, late, err := x.gateway.openState(x.Principal, x.Line, x.Reply.State)
+func (x *execution) openReply(ctx context.Context) *discovery.Fault {
+	inner, late, err := x.gateway.openState(ctx, x.Principal, x.Line, x.Reply.State)
 	if err == nil && x.Principal.Unasked {
 		err = errors.New("this principal cannot be asked")
 	}
@@ -80,13 +81,13 @@ func (x *execution) openReply() *discovery.Fault {
 // question takes the question out of what a command returned, when there is one.
 // Where it cannot be asked, or has been, the command's answer is the one it gives
 // for that.
-func (x *execution) question(err error) error {
+func (x *execution) question(ctx context.Context, err error) error {
 	var q *discovery.Question
 	if !errors.As(err, &q) {
 		return err
 	}
 	if x.mayAsk() {
-		x.asked = &Asked{Text: q.Text, State: x.gateway.sealState(x.Principal, x.Line, q.State)}
+		x.asked = &Asked{Text: q.Text, State: x.gateway.sealState(ctx, x.Principal, x.Line, q.State)}
 	}
 	return q.Otherwise
 }
@@ -110,22 +111,22 @@ func (x *execution) attribute(e *AuditEntry) {
 }
 
 // sealState makes the token that carries a question's state through the client.
-func (g *Gateway) sealState(p Principal, line, inner string) string {
+func (g *Gateway) sealState(ctx context.Context, p Principal, line, inner string) string {
 	b := make([]byte, sha256.Size+8, sha256.Size+8+len(inner))
 	binary.BigEndian.PutUint64(b[sha256.Size:], uint64(g.o.Now().Add(AskTime).UnixMilli()))
 	b = append(b, inner...)
-	copy(b, g.stateMAC(p, line, b[sha256.Size:]))
+	copy(b, g.stateMAC(ctx, p, line, b[sha256.Size:]))
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
 // openState returns what sealState was given. late means that its time is over.
-func (g *Gateway) openState(p Principal, line, state string) (inner string, late bool, err error) {
+func (g *Gateway) openState(ctx context.Context, p Principal, line, state string) (inner string, late bool, err error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(state)
 	if err != nil || len(b) < sha256.Size+8 {
 		return "", false, errors.New("the state is not a token")
 	}
 	sealed := b[sha256.Size:]
-	if !hmac.Equal(b[:sha256.Size], g.stateMAC(p, line, sealed)) {
+	if !hmac.Equal(b[:sha256.Size], g.stateMAC(ctx, p, line, sealed)) {
 		return "", false, errors.New("the state is not authentic")
 	}
 	until := time.UnixMilli(int64(binary.BigEndian.Uint64(sealed)))
@@ -134,13 +135,19 @@ func (g *Gateway) openState(p Principal, line, state string) (inner string, late
 
 // stateMAC covers everything that a token is bound to. The parts are quoted, so that
 // different parts never give the same bytes.
-func (g *Gateway) stateMAC(p Principal, line string, sealed []byte) []byte {
-	m := hmac.New(sha256.New, g.stateKey[:])
+func (g *Gateway) stateMAC(ctx context.Context, p Principal, line string, sealed []byte) []byte {
+	key := g.stateKey[:]
+	if g.o.StateKey != nil {
+		if shared, err := g.o.StateKey(g.o.Context(ctx, p)); err == nil {
+			key = shared
+		}
+	}
+	m := hmac.New(sha256.New, key)
 	fmt.Fprintf(m, "question 1 admin %t %q %q %q", p.admin(), p.Name, line, sealed)
 	return m.Sum(nil)
 }
 
-// newStateKey is the key of a process: an answer to another process's question is refused.
+// newStateKey is the key of a process that has none which others have, see Options.StateKey.
 func newStateKey() (key [32]byte) {
 	_, _ = rand.Read(key[:]) // it never fails
 	return key

@@ -176,3 +176,67 @@ func TestACommandsOwnWordsOutlastItsDeadline(t *testing.T) {
 		})
 	}
 }
+
+// An answer may come to another process of those that share a key, as behind one name.
+func TestAnAnswerMayComeToAnotherProcessWithTheSameKey(t *testing.T) {
+	process := func() *gateway.Gateway {
+		return gatewayOf(t, gateway.Options{StateKey: func(context.Context) ([]byte, error) { return []byte("the vault's"), nil }},
+			discovery.New(discovery.Spec{Path: "ask", Summary: "Ask", Effect: discovery.Send, Examples: []string{"ask"}}, func(_ context.Context, call *discovery.Call, _ *matterArgs) (*nothing, error) {
+				if call.Reply == nil {
+					return nil, &discovery.Question{Text: "?", State: "m", Otherwise: errWaits}
+				}
+				return &nothing{}, nil
+			}))
+	}
+	asked := process().Do(t.Context(), gateway.Request{Principal: agent, Line: "ask", CanAsk: true})
+	if asked.Asked == nil {
+		t.Fatalf("%s", asked.JSON)
+	}
+	a := process().Do(t.Context(), gateway.Request{Principal: agent, Line: "ask", Reply: &gateway.Reply{State: asked.Asked.State, Verdict: discovery.Accepted}})
+	if !a.Success() {
+		t.Errorf("%s", a.JSON)
+	}
+}
+
+// fakePanickingAuditor panics as often as it is told.
+type fakePanickingAuditor struct{ left int }
+
+func (a *fakePanickingAuditor) Record(context.Context, gateway.AuditEntry) error {
+	if a.left--; a.left >= 0 {
+		panic("while it is recorded")
+	}
+	return nil
+}
+
+func (a *fakePanickingAuditor) LogFull(string) (time.Duration, int) { return 0, 0 }
+
+// Whatever panics while a command ends is an answer, with an entry where one can be made.
+func TestAPanicWhileACommandEndsIsAnAnswer(t *testing.T) {
+	for times := 1; times < 4; times++ {
+		auditor := &fakePanickingAuditor{left: times}
+		g := gatewayOf(t, gateway.Options{Auditor: auditor}, discovery.New(discovery.Spec{Path: "look", Summary: "Look", Effect: discovery.Read, Examples: []string{"look"}},
+			func(context.Context, *discovery.Call, *matterArgs) (*nothing, error) { return &nothing{}, nil }))
+		if a := g.Do(t.Context(), gateway.Request{Principal: agent, Line: "look"}); a.Code != discovery.ExecutionError || !strings.Contains(string(a.JSON), `"success":false`) {
+			t.Errorf("%d panics: %s", times, a.JSON)
+		}
+	}
+}
+
+// fakeFullLog is a log in which everybody has filled their share.
+type fakeFullLog struct{ fakePanickingAuditor }
+
+func (*fakeFullLog) LogFull(string) (time.Duration, int) { return time.Minute, 1 << 20 }
+
+// Whoever has a scope is not the administrator, whom a full log does not hold up.
+func TestAFullLogHoldsUpWhoeverHasAScope(t *testing.T) {
+	g := gatewayOf(t, gateway.Options{Auditor: &fakeFullLog{}}, discovery.New(discovery.Spec{Path: "look", Summary: "Look", Effect: discovery.Read, Examples: []string{"look"}},
+		func(context.Context, *discovery.Call, *matterArgs) (*nothing, error) { return &nothing{}, nil }))
+	for p, limited := range map[*gateway.Principal]bool{
+		{Name: "admin", Admin: true}: false,
+		{Name: "granted", Admin: true, Scope: &gateway.Scope{Profile: gateway.FullProfile()}}: true,
+	} {
+		if a := g.Do(t.Context(), gateway.Request{Principal: *p, Line: "look"}); (a.Code == discovery.RateLimited) != limited {
+			t.Errorf("%s: %s", p.Name, a.JSON)
+		}
+	}
+}

@@ -156,7 +156,7 @@ func (g *Gateway) takeRate(ctx context.Context, p Principal, s *Settings) (*disc
 	if err != nil {
 		return nil, err
 	}
-	if log, ok := g.o.Auditor.(Bounded); ok && wait <= 0 && !p.Admin {
+	if log, ok := g.o.Auditor.(Bounded); ok && wait <= 0 && !p.admin() {
 		if wait, share := log.LogFull(p.Name); wait > 0 {
 			return &discovery.Fault{Code: discovery.RateLimited, Message: fmt.Sprintf("Your commands of this hour have filled your share of the audit log, %d MiB.", share>>20),
 				Hint: fmt.Sprintf("Wait %d s before the next one. A command that names few messages and recipients takes less of it.", (wait+time.Second-1)/time.Second), Reason: reasonLog}, nil

@@ -53,7 +53,7 @@ func (x *execution) run(ctx context.Context) *discovery.Fault {
 	g := x.gateway
 	tokens, refusal := x.tokens()
 	if x.Reply != nil && x.Refusal == nil {
-		refusal = cmp.Or(x.openReply(), refusal)
+		refusal = cmp.Or(x.openReply(ctx), refusal)
 	}
 	effect, ahead := g.peek(tokens)
 	x.plan.full, x.limit = x.Full || ahead.Full, ahead.Timeout
@@ -141,7 +141,7 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration) *discove
 	}
 	result, err := l.command.Run(ctx, &x.call, l.bound)
 	if err != nil {
-		err = x.question(err)
+		err = x.question(ctx, err)
 		if f := discovery.AsFault(context.Cause(ctx)); f != nil && g.own(err) == nil {
 			return f
 		}

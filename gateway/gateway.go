@@ -35,6 +35,11 @@ type Options struct {
 	// cause when everything is stopped. nil leaves it as it is.
 	Until func(context.Context) (context.Context, context.CancelFunc)
 
+	// StateKey returns a key that authenticates the states of questions, the same in every process
+	// that may be given the answer. nil, or an error, means one of this process: an answer to
+	// another process's question is refused then.
+	StateKey func(context.Context) ([]byte, error)
+
 	AdminHint   string           // what to do to become the administrator
 	SendHint    string           // what to do about an extension that lets something leave and is denied
 	FailureHint string           // what to do about an error inside the program
@@ -91,7 +96,16 @@ func New(o Options) (*Gateway, error) {
 // not start says so.
 func (g *Gateway) Do(ctx context.Context, r Request) Answer {
 	x := &execution{Request: r, gateway: g, start: g.o.Now()}
-	return x.finish(ctx, x.guarded(ctx))
+	f := x.guarded(ctx)
+	var a Answer
+	finish := func() { a = x.finish(ctx, f) }
+	if g.panics(finish) {
+		x.asked, x.delivered, x.data = nil, nil, nil
+		if f = g.internalFault(errPanic); g.panics(finish) { // without an entry then
+			a = Answer{JSON: (&envelope{Error: &failure{Code: f.Code, Message: f.Message, Hint: f.Hint}}).encode(), Code: f.Code}
+		}
+	}
+	return a
 }
 
 // guarded runs the command. A panic is a fault: whatever a message or a server provokes

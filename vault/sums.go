@@ -1,7 +1,6 @@
 package vault
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -51,7 +50,10 @@ func (v *Vault) mayLeave(t *transaction, o *mail.Outgoing) error {
 	if o.Unasked != "" { // few do, for which others of the last hour were counted
 		depends = append(slices.Clip(depends), statePrefix+outboxEntries)
 	}
-	return cmp.Or(newest(state{t}, o.ID), v.checkSums(t, depends...))
+	if err := newest(state{t}, o.ID); err != nil {
+		return err
+	}
+	return v.checkSums(t, depends...)
 }
 
 // Idempotency keys are kept for months. While there are more of them than manyKeys, a process

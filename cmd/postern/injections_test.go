@@ -364,7 +364,8 @@ func (r *rehearsal) errand(t *testing.T) string {
 
 // usageError reports whether a command was not understood, so that it shows nothing.
 func usageError(a gateway.Answer) bool {
-	return a.Code == discovery.ParseError || a.Code == discovery.ValidationError || a.Code == discovery.CommandNotFound || a.Code == discovery.Conflict
+	return a.Code == discovery.ParseError || a.Code == discovery.ValidationError || a.Code == discovery.CommandNotFound ||
+		a.Code == discovery.Conflict && !strings.Contains(string(a.JSON), "asks that answers go")
 }
 
 var given = regexp.MustCompile(`"id":"([^"]+)"|outbox as ([^ ]+) `)

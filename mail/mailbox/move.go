@@ -31,7 +31,7 @@ func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAc
 		return nil, err
 	}
 	return b.runFound(ctx, imap.CopyMessages, false, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
-		if err := cmp.Or(b.mayPut(l.spaces, toFolder), b.mayLeave(ctx, l, uids, toFolder), b.mayTell(s, l, uids, toFolder)); err != nil {
+		if err := b.mayFile(ctx, s, l, uids, toFolder); err != nil {
 			return err
 		}
 		b.out.Attempted = len(uids)
@@ -223,7 +223,7 @@ func (m *Client) Trash(ctx context.Context, account string, refs []mail.Ref) (*C
 }
 
 func (b *batch) move(ctx context.Context, s *imap.Session, l *located, uids []uint32, toFolder string) error {
-	if err := cmp.Or(b.mayPut(l.spaces, toFolder), b.mayLeave(ctx, l, uids, toFolder), b.mayTell(s, l, uids, toFolder)); err != nil {
+	if err := b.mayFile(ctx, s, l, uids, toFolder); err != nil {
 		return err
 	}
 	switch {

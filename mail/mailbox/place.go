@@ -132,6 +132,17 @@ func (m *Client) noteDrafts(ctx context.Context, all []*Summary) error {
 	return err
 }
 
+// mayFile is all that is asked before messages are put into another folder of the account.
+func (b *batch) mayFile(ctx context.Context, s *imap.Session, l *located, uids []uint32, folder string) error {
+	if err := b.mayPut(l.spaces, folder); err != nil {
+		return err
+	}
+	if err := b.mayLeave(ctx, l, uids, folder); err != nil {
+		return err
+	}
+	return b.mayTell(s, l, uids, folder)
+}
+
 // mayTake is mayPut for messages that come from another account.
 func (x *imapBox) mayTake(ctx context.Context, folder string) error {
 	err := x.pool.Lend(ctx, "", func(_ context.Context, s *imap.Session) error {

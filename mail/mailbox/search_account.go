@@ -116,7 +116,10 @@ func (a *accountSearch) search(ctx context.Context) error {
 	asked := false
 	err := a.pool.Lend(half, prefer, func(_ context.Context, s *imap.Session) error {
 		asked = false // from the start: after a dead connection this runs again
-		if err := cmp.Or(a.findOwn(s, prefer), a.scope(s)); err != nil {
+		if err := a.findOwn(s, prefer); err != nil {
+			return err
+		}
+		if err := a.scope(s); err != nil {
 			return err
 		}
 		var answered, overdue atomic.Bool

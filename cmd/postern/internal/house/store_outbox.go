@@ -73,6 +73,10 @@ func (s *store) ChangeOutgoing(ctx context.Context, id string, change func(o *ma
 // message in all of them.
 func (s *store) outboxKey(ctx context.Context) ([]byte, error) { return s.Key(ctx, "outbox names") }
 
+// stateKey is the same for every process on a vault, so that one may be given the answer to
+// another's question.
+func (s *store) stateKey(ctx context.Context) ([]byte, error) { return s.Key(ctx, "states of questions") }
+
 // takeSend charges one send to a principal, or says whether it could.
 func (s *store) takeSend(ctx context.Context, principal string, charge bool) (time.Duration, error) {
 	c, err := s.Config(ctx)

@@ -215,7 +215,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	}
 	h.Gateway, err = gateway.New(gateway.Options{
 		Registry: h.Registry, Profile: plan.Profile, Settings: h.store, Auditor: h.store, Limiter: h.store,
-		Faults: commands.Faults, Context: onBehalfOf, Until: h.store.until, Logger: s.Log,
+		Faults: commands.Faults, Context: onBehalfOf, Until: h.store.until, StateKey: h.store.stateKey, Logger: s.Log,
 		FailureHint: "Try again; if it fails again, run 'doctor' and look at the log on standard error.",
 		SendHint:    "What it sends passes no list and no person. The administrator gives it to agents with 'config set extensions_send on'.",
 		AdminHint:   cmp.Or(info.AdminHint, "This command requires POSTERN_ADMIN_KEY (admin privilege): run it as 'postern exec' where that is set."),
