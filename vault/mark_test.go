@@ -44,7 +44,9 @@ func TestAFreshProcessDoesNotBeginBehindWhatItsMachineSaw(t *testing.T) {
 			})
 		},
 		"policy, sums and limits put back": func(r records) {
-			r.putBack(sent, func(bucket string) bool { return slices.Contains([]string{bucketPolicy, bucketSums, bucketLimits}, bucket) })
+			r.putBack(sent, func(bucket string) bool {
+				return slices.Contains([]string{bucketPolicy, bucketSums, bucketLimits}, bucket)
+			})
 		},
 		"the stop taken away": func(r records) { delete(r, [2]string{bucketPolicy, string(stopKey)}) },
 		"everything put back": func(r records) { r.putBack(sent, func(string) bool { return true }) },
