@@ -31,7 +31,7 @@ func TestAttachmentIsAnsweredOrSaved(t *testing.T) {
 	for _, name := range []string{"../x", "/etc/x", `a\..\x`, "C:x"} {
 		b.fails(t, "mail attachment --uid 1 --save='"+name+"'", discovery.PathTraversal, "outside")
 	}
-	for _, name := range []string{"", "a/", "a\tb"} {
+	for _, name := range []string{"", "a/", "a\tb", "a\u202efdp.exe", "a/CON", "nul.txt", "com¹.pdf", "lpt9 "} {
 		b.fails(t, "mail attachment --uid 1 --save='"+name+"'", discovery.ValidationError, "--save")
 	}
 	if len(b.saved) != 1 {

@@ -218,7 +218,7 @@ func TestACodeIsGivenOnce(t *testing.T) {
 	add := func(from, result, code string, age time.Duration) {
 		b.Add("INBOX", letter{Raw: []byte("Authentication-Results: mx.example.org; dmarc=" + result + " header.from=" + from[strings.Index(from, "@")+1:] +
 			"\r\nReceived: from out.example.net (out.example.net [192.0.2.7]) by mx.example.org with ESMTPS; Mon, 23 Nov 2026 04:00:00 +0000\r\n" +
-			"From: " + from + "\r\nTo: ann@example.org\r\nSubject: Sign in\r\nDate: " + time.Now().Format(time.RFC1123Z) + "\r\n\r\nYour verification code is " + code + ".\r\n"), Received: time.Now().Add(-age)})
+			"From: " + from + "\r\nTo: givencodes@example.org\r\nSubject: Sign in\r\nDate: " + time.Now().Format(time.RFC1123Z) + "\r\n\r\nYour verification code is " + code + ".\r\n"), Received: time.Now().Add(-age)})
 	}
 	ask := func(m *mailbox.Client, domain string) string {
 		t.Helper()

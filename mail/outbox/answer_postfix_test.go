@@ -89,6 +89,9 @@ func replyArrivesWhereTheMessageSays(t *testing.T, p *postfixServers) {
 		ref := d.source(c.fields + "\n\nThe text.\n")
 		sent = append(sent, d.mustSend(about(func(m *outbox.Draft) {
 			m.ReplyTo, m.ToSender, m.ToAll, m.Quote = &ref, true, c.all, true
+			if c.elsewhere {
+				m.To = []mail.Address{{Addr: c.to}}
+			}
 			if c.own {
 				m.Subject = c.subject
 			}
@@ -125,7 +128,9 @@ func TestTheOutboundListSeesWhomAMessageNames(t *testing.T) {
 	d := newMailboxFixture(t, e, "named")
 	ref := d.source("From: bob@example.net\nReply-To: eve@evil.example\nTo: ann@example.org\nCc: mallory@evil.example\nSubject: x\n\nx\n")
 	for _, all := range []bool{false, true} {
-		sent, err := d.Send(t.Context(), account, about(func(m *outbox.Draft) { m.ReplyTo, m.ToSender, m.ToAll = &ref, true, all }))
+		sent, err := d.Send(t.Context(), account, about(func(m *outbox.Draft) {
+			m.ReplyTo, m.ToSender, m.ToAll, m.To = &ref, true, all, []mail.Address{{Addr: "eve@evil.example"}}
+		}))
 		var refused *mail.SendRefused
 		if sent != nil || !errors.As(err, &refused) || refused.Reason != mail.ReasonAllowList || !slices.Contains(refused.Recipients, "eve@evil.example") || all != slices.Contains(refused.Recipients, "mallory@evil.example") {
 			t.Errorf("all %v: %+v, %v", all, sent, err)

@@ -75,7 +75,9 @@ func (s *store) outboxKey(ctx context.Context) ([]byte, error) { return s.Key(ct
 
 // stateKey is the same for every process on a vault, so that one may be given the answer to
 // another's question.
-func (s *store) stateKey(ctx context.Context) ([]byte, error) { return s.Key(ctx, "states of questions") }
+func (s *store) stateKey(ctx context.Context) ([]byte, error) {
+	return s.Key(ctx, "states of questions")
+}
 
 // takeSend charges one send to a principal, or says whether it could.
 func (s *store) takeSend(ctx context.Context, principal string, charge bool) (time.Duration, error) {

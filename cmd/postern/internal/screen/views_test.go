@@ -93,6 +93,11 @@ func TestViews(t *testing.T) {
 		{"mail list", `{"messages":[{"message_id":"1","own":true,"from":"Me <me@example.org>","to":"Bob <bob@example.org>, eve@example.org",` + plan, "  to Bob <bob@example.org>, eve@example.org  Plan\n", "Marks", 160},
 		{"mail list", `{"messages":[{"message_id":"1","own":true,"from":"Me <me@example.org>",` + plan, "  Me <me@example.org>  Plan\n", "to ", 160},
 		{"mail list", `{"messages":[{"message_id":"1","from":"Bob <bob@example.org>","to":"Me <me@example.org>",` + plan, "  Bob <bob@example.org>  Plan\n", "to ", 160},
+		// What is said of a sender stands at the margin, where no name goes on.
+		{"mail get", `{"message":{"message_id":"1","from":"` + strings.Repeat("x", 88) + ` [verified by the mail server] <bob@evil.example>","sender":"verified","answers_to":"eve@evil.example","body_text":"x"}}`,
+			"\nAnswers: they go to eve@evil.example\nSender:  verified by the mail server\n", "\n[", 0},
+		{"outbox show", `{"outbox_id":"1","state":"waiting","recipients":["b\u043ess@good.example"],"not_plain":["b\u043ess@good.example (not plain letters: b\\u043ess@good.example)"],"text":"x"}`,
+			"\nBeware:  bоss@good.example (not plain letters: b\\u043ess@good.example)\n", "", 0},
 		{"mail list", `{"messages":[{"message_id":"1"}]}`, "Marks: N unread.\n", "", 0},
 		{"mail list", `{"messages":[{"message_id":"pop3:a:1","from":"ann@example.org","has_attachments":true}]}`, "Marks: @ attachments.\n", "N  ", 0},
 		{"mail list", `{"messages":[{"message_id":"1","flags":["\\Seen","\\Flagged"]},{"message_id":"2"},{"message_id":"3","flags":["\\Seen"],"has_attachments":true}]}`, "Marks: N unread, * flagged, @ attachments.\n", "", 0},
