@@ -17,7 +17,7 @@ const maxErrands = 30_000
 // TestErrands does everyday errands as an agent does them, and counts what they cost it.
 func TestErrands(t *testing.T) {
 	t.Parallel()
-	h := demoHouse(t)
+	h := opened(t, []string{"demo"})
 	file, err := os.Open("testdata/errands.txt")
 	if err != nil {
 		t.Fatal(err)

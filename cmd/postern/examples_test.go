@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
 )
 
 // unmade are parts of examples that name what is there only once somebody made it: they
@@ -94,6 +96,15 @@ func opened(t *testing.T, accounts []string) *testHouse {
 			}
 		}
 		h.Gateway.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "admin", Admin: true}, Line: "account edit " + name + " --allow-out off --codes give"})
+		// The draft that examples name is the agent's.
+		list := h.Gateway.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "admin", Admin: true}, Line: "mail list --folder Drafts --full --account " + name})
+		ref, err := mail.ParseRef(regexp.MustCompile("imap:" + name + ":Drafts:[0-9]+:1").FindString(string(list.JSON)))
+		if err == nil {
+			err = h.vault.NoteDraft(t.Context(), "agent", ref)
+		}
+		if err != nil {
+			t.Fatalf("%v: %s", err, list.JSON)
+		}
 	}
 	return h
 }
@@ -102,12 +113,12 @@ func opened(t *testing.T, accounts []string) *testHouse {
 func (h *testHouse) asAgent(t *testing.T, line string) gateway.Answer {
 	t.Helper()
 	agent := gateway.Principal{Name: "agent"}
-	for waits, mail := range map[string]string{
+	for waits, brings := range map[string]string{
 		"mail watch": "mail copy Sent/1 --to INBOX --account demo",
 		"agent read": "agent send --from my-repo:other --to my-repo:main --subject New",
 	} {
 		if strings.HasPrefix(line, waits) {
-			timer := time.AfterFunc(500*time.Millisecond, func() { h.Gateway.Do(t.Context(), gateway.Request{Principal: agent, Line: mail}) })
+			timer := time.AfterFunc(500*time.Millisecond, func() { h.Gateway.Do(t.Context(), gateway.Request{Principal: agent, Line: brings}) })
 			defer timer.Stop()
 		}
 	}

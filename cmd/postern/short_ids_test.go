@@ -46,7 +46,7 @@ func TestShortIDsOnRealServers(t *testing.T) {
 			}
 			fill("old")
 			v := newVault(t)
-			server.account.Mode = mail.ReadWrite
+			server.account.Mode, server.account.AllowOut = mail.ReadWrite, mail.AllowList{}
 			v.add(t, server.account, servertest.Password)
 			short := mail.Ref{Protocol: mail.IMAP, Folder: server.folder, UID: 2}.Short(false)
 			list := discovery.JoinCommand([]string{"mail", "list", "--folder", server.folder})

@@ -275,7 +275,7 @@ func (c *conversation) inbox(ctx context.Context, args []string) {
 			return
 		}
 	}
-	line := command(c.lists(ctx, strconv.Itoa(min(max(height-8, 10), 100)), args)...)
+	line := command(c.lists(ctx, strconv.Itoa(min(max(height-10, 10), 100)), args)...)
 	c.ask(ctx, line, func(a gateway.Answer) {
 		v, _ := orderedjson.Decode(a.JSON)
 		answer, _ := v.(orderedjson.Object)
