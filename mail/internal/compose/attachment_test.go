@@ -40,7 +40,6 @@ func TestAttachmentNames(t *testing.T) {
 }
 
 func TestAttachmentTypes(t *testing.T) {
-	const latin = "caf\xe9"
 	for _, test := range testmain.Table[struct{ Name, Given, Content, Want, Charset string }](t, "testdata/cases/attachment_type.txt") {
 		p, h := attach(t, Attachment{Name: test.Name, Type: test.Given, Content: []byte(test.Content)})
 		if p.MediaType() != test.Want || p.Param("charset") != test.Charset {

@@ -8,8 +8,6 @@ import (
 	"github.com/postern-mail/postern/mail/internal/message"
 )
 
-func words(n int) string { return strings.TrimSuffix(strings.Repeat("word ", n), " ") }
-
 func TestLayout(t *testing.T) {
 	for _, test := range testmain.Table[struct {
 		Name, Body string

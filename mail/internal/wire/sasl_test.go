@@ -37,7 +37,6 @@ func offers(list string) func(string) bool {
 }
 
 func TestSASLThatCannotBe(t *testing.T) {
-	const all = "PLAIN LOGIN OAUTHBEARER XOAUTH2"
 	for _, tc := range testmain.Table[struct {
 		Name, Offered, User string
 		Password, Token     string
