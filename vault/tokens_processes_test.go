@@ -140,12 +140,14 @@ func TestAProcessKilledAnywhereLeavesTheLockFree(t *testing.T) {
 	}
 	// The one moment that loses a token: the provider has rotated it, and nobody writes it.
 	cmd := process("login", path, "work", k.Agent)
-	killed := make(chan struct{})
+	started, killed := make(chan struct{}), make(chan struct{})
 	s.FailNext(servertest.OAuthTokens, servertest.OAuthFault{Lose: true, Hold: func(context.Context) {
+		<-started
 		_ = cmd.Process.Kill()
 		close(killed)
 	}})
 	must(t, cmd.Start())
+	close(started)
 	<-killed
 	_ = cmd.Wait()
 	vaulttest.EndLeases(t, path)
