@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/emersion/go-imap/v2"
+
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
@@ -24,11 +26,16 @@ func TestWhatCameBeforeABreakIsTold(t *testing.T) {
 			t.Parallel()
 			_, e := mailtest.Dovecot(t, servertest.Config{})
 			b := open(t, e, fmt.Sprint("partial-", stalls))
+			b.Client = mailbox.New(mailbox.Options{Directory: b.Dir, Drafts: everyDraft{}})
+			t.Cleanup(func() { _ = b.Close() })
 			var uids []uint32
 			for i := range letters {
 				l := letter{Extra: fmt.Sprintf("Message-ID: <part-%d@example.org>\r\n", i), Subject: fmt.Sprint("about ", i), Body: strings.Repeat(fmt.Sprintf("line of %d\r\n", i), 100)}
 				if i > 0 {
 					l.Extra += "In-Reply-To: <part-0@example.org>\r\n"
+				}
+				if i == letters-1 {
+					l.Flags = append(l.Flags, imap.FlagDraft)
 				}
 				uids = append(uids, b.Add("INBOX", l)...)
 			}
@@ -68,6 +75,9 @@ func TestWhatCameBeforeABreakIsTold(t *testing.T) {
 						p = &mailbox.Page{}
 					}
 					check(fmt.Sprint("list ", snippet), p.Messages, p.Issues, p.HasMore, err)
+					if n := len(p.Messages); n > 0 && !p.Messages[0].ByAgent {
+						t.Error("the draft is not marked")
+					}
 					if n := len(p.Messages); n > 0 && snippet > 0 && !strings.HasPrefix(p.Messages[n-1].Snippet, "line of ") {
 						t.Errorf("the snippet is %q", p.Messages[n-1].Snippet)
 					}
@@ -120,4 +130,13 @@ func TestWhatCameBeforeABreakIsTold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// everyDraft says of every draft that an agent wrote it, within the time there is.
+type everyDraft struct{}
+
+func (everyDraft) NoteDraft(context.Context, mail.Ref) error { return nil }
+
+func (everyDraft) Drafts(ctx context.Context, refs []mail.Ref) ([]mail.DraftOrigin, error) {
+	return slices.Repeat([]mail.DraftOrigin{{ByAgent: true}}, len(refs)), ctx.Err()
 }

@@ -125,6 +125,8 @@ func (m *Client) noteDrafts(ctx context.Context, all []*Summary) error {
 	for _, s := range all {
 		refs = append(refs, s.Ref)
 	}
+	ctx, done := afterwards(ctx)
+	defer done()
 	origins, err := m.o.Drafts.Drafts(ctx, refs)
 	for i := range origins {
 		all[i].ByAgent = origins[i].ByAgent
