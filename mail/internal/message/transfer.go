@@ -44,8 +44,10 @@ func encodingName(s string) string {
 // all that follows is base64: then that is decoded too, while a plain footer is not. An
 // empty line behind whole groups ends it too where words follow.
 func decodeBase64(b []byte) []byte {
-	if at := footer().FindIndex(b); at != nil && digitsIn(b[:at[0]])%4 == 0 {
-		b = b[:at[0]]
+	if hasEmptyLine(b) {
+		if at := footer().FindIndex(b); at != nil && digitsIn(b[:at[0]])%4 == 0 {
+			b = b[:at[0]]
+		}
 	}
 	text, rest, _ := bytes.Cut(b, []byte("="))
 	out := appendBase64(make([]byte, 0, len(b)/4*3+3), text)
@@ -63,6 +65,19 @@ func decodeBase64(b []byte) []byte {
 var footer = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\r?\n[ \t]{0,8}\r?\n(?:[^A-Za-z0-9\n]{0,80}\r?\n)?[^\n]{0,200}[A-Za-z,.:;][ \t]+[A-Za-z]`)
 })
+
+// hasEmptyLine spares most attachments the search for a footer, which takes longer than to decode them.
+func hasEmptyLine(b []byte) bool {
+	for {
+		_, after, found := bytes.Cut(b, []byte("\n"))
+		if !found {
+			return false
+		}
+		if b = after; bytes.HasPrefix(bytes.TrimLeft(b[:min(len(b), 10)], " \t\r"), []byte("\n")) {
+			return true
+		}
+	}
+}
 
 func digitsIn(b []byte) (n int) {
 	for _, c := range b {
