@@ -31,7 +31,8 @@ type stateModel struct {
 
 	entries  map[string]mail.Outgoing
 	messages map[string][]byte
-	resends  int // claims of an entry that was unknown
+	resends  int  // claims of an entry that was unknown
+	reopened bool // one that a person had closed was claimed
 
 	copies int // of the message, at the server
 	faults bool
@@ -124,6 +125,7 @@ func (s modelStore) ChangeOutgoing(_ context.Context, id string, change func(*ma
 	}
 	if before.State == mail.OutboxUnknown && after.Attempt != "" && after.Attempt != before.Attempt {
 		w.resends++
+		w.reopened = w.reopened || before.Settled
 	}
 	w.entries[id] = after
 	if drop {
@@ -243,6 +245,8 @@ func (w *stateModel) check() error {
 		return errors.New("the server has a message that is not in the outbox")
 	case !there:
 		return nil
+	case w.reopened:
+		return errors.New("a person had closed it, and it was tried again")
 	case w.copies > 1+w.resends:
 		return fmt.Errorf("the server has it %d times, and a person asked for it again %d times", w.copies, w.resends)
 	case e.State == mail.OutboxAccepted && w.copies == 0:
