@@ -148,6 +148,12 @@ func TestVerifyAuditFindsTampering(t *testing.T) {
 			})
 		}
 	}
+	rewritten := func(seq uint64) func(*testing.T, *Vault) {
+		return resealed(seq, func(agent *Vault, l *link) {
+			l.entry = bytes.Replace(l.entry, fmt.Append(nil, "command ", seq), []byte("command 99"), 1)
+			l.hash = agent.linkHash(seq, l.before, l.entry)
+		})
+	}
 	for name, c := range map[string]struct {
 		tamper func(*testing.T, *Vault)
 		bad    uint64
@@ -166,17 +172,15 @@ func TestVerifyAuditFindsTampering(t *testing.T) {
 			four, err := tx.Get(bucketAudit, seqKey(4))
 			return errors.Join(err, rawCopy(tx, bucketAudit, seqKey(5), seqKey(4)), tx.Put(bucketAudit, seqKey(5), four))
 		}), 4},
-		"a copy after the end":        {raw(func(tx kv.Tx) error { return rawCopy(tx, bucketAudit, seqKey(10), seqKey(11)) }), 11},
-		"a copy before the beginning": {raw(func(tx kv.Tx) error { return rawCopy(tx, bucketAudit, seqKey(1), seqKey(0)) }), 1},
-		"the ends missing":            {raw(func(tx kv.Tx) error { return rawDelete(tx, bucketChain) }), 1},
-		"the ends damaged":            {raw(func(tx kv.Tx) error { return tx.Put(bucketChain, chainKey, make([]byte, 99)) }), 1},
-		"a text resealed":             {resealed(5, func(_ *Vault, l *link) { l.entry = bytes.Replace(l.entry, []byte("command 5"), []byte("command 6"), 1) }), 5},
-		"a resealed hash":             {resealed(5, func(_ *Vault, l *link) { l.hash = bytes.Repeat([]byte{7}, hashSize) }), 5},
-		"a resealed before":           {resealed(5, func(_ *Vault, l *link) { l.before = bytes.Repeat([]byte{7}, hashSize) }), 5},
-		"the last entry rewritten with a hash that fits": {resealed(10, func(agent *Vault, l *link) {
-			l.entry = bytes.Replace(l.entry, []byte("command 10"), []byte("command 99"), 1)
-			l.hash = agent.linkHash(10, l.before, l.entry)
-		}), 10},
+		"a copy after the end":                           {raw(func(tx kv.Tx) error { return rawCopy(tx, bucketAudit, seqKey(10), seqKey(11)) }), 11},
+		"a copy before the beginning":                    {raw(func(tx kv.Tx) error { return rawCopy(tx, bucketAudit, seqKey(1), seqKey(0)) }), 1},
+		"the ends missing":                               {raw(func(tx kv.Tx) error { return rawDelete(tx, bucketChain) }), 1},
+		"the ends damaged":                               {raw(func(tx kv.Tx) error { return tx.Put(bucketChain, chainKey, make([]byte, 99)) }), 1},
+		"a text resealed":                                {resealed(5, func(_ *Vault, l *link) { l.entry = bytes.Replace(l.entry, []byte("command 5"), []byte("command 6"), 1) }), 5},
+		"a resealed hash":                                {resealed(5, func(_ *Vault, l *link) { l.hash = bytes.Repeat([]byte{7}, hashSize) }), 5},
+		"a resealed before":                              {resealed(5, func(_ *Vault, l *link) { l.before = bytes.Repeat([]byte{7}, hashSize) }), 5},
+		"an entry rewritten with a hash that fits":       {rewritten(5), 6},
+		"the last entry rewritten with a hash that fits": {rewritten(10), 10},
 		"two resealed in each other's place": {func(t *testing.T, agent *Vault) {
 			forge(t, agent, func(tx *transaction) error {
 				four, _ := tx.get(bucketAudit, seqKey(4))
