@@ -18,14 +18,16 @@ import (
 func TestKilledReadersLoseNothing(t *testing.T) {
 	t.Parallel()
 	slow(t, "TestOverMCPWhatWasNotWrittenIsUnreadAgain")
-	d := processDoor(t)
+	path := filepath.Join(t.TempDir(), "mail.db")
 	messages, kills := 60, testmain.Rounds(10, 25)
-	first := d.send("p:a", "p:b", "first")
-	seen := map[string]bool{first.id(): false}
-	v := d.open(time.Now)
-	for i := range messages - 1 {
+	seen := map[string]bool{}
+	v, err := openMailbox(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range messages {
 		to := "p:b"
-		if i%3 == 0 {
+		if i%3 == 1 {
 			to = agentmail.Everyone
 		}
 		m, err := agentmail.New(v).Send(t.Context(), agentmail.Message{Sender: "p:a", Recipient: to})
@@ -34,7 +36,6 @@ func TestKilledReadersLoseNothing(t *testing.T) {
 		}
 		seen[m.ID] = false
 	}
-	path := filepath.Join(filepath.Dir(d.file("probe", "")), "new", "mail.db")
 	whole := 0
 	for range kills {
 		c := program(t, []string{agentDBVar + "=" + path}, "agent", "read", "p:b", "--limit", "2")
@@ -46,16 +47,19 @@ func TestKilledReadersLoseNothing(t *testing.T) {
 		kill := time.AfterFunc(rand.N(200*time.Millisecond), func() { _ = c.Process.Kill() })
 		_ = c.Wait() // killed, or done before
 		kill.Stop()
-		var list []letter
+		var list []agentmail.Message
 		if json.Unmarshal(out.Bytes(), &list) == nil {
 			whole++
 			for _, m := range list {
-				seen[m.id()] = true
+				seen[m.ID] = true
 			}
 		}
 	}
 	t.Logf("%d of %d answers came out", whole, kills)
-	later := d.open(func() time.Time { return time.Now().Add(2 * agentmail.Lease) })
+	later, err := openMailbox(path, 2*agentmail.Lease)
+	if err != nil {
+		t.Fatal(err)
+	}
 	in, err := agentmail.New(later).Read(t.Context(), agentmail.Query{Agent: "p:b", Limit: messages})
 	if err != nil {
 		t.Fatal(err)
