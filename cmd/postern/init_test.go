@@ -260,8 +260,15 @@ func TestAnAddressAndAPasswordAreEnough(t *testing.T) {
 	s.listsMail(t, s.pasted(t, out))
 }
 
+// failing is what fails where a terminal does not show what it should: a test, or a script.
+type failing interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // noSecretIn fails when a text holds the password or a key.
-func (s *fakeMachine) noSecretIn(t testing.TB, text string) {
+func (s *fakeMachine) noSecretIn(t failing, text string) {
 	t.Helper()
 	secrets := []string{s.env["PW"], passphrase}
 	for _, file := range []string{house.AdminKeyFile(s.env["POSTERN_DB"]), house.AgentKeyFile(s.env["POSTERN_DB"])} {
@@ -271,7 +278,7 @@ func (s *fakeMachine) noSecretIn(t testing.TB, text string) {
 	}
 	for _, secret := range secrets {
 		if strings.Contains(text, secret) {
-			t.Error("a secret is shown")
+			t.Errorf("a secret is shown")
 		}
 	}
 }
