@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/gateway/gatewaytest"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -164,21 +165,12 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 	const flag = `mail flags --folder INBOX --uid 1 --add '\Flagged'`
 	works(t, alone(t, append(env, "MAIL_IMAP_WRITE_ENABLED=true"), "exec", flag))
 	works(t, alone(t, env, "exec", "agent describe"))
-	for _, c := range []struct { // the agent's messages are what would end with the process
-		line, code string
-		status     int
-		says       string
-	}{
-		{flag, "PERMISSION_DENIED", 6, "MAIL_IMAP_WRITE_ENABLED=true"},
-		{"account edit default --mode RW", "PERMISSION_DENIED", 6, "POSTERN_ADMIN_KEY"},
-		{"agent send --from a:b --to c:d --subject x", "CONFIG_ERROR", 3, "postern init"},
-		{"agent read c:d", "CONFIG_ERROR", 3, "postern init"},
-		{"agent status", "CONFIG_ERROR", 3, "postern init"},
-		{"agent cleanup", "CONFIG_ERROR", 3, "postern init"},
-		{"mail list --new", "EXECUTION_ERROR", 1, "postern init"},
-		{"mail ack --folder INBOX --uid 1", "EXECUTION_ERROR", 1, "postern init"},
-	} {
-		refused(t, alone(t, env, "exec", c.line), c.code, c.status, c.says)
+	for _, c := range testmain.Table[struct {
+		Line, Code string
+		Status     int
+		Says       string
+	}](t, "testdata/cases/without_vault.txt") {
+		refused(t, alone(t, env, "exec", c.Line), c.Code, c.Status, c.Says)
 	}
 	emptied(home.temporary)
 	emptied(home.config)

@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/vault"
@@ -86,37 +87,13 @@ func TestServeFlagsThatDoNotGoTogether(t *testing.T) {
 	v := newVault(t)
 	dir := t.TempDir()
 	notACertificate := writeFile(t, filepath.Join(dir, "x.pem"), "x")
-	for _, c := range []struct {
-		args, says string
-		status     int
-	}{
-		{"--no-auth", "belong to --http", 2},
-		{"--tls-cert a --tls-key b", "belong to --http", 2},
-		{"--allow-host a", "belong to --http", 2},
-		{"--http 127.0.0.1:0 --tls-cert a", "belong together", 2},
-		{"--http 127.0.0.1:0 --tls-cert " + notACertificate + " --tls-key " + notACertificate, "certificate cannot be used", 3},
-		{"--http 0.0.0.0:0", "sent unencrypted", 2},
-		{"--http :0", "sent unencrypted", 2},
-		{"--http 0.0.0.0:0 --no-auth", "this machine only", 2},
-		{"--http 256.0.0.1:1", "Nothing can be served", 3},
-		{"--http nothing", "Nothing can be served", 3},
-		{"--http 127.0.0.1:0 --allow-host https://a", "without a scheme", 2},
-		{"--http 127.0.0.1:0 --allow-host *", "pattern", 2},
-		{"--http 127.0.0.1:0 --allow-origin *", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin https://a.example/", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin https://*.a.example", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin https://a.example:443", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin http://a.example:80", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin https://a.example:", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin https://ann@a.example", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin https://b.example,https://bücher.example", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin null", "not an origin", 2},
-		{"--http 256.0.0.1:1 --allow-origin https://a.example:8443,http://localhost:3000,http://[::1]:80808", "Nothing can be served", 3},
-		{"--http 127.0.0.1:0 --profile nope", "it takes full, read", 2},
-	} {
-		status, stdout, stderr := inThisProcess(t, v.environment(false), append([]string{"serve"}, strings.Fields(c.args)...))
-		if status != c.status || len(stdout) > 0 || !strings.Contains(string(stderr), c.says) {
-			t.Errorf("%s: %d, %q, %q", c.args, status, stdout, stderr)
+	for _, c := range testmain.Table[struct {
+		Args, Says string
+		Status     int
+	}](t, "testdata/cases/serve_flags.txt") {
+		status, stdout, stderr := inThisProcess(t, v.environment(false), append([]string{"serve"}, strings.Fields(strings.ReplaceAll(c.Args, "FILE", notACertificate))...))
+		if status != c.Status || len(stdout) > 0 || !strings.Contains(string(stderr), c.Says) {
+			t.Errorf("%s: %d, %q, %q", c.Args, status, stdout, stderr)
 		}
 	}
 	// Without a vault there are no tokens, and so nobody who could come in.

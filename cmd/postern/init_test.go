@@ -23,6 +23,7 @@ import (
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/cmd/postern/internal/setup"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/mail/demo"
@@ -473,28 +474,14 @@ func TestAKeyThatThePersonKeeps(t *testing.T) {
 func TestUnaskedItRefusesWhatNobodyAgreedTo(t *testing.T) {
 	t.Parallel()
 	s := newMachine(t)
-	const keys = "--admin-key file --agent-key file "
-	for args, said := range map[string]string{
-		"":                                  "takes both keys",
-		keys + "work --email ADDRESS":       "localhost",
-		keys + "work --email nobody":        "mail address",
-		keys + "work --email ann@localhost": "The mail server of ann@localhost was not found",
-		keys + "work --email ann@nowhere.example":                                               "was not found",
-		keys + "work --email ann@tuta.com":                                                      "neither IMAP nor POP3",
-		keys + "work --email ann@outlook.com":                                                   "accepts no passwords",
-		keys + "--accept-found work --email ADDRESS":                                            "Nothing was stored",
-		"--admin-key file --agent-key keyring --accept-found work --email ADDRESS --ca-file CA": "keyring does not keep",
-		"--agent-key show": "it takes keyring, file",
-		"--allow-out *":    "belong to an account",
-		keys + "--accept-found --allow-out no/entry work --email ADDRESS --ca-file CA": "cannot be used",
-	} {
-		words := strings.Fields(strings.NewReplacer("ADDRESS", demo.Username, "CA", s.ca).Replace(args))
+	for _, c := range testmain.Table[struct{ Args, Said string }](t, "testdata/cases/init_unasked.txt") {
+		words := strings.Fields(strings.NewReplacer("ADDRESS", demo.Username, "CA", s.ca).Replace(c.Args))
 		if slices.Contains(words, "work") {
 			words = append(words, "--password-from", "env:PW")
 		}
 		out, err := s.init(t, words...)
-		if err == nil || !strings.Contains(err.Error()+out, said) {
-			t.Errorf("%s: %v\n%s", args, err, out)
+		if err == nil || !strings.Contains(err.Error()+out, c.Said) {
+			t.Errorf("%s: %v\n%s", c.Args, err, out)
 		}
 		s.untouched(t)
 	}

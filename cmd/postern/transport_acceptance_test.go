@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -28,26 +29,15 @@ func Test004_7_1_FetchMatchesFiltersAndMarksNothing(t *testing.T) {
 	t.Parallel()
 	c, s, user := on(t, nil) // letters of 1, 2 and 3 February 2026
 	c.run("mail list")       // shows their ids
-	for line, want := range map[string]string{
-		"mail list": "letter 3,letter 2,letter 1", "mail list --oldest-first": "letter 1,letter 2,letter 3",
-		"mail list --limit 1": "letter 3", "mail list --limit 2 --oldest-first": "letter 1,letter 2",
-		"mail list --after 1 --oldest-first": "letter 2,letter 3", "mail list --after 3": "", "mail list --after 1 --limit 1 --oldest-first": "letter 2",
-		"mail list --since 2026-02-02":                                "letter 3,letter 2",
-		"mail list --until 2026-02-02":                                "letter 2,letter 1",
-		"mail list --since 2026-02-02 --until 2026-02-02":             "letter 2",
-		"mail list --since 2026-02-01 --until 2026-02-03 --limit 500": "letter 3,letter 2,letter 1",
-		"mail list --since 2026-02-04":                                "", "mail list --until 2026-01-31": "",
-		"mail list --since 2026-02-02T10:00:00Z --until 2026-02-03T10:00:00Z": "letter 2",
-		"mail list --unread": "letter 3,letter 2,letter 1",
-	} {
+	for _, tc := range testmain.Table[struct{ Line, Want string }](t, "testdata/cases/fetch.txt") {
 		var page fetchedPage
-		c.do(t, line, &page)
+		c.do(t, tc.Line, &page)
 		var got []string
 		for _, m := range page.Messages {
 			got = append(got, m.Subject)
 		}
-		if strings.Join(got, ",") != want || page.UIDValidity == 0 || page.UIDNext != 4 || page.HasMore != strings.Contains(line, "--limit 1") && page.HasMore != strings.Contains(line, "--limit 2") {
-			t.Errorf("%s: %q, UIDVALIDITY %d, next UID %d, more %t", line, got, page.UIDValidity, page.UIDNext, page.HasMore)
+		if strings.Join(got, ",") != tc.Want || page.UIDValidity == 0 || page.UIDNext != 4 || page.HasMore != strings.Contains(tc.Line, "--limit 1") && page.HasMore != strings.Contains(tc.Line, "--limit 2") {
+			t.Errorf("%s: %q, UIDVALIDITY %d, next UID %d, more %t", tc.Line, got, page.UIDValidity, page.UIDNext, page.HasMore)
 		}
 	}
 	if got := flags(t, s, user); !slices.Equal(got, []string{"", "", ""}) {

@@ -10,6 +10,7 @@ import (
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -189,33 +190,28 @@ func Test004_2_NothingButReadingCrossesTheWire(t *testing.T) {
 // that a reader of the wire has to notice, and some that it must let pass.
 func Test004_2_ReadersOfTheWireNoticeWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	for line, want := range map[string]bool{
-		"a SELECT INBOX": true, "a STORE 1 +FLAGS (\\Seen)": true, "a UID STORE 1 +FLAGS (\\Deleted)": true, "a uid store 1 flags (\\Seen)": true,
-		"a UID STORE 1 -FLAGS (\\Seen)": true, "a EXPUNGE": true, "a UID EXPUNGE 1": true, "a UID MOVE 1 x": true, "a MOVE 1 x": true, "a UID COPY 1 x": true,
-		"a APPEND x {3}\r\nabc": true, "a CREATE x": true, "a DELETE x": true, "a RENAME x y": true, "a CLOSE": true, "a SUBSCRIBE x": true,
-		"a UID FETCH 1 BODY[]": true, "a FETCH 1 (UID RFC822)": true, "a FETCH 1 RFC822.TEXT": true, "a UID FETCH 1 BINARY[1]": true, "a fetch 1 body[text]": true,
-		"a LIST \"\" {1}\r\n*\r\nb DELETE x": true, "a AUTHENTICATE PLAIN\r\nAGE=\r\nb DELETE x": true, "a SETACL x y z": true,
-		"a UID FETCH 1 (UID FLAGS BODY.PEEK[HEADER] RFC822.SIZE)": false, "a AUTHENTICATE PLAIN\r\nDELETE=": false, "a EXAMINE INBOX": false,
-		"a UID SEARCH SUBJECT {6}\r\nDELETE": false, "a NOOP": false, "a UID FETCH 1 (BODY.PEEK[]<0.10> BINARY.PEEK[1])": false,
-	} {
-		if got := imapViolations([]string{"x NOOP\r\n" + line + "\r\n"}, false); (len(got) > 0) != want {
-			t.Errorf("%q: %q", line, got)
+	for _, c := range testmain.Table[struct {
+		Line string
+		Want bool
+	}](t, "testdata/cases/wire_imap.txt") {
+		if got := imapViolations([]string{"x NOOP\r\n" + c.Line + "\r\n"}, false); (len(got) > 0) != c.Want {
+			t.Errorf("%q: %q", c.Line, got)
 		}
 	}
-	for line, want := range map[string]bool{
-		"a SELECT INBOX": false, "a UID STORE 1 +FLAGS (\\Seen)": false, "a UID STORE 1,2 +FLAGS.SILENT (\\Seen)": false,
-		"a UID STORE 1 +FLAGS (\\Seen \\Deleted)": true, "a UID STORE 1 FLAGS (\\Seen)": true, "a STORE 1 +FLAGS (\\Seen)": true, "a UID STORE * +FLAGS (\\Seen)": true, "a EXPUNGE": true,
-	} {
-		if got := imapViolations([]string{line + "\r\n"}, true); (len(got) > 0) != want {
-			t.Errorf("marking, %q: %q", line, got)
+	for _, c := range testmain.Table[struct {
+		Line string
+		Want bool
+	}](t, "testdata/cases/wire_marking.txt") {
+		if got := imapViolations([]string{c.Line + "\r\n"}, true); (len(got) > 0) != c.Want {
+			t.Errorf("marking, %q: %q", c.Line, got)
 		}
 	}
-	for line, want := range map[string]bool{
-		"DELE 1": true, "dele 1": true, "RSET": true, "XTND": true, "UIDL\r\nLIST\r\nDELE 2": true, "AUTH PLAIN\r\nAGE=\r\nDELE 1": true,
-		"AUTH PLAIN\r\nDELE": false, "RETR 1": false, "TOP 1 0": false, "QUIT": false,
-	} {
-		if got := popViolations([]string{line + "\r\n"}); (len(got) > 0) != want {
-			t.Errorf("%q: %q", line, got)
+	for _, c := range testmain.Table[struct {
+		Line string
+		Want bool
+	}](t, "testdata/cases/wire_pop3.txt") {
+		if got := popViolations([]string{c.Line + "\r\n"}); (len(got) > 0) != c.Want {
+			t.Errorf("%q: %q", c.Line, got)
 		}
 	}
 }
