@@ -35,7 +35,7 @@ func Test004_5_HelpersThatFail(t *testing.T) {
 			t.Parallel()
 			count := filepath.Join(t.TempDir(), "count")
 			proxy := servertest.NewProxy(t, s.IMAPSAddr(), servertest.ProxyOptions{})
-			p := &tap{port: proxy.Port}
+			p := &recorder{port: proxy.Port}
 			o := p.options(t, s, "imap", servertest.User("ann"))
 			o.Helper = script(t, fmt.Sprintf("echo $$ >>%s; %s", count, test.Body))
 			if test.Body == "" {
@@ -111,28 +111,18 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 	works(t, here(t, v.environment(true), append(onServer(t, s, user), "--auth", "helper", "--helper", "echo "+servertest.Password)...))
 	env := v.environment(false)
 
-	for name, test := range map[string]struct {
-		args   []string
-		status int
-		says   string
-	}{
-		"which":    {nil, 3, "Choose one with --account: sealed, work."},
-		"sealed":   {[]string{"--account", "sealed"}, 3, "takes a credential from a helper program only"},
-		"nobody":   {[]string{"--account", "nobody"}, 3, "Choose one with --account"},
-		"half":     {[]string{"--port", "1"}, 2, "without --host"},
-		"no user":  {[]string{"--host", "localhost", "--helper", "true"}, 2, "username is missing"},
-		"no tls":   {[]string{"--host", "mail.example.org", "--username", "ann", "--helper", "true", "--security", "none"}, 2, "to this machine only"},
-		"nothing":  {[]string{"--host", "localhost", "--username", "ann"}, 2, "--host needs --helper"},
-		"protocol": {[]string{"--host", "localhost", "--username", "ann", "--helper", "true", "--protocol", "smtp"}, 2, "it takes imap, pop3"},
-		"quote":    {[]string{"--host", "localhost", "--username", "ann", "--helper", "'a"}, 2, "--helper cannot be read: unterminated single quote"},
-		"port":     {[]string{"--host", "localhost", "--username", "ann", "--helper", "true", "--port", "70000"}, 2, "greater than 65535"},
-	} {
-		c := program(t, env, append([]string{"serve", "--profile", house.TransportProfile}, test.args...)...)
+	for _, test := range testmain.Table[struct {
+		Name   string
+		Status int
+		Says   string
+		Args   []string
+	}](t, "testdata/cases/transport_flags.txt") {
+		c := program(t, env, append([]string{"serve", "--profile", house.TransportProfile}, test.Args...)...)
 		var log written
 		c.Stderr = &log
 		_ = c.Run()
-		if c.ProcessState.ExitCode() != test.status || !strings.Contains(log.String(), test.says) {
-			t.Errorf("%s: status %d: %s", name, c.ProcessState.ExitCode(), &log)
+		if c.ProcessState.ExitCode() != test.Status || !strings.Contains(log.String(), test.Says) {
+			t.Errorf("%s: status %d: %s", test.Name, c.ProcessState.ExitCode(), &log)
 		}
 	}
 
