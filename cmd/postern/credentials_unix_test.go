@@ -183,46 +183,6 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 	emptied(home.temporary)
 }
 
-// Accounts of the environment stand beside the vault that 'postern init' made, and never in its
-// place: what is kept there is there, and a stop holds.
-func TestAccountsOfTheEnvironmentStandBesideTheVault(t *testing.T) {
-	t.Parallel()
-	home := newHomeless(t)
-	own := home.environment()
-	if out, err := program(t, own, "init", "--admin-key", "file", "--agent-key", "file").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	env := home.environment("MAIL_IMAP_EXTRA_HOST=127.0.0.1", "MAIL_IMAP_EXTRA_USER=ann", "MAIL_IMAP_EXTRA_PASS=x")
-	works(t, alone(t, env, "exec", "agent send --from a:b --to c:d --subject kept"))
-	if r := works(t, alone(t, env, "exec", "mail accounts")); !strings.Contains(string(r.raw), `"extra"`) {
-		t.Errorf("%s", r.raw)
-	}
-	if r := works(t, alone(t, own, "exec", "agent read c:d")); !strings.Contains(string(r.raw), "kept") {
-		t.Errorf("%s", r.raw)
-	}
-	works(t, alone(t, own, "stop"))
-	refused(t, alone(t, env, "exec", "mail list"), "PERMISSION_DENIED", 6, "resume")
-}
-
-func TestHalfAnAccountInTheEnvironmentIsSaid(t *testing.T) {
-	t.Parallel()
-	home := newHomeless(t)
-	const canary = "c4n4ry"
-	env := home.environment("MAIL_IMAP_WORK_HOST=imap.example.org", "MAIL_IMAP_WORK_PASS="+canary)
-	for _, line := range []string{"mail accounts", "mail list", "doctor"} {
-		r := refused(t, alone(t, env, "exec", line), "CONFIG_ERROR", 3, "MAIL_IMAP_WORK_USER is not set")
-		if strings.Contains(string(r.raw)+r.stderr, canary) {
-			t.Errorf("%s shows a value: %s", line, r.raw)
-		}
-	}
-	works(t, alone(t, env, "help"))
-	// Where a vault is named, it is that one that is meant.
-	refused(t, alone(t, append(env, "POSTERN_DB="+filepath.Join(home.config, "x.db"), "MAIL_IMAP_WORK_USER=u"), "mail", "list"), "CONFIG_ERROR", 3, "There is no vault yet.")
-	if files := append(left(t, home.temporary), left(t, home.config)...); len(files) > 0 {
-		t.Errorf("made: %v", files)
-	}
-}
-
 // TestATemporaryVaultEndsWithTheServer ends a server at the end of its input and by
 // each signal that asks it to.
 func TestATemporaryVaultEndsWithTheServer(t *testing.T) {

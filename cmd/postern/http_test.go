@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -284,58 +282,4 @@ func servingProcess(t testing.TB, c *exec.Cmd) (url string, log <-chan string) {
 		rest <- string(b)
 	}()
 	return at[1], rest
-}
-
-// The process itself: told to stop, it answers what is at work and ends well.
-func TestServeHTTPEndsOnSIGTERM(t *testing.T) {
-	t.Parallel()
-	v := newVault(t)
-	opened := v.opened(t, 0)
-	admin := newHouse(t, v)
-	token := admin.token(t, "laptop", "--identity repo:laptop --profile full")
-	c := program(t, v.environment(false), "serve", "--http", "127.0.0.1:0")
-	url, log := servingProcess(t, c)
-	for _, era := range []string{"2025-06-18", "2026-07-28"} {
-		client, err := connectHTTP(t, url, token, era, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if era == "2025-06-18" {
-			if a, _ := call(t, client, command("version")); !a.Success {
-				t.Errorf("%s", a.raw)
-			}
-			continue
-		}
-		progress := make(chan error, 1)
-		go func() {
-			_, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": "agent read repo:laptop --wait 500ms"}})
-			progress <- err
-		}()
-		awaitAudit(t, opened, "version") // the call before is in the log; that one is on its way or at work
-		if err := c.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		<-progress
-	}
-	rest := <-log
-	if err := c.Wait(); err != nil || strings.Contains(rest, "panic") {
-		t.Errorf("%v: %s", err, rest)
-	}
-}
-
-func awaitAudit(t testing.TB, v *vault.Vault, parsed string) {
-	t.Helper()
-	for {
-		entries, err := v.Audit(t.Context(), vault.AuditQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if slices.ContainsFunc(entries, func(e vault.AuditRecord) bool { return e.Parsed == parsed }) {
-			return
-		}
-		if errors.Is(t.Context().Err(), context.Canceled) {
-			t.Fatal("the test is over")
-		}
-		time.Sleep(time.Millisecond)
-	}
 }

@@ -150,24 +150,13 @@ func (c letterCase) run(t *testing.T, p *fakePerson) {
 // A letter that is kept is taken up again as what it was, by one at a time.
 func TestAKeptLetterIsTakenUpAgain(t *testing.T) {
 	p := newPerson(t, sendsToAll)
-	for _, c := range []struct {
-		editor, lines, says string
-		kept                int
-	}{
-		{answers, "write again", "No letter is kept.", 0},
-		{answers, "reply 22|", "letter.txt 'write again' takes it up.", 1},
-		{"exit 1", "write again|", "It was not sent. To: builders@example.net Subject: Re:", 1}, // it is not started before the person says so
-		{answers, "forward 21 ann@example.org|", "It was not sent.", 2},
-		{answers, "write again", "'write again 1' takes up the first of them.", 2},
-		{answers, "write again 3", "2 letters kept: 'write again 1' takes up the newest.", 2},
-		{answers, "write again x", "2 letters kept: 'write again 1' takes up the newest.", 2},
-		{answers, "write again 2|y", "Sent to 1 recipient", 1},
-		{answers, "write again|y", "Sent to 1 recipient", 0},
-		{`echo "Hello Ann" >"$1"`, "write|", "It was not sent.", 1},
-	} {
-		p.editor(c.editor)
-		if out := p.types(strings.Split(c.lines, "|")...); !strings.Contains(oneLine(out), c.says) || len(p.kept()) != c.kept {
-			t.Errorf("%s: it does not say %q, or keeps another number than %d:\n%s\n%q", c.lines, c.says, c.kept, out, p.kept())
+	for _, c := range testmain.Table[struct {
+		Editor, Lines, Says string
+		Kept                int
+	}](t, "testdata/cases/kept.txt") {
+		p.editor(strings.ReplaceAll(c.Editor, "ANSWERS", answers))
+		if out := p.types(strings.Split(c.Lines, "|")...); !strings.Contains(oneLine(out), c.Says) || len(p.kept()) != c.Kept {
+			t.Errorf("%s: it does not say %q, or keeps another number than %d:\n%s\n%q", c.Lines, c.Says, c.Kept, out, p.kept())
 		}
 	}
 	if data, _ := p.data(t.Context(), "mail thread 22"); !strings.Contains(fmt.Sprint(data), "Thank you.") {
