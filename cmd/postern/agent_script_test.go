@@ -40,6 +40,7 @@ import (
 //	gone ID              it was removed
 //	file NAME TEXT [N]   writes a file that only its owner reads, with the text so many times
 //	tree NAME...         are all files here, which nobody but their owner may use
+//	private NAME...      are files that nobody but their owner may use
 //
 // What stands in double quotes is a Go string.
 var agentCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -123,20 +124,25 @@ var agentCommands = map[string]func(ts *testscript.TestScript, neg bool, args []
 	"tree": func(ts *testscript.TestScript, _ bool, args []string) {
 		var names []string
 		ts.Check(filepath.WalkDir(ts.MkAbs("."), func(path string, e fs.DirEntry, err error) error {
-			if err != nil || path == ts.MkAbs(".") || e.Name() == ".tmp" {
-				return err
+			if name, _ := filepath.Rel(ts.MkAbs("."), path); name != "." && name != ".tmp" {
+				names = append(names, filepath.ToSlash(name))
 			}
-			info, err := e.Info()
-			if err == nil && info.Mode().Perm()&0o077 != 0 {
-				ts.Fatalf("%s has mode %v", path, info.Mode())
-			}
-			names = append(names, filepath.ToSlash(strings.TrimPrefix(path, ts.MkAbs(".")+string(filepath.Separator))))
 			return err
 		}))
-		if !slices.Equal(names, args) {
+		if private(ts, names); !slices.Equal(names, args) {
 			ts.Fatalf("there are %q", names)
 		}
 	},
+	"private": func(ts *testscript.TestScript, _ bool, args []string) { private(ts, args) },
+}
+
+// private fails a script where somebody else may use a file.
+func private(ts *testscript.TestScript, names []string) {
+	for _, name := range names {
+		if info, err := os.Stat(ts.MkAbs(name)); err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+			ts.Fatalf("%s: %v, %v", name, info, err)
+		}
+	}
 }
 
 func unquoted(args []string) (all []string) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -166,49 +165,6 @@ func TestAForeignAccountIsLikeNoneInEveryCommand(t *testing.T) {
 	}
 	if got := h.as(t, other, "outbox show "+waiting.ID); !got.Success {
 		t.Errorf("whose it is: %s", got.raw)
-	}
-}
-
-// An extension runs beside everything that holds a grant to its accounts, so it exists
-// for the grants alone that name it, and with the commands of their profile.
-func TestAnExtensionIsForTheGrantsThatNameIt(t *testing.T) {
-	t.Parallel()
-	v := newVault(t)
-	dir := contactsBeside(t, v, false)
-	ownDirectory(t, filepath.Join(dir, "x-broken"))
-	p := newProcess(t, house.ExtensionsVar+"="+dir)
-	h := wired(t)(p.house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true}, Open: v.open, Extensions: house.BesideVault}))
-	for _, c := range []struct {
-		name, options string
-		has           bool
-	}{
-		{"reads", "--identity repo:a", false},
-		{"writes", "--identity repo:b --profile full", false},
-		{"another", "--identity repo:c --profile full --extensions x-contact,x-contacts-too", false},
-		{"named", "--identity repo:d --extensions x-contacts", true},
-	} {
-		g := h.granted(t, c.name, c.options)
-		for _, line := range []string{"version", "help", "schema", "help x-contacts"} {
-			if got := h.as(t, g, line); strings.Contains(string(got.Data), "x-contacts") != c.has {
-				t.Errorf("%s: %s: %s", c.name, line, got.raw)
-			}
-		}
-		got := h.as(t, g, "x-contacts find ann")
-		if refused := got.Error.Code == discovery.PermissionDenied; got.Success || refused == c.has {
-			t.Errorf("%s: %s", c.name, got.raw)
-		}
-		// What is installed, and what is wrong with it, is the person's to know.
-		if got := h.as(t, g, "doctor"); strings.Contains(string(got.raw), "x-") {
-			t.Errorf("%s: doctor: %s", c.name, got.raw)
-		}
-	}
-	for _, c := range []gateway.Principal{{Name: "agent"}, {Name: "admin", Admin: true}} {
-		if got := h.as(t, c, "doctor"); !strings.Contains(string(got.raw), "x-contacts") || !strings.Contains(string(got.raw), "x-broken") {
-			t.Errorf("%s: %s", c.Name, got.raw)
-		}
-	}
-	if got := h.do(t, "grant list", &struct{}{}); !strings.Contains(string(got.raw), `"extensions":["x-contacts"]`) {
-		t.Errorf("%s", got.raw)
 	}
 }
 

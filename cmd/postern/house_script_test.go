@@ -88,8 +88,8 @@ func TestHouseScripts(t *testing.T) {
 
 // open has another process open the vault.
 func (s *houseScript) open() {
-	p := newProcess(s.t, "POSTERN_ATTACHMENTS="+s.getenv("POSTERN_ATTACHMENTS"))
-	s.house = wired(s.t)(p.house(house.Plan{Profile: gateway.FullProfile(), Principal: s.callers["admin"], Open: func(ctx context.Context) (*vault.Vault, error) {
+	p := newProcess(s.t, "POSTERN_ATTACHMENTS="+s.getenv("POSTERN_ATTACHMENTS"), house.ExtensionsVar+"="+s.getenv(house.ExtensionsVar))
+	s.house = wired(s.t)(p.house(house.Plan{Profile: gateway.FullProfile(), Principal: s.callers["admin"], Extensions: house.WhereNamed, Open: func(ctx context.Context) (*vault.Vault, error) {
 		return vault.Open(ctx, s.vault.path, s.vault.keys, &vault.Options{Now: func() time.Time { return time.Now().Add(s.ahead) }})
 	}}))
 }
