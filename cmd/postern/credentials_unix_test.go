@@ -117,22 +117,6 @@ func (h homeless) environment(more ...string) []string {
 	return append([]string{"HOME=" + h.config, "XDG_CONFIG_HOME=" + h.config, "TMPDIR=" + h.temporary, "POSTERN_DB=", "POSTERN_KEY=", "POSTERN_ADMIN_KEY="}, more...)
 }
 
-// left are the files below a directory.
-func left(t testing.TB, dir string) []string {
-	t.Helper()
-	var files []string
-	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if path != dir {
-			files = append(files, path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
 func accountVariables(s *servertest.DovecotServer, name, user string) []string {
 	p := "MAIL_IMAP_" + name
 	return []string{p + "_HOST=" + s.Host, p + "_PORT=" + fmt.Sprint(s.IMAPPort), p + "_SECURE=false", p + "_USER=" + user, p + "_PASS=" + servertest.Password}

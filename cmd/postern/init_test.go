@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -188,18 +187,25 @@ func (s *fakeMachine) untouched(t testing.TB) {
 	}
 }
 
-func (s *fakeMachine) files(t testing.TB) (names []string) {
+// left are the files below a directory.
+func left(t testing.TB, dir string) []string {
 	t.Helper()
-	err := filepath.WalkDir(s.home, func(path string, _ fs.DirEntry, err error) error {
-		if path != s.home {
-			names = append(names, strings.TrimPrefix(path, s.home))
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if path != dir {
+			files = append(files, path)
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return names
+	return files
+}
+
+func (s *fakeMachine) files(t testing.TB) []string {
+	t.Helper()
+	return left(t, s.home)
 }
 
 // passphrase is that of a machine's administrator's key.

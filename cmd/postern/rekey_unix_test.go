@@ -31,11 +31,8 @@ func (v testVault) keyFiles(t testing.TB) (admin, agent string, env []string) {
 	t.Helper()
 	dir := t.TempDir()
 	admin, agent = filepath.Join(dir, "admin.key"), filepath.Join(dir, "agent.key")
-	for i, file := range []string{admin, agent} {
-		if err := os.WriteFile(file, []byte(v.text[i]+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFile(t, admin, v.text[0]+"\n")
+	writeFile(t, agent, v.text[1]+"\n")
 	return admin, agent, []string{"POSTERN_DB=" + v.path, "POSTERN_KEY_FILE=" + agent}
 }
 

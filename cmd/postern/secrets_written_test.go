@@ -79,11 +79,8 @@ func TestNoSecretAndNoBodyIsWrittenDown(t *testing.T) {
 	if err := os.MkdirAll(files, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"body.txt": c.plant("body file"), "attached.txt": c.plant("body attached")} {
-		if err := os.WriteFile(filepath.Join(files, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFile(t, filepath.Join(files, "body.txt"), c.plant("body file"))
+	writeFile(t, filepath.Join(files, "attached.txt"), c.plant("body attached"))
 	helper := filepath.Join(home, "helper")
 	if err := os.WriteFile(helper, []byte("#!/bin/sh\necho "+c.plant("helper password")+"\necho "+c.plant("helper chatter")+" >&2\n"), 0o700); err != nil {
 		t.Fatal(err)

@@ -107,11 +107,7 @@ func Test004_7_4_StatusIsThatOfNow(t *testing.T) {
 	for _, protocol := range []string{"imap", "pop3"} {
 		t.Run(protocol, func(t *testing.T) {
 			s := servertest.SharedDovecot(t)
-			target := s.IMAPSAddr()
-			if protocol == "pop3" {
-				target = s.POP3SAddr()
-			}
-			p := newRecorder(t, s, target)
+			p := newRecorder(t, s, protocol)
 			c := carry(t, p, p.options(t, s, protocol, servertest.User("ann")), nil)
 			status := func() (now struct {
 				OK     bool
@@ -148,7 +144,7 @@ func Test004_7_5_TheHelperRunsOnceAtTheStart(t *testing.T) {
 	t.Parallel()
 	s := servertest.SharedDovecot(t)
 	count := filepath.Join(t.TempDir(), "count")
-	p := newRecorder(t, s, s.IMAPSAddr())
+	p := newRecorder(t, s, "imap")
 	o := p.options(t, s, "imap", servertest.User("ann"))
 	o.Helper = script(t, fmt.Sprintf("echo x >>%s; echo %s", count, servertest.Password))
 	c := carry(t, p, o, nil)

@@ -125,11 +125,7 @@ func Test004_2_INV_GLOBAL_01_02_03_05_06_NothingButReadingCrossesTheWire(t *test
 			letter := []byte("From: bob@example.org\r\nSubject: letter\r\nDate: Mon, 02 Feb 2026 10:00:00 +0000\r\n\r\n" + bodyCanary + "\r\n")
 			s.Deliver(t, user, "INBOX", letter, []byte("From: bob@example.org\r\nSubject: file\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\n"+
 				bodyCanary+"\r\n--b\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=a.txt\r\n\r\n"+attached+"\r\n--b--\r\n"), letter, realMessages(t)[0])
-			target := s.IMAPSAddr()
-			if protocol == "pop3" {
-				target = s.POP3SAddr()
-			}
-			p := newRecorder(t, s, target)
+			p := newRecorder(t, s, protocol)
 			submission := scripted.Serve(t, func(*scripted.Conn) {})
 			c := carry(t, p, p.options(t, s, protocol, user), func(tr *house.Transport) {
 				// A way out is there: only the commands are not.

@@ -29,7 +29,7 @@ func on(t testing.TB, alter func(*house.Transport)) (c *carrier, s *servertest.D
 			i+1, i, i+1, bodyCanary))
 	}
 	s.Deliver(t, user, "Archive", []byte("From: bob@example.org\r\nSubject: old\r\n\r\nold\r\n"))
-	p := newRecorder(t, s, s.IMAPSAddr())
+	p := newRecorder(t, s, "imap")
 	return carry(t, p, p.options(t, s, "imap", user), alter), s, user
 }
 
@@ -50,7 +50,7 @@ func Test004_INV_GLOBAL_04_TheCredentialStaysInMemory(t *testing.T) {
 	}
 	const canary = "c4n4ry-p4ssw0rd"
 	s := servertest.Dovecot(t, servertest.Config{})
-	p := newRecorder(t, s, s.IMAPSAddr())
+	p := newRecorder(t, s, "imap")
 	for _, right := range []bool{true, false} {
 		o := p.options(t, s, "imap", "ann")
 		secret := servertest.Password
@@ -93,7 +93,7 @@ func flags(t testing.TB, s *servertest.DovecotServer, user string) (out []string
 func Test004_INV_GLOBAL_07_TheEndClearsTheCredential(t *testing.T) {
 	t.Parallel()
 	s := servertest.SharedDovecot(t)
-	p := newRecorder(t, s, s.IMAPSAddr())
+	p := newRecorder(t, s, "imap")
 	for _, end := range []string{"end of input", "signal", "error"} {
 		var copies lent
 		process := newProcess(t, os.Environ()...)
@@ -184,11 +184,7 @@ func Test004_INV_GLOBAL_08_ThereIsOneConnection(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			s, user := servertest.SharedDovecot(t), servertest.User("ann")
 			s.Deliver(t, user, "INBOX", realMessages(t)[:3]...)
-			target := s.IMAPSAddr()
-			if protocol == "pop3" {
-				target = s.POP3SAddr()
-			}
-			p := newRecorder(t, s, target)
+			p := newRecorder(t, s, protocol)
 			c := carry(t, p, p.options(t, s, protocol, user), nil)
 			for range 2 {
 				// One after the other, and all at once.

@@ -44,8 +44,9 @@ type recordedConn struct {
 }
 
 // newRecorder starts a recorder before a server's TLS port.
-func newRecorder(t testing.TB, s *servertest.DovecotServer, target string) *recorder {
+func newRecorder(t testing.TB, s *servertest.DovecotServer, protocol string) *recorder {
 	t.Helper()
+	target := map[string]string{"imap": s.IMAPSAddr(), "pop3": s.POP3SAddr()}[protocol]
 	leaf, err := s.CA.Leaf(servertest.LeafOptions{})
 	if err != nil {
 		t.Fatal(err)
