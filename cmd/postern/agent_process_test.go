@@ -1,43 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
-	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
-
-// TestABoundProcessIsOneAgent binds an identity by the environment.
-func TestABoundProcessIsOneAgent(t *testing.T) {
-	t.Parallel()
-	free := processDoor(t)
-	env := agentIdentityVar + "=p:b"
-	bound := *free
-	bound.run = processDoorAt(t, filepath.Join(filepath.Dir(free.file("probe", "")), "new", "mail.db"), env).run
-	foreign := free.send("p:a", "p:c", "foreign")
-	mine, everyone := free.send("p:a", "p:b", "mine"), free.send("p:a", "*", "all")
-	bound.fails(6, "send", "--from", "p:a", "--to", "p:b", "--subject", "x")
-	bound.fails(6, "read", "p:c")
-	bound.fails(6, "read", "p:c", "--wait", "1s")
-	bound.fails(6, "read", "p:c", "--thread", foreign.id())
-	bound.fails(6, "ack", "p:c", foreign.id())
-	bound.fails(5, "ack", "p:b", foreign.id())
-	bound.fails(5, "read", "p:b", "--thread", foreign.id())
-	bound.ok(nil, "ack", "p:b", mine.id())
-	bound.ok(nil, "ack", "p:b", everyone.id())
-	bound.send("p:b", "p:a", "hello")
-	bound.reads("mine all", "p:b")
-	broken := processDoorAt(t, filepath.Join(t.TempDir(), "m.db"), agentIdentityVar+"=nobody")
-	broken.fails(3, "send", "--from", "p:a", "--to", "p:b", "--subject", "x")
-}
 
 // TestAServerMayBeBoundToAnIdentity gives serve --identity, which wins over the
 // environment, and refuses to start with one that is none.
@@ -89,11 +65,6 @@ func TestAServerMayBeBoundToAnIdentity(t *testing.T) {
 	}
 }
 
-// processDoorAt is the bare process on a vault that another door made.
-func processDoorAt(t testing.TB, path string, env ...string) *door {
-	return processDoor(t, append(env, agentDBVar+"="+path)...)
-}
-
 // TestAWaitingReadHoldsUpNobody sends a waiting read over MCP and then, on the same
 // connection, what it waits for.
 func TestAWaitingReadHoldsUpNobody(t *testing.T) {
@@ -138,9 +109,11 @@ func TestAWaitingReadHoldsUpNobody(t *testing.T) {
 // TestAnAnswerThatNobodyTookIsUnread has the process write to a pipe without a reader.
 func TestAnAnswerThatNobodyTookIsUnread(t *testing.T) {
 	t.Parallel()
-	d := processDoor(t)
-	d.send("p:a", "p:b", "x")
-	path := filepath.Join(filepath.Dir(d.file("probe", "")), "new", "mail.db")
+	path := filepath.Join(t.TempDir(), "mail.db")
+	send := []string{"agent", "send", "--from", "p:a", "--to", "p:b", "--subject", "x"}
+	if status, _, stderr := inThisProcess(t, []string{agentDBVar + "=" + path}, send); status != 0 {
+		t.Fatalf("%s", stderr)
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -150,79 +123,34 @@ func TestAnAnswerThatNobodyTookIsUnread(t *testing.T) {
 	if err := errors.Join(r.Close(), c.Run(), w.Close()); err != nil {
 		t.Logf("it ends with %v", err)
 	}
-	d.reads("", "p:b") // somebody holds it
-	later := d.open(func() time.Time { return time.Now().Add(2 * agentmail.Lease) })
-	if in, err := agentmail.New(later).Read(t.Context(), agentmail.Query{Agent: "p:b"}); err != nil || len(in.Messages) != 1 {
-		t.Errorf("it was lost: %+v, %v", in, err)
+	for ahead, want := range map[time.Duration]int{0: 0, 2 * agentmail.Lease: 1} { // until then somebody holds it
+		v, err := openMailbox(path, ahead)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in, err := agentmail.New(v).Read(t.Context(), agentmail.Query{Agent: "p:b", Peek: true}); err != nil || len(in.Messages) != want {
+			t.Errorf("%v later: %+v, %v", ahead, in, err)
+		}
 	}
 }
 
 // TestFirstUsesAtOnceMakeOneMailbox starts the first processes together.
 func TestFirstUsesAtOnceMakeOneMailbox(t *testing.T) {
 	t.Parallel()
-	d := doorOf(t, asProcess)
-	processes := 8
+	env, processes := []string{agentDBVar + "=" + filepath.Join(t.TempDir(), "new", "mail.db")}, 8
 	if testing.Short() {
 		processes = 4
 	}
-	ended := make(chan bool, processes)
-	for i := range processes {
-		go func() {
-			_, failure, status := d.run("send", "--from", "p:a", "--to", "p:b", "--subject", fmt.Sprint(i))
-			if status != 0 {
-				t.Errorf("process %d: %s", i, failure)
-			}
-			ended <- true
-		}()
-	}
+	var all sync.WaitGroup
 	for range processes {
-		<-ended
+		all.Go(func() {
+			if status, _, failure := asProcess(t, env, []string{"agent", "send", "--from", "p:a", "--to", "p:b", "--subject", "x"}); status != 0 {
+				t.Errorf("%s", failure)
+			}
+		})
 	}
-	if n := len(d.read("p:b")); n != processes {
-		t.Errorf("%d messages", n)
-	}
-}
-
-// Without a vault and without AGENT_MAIL_DB the process makes a mailbox in the home
-// directory; where a vault is, or is named, it is that one that is meant.
-func TestNFR4WithoutAVaultTheMailboxIsInTheHomeDirectory(t *testing.T) {
-	home := t.TempDir()
-	env := []string{agentDBVar + "=", "POSTERN_DB=", "POSTERN_KEY=", "POSTERN_ADMIN_KEY="}
-	for _, name := range []string{"HOME", "USERPROFILE", "XDG_CONFIG_HOME", "AppData"} { // of every system
-		t.Setenv(name, home)
-		env = append(env, name+"="+home)
-	}
-	mailbox := filepath.Join(home, ".agent-mail", "mail.db")
-	if status, _, stderr := asProcess(t, env, []string{"agent", "describe"}); status != 0 {
-		t.Fatalf("describe: %s", stderr)
-	}
-	if _, err := os.Stat(filepath.Dir(mailbox)); !os.IsNotExist(err) {
-		t.Errorf("describe made the mailbox: %v", err)
-	}
-	if status, _, stderr := asProcess(t, env, []string{"agent", "send", "--from", "p:a", "--to", "p:b", "--subject", "left"}); status != 0 {
-		t.Fatalf("send: %s", stderr)
-	}
-	if status, out, stderr := asProcess(t, env, []string{"agent", "read", "p:b"}); status != 0 || !strings.Contains(string(out), `"subject": "left"`) {
-		t.Errorf("read: %s%s", out, stderr)
-	}
-	for _, file := range []string{mailbox, mailbox + house.MailboxKey} {
-		if _, err := os.Stat(file); err != nil {
-			t.Error(err)
-		}
-	}
-	named := append(env, "POSTERN_DB="+filepath.Join(home, "named.db"))
-	if status, _, stderr := asProcess(t, named, []string{"agent", "read", "p:b"}); status != 3 || !strings.Contains(string(stderr), "There is no vault yet") {
-		t.Errorf("with a vault named: %d, %s", status, stderr)
-	}
-	path, err := vault.DefaultPath(func(string) string { return "" })
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o700)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, path, "not a vault")
-	if status, _, stderr := asProcess(t, env, []string{"agent", "read", "p:b"}); status == 0 {
-		t.Errorf("beside a vault it read something else: %s", stderr)
+	all.Wait()
+	if _, list, _ := inThisProcess(t, env, []string{"agent", "read", "p:b"}); bytes.Count(list, []byte(`"id"`)) != processes {
+		t.Errorf("%s", list)
 	}
 }

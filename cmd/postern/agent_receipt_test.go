@@ -11,24 +11,8 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/gateway/gatewaytest"
-	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
-
-// waitUnread waits until so many messages of an agent are unread.
-func waitUnread(t testing.TB, v *vault.Vault, agent string, want int) {
-	t.Helper()
-	for {
-		list, err := agentmail.New(v).Status(t.Context(), agent, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(list) == 1 && list[0].Unread == want {
-			return
-		}
-		time.Sleep(5 * time.Millisecond) // another process is at work
-	}
-}
 
 // TestOverMCPWhatWasNotWrittenIsUnreadAgain has a server whose answer does not get
 // through: the client does not read, and the server is killed while it writes; or the
@@ -71,7 +55,7 @@ func TestOverMCPWhatWasNotWrittenIsUnreadAgain(t *testing.T) {
 			}
 			client := gatewaytest.New(t, in, r)
 			read := client.Begin("agent read p:b")
-			waitUnread(t, now, "p:b", 0) // it was taken, and its answer is on the way
+			awaitRead(t, now, "p:b") // it was taken, and its answer is on the way
 			if c.stop != nil {
 				c.stop(t, server.Process, r)
 			} else if m := client.Answer(read); len(m.Line) < 120<<10 {

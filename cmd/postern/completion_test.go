@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -34,44 +35,9 @@ func TestCompletionInAShell(t *testing.T) {
 	fetched := filepath.Join(dir, "fetched")
 	environ := map[string]string{"HOME": dir, "POSTERN_DB": filepath.Join(dir, "postern.db"),
 		"POSTERN_KEY_COMMAND": "touch " + fetched, "POSTERN_ADMIN_KEY_COMMAND": "touch " + fetched}
-	for _, tc := range []struct{ line, want string }{
-		{"ma", "mail"},
-		{"ser", "serve"},
-		{"complete-w", ""}, // hidden
-		{"--v", "--version"},
-		{"mail li", "list"},
-		{"mail list --un", "--unread --until"},
-		{"mail get --headers ", "none curated all"},
-		{"mail get --headers=c", "--headers=curated"},
-		{"mail list --account ", ""}, // nobody opens the vault for it
-		{"mail list --folder ", "INBOX"},
-		{"account add work --auth o", "oauth2"},
-		{"help mail wat", "watch"},
-		{"agent re", "read"},
-		{"agent read me:x --wa", "--wait"},
-		{"serve --pro", "--profile --protocol"},
-		{"serve --profile ", "full read transport"},
-		{"serve --profile=t", "--profile=transport"},
-		{"serve -profile t", "transport"},
-		{"serve --http ", ""},
-		{"serve --read-only --no", "--no-auth"},
-		{"install c", "claude-code claude-desktop cursor codex"},
-		{"install --print cu", "cursor"},
-		{"install cursor --sc", "--scope"},
-		{"install cursor --scope p", "project"},
-		{"init --admin-key ", "keyring file show"},
-		{"init --agent-key file --no", "--no-questions"},
-		{"init --agent-key file work --imap-se", "--imap-security"},
-		{"init work --mode ", "RO draft approve reply RW"},
-		{"completion ", "bash fish zsh"},
-		{"conformance --level m", "minimal"},
-		{"conformance -- ./server --", ""},
-		{"reference --format ", "markdown man"},
-		{"exec ma", ""},
-		{"nothing like it ", ""},
-	} {
-		if got := strings.Join(asAShell(t, environ, strings.Split(tc.line, " ")...), " "); got != tc.want {
-			t.Errorf("%q: %q, not %q", tc.line, got, tc.want)
+	for _, tc := range testmain.Table[struct{ Line, Want string }](t, "testdata/cases/completion.txt") {
+		if got := strings.Join(asAShell(t, environ, strings.Split(tc.Line, " ")...), " "); got != tc.Want {
+			t.Errorf("%q: %q, not %q", tc.Line, got, tc.Want)
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/gateway/gatewaytest"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -116,22 +117,6 @@ func (h homeless) environment(more ...string) []string {
 	return append([]string{"HOME=" + h.config, "XDG_CONFIG_HOME=" + h.config, "TMPDIR=" + h.temporary, "POSTERN_DB=", "POSTERN_KEY=", "POSTERN_ADMIN_KEY="}, more...)
 }
 
-// left are the files below a directory.
-func left(t testing.TB, dir string) []string {
-	t.Helper()
-	var files []string
-	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if path != dir {
-			files = append(files, path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
 func accountVariables(s *servertest.DovecotServer, name, user string) []string {
 	p := "MAIL_IMAP_" + name
 	return []string{p + "_HOST=" + s.Host, p + "_PORT=" + fmt.Sprint(s.IMAPPort), p + "_SECURE=false", p + "_USER=" + user, p + "_PASS=" + servertest.Password}
@@ -164,21 +149,12 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 	const flag = `mail flags --folder INBOX --uid 1 --add '\Flagged'`
 	works(t, alone(t, append(env, "MAIL_IMAP_WRITE_ENABLED=true"), "exec", flag))
 	works(t, alone(t, env, "exec", "agent describe"))
-	for _, c := range []struct { // the agent's messages are what would end with the process
-		line, code string
-		status     int
-		says       string
-	}{
-		{flag, "PERMISSION_DENIED", 6, "MAIL_IMAP_WRITE_ENABLED=true"},
-		{"account edit default --mode RW", "PERMISSION_DENIED", 6, "POSTERN_ADMIN_KEY"},
-		{"agent send --from a:b --to c:d --subject x", "CONFIG_ERROR", 3, "postern init"},
-		{"agent read c:d", "CONFIG_ERROR", 3, "postern init"},
-		{"agent status", "CONFIG_ERROR", 3, "postern init"},
-		{"agent cleanup", "CONFIG_ERROR", 3, "postern init"},
-		{"mail list --new", "EXECUTION_ERROR", 1, "postern init"},
-		{"mail ack --folder INBOX --uid 1", "EXECUTION_ERROR", 1, "postern init"},
-	} {
-		refused(t, alone(t, env, "exec", c.line), c.code, c.status, c.says)
+	for _, c := range testmain.Table[struct {
+		Line, Code string
+		Status     int
+		Says       string
+	}](t, "testdata/cases/without_vault.txt") {
+		refused(t, alone(t, env, "exec", c.Line), c.Code, c.Status, c.Says)
 	}
 	emptied(home.temporary)
 	emptied(home.config)
@@ -189,46 +165,6 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 		t.Errorf("%q: %s", got, r.raw)
 	}
 	emptied(home.temporary)
-}
-
-// Accounts of the environment stand beside the vault that 'postern init' made, and never in its
-// place: what is kept there is there, and a stop holds.
-func TestAccountsOfTheEnvironmentStandBesideTheVault(t *testing.T) {
-	t.Parallel()
-	home := newHomeless(t)
-	own := home.environment()
-	if out, err := program(t, own, "init", "--admin-key", "file", "--agent-key", "file").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	env := home.environment("MAIL_IMAP_EXTRA_HOST=127.0.0.1", "MAIL_IMAP_EXTRA_USER=ann", "MAIL_IMAP_EXTRA_PASS=x")
-	works(t, alone(t, env, "exec", "agent send --from a:b --to c:d --subject kept"))
-	if r := works(t, alone(t, env, "exec", "mail accounts")); !strings.Contains(string(r.raw), `"extra"`) {
-		t.Errorf("%s", r.raw)
-	}
-	if r := works(t, alone(t, own, "exec", "agent read c:d")); !strings.Contains(string(r.raw), "kept") {
-		t.Errorf("%s", r.raw)
-	}
-	works(t, alone(t, own, "stop"))
-	refused(t, alone(t, env, "exec", "mail list"), "PERMISSION_DENIED", 6, "resume")
-}
-
-func TestHalfAnAccountInTheEnvironmentIsSaid(t *testing.T) {
-	t.Parallel()
-	home := newHomeless(t)
-	const canary = "c4n4ry"
-	env := home.environment("MAIL_IMAP_WORK_HOST=imap.example.org", "MAIL_IMAP_WORK_PASS="+canary)
-	for _, line := range []string{"mail accounts", "mail list", "doctor"} {
-		r := refused(t, alone(t, env, "exec", line), "CONFIG_ERROR", 3, "MAIL_IMAP_WORK_USER is not set")
-		if strings.Contains(string(r.raw)+r.stderr, canary) {
-			t.Errorf("%s shows a value: %s", line, r.raw)
-		}
-	}
-	works(t, alone(t, env, "help"))
-	// Where a vault is named, it is that one that is meant.
-	refused(t, alone(t, append(env, "POSTERN_DB="+filepath.Join(home.config, "x.db"), "MAIL_IMAP_WORK_USER=u"), "mail", "list"), "CONFIG_ERROR", 3, "There is no vault yet.")
-	if files := append(left(t, home.temporary), left(t, home.config)...); len(files) > 0 {
-		t.Errorf("made: %v", files)
-	}
 }
 
 // TestATemporaryVaultEndsWithTheServer ends a server at the end of its input and by

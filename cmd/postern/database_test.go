@@ -16,10 +16,10 @@ import (
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	vaulttest.Again(t, map[string]string{
-		"TestAGrantHasItsOwnCommandsLimitsAndKeys": "limits and keys of each principal are rows",
-		"TestAGrantFromItsBeginningToItsEnd":       "a serving process learns of a grant by a row",
-		"TestAFleetLeavesNothingBehind":            "no connection to the server is left",
-		"TestRekeyUnderManyProcesses":              "every row is sealed anew beside its readers",
+		"TestHouseScripts":                   "limits and keys of each principal are rows",
+		"TestAGrantFromItsBeginningToItsEnd": "a serving process learns of a grant by a row",
+		"TestAFleetLeavesNothingBehind":      "no connection to the server is left",
+		"TestRekeyUnderManyProcesses":        "every row is sealed anew beside its readers",
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -203,4 +204,11 @@ func TestServerFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+func plainMessages(n int) (all [][]byte) {
+	for i := range n {
+		all = append(all, fmt.Appendf(nil, "From: bob@example.org\r\nTo: ann@example.org\r\nSubject: %d\r\n\r\nhi\r\n", i+1))
+	}
+	return all
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/commands/admin"
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
@@ -273,61 +272,5 @@ func TestWhereExtensionsAre(t *testing.T) {
 	environ["POSTERN_DB"] = filepath.Join(t.TempDir(), "postern.db")
 	if n, says := load(house.BesideVault, ""); n != 0 || says != "" {
 		t.Errorf("%d commands, %q", n, says)
-	}
-}
-
-// TestAnExtensionThatSendsIsTheAdministrators: what it lets leave passes no list and no
-// person, so that agents have it only after the administrator said so.
-func TestAnExtensionThatSendsIsTheAdministrators(t *testing.T) {
-	t.Parallel()
-	v := newVault(t)
-	dir := contactsBeside(t, v, false)
-	at := filepath.Join(dir, "x-post")
-	ownDirectory(t, at)
-	ownFile(t, filepath.Join(at, "manifest.json"), `{"name":"x-post","summary":"Post a text","program":"run","effect":"send","arguments":[{"name":"text","type":"string","positional":true,"required":true,"description":"The text"}],"examples":["x-post hello"]}`, 0o644)
-	ownFile(t, filepath.Join(at, "run"), "#!/bin/sh\ncat >/dev/null\necho '{}'\n", 0o755)
-	last := func(admin bool, lines ...string) answer {
-		t.Helper()
-		list, stderr := envelopes(t, v.environment(admin), strings.Join(lines, "\n")+"\n", "repl")
-		if len(list) != len(lines) {
-			t.Fatalf("%q: %d answers, %s", lines, len(list), stderr)
-		}
-		return list[len(list)-1]
-	}
-	has := func(a answer) bool { return strings.Contains(string(a.raw), `"x-post"`) }
-	if a := last(false, "x-post hello"); a.Error.Code != "PERMISSION_DENIED" || !strings.Contains(a.Error.Hint, "config set extensions_send on") || has(last(false, "help")) || has(last(false, "schema")) {
-		t.Errorf("an agent has it: %s", a.raw)
-	}
-	if a := last(false, "doctor"); !strings.Contains(string(a.raw), "config set extensions_send on") {
-		t.Errorf("%s", a.raw)
-	}
-	ran := func(a answer) bool { return a.Success || runtime.GOOS == "windows" }
-	if a := last(true, "x-post hello"); !ran(a) {
-		t.Errorf("the administrator: %s", a.raw)
-	}
-	if a := last(true, "config set extensions_send on"); !a.Success {
-		t.Fatalf("%s", a.raw)
-	}
-	if a := last(false, "x-post hello"); !ran(a) || !has(last(false, "help")) {
-		t.Errorf("an agent, when it is on: %s", a.raw)
-	}
-	// So have those that come over HTTP with a grant that names it.
-	h := newHouse(t, v)
-	named, other := h.token(t, "named", "--identity repo:a --profile full --extensions x-post"), h.token(t, "other", "--identity repo:b --profile full")
-	at = serveHTTP(t, v).url
-	for _, c := range []struct {
-		setting, token, hint string // of the refusal
-	}{{"on", named, ""}, {"on", other, "profile"}, {"off", named, "extensions_send"}, {"off", other, "profile"}} {
-		h.do(t, "config set extensions_send "+c.setting, &struct{}{})
-		client, err := connectHTTP(t, at, c.token, "2025-11-25", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := askOver(t.Context(), client, "x-post hello")
-		help, helpErr := askOver(t.Context(), client, "help")
-		refused := a.Error.Code == discovery.PermissionDenied
-		if err != nil || helpErr != nil || refused != (c.hint != "") || !strings.Contains(a.Error.Hint, c.hint) || has(help) == refused {
-			t.Errorf("over HTTP, %s, want %q: %s, %v, %v, help has it: %v", c.setting, c.hint, a.raw, err, helpErr, has(help))
-		}
 	}
 }

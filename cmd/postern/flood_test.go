@@ -12,8 +12,8 @@ import (
 )
 
 // TestAFloodFillsNothingForOthers: an agent that tries to send to many strangers, over and
-// over, has a few entries in the log, which say how often; and when it has used up what it may
-// send and what may wait of it, the person goes on.
+// over, has a few entries in the log, which say how often; and when it has used up what may wait of
+// it, the person goes on.
 func TestAFloodFillsNothingForOthers(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, servertest.PostfixConfig{})
@@ -34,17 +34,6 @@ func TestAFloodFillsNothingForOthers(t *testing.T) {
 		t.Errorf("%d refused calls have %d entries", calls, n)
 	}
 
-	const letter = "mail send --account ann --to bob@example.org --subject x --body x"
-	o.do(t, "config set sends_per_hour 2", &struct{}{})
-	for n, want := range []string{"", "", "RATE_LIMITED"} {
-		if a := o.as(t, agent, letter); string(a.Error.Code) != want {
-			t.Errorf("the agent's message %d: %s", n+1, a.raw)
-		}
-	}
-	if a := o.as(t, person, letter); !a.Success {
-		t.Errorf("the person's message: %s", a.raw)
-	}
-
 	o.do(t, "config set sends_per_hour 100", &struct{}{})
 	content := make([]byte, 24<<20)
 	_, _ = rand.Read(content)
@@ -59,7 +48,7 @@ func TestAFloodFillsNothingForOthers(t *testing.T) {
 		t.Errorf("the person's large message: %s", a.raw)
 	}
 	o.postfix.WaitQueueEmpty(t)
-	if got := len(o.dovecot.Files(t, "bob@example.org")); got != 3 {
+	if got := len(o.dovecot.Files(t, "bob@example.org")); got != 0 {
 		t.Errorf("bob has %d messages", got)
 	}
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/vault"
 )
 
 // node runs a script of .ci/npm, with the clients that 'npm ci' puts there, and returns
@@ -63,11 +64,13 @@ func node(t *testing.T, script string, args ...string) []map[string]any {
 func TestOtherPeoplesClients(t *testing.T) {
 	t.Parallel()
 	v, _ := workVault(t)
-	hourAgo := houseAt(t, v, func() time.Time { return time.Now().Add(-time.Hour) })
-	expired := hourAgo.token(t, "old", "--accounts work --profile full --expires 59m")
+	_, expired, err := v.opened(t, -time.Hour).AddGrant(t.Context(), vault.Grant{Name: "old", Accounts: []string{"work"}, Profile: "full"}, 59*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
 	token := newHouse(t, v).token(t, "laptop", "--accounts work --identity repo:clients --profile full --ask-in-client")
 	s := serveHTTP(t, v)
-	ran := node(t, "clients.mjs", s.url, token, expired)
+	ran := node(t, "clients.mjs", s.url, token, expired.Reveal())
 	sessions := map[any]int{}
 	for _, o := range ran {
 		if o["session"] != nil {

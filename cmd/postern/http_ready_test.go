@@ -88,7 +88,7 @@ func TestABalancerLeavesAServerThatCannotAnswer(t *testing.T) {
 	}
 	token := newHouse(t, v).token(t, "laptop", "--accounts work --profile full")
 	c := program(t, v.environment(false), "serve", "--http", "127.0.0.1:0")
-	url, _ := servingProcess(t, c)
+	url, log := servingProcess(t, c)
 	ready := strings.TrimSuffix(url, "/mcp") + "/ready"
 	is := func(status int, word string) func() bool {
 		return func() bool {
@@ -108,6 +108,13 @@ func TestABalancerLeavesAServerThatCannotAnswer(t *testing.T) {
 	}
 	eventually(t, "it is not ready again", is(http.StatusOK, "ready"))
 
+	idle, err := connectHTTP(t, url, token, "2025-06-18", nil) // a session of the era before, which it ends
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, _ := call(t, idle, command("version")); !a.Success {
+		t.Errorf("%s", a.raw)
+	}
 	client, err := connectHTTP(t, url, token, "2026-07-28", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -132,8 +139,8 @@ func TestABalancerLeavesAServerThatCannotAnswer(t *testing.T) {
 	if err := <-got; err != nil || !a.Success {
 		t.Errorf("the call that was at work: %s, %v", a.raw, err)
 	}
-	if err := c.Wait(); err != nil {
-		t.Error(err)
+	if said, err := <-log, c.Wait(); err != nil || strings.Contains(said, "panic") {
+		t.Errorf("%v: %s", err, said)
 	}
 	_ = client.Close()
 }

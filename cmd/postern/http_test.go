@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"os/exec"
@@ -13,13 +12,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/vault"
@@ -86,37 +85,13 @@ func TestServeFlagsThatDoNotGoTogether(t *testing.T) {
 	v := newVault(t)
 	dir := t.TempDir()
 	notACertificate := writeFile(t, filepath.Join(dir, "x.pem"), "x")
-	for _, c := range []struct {
-		args, says string
-		status     int
-	}{
-		{"--no-auth", "belong to --http", 2},
-		{"--tls-cert a --tls-key b", "belong to --http", 2},
-		{"--allow-host a", "belong to --http", 2},
-		{"--http 127.0.0.1:0 --tls-cert a", "belong together", 2},
-		{"--http 127.0.0.1:0 --tls-cert " + notACertificate + " --tls-key " + notACertificate, "certificate cannot be used", 3},
-		{"--http 0.0.0.0:0", "sent unencrypted", 2},
-		{"--http :0", "sent unencrypted", 2},
-		{"--http 0.0.0.0:0 --no-auth", "this machine only", 2},
-		{"--http 256.0.0.1:1", "Nothing can be served", 3},
-		{"--http nothing", "Nothing can be served", 3},
-		{"--http 127.0.0.1:0 --allow-host https://a", "without a scheme", 2},
-		{"--http 127.0.0.1:0 --allow-host *", "pattern", 2},
-		{"--http 127.0.0.1:0 --allow-origin *", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin https://a.example/", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin https://*.a.example", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin https://a.example:443", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin http://a.example:80", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin https://a.example:", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin https://ann@a.example", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin https://b.example,https://bücher.example", "not an origin", 2},
-		{"--http 127.0.0.1:0 --allow-origin null", "not an origin", 2},
-		{"--http 256.0.0.1:1 --allow-origin https://a.example:8443,http://localhost:3000,http://[::1]:80808", "Nothing can be served", 3},
-		{"--http 127.0.0.1:0 --profile nope", "it takes full, read", 2},
-	} {
-		status, stdout, stderr := inThisProcess(t, v.environment(false), append([]string{"serve"}, strings.Fields(c.args)...))
-		if status != c.status || len(stdout) > 0 || !strings.Contains(string(stderr), c.says) {
-			t.Errorf("%s: %d, %q, %q", c.args, status, stdout, stderr)
+	for _, c := range testmain.Table[struct {
+		Args, Says string
+		Status     int
+	}](t, "testdata/cases/serve_flags.txt") {
+		status, stdout, stderr := inThisProcess(t, v.environment(false), append([]string{"serve"}, strings.Fields(strings.ReplaceAll(c.Args, "FILE", notACertificate))...))
+		if status != c.Status || len(stdout) > 0 || !strings.Contains(string(stderr), c.Says) {
+			t.Errorf("%s: %d, %q, %q", c.Args, status, stdout, stderr)
 		}
 	}
 	// Without a vault there are no tokens, and so nobody who could come in.
@@ -307,58 +282,4 @@ func servingProcess(t testing.TB, c *exec.Cmd) (url string, log <-chan string) {
 		rest <- string(b)
 	}()
 	return at[1], rest
-}
-
-// The process itself: told to stop, it answers what is at work and ends well.
-func TestServeHTTPEndsOnSIGTERM(t *testing.T) {
-	t.Parallel()
-	v := newVault(t)
-	opened := v.opened(t, 0)
-	admin := newHouse(t, v)
-	token := admin.token(t, "laptop", "--identity repo:laptop --profile full")
-	c := program(t, v.environment(false), "serve", "--http", "127.0.0.1:0")
-	url, log := servingProcess(t, c)
-	for _, era := range []string{"2025-06-18", "2026-07-28"} {
-		client, err := connectHTTP(t, url, token, era, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if era == "2025-06-18" {
-			if a, _ := call(t, client, command("version")); !a.Success {
-				t.Errorf("%s", a.raw)
-			}
-			continue
-		}
-		progress := make(chan error, 1)
-		go func() {
-			_, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": "agent read repo:laptop --wait 500ms"}})
-			progress <- err
-		}()
-		awaitAudit(t, opened, "version") // the call before is in the log; that one is on its way or at work
-		if err := c.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		<-progress
-	}
-	rest := <-log
-	if err := c.Wait(); err != nil || strings.Contains(rest, "panic") {
-		t.Errorf("%v: %s", err, rest)
-	}
-}
-
-func awaitAudit(t testing.TB, v *vault.Vault, parsed string) {
-	t.Helper()
-	for {
-		entries, err := v.Audit(t.Context(), vault.AuditQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if slices.ContainsFunc(entries, func(e vault.AuditRecord) bool { return e.Parsed == parsed }) {
-			return
-		}
-		if errors.Is(t.Context().Err(), context.Canceled) {
-			t.Fatal("the test is over")
-		}
-		time.Sleep(time.Millisecond)
-	}
 }

@@ -46,7 +46,7 @@ func (s *fakeMachine) steps(plain bool) []step {
 func TestInitOnATerminal(t *testing.T) {
 	t.Parallel()
 	for name, plain := range map[string]bool{"NO_COLOR=1": false, "TERM=dumb": true} {
-		if testing.Short() && plain { // TestAPassphraseFromInitToApprove goes line by line
+		if testing.Short() && plain { // person/passphrase.txtar goes line by line
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/cmd/postern/internal/setup"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/mail/demo"
@@ -187,18 +187,25 @@ func (s *fakeMachine) untouched(t testing.TB) {
 	}
 }
 
-func (s *fakeMachine) files(t testing.TB) (names []string) {
+// left are the files below a directory.
+func left(t testing.TB, dir string) []string {
 	t.Helper()
-	err := filepath.WalkDir(s.home, func(path string, _ fs.DirEntry, err error) error {
-		if path != s.home {
-			names = append(names, strings.TrimPrefix(path, s.home))
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if path != dir {
+			files = append(files, path)
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return names
+	return files
+}
+
+func (s *fakeMachine) files(t testing.TB) []string {
+	t.Helper()
+	return left(t, s.home)
 }
 
 // passphrase is that of a machine's administrator's key.
@@ -260,8 +267,15 @@ func TestAnAddressAndAPasswordAreEnough(t *testing.T) {
 	s.listsMail(t, s.pasted(t, out))
 }
 
+// failing is what fails where a terminal does not show what it should: a test, or a script.
+type failing interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // noSecretIn fails when a text holds the password or a key.
-func (s *fakeMachine) noSecretIn(t testing.TB, text string) {
+func (s *fakeMachine) noSecretIn(t failing, text string) {
 	t.Helper()
 	secrets := []string{s.env["PW"], passphrase}
 	for _, file := range []string{house.AdminKeyFile(s.env["POSTERN_DB"]), house.AgentKeyFile(s.env["POSTERN_DB"])} {
@@ -271,7 +285,7 @@ func (s *fakeMachine) noSecretIn(t testing.TB, text string) {
 	}
 	for _, secret := range secrets {
 		if strings.Contains(text, secret) {
-			t.Error("a secret is shown")
+			t.Errorf("a secret is shown")
 		}
 	}
 }
@@ -466,28 +480,14 @@ func TestAKeyThatThePersonKeeps(t *testing.T) {
 func TestUnaskedItRefusesWhatNobodyAgreedTo(t *testing.T) {
 	t.Parallel()
 	s := newMachine(t)
-	const keys = "--admin-key file --agent-key file "
-	for args, said := range map[string]string{
-		"":                                  "takes both keys",
-		keys + "work --email ADDRESS":       "localhost",
-		keys + "work --email nobody":        "mail address",
-		keys + "work --email ann@localhost": "The mail server of ann@localhost was not found",
-		keys + "work --email ann@nowhere.example":                                               "was not found",
-		keys + "work --email ann@tuta.com":                                                      "neither IMAP nor POP3",
-		keys + "work --email ann@outlook.com":                                                   "accepts no passwords",
-		keys + "--accept-found work --email ADDRESS":                                            "Nothing was stored",
-		"--admin-key file --agent-key keyring --accept-found work --email ADDRESS --ca-file CA": "keyring does not keep",
-		"--agent-key show": "it takes keyring, file",
-		"--allow-out *":    "belong to an account",
-		keys + "--accept-found --allow-out no/entry work --email ADDRESS --ca-file CA": "cannot be used",
-	} {
-		words := strings.Fields(strings.NewReplacer("ADDRESS", demo.Username, "CA", s.ca).Replace(args))
+	for _, c := range testmain.Table[struct{ Args, Said string }](t, "testdata/cases/init_unasked.txt") {
+		words := strings.Fields(strings.NewReplacer("ADDRESS", demo.Username, "CA", s.ca).Replace(c.Args))
 		if slices.Contains(words, "work") {
 			words = append(words, "--password-from", "env:PW")
 		}
 		out, err := s.init(t, words...)
-		if err == nil || !strings.Contains(err.Error()+out, said) {
-			t.Errorf("%s: %v\n%s", args, err, out)
+		if err == nil || !strings.Contains(err.Error()+out, c.Said) {
+			t.Errorf("%s: %v\n%s", c.Args, err, out)
 		}
 		s.untouched(t)
 	}

@@ -231,18 +231,14 @@ func TestManyMachines(t *testing.T) {
 	if *machinesTime > 0 {
 		processes, grants, each = 20, 200, *machinesTime/6
 	}
-	v := newVault(t)
-	file := v
-	v.path = database.NewSchema(t)
-	if _, err := vault.Init(t.Context(), v.path, v.keys); err != nil {
-		t.Fatal(err)
-	}
+	v := newVaultAt(t, database.NewSchema(t))
 	admin := newHouse(t, v)
 	admin.do(t, fmt.Sprint("config set commands_per_minute ", machineUnlimited), &struct{}{})
 	admin.do(t, "config set sends_per_hour 10000", &struct{}{})
 	agents := machineVault(t, v, servers.Account(), servers.Password, grants)
 
 	if *machinesTime > 0 { // beside a file, which one machine has
+		file := newVault(t)
 		other := newHouse(t, file)
 		other.do(t, fmt.Sprint("config set commands_per_minute ", machineUnlimited), &struct{}{})
 		other.do(t, "config set sends_per_hour 10000", &struct{}{})
@@ -338,11 +334,7 @@ func TestMachinesShareMailboxes(t *testing.T) {
 	t.Parallel()
 	slow(t, "TestOneMachineRestsInIDLE")
 	database, s, user := servertest.Postgres(t), servertest.SharedDovecot(t), servertest.User("ann")
-	v := newVault(t)
-	v.path = database.NewSchema(t)
-	if _, err := vault.Init(t.Context(), v.path, v.keys); err != nil {
-		t.Fatal(err)
-	}
+	v := newVaultAt(t, database.NewSchema(t))
 	ann := dovecotAccount(s, user)
 	ann.Name = "ann"
 	v.add(t, ann, servertest.Password)

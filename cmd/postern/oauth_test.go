@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -167,7 +168,7 @@ func TestOAuthTokensAreRefreshedOnce(t *testing.T) {
 		go func() {
 			out, err := program(t, b.v.environment(false), "exec", "mail folders").CombinedOutput()
 			if err != nil {
-				err = errorText(out)
+				err = errors.New(string(out))
 			}
 			done <- err
 		}()
@@ -183,7 +184,3 @@ func TestOAuthTokensAreRefreshedOnce(t *testing.T) {
 		t.Errorf("%s", a.raw)
 	}
 }
-
-type errorText string
-
-func (e errorText) Error() string { return string(e) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
+	"github.com/postern-mail/postern/vault"
 )
 
 // personScript is what the commands of a person's script share.
@@ -26,11 +28,16 @@ type personScript struct {
 	tty     *tty
 	said    string // by the last command that waits
 	servers *demo.Servers
+	machine *fakeMachine
 }
 
 // TestPersonScripts are sessions of a person at a terminal, whose commands are:
 //
 //	vault [MODE]            mail servers, and a vault with the account demo on them; ADMIN is the administrator's key
+//	machine                 mail servers for ADDRESS with the password PW and the authority CA, and a home directory; init is to make the vault
+//	sealed                  puts the vault's administrator's key into ADMINFILE, sealed with the passphrase PASS, and the agent's into AGENTFILE
+//	cheaply                 seals what is in KEYFILE anew, so that it costs little to open
+//	secretless              no key and no password was written to the terminal
 //	keyathome               puts that key where init puts it, and names the file in KEYFILE
 //	terminal CxL ARGS...    starts the program on a terminal of C columns and L lines
 //	resize CxL
@@ -86,7 +93,7 @@ func (failingScript) Helper() {}
 func (s failingScript) Errorf(format string, args ...any) { s.Fatalf(format, args...) }
 
 // personVariables are those of the script that the program gets.
-var personVariables = strings.Fields("HOME TMPDIR PATH TERM NO_COLOR EDITOR VISUAL PAGER XDG_STATE_HOME POSTERN_DB POSTERN_KEY POSTERN_ADMIN_KEY POSTERN_ADMIN_KEY_FILE POSTERN_HISTORY")
+var personVariables = strings.Fields("HOME TMPDIR PATH TERM NO_COLOR EDITOR VISUAL PAGER XDG_STATE_HOME POSTERN_DB POSTERN_KEY POSTERN_KEY_FILE POSTERN_ADMIN_KEY POSTERN_ADMIN_KEY_FILE POSTERN_HISTORY ACCESSIBLE " + machineVar + " " + cheaplyVar)
 
 func personEnvironment(ts *testscript.TestScript) (env []string) {
 	for _, name := range personVariables {
@@ -129,6 +136,29 @@ var personCommands = map[string]func(s *personScript, ts *testscript.TestScript,
 		for name, value := range map[string]string{"POSTERN_DB": v.path, "POSTERN_KEY": v.text[1], "ADMIN": v.text[0]} {
 			ts.Setenv(name, value)
 		}
+	},
+	"machine": func(s *personScript, ts *testscript.TestScript, _ bool, _ []string) {
+		m := newMachine(s.t)
+		s.machine, s.servers = m, m.servers
+		records, err := json.Marshal(m.srv)
+		ts.Check(err)
+		for name, value := range map[string]string{machineVar: string(records), cheaplyVar: "1", "HOME": m.home, "TMPDIR": m.passing, "POSTERN_DB": m.env["POSTERN_DB"], "ADDRESS": demo.Username,
+			"PW": m.env["PW"], "CA": m.ca, "PASS": passphrase, "KEYFILE": house.AdminKeyFile(m.env["POSTERN_DB"])} {
+			ts.Setenv(name, value)
+		}
+	},
+	"sealed": func(s *personScript, ts *testscript.TestScript, _ bool, _ []string) {
+		ts.Setenv("PASS", passphrase)
+		ts.Setenv("ADMINFILE", writeFile(s.t, ts.MkAbs("admin.key"), sealedCheaply(s.t, ts.Getenv("ADMIN"))))
+		ts.Setenv("AGENTFILE", writeFile(s.t, ts.MkAbs("agent.key"), ts.Getenv("POSTERN_KEY")))
+	},
+	"cheaply": func(s *personScript, ts *testscript.TestScript, _ bool, _ []string) {
+		key, err := vault.OpenKey(strings.TrimSpace(ts.ReadFile(ts.Getenv("KEYFILE"))), mail.NewSecret([]byte(passphrase)))
+		ts.Check(err)
+		writeFile(s.t, ts.Getenv("KEYFILE"), sealedCheaply(s.t, key.Reveal()))
+	},
+	"secretless": func(s *personScript, _ *testscript.TestScript, _ bool, _ []string) {
+		s.machine.noSecretIn(s.tty.t, s.tty.written())
 	},
 	"keyathome": func(_ *personScript, ts *testscript.TestScript, _ bool, _ []string) {
 		file := house.AdminKeyFile(ts.Getenv("POSTERN_DB"))

@@ -2,9 +2,8 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,6 +44,8 @@ func (m onEngine) Run() int { return vaulttest.Main(m.M) }
 
 // TestScripts runs the program as a process, one behaviour per file.
 func TestScripts(t *testing.T) {
+	commands := map[string]func(*testscript.TestScript, bool, []string){"run": runHere, "truncate": truncate, "lines": lines}
+	maps.Copy(commands, agentCommands)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
@@ -53,11 +54,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PATH", path)
 			return err
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"run":      runHere,
-			"truncate": truncate,
-			"lines":    lines,
-		},
+		Cmds:                commands,
 		RequireExplicitExec: true,
 	})
 }
@@ -67,13 +64,8 @@ func TestScripts(t *testing.T) {
 func runHere(ts *testscript.TestScript, neg bool, args []string) {
 	var failed bool
 	if testing.Short() && ts.MkAbs(".") == ts.Getenv("WORK") {
-		null, err := os.Open(os.DevNull)
-		ts.Check(err)
-		defer null.Close()
-		p := systemProcess()
-		p.args, p.getenv, p.environ, p.secrets, p.stdin, p.stdout, p.stderr = args, ts.Getenv, nil, nil, null, ts.Stdout(), ts.Stderr()
-		p.log = slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		failed = p.run(context.Background()) != 0
+		status, _, _ := runInside(ts, args)
+		failed = status != 0
 	} else {
 		failed = ts.Exec("postern", args...) != nil
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/base64"
+	"testing"
 
 	"golang.org/x/crypto/scrypt"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // cheaplyVar has a machine's process seal a key at the least cost. In a full run
-// TestAPassphraseFromInitToApprove seals as the program does, and TestRekeyKeepsThePassphrase;
+// person/passphrase.txtar seals as the program does, and person/passphrase_rekey.txtar;
 // with -short no process of this package does, but a test of house, where a key is replaced.
 const cheaplyVar = "POSTERN_TEST_SEAL_CHEAPLY"
 
@@ -37,4 +38,14 @@ func sealCheaply(key, passphrase mail.Secret) (string, error) {
 		return "", err
 	}
 	return vault.PassphrasePrefix + base64.RawURLEncoding.EncodeToString(aead.Seal(head, nil, plain, head)), nil
+}
+
+// sealedCheaply is the line of a key that is sealed with the passphrase.
+func sealedCheaply(t testing.TB, key string) string {
+	t.Helper()
+	text, err := sealCheaply(mail.NewSecret([]byte(key)), mail.NewSecret([]byte(passphrase)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text + "\n"
 }

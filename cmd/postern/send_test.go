@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -136,42 +135,6 @@ func TestAPersonDecidesInTheirClient(t *testing.T) {
 	}
 }
 
-func TestAClientThatCannotAskLearnsWhatApproves(t *testing.T) {
-	t.Parallel()
-	h, servers := sendingHouse(t, mail.Approve)
-	s, _ := call(t, h.client(t, "2025-11-25", mcp.ClientOptions{}), command(lunch))
-	if s.Error.Code != "APPROVAL_REQUIRED" || len(servers.Outgoing()) != 0 {
-		t.Fatalf("%+v", s)
-	}
-	// The person looks at it, and is told there what sends it; the agent is not.
-	_, rest, _ := strings.Cut(s.Error.Message, "in the outbox as ")
-	id, _, ok := strings.Cut(rest, " ")
-	if !ok || strings.Contains(string(s.Error.Message+s.Error.Hint), "'") {
-		t.Fatalf("the hint is: %s", s.Error.Hint)
-	}
-	var shown struct {
-		Next struct {
-			Arguments struct{ Command string } `json:"arguments"`
-		} `json:"next_action"`
-	}
-	h.do(t, "outbox show "+id, &shown)
-	approve, ok := strings.CutPrefix(shown.Next.Arguments.Command, "outbox approve ")
-	if !ok {
-		t.Fatalf("the administrator is told %+v", shown)
-	}
-	var went struct {
-		State, Text string
-		Sent        string `json:"sent_copy"`
-	}
-	h.do(t, "outbox approve "+approve, &went)
-	if went.State != "accepted" || went.Text != "Shall we say noon?" && went.Text != "Shall we say noon?\n" || went.Sent != "filed" || len(servers.Outgoing()) != 1 {
-		t.Errorf("%+v, %d sent", went, len(servers.Outgoing()))
-	}
-	if a := h.do(t, "outbox approve "+approve, nil); a.Error.Code != "CONFLICT" || len(servers.Outgoing()) != 1 {
-		t.Errorf("approved again: %s, %d sent", a.raw, len(servers.Outgoing()))
-	}
-}
-
 // TestOneYesSendsOnce brings the same yes many times at once, as a broken or
 // malicious client may, and a yes that belongs to another message.
 func TestOneYesSendsOnce(t *testing.T) {
@@ -216,79 +179,5 @@ func TestOneYesSendsOnce(t *testing.T) {
 	}
 	if s, _ := call(t, c, yes(other, second.RequestState)); !s.Success || len(servers.Outgoing()) != 2 {
 		t.Errorf("the other message: %+v", s)
-	}
-}
-
-func TestASendWithAKeyLeavesOnce(t *testing.T) {
-	t.Parallel()
-	h, servers := sendingHouse(t, mail.ReadWrite)
-	writeFile(t, filepath.Join(h.files, "menu.txt"), "soup\n")
-	line := lunch + " --attach menu.txt --idempotency-key lunch-1"
-	var s struct {
-		ID       string `json:"outbox_id"`
-		State    string `json:"state"`
-		Replayed bool   `json:"replayed"`
-		Sent     string `json:"sent_copy"`
-	}
-	h.do(t, line+" --dry-run", &s)
-	if s.ID != "" || len(servers.Outgoing()) != 0 {
-		t.Errorf("a dry run: %+v, %d sent", s, len(servers.Outgoing()))
-	}
-	h.do(t, line, &s)
-	id := s.ID
-	if s.State != "accepted" || s.Replayed || s.Sent != "filed" {
-		t.Errorf("%+v", s)
-	}
-	h.do(t, line, &s)
-	if s.ID != id || !s.Replayed || len(servers.Outgoing()) != 1 {
-		t.Errorf("%+v, %d sent", s, len(servers.Outgoing()))
-	}
-	if a := h.do(t, strings.Replace(line, "noon", "one", 1), nil); a.Error.Code != "CONFLICT" {
-		t.Errorf("another message with the key: %s", a.raw)
-	}
-	if a := h.do(t, strings.Replace(lunch, "bob@example.com", "eve@evil.example", 1), nil); a.Error.Code != "PERMISSION_DENIED" || len(servers.Outgoing()) != 1 {
-		t.Errorf("outside the list: %s", a.raw)
-	}
-	var list struct {
-		Messages []struct {
-			ID string `json:"message_id"`
-		} `json:"messages"`
-	}
-	h.do(t, "mail list --folder Sent --limit 1", &list)
-	if a := h.do(t, "mail get "+list.Messages[0].ID, nil); !strings.Contains(string(a.raw), "Shall we say noon?") || !strings.Contains(string(a.raw), "menu.txt") {
-		t.Errorf("the copy is %s", a.raw)
-	}
-	h.do(t, "config set sends_per_hour 1", &struct{}{})
-	if a := h.do(t, lunch, nil); a.Error.Code != "RATE_LIMITED" || len(servers.Outgoing()) != 1 {
-		t.Errorf("beyond the rate: %s", a.raw)
-	}
-}
-
-func TestAReplyIsOne(t *testing.T) {
-	t.Parallel()
-	h, servers := sendingHouse(t, mail.ReadWrite)
-	var list struct {
-		Messages []struct {
-			ID        string `json:"message_id"`
-			Subject   string `json:"subject"`
-			MessageID string `json:"internet_message_id"`
-		} `json:"messages"`
-	}
-	h.do(t, "mail list --full --limit 1", &list)
-	m := list.Messages[0]
-	h.do(t, "mail send --to ann@example.com --body yes --reply-to "+m.ID, &struct{}{})
-	raw := string(servers.Outgoing()[0].Raw)
-	if !strings.Contains(raw, "\r\nIn-Reply-To: <"+strings.Trim(m.MessageID, "<>")+">") || !strings.Contains(raw, "\r\nSubject: Re: ") {
-		t.Errorf("to %+v went\n%s", m, raw)
-	}
-	if a := h.do(t, "mail send --to ann@example.com --body yes --reply-to "+strings.Replace(m.ID, ":1:", ":2:", 1), nil); a.Error.Code != "CONFLICT" || len(servers.Outgoing()) != 1 {
-		t.Errorf("a reply to an id that is gone: %s", a.raw)
-	}
-	var draft struct {
-		ID string `json:"message_id"`
-	}
-	h.do(t, "mail draft --body later --subject x", &draft)
-	if a := h.do(t, "mail get "+draft.ID, nil); !a.Success || !strings.Contains(string(a.raw), "later") || len(servers.Outgoing()) != 1 {
-		t.Errorf("the draft is %s", a.raw)
 	}
 }

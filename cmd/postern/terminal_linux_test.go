@@ -40,13 +40,6 @@ const down, up, clearLine, escape = "\x1b[B", "\x1b[A", "\x15", "\x1b"
 // step is a question and its answer.
 type step struct{ sees, types string }
 
-// failing is what fails where a terminal does not show what it should: a test, or a script.
-type failing interface {
-	Helper()
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-}
-
 // erased is a line of progress, which is gone behind it.
 var erased = regexp.MustCompile(`[^\n]*\x1b\[K`)
 

@@ -10,7 +10,10 @@ import (
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/testmain"
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // everything is every command there is in any profile.
@@ -101,23 +104,34 @@ func sample(a *discovery.Argument) string {
 	return "x"
 }
 
-// Test004_2_NothingButReadingCrossesTheWire runs every command that exists anywhere,
-// with each of its arguments, through the profile, and reads what crossed the wire.
-// One connection is open at a time, whatever is asked.
-func Test004_2_NothingButReadingCrossesTheWire(t *testing.T) {
+// beyond are what people would try besides, to delete, to move and to send.
+var beyond = []string{"mail delete --folder INBOX --uid 1,2 --confirm", "mail flags --folder INBOX --uid 3 --add '\\Deleted'", "mail expunge", "delete 1",
+	"mail move --folder INBOX --uid 1,2 --to Archive", "mail copy --folder INBOX --uid 3 --to Archive", "mail archive 1",
+	"mail send --to bob@example.org --subject s --body b", "mail draft --to bob@example.org --subject s --body b", "mail reply",
+	"mail forward imap:default:INBOX:1:1", "agent send --from a:b --to c:d --subject s", "outbox approve x --code y"}
+
+// Test004_2_INV_GLOBAL_01_02_03_05_06_NothingButReadingCrossesTheWire runs every command that
+// exists anywhere, with each of its arguments, through the profile, and reads what crossed the
+// wire. One connection is open at a time, whatever is asked. Nothing is deleted, moved or sent,
+// fetching changes nothing, and no text of a message is logged, also when everything fails.
+func Test004_2_INV_GLOBAL_01_02_03_05_06_NothingButReadingCrossesTheWire(t *testing.T) {
 	t.Parallel()
 	s := servertest.SharedDovecot(t)
+	const attached = "c4n4ry-4tt4chm3nt"
 	for _, protocol := range []string{"imap", "pop3"} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			user := servertest.User("wire" + protocol)
-			s.Deliver(t, user, "INBOX", realMessages(t)[:4]...)
-			target := s.IMAPSAddr()
-			if protocol == "pop3" {
-				target = s.POP3SAddr()
-			}
-			p := newTap(t, s, target)
-			c := carry(t, p, p.options(t, s, protocol, user), nil)
+			letter := []byte("From: bob@example.org\r\nSubject: letter\r\nDate: Mon, 02 Feb 2026 10:00:00 +0000\r\n\r\n" + bodyCanary + "\r\n")
+			s.Deliver(t, user, "INBOX", letter, []byte("From: bob@example.org\r\nSubject: file\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\n"+
+				bodyCanary+"\r\n--b\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=a.txt\r\n\r\n"+attached+"\r\n--b--\r\n"), letter, realMessages(t)[0])
+			p := newRecorder(t, s, protocol)
+			submission := scripted.Serve(t, func(*scripted.Conn) {})
+			c := carry(t, p, p.options(t, s, protocol, user), func(tr *house.Transport) {
+				// A way out is there: only the commands are not.
+				tr.Store.Served.SMTP = mail.Endpoint{Host: "127.0.0.1", Port: submission.Port, Security: mail.Plaintext}
+				tr.Store.Served.AllowOut = mail.AllowList{Enabled: true, Entries: []string{"*"}}
+			})
 			var page listData
 			c.do(t, "mail list --oldest-first", &page)
 			if len(page.Messages) != 4 {
@@ -127,42 +141,51 @@ func Test004_2_NothingButReadingCrossesTheWire(t *testing.T) {
 			before := s.Files(t, user)
 			p.reset()
 
-			worked, tried := map[string]int{}, 0
+			worked, tried, shown := map[string]int{}, 0, 0
 			marking := func(path string) bool { return path == "mail mark-read" }
+			run := func(line, path string) {
+				a := c.run(line)
+				tried++
+				offered := c.Registry.Exists(path)
+				switch {
+				case a.Success && !offered:
+					t.Errorf("%s works", line)
+				case a.Success:
+					worked[path]++
+				case !offered && a.Error.Code != discovery.CommandNotFound:
+					t.Errorf("%s is told from a command that does not exist: %s", line, a.raw)
+				case a.Error.Hint == "":
+					t.Errorf("%s: no hint: %s", line, a.raw)
+				}
+				if strings.Contains(string(a.raw), bodyCanary) {
+					shown++
+				}
+			}
 			try := func(which func(path string) bool) (said []string) {
 				for _, command := range everything() {
-					if !which(command.Path) {
-						continue
-					}
-					for _, line := range forms(command, id, "2") {
-						a := c.run(line)
-						tried++
-						offered := c.Registry.Exists(command.Path)
-						switch {
-						case a.Success:
-							worked[command.Path]++
-						case !offered && a.Error.Code != discovery.CommandNotFound:
-							t.Errorf("%s is told from a command that does not exist: %s", line, a.raw)
-						case a.Error.Hint == "":
-							t.Errorf("%s: no hint: %s", line, a.raw)
-						}
-						if a.Success && !offered {
-							t.Errorf("%s works", line)
+					if which(command.Path) {
+						for _, line := range forms(command, id, "2") {
+							run(line, command.Path)
 						}
 					}
 				}
 				return p.reset()
 			}
-			read := try(func(path string) bool { return !marking(path) })
-			mark := try(marking)
-			check := func(said []string, marks bool) []string {
-				if protocol == "pop3" {
-					return popViolations(said)
-				}
-				return imapViolations(said, marks)
+			for _, line := range beyond {
+				run(line, "")
 			}
-			for _, v := range append(check(read, false), check(mark, true)...) {
-				t.Error(v)
+			read := try(func(path string) bool { return !marking(path) })
+			if after := s.Files(t, user); !slices.Equal(before, after) || submission.Accepted() > 0 {
+				t.Errorf("%d were called to send, and the mailbox was\n%v\nand is\n%v", submission.Accepted(), before, after)
+			}
+			mark := try(marking)
+			if protocol == "pop3" {
+				report(t, popViolations(slices.Concat(read, mark)))
+			} else {
+				report(t, append(imapViolations(read, false), imapViolations(mark, true)...))
+				if got := flags(t, s, user); !slices.Equal(got, []string{"", "S", "", ""}) { // what is asked for in so many words
+					t.Errorf("after mark-read the flags are %q", got)
+				}
 			}
 			if len(strings.Join(read, "")) < 300 {
 				t.Errorf("hardly anything was said: %q", read)
@@ -172,14 +195,18 @@ func Test004_2_NothingButReadingCrossesTheWire(t *testing.T) {
 					t.Errorf("%s never worked, so nothing is known of it", path)
 				}
 			}
-			if worked["mail list"] < 8 || tried < 300 {
-				t.Errorf("%d commands tried, lists that worked: %d", tried, worked["mail list"])
+			if worked["mail list"] < 8 || tried < 300 || shown == 0 {
+				t.Errorf("%d commands tried, lists that worked: %d, texts that were read: %d", tried, worked["mail list"], shown)
 			}
-			for _, v := range p.several() {
-				t.Error(v)
+			report(t, p.several())
+			p.dead(true) // what fails is logged most
+			c.run("mail list")
+			c.run("mail get --folder INBOX --uid 2 --attachment-text")
+			if !strings.Contains(c.log.String(), "operation failed") {
+				t.Errorf("nothing was ever logged, so nothing is known: %s", c.log)
 			}
-			if after := s.Files(t, user); protocol == "pop3" && !slices.Equal(before, after) {
-				t.Errorf("the mailbox changed:\n%v\n%v", before, after)
+			for _, text := range []string{bodyCanary, attached} {
+				report(t, finds("the log", []byte(c.log.String()), text))
 			}
 		})
 	}
@@ -189,33 +216,28 @@ func Test004_2_NothingButReadingCrossesTheWire(t *testing.T) {
 // that a reader of the wire has to notice, and some that it must let pass.
 func Test004_2_ReadersOfTheWireNoticeWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	for line, want := range map[string]bool{
-		"a SELECT INBOX": true, "a STORE 1 +FLAGS (\\Seen)": true, "a UID STORE 1 +FLAGS (\\Deleted)": true, "a uid store 1 flags (\\Seen)": true,
-		"a UID STORE 1 -FLAGS (\\Seen)": true, "a EXPUNGE": true, "a UID EXPUNGE 1": true, "a UID MOVE 1 x": true, "a MOVE 1 x": true, "a UID COPY 1 x": true,
-		"a APPEND x {3}\r\nabc": true, "a CREATE x": true, "a DELETE x": true, "a RENAME x y": true, "a CLOSE": true, "a SUBSCRIBE x": true,
-		"a UID FETCH 1 BODY[]": true, "a FETCH 1 (UID RFC822)": true, "a FETCH 1 RFC822.TEXT": true, "a UID FETCH 1 BINARY[1]": true, "a fetch 1 body[text]": true,
-		"a LIST \"\" {1}\r\n*\r\nb DELETE x": true, "a AUTHENTICATE PLAIN\r\nAGE=\r\nb DELETE x": true, "a SETACL x y z": true,
-		"a UID FETCH 1 (UID FLAGS BODY.PEEK[HEADER] RFC822.SIZE)": false, "a AUTHENTICATE PLAIN\r\nDELETE=": false, "a EXAMINE INBOX": false,
-		"a UID SEARCH SUBJECT {6}\r\nDELETE": false, "a NOOP": false, "a UID FETCH 1 (BODY.PEEK[]<0.10> BINARY.PEEK[1])": false,
-	} {
-		if got := imapViolations([]string{"x NOOP\r\n" + line + "\r\n"}, false); (len(got) > 0) != want {
-			t.Errorf("%q: %q", line, got)
+	for _, c := range testmain.Table[struct {
+		Line string
+		Want bool
+	}](t, "testdata/cases/wire_imap.txt") {
+		if got := imapViolations([]string{"x NOOP\r\n" + c.Line + "\r\n"}, false); (len(got) > 0) != c.Want {
+			t.Errorf("%q: %q", c.Line, got)
 		}
 	}
-	for line, want := range map[string]bool{
-		"a SELECT INBOX": false, "a UID STORE 1 +FLAGS (\\Seen)": false, "a UID STORE 1,2 +FLAGS.SILENT (\\Seen)": false,
-		"a UID STORE 1 +FLAGS (\\Seen \\Deleted)": true, "a UID STORE 1 FLAGS (\\Seen)": true, "a STORE 1 +FLAGS (\\Seen)": true, "a UID STORE * +FLAGS (\\Seen)": true, "a EXPUNGE": true,
-	} {
-		if got := imapViolations([]string{line + "\r\n"}, true); (len(got) > 0) != want {
-			t.Errorf("marking, %q: %q", line, got)
+	for _, c := range testmain.Table[struct {
+		Line string
+		Want bool
+	}](t, "testdata/cases/wire_marking.txt") {
+		if got := imapViolations([]string{c.Line + "\r\n"}, true); (len(got) > 0) != c.Want {
+			t.Errorf("marking, %q: %q", c.Line, got)
 		}
 	}
-	for line, want := range map[string]bool{
-		"DELE 1": true, "dele 1": true, "RSET": true, "XTND": true, "UIDL\r\nLIST\r\nDELE 2": true, "AUTH PLAIN\r\nAGE=\r\nDELE 1": true,
-		"AUTH PLAIN\r\nDELE": false, "RETR 1": false, "TOP 1 0": false, "QUIT": false,
-	} {
-		if got := popViolations([]string{line + "\r\n"}); (len(got) > 0) != want {
-			t.Errorf("%q: %q", line, got)
+	for _, c := range testmain.Table[struct {
+		Line string
+		Want bool
+	}](t, "testdata/cases/wire_pop3.txt") {
+		if got := popViolations([]string{c.Line + "\r\n"}); (len(got) > 0) != c.Want {
+			t.Errorf("%q: %q", c.Line, got)
 		}
 	}
 }

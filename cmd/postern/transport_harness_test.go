@@ -3,32 +3,29 @@
 package main
 
 import (
-	"bytes"
-	"encoding/base64"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// carrier is a process of the transport profile with a tap on its wire, in the
+// carrier is a process of the transport profile with a recorder on its wire, in the
 // test's own process.
 type carrier struct {
 	*testHouse
 	t    testing.TB
 	made *house.Transport
 	log  *written
-	tap  *tap
+	wire *recorder
 }
 
-// tapped describes an account of the server behind a tap.
-func (p *tap) options(t testing.TB, s *servertest.DovecotServer, protocol, user string) *house.TransportOptions {
+// options describe an account of the server behind a recorder.
+func (p *recorder) options(t testing.TB, s *servertest.DovecotServer, protocol, user string) *house.TransportOptions {
 	t.Helper()
 	ca := writeFile(t, filepath.Join(t.TempDir(), "ca.pem"), string(s.CAPEM))
 	return &house.TransportOptions{Protocol: protocol, Host: "localhost", Port: uint(p.port), Username: user, Email: user + "@example.org", CAFile: ca,
@@ -49,9 +46,9 @@ func argumentsOf(o *house.TransportOptions) []string {
 }
 
 // carry wires a process of the profile. What alter breaks is broken in it.
-func carry(t testing.TB, p *tap, o *house.TransportOptions, alter func(*house.Transport)) *carrier {
+func carry(t testing.TB, p *recorder, o *house.TransportOptions, alter func(*house.Transport)) *carrier {
 	t.Helper()
-	c := &carrier{t: t, log: &written{}, tap: p}
+	c := &carrier{t: t, log: &written{}, wire: p}
 	process := newProcess(t, os.Environ()...)
 	process.log = slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
@@ -70,30 +67,6 @@ func carry(t testing.TB, p *tap, o *house.TransportOptions, alter func(*house.Tr
 func (c *carrier) run(line string) answer {
 	c.t.Helper()
 	return c.do(c.t, line, nil)
-}
-
-// disguises are the forms in which a text could be on a disk or in a log.
-func disguises(text string) []string {
-	out := []string{text, fmt.Sprintf("%x", text), fmt.Sprintf("%X", text), strings.Trim(fmt.Sprintf("%v", []byte(text)), "[]")}
-	for shift := range 3 { // wherever it lies in what was encoded
-		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-			encoded := e.EncodeToString([]byte(strings.Repeat("x", shift) + text))
-			from := (shift*8 + 5) / 6
-			out = append(out, encoded[from:len(encoded)-1])
-		}
-	}
-	return out
-}
-
-// finds says whether a text is in some bytes, in any of its forms.
-func finds(where string, b []byte, text string) (wrong []string) {
-	for _, d := range disguises(text) {
-		if bytes.Contains(b, []byte(d)) {
-			wrong = append(wrong, fmt.Sprintf("%s holds %q", where, text))
-			break
-		}
-	}
-	return wrong
 }
 
 // findsOnDisk is finds for every file below directories.

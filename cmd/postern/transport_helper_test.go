@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -23,56 +24,45 @@ func Test004_5_HelpersThatFail(t *testing.T) {
 	t.Parallel()
 	s := servertest.SharedDovecot(t)
 	const canary = "c4n4ry-p4ssw0rd"
-	for name, test := range map[string]struct {
-		body   string
-		code   string
-		says   string
-		logins int // connections to the server at most
-	}{
-		"denied":          {"echo " + canary + "; echo " + canary + " >&2; exit 1", "AUTH_FAILED", "failed (status 1)", 0},
-		"missing":         {"", "CONFIG_ERROR", "is not there", 0},
-		"floods stdout":   {"exec yes " + canary, "CONFIG_ERROR", "prints more than a password", 0},
-		"floods stderr":   {"yes " + canary + " 2>/dev/null | head -c 10000000 >&2; exit 2", "AUTH_FAILED", "failed (status 2)", 0},
-		"nothing":         {"echo " + canary + " >&2", "CONFIG_ERROR", "printed no password", 0},
-		"an empty line":   {"echo; echo " + canary, "CONFIG_ERROR", "printed no password", 0},
-		"binary":          {`printf '` + canary + `\001\377\376\n'`, "CONFIG_ERROR", "is not a password", 0},
-		"killed":          {"echo " + canary + "; kill -9 $$", "AUTH_FAILED", "did not end properly", 0},
-		"wrong password":  {"echo " + canary, "AUTH_FAILED", "did not accept the login", 1},
-		"hangs":           {"echo " + canary + "; sleep 1000", "TIMEOUT", "did not answer in time", 0},
-		"hangs in a lock": {"trap '' TERM INT HUP; echo " + canary + "; sleep 1000 & wait", "TIMEOUT", "did not answer in time", 0},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, test := range testmain.Table[struct {
+		Name   string
+		Body   string
+		Code   string
+		Says   string
+		Logins int
+	}](t, "testdata/cases/helpers.txt") {
+		t.Run(test.Name, func(t *testing.T) {
 			t.Parallel()
 			count := filepath.Join(t.TempDir(), "count")
 			proxy := servertest.NewProxy(t, s.IMAPSAddr(), servertest.ProxyOptions{})
-			p := &tap{port: proxy.Port}
+			p := &recorder{port: proxy.Port}
 			o := p.options(t, s, "imap", servertest.User("ann"))
-			o.Helper = script(t, fmt.Sprintf("echo $$ >>%s; %s", count, test.body))
-			if test.body == "" {
+			o.Helper = script(t, fmt.Sprintf("echo $$ >>%s; %s", count, test.Body))
+			if test.Body == "" {
 				if err := os.Remove(o.Helper); err != nil {
 					t.Fatal(err)
 				}
 			}
 			session, log := carrying(t, o)
 			for _, line := range []string{"mail list", "mail list", "mail folders", "mail get --folder INBOX --uid 1", "mail mark-read --folder INBOX --uid 1", "mail thread --folder INBOX --uid 1"} {
-				if test.code == "TIMEOUT" {
+				if test.Code == "TIMEOUT" {
 					line += " --timeout 1"
 				}
 				a := envelope(t, session, line)
-				if a.Success || string(a.Error.Code) != test.code || !strings.Contains(a.Error.Message, test.says) || a.Error.Hint == "" {
+				if a.Success || string(a.Error.Code) != test.Code || !strings.Contains(a.Error.Message, test.Says) || a.Error.Hint == "" {
 					t.Errorf("%s: %s", line, a.raw)
 				}
-				if test.code != "TIMEOUT" && !strings.Contains(strings.ToLower(a.Error.Hint), "restart this server") {
+				if test.Code != "TIMEOUT" && !strings.Contains(strings.ToLower(a.Error.Hint), "restart this server") {
 					t.Errorf("%s does not say to start again: %s", line, a.raw)
 				}
 				for _, v := range finds("the answer to "+line, a.raw, canary) {
 					t.Error(v)
 				}
-				if test.code == "TIMEOUT" && line != "mail list --timeout 1" {
+				if test.Code == "TIMEOUT" && line != "mail list --timeout 1" {
 					break // once is enough: it waits
 				}
 			}
-			if test.logins > 0 {
+			if test.Logins > 0 {
 				if a := envelope(t, session, "mail list"); !strings.Contains(a.Error.Message, "No other is tried for the next ") {
 					t.Errorf("no seconds: %s", a.raw)
 				}
@@ -83,17 +73,17 @@ func Test004_5_HelpersThatFail(t *testing.T) {
 				}
 			}
 			ended(t, session)
-			if n := proxy.Stats().Connections; n > test.logins {
+			if n := proxy.Stats().Connections; n > test.Logins {
 				t.Errorf("%d connections to the mail server", n)
 			}
 			for _, v := range finds("the log", []byte(log.String()), canary) {
 				t.Error(v)
 			}
-			if test.code != "TIMEOUT" && test.logins == 0 && strings.Count(log.String(), "\n") != 1 {
+			if test.Code != "TIMEOUT" && test.Logins == 0 && strings.Count(log.String(), "\n") != 1 {
 				t.Errorf("the person is told %q", log)
 			}
 			b, err := os.ReadFile(count)
-			if runs := strings.Fields(string(b)); len(runs) > 1 || test.body != "" && len(runs) != 1 {
+			if runs := strings.Fields(string(b)); len(runs) > 1 || test.Body != "" && len(runs) != 1 {
 				t.Errorf("the helper ran as %v, %v", runs, err)
 			} else if len(runs) == 1 {
 				var pid int
@@ -121,28 +111,18 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 	works(t, here(t, v.environment(true), append(onServer(t, s, user), "--auth", "helper", "--helper", "echo "+servertest.Password)...))
 	env := v.environment(false)
 
-	for name, test := range map[string]struct {
-		args   []string
-		status int
-		says   string
-	}{
-		"which":    {nil, 3, "Choose one with --account: sealed, work."},
-		"sealed":   {[]string{"--account", "sealed"}, 3, "takes a credential from a helper program only"},
-		"nobody":   {[]string{"--account", "nobody"}, 3, "Choose one with --account"},
-		"half":     {[]string{"--port", "1"}, 2, "without --host"},
-		"no user":  {[]string{"--host", "localhost", "--helper", "true"}, 2, "username is missing"},
-		"no tls":   {[]string{"--host", "mail.example.org", "--username", "ann", "--helper", "true", "--security", "none"}, 2, "to this machine only"},
-		"nothing":  {[]string{"--host", "localhost", "--username", "ann"}, 2, "--host needs --helper"},
-		"protocol": {[]string{"--host", "localhost", "--username", "ann", "--helper", "true", "--protocol", "smtp"}, 2, "it takes imap, pop3"},
-		"quote":    {[]string{"--host", "localhost", "--username", "ann", "--helper", "'a"}, 2, "--helper cannot be read: unterminated single quote"},
-		"port":     {[]string{"--host", "localhost", "--username", "ann", "--helper", "true", "--port", "70000"}, 2, "greater than 65535"},
-	} {
-		c := program(t, env, append([]string{"serve", "--profile", house.TransportProfile}, test.args...)...)
+	for _, test := range testmain.Table[struct {
+		Name   string
+		Status int
+		Says   string
+		Args   []string
+	}](t, "testdata/cases/transport_flags.txt") {
+		c := program(t, env, append([]string{"serve", "--profile", house.TransportProfile}, test.Args...)...)
 		var log written
 		c.Stderr = &log
 		_ = c.Run()
-		if c.ProcessState.ExitCode() != test.status || !strings.Contains(log.String(), test.says) {
-			t.Errorf("%s: status %d: %s", name, c.ProcessState.ExitCode(), &log)
+		if c.ProcessState.ExitCode() != test.Status || !strings.Contains(log.String(), test.Says) {
+			t.Errorf("%s: status %d: %s", test.Name, c.ProcessState.ExitCode(), &log)
 		}
 	}
 

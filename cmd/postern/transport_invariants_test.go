@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +18,6 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/servertest"
-	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // on makes a mailbox of three messages and a process of the profile that reads it with IMAP.
@@ -31,80 +29,17 @@ func on(t testing.TB, alter func(*house.Transport)) (c *carrier, s *servertest.D
 			i+1, i, i+1, bodyCanary))
 	}
 	s.Deliver(t, user, "Archive", []byte("From: bob@example.org\r\nSubject: old\r\n\r\nold\r\n"))
-	p := newTap(t, s, s.IMAPSAddr())
+	p := newRecorder(t, s, "imap")
 	return carry(t, p, p.options(t, s, "imap", user), alter), s, user
 }
 
 const bodyCanary = "c4n4ry-b0dy-0f-4-l3tt3r"
-
-// attack runs every form of every command that is not the profile's, and what people
-// would try besides: each is answered as a command that does not exist.
-func attack(c *carrier, also ...string) {
-	c.t.Helper()
-	lines := also
-	for _, command := range everything() {
-		if !slices.Contains(house.TransportCommands, command.Path) {
-			lines = append(lines, forms(command, "imap:default:INBOX:1:2", "2")...)
-		}
-	}
-	for _, line := range lines {
-		if a := c.run(line); a.Error.Code != "COMMAND_NOT_FOUND" && a.Error.Code != "PARSE_ERROR" {
-			c.t.Errorf("%s: %.200s", line, a.raw)
-		}
-	}
-}
 
 // report fails a test for each finding.
 func report(t testing.TB, findings []string) {
 	t.Helper()
 	for _, f := range findings {
 		t.Error(f)
-	}
-}
-
-func Test004_INV_GLOBAL_01_NothingIsDeleted(t *testing.T) {
-	t.Parallel()
-	c, s, user := on(t, nil)
-	c.do(t, "mail list", &listData{})
-	before := len(s.Files(t, user))
-	attack(c, "mail delete --folder INBOX --uid 1,2 --confirm", "mail flags --folder INBOX --uid 3 --add '\\Deleted'", "mail expunge", "delete 1")
-	report(t, imapViolations(c.tap.reset(), false))
-	if after := len(s.Files(t, user)); after != before {
-		t.Errorf("there were %d messages and are %d", before, after)
-	}
-}
-
-func Test004_INV_GLOBAL_02_NothingIsSent(t *testing.T) {
-	t.Parallel()
-	submission := scripted.Serve(t, func(*scripted.Conn) {})
-	c, _, _ := on(t, func(tr *house.Transport) {
-		// A way out is there: only the commands are not.
-		tr.Store.Served.SMTP = mail.Endpoint{Host: "127.0.0.1", Port: submission.Port, Security: mail.Plaintext}
-		tr.Store.Served.AllowOut = mail.AllowList{Enabled: true, Entries: []string{"*"}}
-	})
-	attack(c, "mail send --to bob@example.org --subject s --body b", "mail draft --to bob@example.org --subject s --body b",
-		"mail reply", "mail forward imap:default:INBOX:1:1", "agent send --from a:b --to c:d --subject s", "outbox approve x --code y")
-	report(t, imapViolations(c.tap.reset(), false))
-	if n := submission.Accepted(); n > 0 {
-		t.Errorf("the submission server was called %d times", n)
-	}
-}
-
-func Test004_INV_GLOBAL_03_NothingIsMoved(t *testing.T) {
-	t.Parallel()
-	c, s, user := on(t, nil)
-	where := func() (names []string) {
-		for _, f := range s.Files(t, user) {
-			names = append(names, f.Folder+"/"+f.Name)
-		}
-		return names
-	}
-	c.do(t, "mail list", &listData{})
-	before := where()
-	attack(c, "mail move --folder INBOX --uid 1,2 --to Archive", "mail copy --folder INBOX --uid 3 --to Archive", "mail archive 1")
-	report(t, imapViolations(c.tap.reset(), false))
-	if after := where(); !slices.Equal(before, after) {
-		t.Errorf("there were %q and are %q", before, after)
 	}
 }
 
@@ -115,7 +50,7 @@ func Test004_INV_GLOBAL_04_TheCredentialStaysInMemory(t *testing.T) {
 	}
 	const canary = "c4n4ry-p4ssw0rd"
 	s := servertest.Dovecot(t, servertest.Config{})
-	p := newTap(t, s, s.IMAPSAddr())
+	p := newRecorder(t, s, "imap")
 	for _, right := range []bool{true, false} {
 		o := p.options(t, s, "imap", "ann")
 		secret := servertest.Password
@@ -141,36 +76,6 @@ func Test004_INV_GLOBAL_04_TheCredentialStaysInMemory(t *testing.T) {
 	report(t, findsOnDisk(t, canary, home))
 }
 
-func Test004_INV_GLOBAL_05_NoBodyIsLogged(t *testing.T) {
-	t.Parallel()
-	c, s, user := on(t, nil)
-	const attached = "c4n4ry-4tt4chm3nt"
-	s.Deliver(t, user, "INBOX", []byte("From: bob@example.org\r\nSubject: file\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\n"+
-		bodyCanary+"\r\n--b\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=a.txt\r\n\r\n"+attached+"\r\n--b--\r\n"))
-	shown := 0
-	for _, command := range everything() {
-		if slices.Contains(house.TransportCommands, command.Path) {
-			for _, line := range forms(command, "imap:default:INBOX:1:2", "4") {
-				if a := c.run(line); strings.Contains(string(a.raw), bodyCanary) {
-					shown++
-				}
-			}
-		}
-	}
-	c.tap.dead(true) // what fails is logged most
-	c.run("mail list")
-	c.run("mail get --folder INBOX --uid 4 --attachment-text")
-	if shown == 0 {
-		t.Errorf("no text was ever read, so nothing is known")
-	}
-	if !strings.Contains(c.log.String(), "operation failed") {
-		t.Errorf("nothing was ever logged, so nothing is known: %s", c.log)
-	}
-	for _, text := range []string{bodyCanary, attached} {
-		report(t, finds("the log", []byte(c.log.String()), text))
-	}
-}
-
 // flags are those of each message of the inbox, by its number in the order of
 // delivery.
 func flags(t testing.TB, s *servertest.DovecotServer, user string) (out []string) {
@@ -183,37 +88,12 @@ func flags(t testing.TB, s *servertest.DovecotServer, user string) (out []string
 	return out
 }
 
-func Test004_INV_GLOBAL_06_FetchingChangesNothing(t *testing.T) {
-	t.Parallel()
-	c, s, user := on(t, nil)
-	c.run("mail folders --counts") // the first session renames files that were delivered
-	before := s.Files(t, user)
-	for _, command := range everything() {
-		if slices.Contains(house.TransportCommands, command.Path) && command.Path != "mail mark-read" {
-			for _, line := range forms(command, "imap:default:INBOX:1:2", "2") {
-				c.run(line)
-			}
-		}
-	}
-	if after := s.Files(t, user); !slices.Equal(before, after) {
-		t.Errorf("the mailbox was\n%v\nand is\n%v", before, after)
-	}
-	report(t, imapViolations(c.tap.reset(), false))
-	// What is asked for in so many words does change.
-	if a := c.run("mail mark-read --folder INBOX --uid 2"); !a.Success {
-		t.Errorf("mark-read: %s", a.raw)
-	}
-	if got := flags(t, s, user); !slices.Equal(got, []string{"", "S", ""}) {
-		t.Errorf("after mark-read the flags are %q", got)
-	}
-}
-
 // Test004_INV_GLOBAL_07_TheEndClearsTheCredential ends a server in each way that a
 // process can notice. A helper that still runs ends with it.
 func Test004_INV_GLOBAL_07_TheEndClearsTheCredential(t *testing.T) {
 	t.Parallel()
 	s := servertest.SharedDovecot(t)
-	p := newTap(t, s, s.IMAPSAddr())
+	p := newRecorder(t, s, "imap")
 	for _, end := range []string{"end of input", "signal", "error"} {
 		var copies lent
 		process := newProcess(t, os.Environ()...)
@@ -304,11 +184,7 @@ func Test004_INV_GLOBAL_08_ThereIsOneConnection(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			s, user := servertest.SharedDovecot(t), servertest.User("ann")
 			s.Deliver(t, user, "INBOX", realMessages(t)[:3]...)
-			target := s.IMAPSAddr()
-			if protocol == "pop3" {
-				target = s.POP3SAddr()
-			}
-			p := newTap(t, s, target)
+			p := newRecorder(t, s, protocol)
 			c := carry(t, p, p.options(t, s, protocol, user), nil)
 			for range 2 {
 				// One after the other, and all at once.

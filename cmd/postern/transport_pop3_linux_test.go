@@ -61,6 +61,9 @@ func say(differs map[string]string) reaction {
 		}
 		if other, different := differs[verb]; different {
 			answer, ok = other, true
+			if other == "" {
+				return false // it hangs up
+			}
 		}
 		if !ok {
 			answer = "-ERR unknown\r\n"
@@ -115,59 +118,28 @@ func Test004_5_HostilePOP3Servers(t *testing.T) {
 	for i := range 300 {
 		numbered += fmt.Sprintf("%d name%d\r\n", i+1, i+1)
 	}
-	for name, test := range map[string]struct {
-		react reaction
-		line  string
-		want  string // a code, or part of a success
-	}{
-		"endless greeting":        {endless("", "+OK ", "x", 0), "mail list", "CONNECTION_FAILED"},
-		"endless CAPA":            {endless("CAPA", "+OK\r\n", "X\r\n", 0), "mail list", "CONNECTION_FAILED"},
-		"endless line in UIDL":    {endless("UIDL", "+OK\r\n1 ", "x", 0), "mail list", "CONNECTION_FAILED"},
-		"endless UIDL":            {endless("UIDL", "+OK\r\n", "1 a\r\n", 0), "mail list", "CONNECTION_FAILED"},
-		"endless LIST":            {endless("LIST", "+OK\r\n", "1 1\r\n", 0), "mail list", "CONNECTION_FAILED"},
-		"endless header":          {endless("TOP", "+OK\r\nSubject: ", "x", 0), "mail list", "CONNECTION_FAILED"},
-		"endless message":         {endless("RETR", "+OK\r\nSubject: x\r\n\r\n", strings.Repeat("x", 1000)+"\r\n", 0), "mail get pop3:default:a", "CONNECTION_FAILED"},
-		"endless line in message": {endless("RETR", "+OK\r\n", "x", 0), "mail get pop3:default:a", "CONNECTION_FAILED"},
-		"endless TOP in thread":   {endless("TOP", "+OK\r\n", "X: "+strings.Repeat("y", 900)+"\r\n", 0), "mail thread pop3:default:a", "CONNECTION_FAILED"},
-		"trickled greeting":       {endless("", "", "x", 50*time.Millisecond), "mail list", "TIMEOUT"},
-		"trickled UIDL":           {endless("UIDL", "+OK\r\n", "1", 50*time.Millisecond), "mail list", "TIMEOUT"},
-		"trickled message":        {endless("RETR", "+OK\r\n", "x", 50*time.Millisecond), "mail get pop3:default:a", "TIMEOUT"},
-		"silent":                  {endless("", "", "", 0), "mail list", "TIMEOUT"},
-		"silent at the login":     {endless("AUTH", "", "", 0), "mail list", "TIMEOUT"},
-		"silent in UIDL":          {endless("UIDL", "+OK\r\n1 a\r\n", "", 0), "mail list", "TIMEOUT"},
-		"refuses at the greeting": {say(map[string]string{"greeting": "-ERR busy\r\n"}), "mail list", "EXECUTION_ERROR"},
-		"refuses the login":       {say(map[string]string{"AUTH": "-ERR [AUTH] no\r\n"}), "mail list", "AUTH_FAILED"},
-		"is in use":               {say(map[string]string{"AUTH": "-ERR [IN-USE] no\r\n"}), "mail list", "EXECUTION_ERROR"},
-		"refuses UIDL":            {say(map[string]string{"UIDL": "-ERR no\r\n"}), "mail list", "EXECUTION_ERROR"},
-		"refuses LIST":            {say(map[string]string{"LIST": "-ERR no\r\n"}), "mail list", "EXECUTION_ERROR"},
-		"refuses TOP":             {say(map[string]string{"TOP": "-ERR no\r\n"}), "mail list", `"issues":[`},
-		"refuses RETR":            {say(map[string]string{"RETR": "-ERR no\r\n"}), "mail get pop3:default:a", "EXECUTION_ERROR"},
-		"knows no CAPA":           {say(map[string]string{"CAPA": "-ERR what\r\n"}), "mail list", `"pop3:default:b"`},
-		"bad names": {say(map[string]string{"UIDL": "+OK\r\n1 a\r\n2 a\r\n3 \r\n4 with space\r\n5 " + strings.Repeat("x", 71) + "\r\n6 ok\r\n-1 m\r\n99999999999999999999 n\r\n7 \x01\r\n6 again\r\n.\r\n"}),
-			"mail list", "8 messages are not listed"},
-		"counts that lie":     {say(map[string]string{"UIDL": numbered + ".\r\n", "LIST": "+OK\r\n1 -5\r\n2 99999999999999999999\r\n900 1\r\n3 0\r\n.\r\n"}), "mail list --limit 500", `"pop3:default:name300"`},
-		"a size that lies":    {say(map[string]string{"LIST": "+OK\r\n1 4000000000000\r\n2 1\r\n.\r\n"}), "mail get pop3:default:a", "It is larger than 64 MiB."},
-		"speaks IMAP":         {say(map[string]string{"greeting": "* OK IMAP4rev1 ready\r\n"}), "mail list", "CONNECTION_FAILED"},
-		"goes on for ever":    {say(map[string]string{"AUTH": "+ AAAA\r\n", "": "+OK\r\n"}), "mail list", ""},
-		"hangs up":            {func(io.Writer, string) bool { return false }, "mail list", "CONNECTION_FAILED"},
-		"answers out of turn": {say(map[string]string{"UIDL": "+OK\r\n1 a\r\n.\r\n+OK\r\n1 5\r\n.\r\n-ERR x\r\n"}), "mail list", ""},
-	} {
-		// A kind each by day: each is a process, and what it meets is tested in package pop3, too.
-		if testmain.Rounds(0, 1) == 0 && !slices.Contains([]string{"endless UIDL", "endless message", "trickled message", "silent at the login", "refuses TOP", "bad names", "hangs up"}, name) {
+	for _, test := range testmain.Table[struct {
+		ByDay           bool
+		Name, How       string
+		Line, Want      string // a command, and its code or part of its answer
+		VerbsAndAnswers []string
+	}](t, "testdata/cases/hostile_pop3.txt") {
+		if !test.ByDay && testmain.Rounds(0, 1) == 0 {
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
+		react := hostileReaction(test.How, test.VerbsAndAnswers, numbered)
+		t.Run(test.Name, func(t *testing.T) {
 			t.Parallel()
-			s := hostile(t, func(int) reaction { return test.react })
+			s := hostile(t, func(int) reaction { return react })
 			o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(s.Port), Security: "none", Protocol: "pop3", Username: "ann", Helper: "echo secret"}
 			session, log := carrying(t, o)
 			limit := " --timeout 60" // for a flood on a slow machine; it ends by its size
-			if test.want == "TIMEOUT" {
+			if test.Want == "TIMEOUT" {
 				limit = " --timeout 1"
 			}
-			for _, line := range []string{test.line + limit, "mail verify" + limit, "version"} {
+			for _, line := range []string{test.Line + limit, "mail verify" + limit, "version"} {
 				a := envelope(t, session, line)
-				if strings.Contains(line, test.line) && test.want != "" && string(a.Error.Code) != test.want && !strings.Contains(string(a.raw), test.want) {
+				if strings.Contains(line, test.Line) && test.Want != "" && string(a.Error.Code) != test.Want && !strings.Contains(string(a.raw), test.Want) {
 					t.Errorf("%s: %.600s", line, a.raw)
 				}
 				if !a.Success && a.Error.Hint == "" {
@@ -187,6 +159,19 @@ func Test004_5_HostilePOP3Servers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hostileReaction says what verbs are answered with, or goes on with the last of three texts for ever:
+// all at once, a little at a time, or not at all.
+func hostileReaction(how string, texts []string, numbered string) reaction {
+	if how == "says" {
+		differs := map[string]string{}
+		for i := 0; i+1 < len(texts); i += 2 {
+			differs[texts[i]] = strings.ReplaceAll(texts[i+1], "NUMBERED", numbered)
+		}
+		return say(differs)
+	}
+	return endless(texts[0], texts[1], texts[2], map[string]time.Duration{"trickles": 50 * time.Millisecond}[how])
 }
 
 // Test004_5_POP3WithoutTheTLSThatWasAsked strips STLS, and puts bytes in front of the

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
@@ -21,32 +22,21 @@ func TestAWordInAPipe(t *testing.T) {
 	terminal, slave := newTerminal(t)
 	defer terminal.Close()
 	defer slave.Close()
-	for _, tc := range []struct {
-		line     string
-		attended bool
-		status   int
-		out, err string
-	}{
-		{"inbox 2", true, 0, `"rows":[["50",`, ""},
-		{"read 50", true, 0, `"subject":"About this mailbox"`, ""},
-		{"inbox --json --unread", true, 0, `["50",`, ""}, // still unread
-		{"thread 50", true, 0, `"subject":"About this mailbox"`, ""},
-		{"search About this mailbox", true, 0, `["50",`, ""},
-		{"search -h", true, 0, `"command":"mail search"`, ""},
-		{"read nowhere", true, 2, `"VALIDATION_ERROR"`, ""},
-		{"reply 50", true, 2, `"COMMAND_NOT_FOUND"`, "'postern reply' is for a person on a terminal: "},
-		{"trash 50", true, 2, `"COMMAND_NOT_FOUND"`, "'postern trash' is for a person on a terminal: "},
-		{"read 50", false, 2, `"COMMAND_NOT_FOUND"`, "'postern read' is for a person on a terminal: "},
-	} {
+	for _, tc := range testmain.Table[struct {
+		Line     string
+		Attended bool
+		Status   int
+		Out, Err string
+	}](t, "testdata/cases/words.txt") {
 		var out, stderr bytes.Buffer
 		p := newProcess(t, v.environment(false)...)
-		p.args, p.stdout, p.stderr = strings.Fields(tc.line), &out, &stderr
-		if tc.attended {
+		p.args, p.stdout, p.stderr = strings.Fields(tc.Line), &out, &stderr
+		if tc.Attended {
 			p.stdin = slave
 		}
 		status := p.run(t.Context())
-		if status != tc.status || !strings.Contains(out.String(), tc.out) || !strings.HasPrefix(stderr.String(), tc.err) || tc.err == "" && stderr.Len() > 0 {
-			t.Errorf("%s, %v: %d\n%s\n%s", tc.line, tc.attended, status, out.String(), stderr.String())
+		if status != tc.Status || !strings.Contains(out.String(), tc.Out) || !strings.HasPrefix(stderr.String(), tc.Err) || tc.Err == "" && stderr.Len() > 0 {
+			t.Errorf("%s, %v: %d\n%s\n%s", tc.Line, tc.Attended, status, out.String(), stderr.String())
 		}
 	}
 	// A word that is none there, and a page, take no key.

@@ -88,47 +88,22 @@ func textOf(path string) string {
 	return string(text)
 }
 
-// existing are files as people and clients have them, by format.
-var existing = map[string]map[string]string{
-	"json": {
-		"empty":              "",
-		"blank":              "\n\n",
-		"empty object":       "{}",
-		"empty servers":      "{\n  \"CONTAINER\": {}\n}\n",
-		"spaced out":         "{\n  \"CONTAINER\": {\n  }\n}\n",
-		"other settings":     "{\n  \"theme\": \"dark\",\n  \"projects\": {\"/x\": {\"mcpServers\": {\"postern\": {}}}}\n}\n",
-		"another server":     "{\n  \"CONTAINER\": {\n    \"files\": {\n      \"command\": \"npx\",\n      \"args\": [\"-y\", \"x\"]\n    }\n  },\n  \"z\": 1\n}\n",
-		"four spaces":        "{\n    \"CONTAINER\": {\n        \"files\": {\n            \"command\": \"npx\"\n        }\n    }\n}",
-		"tabs and CRLF":      "{\r\n\t\"CONTAINER\": {\r\n\t\t\"files\": {\r\n\t\t\t\"command\": \"npx\"\r\n\t\t}\r\n\t}\r\n}\r\n",
-		"on one line":        `{"CONTAINER":{"files":{"command":"npx"}},"n":1.50}`,
-		"one line inside":    "{\n  \"CONTAINER\": {\"files\": {\"command\": \"npx\"}}\n}\n",
-		"byte order mark":    "\ufeff{\n  \"a\": \"\\u00e9é\"\n}\n",
-		"brackets in a text": "{\n  \"CONTAINER\": {\n    \"files\": {\"command\": \"}{,//\\\"\"}\n  }\n}\n",
-	},
-	"comments": {
-		"comments":           "// mine\n{\n  // servers\n  \"CONTAINER\": {\n    /* files */ \"files\": {\"command\": \"npx\"} // the first, with \"quotes\" {\n    // and no second yet\n  }\n}\n// end\n",
-		"trailing commas":    "{\n  \"inputs\": [1, 2,],\n  \"CONTAINER\": {\n    \"files\": {\"command\": \"npx\",},\n  },\n}\n",
-		"comment alone":      "{\n  \"CONTAINER\": {\n    // nothing yet\n  }\n}\n",
-		"comma then comment": "{\n  \"CONTAINER\": {\n    \"files\": {}, // kept\n  }\n}\n",
-	},
-	"toml": {
-		"empty":            "",
-		"settings":         "model = \"o\" # comment\n\n[tui]\ntheme = 'x'\n",
-		"no line end":      "model = \"o\"",
-		"another server":   "[mcp_servers.files]\ncommand = \"npx\"\nargs = [\n  \"-y\", # yes\n  \"]\",\n]\n\n[mcp_servers.files.env]\nA = \"b\"\n",
-		"CRLF":             "a = 1\r\n\r\n[b]\r\nc = 2024-01-02 03:04:05Z\r\n",
-		"long strings":     "a = \"\"\"\n[mcp_servers.postern]\ncommand = \\\"x\\\"\n\"\"\"\nb = '''\n[x\n'''\n",
-		"ends in comments": "[a]\nb = { c = [1, 2.5e3, -inf], \"d e\".f = true }\n# end\n\n# of it\n",
-		"parent table":     "[mcp_servers]\n\n[[profiles]]\nx = 0xff\n[[profiles]]\n",
-	},
+// existing are files as people and clients have them, in the form that a client reads.
+func existing(t testing.TB, format string) (all []struct{ Format, Name, Text string }) {
+	for _, f := range testmain.Table[struct{ Format, Name, Text string }](t, "testdata/cases/files.txt") {
+		if f.Format == format {
+			all = append(all, f)
+		}
+	}
+	return all
 }
 
 // files are the existing files that a client could have.
-func (c Client) files() map[string]string {
+func (c Client) files(t testing.TB) map[string]string {
 	all := make(map[string]string)
-	take := func(kind, container string) {
-		for name, text := range existing[kind] {
-			all[name] = strings.ReplaceAll(text, "CONTAINER", container)
+	take := func(format, container string) {
+		for _, f := range existing(t, format) {
+			all[f.Name] = strings.ReplaceAll(f.Text, "CONTAINER", container)
 		}
 	}
 	switch f := c.format.(type) {
@@ -148,7 +123,7 @@ func (c Client) files() map[string]string {
 func TestPutAndRemoveLeaveTheRestAlone(t *testing.T) {
 	readOnly, full := sample("--read-only"), sample("--profile", "full")
 	for _, c := range clients {
-		for name, text := range c.files() {
+		for name, text := range c.files(t) {
 			t.Run(c.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				path := place(t, c, text)
@@ -283,44 +258,21 @@ func TestPutMakesTheFileAndRemoveRemovesIt(t *testing.T) {
 
 // Unreadable files and other programs' entries stay unchanged.
 func TestWhatIsNotUnderstoodIsLeftAlone(t *testing.T) {
-	for name, c := range map[string]struct{ client, text, said string }{
-		"malformed":            {"claude-code", `{"mcpServers": {`, "not valid JSON"},
-		"comments":             {"claude-desktop", "{\n// no\n}", "not valid JSON"},
-		"no object":            {"cursor", `[1]`, "not a JSON object"},
-		"servers no object":    {"cursor", `{"mcpServers": []}`, "not an object"},
-		"twice":                {"vscode", `{"servers": {}, "servers": {}}`, "twice"},
-		"open comment":         {"vscode", `{ /* `, "ends too early"},
-		"two values":           {"vscode", `{} {}`, "line 1"},
-		"missing comma":        {"vscode", "{\n\"a\": 1\n\"b\": 2}", "line 3"},
-		"deep":                 {"vscode", `{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, "deeply"},
-		"no UTF-8":             {"vscode", "{\"a\": \"\xff\"}", "UTF-8"},
-		"somebody else's":      {"cursor", `{"mcpServers": {"postern": {"command": "node", "args": ["x.js"]}}}`, "another server"},
-		"TOML malformed":       {"codex", "a = \n", "line 1"},
-		"TOML unended":         {"codex", "a = 1\nb = \"\"\"x\n", "line 2"},
-		"TOML open":            {"codex", "a = [\n\"]\"\n[b]\n", "line 1"},
-		"TOML closed":          {"codex", "a = 1\nb = []]\n", "line 2"},
-		"TOML bare text":       {"codex", "[a]\nhello\n", "line 2"},
-		"TOML twice":           {"codex", "[mcp_servers.postern]\n[mcp_servers.postern]\n", "form"},
-		"TOML quoted":          {"codex", "[mcp_servers.\"postern\"]\ncommand = \"/x/postern\"\nargs = [\"serve\"]\n", "form"},
-		"TOML array":           {"codex", "[[mcp_servers]]\nname = \"postern\"\n", "form"},
-		"TOML array entry":     {"codex", "[[mcp_servers.postern]]\n", "form"},
-		"TOML below alone":     {"codex", "[mcp_servers.postern.env]\nPOSTERN_DB = \"/x\"\n", "form"},
-		"TOML inline":          {"codex", "mcp_servers = { x = { command = \"y\" } }\n", "form"},
-		"TOML inline entry":    {"codex", "[mcp_servers]\npostern = { command = \"y\" }\n", "form"},
-		"TOML dotted":          {"codex", "mcp_servers.postern.command = \"y\"\n", "form"},
-		"TOML somebody else's": {"codex", "[mcp_servers.postern]\ncommand = \"node\"\nargs = [\"serve\"]\n", "another server"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			client := named(t, c.client)
-			path := place(t, client, c.text)
+	for _, c := range testmain.Table[struct {
+		Name               string
+		Client, Text, Said string
+	}](t, "testdata/cases/refused.txt") {
+		t.Run(c.Name, func(t *testing.T) {
+			client := named(t, c.Client)
+			path := place(t, client, c.Text)
 			changed, err := client.Put(path, "postern", sample())
-			if changed || err == nil || !strings.Contains(err.Error(), c.said) || errors.Is(err, ErrForeign) != (c.said == "another server") {
+			if changed || err == nil || !strings.Contains(err.Error(), c.Said) || errors.Is(err, ErrForeign) != (c.Said == "another server") {
 				t.Errorf("%t, %v", changed, err)
 			}
 			if removed, again := client.Remove(path, "postern"); removed || again == nil || again.Error() != err.Error() {
 				t.Errorf("Remove: %t, %v", removed, again)
 			}
-			if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 || textOf(path) != c.text {
+			if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 || textOf(path) != c.Text {
 				t.Errorf("it was changed, or something was left beside it: %v", entries)
 			}
 		})
@@ -408,9 +360,9 @@ func TestReplaceSeesThatTheFileChanged(t *testing.T) {
 // FuzzConfigs: whatever a file holds, it is refused and untouched, or still readable
 // with the entry in it, and without the entry it is readable again.
 func FuzzConfigs(f *testing.F) {
-	for _, kind := range existing {
-		for _, text := range kind {
-			f.Add(text)
+	for _, format := range []string{"json", "comments", "toml"} {
+		for _, file := range existing(f, format) {
+			f.Add(file.Text)
 		}
 	}
 	entry := &Entry{Command: "/opt/postern", Args: []string{"serve", "--read-only"}, Env: []Variable{{"POSTERN_DB", "/x"}}}

@@ -1,41 +1,27 @@
 package clientconfig
 
 import (
-	"maps"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // someRules are rules as Rules makes them.
 var someRules = []string{"Read(//home/ann/postern.db*)", "Bash(postern *)", "Bash(*POSTERN_ADMIN_KEY*)"}
 
-// ruleFiles are files of rules as people and clients have them.
-var ruleFiles = map[string]string{
-	"empty object":     "{}",
-	"other settings":   "{\n  \"model\": \"x\",\n  \"env\": {\"A\": \"b\"}\n}\n",
-	"only allowed":     "{\n    \"permissions\": {\n        \"allow\": [\"Bash(ls *)\"]\n    }\n}\n",
-	"empty list":       "{\n  \"permissions\": {\n    \"deny\": []\n  }\n}\n",
-	"own rules":        "{\n  \"permissions\": {\n    \"deny\": [\n      \"Read(./.env)\",\n      \"Bash(rm *)\"\n    ],\n    \"allow\": []\n  }\n}\n",
-	"the same rule":    "{\n  \"permissions\": {\n    \"deny\": [\n      \"Bash(postern *)\",\n      \"Bash(rm *)\"\n    ]\n  }\n}\n",
-	"on one line":      `{"permissions":{"deny":["Read(./.env)"],"ask":[]},"n":1.50}`,
-	"tabs and CRLF":    "{\r\n\t\"permissions\": {\r\n\t\t\"deny\": [\r\n\t\t\t\"Read(./.env)\"\r\n\t\t]\r\n\t}\r\n}\r\n",
-	"comments":         "// mine\n{\n  \"permissions\": {\n    // never\n    \"deny\": [\n      // the secrets\n      \"Read(./.env)\", // of this one\n      /* and */ \"Bash(rm *)\"\n      // no more\n    ]\n  }\n}\n",
-	"trailing commas":  "{\n  \"permissions\": {\n    \"deny\": [\n      \"Read(./.env)\",\n    ],\n  },\n}\n",
-	"comment alone":    "{\n  \"permissions\": {\n    \"deny\": [\n      // nothing yet\n    ]\n  }\n}\n",
-	"odd rules":        "{\n  \"permissions\": {\n    \"deny\": [1, {\"a\": 2}, \"Read(x)\"]\n  }\n}\n",
-	"missing":          "",
-	"byte order mark":  "\ufeff{\n  \"permissions\": {\"deny\": []}\n}\n",
-	"blank, no object": "\n",
-}
+// ruleText is a file of rules.
+type ruleText struct{ Name, Text string }
 
 // A person's rules and comments stay, a second time changes nothing, and taking the rules
 // out brings back the file as it was; without a backup, too, only ours go.
 func TestDenyLeavesTheRestAlone(t *testing.T) {
 	c := named(t, "claude-code")
-	for name, text := range ruleFiles {
+	for _, f := range testmain.Table[ruleText](t, "testdata/cases/rules.txt") {
+		name, text := f.Name, f.Text
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "settings.json")
 			if text != "" {
@@ -169,8 +155,8 @@ func TestPasteRulesIsTheFileThatDenyMakes(t *testing.T) {
 // FuzzRules: whatever a file holds, it is refused, or afterwards has the rules and then
 // has them no more.
 func FuzzRules(f *testing.F) {
-	for _, text := range slices.Sorted(maps.Values(ruleFiles)) {
-		f.Add([]byte(text))
+	for _, file := range testmain.Table[ruleText](f, "testdata/cases/rules.txt") {
+		f.Add([]byte(file.Text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		with, err := setDenied(text, nil, someRules)

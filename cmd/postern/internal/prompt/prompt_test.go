@@ -102,53 +102,22 @@ func TestCompletion(t *testing.T) {
 		}
 		return head + "|" + strings.Join(list, "|")
 	}
-	for _, tc := range []struct{ line, want string }{
-		{"mail li", "mail |list"},
-		{"mail wat", "mail |watch"},
-		{"ou", "|outbox"},
-		{"help mail wat", "help mail |watch"},
-		{"help ma", "help |mail"},
-		{"help und", "help |undo"},
-		{"mail get --hea", "mail get |--headers"},
-		{"mail get --headers ", "mail get --headers |none|curated|all"},
-		{"mail get --headers=c", "mail get |--headers=curated"},
-		{"mail list --limit 3 --lim", "mail list --limit 3 |"}, // given already
-		{"mail list --account ", "mail list --account |demo"},
-		{"mail list --account=d", "mail list |--account=demo"},
-		{"account show d", "account show |demo"},
-		{"account add d", "account add |"},
-		{"allow in add --account ", "allow in add --account |demo"},
-		{"mail list --folder IN", "mail list --folder |INBOX"}, // no answer has listed any
-		{"mail list --folder Pr", "mail list --folder |"},
-		{"mail list --nonsense ", "mail list --nonsense |--account|--folder|--new|--unread|--before|--after|--since|--until|--snippet|--limit|--oldest-first|--full|--fields|--timeout"},
-		{`mail list "--fol`, "mail list |--folder"},
-		{"mail list --folder 'unclosed x", "mail list --folder |"},
-		{"nonsense x", "nonsense |"},
-		{"outbox show ", "outbox show |--fields|--full|--offset|--timeout"},
-	} {
-		got, want := ask(tc.line), tc.want
-		if strings.Contains(want, "--nonsense") || strings.HasPrefix(tc.line, "outbox show") {
+	for _, tc := range testmain.Table[struct{ Line, Want string }](t, "testdata/cases/completion.txt") {
+		got, want := ask(tc.Line), tc.Want
+		if strings.Contains(want, "--nonsense") || strings.HasPrefix(tc.Line, "outbox show") {
 			got, want = sorted(got), sorted(want)
 		}
 		if got != want {
-			t.Errorf("%q: %q, want %q", tc.line, got, want)
+			t.Errorf("%q: %q, want %q", tc.Line, got, want)
 		}
 	}
 	// What answers have named.
 	c.run1(t, "mail folders")
 	c.run1(t, "mail list --limit 2")
 	c.run1(t, "mail send --to ann@example.com --subject Hi --body x")
-	for _, tc := range []struct{ line, want string }{
-		{"mail list --folder Pr", "mail list --folder |Projects|'Projects/Été'"},
-		{`mail list --folder "Projects/`, "mail list --folder |'Projects/Été'"},
-		{"mail list --folder=Projects/", "mail list |'--folder=Projects/Été'"},
-		{"mail move --to Tr", "mail move --to |Trash"},
-		{"mail copy --to Tr", "mail copy --to |Trash"},
-		{"mail send --draft imap:demo:INBOX:1:50", "mail send --draft |imap:demo:INBOX:1:50"},
-		{"mail get imap:demo:INBOX:1:", "mail get |imap:demo:INBOX:1:50|imap:demo:INBOX:1:49"},
-	} {
-		if got := ask(tc.line); sorted(got) != sorted(tc.want) {
-			t.Errorf("%q: %q, want %q", tc.line, got, tc.want)
+	for _, tc := range testmain.Table[struct{ Line, Want string }](t, "testdata/cases/completion_named.txt") {
+		if got := ask(tc.Line); sorted(got) != sorted(tc.Want) {
+			t.Errorf("%q: %q, want %q", tc.Line, got, tc.Want)
 		}
 	}
 	for _, line := range []string{"outbox approve ", "approve "} {
@@ -205,30 +174,13 @@ func TestCompletionOfFiles(t *testing.T) {
 // trace of where they were.
 func TestHistoryKeepsNoBodyAndNoSecret(t *testing.T) {
 	c := talk(t)
-	for line, want := range map[string]string{
-		"mail list --limit 3":         "mail list --limit 3",
-		"  mail   list  ":             "mail   list",
-		`mail search --subject "a b"`: `mail search --subject "a b"`,
-		"mail send --to ann@example.com --subject Hi --body 'the secret text'": "mail send --to ann@example.com --subject Hi",
-		"mail send --to ann@example.com --body='the secret text' --subject Hi": "mail send --to ann@example.com --subject Hi",
-		"mail send --to ann@example.com --bdoy 'the secret text' --subject Hi": "mail send --to ann@example.com --subject Hi",
-		"mail send the secret text":                                "mail send",
-		"agent send --from a:b --to c:d --subject x --body secret": "agent send --from a:b --to c:d --subject x",
-		"help mail":                          "help mail",
-		"mail":                               "mail",
-		"correct-horse":                      "",
-		"the secret text":                    "",
-		"mail send --body 'secret":           "",
-		"mail lsit secret":                   "",
-		"mail list \x1b[2J":                  "",
-		"mail search --subject \u202esecret": "",
-	} {
-		got, ok := c.remembered(line)
-		if ok != (want != "") || got != want {
-			t.Errorf("%q is kept as %q, %v; want %q", line, got, ok, want)
+	for _, tc := range testmain.Table[struct{ Line, Want string }](t, "testdata/cases/history.txt") {
+		got, ok := c.remembered(tc.Line)
+		if ok != (tc.Want != "") || got != tc.Want {
+			t.Errorf("%q is kept as %q, %v; want %q", tc.Line, got, ok, tc.Want)
 		}
 		if strings.Contains(got, "secret") || strings.Contains(got, "redacted") {
-			t.Errorf("%q is kept as %q", line, got)
+			t.Errorf("%q is kept as %q", tc.Line, got)
 		}
 	}
 }

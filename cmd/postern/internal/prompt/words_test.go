@@ -4,28 +4,23 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // The inbox goes on with the word that it began with, and so does a search.
 func TestThePromptSpeaksInItsWords(t *testing.T) {
 	p := newPerson(t, sendsToAll)
-	const noMore = "postern> more The last search has no next page."
-	for lines, says := range map[string][]string{
-		"inbox 5":                                              {"List the next page: inbox 5 --before imap:demo:INBOX:1:46 "},
-		"inbox 5 --before imap:demo:INBOX:1:46":                {"Read one: read imap:demo:INBOX:1:45 ", " inbox 5 --before imap:demo:INBOX:1:41 "},
-		"inbox --before=imap:demo:INBOX:1:30":                  {"List the next page: inbox --before imap:demo:INBOX:1:"},
-		"inbox unread":                                         {"'inbox --unread' lists"},
-		"inbox 5 --unread":                                     {"next page: mail list --unread --before imap"},
-		"search --limit 15 the|more":                           {"15 messages of ", "Show the next page: more ", "15 messages of "},
-		"search --limit 1 tiles|more":                          {noMore},
-		"search --limit 15 the|search --limit nope tiles|more": {noMore},
-	} {
-		out := p.types(strings.Split(lines, "|")...)
+	for _, c := range testmain.Table[struct {
+		Lines string
+		Says  []string
+	}](t, "testdata/cases/words.txt") {
+		out := p.types(strings.Split(c.Lines, "|")...)
 		rest := oneLine(out)
-		for _, words := range says {
+		for _, words := range c.Says {
 			_, after, found := strings.Cut(rest, words)
 			if rest = after; !found || strings.Contains(out, "--cursor") {
-				t.Errorf("%s: no %q, or a cursor, in\n%s", lines, words, out)
+				t.Errorf("%s: no %q, or a cursor, in\n%s", c.Lines, words, out)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
@@ -96,66 +97,22 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // What a person wrote is in a file, and they know where, until it is in the outbox or a draft.
 func TestALetterThatDidNotLeaveIsKept(t *testing.T) {
-	for _, of := range []struct {
-		name    string
-		account func(*mail.Account)
-		cases   []letterCase
-	}{
-		{"sends to all", sendsToAll, []letterCase{
-			{"sent", answers, "reply 22|y", "Sent to 1 recipient", ""},
-			{"kept as a draft", answers, "reply 22|d", "The draft is in Drafts", ""},
-			{"no word", answers, "reply 22|", "It was not sent. What you wrote is in:", "Thank you."},
-			{"thrown away, which is asked once more", answers, "reply 22|t|n|t|y", "It was thrown away, and not sent.", ""},
-			{"not thrown away after all", answers, "reply 22|t||", "It was not sent.", "Thank you."},
-			{"two answers at once", answers, "reply 22|ye|no", "That is no answer, and nothing was sent. To: builders@example.net", "Thank you."},
-			{"another word for yes", answers, "reply 22|send|y", "Sent to 1 recipient", ""},
-			{"the editor fails behind it", answers + "; exit 3", "reply 22", "The editor failed: exit status 3. VISUAL or EDITOR names another one. It was not sent. What you wrote is in:", "Thank you."},
-			{"the editor is killed", "kill -9 $$", "reply 22", "The editor failed: signal: killed", ""},
-			{"and has a file of its own", `echo x >"$(dirname "$1")/.letter.txt.swp"; kill -9 $$`, "reply 22", "What you wrote is in:", "To: builders@example.net"},
-			{"there is no such editor", "", "reply 22", "The editor failed: ", ""},
-			{"it fails when the letter is edited again", `test -e "$HOME/once" && exit 1; touch "$HOME/once"; ` + answers, "reply 22|e", "What you wrote is in:", "Thank you."},
-			{"a field that is none", `echo "Hello Ann" >"$1"`, "write|", "is none of To, Cc, Subject, Attach", "Hello Ann"},
-			{"not UTF-8", `printf 'To: ann@example.org\n\nJ\374rgen' >"$1"`, "write|y", "it is not in UTF-8", "J\xfcrgen"},
-			{"no file to attach", `printf 'To: ann@example.org\nAttach: ~/none.pdf\n\nx' >"$1"`, "write|y|", "no such file", "none.pdf"},
-			{"a file that is too large", `truncate -s 26M "$HOME/huge"; printf 'To: ann@example.org\nAttach: ~/huge\n\nx' >"$1"`, "write|y|", "larger than 25 MiB", "huge"},
-			{"a directory", `printf 'To: ann@example.org\nAttach: ~/\n\nx' >"$1"`, "write|y|", "not a regular file", "~/"},
-			{"nothing was written", ":", "reply 22|", "Nothing was sent.", ""},
-			{"an editor that does not wait, whose person does", `test -e "$HOME/once" || { touch "$HOME/once"; exit 0; }; ` + answers, "reply 22|e|y", "Sent to 1 recipient", ""},
-			{"a forward to nobody", ":", "forward 22|", "Nothing was sent.", ""},
-			{"a blank file", `: >"$1"`, "reply 22", "Nothing was written, and nothing was sent.", ""},
-			{"fields alone", `printf 'To: ann@example.org\nSubject: Files\n\n' >"$1"`, "write|", "0 lines of text.", "Files"},
-			{"no more than the word says", answers, "reply 22 some", "'reply ID all' everybody", ""},
-			{"a hidden code", answers, "reply 49|", "It was not sent", "To: accounts@example.com"},
-			{"typed, and given up at a field", noEditor, "write ann@example.org", "Cc: ", ""},
-			{"typed, and the input ends in the text", noEditor, "write ann@example.org|||Lunch||Noon?", "Noon?", "Noon?"},
-			{"typed, and more of it", noEditor, "reply 22 all||-|||One.|.|e|||||Two.|.|", "Two.", "To: builders@example.net\nCc:\nSubject: Re: Reading room renovation: schedule\nAttach:\n\nOne.\nTwo.\n\nOn "},
-		}},
-		{"asks about all", asksAboutAll, []letterCase{
-			{"the person refuses it", answers, "reply 22|y|n|", "It was not sent. What you wrote is in:", "Thank you."},
-			{"it waits", answers, "reply 22|y|", "It waits in the outbox as", ""},
-		}},
-		{"drafts", drafts, []letterCase{
-			{"refused, then a draft", answers, "write ann@example.org|y|d", "The draft is in Drafts", ""},
-			{"an account for drafts", answers, "reply 22 all|", "e edits it, d drafts it, t throws it away, Enter keeps the file: ", "To:\nCc:\nSubject:\nAttach:\n\nThank you."},
-			{"its draft", answers, "reply 22 all|d|read Drafts/3", "To: Builders <builders@example.net> Cc: Facilities", ""},
-		}},
-		{"read-only", readOnly, []letterCase{{"a read-only account", answers, "reply 22", "--mode approve", ""}}},
-	} {
-		t.Run(of.name, func(t *testing.T) {
-			p := newPerson(t, of.account)
-			for i, c := range of.cases {
-				if testing.Short() && i%8 > 0 {
-					continue
-				}
-				t.Run(c.name, func(t *testing.T) { c.run(t, p) })
-			}
-		})
+	accounts := map[string]func(*mail.Account){"sends": sendsToAll, "asks": asksAboutAll, "drafts": drafts, "reads": readOnly}
+	people := map[string]*fakePerson{}
+	for i, c := range testmain.Table[letterCase](t, "testdata/cases/letters.txt") {
+		if testing.Short() && i%8 > 0 {
+			continue
+		}
+		if people[c.Account] == nil {
+			people[c.Account] = newPerson(t, accounts[c.Account])
+		}
+		t.Run(c.Name, func(t *testing.T) { c.run(t, people[c.Account]) })
 	}
 }
 
 // letterCase is what a person types for a letter, in lines that | parts, what that says, and what
 // a letter that is kept holds; empty for none.
-type letterCase struct{ name, editor, lines, says, kept string }
+type letterCase struct{ Account, Name, Editor, Lines, Says, Kept string }
 
 // noEditor has a letter be typed.
 const noEditor = "-"
@@ -166,23 +123,23 @@ func (c letterCase) run(t *testing.T, p *fakePerson) {
 			t.Fatal(err)
 		}
 	}
-	switch c.editor {
+	switch c.Editor {
 	case "":
 		p.env["EDITOR"] = "no-such-editor-anywhere"
 	case noEditor:
 		p.env["EDITOR"] = ""
 	default:
-		p.editor(c.editor)
+		p.editor(strings.ReplaceAll(c.Editor, "ANSWERS", answers))
 	}
-	out := p.types(strings.Split(c.lines, "|")...)
-	if !strings.Contains(oneLine(out), strings.TrimSpace(c.says)) {
-		t.Errorf("it does not say %q:\n%s", c.says, out)
+	out := p.types(strings.Split(c.Lines, "|")...)
+	if !strings.Contains(oneLine(out), strings.TrimSpace(c.Says)) {
+		t.Errorf("it does not say %q:\n%s", c.Says, out)
 	}
 	kept := p.kept()
-	if c.kept == "" && len(kept) > 0 || c.kept != "" && (len(kept) != 1 || !strings.Contains(kept[0], c.kept)) {
+	if c.Kept == "" && len(kept) > 0 || c.Kept != "" && (len(kept) != 1 || !strings.Contains(kept[0], c.Kept)) {
 		t.Errorf("kept: %q\n%s", kept, out)
 	}
-	if told := strings.Contains(out, "letter.txt"); told != (c.kept != "") {
+	if told := strings.Contains(out, "letter.txt"); told != (c.Kept != "") {
 		t.Errorf("the place is told: %v\n%s", told, out)
 	}
 	if left, _ := filepath.Glob(filepath.Join(p.home, "attachments", "staged-*")); len(left) > 0 {
@@ -193,24 +150,13 @@ func (c letterCase) run(t *testing.T, p *fakePerson) {
 // A letter that is kept is taken up again as what it was, by one at a time.
 func TestAKeptLetterIsTakenUpAgain(t *testing.T) {
 	p := newPerson(t, sendsToAll)
-	for _, c := range []struct {
-		editor, lines, says string
-		kept                int
-	}{
-		{answers, "write again", "No letter is kept.", 0},
-		{answers, "reply 22|", "letter.txt 'write again' takes it up.", 1},
-		{"exit 1", "write again|", "It was not sent. To: builders@example.net Subject: Re:", 1}, // it is not started before the person says so
-		{answers, "forward 21 ann@example.org|", "It was not sent.", 2},
-		{answers, "write again", "'write again 1' takes up the first of them.", 2},
-		{answers, "write again 3", "2 letters kept: 'write again 1' takes up the newest.", 2},
-		{answers, "write again x", "2 letters kept: 'write again 1' takes up the newest.", 2},
-		{answers, "write again 2|y", "Sent to 1 recipient", 1},
-		{answers, "write again|y", "Sent to 1 recipient", 0},
-		{`echo "Hello Ann" >"$1"`, "write|", "It was not sent.", 1},
-	} {
-		p.editor(c.editor)
-		if out := p.types(strings.Split(c.lines, "|")...); !strings.Contains(oneLine(out), c.says) || len(p.kept()) != c.kept {
-			t.Errorf("%s: it does not say %q, or keeps another number than %d:\n%s\n%q", c.lines, c.says, c.kept, out, p.kept())
+	for _, c := range testmain.Table[struct {
+		Editor, Lines, Says string
+		Kept                int
+	}](t, "testdata/cases/kept.txt") {
+		p.editor(strings.ReplaceAll(c.Editor, "ANSWERS", answers))
+		if out := p.types(strings.Split(c.Lines, "|")...); !strings.Contains(oneLine(out), c.Says) || len(p.kept()) != c.Kept {
+			t.Errorf("%s: it does not say %q, or keeps another number than %d:\n%s\n%q", c.Lines, c.Says, c.Kept, out, p.kept())
 		}
 	}
 	if data, _ := p.data(t.Context(), "mail thread 22"); !strings.Contains(fmt.Sprint(data), "Thank you.") {

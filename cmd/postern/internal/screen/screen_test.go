@@ -13,6 +13,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // hostileText is text as a sender may choose it.
@@ -227,16 +228,9 @@ func TestEnvelopesThatSayNothing(t *testing.T) {
 // What is shown as an id is what is typed, in every view, and nowhere the one of the answer.
 func TestAnIDIsShownAsItIsTyped(t *testing.T) {
 	look := Look{Width: 80, ID: func(long string) string { return "typed-" + long[strings.LastIndexByte(long, ':')+1:] }}
-	for path, envelope := range map[string]string{
-		"mail list":       `{"messages":[{"message_id":"imap:work:INBOX:1:5","from":"ann@example.org"}]}`,
-		"mail thread":     `{"messages":[{"message_id":"imap:work:INBOX:1:5","from":"ann@example.org"}]}`,
-		"mail get":        `{"message":{"message_id":"imap:work:INBOX:1:5","from":"ann@example.org","body_text":"x","returned_message_id":"imap:work:INBOX:1:5","attachments":[{"part_id":"2"}]}}`,
-		"mail attachment": `{"message_id":"imap:work:INBOX:1:5","content_type":"image/png","content_base64":"eA==","part_id":"2"}`,
-		"outbox show":     `{"outbox_id":"x","text":"","deletes":[{"message_id":"imap:work:INBOX:1:5"}],"issues":[{"message":"m","message_id":"imap:work:INBOX:1:5"}]}`,
-		"nothing known":   `{"message_id":"imap:work:INBOX:1:5","list":[{"message_id":"imap:work:INBOX:1:5"}]}`,
-	} {
-		if got := look.Render([]byte(`{"success":true,"data":`+envelope+`}`), path); !strings.Contains(got, "typed-5") || strings.Contains(got, "imap:") {
-			t.Errorf("%s: %s", path, got)
+	for _, c := range testmain.Table[struct{ Path, Envelope string }](t, "testdata/cases/ids.txt") {
+		if got := look.Render([]byte(`{"success":true,"data":`+c.Envelope+`}`), c.Path); !strings.Contains(got, "typed-5") || strings.Contains(got, "imap:") {
+			t.Errorf("%s: %s", c.Path, got)
 		}
 	}
 }
@@ -289,15 +283,13 @@ func TestWhatToTypeNext(t *testing.T) {
 // A proposed command has ids as a person types them.
 func TestProposedCommandsHaveShortIDs(t *testing.T) {
 	look := Look{Width: 80, ID: func(long string) string { return "<" + long + ">" }}
-	for id, want := range map[string]string{"imap:demo:INBOX:7:50": "read <imap:demo:INBOX:7:50>", "--before imap:my-mail:Projects/Été:7:3 -n 3": "mail get --before <imap:my-mail:Projects/Été:7:3> -n 3",
-		"'imap:demo:a b:7:3'": "read <imap:demo:a b:7:3>", "--before=imap:demo:a:7:3": "mail get --before=<imap:demo:a:7:3>", "--headers all imap:demo:a:7:3": "mail get --headers all <imap:demo:a:7:3>", "pop3:demo:x7": "mail get pop3:demo:x7",
-		"--before imap:a:INBOX:7:5,imap:b:INBOX:8:6 -n 3": "mail get --before <imap:a:INBOX:7:5>,<imap:b:INBOX:8:6> -n 3", `--before 'imap:a:x\, y:7:5,imap:b:z:8:6'`: "mail get --before <imap:a:x, y:7:5>,<imap:b:z:8:6>"} {
-		envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"next_action": map[string]any{"instruction": "Read it", "arguments": map[string]any{"command": "mail get " + id}}}})
+	for _, c := range testmain.Table[struct{ Id, Want string }](t, "testdata/cases/proposed.txt") {
+		envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"next_action": map[string]any{"instruction": "Read it", "arguments": map[string]any{"command": "mail get " + c.Id}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := look.Render(envelope, "mail search"); !strings.HasSuffix(got, "Read it:\n  "+want+"\n") {
-			t.Errorf("%s: %q", id, got)
+		if got := look.Render(envelope, "mail search"); !strings.HasSuffix(got, "Read it:\n  "+c.Want+"\n") {
+			t.Errorf("%s: %q", c.Id, got)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func TestASenderThatNamesItselfAsAnAddress(t *testing.T) {
@@ -76,78 +78,20 @@ func TestAFailedCheckStandsOut(t *testing.T) {
 
 // What the views of commands say, in a window of 100 columns or as many as are named.
 func TestViews(t *testing.T) {
-	long := strings.Repeat("long.", 17) + "@example.net"
-	const (
-		link   = `{"message":{"message_id":"imap:demo:INBOX:1:43","body_text":"https://a.example (other host b.example: http://b.example/x)","hidden_chars":336}}`
-		row    = `{"messages":[{"message_id":"50","date":"2026-05-04T09:00:00Z","from":"Ann <ann@example.org>","subject":"Hello"}]}`
-		plan   = `"flags":["\\Seen"],"subject":"Plan"}]}`
-		event  = `"events":[{"state":"requested","summary":"Visit","location":"Hall"}]`
-		table  = `"allow_in":{"enabled":true,"entries":["@example.org","@example.net"]},"allow_out":{"enabled":false,"entries":[]}}`
-		marked = `{"message_id":"1","flags":["\\Seen"]}`
-	)
-	for _, tc := range []struct {
-		path, data, says, not string
-		width                 int
-	}{
-		// In a list a message of one's own says to whom it went, and the marks that are there are explained.
-		{"mail list", `{"messages":[{"message_id":"1","own":true,"from":"Me <me@example.org>","to":"Bob <bob@example.org>, eve@example.org",` + plan, "  to Bob <bob@example.org>, eve@example.org  Plan\n", "Marks", 160},
-		{"mail list", `{"messages":[{"message_id":"1","own":true,"from":"Me <me@example.org>",` + plan, "  Me <me@example.org>  Plan\n", "to ", 160},
-		{"mail list", `{"messages":[{"message_id":"1","from":"Bob <bob@example.org>","to":"Me <me@example.org>",` + plan, "  Bob <bob@example.org>  Plan\n", "to ", 160},
-		// What is said of a sender stands at the margin, where no name goes on.
-		{"mail get", `{"message":{"message_id":"1","from":"` + strings.Repeat("x", 88) + ` [verified by the mail server] <bob@evil.example>","sender":"verified","answers_to":"eve@evil.example","body_text":"x"}}`,
-			"\nAnswers: they go to eve@evil.example\nSender:  verified by the mail server\n", "\n[", 0},
-		{"outbox show", `{"outbox_id":"1","state":"waiting","recipients":["b\u043ess@good.example"],"not_plain":["b\u043ess@good.example (not plain letters: b\\u043ess@good.example)"],"text":"x"}`,
-			"\nBeware:  bоss@good.example (not plain letters: b\\u043ess@good.example)\n", "", 0},
-		{"mail list", `{"messages":[{"message_id":"1"}]}`, "Marks: N unread.\n", "", 0},
-		{"mail list", `{"messages":[{"message_id":"pop3:a:1","from":"ann@example.org","has_attachments":true}]}`, "Marks: @ attachments.\n", "N  ", 0},
-		{"mail list", `{"messages":[{"message_id":"1","flags":["\\Seen","\\Flagged"]},{"message_id":"2"},{"message_id":"3","flags":["\\Seen"],"has_attachments":true}]}`, "Marks: N unread, * flagged, @ attachments.\n", "", 0},
-		{"mail list", `{"messages":[` + marked + `,` + marked + `]}`, "Read one", "Marks", 0},
-		{"mail list", `{"messages":[{"message_id":"1","subject":" "}]}`, "  (no sender)   (no subject)\n", "", 0},
-		{"mail list", `{"messages":[{"message_id":"5","snippet":"https://a.example (other host b.example: http://b.example/x)"}]}`, "     https://a.example (the link goes to b.example: http://b.example/x)\n", "", 0},
-		// Without room for the sender beside the date, a line of a list is the sender's.
-		{"mail list", row, "N   50   2026-05-04…\n     Ann <ann@examp…\n     Hello\n", "", 20},
-		{"mail list", row, "N   50   2026-05-04 09:00  Ann <ann@exa…\n     Hello\n", "", 40},
-		// Of a list of the outbox a message says what its own page says, and an account which certificates it trusts.
-		{"outbox list", `{"messages":[{"outbox_id":"x","state":"accepted","subject":"accepted"}]}`, "x   sent   accepted\n", "", 0},
-		{"outbox show", `{"outbox_id":"x","state":"accepted","text":""}`, "x (sent)\n", "accepted", 0},
-		{"mail get", `{"message":{"message_id":"1","body_text":"","notes":["It is encrypted."],"attachments":[]}}`, "[It is encrypted.]\n", "no text", 0},
-		{"mail get", `{"message":{"message_id":"1","body_text":"","attachments":[{"events":[{"state":"accepted","location":""}]}]}}`, "    State  accepted\n", "ocation", 0},
-		{"mail get", `{"message":{"message_id":"1","body_text":""}}`, "\nThe message has no text.\n", "│", 0},
-		{"mail get", `{"message":{"message_id":"1","body_text":"Hello","body_html":"<p>Hello</p>"}}`, "\n│ Hello\n\nHTML\n", "\n\n\n", 0},
-		{"mail get", link, "│ https://a.example (the link goes to b.example: http://b.example/x)\n", "", 120},
-		{"mail get", link, "336 hidden characters are left out: 'mail raw imap:demo:INBOX:1:43' shows all of the source.\n", "", 120},
-		// The first line of a row that hangs takes the whole width; an event is told once.
-		{"mail get", `{"message":{"message_id":"x","body_text":"","attachments":[{"part_id":"2","filename":"floor-plan.png","content_type":"image/png","size_bytes":371}]}}`, "  [2] floor-plan.png, image/png, 371\n           bytes\n", "", 40},
-		{"mail get", `{"message":{"message_id":"imap:demo:INBOX:1:34","body_text":"x","attachments":[{"content_type":"text/calendar","part_id":"1.2","size_bytes":7,` + event +
-			`},{"filename":"invite.ics","content_type":"application/ics","part_id":"2","size_bytes":7,` + event + `}]}}`, "Hall", "Hall+Hall", 80},
-		{"account show", `{"account":{"name":"work","protocol":"imap","imap":{},"allow_out":{"enabled":true,"entries":["@example.org","` + long + `"]}}}`, "\nWrites to\n  @example.org,\n  " + long + "\n", "", 0},
-		{"account show", `{"account":{"protocol":"imap","imap":{},"mode":"RO","destroy":"on","allow_out":{"enabled":false}}}`, "Mode             RO\nDeletes          nothing\n", "Writes to        everybody", 0},
-		{"account show", `{"account":{"protocol":"imap","imap":{},"custom_ca":true}}`, "Trusts           only the certificates given for it, not those of the system\n", "ustom", 0},
-		{"account show", `{"account":{"protocol":"imap","imap":{},"custom_ca":false}}`, "Login", "rust", 0},
-		// Accounts and folders are one line each; a port is told where it is not a usual one.
-		{"account list", `{"accounts":[{"name":"work","email":"work@example.org","protocol":"imap","mode":"RW","username":"work","imap":{"host":"imap.example.org","port":993,"security":"tls"},` + table +
-			`,{"name":"old","email":"old@example.org","protocol":"pop3","mode":"RW","username":"old","pop3":{"host":"pop3.example.org","port":1995,"security":"tls"},` + table + `]}`,
-			"Account  Address           Server                 Mode  Mail from      Writes to\n" +
-				"work     work@example.org  imap.example.org       RW    2 on the list  everybody\n" +
-				"old      old@example.org   pop3.example.org:1995  RW    2 on the list  everybody\n", "", 0},
-		{"account list", `{"accounts":[{"name":"work"}]}`, "Accounts\n  Name\n  work\n", "", 0},
-		{"mail folders", `{"account_id":"demo","folders":[{"name":"INBOX","delimiter":"/","role":"inbox","messages":50,"unread":18,"uid_next":51,"uidvalidity":1790000000},` +
-			`{"name":"Projects/Renovation","delimiter":"/","messages":3,"unread":0,"uid_next":4,"uidvalidity":1790000001}]}`,
-			"Folder               Role   Messages  Unread\nINBOX                inbox  50        18\nProjects/Renovation         3         0\n", "elimiter", 80},
-		{"mail folders", `{"folders":[{"delimiter":"/"}]}`, "Delimiter", "", 80},
-		{"policy show", `{"principal":"agent","accounts":[{"account_id":"work","mode":"draft","may_change":true,"outbound_list":{"enabled":false}}]}`, "read, flag and file\n", "everybody", 0},
-		{"x-scan", `{"page_base64":"aGVsbG8="}`, "Page base64  5 bytes\n", "aGV", 80},
-	} {
-		width := tc.width
+	for _, tc := range testmain.Table[struct {
+		Path, Data, Says, Not string
+		Width                 int
+	}](t, "testdata/cases/views.txt") {
+		width := tc.Width
 		if width == 0 {
 			width = 100
 		}
-		got, not, times := draw(width, tc.path, tc.data), tc.not, 0
+		got, not, times := draw(width, tc.Path, tc.Data), tc.Not, 0
 		if once, _, ok := strings.Cut(not, "+"); ok { // as often as it is here, is too often
 			not, times = once, strings.Count(not, "+")
 		}
-		if !strings.Contains(got, tc.says) || not != "" && strings.Count(got, not) > times {
-			t.Errorf("%s: no %q, or a %q, in\n%s", tc.path, tc.says, tc.not, got)
+		if !strings.Contains(got, tc.Says) || not != "" && strings.Count(got, not) > times {
+			t.Errorf("%s: no %q, or a %q, in\n%s", tc.Path, tc.Says, tc.Not, got)
 		}
 	}
 }
@@ -177,21 +121,10 @@ func TestTheOutboxAndTheLogAreTables(t *testing.T) {
 
 // The sentence below an answer says what a person has to do next.
 func TestAPersonIsToldTheWay(t *testing.T) {
-	for _, tc := range []struct{ path, message, data, says string }{
-		{"account list", "2 accounts", `{"accounts":[{"name":"work","email":"work@example.org","protocol":"imap","mode":"RW","imap":{"host":"imap.example.org"}}]}`, "2 accounts. 'postern init' adds another.\n"},
-		{"hide folder add", "1 entry", `{"account_id":"demo","list":"hide","enabled":true,"entries":["Borad"],"added":["Borad"],"absent":["Borad"]}`, "The server has no folder of this name now: Borad.\nAdded 1: 1 entry.\n"},
-		{"allow in list", "1 entry, and the list is off", `{"account_id":"demo","list":"in","enabled":false,"entries":["@example.org"]}`, "The list, which is off (account demo):\n  @example.org\n1 entry, and the list is off. It lets everybody pass.\n"},
-		{"allow out add", "2 entries", `{"account_id":"demo","list":"out","enabled":true,"entries":["*","@example.org"],"added":["@example.org"]}`, "Added 1: 2 entries. It lets everybody pass.\n"},
-		{"allow in list", "1 entry", `{"account_id":"demo","list":"in","enabled":true,"entries":[],"verified":["*"]}`, "Agents see messages of (account demo):\n  *, verified\n1 entry.\n"},
-		{"allow out remove", "0 entries", `{"account_id":"demo","list":"out","enabled":true,"entries":[],"removed":["*"]}`, "Removed 1: 0 entries. It lets nobody pass.\n"},
-		{"audit verify", "The last is of 2026-05-04T09:00:07Z", `{"ok":true}`, "The last is of 2026-05-04 09:00.\n"},
-		{"mail move", "Moved 1 message; partial, with 1 issue", `{"destination_folder":"Archive","messages":[],"issues":[{"message":"It is gone.","message_id":"7"}]}`, "Note on 7: It is gone.\nMoved 1 message to Archive.\n"},
-		{"mail get", "", `{"message":{"message_id":"7","body_text":"x","hidden_chars":3}}`, "3 hidden characters are left out: 'postern mail raw 7' shows all of the source.\n"},
-		{"stop", "Everything is stopped", `{"leaving":[]}`, "Everything is stopped. 'postern resume' lets everything go on, with the administrator's key.\n"},
-	} {
-		envelope := `{"success":true,"message":"` + tc.message + `","data":` + tc.data + `}`
-		if out := (Look{Width: 120, Zone: time.UTC, Shell: []string{"mail", "resume"}}).Render([]byte(envelope), tc.path); !strings.Contains(out, tc.says) {
-			t.Errorf("%s does not say %q: %s", tc.path, tc.says, out)
+	for _, tc := range testmain.Table[struct{ Path, Message, Data, Says string }](t, "testdata/cases/told.txt") {
+		envelope := `{"success":true,"message":"` + tc.Message + `","data":` + tc.Data + `}`
+		if out := (Look{Width: 120, Zone: time.UTC, Shell: []string{"mail", "resume"}}).Render([]byte(envelope), tc.Path); !strings.Contains(out, tc.Says) {
+			t.Errorf("%s does not say %q: %s", tc.Path, tc.Says, out)
 		}
 	}
 }

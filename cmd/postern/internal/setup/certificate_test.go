@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -102,38 +103,22 @@ func TestTheCertificateBehindStartTLS(t *testing.T) {
 
 // A host is read as people write it.
 func TestHostAndPort(t *testing.T) {
-	for _, c := range []struct {
-		typed, host string
-		port        uint16
-	}{
-		{"imap.example.org", "imap.example.org", 0}, {"imap.example.org:993", "imap.example.org", 993}, {"localhost:1143", "localhost", 1143}, {"127.0.0.1:1143", "127.0.0.1", 1143},
-		{"::1", "::1", 0}, {"[::1]:993", "::1", 993}, {"büro.example", "büro.example", 0}, {"mail", "mail", 0},
-		{"1", "", 0}, {"1:993", "", 0}, {"imap.example.org:0", "", 0}, {"imap.example.org:x", "", 0}, {"imap.example.org:", "", 0}, {":993", "", 0}, {"imaps://imap.example.org", "", 0},
-		{"ann@example.org", "", 0}, {"a b", "", 0}, {"-x.example.org", "", 0}, {"a..b", "", 0}, {strings.Repeat("a.", 130) + "org", "", 0},
-	} {
-		host, port, err := hostAndPort(c.typed)
-		if c.host == "" && err == nil || c.host != "" && (err != nil || host != c.host || port != c.port) {
-			t.Errorf("%q: %q %d %v", c.typed, host, port, err)
+	for _, c := range testmain.Table[struct {
+		Typed, Host string
+		Port        int
+	}](t, "testdata/cases/hosts.txt") {
+		host, port, err := hostAndPort(c.Typed)
+		if c.Host == "" && err == nil || c.Host != "" && (err != nil || host != c.Host || int(port) != c.Port) {
+			t.Errorf("%q: %q %d %v", c.Typed, host, port, err)
 		}
 	}
 }
 
 // Lines are broken at spaces, below their second column, and what is to be copied stays whole.
 func TestFold(t *testing.T) {
-	for text, want := range map[string]string{
-		"short":                            "short",
-		"one two three four five":          "one two three\nfour five",
-		"  in two words here":              "  in two words\n  here",
-		"a:   one two three":               "a:   one two\n     three",
-		"key  /a/path/that/is":             "key\n/a/path/that/is",
-		"key  /path/that/is":               "key\n /path/that/is",
-		"key  /path/that/is of a b":        "key\n /path/that/is\n of a b",
-		"    postern install claude-code":  "    postern install claude-code",
-		"averyveryverylongword and others": "averyveryverylongword\nand others",
-		"日本語 日本語 日本語":                      "日本語 日本語\n日本語",
-	} {
-		if got := fold(text, 14); got != want {
-			t.Errorf("%q: %q", text, got)
+	for _, c := range testmain.Table[struct{ Text, Want string }](t, "testdata/cases/fold.txt") {
+		if got := fold(c.Text, 14); got != c.Want {
+			t.Errorf("%q: %q", c.Text, got)
 		}
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// tap stands between a client and a server, ends the TLS of both, and keeps every
+// recorder stands between a client and a server, ends the TLS of both, and keeps every
 // byte that passes.
-type tap struct {
+type recorder struct {
 	port     uint16
 	target   string
 	listener net.Listener
@@ -30,22 +30,23 @@ type tap struct {
 	wg       sync.WaitGroup
 
 	mu        sync.Mutex
-	conns     []*tapped
+	conns     []*recordedConn
 	overlaps  int  // connections that were begun while another was open
 	cut       bool // new ones are closed at once
 	connected int
 }
 
-// tapped is one connection. What it said is guarded by tap.mu.
-type tapped struct {
+// recordedConn is one connection. What it said is guarded by recorder.mu.
+type recordedConn struct {
 	said, heard []byte
 	gone        chan struct{} // closed when the client has closed
 	client      net.Conn
 }
 
-// newTap starts a tap to a server's TLS port.
-func newTap(t testing.TB, s *servertest.DovecotServer, target string) *tap {
+// newRecorder starts a recorder before a server's TLS port.
+func newRecorder(t testing.TB, s *servertest.DovecotServer, protocol string) *recorder {
 	t.Helper()
+	target := map[string]string{"imap": s.IMAPSAddr(), "pop3": s.POP3SAddr()}[protocol]
 	leaf, err := s.CA.Leaf(servertest.LeafOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -54,14 +55,14 @@ func newTap(t testing.TB, s *servertest.DovecotServer, target string) *tap {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &tap{port: uint16(l.Addr().(*net.TCPAddr).Port), target: target, listener: l, patience: 20 * time.Second,
+	p := &recorder{port: uint16(l.Addr().(*net.TCPAddr).Port), target: target, listener: l, patience: 20 * time.Second,
 		conf: &tls.Config{Certificates: []tls.Certificate{leaf}}, serverCA: s.ClientTLS()}
 	p.wg.Go(p.serve)
 	t.Cleanup(func() { _ = l.Close(); p.sever(); p.wg.Wait() })
 	return p
 }
 
-func (p *tap) serve() {
+func (p *recorder) serve() {
 	for {
 		conn, err := p.listener.Accept()
 		if err != nil {
@@ -69,7 +70,7 @@ func (p *tap) serve() {
 		}
 		p.mu.Lock()
 		before := slices.Clone(p.conns)
-		c := &tapped{gone: make(chan struct{}), client: conn}
+		c := &recordedConn{gone: make(chan struct{}), client: conn}
 		p.conns = append(p.conns, c)
 		p.connected++
 		cut, patience := p.cut, p.patience
@@ -96,7 +97,7 @@ func (p *tap) serve() {
 	}
 }
 
-func (p *tap) pass(c *tapped) {
+func (p *recorder) pass(c *recordedConn) {
 	client := tls.Server(c.client, p.conf)
 	end := sync.OnceFunc(func() { close(c.gone) })
 	defer end()
@@ -131,14 +132,14 @@ func copyTo(to io.Writer, from io.Reader, note func([]byte)) error {
 	}
 }
 
-func (p *tap) note(to *[]byte, b []byte) {
+func (p *recorder) note(to *[]byte, b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*to = append(*to, b...)
 }
 
 // sever breaks what is open.
-func (p *tap) sever() {
+func (p *recorder) sever() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
@@ -147,7 +148,7 @@ func (p *tap) sever() {
 }
 
 // dead breaks what is open and lets nobody in; or lets them in again.
-func (p *tap) dead(yes bool) {
+func (p *recorder) dead(yes bool) {
 	p.mu.Lock()
 	p.cut = yes
 	p.mu.Unlock()
@@ -157,7 +158,7 @@ func (p *tap) dead(yes bool) {
 }
 
 // reset forgets what was said, and returns it connection by connection.
-func (p *tap) reset() (said []string) {
+func (p *recorder) reset() (said []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
@@ -168,7 +169,7 @@ func (p *tap) reset() (said []string) {
 }
 
 // several says what is wrong with how many connections there were at once.
-func (p *tap) several() (wrong []string) {
+func (p *recorder) several() (wrong []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.overlaps > 0 {
@@ -180,7 +181,7 @@ func (p *tap) several() (wrong []string) {
 	return wrong
 }
 
-func (p *tap) connections() int {
+func (p *recorder) connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.connected
