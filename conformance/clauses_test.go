@@ -51,16 +51,12 @@ func TestEveryClauseHasACaseOrAReason(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(b, &clauses)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range clauses {
 		clauses[i].Document = cmp.Or(clauses[i].Document, "002")
 	}
 	cases, err := Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	type place struct{ document, id string }
 	count := map[place]int{}
 	for _, c := range cases {

@@ -19,9 +19,7 @@ func TestLoadRefusesWhatItDoesNotKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	changes, err := os.ReadFile("testdata/load.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := 0
 	for block := range strings.SplitSeq(string(changes), "\n\n") {
 		lines := strings.Split(strings.TrimSpace(block), "\n")
@@ -47,9 +45,7 @@ func TestLoadRefusesWhatItDoesNotKnow(t *testing.T) {
 // TestEmbeddedCasesLoad also counts: fewer cases would be cases that were lost.
 func TestEmbeddedCasesLoad(t *testing.T) {
 	cases, err := Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := 0
 	for _, c := range cases {
 		if c.Suite == "acli" {
@@ -65,5 +61,13 @@ func TestLoadRefusesAnIDTwice(t *testing.T) {
 	_, err := Load(fstest.MapFS{"a.json": {Data: []byte(caseText)}, "b.json": {Data: []byte(caseText)}})
 	if err == nil || !strings.Contains(err.Error(), "a.b") || !strings.Contains(err.Error(), "a.json") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -71,9 +71,7 @@ func TestBindValues(t *testing.T) {
 		Tokens  []string
 	}](t, "testdata/cases/bind_values.txt") {
 		want := Args{Names: []string{"a"}, Count: 4, Level: "low"}
-		if err := json.Unmarshal([]byte(c.Differs), &want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(c.Differs), &want))
 		if got, err := bind(t, c.Tokens...); err != nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%q:\n got %+v, %v\nwant %+v", c.Tokens, got, err, want)
 		}
@@ -146,13 +144,9 @@ func TestDatetimeWithoutOffsetIsInTheGivenZone(t *testing.T) {
 
 func TestADateWithoutAMidnightIsThatDate(t *testing.T) {
 	zone, err := time.LoadLocation("America/Santiago")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := thing().Bind([]string{"a", "--when", "2026-09-06"}, zone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := b.Args.(*Args).When.Format(time.RFC3339); got != "2026-09-06T01:00:00-03:00" {
 		t.Errorf("%s", got)
 	}
@@ -277,9 +271,7 @@ func everything(*discovery.Command) bool { return true }
 
 func TestResolveSuggests(t *testing.T) {
 	r, err := discovery.NewRegistry(discovery.Info{Name: "test"}, thing())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line, want := range map[string]string{
 		"thing dp":   "'thing do'",
 		"thnig do":   "'thing do'",
@@ -318,9 +310,7 @@ func TestAFormIsThatOfSeveralArguments(t *testing.T) {
 	forms := map[string]discovery.Form{"colour": {MinLength: 3, MaxLength: 6, Pattern: regexp.MustCompile("^[a-z]+$"), Words: "must be the name of a colour"}}
 	c := discovery.New(discovery.Spec{Path: "paint", Summary: "Paint", Effect: discovery.Read, Examples: []string{"paint"}, Forms: forms},
 		func(context.Context, *discovery.Call, *paint) (Result, error) { return Result{}, nil })
-	if err := c.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Err())
 	want := `"one":{"type":"string","maxLength":6,"minLength":3,"pattern":"^[a-z]+$","description":"One"},` +
 		`"short":{"type":"string","maxLength":4,"minLength":3,"pattern":"^[a-z]+$","description":"Short"},` +
 		`"many":{"items":{"type":"string","maxLength":6,"minLength":3,"pattern":"^[a-z]+$"},"type":"array","maxItems":2,"description":"Many"}`
@@ -378,5 +368,13 @@ func TestPeekSaysWhatCanBeToldBeforeBinding(t *testing.T) {
 		if _, err := thing().Bind(strings.Fields(line), nil); (err != nil) != want.Wrong {
 			t.Errorf("%s: binding says %v", line, err)
 		}
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

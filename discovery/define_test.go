@@ -47,9 +47,7 @@ var right = discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Exam
 
 func made(t testing.TB, c *discovery.Command) *discovery.Command {
 	t.Helper()
-	if err := c.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Err())
 	return c
 }
 
@@ -65,12 +63,8 @@ func same(t testing.TB, a, b any) bool {
 	var v [2]any
 	for i, doc := range []any{a, b} {
 		raw, err := json.Marshal(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(raw, &v[i]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, json.Unmarshal(raw, &v[i]))
 		strip(v[i])
 	}
 	return reflect.DeepEqual(v[0], v[1])
@@ -101,13 +95,9 @@ func strip(v any) {
 func TestADefinedCommandIsDescribedLikeOneWithTypes(t *testing.T) {
 	help := func(c *discovery.Command) any {
 		r, err := discovery.NewRegistry(discovery.Info{Name: "test"}, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		h, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Caller: discovery.Caller{Visible: everything}}, &discovery.Bound{Args: &discovery.HelpArgs{Command: []string{"thing", "do"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return h
 	}
 	if typed, def := thing(), defined(t); !same(t, help(typed), help(def)) {
@@ -148,9 +138,7 @@ func FuzzDefinedBindsLikeTyped(f *testing.F) {
 		}
 		// What the function gets is in the schema's terms what was written.
 		raw, err := json.Marshal(two.Args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		again, err := def.Bind(def.Unbind(two.Args, two.Common)[2:], time.UTC)
 		if err != nil {
 			t.Fatalf("%q: %v", def.Unbind(two.Args, two.Common), err)
@@ -184,9 +172,7 @@ func TestADefinedFunctionGetsJSON(t *testing.T) {
 			t.Fatalf("%s: %v", test.line, err)
 		}
 		got, err := c.Run(t.Context(), &discovery.Call{}, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		// Flags are always there; --optional is one.
 		want := test.want
 		if !strings.Contains(want, "optional") {
@@ -203,9 +189,7 @@ func TestADefinedFunctionGetsJSON(t *testing.T) {
 func TestOldOffsetsAreWrittenAsTheInstantTheyAre(t *testing.T) {
 	zone := time.FixedZone("old", 19*60+32)
 	b, err := defined(t).Bind([]string{"a", "--when", "1900-01-01T00:00:00"}, zone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	raw, err := json.Marshal(b.Args)
 	if err != nil || !strings.Contains(string(raw), `"when":"1899-12-31T23:40:28Z"`) {
 		t.Errorf("%s, %v", raw, err)
@@ -301,9 +285,7 @@ func TestAShapeAgreesWithItsSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := shaped(t, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	schema := gatewaytest.Schema(t, c.OutputSchema(true))
 	good := 0
 	for _, text := range []string{`{"list":[]}`, `{"list":[{"n":1}]}`, `{"list":[{"n":1,"level":"low"}],"ratio":1.5,"on":true,"text":""}`, `{}`, `[]`, `null`, `"x"`, `{"list":{}}`,
@@ -312,9 +294,7 @@ func TestAShapeAgreesWithItsSchema(t *testing.T) {
 		d := json.NewDecoder(strings.NewReader(text))
 		d.UseNumber()
 		var v any
-		if err := d.Decode(&v); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Decode(&v))
 		fits := s.Fits(v)
 		if err := schema.Validate(v); (err == nil) != fits {
 			t.Errorf("%s fits: %v; schema: %v", text, fits, err)
@@ -352,9 +332,7 @@ func TestDefineRefusesShapes(t *testing.T) {
 		}
 	}
 	c, err := shaped(t, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := c.Project([]string{"a"}, true); err == nil {
 		t.Error("--fields of an answer that may be anything")
 	}

@@ -24,9 +24,7 @@ func numbers(t *testing.T) *discovery.Registry {
 	r, err := discovery.NewRegistry(discovery.Info{Name: "t", Version: "1", Description: "T"},
 		discovery.New(discovery.Spec{Path: "count", Summary: "Count", Effect: discovery.Write, Examples: []string{"count --n 3"}},
 			func(context.Context, *discovery.Call, *numbersArgs) (struct{}, error) { return struct{}{}, nil }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -35,22 +33,14 @@ func numbers(t *testing.T) *discovery.Registry {
 func TestHelpIsValidUnderItsOwnSchema(t *testing.T) {
 	r := numbers(t)
 	found, err := r.Resolve([]string{"help", "count"}, everything)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bound, err := found.Command.Bind(found.Rest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	result, err := found.Command.Run(context.Background(), &discovery.Call{Caller: discovery.Caller{Visible: everything}}, bound)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, full := range []bool{true, false} {
 		b, err := json.Marshal(found.Command.View(result, full))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !strings.Contains(string(b), `"effect":"write"`) || !strings.Contains(string(b), `"default":5`) {
 			t.Errorf("full %v: %s", full, b)
 		}
@@ -60,9 +50,7 @@ func TestHelpIsValidUnderItsOwnSchema(t *testing.T) {
 			}
 		}
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := gatewaytest.Schema(t, found.Command.OutputSchema(full)).Validate(value); err != nil {
 			t.Error(err)
 		}
@@ -75,9 +63,7 @@ func TestErrorsRepeatNoControlCharacters(t *testing.T) {
 	_, err := r.Resolve([]string{hostile}, everything)
 	faults := []error{err}
 	found, err := r.Resolve([]string{"count"}, everything)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, token := range []string{"--" + hostile, "-\x1b"} {
 		_, err := found.Command.Bind([]string{token}, nil)
 		faults = append(faults, err)
@@ -103,14 +89,10 @@ func TestRootHelpFoldsExtensions(t *testing.T) {
 				Examples: []string{"x"}}, discovery.Definition{}, echo))
 		}
 		r, err := discovery.NewRegistry(discovery.Info{Name: "test", Description: "A description"}, list...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		help := r.Lookup("help")
 		answer, err := help.Run(t.Context(), &discovery.Call{Caller: discovery.Caller{Visible: everything}}, &discovery.Bound{Args: &discovery.HelpArgs{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		raw, err := json.Marshal(help.View(answer, false))
 		if err != nil || len(raw) > 2900 || !strings.Contains(string(raw), `"thing do"`) || !strings.Contains(string(raw), `"version"`) {
 			t.Errorf("%d: %d bytes, %v: %s", n, len(raw), err, raw)

@@ -46,9 +46,7 @@ func shelfCommand(t *testing.T) *discovery.Command {
 	t.Helper()
 	c := discovery.New(discovery.Spec{Path: "shelf", Summary: "A shelf", Effect: discovery.Read, Examples: []string{"shelf"}},
 		func(context.Context, *discovery.Call, *struct{}) (*shelf, error) { return nil, nil })
-	if err := c.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Err())
 	return c
 }
 
@@ -57,9 +55,7 @@ func encoded(t *testing.T, v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Encode(v))
 	return bytes.TrimSpace(b.Bytes())
 }
 
@@ -87,14 +83,10 @@ func TestATableIsWrittenChosenFromAndDescribed(t *testing.T) {
 			}
 		}
 		p, err := c.Project(names, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		view := encoded(t, c.View(&shelf{test.rows, test.next}, false))
 		data, err := p.Apply(view)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		labelled, ok := c.Label(data)
 		if !ok || string(labelled) != test.want {
 			t.Errorf("%q: %v %s\nwant %s", test.fields, ok, labelled, test.want)

@@ -40,9 +40,7 @@ func FuzzUnbindIsTheInverseOfBind(f *testing.F) {
 		f.Add(seed)
 	}
 	zone, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	c := thing()
 	f.Fuzz(func(t *testing.T, joined string) {
 		if !utf8.ValidString(joined) {
@@ -118,9 +116,7 @@ func TestAgainKeepsTheCommonOptions(t *testing.T) {
 	})
 	for _, tokens := range [][]string{nil, {"--wide", "--timeout", "7", "--fields", "items.size,total"}} {
 		b, err := c.Bind(tokens, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := c.Run(t.Context(), &discovery.Call{}, b); err != nil {
 			t.Fatal(err)
 		}

@@ -34,9 +34,7 @@ func teachers(t *testing.T) *discovery.Registry {
 	secret := discovery.New(discovery.Spec{Path: "mail hidden", Summary: "Hide", Effect: discovery.Admin, Examples: []string{"mail hidden 1"}},
 		func(context.Context, *discovery.Call, *showArgs) (none, error) { return none{}, nil })
 	r, err := discovery.NewRegistry(discovery.Info{Name: "test"}, find, show, secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -84,9 +82,7 @@ func TestAWordThatIsTriedNamesTheCommand(t *testing.T) {
 		command("mail thread", discovery.Read, nil, "mail thread"), command("mail get", discovery.Read, []string{"read", "show"}, "mail get"),
 		command("mail list", discovery.Read, []string{"inbox", "sent"}, "mail list", "mail list --folder Sent"),
 		command("mail hidden", discovery.Read, []string{"show"}, "mail hidden"), command("agent read", discovery.Read, []string{"read"}, "agent read"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const rest = " Run 'help' for the available commands."
 	for line, want := range map[string][2]string{
 		"mail read 1": {"Did you mean 'mail get'?" + rest, "mail get"}, "read 1": {"Did you mean 'mail get' or 'agent read'?" + rest, "mail get"},
@@ -160,9 +156,7 @@ func TestAccountIsFoundWhetherOrNotTheArgumentsBind(t *testing.T) {
 	}
 	c := discovery.New(discovery.Spec{Path: "get", Summary: "Get", Effect: discovery.Read, Examples: []string{"get"}, Forms: forms},
 		func(context.Context, *discovery.Call, *args) (struct{}, error) { return struct{}{}, nil })
-	if err := c.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Err())
 	for line, want := range map[string]string{
 		"": "", "--limit x": "", "--account work": "work", "--limit x --account=work": "work", "--nope --account work": "work",
 		"work/5": "work", "--nope x work/5 --account": "x", "home/1 --account work y": "home", "-- work/7": "work",

@@ -37,9 +37,7 @@ func elicited(t *testing.T, lines []string) (ids []string, messages []string) {
 				RequestedSchema json.RawMessage
 			}
 		}
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &m))
 		if m.Method != "elicitation/create" {
 			continue
 		}

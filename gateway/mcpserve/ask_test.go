@@ -22,9 +22,7 @@ func calling(t *testing.T, c *mcp.ClientSession, p *mcp.CallToolParams) (storeAn
 	t.Helper()
 	p.Name = "cli"
 	r, err := c.CallTool(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var a storeAnswer
 	if r.NeedsInput() {
 		return a, r
@@ -213,9 +211,7 @@ func TestTheQuestionOfAStatelessClientOnTheWire(t *testing.T) {
 			Result map[string]json.RawMessage
 		}
 		got := s.one()
-		if err := json.Unmarshal([]byte(got), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(got), &m))
 		want := `{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Matter 3?","requestedSchema":` + questionSchema + `}}}`
 		if r := m.Result; string(r["inputRequests"]) != want || string(r["resultType"]) != `"input_required"` || r["content"] != nil || r["isError"] != nil || r["requestState"] == nil {
 			t.Errorf("got %s", got)

@@ -147,9 +147,7 @@ func newGateway(t testing.TB, o gateway.Options, commands ...*discovery.Command)
 		o.Settings = gateway.FixedSettings{CommandsPerMinute: 1 << 30}
 	}
 	g, err := gateway.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 
@@ -306,4 +304,12 @@ type storeAnswer struct {
 		Message, Hint string
 	}
 	rpc int // code of a JSON-RPC error
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -26,9 +26,7 @@ func TestHalfOpenConnectionsKeepNobodyOut(t *testing.T) {
 		flood = append(flood, conn)
 	}
 	conn := s.dial(t)
-	if _, err := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann\r\n\r\n")))
 	if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || res.StatusCode != http.StatusUnsupportedMediaType {
 		t.Errorf("who has a token is answered %+v, %v", res, err)
 	}
@@ -49,13 +47,9 @@ func TestNotAllConnectionsAreKept(t *testing.T) {
 		t.Helper()
 		_, err := fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
 			"Accept: application/json, text/event-stream\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: cli\r\nContent-Length: %d\r\n\r\n%s", who, len(call), call)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s, %v", who, res.Status, err)
 		}
@@ -72,9 +66,7 @@ func TestNotAllConnectionsAreKept(t *testing.T) {
 		}
 	}
 	ask(s.dial(t), "bob")
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Close())
 	for !ask(s.dial(t), "bob") { // the server sees the end in its own time
 		time.Sleep(time.Millisecond)
 	}

@@ -42,9 +42,7 @@ func TestRefusals(t *testing.T) {
 		conn := s.dial(t)
 		r := bufio.NewReader(conn)
 		header := strings.TrimPrefix(strings.ReplaceAll(c.Header, "SESSION", session)+"\r\n", "\r\n")
-		if _, err := fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", c.Line, header); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", c.Line, header)))
 		res, err := http.ReadResponse(r, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -85,9 +83,7 @@ func TestRefusals(t *testing.T) {
 func TestForeignHostsAndOriginsAreRefused(t *testing.T) {
 	s := serveOn(t, whoAndWhat, HTTPOptions{Origins: []string{"https://desk.example.org"}, Host: func(name string) bool { return name == "mail.example.org" }})
 	_, port, err := net.SplitHostPort(s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, line := range readLines(t, "hosts.txt") {
 		c := strings.Fields(strings.ReplaceAll(line, "PORT", port))
 		served, host, origin := c[0] == "served", strings.TrimPrefix(c[1], "-"), strings.TrimPrefix(c[2], "-")
@@ -379,9 +375,7 @@ func TestTLSIsServedAndHTTP2IsNot(t *testing.T) {
 	s := serveOn(t, whoAndWhat, HTTPOptions{TLS: &tls.Config{Certificates: lender.TLS.Certificates}})
 	wantText(t, s.session(t, "ann", "2025-11-25", nil), "x", "ann: x")
 	conn, err := tls.Dial("tcp", s.addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := conn.ConnectionState(); got.NegotiatedProtocol != "http/1.1" || got.Version < tls.VersionTLS12 {
 		t.Errorf("%q, TLS %x", got.NegotiatedProtocol, got.Version)
 	}

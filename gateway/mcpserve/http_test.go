@@ -60,9 +60,7 @@ func serveOn(t testing.TB, g Gateway, o HTTPOptions) *httpServer {
 func listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return l
 }
 
@@ -146,9 +144,7 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 func (s *httpServer) session(t testing.TB, token, era string, o *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
 	c, err := s.connect(t.Context(), token, era, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := c.InitializeResult().ProtocolVersion; era < statelessSince && got != era {
 		t.Fatalf("the protocol is %s", got)
 	}
@@ -227,9 +223,7 @@ func (s *httpServer) send(t testing.TB, token string, q rawRequest) (*http.Respo
 func (s *httpServer) do(t testing.TB, client *http.Client, q rawRequest) (*http.Response, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), q.method, strings.TrimSuffix(s.url, "/mcp")+cmp.Or(q.path, "/mcp"), strings.NewReader(q.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 	for name, values := range q.header {
 		r.Header[http.CanonicalHeaderKey(name)] = values
@@ -249,9 +243,7 @@ func (s *httpServer) dial(t testing.TB) *net.TCPConn {
 		t.Cleanup(func() { _ = conn.Close() })
 		err = conn.SetDeadline(time.Now().Add(time.Minute))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return conn.(*net.TCPConn)
 }
 
@@ -279,9 +271,7 @@ func inSession(id string) http.Header {
 
 func TestPlaintextIsForThisMachine(t *testing.T) {
 	l, err := net.Listen("tcp", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o := HTTPOptions{Admit: func(context.Context, string) (Caller, error) { return Caller{ID: "x"}, nil }}
 	err = (&Server{Gateway: whoAndWhat}).HTTP(t.Context(), l, o)
 	if err == nil || !strings.Contains(err.Error(), "TLS") {
@@ -291,9 +281,7 @@ func TestPlaintextIsForThisMachine(t *testing.T) {
 		t.Errorf("the listener is open: %v", err)
 	}
 	l, err = net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := (&Server{Gateway: whoAndWhat}).HTTP(t.Context(), l, HTTPOptions{}); err == nil || !strings.Contains(err.Error(), "admits") {
 		t.Errorf("served without anybody to admit callers: %v", err)
 	}

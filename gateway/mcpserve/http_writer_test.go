@@ -48,13 +48,9 @@ func TestNoReceiptForAnAnswerThatDidNotLeave(t *testing.T) {
 					body = withSession
 				}
 				conn, err := l.dial(t.Context(), "", "")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				defer conn.Close()
-				if _, err := fmt.Fprintf(conn, "%sContent-Length: %d\r\n\r\n%s", head, len(body), body); err != nil {
-					t.Fatal(err)
-				}
+				must(t, second(fmt.Fprintf(conn, "%sContent-Length: %d\r\n\r\n%s", head, len(body), body)))
 				<-began
 				got := make(chan []byte, 1)
 				switch how {

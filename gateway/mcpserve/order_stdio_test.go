@@ -209,9 +209,7 @@ func TestNoTicketIsLeftBehind(t *testing.T) {
 
 func TestARequestThatNoTransportKnowsIsRefused(t *testing.T) {
 	here, there := mcp.NewInMemoryTransports()
-	if _, err := (&Server{Gateway: echo}).library().Connect(t.Context(), there, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second((&Server{Gateway: echo}).library().Connect(t.Context(), there, nil)))
 	if _, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), here, nil); err == nil {
 		t.Error("it is served")
 	}

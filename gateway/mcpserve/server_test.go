@@ -96,9 +96,7 @@ func TestClientsThatDoNotInitialize(t *testing.T) {
 			}
 		}
 		got := s.one()
-		if err := json.Unmarshal([]byte(got), &discovered); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(got), &discovered))
 		r := discovered.Result
 		if len(r.SupportedVersions) != 5 || r.SupportedVersions[0] != "2026-07-28" || string(r.Capabilities) != `{"tools":{}}` ||
 			r.Instructions != "Mail." || r.ResultType != "complete" || r.CacheScope != "private" {
@@ -189,9 +187,7 @@ func FuzzStdio(f *testing.F) {
 	f.Fuzz(func(t *testing.T, between []byte) {
 		script := fmt.Appendf(nil, "%s\n%s\n%s\n%s\n", initializeLine, initializedLine, between, callLine("the last one", "last"))
 		var out bytes.Buffer
-		if err := server.Stdio(t.Context(), io.NopCloser(bytes.NewReader(script)), nopWriteCloser{&out}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Stdio(t.Context(), io.NopCloser(bytes.NewReader(script)), nopWriteCloser{&out}))
 		last := false
 		for line := range bytes.Lines(out.Bytes()) {
 			var m struct {
@@ -223,18 +219,14 @@ func BenchmarkCall(b *testing.B) {
 	go func() { _, _ = io.WriteString(inW, initializeLine+"\n"+initializedLine+"\n") }()
 	answers := bufio.NewReaderSize(outR, 1<<20)
 	next := func() {
-		if _, err := answers.ReadSlice('\n'); err != nil {
-			b.Fatal(err)
-		}
+		must(b, second(answers.ReadSlice('\n')))
 	}
 	next()
 	b.ReportAllocs()
 	sent := 0
 	for b.Loop() {
 		sent++
-		if _, err := io.WriteString(inW, callLine(sent, "mail list --limit 3")+"\n"); err != nil {
-			b.Fatal(err)
-		}
+		must(b, second(io.WriteString(inW, callLine(sent, "mail list --limit 3")+"\n")))
 		if sent >= inFlight {
 			next()
 		}
@@ -243,9 +235,7 @@ func BenchmarkCall(b *testing.B) {
 		next()
 	}
 	_ = inW.Close()
-	if err := <-served; err != nil {
-		b.Fatal(err)
-	}
+	must(b, <-served)
 }
 
 var typicalAnswer = []byte(`{"success":true,"data":{"folder":"INBOX","messages":[` + strings.Repeat(`{"id":"imap:work:INBOX:1:50","subject":"About \"this\" mailbox","from":"Help desk <help@example.org>"},`, 20) + `{}]}}`)

@@ -72,9 +72,7 @@ func TestRealPipes(t *testing.T) {
 	errAny := errors.New("any error") // systems name it differently
 	pipe := func() (r, w *os.File) {
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _, _ = r.Close(), w.Close() })
 		return r, w
 	}

@@ -90,9 +90,7 @@ func startConn(t *testing.T, out io.WriteCloser, server Server) (in *io.PipeWrit
 	inR, inW := io.Pipe()
 	c = newStdioConn(inR, out, &server)
 	session, err := server.library().Connect(t.Context(), c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	go c.readLines()
 	return inW, c, session
 }
@@ -211,9 +209,7 @@ func TestMalformedLinesAreAnsweredAndTheSessionGoesOn(t *testing.T) {
 func readLines(t *testing.T, file string) []string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return slices.DeleteFunc(strings.Split(string(b), "\n"), func(l string) bool { return l == "" || strings.HasPrefix(l, "#") })
 }
 

@@ -382,9 +382,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 			}
 			wantIssue(t, c, u[0], "expunge", "still there", "may not allow it")
 			c, err = b.Move(t.Context(), account, b.refs("Box", u[1]), "Archive")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			wantIssue(t, c, u[1], "expunge", "was copied", "still where it was", "may not allow it")
 			c, err = b.SetFlags(t.Context(), account, b.refs("Box", u...), []string{"x"}, nil)
 			if err != nil || len(c.Messages) != 0 || len(c.Issues) != 2 {

@@ -102,9 +102,7 @@ func TestWarmCosts(t *testing.T) {
 		bounces = append(bounces, b.refs("Archive", b.Add("Archive", l)...)...)
 	}
 	b.folder("Other")
-	if err := b.Warm(t.Context(), account); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Warm(t.Context(), account))
 	first := b.list(mailbox.ListQuery{})
 	id := func(i int) mail.Ref { return first.Messages[i].Ref }
 	oldest := func() error { return second(b.List(t.Context(), account, mailbox.ListQuery{OldestFirst: true})) }

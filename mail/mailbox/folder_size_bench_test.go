@@ -35,9 +35,7 @@ func BenchmarkFolderSize(b *testing.B) {
 		b.Run(fmt.Sprintf("get/%d", n), func(b *testing.B) {
 			uid := uint32(n / 2)
 			for b.Loop() {
-				if _, err := m.Get(b.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UID: uid}, mailbox.GetQuery{}); err != nil {
-					b.Fatal(err)
-				}
+				must(b, second(m.Get(b.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UID: uid}, mailbox.GetQuery{})))
 			}
 		})
 		if err := m.Close(); err != nil {

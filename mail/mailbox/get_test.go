@@ -134,8 +134,7 @@ func TestGetOfAMessageThatIsNot(t *testing.T) {
 			t.Errorf("listed %v", got)
 		}
 		ref.UIDValidity++
-		_, err = b.Get(t.Context(), ref, mailbox.GetQuery{})
-		mailtest.WantKind(t, err, mail.KindConflict)
+		mailtest.WantKind(t, second(b.Get(t.Context(), ref, mailbox.GetQuery{})), mail.KindConflict)
 		ref.UIDValidity, ref.UID = 0, u[0]
 		if m, err := b.Get(t.Context(), ref, mailbox.GetQuery{}); err != nil || m.Ref.UIDValidity == 0 {
 			t.Errorf("without UIDVALIDITY: %+v %v", m, err)
@@ -163,9 +162,7 @@ func Test004_4_INV06_ReadingChangesNothing(t *testing.T) {
 	}
 	modseq := func() uint64 {
 		st, err := b.Admin.Status("INBOX", &imap.StatusOptions{HighestModSeq: true, NumMessages: true, NumUnseen: true}).Wait()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return st.HighestModSeq<<20 + uint64(*st.NumMessages)<<10 + uint64(*st.NumUnseen)
 	}
 	files, before := s.Files(t, e.User("trace")), modseq()
@@ -179,12 +176,8 @@ func Test004_4_INV06_ReadingChangesNothing(t *testing.T) {
 		for _, u := range uids {
 			b.Read("INBOX", u, mailbox.GetQuery{BodyChars: 20000, Headers: mailbox.HeadersAll})
 		}
-		if _, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Counts: true}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.Verify(t.Context(), account); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(b.Folders(t.Context(), account, mailbox.FolderQuery{Counts: true})))
+		must(t, second(b.Verify(t.Context(), account)))
 	}
 	if after := modseq(); after != before {
 		t.Errorf("HIGHESTMODSEQ and counts were %x, are %x", before, after)

@@ -45,9 +45,7 @@ func TestHiddenTextIsCountedInEveryView(t *testing.T) {
 			want("forwarded", m.Attachments[0].HiddenChars)
 		}
 		a, err := b.AttachmentText(t.Context(), ref, mailbox.AttachmentQuery{Part: "2"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want("attachment", a.HiddenChars)
 	})
 }

@@ -80,9 +80,7 @@ func TestAHiddenFolderDoesNotExist(t *testing.T) {
 			b.Add("INBOX", letter{Subject: "plan", Extra: "Message-ID: <1@x>\r\n", Body: "walls"})
 			for _, f := range []string{secret, below, only} {
 				if exists {
-					if err := b.Admin.Create(f, nil).Wait(); err != nil {
-						t.Fatal(err)
-					}
+					must(t, b.Admin.Create(f, nil).Wait())
 					b.Add(f, letter{Subject: "Re: plan", Extra: "Message-ID: <2@x>\r\nReferences: <1@x>\r\n", Body: "walls"})
 				}
 			}

@@ -180,9 +180,7 @@ func TestWhoCannotRestInIDLELeavesItToOthers(t *testing.T) {
 	all[0].Client = mailbox.New(mailbox.Options{Directory: all[0].Dir, Seen: v, Others: v, SessionsPerAccount: 2})
 	t.Cleanup(func() { _ = all[0].Close() })
 	all[0].SetPace(never, never, 0)
-	if err := all[0].Admin.Create("Other", nil).Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, all[0].Admin.Create("Other", nil).Wait())
 	all[0].watch(mailbox.WatchQuery{FromNow: true})
 	all[0].watch(mailbox.WatchQuery{FromNow: true, Folder: "Other"})
 	for late := time.After(50 * time.Second); ; {
@@ -306,21 +304,15 @@ func TestMachinesTakeTurnsAtAPOP3Mailbox(t *testing.T) {
 		o.Seen, o.Others = v, v
 	}
 	one, two := clientOf(t, server, pop), clientOf(t, server, pop)
-	if err := read(one); err != nil {
-		t.Fatal(err)
-	}
+	must(t, read(one))
 	both := make(chan error, 2)
 	go func() { both <- read(two) }()
 	go func() { _, err := one.Verify(t.Context(), account); both <- err }()
-	if err := errors.Join(<-both, <-both, read(one)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(<-both, <-both, read(one)))
 	// A session whose lease was lost is not used any more.
 	v.lose("pop3")
 	<-lost
-	if err := errors.Join(read(one), one.Close(), read(two)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(read(one), one.Close(), read(two)))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	third := clientOf(t, server, pop)

@@ -30,9 +30,7 @@ func TestAGuessAtTheNewestNeverChangesThePage(t *testing.T) {
 				defer func() { _ = m.Close() }()
 				proxy.Reset()
 				page, err := m.List(t.Context(), account, mailbox.ListQuery{Limit: limit})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return page, proxy.Stats().Flights
 			}
 			all := func() []uint32 { return uidsOf(b.list(mailbox.ListQuery{Limit: 500})) } // newest first

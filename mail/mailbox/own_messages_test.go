@@ -81,9 +81,7 @@ func TestADraftIsReadableAsSoonAsItIsFiled(t *testing.T) {
 		b.list(mailbox.ListQuery{Folder: "INBOX"})
 		_ = b.Admin.Create(b.In("Drafts"), nil).Wait()
 		put, err := b.File(t.Context(), "mail draft", account, &mailbox.OwnMessage{Role: "drafts", Source: []byte("From: owndraft@example.org\r\nSubject: x\r\n\r\ny\r\n")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if put.Ref != (mail.Ref{}) {
 			t.Errorf("its UID counts the hidden ones before it: %v", put.Ref)
 		}

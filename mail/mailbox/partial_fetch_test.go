@@ -92,18 +92,14 @@ func TestWhatCameBeforeABreakIsTold(t *testing.T) {
 			}
 			fresh(16_000, func(ctx context.Context) {
 				p, err := b.List(ctx, account, mailbox.ListQuery{Limit: letters, OldestFirst: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if n := len(p.Messages); n < 8 || n == letters || p.Messages[0].Ref.UID != uids[letters-1] || !p.HasMore {
 					t.Errorf("oldest first: %d messages", n)
 				}
 			})
 			fresh(14_000, func(ctx context.Context) {
 				all, err := b.GetEach(ctx, account, b.refs("INBOX", uids[:12]...), mailbox.GetQuery{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if n := len(all.Messages); n < 2 || n+len(all.Issues) != 12 {
 					t.Errorf("get: %d messages, %v", n, all.Issues)
 				}
@@ -115,9 +111,7 @@ func TestWhatCameBeforeABreakIsTold(t *testing.T) {
 			})
 			fresh(60_000, func(ctx context.Context) {
 				th, err := b.Thread(ctx, b.refs("INBOX", uids[0])[0], mailbox.ThreadQuery{Chars: 100})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				texts := 0
 				for _, m := range th.Messages {
 					if m.Text != "" {

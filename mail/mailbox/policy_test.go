@@ -71,9 +71,7 @@ func TestHiddenMessagesAreNowhere(t *testing.T) {
 func counts(t *testing.T, b *box, folder string) *mailbox.Counts {
 	t.Helper()
 	l, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Counts: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range l.Folders {
 		if f.Name == folder {
 			return f.Counts

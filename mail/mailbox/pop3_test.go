@@ -63,17 +63,13 @@ func (b *popBox) deliver(raw ...string) {
 	for _, r := range raw {
 		b.s.Deliver(b.t, b.user, "INBOX", crlf([]byte(r)))
 	}
-	if _, err := b.Verify(b.t.Context(), account); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, second(b.Verify(b.t.Context(), account)))
 }
 
 func (b *popBox) list(q mailbox.ListQuery) *mailbox.Page {
 	b.t.Helper()
 	p, err := b.List(b.t.Context(), account, q)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return p
 }
 
@@ -196,9 +192,7 @@ func TestPOP3EditingAnAccountKeepsWhatIsNew(t *testing.T) {
 	fresh()
 	b.deliver(note("bob@example.org", "one", "1", "", 1), note("bob@example.org", "two", "2", "", 2), note("bob@example.org", "three", "3", "", 3))
 	p := fresh("three", "two", "one")
-	if _, err := b.Ack(t.Context(), account, []mail.Ref{p.Messages[1].Ref}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(b.Ack(t.Context(), account, []mail.Ref{p.Messages[1].Ref})))
 	edit := func(change func(*mail.Account)) {
 		change(&a)
 		d.Set(a)
@@ -232,9 +226,7 @@ func TestPOP3AckAsFirstContact(t *testing.T) {
 	other := openPopOn(t, b.s, b.user) // knows nothing yet
 	p := b.list(mailbox.ListQuery{})
 	_ = b.Close()
-	if _, err := other.Ack(t.Context(), account, []mail.Ref{p.Messages[1].Ref}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(other.Ack(t.Context(), account, []mail.Ref{p.Messages[1].Ref})))
 	if p := other.list(mailbox.ListQuery{New: true}); !slices.Equal(subjects(p), []string{"three"}) {
 		t.Errorf("new: %v", subjects(p))
 	}

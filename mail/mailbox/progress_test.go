@@ -80,9 +80,7 @@ func TestProgressTellsNothingOfHiddenMail(t *testing.T) {
 			func() error { return second(b.Search(ctx, []string{account}, mailbox.SearchQuery{Attachments: true})) },
 			func() error { return second(b.Thread(ctx, b.Ref("INBOX", 1), mailbox.ThreadQuery{})) },
 		} {
-			if err := run(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, run())
 		}
 		// How often it is told is a matter of time, which a gateway makes even.
 		seen[i] = slices.Compact(told.take())

@@ -29,9 +29,7 @@ func TestRealMessagesThroughEveryDoor(t *testing.T) {
 	var sources [][]byte
 	for _, file := range files {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		source = crlf(source)
 		if !bytes.HasSuffix(source, []byte("\r\n")) {
 			source = append(source, "\r\n"...) // POP3 cannot end a message in the middle of a line

@@ -23,9 +23,7 @@ func TestReports(t *testing.T) {
 	for _, c := range testmain.Table[struct{ File, Source, Says string }](t, "testdata/reports.txt") {
 		if facts[c.File] == nil {
 			source, err := os.ReadFile("testdata/reports/" + c.File + ".eml")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			files, sources = append(files, c.File), append(sources, source)
 		}
 		facts[c.File] = append(facts[c.File], c.Says)

@@ -21,9 +21,7 @@ var longText = regexp.MustCompile(`\{(\d+)\+\}\r\n$`)
 // Exchange does.
 func withoutCharsets(t *testing.T, target string) (port uint16) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {

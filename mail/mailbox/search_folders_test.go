@@ -190,9 +190,7 @@ func TestSearchCursorIsBoundAndAuthenticated(t *testing.T) {
 	}
 	again := func(name string) {
 		t.Helper()
-		if err := b.Admin.Delete(name).Wait(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Admin.Delete(name).Wait())
 		b.folder(name)
 	}
 	again("B") // which has shown nothing yet
@@ -316,9 +314,7 @@ func TestSearchOverTwelveFoldersCosts(t *testing.T) {
 					b.Add(name, at(12*j+i, fmt.Sprintf("match %d in %s", j, name)))
 				}
 			}
-			if err := b.Warm(t.Context(), account); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Warm(t.Context(), account))
 			for _, step := range []struct {
 				name  string
 				trips int
@@ -532,9 +528,7 @@ func TestSearchOverSeveralAccounts(t *testing.T) {
 // closedPort is a port of this machine that nobody listens on.
 func closedPort(t *testing.T) uint16 {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	return uint16(l.Addr().(*net.TCPAddr).Port)
 }

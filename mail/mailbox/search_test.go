@@ -44,9 +44,7 @@ func Test001_4_SearchCriteria(t *testing.T) {
 		)
 		day := func(s string) time.Time {
 			d, err := time.Parse(time.DateOnly, s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return d
 		}
 		for name, tc := range map[string]struct {
@@ -200,9 +198,7 @@ func Test000_6_NewIsASeenSet(t *testing.T) {
 				if backlog {
 					want("old")
 					want("old") // listing changes nothing
-					if _, err := b.Ack(t.Context(), account, b.refs("Box", u[0])); err != nil {
-						t.Fatal(err)
-					}
+					must(t, second(b.Ack(t.Context(), account, b.refs("Box", u[0]))))
 				}
 				want()
 				v := b.Add("Box", letter{Subject: "1"}, letter{Subject: "2"}, letter{Subject: "3"}, letter{Subject: "4"})
@@ -227,9 +223,7 @@ func Test000_6_NewIsASeenSet(t *testing.T) {
 				}
 				want()
 				// The folder is made anew: what is in it counts by the backlog again.
-				if err := b.Admin.Delete(b.In("Box")).Wait(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, b.Admin.Delete(b.In("Box")).Wait())
 				b.folder("Box")
 				b.Add("Box", letter{Subject: "again"})
 				if backlog {
@@ -336,8 +330,7 @@ func Test000_7_AttachmentsAreDecoded(t *testing.T) {
 			t.Errorf("the error names no part: %+v", got)
 		}
 	}
-	_, err = b.Attachment(t.Context(), b.Ref("INBOX", u[1]), "")
-	mailtest.WantKind(t, err, mail.KindNotFound)
+	mailtest.WantKind(t, second(b.Attachment(t.Context(), b.Ref("INBOX", u[1]), "")), mail.KindNotFound)
 	with := b.Read("INBOX", u[0], mailbox.GetQuery{Content: true})
 	if len(with.Attachments[0].Content) != len(large.Content) || string(with.Attachments[1].Content) != "a,b" {
 		t.Errorf("content with the message: %d, %d bytes", len(with.Attachments[0].Content), len(with.Attachments[1].Content))

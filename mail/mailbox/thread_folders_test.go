@@ -200,9 +200,7 @@ func TestAConversationWithoutAFolder(t *testing.T) {
 			t.Errorf("%q, %+v", got, th.Issues)
 		}
 		if issues == 0 {
-			if err := b.Admin.Delete(b.In("Archive")).Wait(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Admin.Delete(b.In("Archive")).Wait())
 		}
 	}
 }

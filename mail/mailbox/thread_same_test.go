@@ -126,9 +126,7 @@ func TestAConversationIsTheSameFromAnyOfItsMessages(t *testing.T) {
 					if e.Name == "dovecot" && round == 0 {
 						p := openPopOn(t, servertest.SharedDovecot(t), e.User(user))
 						page, err := p.List(t.Context(), account, mailbox.ListQuery{Full: true, Limit: 100, OldestFirst: true})
-						if err != nil {
-							t.Fatal(err)
-						}
+						must(t, err)
 						at := slices.IndexFunc(page.Messages, func(m mailbox.Summary) bool {
 							return strings.Contains(letters[i].Extra, "Message-ID: <"+m.InternetMessageID+">")
 						})

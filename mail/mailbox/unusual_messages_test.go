@@ -26,9 +26,7 @@ func enclosed(encoding, content string) string {
 func stored(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, _ := strings.Cut(string(crlf(b)), "\r\nContent-Disposition")
 	return "Content-Disposition" + rest
 }
@@ -98,9 +96,7 @@ func TestUnusualMessagesAreReadOrSaidToBeUnread(t *testing.T) {
 						continue
 					}
 					one, err := b.Attachment(t.Context(), m.Ref, a.PartID)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					id := a.PartID
 					if size > 0 {
 						id = strings.TrimPrefix(id, "1.")

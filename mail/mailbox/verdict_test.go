@@ -58,9 +58,7 @@ func TestVerdictsInEveryView(t *testing.T) {
 				first := b.list(mailbox.ListQuery{}).Messages
 				for _, m := range first {
 					got, err := b.Get(t.Context(), m.Ref, mailbox.GetQuery{})
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					check("get", []mailbox.Summary{got.Summary}, true)
 					c, err := b.Thread(t.Context(), m.Ref, mailbox.ThreadQuery{Chars: 100, Full: true})
 					if err != nil || len(c.Messages) != 1 {

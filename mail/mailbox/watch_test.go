@@ -138,12 +138,8 @@ func TestWatchEndsWithNeitherFlagsNorExpunges(t *testing.T) {
 		uids := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c"})
 		w := b.watch(mailbox.WatchQuery{FromNow: true})
 		b.Remove("INBOX", uids[0])
-		if _, err := b.Admin.Select("INBOX", nil).Wait(); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Admin.Store(imap.UIDSetNum(imap.UID(uids[1])), &imap.StoreFlags{Op: imap.StoreFlagsAdd, Flags: []imap.Flag{imap.FlagSeen}}, nil).Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(b.Admin.Select("INBOX", nil).Wait()))
+		must(t, b.Admin.Store(imap.UIDSetNum(imap.UID(uids[1])), &imap.StoreFlags{Op: imap.StoreFlagsAdd, Flags: []imap.Flag{imap.FlagSeen}}, nil).Close())
 		b.Remove("INBOX", uids[2])
 		b.Add("INBOX", letter{Subject: "d"})
 		w.wants("d")
@@ -189,9 +185,7 @@ func TestWatchOfAFolderThatIsMadeAnew(t *testing.T) {
 	q := mailbox.WatchQuery{Folder: "Box", AfterUID: uid, UIDValidity: b.list(mailbox.ListQuery{Folder: "Box"}).UIDValidity}
 	w := b.watch(q)
 	for {
-		if err := b.Again(func() error { return b.Admin.Delete("Box").Wait() }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Again(func() error { return b.Admin.Delete("Box").Wait() }))
 		// Dovecot makes a folder anew that the watch looks at while it goes, without
 		// a message and with another UIDVALIDITY.
 		err := b.Admin.Create("Box", nil).Wait()
@@ -199,9 +193,7 @@ func TestWatchOfAFolderThatIsMadeAnew(t *testing.T) {
 		if errors.As(err, &refused) && refused.Code == imap.ResponseCodeAlreadyExists {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		break
 	}
 	b.Add("Box", letter{Subject: "one"}, letter{Subject: "two"})
@@ -366,13 +358,11 @@ func TestWatchRefuses(t *testing.T) {
 	b := onDovecot(t, "refuse")
 	_, err := b.Watch(t.Context(), account, mailbox.WatchQuery{Folder: "Nowhere", FromNow: true})
 	mailtest.WantKind(t, err, mail.KindNotFound)
-	_, err = b.Watch(t.Context(), account, mailbox.WatchQuery{Folder: "a\x01b"})
-	mailtest.WantKind(t, err, mail.KindNotFound)
+	mailtest.WantKind(t, second(b.Watch(t.Context(), account, mailbox.WatchQuery{Folder: "a\x01b"})), mail.KindNotFound)
 	a, _ := b.Dir.Account(t.Context(), account)
 	a.Protocol, a.POP3, a.IMAP = mail.POP3, a.IMAP, mail.Endpoint{}
 	b.Dir.Set(a)
-	_, err = b.Watch(t.Context(), account, mailbox.WatchQuery{})
-	mailtest.WantKind(t, err, mail.KindUnsupported)
+	mailtest.WantKind(t, second(b.Watch(t.Context(), account, mailbox.WatchQuery{})), mail.KindUnsupported)
 }
 
 // idleScript is a server whose nth connection does in IDLE what a test says.

@@ -32,9 +32,7 @@ func TestWhatCarriesACodeWaits(t *testing.T) {
 	to := []mail.Address{{Addr: "bob@example.net"}}
 	saved := func(draft outbox.Draft) outbox.Request {
 		s, err := d.SaveDraft(t.Context(), account, draft)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return outbox.Request{Principal: "agent", Stored: &s.Ref}
 	}
 	// Beside such words a code is not found, and among all numbers it would be told.
@@ -97,9 +95,7 @@ func TestWhatCarriesACodeWaits(t *testing.T) {
 					t.Fatalf("%+v", kept)
 				}
 				shown, err := d.Show(t.Context(), e.ID)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if said := fmt.Sprintf("%+v %+v", e, kept); strings.Contains(said, code) || strings.Contains(said, token) {
 					t.Errorf("the entry tells it: %s", said)
 				}

@@ -168,14 +168,10 @@ func newCrashFixture(t *testing.T, mode mail.Mode, change ...func(*mail.Account)
 func (c *crashFixture) process(o orders) (*exec.Cmd, *bytes.Buffer) {
 	c.t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	o.Path, o.Key, o.Account = c.path, c.key.Reveal(), c.a
 	text, err := json.Marshal(o)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	var errOut bytes.Buffer
 	cmd := exec.Command(self)
 	cmd.Stderr = &errOut
@@ -196,9 +192,7 @@ func (c *crashFixture) kill(moment string, o orders) {
 	if step, ok := strings.CutPrefix(moment, "server "); ok {
 		c.server.fault(step, fault{do: func() { <-started; _ = cmd.Process.Kill() }, cut: true})
 	}
-	if err := cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, cmd.Start())
 	close(started)
 	err := cmd.Wait()
 	c.server.at(nil)

@@ -28,9 +28,7 @@ func (d *mailboxFixture) saved(draft outbox.Draft) mail.Ref {
 	d.t.Helper()
 	d.create("Drafts")
 	s, err := d.SaveDraft(d.t.Context(), account, draft)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, err)
 	return s.Ref
 }
 
@@ -56,9 +54,7 @@ func TestLongLetterIsWrittenInPartsAndSentOnce(t *testing.T) {
 					}
 					ref = s.Ref
 				}
-				if _, err := d.AppendToDraft(t.Context(), first, outbox.Draft{Body: part}); kind(err) != mail.KindNotFound {
-					t.Errorf("the draft before: %v", err)
-				}
+				mailtest.WantKind(t, second(d.AppendToDraft(t.Context(), first, outbox.Draft{Body: part})), mail.KindNotFound)
 				if kept := d.In("Drafts")[0]; !slices.Contains(kept.flags, imap.FlagDraft) || !strings.Contains(kept.raw, "Bcc: dan@example.net\r\n") {
 					t.Errorf("the draft is %v\n%.300s", kept.flags, kept.raw)
 				}
@@ -152,13 +148,9 @@ func (d *mailboxFixture) put(folder, raw string, flags ...imap.Flag) mail.Ref {
 	d.create(folder)
 	c := d.box.Admin.Append(d.box.In(folder), int64(len(raw)), &imap.AppendOptions{Flags: flags})
 	_, _ = c.Write([]byte(raw))
-	if err := c.Close(); err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, c.Close())
 	a, err := c.Wait()
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, err)
 	return mail.Ref{Protocol: mail.IMAP, Account: account, Folder: d.box.In(folder), UIDValidity: a.UIDValidity, UID: uint32(a.UID)}
 }
 
@@ -180,9 +172,7 @@ func TestDraftOfAMailProgramIsSentAsItStands(t *testing.T) {
 		t.Fatalf("%v, shown is %+v", err, shown)
 	}
 	// Nothing can be added to what says two things.
-	if _, err := d.AppendToDraft(t.Context(), ref, outbox.Draft{Body: "x"}); kind(err) != mail.KindUnsupported {
-		t.Errorf("added to it: %v", err)
-	}
+	mailtest.WantKind(t, second(d.AppendToDraft(t.Context(), ref, outbox.Draft{Body: "x"})), mail.KindUnsupported)
 	if e, err := d.Approve(t.Context(), waits.ID, waits.Digest, "ann"); err != nil || e.State != mail.OutboxAccepted || len(d.In("Drafts")) != 0 {
 		t.Fatalf("%+v, %v", e, err)
 	}
@@ -204,9 +194,7 @@ func TestDraftChangedBeforeTheApproval(t *testing.T) {
 	ref := d.saved(outbox.Draft{To: []mail.Address{{Addr: "bob@example.net"}}, Body: "One.\n"})
 	waits := d.mustSend(outbox.Request{Stored: &ref, Principal: "agent"})
 	s, err := d.AppendToDraft(t.Context(), ref, outbox.Draft{Body: "Two.\n"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if e, err := d.Approve(t.Context(), waits.ID, waits.Digest, "ann"); err != nil || e.State != mail.OutboxAccepted || e.DraftLeft != nil {
 		t.Fatalf("%+v, %v", e, err)
 	}

@@ -169,9 +169,7 @@ func TestUnaskedRepliesOfManyProcesses(t *testing.T) {
 	var says []*bytes.Buffer
 	for range 3 {
 		cmd, errOut := c.process(orders{Requests: slices.Repeat([]outbox.Request{reply}, 4)})
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		all, says = append(all, cmd), append(says, errOut)
 	}
 	for i, cmd := range all {
