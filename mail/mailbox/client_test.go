@@ -105,8 +105,7 @@ func TestAccountsThatCannotBeRead(t *testing.T) {
 		a := mailtest.Settings("127.0.0.1", 1, "x")
 		change(&a)
 		d.Set(a)
-		_, err := m.List(t.Context(), account, mailbox.ListQuery{})
-		mailtest.WantKind(t, err, kind)
+		mailtest.WantKind(t, second(m.List(t.Context(), account, mailbox.ListQuery{})), kind)
 		mailtest.WantKind(t, second(m.Get(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UID: 1}, mailbox.GetQuery{})), kind)
 		mailtest.WantKind(t, second(m.Folders(t.Context(), account, mailbox.FolderQuery{})), kind)
 		mailtest.WantKind(t, second(m.Verify(t.Context(), account)), kind)
@@ -115,8 +114,7 @@ func TestAccountsThatCannotBeRead(t *testing.T) {
 	a := mailtest.Settings("127.0.0.1", 1, "x")
 	a.CAPEM = []byte("no certificate")
 	d.Set(a)
-	_, err := m.List(t.Context(), account, mailbox.ListQuery{})
-	mailtest.WantKind(t, err, mail.KindConfig)
+	mailtest.WantKind(t, second(m.List(t.Context(), account, mailbox.ListQuery{})), mail.KindConfig)
 }
 
 func TestContextEndsAnOperation(t *testing.T) {
@@ -154,8 +152,7 @@ func TestContextEndsAnOperation(t *testing.T) {
 func TestAccountWithoutAPassword(t *testing.T) {
 	b := onDovecot(t, "nopassword")
 	b.Dir.Password = ""
-	_, err := b.List(t.Context(), account, mailbox.ListQuery{})
-	mailtest.WantKind(t, err, mail.KindConfig)
+	mailtest.WantKind(t, second(b.List(t.Context(), account, mailbox.ListQuery{})), mail.KindConfig)
 	mailtest.WantKind(t, second(b.Verify(t.Context(), account)), mail.KindConfig)
 }
 
@@ -166,8 +163,7 @@ func TestLogsHoldNoSecretsAndNoMail(t *testing.T) {
 	m := mailbox.New(mailbox.Options{Directory: b.Dir, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	defer m.Close()
 	u := b.Add("INBOX", letter{Subject: "s3cret subject", Body: "s3cret body"})[0]
-	_, err := m.Get(t.Context(), b.Ref("INBOX", u), mailbox.GetQuery{})
-	mailtest.WantKind(t, err, mail.KindNotFound)
+	mailtest.WantKind(t, second(m.Get(t.Context(), b.Ref("INBOX", u), mailbox.GetQuery{})), mail.KindNotFound)
 	b.Dir.Password = "s3cret-pass"
 	a, _ := b.Dir.Account(t.Context(), account)
 	a.Username = "other"
@@ -200,6 +196,5 @@ func TestChangedSettingsGetNewConnections(t *testing.T) {
 		t.Errorf("%d connections", n)
 	}
 	must(t, b.Close())
-	_, err := b.List(t.Context(), account, mailbox.ListQuery{})
-	mailtest.WantKind(t, err, mail.KindConnection)
+	mailtest.WantKind(t, second(b.List(t.Context(), account, mailbox.ListQuery{})), mail.KindConnection)
 }
