@@ -165,9 +165,7 @@ func TestLogsHoldNoSecretsAndNoMail(t *testing.T) {
 	u := b.Add("INBOX", letter{Subject: "s3cret subject", Body: "s3cret body"})[0]
 	mailtest.WantKind(t, second(m.Get(t.Context(), b.Ref("INBOX", u), mailbox.GetQuery{})), mail.KindNotFound)
 	b.Dir.Password = "s3cret-pass"
-	a, _ := b.Dir.Account(t.Context(), account)
-	a.Username = "other"
-	b.Dir.Set(a)
+	b.Dir.Edit(func(a *mail.Account) { a.Username = "other" })
 	mailtest.WantKind(t, second(m.Get(t.Context(), b.Ref("INBOX", u), mailbox.GetQuery{})), mail.KindAuth)
 	if got := logged.String(); strings.Contains(got, "s3cret") || strings.Contains(got, "filtered") || strings.Count(got, "mail operation failed") != 2 {
 		t.Errorf("logged %q", got)

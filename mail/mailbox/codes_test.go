@@ -257,9 +257,7 @@ func TestACodeIsGivenOnce(t *testing.T) {
 		t.Error(got)
 	}
 	for _, codes := range []mail.Codes{"", mail.CodesMask, mail.CodesShow} {
-		a, _ := b.Dir.Account(t.Context(), account)
-		a.Codes = codes
-		b.Dir.Set(a)
+		b.Dir.Edit(func(a *mail.Account) { a.Codes = codes })
 		mailtest.WantKind(t, second(client().Code(t.Context(), account, mailbox.CodeQuery{From: "other.example"})), mail.KindReadOnly)
 	}
 }

@@ -178,9 +178,7 @@ func TestWarmCosts(t *testing.T) {
 		{"move", 2, 1_500, func() error { return second(b.Move(t.Context(), account, []mail.Ref{id(6)}, "Other")) }},
 		{"delete", 3, 2_000, func() error { return second(b.Delete(t.Context(), account, []mail.Ref{id(7)})) }},
 		{"list that judges senders", 1, 0, func() error {
-			a := b.Dir.Known[account]
-			judging(&a)
-			b.Dir.Set(a)
+			b.Dir.Edit(judging)
 			return second(b.List(t.Context(), account, mailbox.ListQuery{}))
 		}},
 		{"get that judges a sender", 1, 0, func() error { return second(b.Get(t.Context(), id(0), mailbox.GetQuery{})) }},

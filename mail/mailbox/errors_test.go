@@ -19,7 +19,7 @@ func TestAMissingFolderIsToldWithThoseThatExist(t *testing.T) {
 	proxy := servertest.NewProxy(t, net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port))), servertest.ProxyOptions{})
 	b := open(t, e, "missing", writable, func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
 	u := b.Add("INBOX", letter{Subject: "one"})[0]
-	must(t, b.Admin.Create("Projects/2026", nil).Wait())
+	b.folder("Projects/2026")
 	b.list(mailbox.ListQuery{})
 	for name, do := range map[string]func() error{
 		"list": func() error { return second(b.List(t.Context(), account, mailbox.ListQuery{Folder: "projects"})) },

@@ -116,9 +116,7 @@ func TestSeveralMessagesOfWhichSomeAreNotThere(t *testing.T) {
 			mailtest.WantKind(t, second(b.GetEach(t.Context(), account, refs, mailbox.GetQuery{})), mail.KindInvalid)
 		}
 		// A hidden message is like one that does not exist.
-		a, _ := b.Dir.Account(t.Context(), account)
-		a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"ann@example.org"}}
-		b.Dir.Set(a)
+		b.Dir.Edit(allowing("ann@example.org"))
 		all := b.each(mailbox.GetQuery{}, one, two, three)
 		if want := fmt.Sprintf("one, three, not_found %v", two); kinds(all) != want || all.Issues[0].Reason != "filtered" {
 			t.Errorf("got %s, reason %q, want %s", kinds(all), all.Issues[0].Reason, want)
@@ -226,9 +224,7 @@ func TestABounceNamesWhatCameBack(t *testing.T) {
 		}
 		// What the policy hides in that folder is not told.
 		bounce := b.Ref("INBOX", b.Add("INBOX", dsn("Content-Type: text/rfc822-headers\r\n\r\n"+header))[0])
-		a, _ := b.Dir.Account(t.Context(), account)
-		a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@mx.example.org"}}
-		b.Dir.Set(a)
+		b.Dir.Edit(allowing("@mx.example.org"))
 		if m, err := b.Get(t.Context(), bounce, mailbox.GetQuery{}); err != nil || m.Returned != (mail.Ref{}) {
 			t.Errorf("%+v, %v", m, err)
 		}

@@ -166,9 +166,7 @@ func Test004_4_INV06_ReadingChangesNothing(t *testing.T) {
 	}
 	files, before := s.Files(t, e.User("trace")), modseq()
 	for _, hide := range []bool{false, true} {
-		a, _ := b.Dir.Account(t.Context(), account)
-		a.AllowIn = mail.AllowList{Enabled: hide, Entries: []string{"bob@example.org"}}
-		b.Dir.Set(a)
+		b.Dir.Edit(func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: hide, Entries: []string{"bob@example.org"}} })
 		for _, q := range []mailbox.ListQuery{{}, {OldestFirst: true, Full: true}, {Unread: true}, {BeforeUID: 10}, {Since: dayOne, Until: dayOne.AddDate(1, 0, 0)}} {
 			b.list(q)
 		}

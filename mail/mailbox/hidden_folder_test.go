@@ -150,12 +150,8 @@ func plainly(v any, err error, user string) string {
 func TestAHiddenFolderHasNoRole(t *testing.T) {
 	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
 		b := open(t, e, "hiddenroles", writable)
-		for _, f := range []string{"Sent", "Drafts"} {
-			_ = b.Admin.Create(b.In(f), nil).Wait() // some servers have them
-		}
-		a := b.Dir.Known[account]
-		a.HideFolders = []string{b.In("Sent"), b.In("Drafts")}
-		b.Dir.Set(a)
+		b.folders("Sent", "Drafts")
+		b.Dir.Edit(func(a *mail.Account) { a.HideFolders = []string{b.In("Sent"), b.In("Drafts")} })
 		own := func(role string) *mailbox.OwnMessage {
 			return &mailbox.OwnMessage{Role: role, Once: "1@x", Source: []byte("From: a@example.org\r\nMessage-ID: <1@x>\r\nSubject: kept\r\n\r\nx\r\n")}
 		}

@@ -36,9 +36,7 @@ func TestANetworkThatBreaksAtAnyMoment(t *testing.T) {
 		proxy := servertest.NewProxy(t, fmt.Sprintf("%s:%d", e.Host, e.Port), servertest.ProxyOptions{
 			Lifetime: func() int64 { return int64(rand.IntN(2_000 << rand.IntN(5))) },
 		})
-		a := b.Dir.Known[account]
-		a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port
-		b.Dir.Set(a)
+		b.Dir.Edit(func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
 		b.folders("Box", "Copies")
 		folders := []string{b.In("INBOX"), b.In("Box")}
 		want := map[string]bool{}

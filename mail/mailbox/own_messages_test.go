@@ -17,9 +17,7 @@ func TestOwnMessagesAreVisibleInOwnFolders(t *testing.T) {
 		const own = "ownfolders@example.org"
 		b := open(t, e, "ownfolders", writable, allowing("bob@example.org"))
 		extra, body := mixed("Content-Type: text/plain\r\n\r\nhi", attachment("f.bin", 100))
-		for _, f := range []string{"Sent", "Drafts", "Archive"} {
-			_ = b.Admin.Create(b.In(f), nil).Wait() // some servers have them
-		}
+		b.folders("Sent", "Drafts", "Archive")
 		wrote := func(from string) letter { return letter{From: from, Subject: "by " + from, Extra: extra, Body: body} }
 		strangers := []letter{wrote("eve@evil.example"), wrote(own + ", eve@evil.example"), wrote("eve@evil.example\r\nFrom: " + own),
 			wrote(`"` + own + `" <eve@evil.example>`), wrote("ownfolders@example.net"), wrote("x.ownfolders@example.org")}
@@ -66,7 +64,7 @@ func TestOwnFoldersAreFoundFromEveryDoor(t *testing.T) {
 	extra, body := mixed("Content-Type: text/plain\r\n\r\nhi", attachment("f.bin", 100))
 	for _, name := range append(readers, "flags") {
 		b := open(t, e, "owndoor"+name, writable, allowing("bob@example.org"))
-		_ = b.Admin.Create("Sent", nil).Wait()
+		b.folders("Sent")
 		uid := b.Add("Sent", letter{From: fmt.Sprintf("owndoor%s@example.org", name), Extra: extra, Body: body})[0]
 		if err := b.through(name, b.Ref("Sent", uid)); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -79,7 +77,7 @@ func TestADraftIsReadableAsSoonAsItIsFiled(t *testing.T) {
 	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
 		b := open(t, e, "owndraft", writable, allowing("bob@example.org"))
 		b.list(mailbox.ListQuery{Folder: "INBOX"})
-		_ = b.Admin.Create(b.In("Drafts"), nil).Wait()
+		b.folders("Drafts")
 		put, err := b.File(t.Context(), "mail draft", account, &mailbox.OwnMessage{Role: "drafts", Source: []byte("From: owndraft@example.org\r\nSubject: x\r\n\r\ny\r\n")})
 		must(t, err)
 		if put.Ref != (mail.Ref{}) {

@@ -103,9 +103,7 @@ func Test004_5_PagesOfPOP3GoOnFromNothingThatIsGone(t *testing.T) {
 			must(t, os.Remove(f))
 		}
 	}
-	only := openPopOn(t, b.s, b.user, func(a *mail.Account) {
-		a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.org"}}
-	})
+	only := openPopOn(t, b.s, b.user, allowing("bob@example.org"))
 	conflict := func(r mail.Ref) *mail.Error {
 		t.Helper()
 		var e *mail.Error

@@ -238,7 +238,7 @@ func TestPOP3HidesWhatThePolicyHides(t *testing.T) {
 	all.deliver(note("bob@example.org", "seen", "1", "", 1), note("eve@evil.example", "Re: seen", "2", "1", 2))
 	hidden := all.list(mailbox.ListQuery{}).Messages[0].Ref
 	_ = all.Close()
-	b := openPopOn(t, all.s, all.user, func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.org"}} })
+	b := openPopOn(t, all.s, all.user, allowing("bob@example.org"))
 	p := b.list(mailbox.ListQuery{})
 	if !slices.Equal(subjects(p), []string{"seen"}) || p.HasMore || len(p.Issues) != 0 {
 		t.Errorf("%+v", p)

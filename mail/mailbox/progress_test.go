@@ -38,9 +38,7 @@ func TestLongOperationsReportHowFarTheyAre(t *testing.T) {
 	extra, body := mixed("Content-Type: text/plain\r\n\r\ntext", attachment("big", 3<<20))
 	uids := b.Add("INBOX", append(make([]letter, 60), letter{Subject: "big", Extra: extra, Body: body})...)
 	b.folder("Other")
-	a, _ := b.Dir.Account(t.Context(), account)
-	a.Name = "other"
-	b.Dir.Set(a)
+	b.Dir.Edit(func(a *mail.Account) { a.Name = "other" })
 	var told progressTold
 	ctx := mail.WithProgress(t.Context(), told.report)
 	big := b.Ref("INBOX", uids[60])

@@ -298,9 +298,7 @@ func Test000_7_HiddenMessagesCannotBeAcked(t *testing.T) {
 	if err := b.through("ack", b.refs("INBOX", u...)...); err != nil {
 		t.Error(err)
 	}
-	a := b.Dir.Known[account]
-	a.AllowIn = mail.AllowList{}
-	b.Dir.Set(a)
+	b.Dir.Edit(func(a *mail.Account) { a.AllowIn = mail.AllowList{} })
 	if got := b.fresh(mailbox.ListQuery{}); !slices.Equal(got, []string{"hidden"}) {
 		t.Errorf("%q", got)
 	}

@@ -22,9 +22,7 @@ func TestThreadRoundTrips(t *testing.T) {
 			t.Parallel()
 			proxy := servertest.NewProxy(t, net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port))), servertest.ProxyOptions{})
 			b := open(t, e, "threadcost", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
-			for _, folder := range []string{"Sent", "Archive"} {
-				_ = b.Admin.Create(b.In(folder), nil).Wait() // some servers have them
-			}
+			b.folders("Sent", "Archive")
 			for i := range 200 {
 				b.Add([]string{"INBOX", "Sent", "Archive"}[i%3], talk(i%24, fmt.Sprint("other ", i), fmt.Sprintf("o%d@x", i)))
 			}
@@ -58,9 +56,7 @@ func TestThreadRoundTrips(t *testing.T) {
 			}
 			// With an inbound list, headers come first: the texts of what is shown come with the
 			// search that finds no more.
-			a, _ := b.Dir.Account(t.Context(), account)
-			a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@example.org"}}
-			b.Dir.Set(a)
+			b.Dir.Edit(allowing("@example.org"))
 			proxy.Reset()
 			th := b.threadFrom(root, mailbox.ThreadQuery{Chars: 1000})
 			if st := proxy.Stats(); st.Flights > 4 || st.Connections > 0 || len(th.Messages) != 3 || th.Messages[2].Text != "Agreed." {

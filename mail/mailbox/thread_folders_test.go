@@ -59,9 +59,7 @@ func TestAConversationInTheFolderOfAllMail(t *testing.T) {
 func TestCopiesAreShownOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
 		b := open(t, e, "copies")
-		for _, f := range []string{"Sent", "Archive", "Other"} {
-			_ = b.Admin.Create(b.In(f), nil).Wait() // some servers have them
-		}
+		b.folders("Sent", "Archive", "Other")
 		root, mine := talk(1, "Plan", "a@x"), talk(2, "Re: Plan", "b@x", "a@x")
 		other := mine
 		other.Body = "another text under the same id"
@@ -86,7 +84,7 @@ func TestAConversationHasNewTexts(t *testing.T) {
 	history := strings.Repeat("> a quoted line of the message before, as programs quote it\r\n", 200)
 	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
 		b := open(t, e, "newtexts")
-		_ = b.Admin.Create(b.In("Sent"), nil).Wait()
+		b.folders("Sent")
 		root, above, below, html := talk(1, "Plan", "a@x"), talk(2, "Re: Plan", "b@x", "a@x"), talk(3, "Re: Plan", "c@x", "a@x", "b@x"), talk(4, "Re: Plan", "d@x", "a@x")
 		root.Body = strings.Repeat("word ", 400)
 		above.Body = "New above.\r\n\r\nOn Mon, 4 May 2026, Bob <bob@example.org> wrote:\r\n" + history
@@ -147,9 +145,7 @@ func TestAConversationHasNewTextsByPOP3(t *testing.T) {
 func TestHiddenMessagesLinkNoFolders(t *testing.T) {
 	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
 		b := open(t, e, "hiddenlinks", allowing("bob@example.org"))
-		for _, f := range []string{"Sent", "Archive"} {
-			_ = b.Admin.Create(b.In(f), nil).Wait()
-		}
+		b.folders("Sent", "Archive")
 		mine, hidden := talk(2, "Second", "b@x", "a@x"), talk(4, "Fourth", "d@x", "c@x")
 		mine.From, hidden.From = "hiddenlinks@example.org", "eve@evil.example"
 		b.Add("INBOX", talk(1, "First", "a@x"))

@@ -169,9 +169,7 @@ func TestWatchDoesNotTellOfHiddenMail(t *testing.T) {
 		// While it waits the rules may change: what counts is how they are when
 		// something comes.
 		w = b.watch(mailbox.WatchQuery{AfterUID: uid})
-		a, _ := b.Dir.Account(t.Context(), account)
-		a.AllowIn.Entries = []string{"eve@example.net"}
-		b.Dir.Set(a)
+		b.Dir.Edit(func(a *mail.Account) { a.AllowIn.Entries = []string{"eve@example.net"} })
 		b.Add("INBOX", letter{Subject: "now hidden"}, letter{Subject: "now shown", From: "eve@example.net"})
 		w.wants("now shown")
 	}, allowing("bob@example.org"))
@@ -358,9 +356,7 @@ func TestWatchRefuses(t *testing.T) {
 	b := onDovecot(t, "refuse")
 	mailtest.WantKind(t, second(b.Watch(t.Context(), account, mailbox.WatchQuery{Folder: "Nowhere", FromNow: true})), mail.KindNotFound)
 	mailtest.WantKind(t, second(b.Watch(t.Context(), account, mailbox.WatchQuery{Folder: "a\x01b"})), mail.KindNotFound)
-	a, _ := b.Dir.Account(t.Context(), account)
-	a.Protocol, a.POP3, a.IMAP = mail.POP3, a.IMAP, mail.Endpoint{}
-	b.Dir.Set(a)
+	b.Dir.Edit(func(a *mail.Account) { a.Protocol, a.POP3, a.IMAP = mail.POP3, a.IMAP, mail.Endpoint{} })
 	mailtest.WantKind(t, second(b.Watch(t.Context(), account, mailbox.WatchQuery{})), mail.KindUnsupported)
 }
 

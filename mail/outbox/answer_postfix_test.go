@@ -139,9 +139,7 @@ func TestTheOutboundListSeesWhomAMessageNames(t *testing.T) {
 	if len(d.server.messages()) > 0 {
 		t.Error("something left")
 	}
-	a := d.dir.Known[account]
-	a.Mode, a.AllowOut = mail.Approve, mail.AllowList{}
-	d.dir.Set(a)
+	d.dir.Edit(func(a *mail.Account) { a.Mode, a.AllowOut = mail.Approve, mail.AllowList{} })
 	held := d.mustSend(about(func(m *outbox.Draft) { m.ReplyTo, m.ToSender, m.ToAll = &ref, true, true }))
 	shown, err := d.Show(t.Context(), held.ID)
 	if err != nil || held.State != mail.OutboxWaiting || !shown.Elsewhere || len(shown.To) != 1 || shown.To[0].Addr != "eve@evil.example" || len(shown.CC) != 1 || shown.CC[0].Addr != "mallory@evil.example" {

@@ -341,9 +341,7 @@ func TestModeApproveHoldsWhatWasQueuedBefore(t *testing.T) {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	o.server.at(nil)
-	a := o.dir.Known[account]
-	approving(&a)
-	o.dir.Set(a)
+	o.dir.Edit(approving)
 	o.server.commands()
 	e := o.mustSend(hello(keyed("k")))
 	if e.State != mail.OutboxWaiting || len(o.server.commands()) > 0 {

@@ -243,9 +243,7 @@ func TestDraftIsSavedForAPerson(t *testing.T) {
 	if saved.Hidden {
 		t.Error("an account that shows everything hides a draft")
 	}
-	a := d.dir.Known[account]
-	a.SubjectPattern, a.AllowIn = "^ticket", mail.AllowList{Enabled: true}
-	d.dir.Set(a)
+	d.dir.Edit(func(a *mail.Account) { a.SubjectPattern, a.AllowIn = "^ticket", mail.AllowList{Enabled: true} })
 	for subject, hidden := range map[string]bool{"ticket 7": false, "lunch": true} {
 		if saved, err := d.SaveDraft(t.Context(), account, outbox.Draft{Subject: subject, Body: "x"}); err != nil || saved.Hidden != hidden {
 			t.Errorf("%s: %+v, %v", subject, saved, err)
@@ -326,9 +324,7 @@ func TestWhatAReplyAnswersIsMarked(t *testing.T) {
 	}
 	marked(true, false, false, false)
 
-	a := d.dir.Known[account]
-	a.Mode = mail.Approve
-	d.dir.Set(a)
+	d.dir.Edit(func(a *mail.Account) { a.Mode = mail.Approve })
 	waiting, gone := d.mustSend(reply(2)), d.mustSend(reply(3))
 	marked(true, false, false, false)
 	if e, err := d.Approve(t.Context(), waiting.ID, waiting.Digest, "ann"); err != nil || e.Unmarked != nil {

@@ -145,9 +145,7 @@ func TestWhatThePolicyAsksAboutByNowWaits(t *testing.T) {
 				c.begins(&a)
 				d.dir.Set(a)
 				d.take = func(string) time.Duration { // between the judgement and the wire
-					a := d.dir.Known[account]
-					c.becomes(&a)
-					d.dir.Set(a)
+					d.dir.Edit(c.becomes)
 					return 0
 				}
 				e := d.mustSend(replyTo(d.source(fromBob), keyed(key)))
@@ -216,9 +214,7 @@ func TestKilledBeforeTheWireAReplyGoesOnOnlyWhereItMay(t *testing.T) {
 			if len(left) != 1 || left[0].State != mail.OutboxQueued || left[0].Unasked != left[0].Digest || len(d.server.messages()) > 0 {
 				t.Fatalf("left %+v; the server took %d", left, len(d.server.messages()))
 			}
-			a := d.dir.Known[account]
-			c.change(&a)
-			d.dir.Set(a)
+			d.dir.Edit(c.change)
 			d.now = func() time.Time { return time.Now().Add(time.Hour) }
 			e := d.mustSend(replyTo(ref, keyed("k")))
 			if e.ID != left[0].ID || e.State != c.state || (len(d.server.messages()) == 1) != (c.state == mail.OutboxAccepted) {
