@@ -40,7 +40,7 @@ func serveFake(t *testing.T, caps string, answers map[string][][2]string) *fakeS
 				return all[0][0], all[0][1]
 			}
 		}
-		if strings.HasPrefix(command, "SELECT") {
+		if strings.HasPrefix(command, "SELECT") || strings.HasPrefix(command, "EXAMINE") {
 			return "* 2 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 7] n\r\n", ""
 		}
 		return "", ""

@@ -359,22 +359,8 @@ func TestAHundredInFlight(t *testing.T) {
 
 // What the server did not say of flags is not made up.
 func TestFlagsAreThoseTheServerTold(t *testing.T) {
-	stored := false
-	m := scriptedWith(t, "UIDPLUS", func(command string) (string, string) {
-		switch {
-		case strings.HasPrefix(command, "SELECT"):
-			return oneMessage, ""
-		case strings.HasPrefix(command, "UID FETCH"):
-			if stored {
-				return "", "NO not now"
-			}
-			return "* 1 FETCH (UID 5 FLAGS (\\Flagged))\r\n", ""
-		case strings.HasPrefix(command, "UID STORE"):
-			stored = true
-		}
-		return "", "" // a plain OK to the STORE
-	})
-	c, err := m.SetFlags(t.Context(), account, []mail.Ref{{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UID: 5}}, []string{"x"}, nil)
+	k := serveFake(t, "UIDPLUS", map[string][][2]string{"UID FETCH": {{"* 1 FETCH (UID 5 FLAGS (\\Flagged))\r\n", ""}, {"", "NO not now"}}})
+	c, err := k.SetFlags(t.Context(), account, kept(5), []string{"x"}, nil) // a plain OK to the STORE
 	if err != nil || !c.Messages[0].Added || c.Messages[0].Flags != nil {
 		t.Errorf("%+v %v", c, err)
 	}
@@ -383,31 +369,16 @@ func TestFlagsAreThoseTheServerTold(t *testing.T) {
 // Courier can be set to send what is put into a folder, and names it. Nothing is put
 // there: what leaves goes through the outbox.
 func TestNothingIsPutIntoAFolderThatIsSent(t *testing.T) {
-	var changes []string
-	var mu sync.Mutex
-	m := scriptedWith(t, "UIDPLUS MOVE XCOURIEROUTBOX=INBOX.Outbox", func(command string) (string, string) {
-		switch verb, rest, _ := strings.Cut(command, " "); {
-		case verb == "SELECT" || verb == "EXAMINE":
-			return "* 1 EXISTS\r\n* OK [UIDVALIDITY 9] v\r\n* OK [UIDNEXT 6] n\r\n", ""
-		case verb == "APPEND" || verb == "UID" && !strings.HasPrefix(rest, "FETCH"):
-			mu.Lock()
-			defer mu.Unlock()
-			changes = append(changes, command)
-		case verb == "UID":
-			return "* 1 FETCH (UID 5 FLAGS ())\r\n", ""
-		}
-		return "", ""
-	})
-	refs := []mail.Ref{{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 9, UID: 5}}
+	k := serveFake(t, "UIDPLUS MOVE XCOURIEROUTBOX=INBOX.Outbox", map[string][][2]string{"UID FETCH": {{"* 1 FETCH (UID 5 FLAGS ())\r\n", ""}}})
 	for _, folder := range []string{"INBOX.Outbox", "inbox.outbox"} {
-		mailtest.WantKind(t, second(m.Copy(t.Context(), account, refs, account, folder)), mail.KindReadOnly)
-		mailtest.WantKind(t, second(m.Move(t.Context(), account, refs, folder)), mail.KindReadOnly)
+		mailtest.WantKind(t, second(k.Copy(t.Context(), account, kept(5), account, folder)), mail.KindReadOnly)
+		mailtest.WantKind(t, second(k.Move(t.Context(), account, kept(5), folder)), mail.KindReadOnly)
 	}
-	if len(changes) > 0 {
-		t.Errorf("sent %q", changes)
+	if k.sent("APPEND")+k.sent("UID")-k.sent("UID FETCH") > 0 {
+		t.Errorf("sent %q", k.commands)
 	}
-	if _, err := m.Copy(t.Context(), account, refs, account, "INBOX.Kept"); err != nil || len(changes) != 1 {
-		t.Errorf("another folder: %v, %q", err, changes)
+	if _, err := k.Copy(t.Context(), account, kept(5), account, "INBOX.Kept"); err != nil || k.sent("UID COPY") != 1 {
+		t.Errorf("another folder: %v, %q", err, k.commands)
 	}
 }
 

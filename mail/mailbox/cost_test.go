@@ -232,19 +232,50 @@ func ignore(err error, kind mail.Kind) error {
 	return err
 }
 
-// What a command costs that has to connect first. The proxy sees a flight for
-// each of ClientHello, what follows the server's part of the handshake, and what
-// answers the greeting; TCP's own handshake comes before and is not seen.
+// first is a command that a process begins with, and the round trips it may take, with TCP's.
+// The proxy sees a flight for each of ClientHello, what follows the server's part of the
+// handshake, and what answers the greeting; TCP's own handshake comes before and is not seen.
+type first struct {
+	name  string
+	trips int
+	run   func(m *mailbox.Client) error
+}
+
+// holds measures it, with a connection that is made ahead or without.
+func (c first) holds(t *testing.T, proxy *servertest.Proxy, ahead bool, o mailbox.Options) {
+	t.Helper()
+	m := mailbox.New(o)
+	defer m.Close()
+	proxy.Reset()
+	var made sync.WaitGroup
+	if ahead {
+		made.Go(func() {
+			if err := m.Warm(t.Context(), account); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		})
+		for proxy.Stats().Connections == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if err := c.run(m); err != nil {
+		t.Errorf("%s: %v", c.name, err)
+	}
+	made.Wait()
+	st := proxy.Stats()
+	t.Logf("%-10s %d round trips with TCP's, %d bytes out, %d bytes in", c.name, st.Flights+1, st.ToServer, st.ToClient)
+	if st.Flights+1 > c.trips || st.Connections != 1 {
+		t.Errorf("%s: %d round trips on %d connections, want %d on one", c.name, st.Flights+1, st.Connections, c.trips)
+	}
+}
+
+// What a command costs that has to connect first.
 func TestColdCosts(t *testing.T) {
 	b, proxy := counted(t, "cold", 0, 0)
 	for i := range 5 {
 		b.Add("INBOX", realistic(i))
 	}
-	for _, tc := range []struct {
-		name  string
-		trips int // with TCP's
-		run   func(m *mailbox.Client) error
-	}{
+	for _, c := range []first{
 		{"get", 4, func(m *mailbox.Client) error {
 			return second(m.Get(t.Context(), b.Ref("INBOX", 1), mailbox.GetQuery{}))
 		}},
@@ -253,17 +284,7 @@ func TestColdCosts(t *testing.T) {
 			return second(m.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"INBOX"}, Subject: "meeting"}))
 		}},
 	} {
-		m := mailbox.New(mailbox.Options{Directory: b.Dir})
-		proxy.Reset()
-		if err := tc.run(m); err != nil {
-			t.Errorf("%s: %v", tc.name, err)
-		}
-		st := proxy.Stats()
-		t.Logf("%-10s %d round trips with TCP's, %d bytes out, %d bytes in", tc.name, st.Flights+1, st.ToServer, st.ToClient)
-		if st.Flights+1 > tc.trips || st.Connections != 1 {
-			t.Errorf("%s: %d round trips on %d connections, want %d on one", tc.name, st.Flights+1, st.Connections, tc.trips)
-		}
-		_ = m.Close()
+		c.holds(t, proxy, false, mailbox.Options{Directory: b.Dir})
 	}
 }
 
@@ -319,39 +340,14 @@ func TestTheFirstCommandUsesWhatIsMadeAhead(t *testing.T) {
 				return err
 			}
 			seen := &fakeSeenStore{states: map[string]mail.SeenState{}}
-			for _, tc := range []struct {
-				name  string
-				trips int // with TCP's
-				run   func(m *mailbox.Client) error
-			}{
+			for _, c := range []first{
 				{"get", trips.get, func(m *mailbox.Client) error {
 					return second(m.Get(t.Context(), b.Ref("INBOX", uids[0]), mailbox.GetQuery{}))
 				}},
 				{"first list", trips.first, list},
 				{"list", trips.list, list},
 			} {
-				name := tc.name
-				m := mailbox.New(mailbox.Options{Directory: b.Dir, Seen: seen})
-				proxy.Reset()
-				var ahead sync.WaitGroup
-				ahead.Go(func() {
-					if err := m.Warm(t.Context(), account); err != nil {
-						t.Errorf("%s: %v", name, err)
-					}
-				})
-				for proxy.Stats().Connections == 0 {
-					time.Sleep(time.Millisecond)
-				}
-				if err := tc.run(m); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
-				ahead.Wait()
-				st := proxy.Stats()
-				t.Logf("%-10s %d round trips with TCP's, %d connections", name, st.Flights+1, st.Connections)
-				if st.Flights+1 > tc.trips || st.Connections != 1 {
-					t.Errorf("%s: %d round trips on %d connections, want %d on one", name, st.Flights+1, st.Connections, tc.trips)
-				}
-				_ = m.Close()
+				c.holds(t, proxy, true, mailbox.Options{Directory: b.Dir, Seen: seen})
 			}
 		})
 	}

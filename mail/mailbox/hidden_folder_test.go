@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
@@ -85,7 +86,12 @@ func TestAHiddenFolderDoesNotExist(t *testing.T) {
 				}
 			}
 			told := map[string]string{}
-			for _, f := range []string{secret, strings.ToLower(secret), below, only} {
+			// Which names are hidden is no matter of the server.
+			names := []string{secret, below, strings.ToLower(secret), only}
+			if e.Name != "in memory" {
+				names = names[:testmain.Rounds(2, 4)]
+			}
+			for _, f := range names {
 				doors := map[string]func(context.Context, *box, string) (any, error){}
 				for name, door := range hiddenFolderDoors {
 					doors[name] = door
@@ -103,7 +109,7 @@ func TestAHiddenFolderDoesNotExist(t *testing.T) {
 			return told
 		}
 		with, without := answers(true), answers(false)
-		if len(with) != len(without) || len(with) < 40 {
+		if len(with) != len(without) || len(with) < 2*len(hiddenFolderDoors) {
 			t.Fatalf("%d answers and %d", len(with), len(without))
 		}
 		for name, got := range with {

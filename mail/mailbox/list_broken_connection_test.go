@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
@@ -23,10 +24,10 @@ import (
 // one, costs a caller an error at most: no call waits for an answer that cannot
 // come, none is answered with what another asked for, and no message is lost.
 func TestANetworkThatBreaksAtAnyMoment(t *testing.T) {
+	calls := testmain.Rounds(12, 60) // of each caller
 	const (
 		callers  = 4
-		letters  = 5  // of each caller
-		calls    = 30 // of each caller
+		letters  = 5 // of each caller
 		patience = 10 * time.Second
 		late     = 60 * time.Second // beyond that a call waits for good
 	)

@@ -11,27 +11,27 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
-// amongOthers is a mailbox on a server with a public namespace and another user's folder,
-// into both of which the server lets everybody write.
-func amongOthers(t *testing.T, user string, change ...func(*mail.Account)) (b, eve *box) {
-	t.Helper()
+// TestFoldersOfOthers is on a server with a public namespace and another user's folder, into
+// both of which the server lets everybody write.
+func TestFoldersOfOthers(t *testing.T) {
 	t.Parallel()
 	s, e := mailtest.Dovecot(t, servertest.Config{ACL: true, Others: true}) // public folders are everybody's
-	b, eve = open(t, e, user, append([]func(*mail.Account){writable}, change...)...), open(t, e, "eve")
+	open(t, e, "eve")
 	s.Share(t, e.User("eve"), "Team", "lrwstipekx")
-	return b, eve
+	t.Run("are used where they are allowed", func(t *testing.T) { allowedFoldersOfOthersAreUsed(t, e) })
+	t.Run("have no role", func(t *testing.T) { rolesCountAmongOwnFoldersAlone(t, e) })
+	t.Run("are not written to", func(t *testing.T) { nothingIsWrittenToFoldersOfOthers(t, e) })
 }
 
-// othersFolders are the folders of amongOthers that are not the person's.
+// othersFolders are the folders of that server that are not the person's.
 var othersFolders = []string{"Public/board", "shared/eve/Team"}
 
 // Mail leaves by the outbox alone: nothing is written to a folder that others read.
-func TestNothingIsWrittenToFoldersOfOthers(t *testing.T) {
-	b, _ := amongOthers(t, "others", func(a *mail.Account) { a.AllowOut = mail.AllowList{Enabled: true} })
+func nothingIsWrittenToFoldersOfOthers(t *testing.T, e mailtest.Endpoint) {
+	b := open(t, e, "others", writable, func(a *mail.Account) { a.AllowOut = mail.AllowList{Enabled: true} })
 	b.Add("INBOX", letter{Subject: "code 482913"}, letter{Subject: "second"})
 	for _, folder := range othersFolders {
-		b.Add(folder, letter{Subject: "theirs", Flags: nil})
-		ref, theirs := b.refs("INBOX", 1), b.refs(folder, 1)
+		ref, theirs := b.refs("INBOX", 1), b.refs(folder, b.Add(folder, letter{Subject: "theirs"})...)
 		for name, change := range map[string]func() (*mailbox.Changed, error){
 			"copy":      func() (*mailbox.Changed, error) { return b.Copy(t.Context(), account, ref, "", folder) },
 			"move":      func() (*mailbox.Changed, error) { return b.Move(t.Context(), account, ref, folder) },
@@ -59,8 +59,8 @@ func TestNothingIsWrittenToFoldersOfOthers(t *testing.T) {
 
 // A folder for sent mail or drafts that is not the person's own is neither a place for
 // what is sent and drafted here nor one where the inbound list does not hold.
-func TestRolesCountAmongOwnFoldersAlone(t *testing.T) {
-	b, _ := amongOthers(t, "roles", allowing("bob@example.org"))
+func rolesCountAmongOwnFoldersAlone(t *testing.T, e mailtest.Endpoint) {
+	b := open(t, e, "roles", writable, allowing("bob@example.org"))
 	must(t, b.Admin.Delete("Sent").Wait())
 	mine := letter{From: "roles@example.org", Subject: "forged"}
 	b.Add("Public/Sent", mine)
@@ -121,8 +121,8 @@ func TestNothingIsPlantedInSentOrInbox(t *testing.T) {
 }
 
 // What the administrator allows can be used as any folder, and nothing beside it.
-func TestAllowedFoldersOfOthersAreUsed(t *testing.T) {
-	b, _ := amongOthers(t, "allowed", func(a *mail.Account) { a.AllowFolders = othersFolders })
+func allowedFoldersOfOthersAreUsed(t *testing.T, e mailtest.Endpoint) {
+	b := open(t, e, "allowed", writable, func(a *mail.Account) { a.AllowFolders = othersFolders })
 	b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"})
 	for i, folder := range othersFolders {
 		if c, err := b.Copy(t.Context(), account, b.refs("INBOX", uint32(i)+1), "", folder); err != nil || len(c.Messages) != 1 {
