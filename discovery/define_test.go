@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // definitions are the arguments of thing as somebody would write them down; days
@@ -197,45 +198,18 @@ func TestOldOffsetsAreWrittenAsTheInstantTheyAre(t *testing.T) {
 }
 
 func TestDefineRefusesMistakes(t *testing.T) {
-	n := func(v uint64) *uint64 { return &v }
-	const text = "Text"
-	for name, d := range map[string][]discovery.Argument{
-		"no description":       {{Name: "a", Kind: discovery.KindString}},
-		"no type":              {{Name: "a", Description: text}},
-		"unknown type":         {{Name: "a", Kind: "object", Description: text}},
-		"array of nothing":     {{Name: "a", Kind: discovery.KindArray, Description: text}},
-		"array of flags":       {{Name: "a", Kind: discovery.KindArray, Item: discovery.KindFlag, Description: text}},
-		"array of arrays":      {{Name: "a", Kind: discovery.KindArray, Item: discovery.KindArray, Description: text}},
-		"items of a string":    {{Name: "a", Kind: discovery.KindString, MinItems: n(1), Description: text}},
-		"name":                 {{Name: "__proto__", Kind: discovery.KindString, Description: text}},
-		"name help":            {{Name: "help", Kind: discovery.KindString, Description: text}},
-		"name of a common one": {{Name: "timeout", Kind: discovery.KindInteger, Description: text}},
-		"twice":                {{Name: "a", Kind: discovery.KindString, Description: text}, {Name: "a", Kind: discovery.KindString, Description: text}},
-		"short":                {{Name: "a", Kind: discovery.KindString, Short: "-", Description: text}},
-		"short twice":          {{Name: "a", Kind: discovery.KindString, Short: "x", Description: text}, {Name: "b", Kind: discovery.KindString, Short: "x", Description: text}},
-		"enum of numbers":      {{Name: "a", Kind: discovery.KindInteger, Enum: []string{"1"}, Description: text}},
-		"enum of none":         {{Name: "a", Kind: discovery.KindEnum, Description: text}},
-		"default not in enum":  {{Name: "a", Kind: discovery.KindString, Enum: []string{"x"}, Default: "y", Description: text}},
-		"default out of range": {{Name: "a", Kind: discovery.KindInteger, Maximum: "3", Default: json.Number("4"), Description: text}},
-		"default of type":      {{Name: "a", Kind: discovery.KindInteger, Default: "4", Description: text}},
-		"default of an array":  {{Name: "a", Kind: discovery.KindArray, Item: discovery.KindString, Default: "4", Description: text}},
-		"default and required": {{Name: "a", Kind: discovery.KindString, Default: "4", Required: true, Description: text}},
-		"bounds cross":         {{Name: "a", Kind: discovery.KindInteger, Minimum: "4", Maximum: "3", Description: text}},
-		"lengths cross":        {{Name: "a", Kind: discovery.KindString, MinLength: n(2), MaxLength: n(1), Description: text}},
-		"bound not exact":      {{Name: "a", Kind: discovery.KindInteger, Maximum: "9007199254740993", Description: text}},
-		"bound of a string":    {{Name: "a", Kind: discovery.KindString, Maximum: "3", Description: text}},
-		"length of a number":   {{Name: "a", Kind: discovery.KindNumber, MaxLength: n(3), Description: text}},
-		"fraction of integer":  {{Name: "a", Kind: discovery.KindInteger, Maximum: "3.5", Description: text}},
-		"required flag":        {{Name: "a", Kind: discovery.KindFlag, Required: true, Description: text}},
-		"example":              {{Name: "a", Kind: discovery.KindInteger, Examples: []string{"x"}, Description: text}},
-		"requires nothing":     {{Name: "a", Kind: discovery.KindString, Requires: "b", Description: text}},
-		"behind an optional": {{Name: "a", Kind: discovery.KindString, Positional: true, Description: text},
-			{Name: "b", Kind: discovery.KindString, Positional: true, Required: true, Description: text}},
-		"behind the rest": {{Name: "a", Kind: discovery.KindArray, Item: discovery.KindString, Positional: true, Description: text},
-			{Name: "b", Kind: discovery.KindString, Positional: true, Description: text}},
-	} {
-		if discovery.Define(right, discovery.Definition{Arguments: d}, echo).Err() == nil {
-			t.Errorf("%s: no error", name)
+	for _, c := range testmain.Table[struct{ Name, Arguments string }](t, "testdata/cases/wrong_arguments.txt") {
+		var list []discovery.Argument
+		d := json.NewDecoder(strings.NewReader(c.Arguments))
+		d.UseNumber()
+		must(t, d.Decode(&list))
+		for i := range list {
+			if c.Name != "no description" {
+				list[i].Description = "Text"
+			}
+		}
+		if discovery.Define(right, discovery.Definition{Arguments: list}, echo).Err() == nil {
+			t.Errorf("%s: no error", c.Name)
 		}
 	}
 	for name, change := range map[string]func(*discovery.Spec){
@@ -315,20 +289,11 @@ func TestAShapeAgreesWithItsSchema(t *testing.T) {
 }
 
 func TestDefineRefusesShapes(t *testing.T) {
-	deep := &discovery.Shape{Type: "string"}
-	for range 12 {
-		deep = &discovery.Shape{Type: "array", Items: deep}
-	}
-	text := &discovery.Shape{Type: "string"}
-	for name, s := range map[string]*discovery.Shape{
-		"no type": {}, "null": {Type: "null"}, "array of nothing": {Type: "array"}, "too deep": deep,
-		"proto": {Type: "object", Properties: map[string]*discovery.Shape{"__proto__": text}}, "dotted": {Type: "object", Properties: map[string]*discovery.Shape{"a.b": text}},
-		"quoted": {Type: "object", Properties: map[string]*discovery.Shape{`a"b`: text}}, "nothing": {Type: "object", Properties: map[string]*discovery.Shape{"a": nil}},
-		"required alone":       {Type: "object", Properties: map[string]*discovery.Shape{"a": text}, Required: []string{"b"}},
-		"properties of string": {Type: "string", Properties: map[string]*discovery.Shape{"a": text}}, "enum of numbers": {Type: "number", Enum: []string{"1"}},
-	} {
-		if _, err := shaped(t, s); err == nil {
-			t.Errorf("%s: no error", name)
+	for _, c := range testmain.Table[struct{ Name, Shape string }](t, "testdata/cases/wrong_shapes.txt") {
+		var s discovery.Shape
+		must(t, json.Unmarshal([]byte(c.Shape), &s))
+		if _, err := shaped(t, &s); err == nil {
+			t.Errorf("%s: no error", c.Name)
 		}
 	}
 	c, err := shaped(t, nil)
