@@ -60,62 +60,45 @@ func aliased(a *mail.Account) { a.OwnAddresses = []string{"Alias@example.net"} }
 // message it answers gives it, as Python reads it from Postfix and Dovecot.
 func replyArrivesWhereTheMessageSays(t *testing.T, p *postfixServers) {
 	d := p.fixture(t, aliased)
-	cases := []struct {
-		name, fields string
-		all, own     bool // to everybody; with a subject of its own
-		to, cc       string
-		from         string
-		subject      string
-		thread       string
-		elsewhere    bool
-	}{
-		{"one", "From: Bob <bob@example.net>\nTo: ann@example.org\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\nMessage-ID: <2@x.example>\nReferences: <1@x.example>",
-			false, false, "bob@example.net", "", "ann@example.org", "Re: Grüße", "<1@x.example> <2@x.example>", false},
-		{"all, by an own address", "From: bob@example.net\nTo: alias@EXAMPLE.net, carol@example.net\nCc: dan@example.net\nSubject: AW: x\nMessage-ID: <3@x.example>",
-			true, false, "bob@example.net", "carol@example.net dan@example.net", "Alias@example.net", "Re: x", "<3@x.example>", false},
-		{"both own addresses", "From: bob@example.net\nTo: alias@example.net, ann@example.org\nSubject: x\nMessage-ID: <4@x.example>",
-			true, true, "bob@example.net", "", "ann@example.org", "Something else", "<4@x.example>", false},
-		{"list", "From: bob@example.net\nTo: list@example.net\nReply-To: list@example.net\nList-Id: <list.example.net>\nSubject: [list] x\nMessage-ID: <5@x.example>",
-			false, false, "list@example.net", "", "ann@example.org", "Re: [list] x", "<5@x.example>", true},
-		{"several authors", "From: bob@example.net, carol@example.net\nSender: eve@example.net\nTo: ann@example.org\nSubject: x\nMessage-ID: <6@x.example>",
-			false, false, "bob@example.net carol@example.net", "", "ann@example.org", "Re: x", "<6@x.example>", false},
-		{"oneself", "From: alias@example.net\nTo: bob@example.net\nCc: carol@example.net\nSubject: x\nMessage-ID: <7@x.example>",
-			true, false, "bob@example.net", "carol@example.net", "Alias@example.net", "Re: x", "<7@x.example>", false},
-		{"fields in the text", "From: bob@example.net\nTo: ann@example.org\nSubject: x\nMessage-ID: <8@x.example>\n\nReply-To: eve@example.net\nBcc: eve@example.net",
-			true, false, "bob@example.net", "", "ann@example.org", "Re: x", "<8@x.example>", false},
-	}
+	cases := testmain.Table[struct {
+		Name                          string
+		All, Own                      bool
+		To, CC, From, Subject, Thread string
+		Elsewhere                     bool
+		Fields                        string
+	}](t, "testdata/cases/replies.txt")
 	var sent []*mail.Outgoing
 	for _, c := range cases {
-		ref := d.source(c.fields + "\n\nThe text.\n")
+		ref := d.source(c.Fields + "\n\nThe text.\n")
 		sent = append(sent, d.mustSend(about(func(m *outbox.Draft) {
-			m.ReplyTo, m.ToSender, m.ToAll, m.Quote = &ref, true, c.all, true
-			if c.elsewhere {
-				m.To = []mail.Address{{Addr: c.to}}
+			m.ReplyTo, m.ToSender, m.ToAll, m.Quote = &ref, true, c.All, true
+			if c.Elsewhere {
+				m.To = []mail.Address{{Addr: c.To}}
 			}
-			if c.own {
-				m.Subject = c.subject
+			if c.Own {
+				m.Subject = c.Subject
 			}
 		})))
 	}
-	for i, r := range arrived(t, p.dovecot, sent, func(i int) string { return strings.Fields(cases[i].to)[0] }) {
+	for i, r := range arrived(t, p.dovecot, sent, func(i int) string { return strings.Fields(cases[i].To)[0] }) {
 		c, e := cases[i], sent[i]
-		ids := strings.Fields(c.thread)
-		if addresses(r.To) != c.to || addresses(r.CC) != c.cc || addresses(r.From) != c.from || e.From != c.from || r.Subject != c.subject || r.References != c.thread ||
-			r.Parent != ids[len(ids)-1] || e.Elsewhere != c.elsewhere || len(r.Defects) > 0 {
-			t.Errorf("%s: %+v, entry %+v", c.name, r, e)
+		ids := strings.Fields(c.Thread)
+		if addresses(r.To) != c.To || addresses(r.CC) != c.CC || addresses(r.From) != c.From || e.From != c.From || r.Subject != c.Subject || r.References != c.Thread ||
+			r.Parent != ids[len(ids)-1] || e.Elsewhere != c.Elsewhere || len(r.Defects) > 0 {
+			t.Errorf("%s: %+v, entry %+v", c.Name, r, e)
 		}
-		all := strings.Fields(c.to + " " + c.cc)
+		all := strings.Fields(c.To + " " + c.CC)
 		if len(e.Recipients) != len(all) {
-			t.Errorf("%s: recipients %q", c.name, e.Recipients)
+			t.Errorf("%s: recipients %q", c.Name, e.Recipients)
 		}
 		if !strings.HasPrefix(r.Body, "My own text.\n\n") || !strings.Contains(r.Body, " wrote:\n> ") || !strings.HasSuffix(r.Body, "> The text.\n") {
-			t.Errorf("%s: body %q", c.name, r.Body)
+			t.Errorf("%s: body %q", c.Name, r.Body)
 		}
 		for _, other := range all {
 			p.dovecot.WaitDelivered(t, other, e.MessageID)
 		}
 		if copies := p.dovecot.Copies(t, "eve@example.net", e.MessageID); len(copies) > 0 {
-			t.Errorf("%s: eve got it", c.name)
+			t.Errorf("%s: eve got it", c.Name)
 		}
 	}
 }
@@ -186,19 +169,6 @@ func onlyQuoted(t *testing.T, quote string) {
 	}
 }
 
-// hostile are messages whose text and parts try to be more than text.
-var hostile = map[string]string{
-	"a header in the text": "From: bob@example.net\nTo: ann@example.org\nSubject: =?utf-8?q?x=0D=0ABcc:_eve@example.net?=\n\nBcc: eve@example.net\n\n.\nFrom eve\n--=_0\nContent-Type: text/html\n\n<script>\n",
-	"a boundary in a boundary": "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=\"a\"\n\n--a\nContent-Type: multipart/mixed; boundary=\"a\"\n\n--a\n\ntext\n--a\n" +
-		"Content-Type: application/x-y; name=\"../../etc/passwd\"\n\n--a--\n--=_1\nBcc: eve@example.net\n",
-	"a type that is not one":      "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\nContent-Type: text/plain\\r\\nX: y; charset=\"a\\\"b\\r\\nc\"\nContent-Disposition: attachment; filename=\"a\\\"; b=.txt\"\n\ncontent\n--b--\n",
-	"an attachment without bytes": "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\nContent-Type: image/png\nContent-Disposition: attachment; filename=\"empty.png\"\nContent-Transfer-Encoding: base64\n\n--b--\n",
-	"a message in a message": "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\nContent-Type: message/rfc822\nContent-Disposition: attachment; filename=inner.eml\n\n" +
-		"From: eve@example.net\nBcc: eve@example.net\nSubject: inner\n\ninner text\n--b--\n",
-	"hidden text, and characters that hide": "From: =?utf-8?q?Bob=E2=80=AE?= <bob@example.net>\nSubject: x\nContent-Type: text/html; charset=utf-8\n\n<p>seen\u202e\u200b</p><p style='display:none'>unseen</p><img src=https://tracker.example/x>\n",
-	"no end, and NUL":                       "From: bob@example.net\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain; charset=x-unknown\nContent-Transfer-Encoding: quoted-printable\n\n=00=0D=0ABcc: eve=FF\n--b\nContent-Type: application/octet-stream\n\n\x01\x02",
-}
-
 // Whatever a message holds, what hands it on or quotes it has the fields of any letter, that
 // text as text and those attachments byte for byte.
 func TestNothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T) {
@@ -235,8 +205,8 @@ func TestNothingOfAForwardedMessageIsMoreThanTextOrAFile(t *testing.T) {
 			all, raw = append(all, sending{name, way, original}), append(raw, []byte(sent[len(sent)-1].raw))
 		}
 	}
-	for name, message := range hostile {
-		send(name, []byte(crlf(message)))
+	for _, c := range testmain.Table[struct{ Name, Message string }](t, "testdata/cases/hostile.txt") {
+		send(c.Name, []byte(crlf(c.Message)))
 	}
 	files, err := filepath.Glob("../testdata/real-emails/*/*")
 	if err != nil || len(files) == 0 {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -489,24 +488,6 @@ func TestDryRunGoesToTheServerAndLeavesNothing(t *testing.T) {
 	o.mustSend(hello(keyed("k")))
 	if e := o.mustSend(r); !e.Replayed || e.State != mail.OutboxAccepted || len(o.server.messages()) != 1 {
 		t.Errorf("dry run of a known key: %+v", e)
-	}
-}
-
-func TestManyAtOnceWithOneKeySendOnce(t *testing.T) {
-	t.Parallel()
-	o := newFixture(t, newFakeSubmission(t))
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			e, err := o.Send(t.Context(), account, hello(keyed("k")))
-			if e == nil || err != nil && kind(err) != mail.KindConflict {
-				t.Errorf("%+v, %v", e, err)
-			}
-		})
-	}
-	wg.Wait()
-	if got := len(o.server.messages()); got != 1 || o.taken != 1 || len(o.entries()) != 1 {
-		t.Errorf("the server has %d, charged %d, %d entries", got, o.taken, len(o.entries()))
 	}
 }
 

@@ -223,35 +223,24 @@ func TestOnlyDraftsOfTheAccountAreSent(t *testing.T) {
 	t.Parallel()
 	_, e := mailtest.Shared(t, servertest.Config{})
 	d := newMailboxFixture(t, e, "others", func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.net"}} })
-	text := "Content-Type: text/plain\r\n"
-	for name, tt := range map[string]struct {
-		folder, raw string
-		flags       []imap.Flag
-		want        mail.Kind
-	}{
-		"a received message":     {"INBOX", foreign("From: bob@example.net\r\n"+toBob+text, "x\r\n"), []imap.Flag{imap.FlagDraft}, mail.KindInvalid},
-		"a hidden message":       {"INBOX", foreign("From: eve@evil.example\r\n"+toBob+text, "x\r\n"), []imap.Flag{imap.FlagDraft}, mail.KindNotFound},
-		"no draft":               {"Drafts", foreign(fromAnn+toBob+text, "x\r\n"), nil, mail.KindInvalid},
-		"of a correspondent":     {"Drafts", foreign("From: bob@example.net\r\n"+toBob+text, "x\r\n"), []imap.Flag{imap.FlagDraft}, mail.KindInvalid},
-		"of somebody else":       {"Drafts", foreign("From: eve@evil.example\r\n"+toBob+text, "x\r\n"), []imap.Flag{imap.FlagDraft}, mail.KindNotFound},
-		"of two":                 {"Drafts", foreign("From: ann@example.org, eve@evil.example\r\n"+toBob+text, "x\r\n"), []imap.Flag{imap.FlagDraft}, mail.KindNotFound},
-		"to a group":             {"Drafts", foreign(fromAnn+"To: all: bob@example.net, eve@example.net;\r\n"+text, "x\r\n"), []imap.Flag{imap.FlagDraft}, mail.KindInvalid},
-		"to two readings":        {"Drafts", foreign(fromAnn+"To: \"a\\\"@example.net\r\n"+text, "x\r\n"), []imap.Flag{imap.FlagDraft}, mail.KindInvalid},
-		"answers go elsewhere":   {"Drafts", foreign(fromAnn+toBob+"Reply-To: eve@evil.example\r\n"+text, "x\r\n"), []imap.Flag{imap.FlagDraft}, mail.KindInvalid},
-		"a line that is cut":     {"Drafts", foreign(fromAnn+toBob+text, strings.Repeat("x", 1200)+"\r\n"), []imap.Flag{imap.FlagDraft}, mail.KindInvalid},
-		"only a file":            {"Drafts", foreign(fromAnn+toBob+"Content-Disposition: attachment; filename=a.txt\r\n"+text, "x\r\n"), []imap.Flag{imap.FlagDraft}, mail.KindInvalid},
-		"an unknown encoding":    {"Drafts", foreign(fromAnn+toBob+"Content-Transfer-Encoding: x-uuencode\r\n"+text, "x\r\n"), []imap.Flag{imap.FlagDraft}, mail.KindInvalid},
-		"nobody":                 {"Drafts", foreign(fromAnn+"To: \r\n"+text, "x\r\n"), []imap.Flag{imap.FlagDraft}, ""},
-		"outside the allow-list": {"Drafts", foreign(fromAnn+"To: eve@evil.example\r\n"+text, "x\r\n"), []imap.Flag{imap.FlagDraft}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ref := d.put(tt.folder, tt.raw, tt.flags...)
+	for _, c := range testmain.Table[struct {
+		Name, Folder string
+		Draft        bool
+		Want         mail.Kind
+		Fields, Text string
+	}](t, "testdata/cases/no_drafts.txt") {
+		t.Run(c.Name, func(t *testing.T) {
+			flags := []imap.Flag{imap.FlagDraft}
+			if !c.Draft {
+				flags = nil
+			}
+			ref := d.put(c.Folder, foreign(crlf(c.Fields), crlf(c.Text)), flags...)
 			_, err := d.Send(t.Context(), account, outbox.Request{Stored: &ref, Principal: "agent"})
 			var refused *mail.SendRefused
-			if err == nil || kind(err) != tt.want || tt.want == "" && !errors.As(err, &refused) {
-				t.Errorf("%v, want %q", err, tt.want)
+			if err == nil || kind(err) != c.Want || c.Want == "" && !errors.As(err, &refused) {
+				t.Errorf("%v, want %q", err, c.Want)
 			}
-			if left := d.In(tt.folder); !slices.ContainsFunc(left, func(m storedMessage) bool { return m.uid == ref.UID }) {
+			if left := d.In(c.Folder); !slices.ContainsFunc(left, func(m storedMessage) bool { return m.uid == ref.UID }) {
 				t.Error("it is gone")
 			}
 		})

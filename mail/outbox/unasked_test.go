@@ -2,12 +2,16 @@ package outbox_test
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
@@ -41,71 +45,34 @@ func TestAReplyGoesUnaskedOrSaysWhyItWaits(t *testing.T) {
 	t.Parallel()
 	d := newMailboxFixture(t, mailtest.InMemory(t), "unasked", replying)
 	d.create("Sent")
-	body := func(text string) func(*outbox.Request) {
-		return func(r *outbox.Request) { r.Draft.Body = text }
-	}
-	markdown := func(text string) func(*outbox.Request) {
-		return func(r *outbox.Request) { r.Draft.Body, r.Draft.Markdown = text, true }
-	}
-	to := func(name, addr string) func(*outbox.Request) {
-		return func(r *outbox.Request) { r.Draft.To = []mail.Address{{Name: name, Addr: addr}} }
-	}
-	all := func(r *outbox.Request) { r.Draft.ToAll, r.Draft.Quote = true, true }
-	for name, c := range map[string]struct {
-		message string
-		change  func(*outbox.Request)
-		asks    []mail.Ask
-	}{
-		"plain":                      {fromBob, body("Gladly.\n"), nil},
-		"to all, with its text":      {fromBob, all, nil},
-		"its own link":               {fromBob, body("As https://place.example/Menu?day=1 says; I ask eva@place.example, from ann@example.org."), nil},
-		"its own link, in Markdown":  {fromBob, markdown("**Yes**, the [menu](https://place.example/Menu?day=1) & more.\n\n- one\n- two\n"), nil},
-		"hidden copy to one of them": {fromBob, func(r *outbox.Request) { r.Draft.BCC = []mail.Address{{Addr: "carol@example.net"}} }, nil},
-		"HTML":                       {strings.Replace(fromBob, "text/plain", "text/html", 1), body("As place.example says."), nil},
-		"another link":               {fromBob, body("See evil.example/x."), []mail.Ask{mail.AskLink}},
-		"another link, in Markdown":  {fromBob, markdown("See [the menu](https&colon;//evil&period;example)."), []mail.Ask{mail.AskLink}},
-		"emphasis in a host":         {fromBob, markdown("See evil._example_"), []mail.Ask{mail.AskLink}},
-		"an image":                   {fromBob, markdown("![x](https://evil.example/p.png)"), []mail.Ask{mail.AskLink}},
-		"a number":                   {fromBob, body("My account is DE02 1203 0000 0000 2020 51."), []mail.Ask{mail.AskNumber}},
-		"a date":                     {fromBob, body("On 23.11.2026 at 14:30 then."), nil},
-		"its own number":             {strings.Replace(fromBob, "at noon", "at noon (call 030 123 456 78)", 1), body("I call 030-12345678."), nil},
-		"from a file":                {fromBob, func(r *outbox.Request) { r.Draft.FromFile = true }, []mail.Ask{mail.AskFile}},
-		"a link as name":             {fromBob, to("see evil.example", "carol@example.net"), []mail.Ask{mail.AskLink}},
-		"a link in hidden text":      {strings.Replace(fromBob, "text/plain; charset=utf-8\n\n", "text/html; charset=utf-8\n\n<p style='display:none'>evil.example</p>", 1), body("See evil.example"), []mail.Ask{mail.AskLink}},
-		"somebody else":              {fromBob, to("", "dan@example.net"), []mail.Ask{mail.AskRecipient, mail.AskOutsider, mail.AskLink}},
-		"hidden copy to oneself":     {fromBob, func(r *outbox.Request) { r.Draft.BCC = []mail.Address{{Addr: "ann@example.org"}} }, []mail.Ask{mail.AskRecipient, mail.AskOutsider}},
-		"an attachment": {fromBob, func(r *outbox.Request) {
-			r.Draft.Attachments = []outbox.Attachment{{Name: "a.txt", Content: []byte("x")}}
-		}, []mail.Ask{mail.AskAttachment}},
-		"to a message with a code": {strings.Replace(fromBob, "Shall we meet at noon?", "Your verification code is 482913.", 1), body("Gladly."), []mail.Ask{mail.AskCode}},
-		"a code of its own":        {strings.Replace(fromBob, "Shall we meet at noon?", "Send me the bank's security code.", 1), body("The security code is 482913."), []mail.Ask{mail.AskCode}},
-		"another subject":          {fromBob, func(r *outbox.Request) { r.Draft.Subject = "Re: Dinner" }, []mail.Ask{mail.AskSubject}},
-		"recipients named by hand": {fromBob, func(r *outbox.Request) { r.Draft.ToSender = false; to("", "bob@example.net")(r) }, []mail.Ask{mail.AskNoReply}},
-		"a new message":            {fromBob, func(r *outbox.Request) { *r = hello() }, []mail.Ask{mail.AskNoReply}},
-		"handed on": {fromBob, func(r *outbox.Request) {
-			r.Draft.Forward, r.Draft.ReplyTo = r.Draft.ReplyTo, nil
-			to("", "bob@example.net")(r)
-		}, []mail.Ask{mail.AskNoReply}},
-		"not verified":               {strings.TrimPrefix(fromBob, border), body("Gladly."), []mail.Ask{mail.AskUnverified}},
-		"said by the sender himself": {strings.Replace(fromBob, "border.example;", "evil.example;", 1), body("Gladly."), []mail.Ask{mail.AskUnverified}},
-		"a stranger":                 {strings.ReplaceAll(fromBob, "bob@example.net", "eve@example.net"), body("Gladly."), []mail.Ask{mail.AskSender, mail.AskRecipient}},
-		"to all, of whom one is new": {strings.Replace(fromBob, "carol@example.net", "eve@evil.example", 1), all, []mail.Ask{mail.AskRecipient}},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range testmain.Table[struct{ Name, Asks, Old, New, Draft string }](t, "testdata/cases/unasked.txt") {
+		asks := slices.DeleteFunc(strings.Split(c.Asks, ","), func(ask string) bool { return ask == "" })
+		asked := func(list []mail.Ask) bool { return fmt.Sprint(list) == fmt.Sprint(asks) }
+		t.Run(c.Name, func(t *testing.T) {
+			change := func(r *outbox.Request) {
+				switch c.Name {
+				case "a new message":
+					*r = hello()
+					return
+				case "handed on":
+					r.Draft.Forward, r.Draft.ReplyTo = r.Draft.ReplyTo, nil
+				}
+				must(t, json.Unmarshal([]byte(c.Draft), &r.Draft))
+			}
 			later := d.now().Add(2 * time.Hour) // the count is about the hour
 			d.now = func() time.Time { return later }
-			ref := d.source(c.message)
+			ref := d.source(strings.ReplaceAll(fromBob, cmp.Or(c.Old, "\x00"), c.New))
 			left := len(d.server.messages())
-			dry, err := d.Send(t.Context(), account, replyTo(ref, c.change, func(r *outbox.Request) { r.DryRun, r.Offline = true, true }))
-			if err != nil || !slices.Equal(dry.Asks, c.asks) || (dry.State == mail.OutboxWaiting) != (len(c.asks) > 0) {
+			dry, err := d.Send(t.Context(), account, replyTo(ref, change, func(r *outbox.Request) { r.DryRun, r.Offline = true, true }))
+			if err != nil || !asked(dry.Asks) || (dry.State == mail.OutboxWaiting) != (len(asks) > 0) {
 				t.Errorf("a dry run: %+v, %v", dry, err)
 			}
-			e := d.mustSend(replyTo(ref, c.change))
+			e := d.mustSend(replyTo(ref, change))
 			kept := d.entry(e.ID)
-			if !slices.Equal(kept.Asks, c.asks) {
-				t.Fatalf("asks %v, want %v", kept.Asks, c.asks)
+			if !asked(kept.Asks) {
+				t.Fatalf("asks %v, want %v", kept.Asks, asks)
 			}
-			if len(c.asks) == 0 {
+			if len(asks) == 0 {
 				if e.State != mail.OutboxAccepted || kept.Unasked != kept.Digest || kept.Decided != "" || len(d.server.messages()) != left+1 {
 					t.Errorf("%+v", kept)
 				}
