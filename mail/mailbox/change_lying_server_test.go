@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
@@ -46,6 +47,18 @@ func serveFake(t *testing.T, caps string, answers map[string][][2]string) *fakeS
 		return "", ""
 	})
 	return k
+}
+
+// exchanges reads what a fakeServer says, as testdata/cases/removals.txt has it.
+func exchanges(list []string) map[string][][2]string {
+	answers := map[string][][2]string{}
+	for _, line := range list {
+		command, answer, _ := strings.Cut(line, " >")
+		untagged, tagged, _ := strings.Cut(strings.TrimPrefix(answer, " "), "|")
+		untagged = strings.NewReplacer("THERE", flagged("", ""), "MARKED", flagged(`\DELETED`, `\Deleted`)).Replace(untagged)
+		answers[command] = append(answers[command], [2]string{untagged, tagged})
+	}
+	return answers
 }
 
 func (k *fakeServer) sent(verb string) int {
@@ -157,48 +170,30 @@ func TestChangesOnAHostileServer(t *testing.T) {
 // A server says OK to a STORE and leaves flags as they were where a right is
 // missing. What it tells of them counts.
 func TestFlagsThatTheServerDoesNotSet(t *testing.T) {
-	for name, tc := range map[string]struct {
-		stored []string // the answers to STORE
-		do     func(k *fakeServer) (*mailbox.Changed, error)
-		done   []uint32
-		issue  string
-	}{
-		"mark-read": {[]string{flagged("", `\SEEN`)}, func(k *fakeServer) (*mailbox.Changed, error) {
-			return k.MarkRead(t.Context(), account, kept(5, 6))
-		}, []uint32{6}, `did not set \Seen`},
-		"add": {[]string{flagged(`\Recent x`, `X Y`)}, func(k *fakeServer) (*mailbox.Changed, error) {
-			return k.SetFlags(t.Context(), account, kept(5, 6), []string{"x", "y"}, nil)
-		}, []uint32{6}, "did not set y;"},
-		"remove": {[]string{flagged(`X`, `\Recent`)}, func(k *fakeServer) (*mailbox.Changed, error) {
-			return k.SetFlags(t.Context(), account, kept(5, 6), nil, []string{"x"})
-		}, []uint32{6}, "did not remove x;"},
-		"no word of it": {[]string{""}, func(k *fakeServer) (*mailbox.Changed, error) {
-			return k.SetFlags(t.Context(), account, kept(5, 6), []string{"x"}, nil)
-		}, []uint32{6}, "did not set x;"},
-		"no flags of it": {[]string{"* 1 FETCH (UID 5)\r\n"}, func(k *fakeServer) (*mailbox.Changed, error) {
-			return k.SetFlags(t.Context(), account, kept(5, 6), []string{"x"}, nil)
-		}, []uint32{6}, "did not set x;"},
-		"add and remove": {[]string{flagged(`\Flagged`, `x \Flagged`), flagged("", "x")}, func(k *fakeServer) (*mailbox.Changed, error) {
-			c, err := k.SetFlags(t.Context(), account, kept(5, 6), []string{"x"}, []string{`\Flagged`})
-			if m := c.Messages[0]; m.Added || !m.Removed || c.Attempted != 4 || c.Succeeded != 3 {
-				t.Errorf("%+v", c)
-			}
-			return c, err
-		}, []uint32{5, 6}, "did not set x;"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, tc := range testmain.Table[struct {
+		Add, Remove, Done, Issue string
+		Stored                   []string
+	}](t, "testdata/cases/flags_not_set.txt") {
+		t.Run(fmt.Sprintf("%+v", tc), func(t *testing.T) {
 			var stored [][2]string
-			for _, s := range tc.stored {
+			for _, s := range tc.Stored {
 				stored = append(stored, [2]string{s, ""})
 			}
 			k := serveFake(t, "UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}, {flagged("", "x"), ""}}, "UID STORE": stored})
-			c, err := tc.do(k)
-			if err != nil || !slices.Equal(changedUIDs(c), tc.done) || tc.issue == "" && len(c.Issues) != 0 {
+			do := func() (*mailbox.Changed, error) {
+				return k.SetFlags(t.Context(), account, kept(5, 6), strings.Fields(tc.Add), strings.Fields(tc.Remove))
+			}
+			if tc.Add == `\Seen` {
+				do = func() (*mailbox.Changed, error) { return k.MarkRead(t.Context(), account, kept(5, 6)) }
+			}
+			c, err := do()
+			if err != nil || strings.Trim(fmt.Sprint(changedUIDs(c)), "[]") != tc.Done {
 				t.Fatalf("%+v %v", c, err)
 			}
-			if tc.issue != "" {
-				wantIssue(t, c, 5, "store", tc.issue, "may not allow it")
+			if m := c.Messages[0]; tc.Add != "" && tc.Remove != "" && (m.Added || !m.Removed || c.Attempted != 4 || c.Succeeded != 3) {
+				t.Errorf("%+v", c)
 			}
+			wantIssue(t, c, 5, "store", tc.Issue, "may not allow it")
 		})
 	}
 }
@@ -225,70 +220,38 @@ func TestOneFlagThatTheServerDoesNotSet(t *testing.T) {
 
 // A server that says OK and removes nothing has deleted and moved nothing.
 func TestWhatIsNotRemovedIsNotReportedAsGone(t *testing.T) {
-	const marked = `marked \Deleted`
-	there, gone := [2]string{flagged("", ""), ""}, [2]string{}
-	five := [2]string{"* 1 FETCH (UID 5 FLAGS (\\deleted))\r\n", ""}
-	ok := [][2]string{{flagged(`\DELETED`, `\Deleted`), ""}}
-	for name, tc := range map[string]struct {
-		answers  map[string][][2]string
-		done     []uint32 // deleted
-		steps    int      // that succeeded, of the four
-		stage    string
-		words    []string
-		fetches  int
-		expunges int
-	}{
-		"all is well": {map[string][][2]string{"UID FETCH": {there, gone}, "UID STORE": ok}, []uint32{5, 6}, 4, "", nil, 2, 1},
-		"not marked": {map[string][][2]string{"UID FETCH": {there, gone}, "UID STORE": {{flagged("", `\Deleted`), ""}}},
-			[]uint32{6}, 2, "store", []string{`did not mark it \Deleted`, "may not allow it"}, 2, 1},
-		"none marked": {map[string][][2]string{"UID FETCH": {there}, "UID STORE": {{flagged(`\Seen`, ""), ""}}},
-			nil, 0, "store", []string{`did not mark it \Deleted`}, 1, 0},
-		"not expunged": {map[string][][2]string{"UID FETCH": {there, five}, "UID STORE": ok},
-			[]uint32{6}, 3, "expunge", []string{"did not remove it", marked}, 2, 1},
-		"not expunged, and not marked any more": {map[string][][2]string{"UID FETCH": {there, {"* 1 FETCH (UID 5 FLAGS ())\r\n", ""}}, "UID STORE": ok},
-			[]uint32{6}, 3, "expunge", []string{"did not remove it", "!" + marked}, 2, 1},
-		"expunged one and refused": {map[string][][2]string{"UID FETCH": {there, five}, "UID STORE": ok, "UID EXPUNGE": {{"", "NO no"}}},
-			[]uint32{6}, 3, "expunge", []string{marked}, 2, 1},
-		"marked one and refused": {map[string][][2]string{"UID FETCH": {there}, "UID STORE": {{"* 1 FETCH (UID 5 FLAGS (\\Deleted))\r\n", "NO no"}}},
-			nil, 0, "store", []string{marked}, 1, 0},
-		"each named as expunged": {map[string][][2]string{"UID FETCH": {there}, "UID STORE": ok, "UID EXPUNGE": {{"* 1 EXPUNGE\r\n* 1 EXPUNGE\r\n", ""}}},
-			[]uint32{5, 6}, 4, "", nil, 1, 1},
-		"named from behind": {map[string][][2]string{"UID FETCH": {there}, "UID STORE": ok, "UID EXPUNGE": {{"* 2 EXPUNGE\r\n* 1 EXPUNGE\r\n", ""}}},
-			[]uint32{5, 6}, 4, "", nil, 1, 1},
-		"as many named, but others": {map[string][][2]string{"UID FETCH": {there, five}, "UID STORE": {{strings.ReplaceAll(ok[0][0], "* 2", "* 3"), ""}},
-			"UID EXPUNGE": {{"* 3 EXPUNGE\r\n* 2 EXPUNGE\r\n", ""}}}, []uint32{6}, 3, "expunge", []string{"did not remove it", marked}, 2, 1},
-		"another that was removed before": {map[string][][2]string{"UID FETCH": {there, five}, "UID STORE": {{ok[0][0] + "* 1 EXPUNGE\r\n", ""}},
-			"UID EXPUNGE": {{"* 1 EXPUNGE\r\n* 1 EXPUNGE\r\n", ""}}}, []uint32{6}, 3, "expunge", []string{"did not remove it", marked}, 2, 1},
-		"a look that is refused": {map[string][][2]string{"UID FETCH": {there, {"", "NO [EXPUNGEISSUED] gone"}}, "UID STORE": ok},
-			[]uint32{5, 6}, 4, "", nil, 2, 1},
-	} {
+	for _, tc := range testmain.Table[struct {
+		Name, Done        string
+		Steps             int
+		Stage, Words      string
+		Fetches, Expunges int
+		Exchanges         []string
+	}](t, "testdata/cases/removals.txt") {
 		for _, move := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, move %v", name, move), func(t *testing.T) {
-				answers := map[string][][2]string{"UID COPY": {{"", "OK [COPYUID 9 5:6 1:2] done"}}}
-				for k, a := range tc.answers {
-					answers[k] = slices.Clone(a)
-				}
+			t.Run(fmt.Sprintf("%s, move %v", tc.Name, move), func(t *testing.T) {
+				answers := exchanges(tc.Exchanges)
+				answers["UID COPY"] = [][2]string{{"", "OK [COPYUID 9 5:6 1:2] done"}}
 				k := serveFake(t, "UIDPLUS", answers)
 				var c *mailbox.Changed
 				var err error
-				done, words, steps := tc.done, tc.words, tc.steps
+				done, words, steps := tc.Done, strings.Split(tc.Words, "|"), tc.Steps
 				if move {
 					// The copies are told of in any case.
 					c, err = k.Move(t.Context(), account, kept(5, 6), "Done")
-					done, words, steps = []uint32{5, 6}, append(slices.Clone(words), "was copied", "still where it was"), steps+2
+					done, words, steps = "5 6", append(words, "was copied", "still where it was"), steps+2
 				} else {
 					c, err = k.Delete(t.Context(), account, kept(5, 6))
-					words = append(slices.Clone(words), "still there")
+					words = append(words, "still there")
 				}
-				if err != nil || !slices.Equal(changedUIDs(c), done) || c.Succeeded != steps {
+				if err != nil || strings.Trim(fmt.Sprint(changedUIDs(c)), "[]") != done || c.Succeeded != steps {
 					t.Fatalf("%+v %v", c, err)
 				}
-				if tc.stage != "" {
-					wantIssue(t, c, 5, tc.stage, words...)
+				if tc.Stage != "" {
+					wantIssue(t, c, 5, tc.Stage, words...)
 				} else if len(c.Issues) != 0 {
 					t.Errorf("%+v", c)
 				}
-				if k.sent("UID FETCH") != tc.fetches || k.sent("UID EXPUNGE") != tc.expunges {
+				if k.sent("UID FETCH") != tc.Fetches || k.sent("UID EXPUNGE") != tc.Expunges {
 					t.Errorf("%q", k.commands)
 				}
 			})

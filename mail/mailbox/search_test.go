@@ -2,6 +2,7 @@ package mailbox_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
@@ -31,6 +33,18 @@ func found(p *mailbox.SearchPage) []string {
 	return out
 }
 
+// searchCase is a search and the subjects of what it finds.
+type searchCase struct {
+	Name, Query string
+	Found       []string
+}
+
+func (c *searchCase) query(t *testing.T) (q mailbox.SearchQuery) {
+	t.Helper()
+	must(t, json.Unmarshal([]byte(c.Query), &q))
+	return q
+}
+
 func Test001_4_SearchCriteria(t *testing.T) {
 	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
 		b := open(t, e, "criteria")
@@ -42,34 +56,13 @@ func Test001_4_SearchCriteria(t *testing.T) {
 			letter{Subject: "delta", Body: "x", Date: "Wed, 04 Mar 2026 23:59:59 +0000"},
 			letter{Subject: "Grüße", Body: "x", Extra: ""},
 		)
-		day := func(s string) time.Time {
-			d, err := time.Parse(time.DateOnly, s)
-			must(t, err)
-			return d
-		}
-		for name, tc := range map[string]struct {
-			q    mailbox.SearchQuery
-			want []string
-		}{
-			"query":         {mailbox.SearchQuery{Words: "NEEDLE"}, []string{"beta needle", "alpha"}},
-			"text":          {mailbox.SearchQuery{Text: "needle"}, []string{"alpha"}},
-			"subject":       {mailbox.SearchQuery{Subject: "needle"}, []string{"beta needle"}},
-			"from":          {mailbox.SearchQuery{From: "carl"}, []string{"alpha"}},
-			"to":            {mailbox.SearchQuery{To: "ann@", Subject: "delta"}, []string{"delta"}},
-			"both":          {mailbox.SearchQuery{Words: "needle", From: "bob"}, []string{"beta needle"}},
-			"nothing":       {mailbox.SearchQuery{Words: "no such words"}, []string{}},
-			"attachment":    {mailbox.SearchQuery{Attachments: true}, []string{"gamma"}},
-			"days":          {mailbox.SearchQuery{Since: day("2026-03-03"), Until: day("2026-03-05"), Subject: "a"}, []string{"delta", "gamma", "beta needle"}},
-			"one day":       {mailbox.SearchQuery{Since: day("2026-03-02"), Until: day("2026-03-03"), Subject: "a"}, []string{"alpha"}},
-			"quotes":        {mailbox.SearchQuery{Words: `"\ (NOT ALL) {5}`}, []string{}},
-			"limit":         {mailbox.SearchQuery{To: "ann", Limit: 2}, []string{"Grüße", "delta"}},
-			"a day reached": {mailbox.SearchQuery{Until: day("2026-03-03"), Subject: "a"}, []string{"alpha"}},
-		} {
-			p := b.search(tc.q)
-			if !slices.Equal(found(p), tc.want) || p.Attempted != len(tc.want) || p.Failed != 0 {
-				t.Errorf("%s: %q of %+v, want %q", name, found(p), p, tc.want)
+		for _, tc := range testmain.Table[searchCase](t, "testdata/cases/criteria.txt") {
+			name := tc.Name
+			p := b.search(tc.query(t))
+			if !slices.Equal(found(p), tc.Found) || p.Attempted != len(tc.Found) || p.Failed != 0 {
+				t.Errorf("%s: %q of %+v, want %q", name, found(p), p, tc.Found)
 			}
-			if name != "limit" && (p.Total != len(tc.want) || p.HasMore || p.NextCursor != "") {
+			if name != "limit" && (p.Total != len(tc.Found) || p.HasMore || p.NextCursor != "") {
 				t.Errorf("%s: total %d, more %v", name, p.Total, p.HasMore)
 			}
 		}
