@@ -13,7 +13,6 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
-	"--in\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=order.pdf\r\n\r\n%PDF-1.4\r\n--in--\r\n"
 
 // stored is a message of the test's data without its first fields.
 func stored(t *testing.T, name string) string {
