@@ -2,7 +2,9 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -190,4 +192,193 @@ func TestAPrincipalThatFillsTheLogIsRefused(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A store that falls silent is named for it, and does not make a command much longer than it
+// may be; what took effect waits for its entry.
+func TestASilentStoreIsToBlame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent, kept := errors.New("silent"), false
+		var waits time.Duration
+		g := gatewayOf(t, gateway.Options{
+			Settings: fakeSettings(func(ctx context.Context) (gateway.Settings, error) {
+				if !kept { // as it was read before
+					kept = true
+					return gateway.Settings{}, nil
+				}
+				<-ctx.Done()
+				return gateway.Settings{}, silent
+			}),
+			Auditor: fakeAuditorFunc(func(ctx context.Context) error {
+				start := time.Now()
+				<-ctx.Done()
+				waits = time.Since(start)
+				return silent
+			}),
+			Faults: func(err error) *discovery.Fault {
+				if errors.Is(err, silent) {
+					return &discovery.Fault{Code: discovery.StoreError, Message: "It is silent.", Hint: "Wait.", Examples: []string{"help"}}
+				}
+				return nil
+			},
+		}, command("do wait", discovery.Read, func(ctx context.Context, _ *discovery.Call, _ *testArgs) (*testResult, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}), command("do echo", discovery.Read, func(context.Context, *discovery.Call, *testArgs) (*testResult, error) {
+			return &testResult{}, nil
+		}), command("do write", discovery.Write, func(context.Context, *discovery.Call, *testArgs) (*testResult, error) {
+			return &testResult{}, nil
+		}))
+		for line, want := range map[string]time.Duration{"do wait --timeout 7": 8 * time.Second, "do echo --timeout 3": 3 * time.Second, "do write --timeout 3": 10 * time.Second} {
+			kept = false
+			start := time.Now()
+			a := g.Do(t.Context(), gateway.Request{Line: line})
+			code := discovery.StoreError
+			if strings.HasPrefix(line, "do write") {
+				code = ""
+			}
+			if took := time.Since(start); a.Code != code || took != want {
+				t.Errorf("%s: after %s, of which its entry took %s: %s", line, took, waits, a.JSON)
+			}
+		}
+	})
+}
+
+// Examples as they run for the caller are not worth a wait for the store.
+func TestExamplesDelayNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here := 0
+		r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1", Here: func(ctx context.Context) func(*discovery.Command, string) string {
+			here++
+			<-ctx.Done()
+			return func(_ *discovery.Command, example string) string { return example }
+		}}, command("fail", discovery.Read, func(_ context.Context, _ *discovery.Call, a *testArgs) (*testResult, error) {
+			return nil, &discovery.Fault{Code: discovery.Code(a.Text), Message: "It failed.", Hint: "Look.", Examples: []string{"fail"}}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := gateway.New(gateway.Options{Registry: r, Profile: gateway.FullProfile()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for code, want := range map[discovery.Code]time.Duration{discovery.Conflict: time.Second / 2, discovery.StoreError: 0} {
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			if a := g.Do(ctx, gateway.Request{Line: "fail --text " + string(code)}); a.Code != code || time.Since(start) != want {
+				t.Errorf("%s after %s", a.JSON, time.Since(start))
+			}
+			cancel()
+		}
+		if here != 1 {
+			t.Errorf("asked %d times", here)
+		}
+	})
+}
+
+// fakeAuditorFunc is a gateway.Auditor.
+type fakeAuditorFunc func(context.Context) error
+
+func (f fakeAuditorFunc) Record(ctx context.Context, _ gateway.AuditEntry) error { return f(ctx) }
+
+// A panicArgs panics in Validate, and a panicResult where its text says.
+type panicArgs struct {
+	Where string `json:"where,omitempty" jsonschema_description:"Where it panics"`
+}
+
+func (a *panicArgs) Validate() error {
+	if a.Where == "Validate" {
+		panic("a secret value")
+	}
+	return nil
+}
+
+type panicResult struct {
+	Where string `json:"where"`
+}
+
+func (r *panicResult) MarshalJSON() ([]byte, error) {
+	switch r.Where {
+	case "MarshalJSON":
+		panic("a secret value")
+	case "Truncate":
+		return []byte(`"` + strings.Repeat("x", gateway.MaxAnswerBytes) + `"`), nil
+	}
+	return []byte(`{"where":""}`), nil
+}
+
+func (r *panicResult) Truncate(float64) bool { panic("a secret value") }
+
+func (r *panicResult) Summary() string {
+	if r.Where == "Summary" {
+		panic("a secret value")
+	}
+	return ""
+}
+
+// fakePanics is a Limiter and an Auditor.
+type fakePanics struct{}
+
+func (fakePanics) Take(context.Context, string, int, time.Duration) (time.Duration, error) {
+	panic("a secret value")
+}
+
+func (fakePanics) Record(context.Context, gateway.AuditEntry) error { panic("a secret value") }
+
+// Wherever something panics, the answer is an error, the audit log has an entry, and the
+// next command is served.
+func TestAPanicAnywhereIsAnsweredAndAudited(t *testing.T) {
+	run := discovery.New(discovery.Spec{Path: "do", Summary: "Do", Effect: discovery.Read, Examples: []string{"do"}},
+		func(_ context.Context, _ *discovery.Call, a *panicArgs) (*panicResult, error) {
+			switch a.Where {
+			case "Run":
+				panic("a secret value")
+			case "Faults":
+				return nil, errors.New("an error")
+			}
+			return &panicResult{a.Where}, nil
+		})
+	for _, where := range []string{"Validate", "Run", "MarshalJSON", "Truncate", "Summary", "Faults", "Context", "Settings", "Limiter", "Auditor"} {
+		t.Run(where, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var logged strings.Builder
+				audited := &fakeAuditor{}
+				o := gateway.Options{Auditor: audited, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+					Faults: func(error) *discovery.Fault { panic("a secret value") }}
+				switch where {
+				case "Context":
+					o.Context = func(context.Context, gateway.Principal) context.Context { panic("a secret value") }
+				case "Settings":
+					o.Settings = fakeSettings(func(context.Context) (gateway.Settings, error) { panic("a secret value") })
+				case "Limiter":
+					o.Limiter = fakePanics{}
+				case "Auditor":
+					o.Auditor = fakePanics{}
+				}
+				g := gatewayOf(t, o, run)
+				line := "do --where " + where
+				if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "agent"}, Line: line}); a.Code != discovery.ExecutionError || strings.Contains(string(a.JSON), "secret") {
+					t.Errorf("%s", a.JSON)
+				}
+				if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "agent"}, Line: "version"}); len(a.JSON) == 0 {
+					t.Error("the next one has no answer")
+				}
+				if where == "Auditor" {
+					return
+				}
+				entries := 0
+				for _, e := range audited.all() {
+					if e.Code == string(discovery.ExecutionError) && strings.HasPrefix(e.Command, "do") {
+						entries++
+					}
+				}
+				if entries != 1 {
+					t.Errorf("audited as %+v", audited.entries)
+				}
+				if text := logged.String(); !strings.Contains(text, "panic_test.go") || strings.Contains(text, "secret") {
+					t.Errorf("logged %s", text)
+				}
+			})
+		})
+	}
 }

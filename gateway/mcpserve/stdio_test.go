@@ -4,12 +4,16 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -301,4 +305,299 @@ func TestInitializeCannotBeCancelled(t *testing.T) {
 		s.send(initializeLine+"\n"+cancelLine(0), initializedLine)
 		s.wantSummary("0|result")
 	})
+}
+
+// A client that writes without reading costs a bounded amount: answers pile up nowhere.
+func TestFloodsAreAnsweredWithBoundedWork(t *testing.T) {
+	const most, n = 8, 2000
+	for name, line := range map[string]func(id int) string{
+		"call":      func(id int) string { return callLine(id, "x") },
+		"ping":      func(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id) },
+		"unknown":   func(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"nope"}`, id) },
+		"malformed": func(int) string { return "nope" },
+	} {
+		bubble(t, name, func(t *testing.T) {
+			outR, outW := io.Pipe()
+			inW, conn, session := startConn(t, outW, Server{Gateway: echo, MaxInFlight: most, MaxQueued: 100})
+			answers := bufio.NewScanner(outR)
+			_, _ = io.WriteString(inW, initializeLine+"\n")
+			if !answers.Scan() {
+				t.Fatal("no answer to initialize")
+			}
+			before := runtime.NumGoroutine()
+			go func() {
+				for id := range n {
+					_, _ = io.WriteString(inW, line(id+1)+"\n")
+				}
+				_ = inW.Close()
+			}()
+			synctest.Wait()
+			conn.mu.Lock()
+			if conn.frames > 100 || conn.control.running > maxControl || conn.calls.running > most || len(conn.byKey) > 100+maxControl {
+				t.Errorf("%d frames wait, %d and %d at work, %d known", conn.frames, conn.control.running, conn.calls.running, len(conn.byKey))
+			}
+			conn.mu.Unlock()
+			if more := runtime.NumGoroutine() - before; more > 3*maxControl {
+				t.Errorf("%d goroutines for it", more)
+			}
+			seen := map[string]bool{}
+			lines := 0
+			for ; answers.Scan(); lines++ {
+				seen[answers.Text()] = true
+			}
+			if lines != n || name != "malformed" && len(seen) != n {
+				t.Errorf("%d answers, %d different, want %d", lines, len(seen), n)
+			}
+			wantNoError(t, session.Wait())
+		})
+	}
+}
+
+func TestQueuedBytesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newBlockingGateway()
+		inW, conn, session := startConn(t, nopWriteCloser{io.Discard}, Server{Gateway: g, MaxInFlight: 1})
+		if conn.fullBytes != 16<<20 {
+			t.Errorf("%d bytes may wait", conn.fullBytes)
+		}
+		conn.fullBytes = 160_000
+		go func() {
+			_, _ = io.WriteString(inW, initializeLine+"\n")
+			for id := range 40 {
+				size := 10_000
+				if id == 20 {
+					size = 500_000 // more than fits: it goes alone
+				}
+				_, _ = io.WriteString(inW, callLine(id+1, strings.Repeat("x", size))+"\n")
+			}
+			_ = inW.Close()
+		}()
+		synctest.Wait()
+		conn.mu.Lock()
+		if conn.bytes > conn.fullBytes || conn.frames < 14 {
+			t.Errorf("%d bytes wait in %d frames", conn.bytes, conn.frames)
+		}
+		conn.mu.Unlock()
+		close(g.release)
+		wantNoError(t, session.Wait())
+		if n := len(g.began); n != 40 {
+			t.Errorf("%d calls ran, want 40", n)
+		}
+	})
+}
+
+func TestAnEndlessLineCostsBoundedMemory(t *testing.T) {
+	r := bufio.NewReaderSize(io.MultiReader(io.LimitReader(neverNewline{}, 256<<20), strings.NewReader("\nnext\n")), readBufferLength)
+	allocated := testing.Benchmark(func(b *testing.B) {
+		if b.N > 1 {
+			return
+		}
+		b.ReportAllocs()
+		line, long, err := readLine(r)
+		if line != nil || !long || err != nil {
+			b.Errorf("got %d bytes, %v, %v", len(line), long, err)
+		}
+	}).MemBytes
+	if allocated > 8*maxLine {
+		t.Errorf("%d bytes allocated", allocated)
+	}
+	if line, long, err := readLine(r); string(line) != "next" || long || err != nil {
+		t.Errorf("after it: %q, %v, %v", line, long, err)
+	}
+}
+
+type neverNewline struct{}
+
+func (neverNewline) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+func TestPingAndCancelOvertakeWaitingCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newBlockingGateway()
+		s := startInitialized(t, g, Server{MaxInFlight: 2})
+		for id := range 1000 {
+			s.send(callLine(id+1, "x"))
+		}
+		s.send(`{"jsonrpc":"2.0","id":"p","method":"ping"}`, `{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
+		got := s.take()
+		if len(got) != 2 {
+			t.Fatalf("got %d answers while calls wait, want those to ping and tools/list", len(got))
+		}
+		s.send(cancelLine(1))
+		synctest.Wait()
+		if len(g.cancelled) != 1 {
+			t.Error("a cancellation waits behind calls")
+		}
+		close(g.release)
+		if got := s.take(); len(got) != 999 {
+			t.Errorf("%d answers, want 999", len(got))
+		}
+	})
+}
+
+type nopWriteCloser struct{ io.Writer }
+
+func (nopWriteCloser) Close() error { return nil }
+
+// brokenPipe fails every write after the first so many, as a client that went away
+// makes them fail.
+type brokenPipe struct{ left atomic.Int32 }
+
+func (b *brokenPipe) Write(p []byte) (int, error) {
+	if b.left.Add(-1) < 0 {
+		return 0, syscall.EPIPE
+	}
+	return len(p), nil
+}
+
+func (*brokenPipe) Close() error { return nil }
+
+func TestABrokenOutputEndsTheSession(t *testing.T) {
+	for name, stubborn := range map[string]bool{"calls that stop": false, "a call that ignores its context": true} {
+		bubble(t, name, func(t *testing.T) {
+			g, release := newBlockingGateway(), make(chan struct{})
+			var receipts []string
+			fake := fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
+				if stubborn && c.Line == "slow" {
+					<-release
+				}
+				a := g.Do(ctx, c)
+				a.Receipts = []func(){func() { receipts = append(receipts, c.Line) }}
+				return a
+			})
+			out := &brokenPipe{}
+			out.left.Store(2) // the answer to initialize, and one more
+			inR, inW := io.Pipe()
+			result := make(chan error, 1)
+			go func() { result <- (&Server{Gateway: fake}).Stdio(t.Context(), inR, out) }()
+			for i, line := range []string{initializeLine, callLine(1, "slow"), callLine(2, "now"), callLine(3, "now")} {
+				_, _ = io.WriteString(inW, line+"\n")
+				if i < 3 {
+					synctest.Wait()
+				}
+			}
+			if err := <-result; !errors.Is(err, syscall.EPIPE) {
+				t.Errorf("got %v, want EPIPE", err)
+			}
+			close(release)
+			synctest.Wait()
+			if len(g.cancelled) != 1 || !slices.Equal(receipts, []string{"now"}) {
+				t.Errorf("%d calls cancelled, receipts for %q", len(g.cancelled), receipts)
+			}
+		})
+	}
+}
+
+func TestRealPipes(t *testing.T) {
+	errAny := errors.New("any error") // systems name it differently
+	pipe := func() (r, w *os.File) {
+		r, w, err := os.Pipe()
+		must(t, err)
+		t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+		return r, w
+	}
+	for name, c := range map[string]struct {
+		end  func(stop func(), in, out *os.File)
+		want error
+	}{
+		"end of input":         {func(_ func(), in, _ *os.File) { _ = in.Close() }, nil},
+		"stop while it reads":  {func(stop func(), _, _ *os.File) { stop() }, context.Canceled},
+		"client stops reading": {func(_ func(), in, out *os.File) { _ = out.Close(); _, _ = io.WriteString(in, callLine(1, "x")+"\n") }, errAny},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inR, inW := pipe()
+			outR, outW := pipe()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			result := make(chan error, 1)
+			go func() { result <- (&Server{Gateway: echo}).Stdio(ctx, inR, outW) }()
+			_, _ = io.WriteString(inW, initializeLine+"\n")
+			if line, err := bufio.NewReader(outR).ReadString('\n'); err != nil || summary(t, line) != "0|result" {
+				t.Fatalf("%q, %v", line, err)
+			}
+			c.end(stop, inW, outR)
+			if err := <-result; !errors.Is(err, c.want) && (c.want != errAny || err == nil) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAnOutputThatNobodyReadsDoesNotKeepTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		inR, inW := io.Pipe()
+		_, outW := io.Pipe()
+		result := make(chan error, 1)
+		go func() { result <- (&Server{Gateway: echo}).Stdio(ctx, inR, outW) }()
+		_, _ = io.WriteString(inW, initializeLine+"\n")
+		synctest.Wait()
+		stop()
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestABrokenInputIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("cable pulled")
+		s := startInitialized(t, echo, Server{})
+		_ = s.in.CloseWithError(broken)
+		if err := s.wait(); !errors.Is(err, broken) {
+			t.Errorf("got %v", err)
+		}
+		s.stop()
+	})
+}
+
+// Each notification carries the token of its call and more than the one before, whatever
+// the command counts.
+func TestProgressGoesToWhoAskedUntilCancelled(t *testing.T) {
+	for name, token := range map[string]string{"string": `"t"`, "number": `7`} {
+		bubble(t, name, func(t *testing.T) {
+			s := startInitialized(t, fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
+				if c.Progress == nil {
+					return gateway.Answer{JSON: []byte("silent")}
+				}
+				c.Progress(1, 3, "one of three")
+				c.Progress(2, 0, "")
+				c.Progress(2, 0, "as many")
+				c.Progress(1, 2, "fewer")
+				if c.Line == "forever" {
+					<-ctx.Done()
+					c.Progress(3, 3, "too late")
+				}
+				return gateway.Answer{JSON: []byte("done")}
+			}), Server{})
+			s.send(callLine(1, "x"))
+			if got := s.one(); !strings.Contains(got, "silent") {
+				t.Errorf("not asked: %s", got)
+			}
+			ask := func(id int, command string) string {
+				return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q},"_meta":{"progressToken":%s}}}`, id, command, token)
+			}
+			var want []string
+			for _, told := range []string{`"message":"one of three","progress":1,"total":3`, `"progress":2`, `"message":"as many","progress":2.001`, `"message":"fewer","progress":2.002`} {
+				want = append(want, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`+token+`,`+told+`}}`)
+			}
+			want = append(want, `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"isError":false}}`)
+			s.send(ask(2, "x"))
+			if got := s.take(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+			s.send(ask(3, "forever"))
+			if got := s.take(); strings.Join(got, "\n") != strings.Join(want[:4], "\n") {
+				t.Errorf("got %q", got)
+			}
+			s.send(cancelLine(3))
+			if got := s.take(); len(got) != 0 {
+				t.Errorf("after the cancellation: %q", got)
+			}
+		})
+	}
 }

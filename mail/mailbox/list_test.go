@@ -1,6 +1,7 @@
 package mailbox_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -278,4 +279,209 @@ func TestReadsSeeWhatOthersDid(t *testing.T) {
 			mailtest.WantKind(t, second(b.Get(t.Context(), b.Ref("INBOX", v), mailbox.GetQuery{})), mail.KindNotFound)
 		}
 	})
+}
+
+// What a process remembers of where the newest messages were saves a round trip and decides
+// nothing: the first page of the next process is that of one that remembers nothing, whatever
+// happened to the folder meanwhile.
+func TestAGuessAtTheNewestNeverChangesThePage(t *testing.T) {
+	for _, server := range []string{"dovecot", "courier"} {
+		t.Run(server, func(t *testing.T) {
+			b, proxy := countedOn(t, server, "newest", 0, 0)
+			seen := &fakeSeenStore{states: map[string]mail.SeenState{}}
+			letters := func(n int) (l []letter) {
+				for i := range n {
+					l = append(l, letter{Subject: fmt.Sprint("Letter ", i)})
+				}
+				return l
+			}
+			first := func(limit int, o mailbox.Options) (page *mailbox.Page, trips int) {
+				t.Helper()
+				o.Directory = b.Dir
+				m := mailbox.New(o)
+				defer func() { _ = m.Close() }()
+				proxy.Reset()
+				page, err := m.List(t.Context(), account, mailbox.ListQuery{Limit: limit})
+				must(t, err)
+				return page, proxy.Stats().Flights
+			}
+			all := func() []uint32 { return uidsOf(b.list(mailbox.ListQuery{Limit: 500})) } // newest first
+			forget := func() { seen.states = map[string]mail.SeenState{} }
+			b.Add("INBOX", letters(130)...)
+			for _, step := range []struct {
+				name  string
+				limit int
+				saves bool
+				do    func()
+			}{
+				{"nothing is remembered", 50, false, func() {}},
+				{"nothing changed", 50, true, func() {}},
+				{"a smaller page", 10, true, func() {}},
+				{"a larger page", 120, true, func() {}},
+				{"messages came", 50, true, func() { b.Add("INBOX", letters(30)...) }},
+				{"the newest went", 50, true, func() { b.Remove("INBOX", all()[:15]...) }},
+				{"some of the page went", 50, true, func() { b.Remove("INBOX", all()[5], all()[11], all()[40]) }},
+				{"more came than the guess has room for", 50, false, func() { b.Add("INBOX", letters(120)...) }},
+				{"nothing changed since", 50, true, func() {}},
+				{"more went than the guess has room for", 50, false, func() { b.Remove("INBOX", all()[:140]...) }},
+				{"few are left", 50, true, func() { b.Remove("INBOX", all()[3:]...) }},
+				{"none are left", 50, false, func() { b.Remove("INBOX", all()...) }},
+				{"some came", 50, false, func() { b.Add("INBOX", letters(3)...) }},
+				{"another folder of the same UIDs", 50, false, func() {
+					forget()
+					first(50, mailbox.Options{Seen: seen})
+					for key, s := range seen.states {
+						s.UIDValidity++
+						seen.states[key] = s
+					}
+				}},
+			} {
+				step.do()
+				want, usual := first(step.limit, mailbox.Options{})
+				got, trips := first(step.limit, mailbox.Options{Seen: seen})
+				if !slices.Equal(uidsOf(got), uidsOf(want)) || got.HasMore != want.HasMore || len(got.Issues)+len(want.Issues) > 0 {
+					t.Errorf("%s: %d, more %v, want %d, more %v; %v", step.name, uidsOf(got), got.HasMore, uidsOf(want), want.HasMore, got.Issues)
+				}
+				t.Logf("%-40s %d round trips, %d without", step.name, trips, usual)
+				if step.saves && trips >= usual || trips > usual {
+					t.Errorf("%s: %d round trips, %d where nothing is remembered", step.name, trips, usual)
+				}
+			}
+		})
+	}
+}
+
+// parted is a letter of several parts, each with its own header.
+func parted(subject, multipart string, parts ...string) letter {
+	return letter{Subject: subject, Extra: "MIME-Version: 1.0\r\nContent-Type: multipart/" + multipart + "; boundary=b\r\n",
+		Body: "--b\r\n" + strings.Join(parts, "\r\n--b\r\n") + "\r\n--b--\r\n"}
+}
+
+const (
+	plainPart    = "Content-Type: text/plain; charset=utf-8\r\n\r\nhello"
+	htmlPart     = "Content-Type: text/html; charset=utf-8\r\n\r\n<p>hello</p>"
+	calendarPart = "Content-Type: text/calendar; method=REQUEST\r\n\r\nBEGIN:VCALENDAR\r\nEND:VCALENDAR"
+	icsPart      = "Content-Type: application/ics; name=i.ics\r\nContent-Disposition: attachment; filename=i.ics\r\n\r\nBEGIN:VCALENDAR\r\nEND:VCALENDAR"
+	filePart     = "Content-Type: application/pdf\r\nContent-Disposition: attachment; filename=a.pdf\r\n\r\n%PDF"
+)
+
+// A list and a search know invitations and attachments as a single message does, from the
+// first time on and in every folder; of hidden messages none of them tells.
+func TestListsSearchesAndMessagesAgreeAboutAttachments(t *testing.T) {
+	all := []letter{
+		{Subject: "none none", Body: "hi"}, parted("none none", "alternative", plainPart, htmlPart), parted("attachments none", "mixed", plainPart, filePart),
+		parted("none invitation", "alternative", plainPart, htmlPart, calendarPart), parted("none invitation", "mixed", plainPart, icsPart),
+		parted("attachments invitation", "mixed", plainPart, calendarPart, filePart),
+	}
+	strange := parted("hidden attachments invitation", "mixed", plainPart, calendarPart, filePart)
+	strange.From = "eve@example.net"
+	marks := func(s *mailbox.Summary) string {
+		return map[bool]string{true: "attachments", false: "none"}[s.HasAttachments] + " " + map[bool]string{true: "invitation", false: "none"}[s.Invitation]
+	}
+	t.Parallel()
+	for _, e := range mailtest.SharedServers(t) { // the one in memory tells no dispositions
+		for name, rules := range map[string]func(*mail.Account){"all": func(*mail.Account) {}, "rules": allowing("@example.org")} {
+			t.Run(e.Name+" "+name, func(t *testing.T) {
+				t.Parallel()
+				b := open(t, e, "parts"+name, rules)
+				b.folders("Work")
+				b.Add("INBOX", all[:3]...)
+				b.Add("Work", all[5])
+				if name == "rules" {
+					b.Add("INBOX", strange)
+				}
+				b.list(mailbox.ListQuery{})
+				b.Add("INBOX", all[3:]...)
+				for round := range 2 {
+					for _, q := range []mailbox.ListQuery{{}, {Full: true}, {Snippet: 60}} {
+						p := b.list(q)
+						if len(p.Messages) != len(all) || len(p.Issues) > 0 {
+							t.Fatalf("%+v", p)
+						}
+						for i := range p.Messages {
+							m := &p.Messages[i]
+							one, err := b.Get(t.Context(), m.Ref, mailbox.GetQuery{})
+							if err != nil || marks(m) != m.Subject || marks(&one.Summary) != m.Subject {
+								t.Errorf("round %d: %q: list %q, get %q, %v", round, m.Subject, marks(m), marks(&one.Summary), err)
+							}
+						}
+					}
+				}
+				for _, tc := range []struct {
+					q    mailbox.SearchQuery
+					want int
+				}{
+					{mailbox.SearchQuery{Attachments: true}, 3},
+					{mailbox.SearchQuery{Invitations: true, Unread: true, Snippet: 50}, 4},
+					{mailbox.SearchQuery{Invitations: true, Subject: "none inv"}, 2},
+					{mailbox.SearchQuery{Attachments: true, Invitations: true}, 2},
+				} {
+					p := b.search(tc.q)
+					for i := range p.Messages {
+						m := &p.Messages[i]
+						if tc.q.Attachments && !m.HasAttachments || tc.q.Invitations && !m.Invitation || marks(m) != m.Subject {
+							t.Errorf("%+v: found %q", tc.q, m.Subject)
+						}
+					}
+					if len(p.Messages) != tc.want || p.Total != tc.want || len(p.Issues) > 0 {
+						t.Errorf("%+v: %q of %d, %v, want %d", tc.q, found(p), p.Total, p.Issues, tc.want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// snippetLetters are texts and what a list shows of them.
+func snippetLetters() (letters []letter, want []string) {
+	long := strings.Repeat("word ", 4000)
+	letters = []letter{
+		{Subject: "short", Body: "Hello,\r\n\r\nis this   new?\r\n"},
+		{Subject: "answer", Body: "New words.\r\n\r\nOn Monday Bob wrote:\r\n> old words\r\n"},
+		{Subject: "long", Body: long},
+		parted("parts", "mixed", "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\nR3LDvMOfZQ==", filePart),
+		parted("html", "alternative", "Content-Type: text/html; charset=utf-8\r\n\r\n<style>"+strings.Repeat("p { color: red }\r\n", 300)+"</style><p>shown</p>"),
+		{Subject: "empty"},
+	}
+	return letters, []string{"Hello, is this new?", "New words.", long[:59] + "…", "Grüße", "shown", ""}
+}
+
+func TestListsAndSearchesShowTheOpeningOfEach(t *testing.T) {
+	t.Parallel()
+	letters, want := snippetLetters()
+	for _, e := range mailtest.SharedEndpoints(t) {
+		for name, rules := range map[string]func(*mail.Account){"all": func(*mail.Account) {}, "rules": allowing("bob@example.org")} {
+			t.Run(e.Name+" "+name, func(t *testing.T) {
+				t.Parallel()
+				b := open(t, e, "openings"+name, rules)
+				b.Add("INBOX", letters...)
+				for _, m := range b.search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Snippet: 60}).Messages {
+					if i := int(m.Ref.UID) - 1; m.Snippet != want[i] {
+						t.Errorf("a search: %s: %q, want %q", m.Subject, m.Snippet, want[i])
+					}
+				}
+				for _, q := range []mailbox.ListQuery{{Snippet: 60, OldestFirst: true}, {Snippet: 60, Unread: true, OldestFirst: true}, {Snippet: 1, OldestFirst: true}, {OldestFirst: true}} {
+					for i, m := range b.list(q).Messages {
+						switch expected := want[i]; {
+						case q.Snippet == 0 && m.Snippet != "", q.Snippet == 60 && m.Snippet != expected, q.Snippet == 1 && len([]rune(m.Snippet)) > 50:
+							t.Errorf("%+v: %s: %q, want %q", q, m.Subject, m.Snippet, expected)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestPOP3ListShowsTheOpeningOfEach(t *testing.T) {
+	b := openPop(t, "popopenings")
+	letters, want := snippetLetters()
+	for _, l := range letters {
+		b.deliver(fmt.Sprintf("From: bob@example.org\r\nSubject: %s\r\n%s\r\n%s", l.Subject, l.Extra, l.Body))
+	}
+	for i, m := range b.list(mailbox.ListQuery{Snippet: 60, OldestFirst: true}).Messages {
+		if m.Subject != letters[i].Subject || m.Snippet != want[i] {
+			t.Errorf("%s: %q, want %q", m.Subject, m.Snippet, want[i])
+		}
+	}
 }
