@@ -200,32 +200,8 @@ func TestAnAnswerMayComeToAnotherProcessWithTheSameKey(t *testing.T) {
 	}
 }
 
-// fakePanickingAuditor panics as often as it is told.
-type fakePanickingAuditor struct{ left int }
-
-func (a *fakePanickingAuditor) Record(context.Context, gateway.AuditEntry) error {
-	if a.left--; a.left >= 0 {
-		panic("while it is recorded")
-	}
-	return nil
-}
-
-func (a *fakePanickingAuditor) LogFull(string) (time.Duration, int) { return 0, 0 }
-
-// Whatever panics while a command ends is an answer, with an entry where one can be made.
-func TestAPanicWhileACommandEndsIsAnAnswer(t *testing.T) {
-	for times := 1; times < 4; times++ {
-		auditor := &fakePanickingAuditor{left: times}
-		g := gatewayOf(t, gateway.Options{Auditor: auditor}, discovery.New(discovery.Spec{Path: "look", Summary: "Look", Effect: discovery.Read, Examples: []string{"look"}},
-			func(context.Context, *discovery.Call, *matterArgs) (*nothing, error) { return &nothing{}, nil }))
-		if a := g.Do(t.Context(), gateway.Request{Principal: agent, Line: "look"}); a.Code != discovery.ExecutionError || !strings.Contains(string(a.JSON), `"success":false`) {
-			t.Errorf("%d panics: %s", times, a.JSON)
-		}
-	}
-}
-
 // fakeFullLog is a log in which everybody has filled their share.
-type fakeFullLog struct{ fakePanickingAuditor }
+type fakeFullLog struct{ fakeAuditor }
 
 func (*fakeFullLog) LogFull(string) (time.Duration, int) { return time.Minute, 1 << 20 }
 

@@ -375,7 +375,7 @@ func TestAPanicAnywhereIsAnsweredAndAudited(t *testing.T) {
 				if entries != 1 {
 					t.Errorf("audited as %+v", audited.entries)
 				}
-				if text := logged.String(); !strings.Contains(text, "panic_test.go") || strings.Contains(text, "secret") {
+				if text := logged.String(); !strings.Contains(text, "audit_test.go") || strings.Contains(text, "secret") {
 					t.Errorf("logged %s", text)
 				}
 			})

@@ -249,47 +249,41 @@ func TestTokensAreTakenAsTheyAre(t *testing.T) {
 }
 
 func TestWhatIsWithheldIsAbsentAndRefused(t *testing.T) {
-	admin := gateway.Principal{Name: "admin", Admin: true}
-	for _, c := range []struct {
-		name    string
-		options gateway.Options
-		who     gateway.Principal
-		denied  map[string]string // path to reason
-	}{
-		{"agent", gateway.Options{}, gateway.Principal{}, map[string]string{"do admin": "role"}},
-		{"admin", gateway.Options{}, admin, map[string]string{}},
-		{"read profile", gateway.Options{Profile: gateway.ReadProfile()}, admin, map[string]string{"do admin": "profile", "do write": "profile"}},
-		{"deny one", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do write"}}}, gateway.Principal{}, map[string]string{"do admin": "role", "do write": "deny"}},
-		{"deny group", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do"}}}, gateway.Principal{}, map[string]string{"do admin": "role", "do write": "deny", "do echo": "deny"}},
-		{"deny no prefix of a word", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do wri", "d"}}}, gateway.Principal{}, map[string]string{"do admin": "role"}},
-		{"deny does not bind the admin", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do"}}}, admin, map[string]string{}},
-		{"scope", gateway.Options{}, gateway.Principal{Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "role"}},
-		{"scope of an admin", gateway.Options{}, gateway.Principal{Admin: true, Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "role"}},
-		{"scope that reads", gateway.Options{}, gateway.Principal{Scope: &gateway.Scope{Profile: gateway.ReadProfile()}}, map[string]string{"do admin": "profile", "do write": "profile"}},
-		{"scope in a server that reads", gateway.Options{Profile: gateway.ReadProfile()}, gateway.Principal{Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "profile", "do write": "profile"}},
-		{"scope and deny", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do write"}}}, gateway.Principal{Admin: true, Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "role", "do write": "deny"}},
-		{"zero scope", gateway.Options{}, gateway.Principal{Admin: true, Scope: &gateway.Scope{}}, map[string]string{"do admin": "profile", "do write": "profile", "do echo": "profile"}},
-		{"zero profile", gateway.Options{Profile: gateway.OnlyProfile("none")}, admin, map[string]string{"do admin": "profile", "do write": "profile", "do echo": "profile"}},
-	} {
+	profiles := map[string]gateway.Profile{"full": gateway.FullProfile(), "read": gateway.ReadProfile(), "none": gateway.OnlyProfile("none"), "zero": {}}
+	for _, c := range testmain.Table[struct {
+		Name, Profile string
+		Admin         bool
+		Scope, Deny   string
+		Withheld      []string
+	}](t, "testdata/cases/withheld.txt") {
+		who := gateway.Principal{Admin: c.Admin}
+		if c.Scope != "" {
+			who.Scope = &gateway.Scope{Profile: profiles[c.Scope]}
+		}
+		denied := map[string]string{} // path to reason
+		for _, w := range c.Withheld {
+			path, reason, _ := strings.Cut(w, "=")
+			denied[path] = reason
+		}
 		log := &fakeAuditor{}
-		c.options.Auditor = log
-		g := newGateway(t, c.options)
-		schemas := string(do(t, g, c.who, "schema").Data)
+		deny := slices.DeleteFunc(strings.Split(c.Deny, ","), func(s string) bool { return s == "" })
+		g := newGateway(t, gateway.Options{Profile: profiles[c.Profile], Auditor: log, Settings: gateway.FixedSettings{Deny: deny}})
+		schemas := string(do(t, g, who, "schema").Data)
 		for _, path := range []string{"do echo", "do write", "do admin"} {
-			reason, withheld := c.denied[path]
-			e := do(t, g, c.who, path)
+			reason, withheld := denied[path]
+			e := do(t, g, who, path)
 			entry := log.last(t)
 			if e.Success == withheld {
-				t.Errorf("%s: %s: success %v", c.name, path, e.Success)
+				t.Errorf("%s: %s: success %v", c.Name, path, e.Success)
 			}
 			if withheld && (e.Error.Code != discovery.PermissionDenied || entry.Reason != reason || entry.Allowed) {
-				t.Errorf("%s: %s: %+v, audited %+v", c.name, path, e.Error, entry)
+				t.Errorf("%s: %s: %+v, audited %+v", c.Name, path, e.Error, entry)
 			}
-			if found := do(t, g, c.who, "help "+path).Success; found == withheld {
-				t.Errorf("%s: help %s: found %v", c.name, path, found)
+			if found := do(t, g, who, "help "+path).Success; found == withheld {
+				t.Errorf("%s: help %s: found %v", c.Name, path, found)
 			}
 			if strings.Contains(schemas, `"`+path+`"`) == withheld {
-				t.Errorf("%s: schema and %s", c.name, path)
+				t.Errorf("%s: schema and %s", c.Name, path)
 			}
 		}
 	}

@@ -216,56 +216,25 @@ func TestTheQuestionOfAStatelessClientOnTheWire(t *testing.T) {
 		if r := m.Result; string(r["inputRequests"]) != want || string(r["resultType"]) != `"input_required"` || r["content"] != nil || r["isError"] != nil || r["requestState"] == nil {
 			t.Errorf("got %s", got)
 		}
-		for _, response := range []string{`{"roots":[]}`, `{"role":"user","content":{"type":"text","text":"accept"},"model":"m"}`, `{"action":"accept "}`} { // none is a yes
-			s.send(strings.Replace(modernLine(2, "do ask --n 3"), `"params":{`, `"params":{"requestState":`+string(m.Result["requestState"])+`,"inputResponses":{"approval":`+response+`},`, 1))
-			if got := codes(t, []string{s.one()}); !slices.Equal(got, []string{"2 APPROVAL_REQUIRED"}) {
-				t.Errorf("%s: %q", response, got)
-			}
-		}
-		if heard := d.replies(); !slices.Equal(heard, slices.Repeat([]string{"m3 0 person via client"}, 3)) {
-			t.Errorf("heard %q", heard)
-		}
-	})
-}
-
-func accepted() mcp.InputResponseMap {
-	return mcp.InputResponseMap{questionID: &yes}
-}
-
-func TestAStatelessClientBringsTheStateBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d, g := newFakeStore(t, gateway.Options{})
-		// A client that shows its program the question.
-		client := transport{"stdio", statelessSince}.open(t, Server{Gateway: g}, mcp.ClientOptions{MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
-			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, errors.New("unused") }}).ClientSession
-		_, first := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 1")})
-		_, second := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 2")})
-		if !first.NeedsInput() || first.RequestState == "" || first.RequestState == second.RequestState || len(first.Content) > 0 || len(first.InputRequests) != 1 {
-			t.Fatalf("%+v", first)
-		}
-		for name, c := range map[string]struct {
-			p     mcp.CallToolParams
-			code  string
-			heard string
-		}{
-			"without its state": {mcp.CallToolParams{Arguments: cli("do ask --n 1"), InputResponses: accepted()}, "PERMISSION_DENIED", ""},
-			"without an answer": {mcp.CallToolParams{Arguments: cli("do ask --n 1"), RequestState: first.RequestState}, "APPROVAL_REQUIRED", "m1 0 person via client"},
-			"another's answer":  {mcp.CallToolParams{Arguments: cli("do ask --n 1"), RequestState: first.RequestState, InputResponses: mcp.InputResponseMap{"other": &yes}}, "APPROVAL_REQUIRED", "m1 0 person via client"},
-		} {
-			a, _ := calling(t, client, &c.p)
-			if heard := strings.Join(d.replies(), ","); string(a.Error.Code) != c.code || heard != c.heard {
-				t.Errorf("%s: %+v, heard %q", name, a, heard)
-			}
-		}
+		unanswered, yes := "m3 0 person via client", `"approval":{"action":"accept","content":{"decision":"approve"}}`
 		d.opened = nil
-		for range 2 { // the command decides what a second one means
-			a, _ := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 1"), RequestState: first.RequestState, InputResponses: accepted()})
-			if heard := d.replies(); !a.Success || !slices.Equal(heard, []string{"m1 1 person via client"}) {
-				t.Errorf("%+v, heard %q", a, heard)
+		for _, c := range []struct{ responses, code, heard string }{
+			{`"approval":{"roots":[]}`, "APPROVAL_REQUIRED", unanswered}, // none of these is a yes
+			{`"approval":{"role":"user","content":{"type":"text","text":"accept"},"model":"m"}`, "APPROVAL_REQUIRED", unanswered},
+			{`"approval":{"action":"accept "}`, "APPROVAL_REQUIRED", unanswered},
+			{strings.Replace(yes, "approval", "other", 1), "APPROVAL_REQUIRED", unanswered},
+			{"", "APPROVAL_REQUIRED", unanswered},
+			{yes, "", "m3 1 person via client"},
+			{yes, "", "m3 1 person via client"}, // the command decides what a second one means
+		} {
+			s.send(strings.Replace(modernLine(2, "do ask --n 3"), `"params":{`, `"params":{"requestState":`+string(m.Result["requestState"])+`,"inputResponses":{`+c.responses+`},`, 1))
+			if got, heard := codes(t, []string{s.one()}), d.replies(); !slices.Equal(got, []string{"2 " + c.code}) || !slices.Equal(heard, []string{c.heard}) {
+				t.Errorf("%s: %q, heard %q", c.responses, got, heard)
 			}
 		}
-		if len(d.opened) != 0 {
-			t.Errorf("an answer opened %d anew", d.opened)
+		s.send(strings.Replace(modernLine(2, "do ask --n 3"), `"params":{`, `"params":{"inputResponses":{`+yes+`},`, 1)) // without its state
+		if got, heard := codes(t, []string{s.one()}), d.replies(); !slices.Equal(got, []string{"2 PERMISSION_DENIED"}) || len(heard) > 0 || len(d.opened) > 0 {
+			t.Errorf("%q, heard %q, opened %d anew", got, heard, d.opened)
 		}
 	})
 }

@@ -216,9 +216,7 @@ func (s *httpServer) send(t testing.TB, token string, q rawRequest) (*http.Respo
 	}
 	defer func() { _ = res.Body.Close() }()
 	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Error(err)
-	}
+	must(t, err)
 	return res, string(b)
 }
 

@@ -197,7 +197,7 @@ func TestNoTicketIsLeftBehind(t *testing.T) {
 		synctest.Wait()
 		release()
 		_ = inW.Close()
-		wantNoError(t, session.Wait())
+		must(t, session.Wait())
 		if n := len(conn.byKey) + conn.frames + conn.bytes + conn.direct.Len(); n != 0 {
 			t.Errorf("%d requests, %d frames", len(conn.byKey), conn.frames)
 		}

@@ -153,9 +153,7 @@ func TestAServerThatIsNotSetUpServesNothing(t *testing.T) {
 		}
 	}
 	s := Server{Gateway: echo, Instructions: strings.Repeat("x", MaxInstructions)}
-	if err := s.Stdio(t.Context(), io.NopCloser(strings.NewReader("")), nopWriteCloser{io.Discard}); err != nil {
-		t.Error(err)
-	}
+	must(t, s.Stdio(t.Context(), io.NopCloser(strings.NewReader("")), nopWriteCloser{io.Discard}))
 }
 
 func TestNothingOfACommandIsLogged(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 const (
@@ -99,13 +100,6 @@ func startConn(t *testing.T, out io.WriteCloser, server Server) (in *io.PipeWrit
 	return inW, c, session
 }
 
-func wantNoError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Error(err)
-	}
-}
-
 func startInitialized(t *testing.T, g Gateway, o Server) *session {
 	t.Helper()
 	s := startSession(t, g, o)
@@ -147,9 +141,7 @@ func (s *session) one() string {
 func (s *session) finish() {
 	s.t.Helper()
 	_ = s.in.Close()
-	if err := s.wait(); err != nil {
-		s.t.Error(err)
-	}
+	must(s.t, s.wait())
 }
 
 // wait returns what Stdio returned.
@@ -164,23 +156,13 @@ var echo = fakeGateway(func(_ context.Context, r gateway.Request) gateway.Answer
 
 func TestMalformedLinesAreAnsweredAndTheSessionGoesOn(t *testing.T) {
 	cases := map[string]struct{ line, want string }{
-		"invalid UTF-8":     {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\xff\"}", `null|-32700`},
-		"NUL":               {"{\"jsonrpc\":\"2.0\",\"id\":1,\x00\"method\":\"ping\"}", `null|-32700`},
-		"NUL in a string":   {"{\"jsonrpc\":\"2.0\",\"id\":\"a\x00\",\"method\":\"ping\"}", `null|-32700`},
-		"byte order mark":   {"\ufeff" + `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `null|-32700`},
-		"empty batch":       {` []`, `null|-32600`},
-		"wrong version":     {`{"jsonrpc":"1.0","id":"x","method":"ping"}`, `"x"|-32600`},
 		"too long":          {`{"jsonrpc":"2.0","id":7,"method":"` + strings.Repeat("x", maxLine) + `"}`, `null|-32600`},
-		"deeply nested":     {strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000), `null|-32700`},
-		"deep params":       {`{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}`, `7|-32602`},
 		"second initialize": {strings.Replace(initializeLine, `"id":0`, `"id":7`, 1), `7|-32600`},
-		"blank":             {"", ""},
-		"blanks":            {" \t \r", ""},
-		"CRLF":              {`{"jsonrpc":"2.0","id":7,"method":"ping"}` + "\r", `7|result`},
-		"space around":      {" \t{ \"jsonrpc\" : \"2.0\" , \"id\" : 7 , \"method\" : \"ping\" } ", `7|result`},
 		"longest line":      {padded(maxLine), `7|result`},
-		"long tool name":    {`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"` + strings.Repeat("x", 100_000) + `"}}`, `7|-32602`},
 		"a byte too long":   {padded(maxLine + 1), `null|-32600`},
+	}
+	for i, c := range testmain.Table[struct{ Want, Line string }](t, "testdata/cases/malformed.txt") {
+		cases[fmt.Sprint("malformed ", i+1)] = struct{ line, want string }{c.Line, c.Want}
 	}
 	for _, line := range readLines(t, "lines.txt") {
 		want, line, _ := strings.Cut(line, " ")
@@ -348,7 +330,7 @@ func TestFloodsAreAnsweredWithBoundedWork(t *testing.T) {
 			if lines != n || name != "malformed" && len(seen) != n {
 				t.Errorf("%d answers, %d different, want %d", lines, len(seen), n)
 			}
-			wantNoError(t, session.Wait())
+			must(t, session.Wait())
 		})
 	}
 }
@@ -379,7 +361,7 @@ func TestQueuedBytesAreBounded(t *testing.T) {
 		}
 		conn.mu.Unlock()
 		close(g.release)
-		wantNoError(t, session.Wait())
+		must(t, session.Wait())
 		if n := len(g.began); n != 40 {
 			t.Errorf("%d calls ran, want 40", n)
 		}

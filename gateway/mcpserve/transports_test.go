@@ -96,9 +96,7 @@ func TestEveryTransportServes(t *testing.T) {
 		}
 		params := &mcp.CallToolParams{Name: "cli", Arguments: cli("x")}
 		params.SetProgressToken("token")
-		if _, err := v.CallTool(t.Context(), params); err != nil {
-			t.Error(err)
-		}
+		must(t, second(v.CallTool(t.Context(), params)))
 		if got := <-told; got != "token here" {
 			t.Errorf("told of %q", got)
 		}

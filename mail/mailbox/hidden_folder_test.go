@@ -165,9 +165,7 @@ func TestAHiddenFolderHasNoRole(t *testing.T) {
 			t.Errorf("a draft: %+v %v", put, err)
 		}
 		for range 2 {
-			if _, err := b.File(t.Context(), "mail send", account, own("sent")); err != nil {
-				t.Error(err)
-			}
+			must(t, second(b.File(t.Context(), "mail send", account, own("sent"))))
 			if p, err := b.List(t.Context(), account, mailbox.ListQuery{Folder: b.In("Sent")}); err == nil {
 				t.Errorf("listed: %+v", p)
 			}

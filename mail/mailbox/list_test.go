@@ -198,9 +198,7 @@ func TestListShowsWhatItSays(t *testing.T) {
 		if m = b.list(mailbox.ListQuery{}).Messages[1]; m.To != nil || m.CC != nil || m.Size != 0 || m.InternetMessageID != "" || !m.InternalDate.IsZero() || m.Subject == "" {
 			t.Errorf("compact: %+v", m)
 		}
-		if _, err := mail.ParseRef(m.Ref.String()); err != nil {
-			t.Error(err)
-		}
+		must(t, second(mail.ParseRef(m.Ref.String())))
 	})
 }
 

@@ -129,15 +129,9 @@ func allowedFoldersOfOthersAreUsed(t *testing.T, e mailtest.Endpoint) {
 		if c, err := b.Copy(t.Context(), account, b.refs("INBOX", uint32(i)+1), "", folder); err != nil || len(c.Messages) != 1 {
 			t.Fatalf("%+v %v", c, err)
 		}
-		if _, err := b.SetFlags(t.Context(), account, b.refs(folder, 1), []string{"x"}, nil); err != nil {
-			t.Error(err)
-		}
-		if _, err := b.MarkRead(t.Context(), account, b.refs(folder, 1)); err != nil {
-			t.Error(err)
-		}
-		if _, err := b.Move(t.Context(), account, b.refs(folder, 1), "Archive"); err != nil {
-			t.Error(err)
-		}
+		must(t, second(b.SetFlags(t.Context(), account, b.refs(folder, 1), []string{"x"}, nil)))
+		must(t, second(b.MarkRead(t.Context(), account, b.refs(folder, 1))))
+		must(t, second(b.Move(t.Context(), account, b.refs(folder, 1), "Archive")))
 		b.want(folder)
 	}
 	mailtest.WantKind(t, second(b.Copy(t.Context(), account, b.refs("INBOX", 1), "", "Public/Sent")), mail.KindReadOnly)
@@ -164,9 +158,7 @@ func TestFoldersOfOthersWithoutNamespace(t *testing.T) {
 	a.AllowFolders = []string{"Outbox", "Public/board"}
 	b.Dir.Set(a)
 	for _, folder := range a.AllowFolders {
-		if _, err := b.Copy(t.Context(), account, b.refs("INBOX", 1), "", folder); err != nil {
-			t.Error(err)
-		}
+		must(t, second(b.Copy(t.Context(), account, b.refs("INBOX", 1), "", folder)))
 	}
 }
 

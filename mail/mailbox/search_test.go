@@ -265,9 +265,7 @@ func Test000_6_EditingAnAccountKeepsWhatIsNew(t *testing.T) {
 	u := b.Add("INBOX", letter{Subject: "new"}, letter{Subject: "dealt with"}, letter{Subject: "done"})
 	ack := func(uid uint32) {
 		t.Helper()
-		if _, err := b.Ack(t.Context(), account, b.refs("INBOX", uid)); err != nil {
-			t.Error(err)
-		}
+		must(t, second(b.Ack(t.Context(), account, b.refs("INBOX", uid))))
 	}
 	ack(u[1])
 	a := b.Dir.Known[account]
@@ -293,9 +291,7 @@ func Test000_7_HiddenMessagesCannotBeAcked(t *testing.T) {
 	b.remembering()
 	u := b.Add("INBOX", letter{Subject: "shown"}, letter{Subject: "hidden", From: "eve@evil.example"})
 	mailtest.WantKind(t, b.through("ack", b.Ref("INBOX", u[1])), mail.KindNotFound)
-	if err := b.through("ack", b.refs("INBOX", u...)...); err != nil {
-		t.Error(err)
-	}
+	must(t, b.through("ack", b.refs("INBOX", u...)...))
 	b.Dir.Edit(func(a *mail.Account) { a.AllowIn = mail.AllowList{} })
 	if got := b.fresh(mailbox.ListQuery{}); !slices.Equal(got, []string{"hidden"}) {
 		t.Errorf("%q", got)

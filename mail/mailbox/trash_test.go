@@ -27,9 +27,7 @@ func TestTrashMovesIntoTheTrashAndBack(t *testing.T) {
 		if e := mailtest.WantKind(t, err, mail.KindInvalid); e != nil && e.Advice != mail.AdviceDelete {
 			t.Errorf("%+v", e)
 		}
-		if _, err := b.Move(t.Context(), account, []mail.Ref{c.Messages[1].New}, "INBOX"); err != nil {
-			t.Error(err)
-		}
+		must(t, second(b.Move(t.Context(), account, []mail.Ref{c.Messages[1].New}, "INBOX")))
 		b.want("INBOX", "b", `c \deleted`, "d")
 	})
 }

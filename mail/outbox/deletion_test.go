@@ -111,9 +111,7 @@ func TestWhichDeletionsAreHeld(t *testing.T) {
 		func(e *mail.Outgoing) error { return second(d.Reject(t.Context(), e.ID, "ann", "no")) },
 	} {
 		e := d.mustHold(t, refs[0])
-		if err := id(e); err != nil {
-			t.Error(err)
-		}
+		must(t, id(e))
 		if _, err := d.Approve(t.Context(), e.ID, e.Digest, "ann"); kind(err) != mail.KindConflict || d.left() != "One Two Three" {
 			t.Errorf("approved afterwards: %v", err)
 		}
@@ -240,9 +238,7 @@ func TestKilledWhileItDeletes(t *testing.T) {
 			if d.left() != "Three" {
 				t.Errorf("left is %s", d.left())
 			}
-			if err := d.vault.Check(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must(t, d.vault.Check(t.Context()))
 		})
 	}
 }

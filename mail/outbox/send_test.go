@@ -505,9 +505,7 @@ func TestLogHoldsIdsAndStatesAlone(t *testing.T) {
 	}
 	o.server.fault(stepAuth, fault{reply: "535 5.7.8 no"})
 	mailtest.WantKind(t, second(b.Approve(t.Context(), e.ID, e.Digest, "ann")), mail.KindAuth)
-	if _, err := b.Reject(t.Context(), e.ID, "ann", "rude words"); err != nil {
-		t.Error(err)
-	}
+	must(t, second(b.Reject(t.Context(), e.ID, "ann", "rude words")))
 	text := log.String()
 	if strings.Count(text, e.ID) < 3 || !strings.Contains(text, "state=rejected") || !strings.Contains(text, "code=451") {
 		t.Errorf("the log tells too little:\n%s", text)

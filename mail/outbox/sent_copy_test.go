@@ -319,9 +319,7 @@ func TestWhatAReplyAnswersIsMarked(t *testing.T) {
 	}
 	dry := reply(1)
 	dry.DryRun = true
-	if _, err := d.Send(t.Context(), account, dry); err != nil {
-		t.Error(err)
-	}
+	must(t, second(d.Send(t.Context(), account, dry)))
 	marked(true, false, false, false)
 
 	d.dir.Edit(func(a *mail.Account) { a.Mode = mail.Approve })
