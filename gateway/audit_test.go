@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -381,4 +383,217 @@ func TestAPanicAnywhereIsAnsweredAndAudited(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAPrincipalSeesTheAccountsOfItsScope(t *testing.T) {
+	for name, c := range map[string]struct {
+		scope *gateway.Scope
+		sees  string
+	}{
+		"none":     {nil, "work home "},
+		"zero":     {&gateway.Scope{}, ""},
+		"one":      {&gateway.Scope{Accounts: []string{"work"}}, "work "},
+		"wildcard": {&gateway.Scope{Accounts: []string{"*", ""}}, ""},
+	} {
+		got := ""
+		for _, account := range []string{"work", "home"} {
+			if (gateway.Principal{Scope: c.scope}).Sees(account) {
+				got += account + " "
+			}
+		}
+		if got != c.sees {
+			t.Errorf("%s: sees %q", name, got)
+		}
+	}
+}
+
+// A command runs with the context that is made for its principal.
+func TestACommandRunsOnBehalfOfItsPrincipal(t *testing.T) {
+	type key struct{}
+	var found gateway.Principal
+	var call discovery.Call
+	g := gatewayOf(t, gateway.Options{Context: func(ctx context.Context, p gateway.Principal) context.Context {
+		return context.WithValue(ctx, key{}, p)
+	}}, discovery.New(
+		discovery.Spec{Path: "look", Summary: "Look", Effect: discovery.Read, Examples: []string{"look"}},
+		func(ctx context.Context, c *discovery.Call, _ *nothing) (*nothing, error) {
+			found, _ = ctx.Value(key{}).(gateway.Principal)
+			call = *c
+			return &nothing{}, nil
+		}))
+	scope := &gateway.Scope{Profile: gateway.ReadProfile(), Accounts: []string{"work"}, Identity: "repo:main"}
+	if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "ann", Admin: true, Scope: scope}, Line: "look"}); !a.Success() {
+		t.Fatalf("%s", a.JSON)
+	}
+	if found.Name != "ann" || found.Scope != scope || call.Principal != "ann" || call.Admin || call.Profile != "read" || call.Identity != "repo:main" {
+		t.Errorf("found %+v, called as %+v", found, call)
+	}
+	if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "admin", Admin: true}, Line: "look"}); !a.Success() || !call.Admin || call.Profile != "full" || call.Identity != "" {
+		t.Errorf("%s, called as %+v", a.JSON, call)
+	}
+}
+
+// Every command asks anew whether what let its principal in still holds, and one that
+// waited asks again.
+func TestAScopeThatEndsEndsItsCommands(t *testing.T) {
+	var delivered atomic.Int32
+	var ended atomic.Bool
+	var once sync.Once
+	began := make(chan struct{})
+	secret := errors.New("the store says too much")
+	over := &discovery.Fault{Code: discovery.AuthFailed, Message: "It has ended.", Hint: "Ask for another.", Reason: "grant"}
+	g := asideGateway(t, &delivered)
+	fault := error(over)
+	p := gateway.Principal{Name: "ann", Scope: &gateway.Scope{Profile: gateway.FullProfile(), Valid: func(context.Context) error {
+		if ended.Load() {
+			return fault
+		}
+		once.Do(func() { close(began) })
+		return nil
+	}}}
+	answers := make(chan gateway.Answer, 1)
+	go func() { answers <- g.Do(t.Context(), gateway.Request{Principal: p, Line: "wait"}) }()
+	<-began
+	for e := range 2 { // the second time with what may not be shown
+		if e == 1 {
+			fault = secret
+		}
+		ended.Store(true)
+		for _, line := range []string{"fail", "tell", "help", "nope", "'", "version"} {
+			a := g.Do(t.Context(), gateway.Request{Principal: p, Line: line})
+			if a.Success() || e == 0 && a.Code != discovery.AuthFailed || strings.Contains(string(a.JSON), "too much") {
+				t.Errorf("%s: %s", line, a.JSON)
+			}
+		}
+		if a := g.Do(t.Context(), gateway.Request{Principal: p, Refusal: &discovery.Fault{Code: discovery.ValidationError, Message: "No."}}); a.Code == discovery.ValidationError {
+			t.Errorf("refused with %s", a.JSON)
+		}
+	}
+	fault = over
+	if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "bob"}, Line: "tell"}); !a.Success() {
+		t.Errorf("somebody else: %s", a.JSON)
+	}
+	if a := <-answers; a.Code != discovery.AuthFailed || delivered.Load() != 0 {
+		t.Errorf("what waited: %s", a.JSON)
+	}
+}
+
+var errHalt = &discovery.Fault{Code: discovery.PermissionDenied, Message: "Everything is stopped.", Hint: "Wait.", Reason: "stopped"}
+
+// stoppable has commands that stop and resume, and that run or wait, under a stop or not.
+func stoppable(t *testing.T, limiter gateway.Limiter) *gateway.Gateway {
+	t.Helper()
+	var stopped *discovery.Fault
+	ended := make(chan struct{})
+	spec := func(path string, e discovery.Effect, run func(ctx context.Context) error, s discovery.Spec) *discovery.Command {
+		s.Path, s.Summary, s.Effect, s.Examples = path, "Run "+path, e, []string{path}
+		return discovery.New(s, func(ctx context.Context, _ *discovery.Call, _ *testArgs) (*testResult, error) {
+			return &testResult{}, run(ctx)
+		})
+	}
+	nothing := func(context.Context) error { return nil }
+	wait := func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Second):
+			return nil
+		}
+	}
+	return gatewayOf(t, gateway.Options{
+		Limiter:  limiter,
+		Settings: fakeSettings(func(context.Context) (gateway.Settings, error) { return gateway.Settings{Stopped: stopped}, nil }),
+		Faults: func(err error) *discovery.Fault {
+			return &discovery.Fault{Code: discovery.ExecutionError, Message: "It failed.", Hint: "Look.", Err: err}
+		},
+		Until: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			go func() {
+				select {
+				case <-ended:
+					cancel(errHalt)
+				case <-ctx.Done():
+				}
+			}()
+			return ctx, func() { cancel(nil) }
+		},
+	},
+		spec("do read", discovery.Read, nothing, discovery.Spec{}),
+		spec("do write", discovery.Write, nothing, discovery.Spec{}),
+		spec("do admin", discovery.Admin, nothing, discovery.Spec{}),
+		spec("do state", discovery.State, nothing, discovery.Spec{Standing: true}),
+		spec("do wait", discovery.Write, wait, discovery.Spec{}),
+		spec("do stand", discovery.Write, wait, discovery.Spec{Standing: true}),
+		spec("do half", discovery.Write, func(ctx context.Context) error { return &fakePartialError{wait(ctx)} }, discovery.Spec{}),
+		spec("do stop", discovery.State, func(context.Context) error { stopped = errHalt; close(ended); return nil }, discovery.Spec{Standing: true, Urgent: true}),
+	)
+}
+
+// TestAStopEndsAndRefuses: commands at work end with the stop as their reason, and none begins
+// but those that stand. stop itself overtakes what is in line.
+func TestAStopEndsAndRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := stoppable(t, nil)
+		var order gateway.Order
+		type result struct {
+			line   string
+			answer gateway.Answer
+		}
+		results := make(chan result)
+		start := time.Now()
+		begin := func(line string, ticket *gateway.Ticket) {
+			go func() {
+				defer ticket.Finish()
+				results <- result{line, g.Do(t.Context(), gateway.Request{Line: line, Ticket: ticket})}
+			}()
+			synctest.Wait()
+		}
+		begin("do stand", nil)
+		begin("do half", nil)
+		for _, line := range []string{"do wait", "do write", "do stop"} { // in one line
+			begin(line, order.Ticket())
+		}
+		for range 5 {
+			r := <-results
+			after := time.Since(start)
+			switch want := map[string]discovery.Code{"do wait": discovery.PermissionDenied, "do write": discovery.PermissionDenied, "do half": discovery.ExecutionError}[r.line]; {
+			case r.answer.Code != want:
+				t.Errorf("%s: %s", r.line, r.answer.JSON)
+			case r.line == "do stand" != (after == 20*time.Second):
+				t.Errorf("%s: answered after %s", r.line, after)
+			}
+		}
+		admin := gateway.Principal{Name: "admin", Admin: true}
+		for line, refused := range map[string]bool{"do read": true, "do write": true, "do admin": true, "do state": false, "help": false, "do write --help": false} {
+			if a := g.Do(t.Context(), gateway.Request{Principal: admin, Line: line}); a.Success() == refused {
+				t.Errorf("%s: %s", line, a.JSON)
+			}
+			e, err := g.Explain(t.Context(), gateway.Request{Principal: admin, Line: line})
+			if err != nil || (e.Refusal == errHalt) != refused {
+				t.Errorf("%s is explained as %v, %v", line, e.Refusal, err)
+			}
+		}
+	})
+}
+
+// fakeRefusingLimiter refuses everything.
+type fakeRefusingLimiter struct{}
+
+func (fakeRefusingLimiter) Take(context.Context, string, int, time.Duration) (time.Duration, error) {
+	return time.Minute, nil
+}
+
+// A flood of commands holds up no stop; it cannot be a flood itself.
+func TestAStopHasNoRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := stoppable(t, fakeRefusingLimiter{})
+		for _, c := range []struct {
+			line string
+			code discovery.Code
+		}{{"do read", discovery.RateLimited}, {"do stop --fields x", discovery.RateLimited}, {"do stop", ""}, {"do stop", discovery.RateLimited}} {
+			if a := g.Do(t.Context(), gateway.Request{Line: c.line}); a.Code != c.code {
+				t.Errorf("%s: %s", c.line, a.JSON)
+			}
+		}
+	})
 }
