@@ -111,37 +111,6 @@ func TestSentCopyIsFiledOnceWithItsBCC(t *testing.T) {
 	}
 }
 
-func TestSentCopyIsNotFiledTwiceAfterALostRecord(t *testing.T) {
-	t.Parallel()
-	_, e := mailtest.Shared(t, servertest.Config{})
-	d := newMailboxFixture(t, e, "lost")
-	store := &fakeFailingStore{OutboxStore: d.vault, change: func(o *mail.Outgoing) error {
-		if o.Sent == mail.SentFiled {
-			return errStore
-		}
-		return nil
-	}}
-	boxes := mailbox.New(mailbox.Options{Directory: d.dir})
-	defer func() { _ = boxes.Close() }()
-	b := outbox.New(outbox.Options{Directory: d.dir, Mailboxes: boxes, Store: store, Now: func() time.Time { return d.now() },
-		Key: func(ctx context.Context) ([]byte, error) { return d.vault.Key(ctx, "outbox") }})
-	sent, err := b.Send(t.Context(), account, hello(keyed("k")))
-	if err != nil || sent.State != mail.OutboxAccepted {
-		t.Fatalf("Send = %+v, %v", sent, err)
-	}
-	if kept := d.entry(sent.ID); kept.State != mail.OutboxAccepted || kept.Sent != mail.SentPending || len(d.In("Sent")) != 1 {
-		t.Fatalf("kept %+v with %d copies", kept, len(d.In("Sent")))
-	}
-	// Whoever has the lease may still be at it; when it is over the copy is found.
-	if e := d.mustSend(hello(keyed("k"))); e.Sent != mail.SentPending {
-		t.Errorf("while it is held: %+v", e)
-	}
-	d.now = func() time.Time { return time.Now().Add(time.Hour) }
-	if e := d.mustSend(hello(keyed("k"))); e.Sent != mail.SentFiled || len(d.In("Sent")) != 1 || len(d.server.messages()) != 1 {
-		t.Errorf("afterwards: %+v with %d copies", e, len(d.In("Sent")))
-	}
-}
-
 func TestSentCopyThatFailedIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	_, e := mailtest.Shared(t, servertest.Config{})

@@ -270,6 +270,11 @@ func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 					t.Errorf("the vault: %v", err)
 				}
 
+				if m.Name == "before filed" { // whoever has the lease may still be at it
+					if e := d.mustSend(request); e.Sent != mail.SentPending || len(d.In("Sent")) != 1 {
+						t.Errorf("while its lease lasts: %+v", e)
+					}
+				}
 				d.now = func() time.Time { return time.Now().Add(time.Hour) } // the lease of the dead is over
 				e := d.mustSend(request)
 				if state == mail.OutboxWaiting && e.State == mail.OutboxWaiting {
