@@ -28,12 +28,21 @@ func scriptedClient(t *testing.T, answer func(command string) (untagged, tagged 
 // scriptedWith offers more capabilities.
 func scriptedWith(t *testing.T, more string, answer func(command string) (untagged, tagged string)) *mailbox.Client {
 	t.Helper()
+	return scriptedIn(t, more, func(_, command string) (string, string) { return answer(command) })
+}
+
+// scriptedIn is told which folder is open, too.
+func scriptedIn(t *testing.T, more string, answer func(open, command string) (untagged, tagged string)) *mailbox.Client {
+	t.Helper()
 	caps := strings.TrimSpace("IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH LIST-EXTENDED LIST-STATUS " + more)
 	return clientOf(t, scripted.Serve(t, func(c *scripted.Conn) {
 		c.Greet(caps)
-		for {
+		for open := ""; ; {
 			tag, command := c.Expect()
-			untagged, tagged := answer(command)
+			if folder, ok := strings.CutPrefix(command, "EXAMINE "); ok {
+				open = strings.Trim(folder, `"`)
+			}
+			untagged, tagged := answer(open, command)
 			if tagged == "" {
 				tagged = "OK done"
 			}
@@ -367,37 +376,30 @@ func TestUnreadableStructureHidesNothing(t *testing.T) {
 // first, and one in Archive. With replaced, Archive is another folder from its second opening
 // on.
 func refusing(t *testing.T, replaced bool) *mailbox.Client {
-	return clientOf(t, scripted.Serve(t, func(c *scripted.Conn) {
-		c.Greet("IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH LITERAL+")
-		open, archives := "", 0
-		for {
-			tag, command := c.Expect()
-			answer := " OK done\r\n"
-			switch {
-			case strings.HasPrefix(command, "LIST"):
-				c.Send("* LIST () \"/\" INBOX\r\n* LIST () \"/\" Sent\r\n* LIST () \"/\" Archive\r\n")
-			case strings.HasPrefix(command, "EXAMINE"):
-				open = strings.Trim(strings.TrimPrefix(command, "EXAMINE "), `"`)
-				if open == "Archive" {
-					archives++
-				}
-				c.Send(oneMessage)
-				if open == "Archive" && archives > 1 && replaced {
-					c.Send("* OK [UIDVALIDITY 99] another\r\n")
-				}
-			case strings.Contains(command, "SEARCH"):
-				c.Send(fmt.Sprintf("* ESEARCH (TAG %q) UID ALL %s\r\n", tag, map[string]string{"INBOX": "5", "Sent": "5:6", "Archive": "5"}[open]))
-			case command == "UID FETCH 5:6 (UID)":
-				c.Send("* 1 FETCH (UID 5)\r\n* 2 FETCH (UID 6)\r\n")
-			case strings.HasPrefix(command, "UID FETCH 5:6 "), strings.HasPrefix(command, "UID FETCH 6 "):
-				answer = " NO one of them cannot be read\r\n"
-			case strings.HasPrefix(command, "UID FETCH 5 "):
-				head := fmt.Sprintf("From: Bob <bob@example.org>\r\nSubject: Plan\r\nMessage-ID: <%s@x>\r\nReferences: <root@x>\r\n\r\n", open)
-				c.Send("* 1 FETCH (UID 5 FLAGS () INTERNALDATE \"01-Mar-2026 09:00:00 +0000\" RFC822.SIZE 100 BODY[HEADER.FIELDS (FROM)] " + literal(head) + ")\r\n")
+	archives := 0
+	return scriptedIn(t, "LITERAL+", func(open, command string) (string, string) {
+		switch {
+		case strings.HasPrefix(command, "LIST"):
+			return "* LIST () \"/\" INBOX\r\n* LIST () \"/\" Sent\r\n* LIST () \"/\" Archive\r\n", ""
+		case strings.HasPrefix(command, "EXAMINE") && open == "Archive":
+			if archives++; archives > 1 && replaced {
+				return oneMessage + "* OK [UIDVALIDITY 99] another\r\n", ""
 			}
-			c.Send(tag + answer)
+			return oneMessage, ""
+		case strings.HasPrefix(command, "EXAMINE"):
+			return oneMessage, ""
+		case strings.Contains(command, "SEARCH"):
+			return "* ESEARCH (TAG \"%TAG%\") UID ALL " + map[string]string{"INBOX": "5", "Sent": "5:6", "Archive": "5"}[open] + "\r\n", ""
+		case command == "UID FETCH 5:6 (UID)":
+			return "* 1 FETCH (UID 5)\r\n* 2 FETCH (UID 6)\r\n", ""
+		case strings.HasPrefix(command, "UID FETCH 5:6 "), strings.HasPrefix(command, "UID FETCH 6 "):
+			return "", "NO one of them cannot be read"
+		case strings.HasPrefix(command, "UID FETCH 5 "):
+			head := fmt.Sprintf("From: Bob <bob@example.org>\r\nSubject: Plan\r\nMessage-ID: <%s@x>\r\nReferences: <root@x>\r\n\r\n", open)
+			return "* 1 FETCH (UID 5 FLAGS () INTERNALDATE \"01-Mar-2026 09:00:00 +0000\" RFC822.SIZE 100 BODY[HEADER.FIELDS (FROM)] " + literal(head) + ")\r\n", ""
 		}
-	}))
+		return "", ""
+	})
 }
 
 // What a server refuses in one folder is fetched message by message, and costs no other

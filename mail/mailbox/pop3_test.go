@@ -109,15 +109,11 @@ func TestPOP3ListsByDateAndCount(t *testing.T) {
 		q      mailbox.ListQuery
 		advice mail.Advice
 	}{"unread": {mailbox.ListQuery{Unread: true}, mail.AdvicePOP3New}, "before": {mailbox.ListQuery{BeforeUID: 4}, mail.AdvicePOP3Page}, "after": {mailbox.ListQuery{AfterUID: 4}, mail.AdvicePOP3Page}} {
-		var e *mail.Error
-		if _, err := b.List(t.Context(), account, test.q); !errors.As(err, &e) || e.Kind != mail.KindUnsupported || e.Advice != test.advice {
-			t.Errorf("%s: %v", name, err)
+		if e := mailtest.WantKind(t, second(b.List(t.Context(), account, test.q)), mail.KindUnsupported); e.Advice != test.advice {
+			t.Errorf("%s: %v", name, e)
 		}
 	}
-	var e *mail.Error
-	if _, err := b.List(t.Context(), account, mailbox.ListQuery{Folder: "Sent"}); !errors.As(err, &e) || e.Kind != mail.KindNotFound {
-		t.Errorf("another folder: %v", err)
-	}
+	mailtest.WantKind(t, second(b.List(t.Context(), account, mailbox.ListQuery{Folder: "Sent"})), mail.KindNotFound)
 }
 
 // What POP3 cannot do says so, and says what can be done.
@@ -134,9 +130,8 @@ func TestPOP3SaysWhatItCannotDo(t *testing.T) {
 		"move":      func() error { return second(b.Move(t.Context(), account, refs, "Archive")) },
 		"delete":    func() error { return second(b.Delete(t.Context(), account, refs)) },
 	} {
-		var e *mail.Error
-		if err := do(); !errors.As(err, &e) || e.Kind != mail.KindUnsupported || !strings.Contains(e.Message, "POP3") || e.Advice == "" {
-			t.Errorf("%s: %v", name, err)
+		if e := mailtest.WantKind(t, do(), mail.KindUnsupported); !strings.Contains(e.Message, "POP3") {
+			t.Errorf("%s: %v", name, e)
 		}
 	}
 	if got := b.list(mailbox.ListQuery{}).Messages; len(got) != 1 {
@@ -260,13 +255,8 @@ func TestPOP3HidesWhatThePolicyHides(t *testing.T) {
 		"thread":     func(ref mail.Ref) error { return second(b.Thread(t.Context(), ref, mailbox.ThreadQuery{})) },
 		"ack":        func(ref mail.Ref) error { return second(b.Ack(t.Context(), account, []mail.Ref{ref})) },
 	} {
-		var h, m *mail.Error
-		errH, errM := do(hidden), do(missing)
-		if !errors.As(errH, &h) || !errors.As(errM, &m) {
-			t.Errorf("%s: hidden %v, missing %v", name, errH, errM)
-			continue
-		}
-		if h.Message != m.Message || h.Advice != m.Advice || h.Kind != m.Kind || h.Stage != m.Stage || m.Kind != mail.KindNotFound {
+		h, m := mailtest.WantKind(t, do(hidden), mail.KindNotFound), mailtest.WantKind(t, do(missing), mail.KindNotFound)
+		if h.Message != m.Message || h.Advice != m.Advice || h.Stage != m.Stage {
 			t.Errorf("%s: hidden %+v, missing %+v", name, h, m)
 		}
 		if h.Reason != "filtered" || m.Reason != "" {
@@ -413,11 +403,7 @@ func Test004_5_PagesOfPOP3GoOnFromNothingThatIsGone(t *testing.T) {
 	only := openPopOn(t, b.s, b.user, allowing("bob@example.org"))
 	conflict := func(r mail.Ref) *mail.Error {
 		t.Helper()
-		var e *mail.Error
-		if _, err := only.List(t.Context(), account, mailbox.ListQuery{Before: r}); !errors.As(err, &e) || e.Kind != mail.KindConflict {
-			t.Fatalf("%+v: %v", r, err)
-		}
-		return e
+		return mailtest.WantKind(t, second(only.List(t.Context(), account, mailbox.ListQuery{Before: r})), mail.KindConflict)
 	}
 	gone, secret, never := conflict(last), conflict(hidden), conflict(mail.Ref{Protocol: mail.POP3, Account: account, UIDL: "nosuch"})
 	conflict(mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 1, UID: 1})

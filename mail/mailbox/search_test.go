@@ -802,34 +802,26 @@ func TestSearchInTheFolderOfAllMessages(t *testing.T) {
 
 // slowly is a server with three folders, of which a search of "Attic" takes until release.
 func slowly(t *testing.T, release <-chan struct{}) *mailbox.Client {
-	head := "From: Bob <bob@example.org>\r\nSubject: %s\r\n\r\n"
-	return clientOf(t, scripted.Serve(t, func(c *scripted.Conn) {
-		c.Greet("IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH LITERAL+")
-		open := ""
-		for {
-			tag, command := c.Expect()
-			switch {
-			case strings.HasPrefix(command, "LIST"):
-				c.Send("* LIST () \"/\" INBOX\r\n* LIST () \"/\" Attic\r\n* LIST () \"/\" Last\r\n")
-			case strings.HasPrefix(command, "EXAMINE"):
-				open = strings.Trim(strings.TrimPrefix(command, "EXAMINE "), `"`)
-				c.Send(oneMessage)
-			case strings.Contains(command, "SEARCH"):
-				if open == "Attic" {
-					select {
-					case <-release:
-					case <-t.Context().Done():
-						return
-					}
+	return scriptedIn(t, "LITERAL+", func(open, command string) (string, string) {
+		switch {
+		case strings.HasPrefix(command, "LIST"):
+			return "* LIST () \"/\" INBOX\r\n* LIST () \"/\" Attic\r\n* LIST () \"/\" Last\r\n", ""
+		case strings.HasPrefix(command, "EXAMINE"):
+			return oneMessage, ""
+		case strings.Contains(command, "SEARCH"):
+			if open == "Attic" {
+				select {
+				case <-release:
+				case <-t.Context().Done():
 				}
-				c.Send(fmt.Sprintf("* ESEARCH (TAG %q) UID ALL 5\r\n", tag))
-			case strings.Contains(command, "FETCH"):
-				text := fmt.Sprintf(head, open)
-				c.Send("* 1 FETCH (UID 5 FLAGS () INTERNALDATE \"01-Mar-2026 09:00:00 +0000\" BODY[HEADER.FIELDS (FROM)] " + literal(text) + ")\r\n")
 			}
-			c.Send(tag + " OK done\r\n")
+			return "* ESEARCH (TAG \"%TAG%\") UID ALL 5\r\n", ""
+		case strings.Contains(command, "FETCH"):
+			head := "From: Bob <bob@example.org>\r\nSubject: " + open + "\r\n\r\n"
+			return "* 1 FETCH (UID 5 FLAGS () INTERNALDATE \"01-Mar-2026 09:00:00 +0000\" BODY[HEADER.FIELDS (FROM)] " + literal(head) + ")\r\n", ""
 		}
-	}))
+		return "", ""
+	})
 }
 
 // When half the time is over a search answers with what it has; the next page begins with
