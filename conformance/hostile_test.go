@@ -96,9 +96,7 @@ func endless(out io.Writer, piece string) (written int) {
 func helpCase(t *testing.T) []*Case {
 	t.Helper()
 	cases, err := loadText(caseText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return cases
 }
 
@@ -134,13 +132,9 @@ func TestAHostileServerIsAFinding(t *testing.T) {
 				within = 20 * time.Second
 			}
 			report, err := Run(t.Context(), c.target, &Options{Cases: helpCase(t), StepTimeout: within, MaxLost: 2})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			b, err := json.Marshal(report)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if len(report.Failed(false)) != 1 || report.Reached != NoLevel || report.OK(false) {
 				t.Errorf("not found: %s", b)
 			}
@@ -163,9 +157,7 @@ func endlessRead(in *bufio.Scanner) {
 func TestALostServerIsReplaced(t *testing.T) {
 	two := strings.Replace(caseText, `]}]}`, `]},{"id":"a.c","clause":"4.1.2","level":"Minimal","category":"Response","title":"t","steps":[{"command":"version","expect":{"success":true}}]}]}`, 1)
 	cases, err := loadText(two)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	target := answering(func(command string) string {
 		if command == "help" {
 			return "" // a crash
@@ -173,9 +165,7 @@ func TestALostServerIsReplaced(t *testing.T) {
 		return good
 	})
 	report, err := Run(t.Context(), target, &Options{Cases: cases, MaxLost: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if report.Results[0].Status != Failed || report.Results[1].Status != Passed {
 		t.Errorf("%s, %s", report.Results[0].Status, report.Results[1].Status)
 	}
@@ -188,15 +178,11 @@ func TestWhatLostServersCostIsBounded(t *testing.T) {
 		list = append(list, `{"id":"a.`+strconv.Itoa(i)+`","clause":"4.1.2","level":"Minimal","category":"Response","title":"t","steps":[{"command":"help","expect":{"success":true}}]}`)
 	}
 	cases, err := loadText(`{"format":1,"suite":"acli","cases":[` + strings.Join(list, ",") + `]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var opened atomic.Int64
 	target := &Pipe{Serve: func(context.Context, io.ReadCloser, io.WriteCloser) error { opened.Add(1); return nil }}
 	report, err := Run(t.Context(), target, &Options{Cases: cases, MaxLost: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := len(report.Failed(false)); n != 50 {
 		t.Errorf("%d of 50 failed", n)
 	}
@@ -238,22 +224,16 @@ func TestNothingIsLeftOfAProgram(t *testing.T) {
 		t.Skip("there are no process groups")
 	}
 	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := filepath.Join(t.TempDir(), "pids")
 	script := `trap '' TERM INT HUP; (trap '' TERM INT HUP; while :; do sleep 1; done) & echo $$ $! > "$0"; wait`
 	report, err := Run(t.Context(), &Command{Grace: grace, Args: []string{sh, "-c", script, file}}, &Options{Cases: helpCase(t), StepTimeout: 500 * time.Millisecond, MaxLost: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if report.OK(false) {
 		t.Error("a server that says nothing is conformant")
 	}
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, field := range strings.Fields(string(b)) {
 		deadline := time.Now().Add(10 * time.Second)
 		for alive(field) {
@@ -312,9 +292,7 @@ func TestHTTPServersThatMisbehave(t *testing.T) {
 			}))
 			defer s.Close()
 			report, err := Run(t.Context(), &HTTP{URL: s.URL, Token: "secret-token"}, &Options{Cases: helpCase(t), StepTimeout: time.Second, MaxLost: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			b, _ := json.Marshal(report)
 			if report.OK(false) || asked.Load() == 0 {
 				t.Errorf("not found: %s", b)

@@ -24,9 +24,7 @@ func TestMatchers(t *testing.T) {
 		"perl":    keys{"type": "string", "pattern": "(?=x)y"},
 		"outside": keys{"$ref": "file:///etc/hostname"}}
 	file, err := os.ReadFile("testdata/matchers.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	matchers, values := 0, 0
 	var p *Pattern
 	for line := range strings.Lines(string(file)) {
@@ -38,13 +36,9 @@ func TestMatchers(t *testing.T) {
 		case "yes", "no":
 			values++
 			v, err := decode([]byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			miss, err := p.match(v, vars)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if (len(miss) == 0) != (word == "yes") {
 				t.Errorf("%s: %s: %v", show(p.node), line, miss)
 			}

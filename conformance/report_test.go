@@ -13,14 +13,10 @@ import (
 func reportOf(t *testing.T, file, envelope string, o Options) *Report {
 	t.Helper()
 	cases, err := loadText(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o.Cases = cases
 	report, err := Run(t.Context(), answering(func(string) string { return envelope }), &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return report
 }
 
@@ -87,9 +83,7 @@ func TestStrictCountsAdvice(t *testing.T) {
 
 func TestTheTableShowsWhatWasSentAndCameWithoutControls(t *testing.T) {
 	var b strings.Builder
-	if err := WriteTable(&b, reportOf(t, caseText, bad, Options{}), false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteTable(&b, reportOf(t, caseText, bad, Options{}), false))
 	for _, want := range []string{"FAILED  a.b", "sent      help", "/success: value must be true", "level reached: none"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -103,9 +97,7 @@ func TestTheTableShowsWhatWasSentAndCameWithoutControls(t *testing.T) {
 func TestJUnitIsXMLWithTheRightCounts(t *testing.T) {
 	for envelope, failures := range map[string]int{good: 0, bad: 1} {
 		var b strings.Builder
-		if err := WriteJUnit(&b, reportOf(t, caseText, envelope, Options{}), false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteJUnit(&b, reportOf(t, caseText, envelope, Options{}), false))
 		var got junitSuite
 		if err := xml.Unmarshal([]byte(b.String()), &got); err != nil {
 			t.Fatalf("%v\n%s", err, b.String())

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 	_ "time/tzdata"
+	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/internal/testmain"
 )
 
@@ -71,9 +73,7 @@ func TestBindValues(t *testing.T) {
 		Tokens  []string
 	}](t, "testdata/cases/bind_values.txt") {
 		want := Args{Names: []string{"a"}, Count: 4, Level: "low"}
-		if err := json.Unmarshal([]byte(c.Differs), &want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(c.Differs), &want))
 		if got, err := bind(t, c.Tokens...); err != nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%q:\n got %+v, %v\nwant %+v", c.Tokens, got, err, want)
 		}
@@ -146,13 +146,9 @@ func TestDatetimeWithoutOffsetIsInTheGivenZone(t *testing.T) {
 
 func TestADateWithoutAMidnightIsThatDate(t *testing.T) {
 	zone, err := time.LoadLocation("America/Santiago")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := thing().Bind([]string{"a", "--when", "2026-09-06"}, zone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := b.Args.(*Args).When.Format(time.RFC3339); got != "2026-09-06T01:00:00-03:00" {
 		t.Errorf("%s", got)
 	}
@@ -277,9 +273,7 @@ func everything(*discovery.Command) bool { return true }
 
 func TestResolveSuggests(t *testing.T) {
 	r, err := discovery.NewRegistry(discovery.Info{Name: "test"}, thing())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line, want := range map[string]string{
 		"thing dp":   "'thing do'",
 		"thnig do":   "'thing do'",
@@ -318,9 +312,7 @@ func TestAFormIsThatOfSeveralArguments(t *testing.T) {
 	forms := map[string]discovery.Form{"colour": {MinLength: 3, MaxLength: 6, Pattern: regexp.MustCompile("^[a-z]+$"), Words: "must be the name of a colour"}}
 	c := discovery.New(discovery.Spec{Path: "paint", Summary: "Paint", Effect: discovery.Read, Examples: []string{"paint"}, Forms: forms},
 		func(context.Context, *discovery.Call, *paint) (Result, error) { return Result{}, nil })
-	if err := c.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Err())
 	want := `"one":{"type":"string","maxLength":6,"minLength":3,"pattern":"^[a-z]+$","description":"One"},` +
 		`"short":{"type":"string","maxLength":4,"minLength":3,"pattern":"^[a-z]+$","description":"Short"},` +
 		`"many":{"items":{"type":"string","maxLength":6,"minLength":3,"pattern":"^[a-z]+$"},"type":"array","maxItems":2,"description":"Many"}`
@@ -354,29 +346,259 @@ func TestAPatternNeedsWords(t *testing.T) {
 	}
 }
 func TestPeekSaysWhatCanBeToldBeforeBinding(t *testing.T) {
-	usual := 30 * time.Second
-	for line, want := range map[string]discovery.Outlook{
-		"a":                         {Timeout: usual},
-		"a --timeout 7":             {Timeout: 7 * time.Second},
-		"--timeout=300 a":           {Timeout: 300 * time.Second},
-		"a --timeout 0":             {Timeout: usual, Wrong: true}, // as binding will say
-		"a --timeout soon":          {Timeout: usual, Wrong: true},
-		"a -- --timeout 7":          {Timeout: usual, Wrong: true}, // a name that is too long
-		"a --count 99":              {Timeout: usual, Wrong: true}, // too many
-		"a --count 1":               {Timeout: usual},
-		"a --timeout 7 --timeout 8": {Timeout: 7 * time.Second, Wrong: true},
-		"a --timeout":               {Timeout: usual, Wrong: true},
-		"a --tiemout 7":             {Timeout: usual, Wrong: true},
-		"--count 1":                 {Timeout: usual, Wrong: true}, // the positional is missing
-		"a --help":                  {Timeout: usual, Help: true},
-		"--help":                    {Timeout: usual, Help: true},
-		"a -- --help":               {Timeout: usual},
-	} {
-		if got := thing().Peek(strings.Fields(line)); got != want {
-			t.Errorf("%s: %+v, want %+v", line, got, want)
+	for _, c := range testmain.Table[struct {
+		Seconds     int
+		Wrong, Help bool
+		Line        string
+	}](t, "testdata/cases/peeked.txt") {
+		want := discovery.Outlook{Timeout: time.Duration(c.Seconds) * time.Second, Wrong: c.Wrong, Help: c.Help}
+		if got := thing().Peek(strings.Fields(c.Line)); got != want {
+			t.Errorf("%s: %+v, want %+v", c.Line, got, want)
 		}
-		if _, err := thing().Bind(strings.Fields(line), nil); (err != nil) != want.Wrong {
-			t.Errorf("%s: binding says %v", line, err)
+		if _, err := thing().Bind(strings.Fields(c.Line), nil); (err != nil) != want.Wrong {
+			t.Errorf("%s: binding says %v", c.Line, err)
 		}
 	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUnbindWritesWhatWasGivenAndNoMore(t *testing.T) {
+	c := thing()
+	for _, test := range testmain.Table[struct {
+		Want string
+		In   []string
+	}](t, "testdata/cases/unbound.txt") {
+		b, err := c.Bind(test.In, time.UTC)
+		if err != nil {
+			t.Fatalf("%q: %v", test.In, err)
+		}
+		if got := strings.ReplaceAll(strings.Join(c.Unbind(b.Args, b.Common), " "), "  ", " '' "); got != test.Want {
+			t.Errorf("%q: %s, want %s", test.In, got, test.Want)
+		}
+	}
+}
+
+// FuzzUnbindIsTheInverseOfBind takes any token list that binds, writes it anew, and
+// binds that: the arguments must be the same.
+func FuzzUnbindIsTheInverseOfBind(f *testing.F) {
+	for _, seed := range []string{
+		"a\x00-n-3\x00--text=-x", "--\x00-a\x00--", "a\x00--list=x\\,y,z\\\x00--list=\\", "a\x00--ratio=1e-7\x00--numbers=1,2",
+		"a\x00--when=2026-02-02T10:30\x00--optional=false", "a\x00--day=2026-02-02\x00--pattern=\x00--secret=", "-\x00--fields=total\x00--timeout=300",
+		"a\x00--when=1850-01-01T00:00\x00--list=\\,",
+	} {
+		f.Add(seed)
+	}
+	zone, err := time.LoadLocation("Europe/Berlin")
+	must(f, err)
+	c := thing()
+	f.Fuzz(func(t *testing.T, joined string) {
+		if !utf8.ValidString(joined) {
+			t.Skip("tokens are valid UTF-8, which the gateway sees to")
+		}
+		b, err := c.Bind(strings.Split(joined, "\x00"), zone)
+		if err != nil || b.Help {
+			return
+		}
+		tokens := c.Unbind(b.Args, b.Common)
+		again, err := c.Bind(tokens[2:], zone)
+		if err != nil {
+			t.Fatalf("%q: %q does not bind: %v", joined, tokens, err)
+		}
+		was, is := *b.Args.(*Args), *again.Args.(*Args)
+		if !was.When.Equal(is.When.Time) || was.When.DateOnly != is.When.DateOnly {
+			t.Fatalf("%q: when %v became %v", joined, was.When, is.When)
+		}
+		was.When, is.When = discovery.Datetime{}, discovery.Datetime{}
+		if !reflect.DeepEqual(was, is) || !reflect.DeepEqual(b.Common, again.Common) {
+			t.Fatalf("%q: %q binds to\n%+v, not\n%+v", joined, tokens, is, was)
+		}
+	})
+}
+
+type pickyArgs struct {
+	Wide  bool   `json:"wide,omitempty" jsonschema_description:"Wide"`
+	Width int    `json:"width,omitempty" acli:"requires=wide" jsonschema:"minimum=1,maximum=9,default=5" jsonschema_description:"Width, with --wide"`
+	Word  string `json:"word,omitempty" jsonschema_description:"Word"`
+}
+
+func picky(run func(*discovery.Call, *pickyArgs)) *discovery.Command {
+	return discovery.New(discovery.Spec{Path: "picky", Summary: "Pick", Effect: discovery.Read, Examples: []string{"picky"}},
+		func(_ context.Context, call *discovery.Call, args *pickyArgs) (Result, error) {
+			if run != nil {
+				run(call, args)
+			}
+			return Result{}, nil
+		})
+}
+
+func TestAnOptionThatRequiresAnotherIsRefusedWithoutIt(t *testing.T) {
+	c := picky(nil)
+	for _, tokens := range [][]string{{"--width", "5"}, {"--width=3", "--word", "wide"}} {
+		_, err := c.Bind(tokens, nil)
+		if f := discovery.AsFault(err); f == nil || f.Code != discovery.ValidationError || f.Message != "--width works only together with --wide." {
+			t.Errorf("%q: %v", tokens, err)
+		}
+	}
+	b, err := c.Bind([]string{"--width", "3", "--wide"}, nil)
+	if err != nil || b.Args.(*pickyArgs).Width != 3 {
+		t.Errorf("with both: %+v, %v", b, err)
+	}
+	if b, err = c.Bind(nil, nil); err != nil || b.Args.(*pickyArgs).Width != 5 {
+		t.Errorf("default without either: %+v, %v", b, err)
+	}
+	type bad struct {
+		X string `json:"x,omitempty" acli:"requires=y" jsonschema_description:"X"`
+	}
+	c = discovery.New(discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}},
+		func(context.Context, *discovery.Call, *bad) (Result, error) { return Result{}, nil })
+	if c.Err() == nil {
+		t.Error("an option may require one that does not exist")
+	}
+}
+
+func TestAgainKeepsTheCommonOptions(t *testing.T) {
+	var got []string
+	c := picky(func(call *discovery.Call, args *pickyArgs) {
+		next := *args
+		next.Word = "it's here"
+		got = append(got, call.Again(&next))
+	})
+	for _, tokens := range [][]string{nil, {"--wide", "--timeout", "7", "--fields", "items.size,total"}} {
+		b, err := c.Bind(tokens, nil)
+		must(t, err)
+		if _, err := c.Run(t.Context(), &discovery.Call{}, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{`picky --word "it's here"`, `picky --wide --word "it's here" --fields items.size,total --timeout 7`}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// FuzzBind shows that no token list makes binding panic, that every refusal is a
+// complete fault, and that neither a refusal nor the redacted form repeats a
+// sensitive value.
+func FuzzBind(f *testing.F) {
+	for _, seed := range []string{
+		"a", "a\x00--text\x00x", "a\x00-n10", "--help", "--\x00--text", "a\x00--list=a,b\\,c", "a\x00--secret\x00hunter2hunter2",
+		"a\x00--secret=hunter2hunter2\x00--secret=x", "-", "a\x00--file\x00../x", "a\x00--when\x002026-02-30", "a\x00-\xff", "a\x00--=x", "a\x00--optional=x",
+	} {
+		f.Add(seed)
+	}
+	c := thing()
+	f.Fuzz(func(t *testing.T, joined string) {
+		tokens := strings.Split(joined, "\x00")
+		b, err := c.Bind(tokens, time.UTC)
+		redacted := strings.Join(c.Redact(tokens), " ")
+		if err != nil {
+			fault := discovery.AsFault(err)
+			if fault == nil || fault.Message == "" || fault.Hint == "" || len(fault.Examples) == 0 || !fault.Usage() {
+				t.Fatalf("%q: incomplete fault %+v", tokens, err)
+			}
+			redacted += fault.Message + fault.Hint + strings.Join(fault.Examples, " ")
+		} else if !b.Help && b.Args == nil {
+			t.Fatalf("%q: bound to nothing", tokens)
+		}
+		const canary = "hunter2hunter2"
+		if strings.Contains(joined, "--secret\x00"+canary) && strings.Count(joined, canary) == 1 && !strings.Contains(joined, "--\x00") && strings.HasPrefix(joined, "a\x00--secret\x00") && strings.Contains(redacted, canary) {
+			t.Fatalf("%q: %s", tokens, redacted)
+		}
+	})
+}
+
+var jsonNumber = regexp.MustCompile(`\A-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?\z`)
+
+// jsonForm is the JSON value that a text stands for under a kind; a text that
+// stands for none is the string itself, which the schema then refuses.
+func jsonForm(kind discovery.Kind, text string) any {
+	switch kind {
+	case discovery.KindInteger, discovery.KindNumber:
+		if jsonNumber.MatchString(text) {
+			return json.Number(text)
+		}
+	case discovery.KindBoolean, discovery.KindFlag:
+		if text == "true" || text == "false" {
+			return text == "true"
+		}
+	}
+	return text
+}
+
+// A datetime may be written in more ways than RFC 3339; only its own ways can be
+// compared with the schema's format.
+var rfc3339 = regexp.MustCompile(`\A[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})\z`)
+
+var integerForm = regexp.MustCompile(`\A-?[0-9]+\z`)
+
+// FuzzBindAgreesWithSchema gives one argument the same value as tokens and as an
+// instance of the generated schema: both take it or both refuse it.
+func FuzzBindAgreesWithSchema(f *testing.F) {
+	for i := range 20 {
+		for _, v := range []string{"", "x", "12345", "123456", "0", "-3", "-4", "10", "11", "4294967296", "1.5", "true", "low", "abc", "a,b", "2026-02-02T10:00:00Z", "2026-02-30T10:00:00Z", "é日"} {
+			f.Add(uint8(i), v, "")
+		}
+		f.Add(uint8(i), "a", "b,c")
+	}
+	c := thing()
+	schema := gatewaytest.Schema(f, c.InputSchema())
+	arguments := c.Arguments()
+	f.Fuzz(func(t *testing.T, which uint8, first, second string) {
+		if !utf8.ValidString(first) || !utf8.ValidString(second) {
+			t.Skip("tokens are valid UTF-8, which the gateway sees to")
+		}
+		a := arguments[int(which)%len(arguments)]
+		texts := []string{first}
+		kind := a.Kind
+		if kind == discovery.KindArray {
+			kind = a.Item
+			if second != "" {
+				texts = append(texts, second)
+			}
+		}
+		var values []any
+		for _, text := range texts {
+			switch {
+			case a.Path:
+				t.Skip("a schema cannot say where a path leads")
+			case kind == discovery.KindDatetime && strings.HasPrefix(text, "0000"):
+				t.Skip("the year 0 is refused, which a format cannot say")
+			case kind == discovery.KindDatetime && a.Name != "day" && !rfc3339.MatchString(text):
+				t.Skip("not the schema's way to write a time")
+			case kind == discovery.KindInteger && jsonNumber.MatchString(text) && !integerForm.MatchString(text):
+				t.Skip("1.0 is an integer to a schema, and not the form of one in a command")
+			}
+			values = append(values, jsonForm(kind, text))
+		}
+		instance := map[string]any{"names": []any{"a"}}
+		tokens := []string{}
+		switch {
+		case a.Positional:
+			tokens = append(tokens, append([]string{"--"}, texts...)...)
+			instance[a.Name] = values
+		case a.Kind == discovery.KindArray:
+			for _, text := range texts {
+				// A backslash before a comma would be read with it, and
+				// needs no escape of its own anywhere else.
+				tokens = append(tokens, "--"+a.Name+"="+strings.ReplaceAll(text, ",", `\,`))
+			}
+			tokens = append(tokens, "--", "a")
+			instance[a.Name] = values
+		default:
+			tokens = append(tokens, "--"+a.Name+"="+first, "--", "a")
+			instance[a.Name] = values[0]
+		}
+		_, bindErr := c.Bind(tokens, time.UTC)
+		schemaErr := schema.Validate(instance)
+		if (bindErr == nil) != (schemaErr == nil) {
+			t.Fatalf("%q\nbinding: %v\nschema of %s: %v", tokens, bindErr, a.Name, schemaErr)
+		}
+	})
 }

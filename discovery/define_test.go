@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 // definitions are the arguments of thing as somebody would write them down; days
@@ -47,9 +49,7 @@ var right = discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Exam
 
 func made(t testing.TB, c *discovery.Command) *discovery.Command {
 	t.Helper()
-	if err := c.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Err())
 	return c
 }
 
@@ -65,12 +65,8 @@ func same(t testing.TB, a, b any) bool {
 	var v [2]any
 	for i, doc := range []any{a, b} {
 		raw, err := json.Marshal(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(raw, &v[i]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, json.Unmarshal(raw, &v[i]))
 		strip(v[i])
 	}
 	return reflect.DeepEqual(v[0], v[1])
@@ -101,13 +97,9 @@ func strip(v any) {
 func TestADefinedCommandIsDescribedLikeOneWithTypes(t *testing.T) {
 	help := func(c *discovery.Command) any {
 		r, err := discovery.NewRegistry(discovery.Info{Name: "test"}, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		h, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Caller: discovery.Caller{Visible: everything}}, &discovery.Bound{Args: &discovery.HelpArgs{Command: []string{"thing", "do"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return h
 	}
 	if typed, def := thing(), defined(t); !same(t, help(typed), help(def)) {
@@ -148,9 +140,7 @@ func FuzzDefinedBindsLikeTyped(f *testing.F) {
 		}
 		// What the function gets is in the schema's terms what was written.
 		raw, err := json.Marshal(two.Args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		again, err := def.Bind(def.Unbind(two.Args, two.Common)[2:], time.UTC)
 		if err != nil {
 			t.Fatalf("%q: %v", def.Unbind(two.Args, two.Common), err)
@@ -184,9 +174,7 @@ func TestADefinedFunctionGetsJSON(t *testing.T) {
 			t.Fatalf("%s: %v", test.line, err)
 		}
 		got, err := c.Run(t.Context(), &discovery.Call{}, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		// Flags are always there; --optional is one.
 		want := test.want
 		if !strings.Contains(want, "optional") {
@@ -203,9 +191,7 @@ func TestADefinedFunctionGetsJSON(t *testing.T) {
 func TestOldOffsetsAreWrittenAsTheInstantTheyAre(t *testing.T) {
 	zone := time.FixedZone("old", 19*60+32)
 	b, err := defined(t).Bind([]string{"a", "--when", "1900-01-01T00:00:00"}, zone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	raw, err := json.Marshal(b.Args)
 	if err != nil || !strings.Contains(string(raw), `"when":"1899-12-31T23:40:28Z"`) {
 		t.Errorf("%s, %v", raw, err)
@@ -213,45 +199,18 @@ func TestOldOffsetsAreWrittenAsTheInstantTheyAre(t *testing.T) {
 }
 
 func TestDefineRefusesMistakes(t *testing.T) {
-	n := func(v uint64) *uint64 { return &v }
-	const text = "Text"
-	for name, d := range map[string][]discovery.Argument{
-		"no description":       {{Name: "a", Kind: discovery.KindString}},
-		"no type":              {{Name: "a", Description: text}},
-		"unknown type":         {{Name: "a", Kind: "object", Description: text}},
-		"array of nothing":     {{Name: "a", Kind: discovery.KindArray, Description: text}},
-		"array of flags":       {{Name: "a", Kind: discovery.KindArray, Item: discovery.KindFlag, Description: text}},
-		"array of arrays":      {{Name: "a", Kind: discovery.KindArray, Item: discovery.KindArray, Description: text}},
-		"items of a string":    {{Name: "a", Kind: discovery.KindString, MinItems: n(1), Description: text}},
-		"name":                 {{Name: "__proto__", Kind: discovery.KindString, Description: text}},
-		"name help":            {{Name: "help", Kind: discovery.KindString, Description: text}},
-		"name of a common one": {{Name: "timeout", Kind: discovery.KindInteger, Description: text}},
-		"twice":                {{Name: "a", Kind: discovery.KindString, Description: text}, {Name: "a", Kind: discovery.KindString, Description: text}},
-		"short":                {{Name: "a", Kind: discovery.KindString, Short: "-", Description: text}},
-		"short twice":          {{Name: "a", Kind: discovery.KindString, Short: "x", Description: text}, {Name: "b", Kind: discovery.KindString, Short: "x", Description: text}},
-		"enum of numbers":      {{Name: "a", Kind: discovery.KindInteger, Enum: []string{"1"}, Description: text}},
-		"enum of none":         {{Name: "a", Kind: discovery.KindEnum, Description: text}},
-		"default not in enum":  {{Name: "a", Kind: discovery.KindString, Enum: []string{"x"}, Default: "y", Description: text}},
-		"default out of range": {{Name: "a", Kind: discovery.KindInteger, Maximum: "3", Default: json.Number("4"), Description: text}},
-		"default of type":      {{Name: "a", Kind: discovery.KindInteger, Default: "4", Description: text}},
-		"default of an array":  {{Name: "a", Kind: discovery.KindArray, Item: discovery.KindString, Default: "4", Description: text}},
-		"default and required": {{Name: "a", Kind: discovery.KindString, Default: "4", Required: true, Description: text}},
-		"bounds cross":         {{Name: "a", Kind: discovery.KindInteger, Minimum: "4", Maximum: "3", Description: text}},
-		"lengths cross":        {{Name: "a", Kind: discovery.KindString, MinLength: n(2), MaxLength: n(1), Description: text}},
-		"bound not exact":      {{Name: "a", Kind: discovery.KindInteger, Maximum: "9007199254740993", Description: text}},
-		"bound of a string":    {{Name: "a", Kind: discovery.KindString, Maximum: "3", Description: text}},
-		"length of a number":   {{Name: "a", Kind: discovery.KindNumber, MaxLength: n(3), Description: text}},
-		"fraction of integer":  {{Name: "a", Kind: discovery.KindInteger, Maximum: "3.5", Description: text}},
-		"required flag":        {{Name: "a", Kind: discovery.KindFlag, Required: true, Description: text}},
-		"example":              {{Name: "a", Kind: discovery.KindInteger, Examples: []string{"x"}, Description: text}},
-		"requires nothing":     {{Name: "a", Kind: discovery.KindString, Requires: "b", Description: text}},
-		"behind an optional": {{Name: "a", Kind: discovery.KindString, Positional: true, Description: text},
-			{Name: "b", Kind: discovery.KindString, Positional: true, Required: true, Description: text}},
-		"behind the rest": {{Name: "a", Kind: discovery.KindArray, Item: discovery.KindString, Positional: true, Description: text},
-			{Name: "b", Kind: discovery.KindString, Positional: true, Description: text}},
-	} {
-		if discovery.Define(right, discovery.Definition{Arguments: d}, echo).Err() == nil {
-			t.Errorf("%s: no error", name)
+	for _, c := range testmain.Table[struct{ Name, Arguments string }](t, "testdata/cases/wrong_arguments.txt") {
+		var list []discovery.Argument
+		d := json.NewDecoder(strings.NewReader(c.Arguments))
+		d.UseNumber()
+		must(t, d.Decode(&list))
+		for i := range list {
+			if c.Name != "no description" {
+				list[i].Description = "Text"
+			}
+		}
+		if discovery.Define(right, discovery.Definition{Arguments: list}, echo).Err() == nil {
+			t.Errorf("%s: no error", c.Name)
 		}
 	}
 	for name, change := range map[string]func(*discovery.Spec){
@@ -301,9 +260,7 @@ func TestAShapeAgreesWithItsSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := shaped(t, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	schema := gatewaytest.Schema(t, c.OutputSchema(true))
 	good := 0
 	for _, text := range []string{`{"list":[]}`, `{"list":[{"n":1}]}`, `{"list":[{"n":1,"level":"low"}],"ratio":1.5,"on":true,"text":""}`, `{}`, `[]`, `null`, `"x"`, `{"list":{}}`,
@@ -312,9 +269,7 @@ func TestAShapeAgreesWithItsSchema(t *testing.T) {
 		d := json.NewDecoder(strings.NewReader(text))
 		d.UseNumber()
 		var v any
-		if err := d.Decode(&v); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Decode(&v))
 		fits := s.Fits(v)
 		if err := schema.Validate(v); (err == nil) != fits {
 			t.Errorf("%s fits: %v; schema: %v", text, fits, err)
@@ -335,30 +290,126 @@ func TestAShapeAgreesWithItsSchema(t *testing.T) {
 }
 
 func TestDefineRefusesShapes(t *testing.T) {
-	deep := &discovery.Shape{Type: "string"}
-	for range 12 {
-		deep = &discovery.Shape{Type: "array", Items: deep}
-	}
-	text := &discovery.Shape{Type: "string"}
-	for name, s := range map[string]*discovery.Shape{
-		"no type": {}, "null": {Type: "null"}, "array of nothing": {Type: "array"}, "too deep": deep,
-		"proto": {Type: "object", Properties: map[string]*discovery.Shape{"__proto__": text}}, "dotted": {Type: "object", Properties: map[string]*discovery.Shape{"a.b": text}},
-		"quoted": {Type: "object", Properties: map[string]*discovery.Shape{`a"b`: text}}, "nothing": {Type: "object", Properties: map[string]*discovery.Shape{"a": nil}},
-		"required alone":       {Type: "object", Properties: map[string]*discovery.Shape{"a": text}, Required: []string{"b"}},
-		"properties of string": {Type: "string", Properties: map[string]*discovery.Shape{"a": text}}, "enum of numbers": {Type: "number", Enum: []string{"1"}},
-	} {
-		if _, err := shaped(t, s); err == nil {
-			t.Errorf("%s: no error", name)
+	for _, c := range testmain.Table[struct{ Name, Shape string }](t, "testdata/cases/wrong_shapes.txt") {
+		var s discovery.Shape
+		must(t, json.Unmarshal([]byte(c.Shape), &s))
+		if _, err := shaped(t, &s); err == nil {
+			t.Errorf("%s: no error", c.Name)
 		}
 	}
 	c, err := shaped(t, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := c.Project([]string{"a"}, true); err == nil {
 		t.Error("--fields of an answer that may be anything")
 	}
-	if err := gatewaytest.Schema(t, c.OutputSchema(true)).Validate([]any{1}); err != nil {
-		t.Error(err)
+	must(t, gatewaytest.Schema(t, c.OutputSchema(true)).Validate([]any{1}))
+}
+
+type row struct {
+	ID      string `json:"id"`
+	Subject string `json:"subject" acli:"untrusted"`
+	Marks   string `json:"marks"`
+	Size    int    `json:"size"`
+}
+
+type shelf struct {
+	Rows []row  `json:"rows_in_full"`
+	Next string `json:"next"`
+}
+
+type briefShelf struct {
+	Folder string `json:"folder,omitempty"`
+	discovery.Table[row]
+	Inner *innerShelf `json:"inner,omitempty"`
+	More  string      `json:"more,omitempty"`
+}
+
+type innerShelf struct {
+	Books discovery.Table[row] `json:"books"`
+}
+
+func (s *shelf) Brief() briefShelf {
+	b := briefShelf{Folder: "INBOX", Table: discovery.TableOf(s.Rows), More: s.Next}
+	if s.Next == "inner" {
+		b.Inner = &innerShelf{discovery.TableOf(s.Rows)}
+	}
+	return b
+}
+
+func shelfCommand(t *testing.T) *discovery.Command {
+	t.Helper()
+	c := discovery.New(discovery.Spec{Path: "shelf", Summary: "A shelf", Effect: discovery.Read, Examples: []string{"shelf"}},
+		func(context.Context, *discovery.Call, *struct{}) (*shelf, error) { return nil, nil })
+	must(t, c.Err())
+	return c
+}
+
+func encoded(t *testing.T, v any) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	must(t, e.Encode(v))
+	return bytes.TrimSpace(b.Bytes())
+}
+
+func TestATableIsWrittenChosenFromAndDescribed(t *testing.T) {
+	c := shelfCommand(t)
+	books := []row{{ID: "1", Subject: "a <b>"}, {ID: "2", Marks: "unread"}}
+	for _, test := range []struct {
+		rows               []row
+		next, fields, want string
+	}{
+		{books, "", "", `{"untrusted":"subject","folder":"INBOX","columns":["id","subject","marks"],"rows":[["1","a <b>",""],["2","","unread"]]}`},
+		{books[1:], "", "", `{"folder":"INBOX","columns":["id","marks"],"rows":[["2","unread"]]}`},
+		{nil, "", "", `{"folder":"INBOX","columns":[],"rows":[]}`},
+		{books, "shelf 3", "subject,size,id", `{"untrusted":"subject","columns":["subject","id"],"rows":[["a <b>","1"],["","2"]],"more":"shelf 3"}`},
+		{books, "", "folder", `{"folder":"INBOX"}`},
+		{books, "", "folder,marks", `{"columns":["marks"],"rows":[[""],["unread"]],"folder":"INBOX"}`},
+		{nil, "", "marks", `{"columns":[],"rows":[]}`},
+		{books[1:], "inner", "inner.books.id", `{"inner":{"books":{"columns":["id"],"rows":[["2"]]}},"more":"inner"}`},
+		{books[1:], "inner", "inner.books", `{"inner":{"books":{"columns":["id","marks"],"rows":[["2","unread"]]}},"more":"inner"}`},
+	} {
+		var names []string
+		if test.fields != "" {
+			for name := range bytes.SplitSeq([]byte(test.fields), []byte(",")) {
+				names = append(names, string(name))
+			}
+		}
+		p, err := c.Project(names, false)
+		must(t, err)
+		view := encoded(t, c.View(&shelf{test.rows, test.next}, false))
+		data, err := p.Apply(view)
+		must(t, err)
+		labelled, ok := c.Label(data)
+		if !ok || string(labelled) != test.want {
+			t.Errorf("%q: %v %s\nwant %s", test.fields, ok, labelled, test.want)
+		}
+		var v any
+		if whole, _ := c.Label(view); json.Unmarshal(whole, &v) != nil || gatewaytest.Schema(t, c.OutputSchema(false)).Validate(v) != nil {
+			t.Errorf("%s does not have the shape that the schema says: %s", whole, c.OutputSchema(false))
+		}
+	}
+	if got := c.FieldNames(false); !slices.Equal(got, []string{"folder", "id", "inner", "inner.books", "inner.books.id", "inner.books.marks", "inner.books.size", "inner.books.subject", "marks", "more", "size", "subject"}) {
+		t.Errorf("fields %q", got)
+	}
+	if v, ok := c.View(&shelf{}, true).(*shelf); !ok || v == nil {
+		t.Error("the full answer is another value")
+	}
+	_, err := c.Project([]string{"rows_in_full.id"}, false)
+	if f := discovery.AsFault(err); f == nil || f.Code != discovery.ValidationError || !bytes.Contains([]byte(f.Hint), []byte("Add --full")) {
+		t.Errorf("a field of the full answer: %v", err)
+	}
+}
+
+type wrongBrief struct{}
+
+func (wrongBrief) Brief(int) string { return "" }
+
+func TestABriefOfAnotherFormIsAMistake(t *testing.T) {
+	c := discovery.New(discovery.Spec{Path: "wrong", Summary: "Wrong", Effect: discovery.Read, Examples: []string{"wrong"}},
+		func(context.Context, *discovery.Call, *struct{}) (wrongBrief, error) { return wrongBrief{}, nil })
+	if c.Err() == nil {
+		t.Error("it is taken")
 	}
 }

@@ -3,9 +3,11 @@ package gateway_test
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,32 +200,8 @@ func TestAnAnswerMayComeToAnotherProcessWithTheSameKey(t *testing.T) {
 	}
 }
 
-// fakePanickingAuditor panics as often as it is told.
-type fakePanickingAuditor struct{ left int }
-
-func (a *fakePanickingAuditor) Record(context.Context, gateway.AuditEntry) error {
-	if a.left--; a.left >= 0 {
-		panic("while it is recorded")
-	}
-	return nil
-}
-
-func (a *fakePanickingAuditor) LogFull(string) (time.Duration, int) { return 0, 0 }
-
-// Whatever panics while a command ends is an answer, with an entry where one can be made.
-func TestAPanicWhileACommandEndsIsAnAnswer(t *testing.T) {
-	for times := 1; times < 4; times++ {
-		auditor := &fakePanickingAuditor{left: times}
-		g := gatewayOf(t, gateway.Options{Auditor: auditor}, discovery.New(discovery.Spec{Path: "look", Summary: "Look", Effect: discovery.Read, Examples: []string{"look"}},
-			func(context.Context, *discovery.Call, *matterArgs) (*nothing, error) { return &nothing{}, nil }))
-		if a := g.Do(t.Context(), gateway.Request{Principal: agent, Line: "look"}); a.Code != discovery.ExecutionError || !strings.Contains(string(a.JSON), `"success":false`) {
-			t.Errorf("%d panics: %s", times, a.JSON)
-		}
-	}
-}
-
 // fakeFullLog is a log in which everybody has filled their share.
-type fakeFullLog struct{ fakePanickingAuditor }
+type fakeFullLog struct{ fakeAuditor }
 
 func (*fakeFullLog) LogFull(string) (time.Duration, int) { return time.Minute, 1 << 20 }
 
@@ -238,5 +216,80 @@ func TestAFullLogHoldsUpWhoeverHasAScope(t *testing.T) {
 		if a := g.Do(t.Context(), gateway.Request{Principal: *p, Line: "look"}); (a.Code == discovery.RateLimited) != limited {
 			t.Errorf("%s: %s", p.Name, a.JSON)
 		}
+	}
+}
+
+type nothing struct{}
+
+// asideGateway has a command that waits aside for another, and tells when its answer
+// has arrived.
+func asideGateway(t *testing.T, delivered *atomic.Int32) *gateway.Gateway {
+	t.Helper()
+	told := make(chan struct{})
+	spec := func(path string) discovery.Spec {
+		return discovery.Spec{Path: path, Summary: "Wait or tell", Effect: discovery.State, Examples: []string{path}}
+	}
+	return gatewayOf(t, gateway.Options{},
+		discovery.New(spec("wait"), func(ctx context.Context, call *discovery.Call, _ *nothing) (*nothing, error) {
+			call.Delivered(func() { delivered.Add(1) })
+			return &nothing{}, call.Aside(ctx, func(ctx context.Context) error {
+				select {
+				case <-told:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+		}),
+		discovery.New(spec("tell"), func(context.Context, *discovery.Call, *nothing) (*nothing, error) {
+			close(told)
+			return &nothing{}, nil
+		}),
+		discovery.New(spec("fail"), func(_ context.Context, call *discovery.Call, _ *nothing) (*nothing, error) {
+			call.Delivered(func() { delivered.Add(1) })
+			return nil, errors.New("it fails")
+		}))
+}
+
+func TestACommandThatStandsAsideLetsTheNextOnesPass(t *testing.T) {
+	var delivered atomic.Int32
+	g := asideGateway(t, &delivered)
+	var o gateway.Order
+	first, second, third := o.Ticket(), o.Ticket(), o.Ticket()
+	answers := make(chan gateway.Answer, 2)
+	for ticket, line := range map[*gateway.Ticket]string{first: "wait", second: "tell"} {
+		go func() {
+			defer ticket.Finish()
+			answers <- g.Do(t.Context(), gateway.Request{Line: line, Ticket: ticket})
+		}()
+	}
+	for range 2 {
+		if a := <-answers; !a.Success() {
+			t.Errorf("%s", a.JSON)
+		}
+	}
+	// It left the line for good when it ended.
+	if a := g.Do(t.Context(), gateway.Request{Line: "fail", Ticket: third}); a.Success() || !strings.Contains(string(a.JSON), "EXECUTION_ERROR") {
+		t.Errorf("%s", a.JSON)
+	}
+}
+
+func TestOnlyAnAnswerThatSucceededIsDelivered(t *testing.T) {
+	var delivered atomic.Int32
+	g := asideGateway(t, &delivered)
+	if a := g.Do(t.Context(), gateway.Request{Line: "tell"}); !a.Success() {
+		t.Fatalf("%s", a.JSON)
+	}
+	failed, waited := g.Do(t.Context(), gateway.Request{Line: "fail"}), g.Do(t.Context(), gateway.Request{Line: "wait"})
+	if delivered.Load() != 0 {
+		t.Error("delivered before anybody said so")
+	}
+	failed.Delivered()
+	if delivered.Load() != 0 {
+		t.Error("a failure was delivered")
+	}
+	waited.Delivered()
+	if delivered.Load() != 1 {
+		t.Errorf("%d deliveries", delivered.Load())
 	}
 }

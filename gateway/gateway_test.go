@@ -249,47 +249,41 @@ func TestTokensAreTakenAsTheyAre(t *testing.T) {
 }
 
 func TestWhatIsWithheldIsAbsentAndRefused(t *testing.T) {
-	admin := gateway.Principal{Name: "admin", Admin: true}
-	for _, c := range []struct {
-		name    string
-		options gateway.Options
-		who     gateway.Principal
-		denied  map[string]string // path to reason
-	}{
-		{"agent", gateway.Options{}, gateway.Principal{}, map[string]string{"do admin": "role"}},
-		{"admin", gateway.Options{}, admin, map[string]string{}},
-		{"read profile", gateway.Options{Profile: gateway.ReadProfile()}, admin, map[string]string{"do admin": "profile", "do write": "profile"}},
-		{"deny one", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do write"}}}, gateway.Principal{}, map[string]string{"do admin": "role", "do write": "deny"}},
-		{"deny group", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do"}}}, gateway.Principal{}, map[string]string{"do admin": "role", "do write": "deny", "do echo": "deny"}},
-		{"deny no prefix of a word", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do wri", "d"}}}, gateway.Principal{}, map[string]string{"do admin": "role"}},
-		{"deny does not bind the admin", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do"}}}, admin, map[string]string{}},
-		{"scope", gateway.Options{}, gateway.Principal{Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "role"}},
-		{"scope of an admin", gateway.Options{}, gateway.Principal{Admin: true, Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "role"}},
-		{"scope that reads", gateway.Options{}, gateway.Principal{Scope: &gateway.Scope{Profile: gateway.ReadProfile()}}, map[string]string{"do admin": "profile", "do write": "profile"}},
-		{"scope in a server that reads", gateway.Options{Profile: gateway.ReadProfile()}, gateway.Principal{Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "profile", "do write": "profile"}},
-		{"scope and deny", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do write"}}}, gateway.Principal{Admin: true, Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "role", "do write": "deny"}},
-		{"zero scope", gateway.Options{}, gateway.Principal{Admin: true, Scope: &gateway.Scope{}}, map[string]string{"do admin": "profile", "do write": "profile", "do echo": "profile"}},
-		{"zero profile", gateway.Options{Profile: gateway.OnlyProfile("none")}, admin, map[string]string{"do admin": "profile", "do write": "profile", "do echo": "profile"}},
-	} {
+	profiles := map[string]gateway.Profile{"full": gateway.FullProfile(), "read": gateway.ReadProfile(), "none": gateway.OnlyProfile("none"), "zero": {}}
+	for _, c := range testmain.Table[struct {
+		Name, Profile string
+		Admin         bool
+		Scope, Deny   string
+		Withheld      []string
+	}](t, "testdata/cases/withheld.txt") {
+		who := gateway.Principal{Admin: c.Admin}
+		if c.Scope != "" {
+			who.Scope = &gateway.Scope{Profile: profiles[c.Scope]}
+		}
+		denied := map[string]string{} // path to reason
+		for _, w := range c.Withheld {
+			path, reason, _ := strings.Cut(w, "=")
+			denied[path] = reason
+		}
 		log := &fakeAuditor{}
-		c.options.Auditor = log
-		g := newGateway(t, c.options)
-		schemas := string(do(t, g, c.who, "schema").Data)
+		deny := slices.DeleteFunc(strings.Split(c.Deny, ","), func(s string) bool { return s == "" })
+		g := newGateway(t, gateway.Options{Profile: profiles[c.Profile], Auditor: log, Settings: gateway.FixedSettings{Deny: deny}})
+		schemas := string(do(t, g, who, "schema").Data)
 		for _, path := range []string{"do echo", "do write", "do admin"} {
-			reason, withheld := c.denied[path]
-			e := do(t, g, c.who, path)
+			reason, withheld := denied[path]
+			e := do(t, g, who, path)
 			entry := log.last(t)
 			if e.Success == withheld {
-				t.Errorf("%s: %s: success %v", c.name, path, e.Success)
+				t.Errorf("%s: %s: success %v", c.Name, path, e.Success)
 			}
 			if withheld && (e.Error.Code != discovery.PermissionDenied || entry.Reason != reason || entry.Allowed) {
-				t.Errorf("%s: %s: %+v, audited %+v", c.name, path, e.Error, entry)
+				t.Errorf("%s: %s: %+v, audited %+v", c.Name, path, e.Error, entry)
 			}
-			if found := do(t, g, c.who, "help "+path).Success; found == withheld {
-				t.Errorf("%s: help %s: found %v", c.name, path, found)
+			if found := do(t, g, who, "help "+path).Success; found == withheld {
+				t.Errorf("%s: help %s: found %v", c.Name, path, found)
 			}
 			if strings.Contains(schemas, `"`+path+`"`) == withheld {
-				t.Errorf("%s: schema and %s", c.name, path)
+				t.Errorf("%s: schema and %s", c.Name, path)
 			}
 		}
 	}
@@ -504,5 +498,82 @@ func TestWhatSteersATerminalIsEscapedAndNotLost(t *testing.T) {
 	}
 	if err := json.Unmarshal(a.JSON, &e); err != nil || e.Data.Text != text {
 		t.Errorf("%q, %v", e.Data.Text, err)
+	}
+}
+
+type explainedArgs struct {
+	Count int `json:"count,omitempty" jsonschema:"minimum=1,maximum=3" jsonschema_description:"Count"`
+}
+
+func TestExplainAgreesWithDoAndRunsNothing(t *testing.T) {
+	ran := 0
+	command := func(path string, effect discovery.Effect) *discovery.Command {
+		return discovery.New(discovery.Spec{Path: path, Summary: "Do it", Effect: effect, Examples: []string{path}},
+			func(context.Context, *discovery.Call, *explainedArgs) (struct{}, error) {
+				ran++
+				return struct{}{}, nil
+			})
+	}
+	commands := []*discovery.Command{command("thing see", discovery.Read), command("thing break", discovery.Write),
+		command("thing own", discovery.Admin), command("thing lose", discovery.Read)}
+	profiles := map[string]gateway.Profile{"full": gateway.FullProfile(), "read": gateway.ReadProfile(), "none": gateway.OnlyProfile("none")}
+	for _, test := range testmain.Table[struct {
+		Line, Command, Profile string
+		Admin                  bool
+		Code, Reason           string
+		Bound                  bool
+	}](t, "testdata/cases/explained.txt") {
+		t.Run(test.Line, func(t *testing.T) {
+			g := gatewayOf(t, gateway.Options{Profile: profiles[test.Profile], Settings: gateway.FixedSettings{Deny: []string{"thing lose"}}}, commands...)
+			p := gateway.Principal{Name: "agent", Admin: test.Admin}
+			ran = 0
+			e, err := g.Explain(t.Context(), gateway.Request{Principal: p, Line: test.Line})
+			if err != nil || ran != 0 {
+				t.Fatalf("%v, ran %d times", err, ran)
+			}
+			path, code, reason := "", discovery.Code(""), ""
+			if e.Command != nil {
+				path = e.Command.Path
+			}
+			if e.Refusal != nil {
+				code, reason = e.Refusal.Code, e.Refusal.Reason
+			}
+			if path != test.Command || string(code) != test.Code || reason != test.Reason || (e.Args != nil) != test.Bound {
+				t.Errorf("command %q, code %q, reason %q, bound %v", path, code, reason, e.Args != nil)
+			}
+			if a := g.Do(t.Context(), gateway.Request{Principal: p, Line: test.Line}); a.Code != code {
+				t.Errorf("Do ends with %q, Explain with %q", a.Code, code)
+			}
+		})
+	}
+}
+
+func TestExplainAllowsNothingWithoutTheSettings(t *testing.T) {
+	g := gatewayOf(t, gateway.Options{Settings: fakeSettings(noSettings)})
+	if e, err := g.Explain(t.Context(), gateway.Request{Line: "help"}); !errors.Is(err, errNoSettings) || e.Command != nil {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// countingArgs counts how often the command's own check runs.
+type countingArgs struct {
+	N int `json:"n,omitempty" jsonschema_description:"Number"`
+}
+
+var checked int
+
+func (*countingArgs) Validate() error { checked++; return nil }
+
+// Nothing of a command's own runs for a caller who may not run it, and its check runs
+// once for one who may.
+func TestACommandIsBoundOnceAndForItsCallersOnly(t *testing.T) {
+	c := discovery.New(discovery.Spec{Path: "count", Summary: "Count", Effect: discovery.Admin, Examples: []string{"count"}},
+		func(context.Context, *discovery.Call, *countingArgs) (*nothing, error) { return &nothing{}, nil })
+	g := gatewayOf(t, gateway.Options{}, c)
+	for p, want := range map[gateway.Principal]int{{Name: "agent"}: 0, {Name: "admin", Admin: true}: 1} {
+		checked = 0
+		if a := g.Do(t.Context(), gateway.Request{Principal: p, Line: "count --n 1 --timeout 5"}); a.Success() != (want == 1) || checked != want {
+			t.Errorf("%s: checked %d times: %s", p.Name, checked, a.JSON)
+		}
 	}
 }

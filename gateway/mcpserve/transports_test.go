@@ -60,9 +60,7 @@ func (tr transport) open(t *testing.T, server Server, o mcp.ClientOptions) *libr
 	go func() { served <- server.Stdio(ctx, inR, outW) }()
 	end := sync.OnceValue(func() error { return <-served })
 	c, err := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &o).Connect(t.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, &mcp.ClientSessionOptions{ProtocolVersion: tr.version})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := c.InitializeResult().ProtocolVersion; tr.version < statelessSince && got != tr.version {
 		t.Fatalf("the protocol is %s", got)
 	}
@@ -98,9 +96,7 @@ func TestEveryTransportServes(t *testing.T) {
 		}
 		params := &mcp.CallToolParams{Name: "cli", Arguments: cli("x")}
 		params.SetProgressToken("token")
-		if _, err := v.CallTool(t.Context(), params); err != nil {
-			t.Error(err)
-		}
+		must(t, second(v.CallTool(t.Context(), params)))
 		if got := <-told; got != "token here" {
 			t.Errorf("told of %q", got)
 		}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -82,9 +84,7 @@ func Test001_2_VerifyTellsHowItIsNow(t *testing.T) {
 	if v, err = b.Verify(t.Context(), account); err != nil || len(v.Issues) > 0 {
 		t.Errorf("over TLS: %+v, %v", v, err)
 	}
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Stop())
 	if v, err = b.Verify(t.Context(), account); err != nil || len(v.Issues) != 1 || v.Issues[0].Kind != mail.KindConnection || !v.Issues[0].Retryable {
 		t.Errorf("without a server: %+v, %v", v, err)
 	}
@@ -107,28 +107,21 @@ func TestAccountsThatCannotBeRead(t *testing.T) {
 		a := mailtest.Settings("127.0.0.1", 1, "x")
 		change(&a)
 		d.Set(a)
-		_, err := m.List(t.Context(), account, mailbox.ListQuery{})
-		mailtest.WantKind(t, err, kind)
-		_, err = m.Get(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UID: 1}, mailbox.GetQuery{})
-		mailtest.WantKind(t, err, kind)
-		_, err = m.Folders(t.Context(), account, mailbox.FolderQuery{})
-		mailtest.WantKind(t, err, kind)
-		_, err = m.Verify(t.Context(), account)
-		mailtest.WantKind(t, err, kind)
+		mailtest.WantKind(t, second(m.List(t.Context(), account, mailbox.ListQuery{})), kind)
+		mailtest.WantKind(t, second(m.Get(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UID: 1}, mailbox.GetQuery{})), kind)
+		mailtest.WantKind(t, second(m.Folders(t.Context(), account, mailbox.FolderQuery{})), kind)
+		mailtest.WantKind(t, second(m.Verify(t.Context(), account)), kind)
 		mailtest.WantKind(t, m.Warm(t.Context(), account), kind)
 	}
 	a := mailtest.Settings("127.0.0.1", 1, "x")
 	a.CAPEM = []byte("no certificate")
 	d.Set(a)
-	_, err := m.List(t.Context(), account, mailbox.ListQuery{})
-	mailtest.WantKind(t, err, mail.KindConfig)
+	mailtest.WantKind(t, second(m.List(t.Context(), account, mailbox.ListQuery{})), mail.KindConfig)
 }
 
 func TestContextEndsAnOperation(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer ln.Close()
 	d := &mailtest.Directory{Known: map[string]mail.Account{account: mailtest.Settings("127.0.0.1", uint16(ln.Addr().(*net.TCPAddr).Port), "x")}, Password: "p"}
 	m := mailbox.New(mailbox.Options{Directory: d})
@@ -161,10 +154,8 @@ func TestContextEndsAnOperation(t *testing.T) {
 func TestAccountWithoutAPassword(t *testing.T) {
 	b := onDovecot(t, "nopassword")
 	b.Dir.Password = ""
-	_, err := b.List(t.Context(), account, mailbox.ListQuery{})
-	mailtest.WantKind(t, err, mail.KindConfig)
-	_, err = b.Verify(t.Context(), account)
-	mailtest.WantKind(t, err, mail.KindConfig)
+	mailtest.WantKind(t, second(b.List(t.Context(), account, mailbox.ListQuery{})), mail.KindConfig)
+	mailtest.WantKind(t, second(b.Verify(t.Context(), account)), mail.KindConfig)
 }
 
 // A log tells what failed and never who wrote what, nor a secret.
@@ -174,14 +165,10 @@ func TestLogsHoldNoSecretsAndNoMail(t *testing.T) {
 	m := mailbox.New(mailbox.Options{Directory: b.Dir, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	defer m.Close()
 	u := b.Add("INBOX", letter{Subject: "s3cret subject", Body: "s3cret body"})[0]
-	_, err := m.Get(t.Context(), b.Ref("INBOX", u), mailbox.GetQuery{})
-	mailtest.WantKind(t, err, mail.KindNotFound)
+	mailtest.WantKind(t, second(m.Get(t.Context(), b.Ref("INBOX", u), mailbox.GetQuery{})), mail.KindNotFound)
 	b.Dir.Password = "s3cret-pass"
-	a, _ := b.Dir.Account(t.Context(), account)
-	a.Username = "other"
-	b.Dir.Set(a)
-	_, err = m.Get(t.Context(), b.Ref("INBOX", u), mailbox.GetQuery{})
-	mailtest.WantKind(t, err, mail.KindAuth)
+	b.Dir.Edit(func(a *mail.Account) { a.Username = "other" })
+	mailtest.WantKind(t, second(m.Get(t.Context(), b.Ref("INBOX", u), mailbox.GetQuery{})), mail.KindAuth)
 	if got := logged.String(); strings.Contains(got, "s3cret") || strings.Contains(got, "filtered") || strings.Count(got, "mail operation failed") != 2 {
 		t.Errorf("logged %q", got)
 	}
@@ -208,9 +195,81 @@ func TestChangedSettingsGetNewConnections(t *testing.T) {
 	if n := proxy.Stats().Connections; n != 1 {
 		t.Errorf("%d connections", n)
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
+	must(t, b.Close())
+	mailtest.WantKind(t, second(b.List(t.Context(), account, mailbox.ListQuery{})), mail.KindConnection)
+}
+
+// progressTold collects what operations report.
+type progressTold struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (p *progressTold) report(done, total float64, what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.list = append(p.list, fmt.Sprintf("%v of %v %s", done, total, what))
+}
+
+func (p *progressTold) take() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.list
+	p.list = nil
+	return l
+}
+
+func TestLongOperationsReportHowFarTheyAre(t *testing.T) {
+	b := open(t, mailtest.InMemory(t), "progress", writable)
+	extra, body := mixed("Content-Type: text/plain\r\n\r\ntext", attachment("big", 3<<20))
+	uids := b.Add("INBOX", append(make([]letter, 60), letter{Subject: "big", Extra: extra, Body: body})...)
+	b.folder("Other")
+	b.Dir.Edit(func(a *mail.Account) { a.Name = "other" })
+	var told progressTold
+	ctx := mail.WithProgress(t.Context(), told.report)
+	big := b.Ref("INBOX", uids[60])
+	for _, tc := range []struct {
+		name, want string
+		run        func() error
+	}{
+		{"list by date", "0 of 0 reading INBOX", func() error {
+			return second(b.List(ctx, account, mailbox.ListQuery{Since: time.Now().AddDate(0, 0, -3)}))
+		}},
+		{"search", "0 of 0 reading INBOX", func() error { return second(b.Search(ctx, []string{account}, mailbox.SearchQuery{Attachments: true})) }},
+		{"thread", "0 of 0 reading INBOX", func() error { return second(b.Thread(ctx, big, mailbox.ThreadQuery{})) }},
+		{"attachment", "bytes read", func() error { return second(b.Attachment(ctx, big, "")) }},
+		{"copy across accounts", "1 of 2 copying messages", func() error { return second(b.Copy(ctx, account, b.refs("INBOX", uids[0], uids[1]), "other", "Other")) }},
+	} {
+		if err := tc.run(); err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if got := told.take(); !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, tc.want) }) {
+			t.Errorf("%s reported %q, want %q", tc.name, got, tc.want)
+		}
 	}
-	_, err := b.List(t.Context(), account, mailbox.ListQuery{})
-	mailtest.WantKind(t, err, mail.KindConnection)
+}
+
+// What is reported of a folder is the same whatever it hides.
+func TestProgressTellsNothingOfHiddenMail(t *testing.T) {
+	e := mailtest.InMemory(t)
+	var seen [2][]string
+	for i, hidden := range []int{0, 700} {
+		b := open(t, e, fmt.Sprint("progress-hidden-", i), allowing("bob@example.org"))
+		b.Add("INBOX", letter{Subject: "shown"})
+		b.Add("INBOX", slices.Repeat([]letter{{From: "eve@example.net"}}, hidden)...)
+		var told progressTold
+		ctx := mail.WithProgress(t.Context(), told.report)
+		for _, run := range []func() error{
+			func() error { return second(b.List(ctx, account, mailbox.ListQuery{})) },
+			func() error { return second(b.Search(ctx, []string{account}, mailbox.SearchQuery{Attachments: true})) },
+			func() error { return second(b.Thread(ctx, b.Ref("INBOX", 1), mailbox.ThreadQuery{})) },
+		} {
+			must(t, run())
+		}
+		// How often it is told is a matter of time, which a gateway makes even.
+		seen[i] = slices.Compact(told.take())
+	}
+	if !slices.Equal(seen[0], seen[1]) || len(seen[0]) != 1 {
+		t.Errorf("with hidden mail %q, without %q", seen[1], seen[0])
+	}
 }

@@ -3,6 +3,8 @@ package mailbox_test
 import (
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -102,9 +104,7 @@ func TestWarmCosts(t *testing.T) {
 		bounces = append(bounces, b.refs("Archive", b.Add("Archive", l)...)...)
 	}
 	b.folder("Other")
-	if err := b.Warm(t.Context(), account); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Warm(t.Context(), account))
 	first := b.list(mailbox.ListQuery{})
 	id := func(i int) mail.Ref { return first.Messages[i].Ref }
 	oldest := func() error { return second(b.List(t.Context(), account, mailbox.ListQuery{OldestFirst: true})) }
@@ -180,9 +180,7 @@ func TestWarmCosts(t *testing.T) {
 		{"move", 2, 1_500, func() error { return second(b.Move(t.Context(), account, []mail.Ref{id(6)}, "Other")) }},
 		{"delete", 3, 2_000, func() error { return second(b.Delete(t.Context(), account, []mail.Ref{id(7)})) }},
 		{"list that judges senders", 1, 0, func() error {
-			a := b.Dir.Known[account]
-			judging(&a)
-			b.Dir.Set(a)
+			b.Dir.Edit(judging)
 			return second(b.List(t.Context(), account, mailbox.ListQuery{}))
 		}},
 		{"get that judges a sender", 1, 0, func() error { return second(b.Get(t.Context(), id(0), mailbox.GetQuery{})) }},
@@ -236,19 +234,50 @@ func ignore(err error, kind mail.Kind) error {
 	return err
 }
 
-// What a command costs that has to connect first. The proxy sees a flight for
-// each of ClientHello, what follows the server's part of the handshake, and what
-// answers the greeting; TCP's own handshake comes before and is not seen.
+// first is a command that a process begins with, and the round trips it may take, with TCP's.
+// The proxy sees a flight for each of ClientHello, what follows the server's part of the
+// handshake, and what answers the greeting; TCP's own handshake comes before and is not seen.
+type first struct {
+	name  string
+	trips int
+	run   func(m *mailbox.Client) error
+}
+
+// holds measures it, with a connection that is made ahead or without.
+func (c first) holds(t *testing.T, proxy *servertest.Proxy, ahead bool, o mailbox.Options) {
+	t.Helper()
+	m := mailbox.New(o)
+	defer m.Close()
+	proxy.Reset()
+	var made sync.WaitGroup
+	if ahead {
+		made.Go(func() {
+			if err := m.Warm(t.Context(), account); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		})
+		for proxy.Stats().Connections == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if err := c.run(m); err != nil {
+		t.Errorf("%s: %v", c.name, err)
+	}
+	made.Wait()
+	st := proxy.Stats()
+	t.Logf("%-10s %d round trips with TCP's, %d bytes out, %d bytes in", c.name, st.Flights+1, st.ToServer, st.ToClient)
+	if st.Flights+1 > c.trips || st.Connections != 1 {
+		t.Errorf("%s: %d round trips on %d connections, want %d on one", c.name, st.Flights+1, st.Connections, c.trips)
+	}
+}
+
+// What a command costs that has to connect first.
 func TestColdCosts(t *testing.T) {
 	b, proxy := counted(t, "cold", 0, 0)
 	for i := range 5 {
 		b.Add("INBOX", realistic(i))
 	}
-	for _, tc := range []struct {
-		name  string
-		trips int // with TCP's
-		run   func(m *mailbox.Client) error
-	}{
+	for _, c := range []first{
 		{"get", 4, func(m *mailbox.Client) error {
 			return second(m.Get(t.Context(), b.Ref("INBOX", 1), mailbox.GetQuery{}))
 		}},
@@ -257,17 +286,7 @@ func TestColdCosts(t *testing.T) {
 			return second(m.Search(t.Context(), []string{account}, mailbox.SearchQuery{Folders: []string{"INBOX"}, Subject: "meeting"}))
 		}},
 	} {
-		m := mailbox.New(mailbox.Options{Directory: b.Dir})
-		proxy.Reset()
-		if err := tc.run(m); err != nil {
-			t.Errorf("%s: %v", tc.name, err)
-		}
-		st := proxy.Stats()
-		t.Logf("%-10s %d round trips with TCP's, %d bytes out, %d bytes in", tc.name, st.Flights+1, st.ToServer, st.ToClient)
-		if st.Flights+1 > tc.trips || st.Connections != 1 {
-			t.Errorf("%s: %d round trips on %d connections, want %d on one", tc.name, st.Flights+1, st.Connections, tc.trips)
-		}
-		_ = m.Close()
+		c.holds(t, proxy, false, mailbox.Options{Directory: b.Dir})
 	}
 }
 
@@ -323,39 +342,14 @@ func TestTheFirstCommandUsesWhatIsMadeAhead(t *testing.T) {
 				return err
 			}
 			seen := &fakeSeenStore{states: map[string]mail.SeenState{}}
-			for _, tc := range []struct {
-				name  string
-				trips int // with TCP's
-				run   func(m *mailbox.Client) error
-			}{
+			for _, c := range []first{
 				{"get", trips.get, func(m *mailbox.Client) error {
 					return second(m.Get(t.Context(), b.Ref("INBOX", uids[0]), mailbox.GetQuery{}))
 				}},
 				{"first list", trips.first, list},
 				{"list", trips.list, list},
 			} {
-				name := tc.name
-				m := mailbox.New(mailbox.Options{Directory: b.Dir, Seen: seen})
-				proxy.Reset()
-				var ahead sync.WaitGroup
-				ahead.Go(func() {
-					if err := m.Warm(t.Context(), account); err != nil {
-						t.Errorf("%s: %v", name, err)
-					}
-				})
-				for proxy.Stats().Connections == 0 {
-					time.Sleep(time.Millisecond)
-				}
-				if err := tc.run(m); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
-				ahead.Wait()
-				st := proxy.Stats()
-				t.Logf("%-10s %d round trips with TCP's, %d connections", name, st.Flights+1, st.Connections)
-				if st.Flights+1 > tc.trips || st.Connections != 1 {
-					t.Errorf("%s: %d round trips on %d connections, want %d on one", name, st.Flights+1, st.Connections, tc.trips)
-				}
-				_ = m.Close()
+				c.holds(t, proxy, true, mailbox.Options{Directory: b.Dir, Seen: seen})
 			}
 		})
 	}
@@ -390,5 +384,93 @@ func TestFiftyGetsShareRoundTrips(t *testing.T) {
 				t.Errorf("%d round trips on %d new connections, want %d", st.Flights, st.Connections, tc.trips)
 			}
 		})
+	}
+}
+
+// A conversation over INBOX, Sent and Archive costs three round trips where References or
+// the subject tie it together: the message, a search in all folders, and what that found.
+// Its bytes do not grow with the folders.
+func TestThreadRoundTrips(t *testing.T) {
+	t.Parallel()
+	for _, e := range mailtest.SharedServers(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			proxy := servertest.NewProxy(t, net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port))), servertest.ProxyOptions{})
+			b := open(t, e, "threadcost", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
+			b.folders("Sent", "Archive")
+			for i := range 200 {
+				b.Add([]string{"INBOX", "Sent", "Archive"}[i%3], talk(i%24, fmt.Sprint("other ", i), fmt.Sprintf("o%d@x", i)))
+			}
+			root := b.Ref("Archive", b.Add("Archive", talk(1, "Plan", "a@x"))[0])
+			middle := b.Ref("Sent", b.Add("Sent", talk(2, "Re: Plan", "b@x", "a@x"))[0])
+			agreed := talk(3, "Re: Plan", "c@x", "a@x", "b@x")
+			agreed.Body = "Agreed."
+			leaf := b.Ref("INBOX", b.Add("INBOX", agreed)[0])
+			asked := b.Ref("INBOX", b.Add("INBOX", talk(4, "Lunch", "l1@x"))[0])
+			answered := b.Ref("Sent", b.Add("Sent", talk(5, "AW: Lunch", "l2@x"))[0])
+			alone := b.Ref("INBOX", b.Add("INBOX", talk(6, "Alone", "n@x"))[0])
+			b.list(mailbox.ListQuery{Limit: 1})
+			if _, err := b.Thread(t.Context(), alone, mailbox.ThreadQuery{}); err != nil { // the folders are known from here on
+				t.Fatal(err)
+			}
+			for _, tc := range []struct {
+				name            string
+				from            mail.Ref
+				messages, trips int
+			}{{"root", root, 3, 3}, {"middle", middle, 3, 3}, {"leaf", leaf, 3, 3}, {"asked", asked, 2, 3}, {"answered", answered, 2, 3}, {"alone", alone, 1, 2}} {
+				proxy.Reset()
+				th, err := b.Thread(t.Context(), tc.from, mailbox.ThreadQuery{Chars: 1000})
+				if err != nil || len(th.Messages) != tc.messages {
+					t.Errorf("from %s: %+v %v", tc.name, th, err)
+				}
+				st := proxy.Stats()
+				t.Logf("from %-8s %d round trips, %d bytes out, %d bytes in", tc.name, st.Flights, st.ToServer, st.ToClient)
+				if st.Flights > tc.trips || st.Connections > 0 || st.ToClient > 8000 {
+					t.Errorf("from %s: %d round trips, %d connections, %d bytes", tc.name, st.Flights, st.Connections, st.ToClient)
+				}
+			}
+			// With an inbound list, headers come first: the texts of what is shown come with the
+			// search that finds no more.
+			b.Dir.Edit(allowing("@example.org"))
+			proxy.Reset()
+			th := b.threadFrom(root, mailbox.ThreadQuery{Chars: 1000})
+			if st := proxy.Stats(); st.Flights > 4 || st.Connections > 0 || len(th.Messages) != 3 || th.Messages[2].Text != "Agreed." {
+				t.Errorf("with an inbound list: %d round trips, %d connections, %+v", st.Flights, st.Connections, th)
+			}
+		})
+	}
+}
+
+// sizes are folders whose reads have to cost the same.
+var sizes = []int{200, 20_000, 200_000}
+
+// BenchmarkFolderSize reads from folders of very different sizes on Dovecot.
+func BenchmarkFolderSize(b *testing.B) {
+	s := servertest.Dovecot(b, servertest.Config{Storage: servertest.MDBox})
+	for _, n := range sizes {
+		user := fmt.Sprintf("size%d", n)
+		servertest.Fill(b, s, user, "INBOX", n)
+		d := &mailtest.Directory{Known: map[string]mail.Account{account: mailtest.Settings(s.Host, s.IMAPPort, user)}, Password: servertest.Password}
+		m := mailbox.New(mailbox.Options{Directory: d})
+		list := func(b *testing.B) {
+			if p, err := m.List(b.Context(), account, mailbox.ListQuery{}); err != nil || len(p.Messages) != 50 || p.Messages[0].Ref.UID != uint32(n) {
+				b.Fatalf("%+v %v", p, err)
+			}
+		}
+		list(b) // Dovecot indexes a folder when it is first opened
+		b.Run(fmt.Sprintf("list/%d", n), func(b *testing.B) {
+			for b.Loop() {
+				list(b)
+			}
+		})
+		b.Run(fmt.Sprintf("get/%d", n), func(b *testing.B) {
+			uid := uint32(n / 2)
+			for b.Loop() {
+				must(b, second(m.Get(b.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UID: uid}, mailbox.GetQuery{})))
+			}
+		})
+		if err := m.Close(); err != nil {
+			b.Error(err)
+		}
 	}
 }

@@ -19,9 +19,7 @@ func TestAMissingFolderIsToldWithThoseThatExist(t *testing.T) {
 	proxy := servertest.NewProxy(t, net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port))), servertest.ProxyOptions{})
 	b := open(t, e, "missing", writable, func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
 	u := b.Add("INBOX", letter{Subject: "one"})[0]
-	if err := b.Admin.Create("Projects/2026", nil).Wait(); err != nil {
-		t.Fatal(err)
-	}
+	b.folder("Projects/2026")
 	b.list(mailbox.ListQuery{})
 	for name, do := range map[string]func() error{
 		"list": func() error { return second(b.List(t.Context(), account, mailbox.ListQuery{Folder: "projects"})) },
@@ -42,8 +40,7 @@ func TestAMissingFolderIsToldWithThoseThatExist(t *testing.T) {
 		}
 	}
 	proxy.Reset()
-	_, err := b.List(t.Context(), account, mailbox.ListQuery{Folder: "projects"})
-	mailtest.WantKind(t, err, mail.KindNotFound)
+	mailtest.WantKind(t, second(b.List(t.Context(), account, mailbox.ListQuery{Folder: "projects"})), mail.KindNotFound)
 	if n := proxy.Stats().Flights; n > 2 {
 		t.Errorf("%d round trips", n)
 	}
@@ -76,9 +73,7 @@ func TestALostServerIsWorthAnotherTryLaterAndLater(t *testing.T) {
 		b.Dir.Set(a)
 		_, err := m.List(t.Context(), account, mailbox.ListQuery{})
 		if !step.gone {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			continue
 		}
 		if e := mailtest.WantKind(t, err, mail.KindConnection); e.Wait != step.want || !e.Retryable {

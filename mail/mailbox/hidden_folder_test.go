@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
@@ -80,14 +81,17 @@ func TestAHiddenFolderDoesNotExist(t *testing.T) {
 			b.Add("INBOX", letter{Subject: "plan", Extra: "Message-ID: <1@x>\r\n", Body: "walls"})
 			for _, f := range []string{secret, below, only} {
 				if exists {
-					if err := b.Admin.Create(f, nil).Wait(); err != nil {
-						t.Fatal(err)
-					}
+					must(t, b.Admin.Create(f, nil).Wait())
 					b.Add(f, letter{Subject: "Re: plan", Extra: "Message-ID: <2@x>\r\nReferences: <1@x>\r\n", Body: "walls"})
 				}
 			}
 			told := map[string]string{}
-			for _, f := range []string{secret, strings.ToLower(secret), below, only} {
+			// Which names are hidden is no matter of the server.
+			names := []string{secret, below, strings.ToLower(secret), only}
+			if e.Name != "in memory" {
+				names = names[:testmain.Rounds(2, 4)]
+			}
+			for _, f := range names {
 				doors := map[string]func(context.Context, *box, string) (any, error){}
 				for name, door := range hiddenFolderDoors {
 					doors[name] = door
@@ -105,7 +109,7 @@ func TestAHiddenFolderDoesNotExist(t *testing.T) {
 			return told
 		}
 		with, without := answers(true), answers(false)
-		if len(with) != len(without) || len(with) < 40 {
+		if len(with) != len(without) || len(with) < 2*len(hiddenFolderDoors) {
 			t.Fatalf("%d answers and %d", len(with), len(without))
 		}
 		for name, got := range with {
@@ -152,12 +156,8 @@ func plainly(v any, err error, user string) string {
 func TestAHiddenFolderHasNoRole(t *testing.T) {
 	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
 		b := open(t, e, "hiddenroles", writable)
-		for _, f := range []string{"Sent", "Drafts"} {
-			_ = b.Admin.Create(b.In(f), nil).Wait() // some servers have them
-		}
-		a := b.Dir.Known[account]
-		a.HideFolders = []string{b.In("Sent"), b.In("Drafts")}
-		b.Dir.Set(a)
+		b.folders("Sent", "Drafts")
+		b.Dir.Edit(func(a *mail.Account) { a.HideFolders = []string{b.In("Sent"), b.In("Drafts")} })
 		own := func(role string) *mailbox.OwnMessage {
 			return &mailbox.OwnMessage{Role: role, Once: "1@x", Source: []byte("From: a@example.org\r\nMessage-ID: <1@x>\r\nSubject: kept\r\n\r\nx\r\n")}
 		}
@@ -165,9 +165,7 @@ func TestAHiddenFolderHasNoRole(t *testing.T) {
 			t.Errorf("a draft: %+v %v", put, err)
 		}
 		for range 2 {
-			if _, err := b.File(t.Context(), "mail send", account, own("sent")); err != nil {
-				t.Error(err)
-			}
+			must(t, second(b.File(t.Context(), "mail send", account, own("sent"))))
 			if p, err := b.List(t.Context(), account, mailbox.ListQuery{Folder: b.In("Sent")}); err == nil {
 				t.Errorf("listed: %+v", p)
 			}

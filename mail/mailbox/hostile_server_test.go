@@ -3,8 +3,11 @@ package mailbox_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,12 +28,21 @@ func scriptedClient(t *testing.T, answer func(command string) (untagged, tagged 
 // scriptedWith offers more capabilities.
 func scriptedWith(t *testing.T, more string, answer func(command string) (untagged, tagged string)) *mailbox.Client {
 	t.Helper()
+	return scriptedIn(t, more, func(_, command string) (string, string) { return answer(command) })
+}
+
+// scriptedIn is told which folder is open, too.
+func scriptedIn(t *testing.T, more string, answer func(open, command string) (untagged, tagged string)) *mailbox.Client {
+	t.Helper()
 	caps := strings.TrimSpace("IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH LIST-EXTENDED LIST-STATUS " + more)
 	return clientOf(t, scripted.Serve(t, func(c *scripted.Conn) {
 		c.Greet(caps)
-		for {
+		for open := ""; ; {
 			tag, command := c.Expect()
-			untagged, tagged := answer(command)
+			if folder, ok := strings.CutPrefix(command, "EXAMINE "); ok {
+				open = strings.Trim(folder, `"`)
+			}
+			untagged, tagged := answer(open, command)
 			if tagged == "" {
 				tagged = "OK done"
 			}
@@ -87,13 +99,11 @@ func TestLyingServers(t *testing.T) {
 		}},
 		{"four billion messages that are not there", strings.Replace(oneMessage, "1 EXISTS", "4294967295 EXISTS", 1), "", "", func(t *testing.T, m *mailbox.Client) {
 			for _, q := range []mailbox.ListQuery{{}, {OldestFirst: true}, {Limit: 500}} {
-				_, err := m.List(t.Context(), account, q)
-				mailtest.WantKind(t, err, mail.KindRefused)
+				mailtest.WantKind(t, second(m.List(t.Context(), account, q)), mail.KindRefused)
 			}
 		}},
 		{"four billion matches", oneMessage, "", "* ESEARCH (TAG \"%TAG%\") UID ALL 1:4294967295\r\n", func(t *testing.T, m *mailbox.Client) {
-			_, err := m.List(t.Context(), account, mailbox.ListQuery{Unread: true})
-			mailtest.WantKind(t, err, mail.KindRefused)
+			mailtest.WantKind(t, second(m.List(t.Context(), account, mailbox.ListQuery{Unread: true})), mail.KindRefused)
 		}},
 		{"the greatest UID there is", oneMessage, "", "* ESEARCH (TAG \"%TAG%\") UID ALL 4294967295\r\n", func(t *testing.T, m *mailbox.Client) {
 			p, err := m.Search(t.Context(), []string{account}, mailbox.SearchQuery{})
@@ -258,6 +268,158 @@ func TestAFolderThatIsListedAndNotOpened(t *testing.T) {
 	if e := mailtest.WantKind(t, err, mail.KindRefused); !strings.Contains(e.Message, "ask the team for the key") || !e.Foreign {
 		t.Errorf("%+v", e)
 	}
-	_, err = m.List(t.Context(), account, mailbox.ListQuery{Folder: "Other"})
-	mailtest.WantKind(t, err, mail.KindNotFound)
+	mailtest.WantKind(t, second(m.List(t.Context(), account, mailbox.ListQuery{Folder: "Other"})), mail.KindNotFound)
+}
+
+var fetchCommand = regexp.MustCompile(`^(UID )?FETCH ([0-9:,*]+) `)
+
+// numbers reads a set of numbers as clients write it.
+func numbers(t *testing.T, set string) (n []int) {
+	t.Helper()
+	for run := range strings.SplitSeq(set, ",") {
+		low, high, ok := strings.Cut(run, ":")
+		if !ok {
+			high = low
+		}
+		a, errA := strconv.Atoi(low)
+		b, errB := strconv.Atoi(high)
+		if errA != nil || errB != nil {
+			t.Errorf("set %q", set)
+		}
+		for i := min(a, b); i <= max(a, b); i++ {
+			n = append(n, i)
+		}
+	}
+	return n
+}
+
+// A BODYSTRUCTURE that cannot be read, by mistake or by intent, costs what it tells, and
+// neither its message nor any other, in a list or a conversation: whether they have
+// attachments is told by their headers then, and no list asks for what they are made of again.
+func TestUnreadableStructureHidesNothing(t *testing.T) {
+	const messages, bad = 20, 7
+	body := strings.Repeat("some text\r\n", 2000)
+	for name, structure := range map[string]string{
+		"attached message without envelope": `("message" "rfc822" NIL NIL NIL "7bit" 10 NIL ("text" "plain" NIL NIL NIL "7bit" 1 1) 1)`,
+		"nested without end":                strings.Repeat("(", 100_000),
+		"enormous string":                   `("text" "plain" ("charset" "` + strings.Repeat("x", 100_000) + `") NIL NIL "7bit" 10 1)`,
+		"nonsense":                          "(NIL)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			breaks := len(structure) > 1000 // the connection; the others are read without it
+			var broke atomic.Int32
+			m := scriptedClient(t, func(command string) (string, string) {
+				switch {
+				case strings.HasPrefix(command, "EXAMINE"):
+					return fmt.Sprintf("* %d EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT %d] n\r\n", messages, messages+1), ""
+				case strings.Contains(command, "SEARCH"):
+					return fmt.Sprintf("* ESEARCH (TAG %q) UID ALL 1:%d\r\n", "%TAG%", messages), ""
+				}
+				f := fetchCommand.FindStringSubmatch(command)
+				if f == nil {
+					return "", ""
+				}
+				answer := ""
+				for _, i := range numbers(t, strings.ReplaceAll(f[2], "*", strconv.Itoa(messages))) {
+					kind := []string{"multipart/alternative", "multipart/mixed"}[i%2]
+					if i == bad {
+						kind = "text/plain"
+					}
+					head := fmt.Sprintf("From: bob@example.org\r\nSubject: Re: hello\r\nMessage-ID: <%d@x>\r\nIn-Reply-To: <1@x>\r\n"+
+						"Date: Sun, 01 Mar 2026 10:00:%02d +0000\r\nContent-Type: %s; boundary=b\r\n\r\n", i, i, kind)
+					items := fmt.Sprintf("UID %d FLAGS () RFC822.SIZE 22000", i)
+					if strings.Contains(command, "BODYSTRUCTURE") && i == bad {
+						items += " BODYSTRUCTURE " + structure
+						broke.Add(1)
+					} else if strings.Contains(command, "BODYSTRUCTURE") {
+						items += ` BODYSTRUCTURE (("text" "plain" NIL NIL NIL "7bit" 1 1)("text" "html" NIL NIL NIL "7bit" 1 1) "mixed")`
+					}
+					for section, data := range map[string]string{"BODY.PEEK[HEADER.FIELDS": "BODY[HEADER.FIELDS (FROM)]<0> " + literal(head),
+						"BODY.PEEK[HEADER]": "BODY[HEADER]<0> " + literal(head), "BODY.PEEK[TEXT]": "BODY[TEXT]<0> " + literal(body[:8192]),
+						"BODY.PEEK[]": "BODY[]<0> " + literal(head+body)} {
+						if strings.Contains(command, section) {
+							items += " " + data
+						}
+					}
+					answer += fmt.Sprintf("* %d FETCH (%s)\r\n", i, items)
+				}
+				return answer, ""
+			})
+			for range 2 {
+				p, err := m.List(t.Context(), account, mailbox.ListQuery{})
+				if err != nil || len(p.Messages) != messages || broke.Load() != 1 {
+					t.Fatalf("%+v %v, %d answers broke", p, err, broke.Load())
+				}
+				for _, s := range p.Messages {
+					if s.HasAttachments != (breaks && s.Ref.UID%2 == 1 && s.Ref.UID != bad) {
+						t.Errorf("message %d has attachments: %t", s.Ref.UID, s.HasAttachments)
+					}
+				}
+			}
+			ref := mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: bad}
+			for range 2 {
+				got, err := m.Get(t.Context(), ref, mailbox.GetQuery{})
+				if err != nil || got.Subject != "Re: hello" || !strings.HasPrefix(got.BodyText, "some text\nsome") || !got.BodyTruncated {
+					t.Fatalf("%+v %v", got, err)
+				}
+			}
+			ref.UID = 5
+			thread, err := m.Thread(t.Context(), ref, mailbox.ThreadQuery{})
+			if err != nil || len(thread.Messages) != messages {
+				t.Fatalf("%+v %v", thread, err)
+			}
+		})
+	}
+}
+
+// refusing is a server with a message in INBOX, two in Sent, of which it gives only the
+// first, and one in Archive. With replaced, Archive is another folder from its second opening
+// on.
+func refusing(t *testing.T, replaced bool) *mailbox.Client {
+	archives := 0
+	return scriptedIn(t, "LITERAL+", func(open, command string) (string, string) {
+		switch {
+		case strings.HasPrefix(command, "LIST"):
+			return "* LIST () \"/\" INBOX\r\n* LIST () \"/\" Sent\r\n* LIST () \"/\" Archive\r\n", ""
+		case strings.HasPrefix(command, "EXAMINE") && open == "Archive":
+			if archives++; archives > 1 && replaced {
+				return oneMessage + "* OK [UIDVALIDITY 99] another\r\n", ""
+			}
+			return oneMessage, ""
+		case strings.HasPrefix(command, "EXAMINE"):
+			return oneMessage, ""
+		case strings.Contains(command, "SEARCH"):
+			return "* ESEARCH (TAG \"%TAG%\") UID ALL " + map[string]string{"INBOX": "5", "Sent": "5:6", "Archive": "5"}[open] + "\r\n", ""
+		case command == "UID FETCH 5:6 (UID)":
+			return "* 1 FETCH (UID 5)\r\n* 2 FETCH (UID 6)\r\n", ""
+		case strings.HasPrefix(command, "UID FETCH 5:6 "), strings.HasPrefix(command, "UID FETCH 6 "):
+			return "", "NO one of them cannot be read"
+		case strings.HasPrefix(command, "UID FETCH 5 "):
+			head := fmt.Sprintf("From: Bob <bob@example.org>\r\nSubject: Plan\r\nMessage-ID: <%s@x>\r\nReferences: <root@x>\r\n\r\n", open)
+			return "* 1 FETCH (UID 5 FLAGS () INTERNALDATE \"01-Mar-2026 09:00:00 +0000\" RFC822.SIZE 100 BODY[HEADER.FIELDS (FROM)] " + literal(head) + ")\r\n", ""
+		}
+		return "", ""
+	})
+}
+
+// What a server refuses in one folder is fetched message by message, and costs no other
+// folder.
+func TestARefusedFetchCostsOneMessage(t *testing.T) {
+	p, err := refusing(t, false).Search(t.Context(), []string{account}, mailbox.SearchQuery{Words: "x"})
+	if err != nil || len(p.Messages) != 3 || p.Failed != 1 || p.Total != 4 || len(p.Issues) != 1 || p.Issues[0].UID != 6 {
+		t.Errorf("a search: %+v %v", p, err)
+	}
+	th, err := refusing(t, false).Thread(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: 5}, mailbox.ThreadQuery{})
+	if err != nil || places(th) != "Sent/5 INBOX/5 Archive/5" {
+		t.Errorf("a conversation: %+v %v", th, err)
+	}
+}
+
+// Messages of a folder that was replaced between a search and the fetch are not shown.
+func TestAFolderReplacedMeanwhile(t *testing.T) {
+	p, err := refusing(t, true).Search(t.Context(), []string{account}, mailbox.SearchQuery{Words: "x"})
+	if err != nil || len(p.Messages) != 2 || len(p.Issues) != 2 || p.Issues[0].Kind != mail.KindConflict || p.Issues[1].UID != 6 {
+		t.Errorf("a search: %+v %v", p, err)
+	}
+	mailtest.WantKind(t, second(refusing(t, true).Thread(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: 5}, mailbox.ThreadQuery{})), mail.KindConflict)
 }

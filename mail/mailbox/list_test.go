@@ -1,6 +1,7 @@
 package mailbox_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
@@ -184,15 +184,21 @@ func TestListShowsWhatItSays(t *testing.T) {
 			!m.Date.Equal(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)) || !m.InternalDate.Equal(received) || m.Size == 0 || m.Ref.UID != u[0] || m.Ref.UIDValidity == 0 {
 			t.Errorf("%+v", m)
 		}
-		if m = p.Messages[1]; !m.HasAttachments || !m.Date.Equal(m.InternalDate) {
+		if m = p.Messages[1]; !m.HasAttachments {
 			t.Errorf("%+v", m)
+		}
+		// A message without a readable Date is dated by its arrival, in every list and when it is read.
+		dates := []time.Time{m.Date, m.InternalDate, b.Read("INBOX", u[1], mailbox.GetQuery{}).Date}
+		for _, q := range []mailbox.ListQuery{{}, {Unread: true}, {Snippet: 50}} {
+			dates = append(dates, b.list(q).Messages[0].Date)
+		}
+		if slices.ContainsFunc(dates, func(at time.Time) bool { return !at.Equal(received) }) {
+			t.Errorf("dated %v", dates)
 		}
 		if m = b.list(mailbox.ListQuery{}).Messages[1]; m.To != nil || m.CC != nil || m.Size != 0 || m.InternetMessageID != "" || !m.InternalDate.IsZero() || m.Subject == "" {
 			t.Errorf("compact: %+v", m)
 		}
-		if _, err := mail.ParseRef(m.Ref.String()); err != nil {
-			t.Error(err)
-		}
+		must(t, second(mail.ParseRef(m.Ref.String())))
 	})
 }
 
@@ -201,12 +207,9 @@ func TestListOfAFolderThatIsNot(t *testing.T) {
 		b := open(t, e, "nofolder")
 		for range 2 {
 			for _, folder := range []string{"Nowhere", "a\r\nb", "\xff"} {
-				_, err := b.List(t.Context(), account, mailbox.ListQuery{Folder: folder})
-				mailtest.WantKind(t, err, mail.KindNotFound)
-				_, err = b.List(t.Context(), account, mailbox.ListQuery{Folder: folder, Unread: true})
-				mailtest.WantKind(t, err, mail.KindNotFound)
-				_, err = b.Get(t.Context(), b.Ref(folder, 1), mailbox.GetQuery{})
-				mailtest.WantKind(t, err, mail.KindNotFound)
+				mailtest.WantKind(t, second(b.List(t.Context(), account, mailbox.ListQuery{Folder: folder})), mail.KindNotFound)
+				mailtest.WantKind(t, second(b.List(t.Context(), account, mailbox.ListQuery{Folder: folder, Unread: true})), mail.KindNotFound)
+				mailtest.WantKind(t, second(b.Get(t.Context(), b.Ref(folder, 1), mailbox.GetQuery{})), mail.KindNotFound)
 			}
 			b.list(mailbox.ListQuery{})
 		}
@@ -230,9 +233,7 @@ func TestFolderNames(t *testing.T) {
 				t.Errorf("%s: %+v", name, p)
 			}
 			ref, err := mail.ParseRef(p.Messages[0].Ref.String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if m, err := b.Get(t.Context(), ref, mailbox.GetQuery{}); err != nil || m.Subject != subject {
 				t.Errorf("%s: %+v %v", name, m, err)
 			}
@@ -260,9 +261,7 @@ func TestReadsSeeWhatOthersDid(t *testing.T) {
 		u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"})
 		b.list(mailbox.ListQuery{})
 		for round, uid := range u {
-			if err := another.through("flags", b.Ref("INBOX", uid)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, another.through("flags", b.Ref("INBOX", uid)))
 			p := b.list(mailbox.ListQuery{OldestFirst: true})
 			if len(p.Messages) <= round || !slices.Contains(p.Messages[round].Flags, "x") {
 				t.Errorf("round %d: a flag is not seen: %+v", round, p.Messages)
@@ -275,28 +274,212 @@ func TestReadsSeeWhatOthersDid(t *testing.T) {
 				t.Errorf("round %d: %+v", round, m)
 			}
 			b.Remove("INBOX", v)
-			_, err := b.Get(t.Context(), b.Ref("INBOX", v), mailbox.GetQuery{})
-			mailtest.WantKind(t, err, mail.KindNotFound)
+			mailtest.WantKind(t, second(b.Get(t.Context(), b.Ref("INBOX", v), mailbox.GetQuery{})), mail.KindNotFound)
 		}
 	})
 }
 
-// A message without a readable Date is dated by its arrival, in every list and when it is read.
-func TestAMessageWithoutADateHasItsArrival(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b := open(t, e, "undated")
-	came := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	refs := b.refs("INBOX", b.Add("INBOX", letter{Subject: "none", Received: came}, letter{Subject: "broken", Date: "yesterday", Received: came})...)
-	for _, q := range []mailbox.ListQuery{{}, {Full: true}, {Unread: true}, {Snippet: 50}} {
-		for _, m := range b.list(q).Messages {
-			if !m.Date.Equal(came) {
-				t.Errorf("%+v: %q is of %v", q, m.Subject, m.Date)
+// What a process remembers of where the newest messages were saves a round trip and decides
+// nothing: the first page of the next process is that of one that remembers nothing, whatever
+// happened to the folder meanwhile.
+func TestAGuessAtTheNewestNeverChangesThePage(t *testing.T) {
+	for _, server := range []string{"dovecot", "courier"} {
+		t.Run(server, func(t *testing.T) {
+			b, proxy := countedOn(t, server, "newest", 0, 0)
+			seen := &fakeSeenStore{states: map[string]mail.SeenState{}}
+			letters := func(n int) (l []letter) {
+				for i := range n {
+					l = append(l, letter{Subject: fmt.Sprint("Letter ", i)})
+				}
+				return l
 			}
+			first := func(limit int, o mailbox.Options) (page *mailbox.Page, trips int) {
+				t.Helper()
+				o.Directory = b.Dir
+				m := mailbox.New(o)
+				defer func() { _ = m.Close() }()
+				proxy.Reset()
+				page, err := m.List(t.Context(), account, mailbox.ListQuery{Limit: limit})
+				must(t, err)
+				return page, proxy.Stats().Flights
+			}
+			all := func() []uint32 { return uidsOf(b.list(mailbox.ListQuery{Limit: 500})) } // newest first
+			forget := func() { seen.states = map[string]mail.SeenState{} }
+			b.Add("INBOX", letters(130)...)
+			for _, step := range []struct {
+				name  string
+				limit int
+				saves bool
+				do    func()
+			}{
+				{"nothing is remembered", 50, false, func() {}},
+				{"nothing changed", 50, true, func() {}},
+				{"a smaller page", 10, true, func() {}},
+				{"a larger page", 120, true, func() {}},
+				{"messages came", 50, true, func() { b.Add("INBOX", letters(30)...) }},
+				{"the newest went", 50, true, func() { b.Remove("INBOX", all()[:15]...) }},
+				{"some of the page went", 50, true, func() { b.Remove("INBOX", all()[5], all()[11], all()[40]) }},
+				{"more came than the guess has room for", 50, false, func() { b.Add("INBOX", letters(120)...) }},
+				{"nothing changed since", 50, true, func() {}},
+				{"more went than the guess has room for", 50, false, func() { b.Remove("INBOX", all()[:140]...) }},
+				{"few are left", 50, true, func() { b.Remove("INBOX", all()[3:]...) }},
+				{"none are left", 50, false, func() { b.Remove("INBOX", all()...) }},
+				{"some came", 50, false, func() { b.Add("INBOX", letters(3)...) }},
+				{"another folder of the same UIDs", 50, false, func() {
+					forget()
+					first(50, mailbox.Options{Seen: seen})
+					for key, s := range seen.states {
+						s.UIDValidity++
+						seen.states[key] = s
+					}
+				}},
+			} {
+				step.do()
+				want, usual := first(step.limit, mailbox.Options{})
+				got, trips := first(step.limit, mailbox.Options{Seen: seen})
+				if !slices.Equal(uidsOf(got), uidsOf(want)) || got.HasMore != want.HasMore || len(got.Issues)+len(want.Issues) > 0 {
+					t.Errorf("%s: %d, more %v, want %d, more %v; %v", step.name, uidsOf(got), got.HasMore, uidsOf(want), want.HasMore, got.Issues)
+				}
+				t.Logf("%-40s %d round trips, %d without", step.name, trips, usual)
+				if step.saves && trips >= usual || trips > usual {
+					t.Errorf("%s: %d round trips, %d where nothing is remembered", step.name, trips, usual)
+				}
+			}
+		})
+	}
+}
+
+// parted is a letter of several parts, each with its own header.
+func parted(subject, multipart string, parts ...string) letter {
+	return letter{Subject: subject, Extra: "MIME-Version: 1.0\r\nContent-Type: multipart/" + multipart + "; boundary=b\r\n",
+		Body: "--b\r\n" + strings.Join(parts, "\r\n--b\r\n") + "\r\n--b--\r\n"}
+}
+
+const (
+	plainPart    = "Content-Type: text/plain; charset=utf-8\r\n\r\nhello"
+	htmlPart     = "Content-Type: text/html; charset=utf-8\r\n\r\n<p>hello</p>"
+	calendarPart = "Content-Type: text/calendar; method=REQUEST\r\n\r\nBEGIN:VCALENDAR\r\nEND:VCALENDAR"
+	icsPart      = "Content-Type: application/ics; name=i.ics\r\nContent-Disposition: attachment; filename=i.ics\r\n\r\nBEGIN:VCALENDAR\r\nEND:VCALENDAR"
+	filePart     = "Content-Type: application/pdf\r\nContent-Disposition: attachment; filename=a.pdf\r\n\r\n%PDF"
+)
+
+// A list and a search know invitations and attachments as a single message does, from the
+// first time on and in every folder; of hidden messages none of them tells.
+func TestListsSearchesAndMessagesAgreeAboutAttachments(t *testing.T) {
+	all := []letter{
+		{Subject: "none none", Body: "hi"}, parted("none none", "alternative", plainPart, htmlPart), parted("attachments none", "mixed", plainPart, filePart),
+		parted("none invitation", "alternative", plainPart, htmlPart, calendarPart), parted("none invitation", "mixed", plainPart, icsPart),
+		parted("attachments invitation", "mixed", plainPart, calendarPart, filePart),
+	}
+	strange := parted("hidden attachments invitation", "mixed", plainPart, calendarPart, filePart)
+	strange.From = "eve@example.net"
+	marks := func(s *mailbox.Summary) string {
+		return map[bool]string{true: "attachments", false: "none"}[s.HasAttachments] + " " + map[bool]string{true: "invitation", false: "none"}[s.Invitation]
+	}
+	t.Parallel()
+	for _, e := range mailtest.SharedServers(t) { // the one in memory tells no dispositions
+		for name, rules := range map[string]func(*mail.Account){"all": func(*mail.Account) {}, "rules": allowing("@example.org")} {
+			t.Run(e.Name+" "+name, func(t *testing.T) {
+				t.Parallel()
+				b := open(t, e, "parts"+name, rules)
+				b.folders("Work")
+				b.Add("INBOX", all[:3]...)
+				b.Add("Work", all[5])
+				if name == "rules" {
+					b.Add("INBOX", strange)
+				}
+				b.list(mailbox.ListQuery{})
+				b.Add("INBOX", all[3:]...)
+				for round := range 2 {
+					for _, q := range []mailbox.ListQuery{{}, {Full: true}, {Snippet: 60}} {
+						p := b.list(q)
+						if len(p.Messages) != len(all) || len(p.Issues) > 0 {
+							t.Fatalf("%+v", p)
+						}
+						for i := range p.Messages {
+							m := &p.Messages[i]
+							one, err := b.Get(t.Context(), m.Ref, mailbox.GetQuery{})
+							if err != nil || marks(m) != m.Subject || marks(&one.Summary) != m.Subject {
+								t.Errorf("round %d: %q: list %q, get %q, %v", round, m.Subject, marks(m), marks(&one.Summary), err)
+							}
+						}
+					}
+				}
+				for _, tc := range []struct {
+					q    mailbox.SearchQuery
+					want int
+				}{
+					{mailbox.SearchQuery{Attachments: true}, 3},
+					{mailbox.SearchQuery{Invitations: true, Unread: true, Snippet: 50}, 4},
+					{mailbox.SearchQuery{Invitations: true, Subject: "none inv"}, 2},
+					{mailbox.SearchQuery{Attachments: true, Invitations: true}, 2},
+				} {
+					p := b.search(tc.q)
+					for i := range p.Messages {
+						m := &p.Messages[i]
+						if tc.q.Attachments && !m.HasAttachments || tc.q.Invitations && !m.Invitation || marks(m) != m.Subject {
+							t.Errorf("%+v: found %q", tc.q, m.Subject)
+						}
+					}
+					if len(p.Messages) != tc.want || p.Total != tc.want || len(p.Issues) > 0 {
+						t.Errorf("%+v: %q of %d, %v, want %d", tc.q, found(p), p.Total, p.Issues, tc.want)
+					}
+				}
+			})
 		}
 	}
-	for _, m := range b.each(mailbox.GetQuery{}, refs...).Messages {
-		if !m.Date.Equal(came) {
-			t.Errorf("get: %q is of %v", m.Subject, m.Date)
+}
+
+// snippetLetters are texts and what a list shows of them.
+func snippetLetters() (letters []letter, want []string) {
+	long := strings.Repeat("word ", 4000)
+	letters = []letter{
+		{Subject: "short", Body: "Hello,\r\n\r\nis this   new?\r\n"},
+		{Subject: "answer", Body: "New words.\r\n\r\nOn Monday Bob wrote:\r\n> old words\r\n"},
+		{Subject: "long", Body: long},
+		parted("parts", "mixed", "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\nR3LDvMOfZQ==", filePart),
+		parted("html", "alternative", "Content-Type: text/html; charset=utf-8\r\n\r\n<style>"+strings.Repeat("p { color: red }\r\n", 300)+"</style><p>shown</p>"),
+		{Subject: "empty"},
+	}
+	return letters, []string{"Hello, is this new?", "New words.", long[:59] + "…", "Grüße", "shown", ""}
+}
+
+func TestListsAndSearchesShowTheOpeningOfEach(t *testing.T) {
+	t.Parallel()
+	letters, want := snippetLetters()
+	for _, e := range mailtest.SharedEndpoints(t) {
+		for name, rules := range map[string]func(*mail.Account){"all": func(*mail.Account) {}, "rules": allowing("bob@example.org")} {
+			t.Run(e.Name+" "+name, func(t *testing.T) {
+				t.Parallel()
+				b := open(t, e, "openings"+name, rules)
+				b.Add("INBOX", letters...)
+				for _, m := range b.search(mailbox.SearchQuery{Folders: []string{"INBOX"}, Snippet: 60}).Messages {
+					if i := int(m.Ref.UID) - 1; m.Snippet != want[i] {
+						t.Errorf("a search: %s: %q, want %q", m.Subject, m.Snippet, want[i])
+					}
+				}
+				for _, q := range []mailbox.ListQuery{{Snippet: 60, OldestFirst: true}, {Snippet: 60, Unread: true, OldestFirst: true}, {Snippet: 1, OldestFirst: true}, {OldestFirst: true}} {
+					for i, m := range b.list(q).Messages {
+						switch expected := want[i]; {
+						case q.Snippet == 0 && m.Snippet != "", q.Snippet == 60 && m.Snippet != expected, q.Snippet == 1 && len([]rune(m.Snippet)) > 50:
+							t.Errorf("%+v: %s: %q, want %q", q, m.Subject, m.Snippet, expected)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestPOP3ListShowsTheOpeningOfEach(t *testing.T) {
+	b := openPop(t, "popopenings")
+	letters, want := snippetLetters()
+	for _, l := range letters {
+		b.deliver(fmt.Sprintf("From: bob@example.org\r\nSubject: %s\r\n%s\r\n%s", l.Subject, l.Extra, l.Body))
+	}
+	for i, m := range b.list(mailbox.ListQuery{Snippet: 60, OldestFirst: true}).Messages {
+		if m.Subject != letters[i].Subject || m.Snippet != want[i] {
+			t.Errorf("%s: %q, want %q", m.Subject, m.Snippet, want[i])
 		}
 	}
 }

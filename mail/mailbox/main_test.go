@@ -41,3 +41,11 @@ func onDovecot(t *testing.T, user string, change ...func(*mail.Account)) *box {
 	t.Helper()
 	return open(t, dovecot(t), user, change...)
 }
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,6 +1,7 @@
 package mailbox_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,27 +12,27 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
-// amongOthers is a mailbox on a server with a public namespace and another user's folder,
-// into both of which the server lets everybody write.
-func amongOthers(t *testing.T, user string, change ...func(*mail.Account)) (b, eve *box) {
-	t.Helper()
+// TestFoldersOfOthers is on a server with a public namespace and another user's folder, into
+// both of which the server lets everybody write.
+func TestFoldersOfOthers(t *testing.T) {
 	t.Parallel()
 	s, e := mailtest.Dovecot(t, servertest.Config{ACL: true, Others: true}) // public folders are everybody's
-	b, eve = open(t, e, user, append([]func(*mail.Account){writable}, change...)...), open(t, e, "eve")
+	open(t, e, "eve")
 	s.Share(t, e.User("eve"), "Team", "lrwstipekx")
-	return b, eve
+	t.Run("are used where they are allowed", func(t *testing.T) { allowedFoldersOfOthersAreUsed(t, e) })
+	t.Run("have no role", func(t *testing.T) { rolesCountAmongOwnFoldersAlone(t, e) })
+	t.Run("are not written to", func(t *testing.T) { nothingIsWrittenToFoldersOfOthers(t, e) })
 }
 
-// othersFolders are the folders of amongOthers that are not the person's.
+// othersFolders are the folders of that server that are not the person's.
 var othersFolders = []string{"Public/board", "shared/eve/Team"}
 
 // Mail leaves by the outbox alone: nothing is written to a folder that others read.
-func TestNothingIsWrittenToFoldersOfOthers(t *testing.T) {
-	b, _ := amongOthers(t, "others", func(a *mail.Account) { a.AllowOut = mail.AllowList{Enabled: true} })
+func nothingIsWrittenToFoldersOfOthers(t *testing.T, e mailtest.Endpoint) {
+	b := open(t, e, "others", writable, func(a *mail.Account) { a.AllowOut = mail.AllowList{Enabled: true} })
 	b.Add("INBOX", letter{Subject: "code 482913"}, letter{Subject: "second"})
 	for _, folder := range othersFolders {
-		b.Add(folder, letter{Subject: "theirs", Flags: nil})
-		ref, theirs := b.refs("INBOX", 1), b.refs(folder, 1)
+		ref, theirs := b.refs("INBOX", 1), b.refs(folder, b.Add(folder, letter{Subject: "theirs"})...)
 		for name, change := range map[string]func() (*mailbox.Changed, error){
 			"copy":      func() (*mailbox.Changed, error) { return b.Copy(t.Context(), account, ref, "", folder) },
 			"move":      func() (*mailbox.Changed, error) { return b.Move(t.Context(), account, ref, folder) },
@@ -59,11 +60,9 @@ func TestNothingIsWrittenToFoldersOfOthers(t *testing.T) {
 
 // A folder for sent mail or drafts that is not the person's own is neither a place for
 // what is sent and drafted here nor one where the inbound list does not hold.
-func TestRolesCountAmongOwnFoldersAlone(t *testing.T) {
-	b, _ := amongOthers(t, "roles", allowing("bob@example.org"))
-	if err := b.Admin.Delete("Sent").Wait(); err != nil {
-		t.Fatal(err)
-	}
+func rolesCountAmongOwnFoldersAlone(t *testing.T, e mailtest.Endpoint) {
+	b := open(t, e, "roles", writable, allowing("bob@example.org"))
+	must(t, b.Admin.Delete("Sent").Wait())
 	mine := letter{From: "roles@example.org", Subject: "forged"}
 	b.Add("Public/Sent", mine)
 	if got := uidsOf(b.list(mailbox.ListQuery{Folder: "Public/Sent"})); len(got) != 0 {
@@ -80,15 +79,11 @@ func TestRolesCountAmongOwnFoldersAlone(t *testing.T) {
 func TestNothingIsPlantedInSentOrInbox(t *testing.T) {
 	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
 		b := open(t, e, "plant", writable)
-		for _, f := range []string{"Sent", "Drafts", "Archive", "Trash"} {
-			_ = b.Admin.Create(b.In(f), nil).Wait() // some servers have them
-		}
+		b.folders("Sent", "Drafts", "Archive", "Trash")
 		draft := func() []mail.Ref {
 			put, err := b.File(t.Context(), "mail draft", account, &mailbox.OwnMessage{Role: "drafts", Flags: []string{`\Draft`, `\Seen`},
 				Source: []byte("From: boss@example.org\r\nSubject: pay\r\n\r\nnow\r\n")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return []mail.Ref{put.Ref}
 		}
 		inbox := b.refs("INBOX", b.Add("INBOX", letter{Subject: "a"})...)
@@ -112,9 +107,7 @@ func TestNothingIsPlantedInSentOrInbox(t *testing.T) {
 		}
 		// By the trash.
 		gone, err := b.Move(t.Context(), account, draft(), b.In("Trash"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := b.Move(t.Context(), account, []mail.Ref{gone.Messages[0].New}, "INBOX"); err == nil {
 			t.Error("a draft was moved from the trash to INBOX")
 		}
@@ -129,31 +122,23 @@ func TestNothingIsPlantedInSentOrInbox(t *testing.T) {
 }
 
 // What the administrator allows can be used as any folder, and nothing beside it.
-func TestAllowedFoldersOfOthersAreUsed(t *testing.T) {
-	b, _ := amongOthers(t, "allowed", func(a *mail.Account) { a.AllowFolders = othersFolders })
+func allowedFoldersOfOthersAreUsed(t *testing.T, e mailtest.Endpoint) {
+	b := open(t, e, "allowed", writable, func(a *mail.Account) { a.AllowFolders = othersFolders })
 	b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"})
 	for i, folder := range othersFolders {
 		if c, err := b.Copy(t.Context(), account, b.refs("INBOX", uint32(i)+1), "", folder); err != nil || len(c.Messages) != 1 {
 			t.Fatalf("%+v %v", c, err)
 		}
-		if _, err := b.SetFlags(t.Context(), account, b.refs(folder, 1), []string{"x"}, nil); err != nil {
-			t.Error(err)
-		}
-		if _, err := b.MarkRead(t.Context(), account, b.refs(folder, 1)); err != nil {
-			t.Error(err)
-		}
-		if _, err := b.Move(t.Context(), account, b.refs(folder, 1), "Archive"); err != nil {
-			t.Error(err)
-		}
+		must(t, second(b.SetFlags(t.Context(), account, b.refs(folder, 1), []string{"x"}, nil)))
+		must(t, second(b.MarkRead(t.Context(), account, b.refs(folder, 1))))
+		must(t, second(b.Move(t.Context(), account, b.refs(folder, 1), "Archive")))
 		b.want(folder)
 	}
-	_, err := b.Copy(t.Context(), account, b.refs("INBOX", 1), "", "Public/Sent")
-	mailtest.WantKind(t, err, mail.KindReadOnly)
+	mailtest.WantKind(t, second(b.Copy(t.Context(), account, b.refs("INBOX", 1), "", "Public/Sent")), mail.KindReadOnly)
 	a := b.Dir.Known[account]
 	a.AllowFolders = nil // taken back: at once, also on a connection that has the folder open
 	b.Dir.Set(a)
-	_, err = b.Copy(t.Context(), account, b.refs("INBOX", 1), "", othersFolders[0])
-	mailtest.WantKind(t, err, mail.KindReadOnly)
+	mailtest.WantKind(t, second(b.Copy(t.Context(), account, b.refs("INBOX", 1), "", othersFolders[0])), mail.KindReadOnly)
 }
 
 // Where a server has no NAMESPACE, the usual names of shared folders are others', and a
@@ -173,9 +158,7 @@ func TestFoldersOfOthersWithoutNamespace(t *testing.T) {
 	a.AllowFolders = []string{"Outbox", "Public/board"}
 	b.Dir.Set(a)
 	for _, folder := range a.AllowFolders {
-		if _, err := b.Copy(t.Context(), account, b.refs("INBOX", 1), "", folder); err != nil {
-			t.Error(err)
-		}
+		must(t, second(b.Copy(t.Context(), account, b.refs("INBOX", 1), "", folder)))
 	}
 }
 
@@ -231,4 +214,83 @@ func TestWhatMayNotLeaveOneAccountDoesNotLeaveByAnother(t *testing.T) {
 			}
 		}
 	}
+}
+
+// With an inbound list, messages that the account's own address wrote are visible in its
+// folders for sent messages and drafts, and nowhere else: a stranger can write any From.
+func TestOwnMessagesAreVisibleInOwnFolders(t *testing.T) {
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		const own = "ownfolders@example.org"
+		b := open(t, e, "ownfolders", writable, allowing("bob@example.org"))
+		extra, body := mixed("Content-Type: text/plain\r\n\r\nhi", attachment("f.bin", 100))
+		b.folders("Sent", "Drafts", "Archive")
+		wrote := func(from string) letter { return letter{From: from, Subject: "by " + from, Extra: extra, Body: body} }
+		strangers := []letter{wrote("eve@evil.example"), wrote(own + ", eve@evil.example"), wrote("eve@evil.example\r\nFrom: " + own),
+			wrote(`"` + own + `" <eve@evil.example>`), wrote("ownfolders@example.net"), wrote("x.ownfolders@example.org")}
+		for folder, visible := range map[string]bool{"INBOX": false, "Archive": false, "Sent": true, "Drafts": true} {
+			hidden := b.Add(folder, strangers...)
+			mine := b.Add(folder, wrote("Me <OWNFOLDERS@example.org>"))[0]
+			friend := b.Add(folder, wrote("bob@example.org"))[0]
+			shown := []uint32{friend}
+			if visible {
+				shown = []uint32{mine, friend}
+			} else {
+				hidden = append(hidden, mine)
+			}
+			for range 2 { // cold, warm
+				if got := uidsOf(b.list(mailbox.ListQuery{Folder: b.In(folder), OldestFirst: true})); !slices.Equal(got, shown) {
+					t.Errorf("%s: listed %v, want %v", folder, got, shown)
+				}
+			}
+			if p := b.search(mailbox.SearchQuery{Folders: []string{b.In(folder)}, Subject: "by", Snippet: 200}); p.Total != len(shown) || len(p.Messages) != len(shown) {
+				t.Errorf("%s: found %d, %+v", folder, p.Total, p.Messages)
+			}
+			if c := counts(t, b, b.In(folder)); c == nil || int(c.Messages) != len(shown) {
+				t.Errorf("%s: counts %+v", folder, c)
+			}
+			for _, name := range append(readers, "flags") {
+				for _, uid := range shown {
+					if err := b.through(name, b.Ref(folder, uid)); err != nil {
+						t.Errorf("%s: %s of %d: %v", folder, name, uid, err)
+					}
+				}
+				for _, uid := range hidden {
+					if e := mailtest.WantKind(t, b.through(name, b.Ref(folder, uid)), mail.KindNotFound); e.Reason != "filtered" {
+						t.Errorf("%s: %s of %d: the audit is told %q", folder, name, uid, e.Reason)
+					}
+				}
+			}
+		}
+	})
+}
+
+// Each method finds out by itself, on a new connection, which folders are the account's own.
+func TestOwnFoldersAreFoundFromEveryDoor(t *testing.T) {
+	e := dovecot(t)
+	extra, body := mixed("Content-Type: text/plain\r\n\r\nhi", attachment("f.bin", 100))
+	for _, name := range append(readers, "flags") {
+		b := open(t, e, "owndoor"+name, writable, allowing("bob@example.org"))
+		b.folders("Sent")
+		uid := b.Add("Sent", letter{From: fmt.Sprintf("owndoor%s@example.org", name), Extra: extra, Body: body})[0]
+		if err := b.through(name, b.Ref("Sent", uid)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A draft filed here can be read at once, also where its folder was made by that.
+func TestADraftIsReadableAsSoonAsItIsFiled(t *testing.T) {
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "owndraft", writable, allowing("bob@example.org"))
+		b.list(mailbox.ListQuery{Folder: "INBOX"})
+		b.folders("Drafts")
+		put, err := b.File(t.Context(), "mail draft", account, &mailbox.OwnMessage{Role: "drafts", Source: []byte("From: owndraft@example.org\r\nSubject: x\r\n\r\ny\r\n")})
+		must(t, err)
+		if put.Ref != (mail.Ref{}) {
+			t.Errorf("its UID counts the hidden ones before it: %v", put.Ref)
+		}
+		if p := b.list(mailbox.ListQuery{Folder: put.Folder}); len(p.Messages) != 1 {
+			t.Errorf("%+v", p)
+		}
+	})
 }

@@ -1,8 +1,11 @@
 package mailbox_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -63,17 +66,13 @@ func (b *popBox) deliver(raw ...string) {
 	for _, r := range raw {
 		b.s.Deliver(b.t, b.user, "INBOX", crlf([]byte(r)))
 	}
-	if _, err := b.Verify(b.t.Context(), account); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, second(b.Verify(b.t.Context(), account)))
 }
 
 func (b *popBox) list(q mailbox.ListQuery) *mailbox.Page {
 	b.t.Helper()
 	p, err := b.List(b.t.Context(), account, q)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return p
 }
 
@@ -110,15 +109,11 @@ func TestPOP3ListsByDateAndCount(t *testing.T) {
 		q      mailbox.ListQuery
 		advice mail.Advice
 	}{"unread": {mailbox.ListQuery{Unread: true}, mail.AdvicePOP3New}, "before": {mailbox.ListQuery{BeforeUID: 4}, mail.AdvicePOP3Page}, "after": {mailbox.ListQuery{AfterUID: 4}, mail.AdvicePOP3Page}} {
-		var e *mail.Error
-		if _, err := b.List(t.Context(), account, test.q); !errors.As(err, &e) || e.Kind != mail.KindUnsupported || e.Advice != test.advice {
-			t.Errorf("%s: %v", name, err)
+		if e := mailtest.WantKind(t, second(b.List(t.Context(), account, test.q)), mail.KindUnsupported); e.Advice != test.advice {
+			t.Errorf("%s: %v", name, e)
 		}
 	}
-	var e *mail.Error
-	if _, err := b.List(t.Context(), account, mailbox.ListQuery{Folder: "Sent"}); !errors.As(err, &e) || e.Kind != mail.KindNotFound {
-		t.Errorf("another folder: %v", err)
-	}
+	mailtest.WantKind(t, second(b.List(t.Context(), account, mailbox.ListQuery{Folder: "Sent"})), mail.KindNotFound)
 }
 
 // What POP3 cannot do says so, and says what can be done.
@@ -135,9 +130,8 @@ func TestPOP3SaysWhatItCannotDo(t *testing.T) {
 		"move":      func() error { return second(b.Move(t.Context(), account, refs, "Archive")) },
 		"delete":    func() error { return second(b.Delete(t.Context(), account, refs)) },
 	} {
-		var e *mail.Error
-		if err := do(); !errors.As(err, &e) || e.Kind != mail.KindUnsupported || !strings.Contains(e.Message, "POP3") || e.Advice == "" {
-			t.Errorf("%s: %v", name, err)
+		if e := mailtest.WantKind(t, do(), mail.KindUnsupported); !strings.Contains(e.Message, "POP3") {
+			t.Errorf("%s: %v", name, e)
 		}
 	}
 	if got := b.list(mailbox.ListQuery{}).Messages; len(got) != 1 {
@@ -196,9 +190,7 @@ func TestPOP3EditingAnAccountKeepsWhatIsNew(t *testing.T) {
 	fresh()
 	b.deliver(note("bob@example.org", "one", "1", "", 1), note("bob@example.org", "two", "2", "", 2), note("bob@example.org", "three", "3", "", 3))
 	p := fresh("three", "two", "one")
-	if _, err := b.Ack(t.Context(), account, []mail.Ref{p.Messages[1].Ref}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(b.Ack(t.Context(), account, []mail.Ref{p.Messages[1].Ref})))
 	edit := func(change func(*mail.Account)) {
 		change(&a)
 		d.Set(a)
@@ -232,9 +224,7 @@ func TestPOP3AckAsFirstContact(t *testing.T) {
 	other := openPopOn(t, b.s, b.user) // knows nothing yet
 	p := b.list(mailbox.ListQuery{})
 	_ = b.Close()
-	if _, err := other.Ack(t.Context(), account, []mail.Ref{p.Messages[1].Ref}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(other.Ack(t.Context(), account, []mail.Ref{p.Messages[1].Ref})))
 	if p := other.list(mailbox.ListQuery{New: true}); !slices.Equal(subjects(p), []string{"three"}) {
 		t.Errorf("new: %v", subjects(p))
 	}
@@ -246,7 +236,7 @@ func TestPOP3HidesWhatThePolicyHides(t *testing.T) {
 	all.deliver(note("bob@example.org", "seen", "1", "", 1), note("eve@evil.example", "Re: seen", "2", "1", 2))
 	hidden := all.list(mailbox.ListQuery{}).Messages[0].Ref
 	_ = all.Close()
-	b := openPopOn(t, all.s, all.user, func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.org"}} })
+	b := openPopOn(t, all.s, all.user, allowing("bob@example.org"))
 	p := b.list(mailbox.ListQuery{})
 	if !slices.Equal(subjects(p), []string{"seen"}) || p.HasMore || len(p.Issues) != 0 {
 		t.Errorf("%+v", p)
@@ -265,13 +255,8 @@ func TestPOP3HidesWhatThePolicyHides(t *testing.T) {
 		"thread":     func(ref mail.Ref) error { return second(b.Thread(t.Context(), ref, mailbox.ThreadQuery{})) },
 		"ack":        func(ref mail.Ref) error { return second(b.Ack(t.Context(), account, []mail.Ref{ref})) },
 	} {
-		var h, m *mail.Error
-		errH, errM := do(hidden), do(missing)
-		if !errors.As(errH, &h) || !errors.As(errM, &m) {
-			t.Errorf("%s: hidden %v, missing %v", name, errH, errM)
-			continue
-		}
-		if h.Message != m.Message || h.Advice != m.Advice || h.Kind != m.Kind || h.Stage != m.Stage || m.Kind != mail.KindNotFound {
+		h, m := mailtest.WantKind(t, do(hidden), mail.KindNotFound), mailtest.WantKind(t, do(missing), mail.KindNotFound)
+		if h.Message != m.Message || h.Advice != m.Advice || h.Stage != m.Stage {
 			t.Errorf("%s: hidden %+v, missing %+v", name, h, m)
 		}
 		if h.Reason != "filtered" || m.Reason != "" {
@@ -291,8 +276,7 @@ func TestFolderPatternsOfPOP3(t *testing.T) {
 	if f, err := b.Folders(t.Context(), account, mailbox.FolderQuery{After: "Inbox"}); err != nil || len(f.Folders) != 0 || f.Truncated {
 		t.Errorf("behind INBOX: %+v, %v", f, err)
 	}
-	_, err := b.Folders(t.Context(), account, mailbox.FolderQuery{After: "Sent"})
-	mailtest.WantKind(t, err, mail.KindConflict)
+	mailtest.WantKind(t, second(b.Folders(t.Context(), account, mailbox.FolderQuery{After: "Sent"})), mail.KindConflict)
 }
 
 // Not even that there is more than is looked at tells of what is hidden.
@@ -326,5 +310,167 @@ func TestPOP3GetsSeveralMessages(t *testing.T) {
 	m, err := b.Get(t.Context(), one, mailbox.GetQuery{FromChar: 801})
 	if err != nil || m.BodyText != strings.Repeat("x", 100) || m.NextChar != 0 {
 		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// numbered are so many notes, the first with number from.
+func numbered(from, n int) (raw []string) {
+	for i := from; i < from+n; i++ {
+		raw = append(raw, note("bob@example.org", fmt.Sprint("m", i), fmt.Sprint("n", i), "", i%60))
+	}
+	return raw
+}
+
+// pages follows a list to its end, and runs between before each further page.
+func (b *popBox) pages(q mailbox.ListQuery, between func(page int)) (all []string, n int) {
+	b.t.Helper()
+	for n = 1; ; n++ {
+		p := b.list(q)
+		all = append(all, subjects(p)...)
+		if p.HasMore == (p.Next == mail.Ref{}) {
+			b.t.Fatalf("has more: %t, goes on behind %+v", p.HasMore, p.Next)
+		}
+		if !p.HasMore || n > 100 {
+			return all, n
+		}
+		if q.OldestFirst {
+			q.After = p.Next
+		} else {
+			q.Before = p.Next
+		}
+		between(n)
+	}
+}
+
+// Pages are of what there was, each message once, whatever comes meanwhile; the
+// other way round what came is at the end.
+func Test004_5_PagesOfPOP3StayApartUnderArrivals(t *testing.T) {
+	b := openPop(t, "poppages")
+	b.deliver(numbered(0, 23)...)
+	var want []string
+	for i := range 23 {
+		want = append(want, fmt.Sprint("m", i))
+	}
+	next := 23
+	arrive := func(page int) {
+		if page <= 3 {
+			b.deliver(numbered(next, 1)...)
+			next++
+		}
+	}
+	newest, n := b.pages(mailbox.ListQuery{Limit: 5}, arrive)
+	slices.Reverse(newest)
+	if !slices.Equal(newest, want) || n != 5 {
+		t.Errorf("%d pages, newest first: %v", n, newest)
+	}
+	want = append(want, "m23", "m24", "m25")
+	oldest, n := b.pages(mailbox.ListQuery{Limit: 5, OldestFirst: true}, arrive)
+	if want = append(want, "m26", "m27", "m28"); !slices.Equal(oldest, want) || n != 6 {
+		t.Errorf("%d pages, oldest first: %v", n, oldest)
+	}
+	// Dates filter what lies between.
+	p := b.list(mailbox.ListQuery{OldestFirst: true, Limit: 500})
+	at := func(i int) mailbox.Summary { return p.Messages[i] }
+	dated := b.list(mailbox.ListQuery{After: at(2).Ref, Before: at(9).Ref, Since: at(5).Date, Until: at(20).Date})
+	if got := subjects(dated); !slices.Equal(got, []string{"m8", "m7", "m6", "m5"}) || dated.HasMore {
+		t.Errorf("between two and in time: %v", got)
+	}
+	if p := b.list(mailbox.ListQuery{After: at(9).Ref, Before: at(2).Ref}); len(p.Messages) != 0 || p.HasMore {
+		t.Errorf("between none: %v", subjects(p))
+	}
+}
+
+// A message to go on from that went meanwhile is a conflict, and one that is hidden
+// is told in the same words.
+func Test004_5_PagesOfPOP3GoOnFromNothingThatIsGone(t *testing.T) {
+	b := openPop(t, "popgone")
+	b.deliver(append(numbered(0, 3), note("eve@evil.example", "hidden", "h", "", 9))...)
+	p := b.list(mailbox.ListQuery{Limit: 2})
+	all := b.list(mailbox.ListQuery{})
+	hidden, last := all.Messages[0].Ref, p.Next
+	_ = b.Close()
+	files, err := filepath.Glob(filepath.Join(b.s.Home, b.user, "Maildir", "cur", "*"))
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, f := range files { // somebody else deletes it
+		raw, err := os.ReadFile(f)
+		must(t, err)
+		if strings.Contains(string(raw), "Subject: m2\r\n") {
+			must(t, os.Remove(f))
+		}
+	}
+	only := openPopOn(t, b.s, b.user, allowing("bob@example.org"))
+	conflict := func(r mail.Ref) *mail.Error {
+		t.Helper()
+		return mailtest.WantKind(t, second(only.List(t.Context(), account, mailbox.ListQuery{Before: r})), mail.KindConflict)
+	}
+	gone, secret, never := conflict(last), conflict(hidden), conflict(mail.Ref{Protocol: mail.POP3, Account: account, UIDL: "nosuch"})
+	conflict(mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 1, UID: 1})
+	if secret.Message != never.Message || secret.Advice != never.Advice || secret.Stage != never.Stage || gone.Message != never.Message {
+		t.Errorf("%+v\n%+v\n%+v", gone, secret, never)
+	}
+	if secret.Reason != "filtered" || gone.Reason != "" {
+		t.Errorf("the audit is told %q and %q", secret.Reason, gone.Reason)
+	}
+	// Nor does the place to go on from name what is hidden.
+	for p := only.list(mailbox.ListQuery{Limit: 1}); p.HasMore; p = only.list(mailbox.ListQuery{Limit: 1, Before: p.Next}) {
+		if p.Next != p.Messages[0].Ref || p.Next == hidden {
+			t.Errorf("goes on from %+v", p.Next)
+		}
+	}
+}
+
+// With IMAP a message to go on from stands for its UID, in the folder as it is now.
+func Test004_5_ListsOfIMAPGoOnFromAMessage(t *testing.T) {
+	everywhere(t, func(t *testing.T, e mailtest.Endpoint) {
+		b := open(t, e, "anchors")
+		u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c"}, letter{Subject: "d"})
+		page := func(q mailbox.ListQuery) (*mailbox.Page, error) { return b.List(t.Context(), account, q) }
+		all, err := page(mailbox.ListQuery{})
+		if err != nil || len(all.Messages) != 4 {
+			t.Fatal(all, err)
+		}
+		last, first := all.Messages[0].Ref, all.Messages[3].Ref
+		p, err := page(mailbox.ListQuery{Before: last, After: first, BeforeUID: u[3], AfterUID: 1})
+		if err != nil || !slices.Equal(subjects(p), []string{"c", "b"}) {
+			t.Errorf("%v, %v", p, err)
+		}
+		stale := last
+		stale.UIDValidity++
+		mailtest.WantKind(t, second(page(mailbox.ListQuery{Before: stale})), mail.KindConflict)
+		elsewhere := last
+		elsewhere.Folder = "Archive"
+		mailtest.WantKind(t, second(page(mailbox.ListQuery{Before: elsewhere})), mail.KindConflict)
+		mailtest.WantKind(t, second(page(mailbox.ListQuery{Before: first, After: last})), mail.KindInvalid)
+	})
+}
+
+// A session serves the commands that follow the one that began it, whose context has
+// ended by then: logging in again and again is what servers refuse.
+func TestAPOP3SessionOutlivesTheCommandThatBeganIt(t *testing.T) {
+	b := openPop(t, "poplives")
+	b.deliver(numbered(0, 2)...)
+	proxy := servertest.NewProxy(t, b.s.POP3SAddr(), servertest.ProxyOptions{})
+	over := openPopOn(t, b.s, b.user, func(a *mail.Account) { a.POP3.Host, a.POP3.Port = proxy.Host, proxy.Port })
+	_ = b.Close()
+	for range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if p, err := over.List(ctx, account, mailbox.ListQuery{}); err != nil || len(p.Messages) != 2 {
+			t.Errorf("%+v, %v", p, err)
+		}
+		cancel()
+	}
+	if n := proxy.Stats().Connections; n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	// One that ends in the middle takes the session with it, and the next begins another.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := over.List(ctx, account, mailbox.ListQuery{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if p, err := over.List(t.Context(), account, mailbox.ListQuery{}); err != nil || len(p.Messages) != 2 {
+		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -138,12 +138,8 @@ func TestWatchEndsWithNeitherFlagsNorExpunges(t *testing.T) {
 		uids := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c"})
 		w := b.watch(mailbox.WatchQuery{FromNow: true})
 		b.Remove("INBOX", uids[0])
-		if _, err := b.Admin.Select("INBOX", nil).Wait(); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Admin.Store(imap.UIDSetNum(imap.UID(uids[1])), &imap.StoreFlags{Op: imap.StoreFlagsAdd, Flags: []imap.Flag{imap.FlagSeen}}, nil).Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(b.Admin.Select("INBOX", nil).Wait()))
+		must(t, b.Admin.Store(imap.UIDSetNum(imap.UID(uids[1])), &imap.StoreFlags{Op: imap.StoreFlagsAdd, Flags: []imap.Flag{imap.FlagSeen}}, nil).Close())
 		b.Remove("INBOX", uids[2])
 		b.Add("INBOX", letter{Subject: "d"})
 		w.wants("d")
@@ -173,9 +169,7 @@ func TestWatchDoesNotTellOfHiddenMail(t *testing.T) {
 		// While it waits the rules may change: what counts is how they are when
 		// something comes.
 		w = b.watch(mailbox.WatchQuery{AfterUID: uid})
-		a, _ := b.Dir.Account(t.Context(), account)
-		a.AllowIn.Entries = []string{"eve@example.net"}
-		b.Dir.Set(a)
+		b.Dir.Edit(func(a *mail.Account) { a.AllowIn.Entries = []string{"eve@example.net"} })
 		b.Add("INBOX", letter{Subject: "now hidden"}, letter{Subject: "now shown", From: "eve@example.net"})
 		w.wants("now shown")
 	}, allowing("bob@example.org"))
@@ -189,9 +183,7 @@ func TestWatchOfAFolderThatIsMadeAnew(t *testing.T) {
 	q := mailbox.WatchQuery{Folder: "Box", AfterUID: uid, UIDValidity: b.list(mailbox.ListQuery{Folder: "Box"}).UIDValidity}
 	w := b.watch(q)
 	for {
-		if err := b.Again(func() error { return b.Admin.Delete("Box").Wait() }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Again(func() error { return b.Admin.Delete("Box").Wait() }))
 		// Dovecot makes a folder anew that the watch looks at while it goes, without
 		// a message and with another UIDVALIDITY.
 		err := b.Admin.Create("Box", nil).Wait()
@@ -199,9 +191,7 @@ func TestWatchOfAFolderThatIsMadeAnew(t *testing.T) {
 		if errors.As(err, &refused) && refused.Code == imap.ResponseCodeAlreadyExists {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		break
 	}
 	b.Add("Box", letter{Subject: "one"}, letter{Subject: "two"})
@@ -364,15 +354,10 @@ func TestAWatchFollowsItsAccount(t *testing.T) {
 
 func TestWatchRefuses(t *testing.T) {
 	b := onDovecot(t, "refuse")
-	_, err := b.Watch(t.Context(), account, mailbox.WatchQuery{Folder: "Nowhere", FromNow: true})
-	mailtest.WantKind(t, err, mail.KindNotFound)
-	_, err = b.Watch(t.Context(), account, mailbox.WatchQuery{Folder: "a\x01b"})
-	mailtest.WantKind(t, err, mail.KindNotFound)
-	a, _ := b.Dir.Account(t.Context(), account)
-	a.Protocol, a.POP3, a.IMAP = mail.POP3, a.IMAP, mail.Endpoint{}
-	b.Dir.Set(a)
-	_, err = b.Watch(t.Context(), account, mailbox.WatchQuery{})
-	mailtest.WantKind(t, err, mail.KindUnsupported)
+	mailtest.WantKind(t, second(b.Watch(t.Context(), account, mailbox.WatchQuery{Folder: "Nowhere", FromNow: true})), mail.KindNotFound)
+	mailtest.WantKind(t, second(b.Watch(t.Context(), account, mailbox.WatchQuery{Folder: "a\x01b"})), mail.KindNotFound)
+	b.Dir.Edit(func(a *mail.Account) { a.Protocol, a.POP3, a.IMAP = mail.POP3, a.IMAP, mail.Endpoint{} })
+	mailtest.WantKind(t, second(b.Watch(t.Context(), account, mailbox.WatchQuery{})), mail.KindUnsupported)
 }
 
 // idleScript is a server whose nth connection does in IDLE what a test says.
@@ -522,5 +507,345 @@ func TestAWatchWithALimitSkipsNothing(t *testing.T) {
 	}
 	if !slices.Equal(shown, []uint32{101, 102, 104}) || !slices.Equal(failed, []uint32{103}) {
 		t.Errorf("shown %v, unreadable %v", shown, failed)
+	}
+}
+
+// A watch with a condition passes over what does not meet it, whether it was there before or
+// arrives, however little it may list at once.
+func TestWatchWaitsForWhatMatches(t *testing.T) {
+	matches := func(s *mailbox.Summary) bool { return strings.HasPrefix(s.Subject, "wanted") }
+	onWatchable(t, "match", func(t *testing.T, b *box) {
+		first := b.Add("INBOX", letter{Subject: "other"}, letter{Subject: "other"}, letter{Subject: "wanted 1"}, letter{Subject: "other"})
+		p := b.watch(mailbox.WatchQuery{Match: matches}).wants("wanted 1")
+		if p.After < first[2] {
+			t.Errorf("goes on behind %d", p.After)
+		}
+		b.watch(mailbox.WatchQuery{Match: matches, Limit: 1}).wants("wanted 1")
+		w := b.watch(mailbox.WatchQuery{Match: matches, AfterUID: p.After, Limit: 1})
+		everything := b.watch(mailbox.WatchQuery{FromNow: true})
+		b.Add("INBOX", letter{Subject: "unwanted"})
+		everything.wants("unwanted")
+		b.Add("INBOX", letter{Subject: "wanted 2"})
+		w.wants("wanted 2")
+	})
+}
+
+// A watch that is stopped answers as one whose time is up, and misses nothing.
+func TestAWatchIsStopped(t *testing.T) {
+	onWatchable(t, "stop", func(t *testing.T, b *box) {
+		uid := b.Add("INBOX", letter{Subject: "old"})[0]
+		stop := make(chan struct{})
+		w := b.watch(mailbox.WatchQuery{FromNow: true, Stop: stop})
+		close(stop)
+		if p := w.wants(); p.After != uid {
+			t.Errorf("%+v", p)
+		}
+		if p := b.watch(mailbox.WatchQuery{FromNow: true, Stop: stop}).wants(); p.After != uid {
+			t.Errorf("stopped before it began: %+v", p)
+		}
+		b.Add("INBOX", letter{Subject: "new"})
+		b.watch(mailbox.WatchQuery{AfterUID: uid, Stop: stop}).wants("new")
+	})
+}
+
+// fakeVault is what several Clients have in common, as if each was on a machine of its own.
+type fakeVault struct {
+	fakeSeenStore
+	mu      sync.Mutex
+	changed chan struct{} // closed at the next change
+	held    map[string]context.CancelFunc
+	taken   int    // locks so far
+	listens func() // called, where it is not nil, by who begins to listen
+}
+
+func newFakeVault() *fakeVault {
+	return &fakeVault{fakeSeenStore: fakeSeenStore{states: map[string]mail.SeenState{}}, changed: make(chan struct{}), held: map[string]context.CancelFunc{}}
+}
+
+func (v *fakeVault) Shared() bool { return true }
+
+func (v *fakeVault) change() {
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+func (v *fakeVault) UpdateSeen(ctx context.Context, account, folder string, change func(*mail.SeenState) error) error {
+	err := v.fakeSeenStore.UpdateSeen(ctx, account, folder, change)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.change()
+	return err
+}
+
+func (v *fakeVault) Changes(context.Context) (func(context.Context) error, error) {
+	if v.listens != nil {
+		v.listens()
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	changed := v.changed
+	return func(ctx context.Context) error {
+		select {
+		case <-changed:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}, nil
+}
+
+// told returns when something was announced after an instant, which is that of the one before.
+func (v *fakeVault) told(t *testing.T, after time.Time) time.Time {
+	for {
+		v.mu.Lock()
+		changed := v.changed
+		v.mu.Unlock()
+		s, err := v.Seen(t.Context(), account, "INBOX")
+		if err != nil || !s.Told.Equal(after) {
+			return s.Told
+		}
+		<-changed
+	}
+}
+
+func (v *fakeVault) Lock(ctx context.Context, name string) (context.Context, func(), error) {
+	for {
+		v.mu.Lock()
+		changed := v.changed
+		if v.held[name] == nil {
+			held, cancel := context.WithCancel(ctx)
+			v.held[name] = cancel
+			v.taken++
+			v.change()
+			v.mu.Unlock()
+			return held, sync.OnceFunc(func() { v.unlock(name, cancel) }), nil
+		}
+		v.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+func (v *fakeVault) unlock(name string, cancel context.CancelFunc) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	cancel()
+	delete(v.held, name) // of a lock that was lost and taken again, too: that only fails a test
+	v.change()
+}
+
+// lose ends the one lease of a kind once it is held, as where a machine stood still.
+func (v *fakeVault) lose(kind string) {
+	for {
+		v.mu.Lock()
+		for name, cancel := range v.held {
+			if strings.HasPrefix(name, kind+".") {
+				v.mu.Unlock()
+				v.unlock(name, cancel)
+				return
+			}
+		}
+		changed := v.changed
+		v.mu.Unlock()
+		<-changed
+	}
+}
+
+// machines opens so many boxes of one user.
+func machines(t *testing.T, n int, pace time.Duration) (*fakeVault, []*box) {
+	e := dovecot(t)
+	v := newFakeVault()
+	var all []*box
+	for range n {
+		b := open(t, e, "machines")
+		b.Client = mailbox.New(mailbox.Options{Directory: b.Dir, Seen: v, Others: v})
+		t.Cleanup(func() { _ = b.Close() })
+		b.SetPace(pace, never, 0)
+		all = append(all, b)
+	}
+	return v, all
+}
+
+// TestOneMachineRestsInIDLE: nothing but the one that rests in IDLE can find out that mail
+// came, as no machine asks for it; all get it, also where that one goes on to wait.
+func TestOneMachineRestsInIDLE(t *testing.T) {
+	_, all := machines(t, 3, never)
+	first := all[0].watch(mailbox.WatchQuery{FromNow: true, Match: func(s *mailbox.Summary) bool { return s.Subject == "last" }})
+	for _, subject := range []string{"one", "two"} {
+		var others []*watching
+		for _, b := range all[1:] {
+			others = append(others, b.watch(mailbox.WatchQuery{FromNow: true}))
+		}
+		all[0].Add("INBOX", letter{Subject: subject})
+		for _, w := range others {
+			w.wants(subject)
+		}
+	}
+	all[0].Add("INBOX", letter{Subject: "last"})
+	first.wants("last")
+}
+
+// TestMailThatCameBeforeAMachineListened is found, although its folder was open already and the
+// one that rests in IDLE has told of it.
+func TestMailThatCameBeforeAMachineListened(t *testing.T) {
+	v, all := machines(t, 2, never)
+	all[0].watch(mailbox.WatchQuery{FromNow: true, Match: func(*mailbox.Summary) bool { return false }})
+	all[0].Add("INBOX", letter{Subject: "while it leads"})
+	first := v.told(t, time.Time{})
+	v.listens = sync.OnceFunc(func() {
+		all[1].Add("INBOX", letter{Subject: "before it listens"})
+		v.told(t, first)
+	})
+	all[1].watch(mailbox.WatchQuery{FromNow: true, Until: time.Now().Add(50 * time.Second)}).wants("before it listens") // before the other one ends
+}
+
+// TestWhoCannotRestInIDLELeavesItToOthers: a machine rests in fewer folders than it has
+// connections.
+func TestWhoCannotRestInIDLELeavesItToOthers(t *testing.T) {
+	v, all := machines(t, 2, never)
+	all[0].Client = mailbox.New(mailbox.Options{Directory: all[0].Dir, Seen: v, Others: v, SessionsPerAccount: 2})
+	t.Cleanup(func() { _ = all[0].Close() })
+	all[0].SetPace(never, never, 0)
+	must(t, all[0].Admin.Create("Other", nil).Wait())
+	all[0].watch(mailbox.WatchQuery{FromNow: true})
+	all[0].watch(mailbox.WatchQuery{FromNow: true, Folder: "Other"})
+	for late := time.After(50 * time.Second); ; {
+		v.mu.Lock()
+		changed, taken, held := v.changed, v.taken, len(v.held)
+		v.mu.Unlock()
+		if taken >= 2 && held == 1 {
+			break
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatalf("of %d leases %d are held", taken, held)
+		}
+	}
+	w := all[1].watch(mailbox.WatchQuery{FromNow: true, Folder: "Other"})
+	all[1].Add("Other", letter{Subject: "new"})
+	w.wants("new")
+}
+
+// TestTheIDLEPassesToAnotherMachine when the one that has it ends, or loses it.
+func TestTheIDLEPassesToAnotherMachine(t *testing.T) {
+	v, all := machines(t, 2, 50*time.Millisecond)
+	first := all[0].watch(mailbox.WatchQuery{FromNow: true})
+	second := all[1].watch(mailbox.WatchQuery{FromNow: true})
+	_ = all[0].Close()
+	<-first.done
+	all[1].Add("INBOX", letter{Subject: "after an end"})
+	second.wants("after an end")
+	second = all[1].watch(mailbox.WatchQuery{FromNow: true})
+	v.lose("idle")
+	all[1].Add("INBOX", letter{Subject: "after a loss"})
+	second.wants("after a loss")
+}
+
+func TestTheOtherMachineDoesNotRestInIDLE(t *testing.T) {
+	t.Parallel()
+	idles, idling := atomic.Int32{}, make(chan struct{}, 10)
+	server := idleServer(t, idleCaps, func(n int, c net.Conn, br *bufio.Reader, tag string) bool {
+		idles.Add(1)
+		idling <- struct{}{}
+		_, _ = io.WriteString(c, "+ idling\r\n")
+		_, _ = br.ReadString('\n')
+		_, _ = io.WriteString(c, tag+" OK over\r\n")
+		return true
+	})
+	v := newFakeVault()
+	ctx, end := context.WithCancel(t.Context())
+	watch := func(until time.Time) {
+		m := clientOf(t, server, func(o *mailbox.Options) { o.Seen, o.Others = v, v })
+		m.SetPace(never, never, 0)
+		if _, err := m.Watch(ctx, account, mailbox.WatchQuery{FromNow: true, Until: until}); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+	}
+	var first sync.WaitGroup
+	first.Go(func() { watch(time.Now().Add(time.Hour)) })
+	<-idling
+	watch(time.Now().Add(1500 * time.Millisecond)) // it asks for the lease for one of them
+	if n := idles.Load(); n != 1 {
+		t.Errorf("%d IDLEs", n)
+	}
+	end()
+	first.Wait()
+}
+
+// lockedPop is a POP3 server that has one session at a time. lost gets one when a session has
+// ended without a QUIT.
+func lockedPop(t *testing.T) (s *scripted.Server, lost chan struct{}) {
+	var open atomic.Int32
+	lost = make(chan struct{}, 10)
+	return scripted.Serve(t, func(c *scripted.Conn) {
+		in := false
+		defer func() {
+			if in {
+				open.Add(-1)
+				lost <- struct{}{}
+			}
+		}()
+		c.Send("+OK\r\n")
+		for {
+			switch command, _, _ := strings.Cut(c.Line(), " "); command {
+			case "PASS":
+				if in = open.CompareAndSwap(0, 1); !in {
+					c.Send("-ERR [IN-USE] locked\r\n")
+					continue
+				}
+				c.Send("+OK\r\n")
+			case "CAPA":
+				c.Send("+OK\r\nUSER\r\n.\r\n")
+			case "UIDL", "LIST":
+				c.Send("+OK\r\n.\r\n")
+			case "QUIT":
+				open.Add(-1)
+				in = false
+				c.Send("+OK\r\n")
+				return
+			case "":
+				return
+			default:
+				c.Send("+OK\r\n")
+			}
+		}
+	}), lost
+}
+
+// TestMachinesTakeTurnsAtAPOP3Mailbox: none reads that another program has it open.
+func TestMachinesTakeTurnsAtAPOP3Mailbox(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits until a session has rested")
+	}
+	t.Parallel()
+	server, lost := lockedPop(t)
+	v := newFakeVault()
+	read := func(m *mailbox.Client) error { return second(m.List(t.Context(), account, mailbox.ListQuery{})) }
+	pop := func(o *mailbox.Options) {
+		d := o.Directory.(*mailtest.Directory)
+		a := d.Known[account]
+		a.Protocol, a.POP3, a.IMAP = mail.POP3, a.IMAP, mail.Endpoint{}
+		d.Known[account] = a
+		o.Seen, o.Others = v, v
+	}
+	one, two := clientOf(t, server, pop), clientOf(t, server, pop)
+	must(t, read(one))
+	both := make(chan error, 2)
+	go func() { both <- read(two) }()
+	go func() { _, err := one.Verify(t.Context(), account); both <- err }()
+	must(t, errors.Join(<-both, <-both, read(one)))
+	// A session whose lease was lost is not used any more.
+	v.lose("pop3")
+	<-lost
+	must(t, errors.Join(read(one), one.Close(), read(two)))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	third := clientOf(t, server, pop)
+	if _, err := third.List(ctx, account, mailbox.ListQuery{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(fmt.Errorf("a command that cannot wait: %w", err))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/outbox"
@@ -168,14 +169,10 @@ func newCrashFixture(t *testing.T, mode mail.Mode, change ...func(*mail.Account)
 func (c *crashFixture) process(o orders) (*exec.Cmd, *bytes.Buffer) {
 	c.t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	o.Path, o.Key, o.Account = c.path, c.key.Reveal(), c.a
 	text, err := json.Marshal(o)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	var errOut bytes.Buffer
 	cmd := exec.Command(self)
 	cmd.Stderr = &errOut
@@ -196,9 +193,7 @@ func (c *crashFixture) kill(moment string, o orders) {
 	if step, ok := strings.CutPrefix(moment, "server "); ok {
 		c.server.fault(step, fault{do: func() { <-started; _ = cmd.Process.Kill() }, cut: true})
 	}
-	if err := cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, cmd.Start())
 	close(started)
 	err := cmd.Wait()
 	c.server.at(nil)
@@ -213,45 +208,21 @@ func (c *crashFixture) kill(moment string, o orders) {
 // not make it have two. A draft is in its folder until the server took it.
 func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 	t.Parallel()
-	const none = mail.OutboxState("")
-	type moment struct {
-		name  string
-		state []mail.OutboxState // that the killed process leaves, from queued
-		taken int
-	}
-	queued, unknown, accepted := []mail.OutboxState{mail.OutboxQueued}, []mail.OutboxState{mail.OutboxUnknown}, []mail.OutboxState{mail.OutboxAccepted}
-	moments := []moment{
-		{"before add", []mail.OutboxState{none}, 0},
-		{"after add", queued, 0},
-		{"before claim", queued, 0}, // of a person's approval only
-		{"after claim", queued, 0},  // of a person's approval only
-		{"server " + stepConnect, queued, 0},
-		{"server " + stepHello, queued, 0},
-		{"server " + stepAuth, queued, 0},
-		{"server " + stepMail, queued, 0},
-		{"server " + stepRcpt, queued, 0},
-		{"before gate", queued, 0},
-		{"after gate", unknown, 0},
-		{"server " + stepData, unknown, 0},
-		{"server " + stepBody, unknown, 0},
-		{"server " + stepDot, unknown, 0},
-		{"server " + stepTaken, unknown, 1},
-		{"server " + stepAnswered, []mail.OutboxState{mail.OutboxUnknown, mail.OutboxAccepted}, 1},
-		{"before outcome", unknown, 1},
-		{"after outcome", accepted, 1},
-		{"before filed", accepted, 1},
-		{"after filed", accepted, 1},
-	}
+	moments := testmain.Table[struct {
+		Name  string
+		Taken int
+		Left  []string
+	}](t, "testdata/cases/moments.txt")
 	if vaulttest.Size(0, 1) > 0 { // each starts a process: queued, behind the gate, and taken
-		moments = []moment{moments[1], moments[10], moments[14]}
+		moments = append(moments[1:2:2], moments[10], moments[14])
 	}
 	for mode, draft := range map[mail.Mode]bool{mail.ReadWrite: false, mail.Approve: true} {
 		for _, m := range moments {
-			adding, claiming := strings.HasSuffix(m.name, " add"), strings.HasSuffix(m.name, " claim")
+			adding, claiming := strings.HasSuffix(m.Name, " add"), strings.HasSuffix(m.Name, " claim")
 			if mode == mail.ReadWrite && claiming || mode == mail.Approve && adding {
 				continue
 			}
-			t.Run(string(mode)+" "+m.name, func(t *testing.T) {
+			t.Run(string(mode)+" "+m.Name, func(t *testing.T) {
 				t.Parallel()
 				c := newCrashFixture(t, mode)
 				d := c.mailbox
@@ -271,26 +242,26 @@ func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 						t.Fatalf("entry %+v", e)
 					}
 				}
-				c.kill(m.name, orders{Approve: mode == mail.Approve, Requests: []outbox.Request{request}})
+				c.kill(m.Name, orders{Approve: mode == mail.Approve, Requests: []outbox.Request{request}})
 
-				want := slices.Clone(m.state)
-				if mode == mail.Approve && want[0] == mail.OutboxQueued {
-					want[0] = mail.OutboxWaiting
+				want := slices.Clone(m.Left)
+				if mode == mail.Approve && want[0] == string(mail.OutboxQueued) {
+					want[0] = string(mail.OutboxWaiting)
 				}
-				if m.name == "before filed" || m.name == "after filed" {
+				if m.Name == "before filed" || m.Name == "after filed" {
 					drafts(0)
 				} else {
 					drafts(1)
 				}
-				state := none
+				state := mail.OutboxState("none")
 				entries := d.entries()
 				if len(entries) == 1 {
 					state = entries[0].State
 				}
-				if len(entries) > 1 || !slices.Contains(want, state) || len(d.server.messages()) != m.taken {
-					t.Fatalf("left %d entries, %q, want %q; the server took %d, want %d", len(entries), state, want, len(d.server.messages()), m.taken)
+				if len(entries) > 1 || !slices.Contains(want, string(state)) || len(d.server.messages()) != m.Taken {
+					t.Fatalf("left %d entries, %q, want %q; the server took %d, want %d", len(entries), state, want, len(d.server.messages()), m.Taken)
 				}
-				if state != none && state != mail.OutboxAccepted {
+				if state != "none" && state != mail.OutboxAccepted {
 					if _, err := d.vault.OutgoingMessage(t.Context(), entries[0].ID); err != nil {
 						t.Errorf("the message is lost: %v", err)
 					}
@@ -299,6 +270,11 @@ func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 					t.Errorf("the vault: %v", err)
 				}
 
+				if m.Name == "before filed" { // whoever has the lease may still be at it
+					if e := d.mustSend(request); e.Sent != mail.SentPending || len(d.In("Sent")) != 1 {
+						t.Errorf("while its lease lasts: %+v", e)
+					}
+				}
 				d.now = func() time.Time { return time.Now().Add(time.Hour) } // the lease of the dead is over
 				e := d.mustSend(request)
 				if state == mail.OutboxWaiting && e.State == mail.OutboxWaiting {
@@ -310,7 +286,7 @@ func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
 				switch after := d.entries()[0]; {
 				case state == mail.OutboxUnknown:
 					drafts(1)
-					if after.State != mail.OutboxUnknown || taken != m.taken {
+					if after.State != mail.OutboxUnknown || taken != m.Taken {
 						t.Errorf("an unknown message became %+v; the server took %d", after, taken)
 					}
 				case after.State != mail.OutboxAccepted || taken != 1 || after.Sent != mail.SentFiled || len(d.In("Sent")) != 1:

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -124,41 +125,32 @@ func graphFixture(t *testing.T, g *fakeGraph, change ...func(*mail.Account)) *ou
 // nothing lost, and what is not known is called so.
 func TestGraphOutcomes(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		answers []string
-		state   mail.OutboxState // of an entry with a key
-		code    int
-		taken   int
-		later   bool
-		kind    mail.Kind
-	}{
-		"accepted":            {[]string{graphTakes}, mail.OutboxAccepted, 202, 1, false, ""},
-		"after an interim":    {[]string{"HTTP/1.1 100 Continue\r\n\r\n" + graphTakes}, mail.OutboxAccepted, 202, 0, false, ""},
-		"token expired":       {[]string{graphSays("401 Unauthorized", "InvalidAuthenticationToken", "Lifetime validation failed"), graphTakes}, mail.OutboxAccepted, 202, 1, false, ""},
-		"never let in":        {[]string{graphSays("401 Unauthorized", "InvalidAuthenticationToken", "no")}, mail.OutboxQueued, 401, 0, true, mail.KindAuth},
-		"forbidden":           {[]string{graphSays("403 Forbidden", "ErrorAccessDenied", "Access is denied.")}, mail.OutboxRefused, 403, 0, false, mail.KindRefused},
-		"bad request":         {[]string{graphSays("400 Bad Request", "ErrorInvalidRecipients", "At least one recipient is not valid.")}, mail.OutboxRefused, 400, 0, false, mail.KindRefused},
-		"too large":           {[]string{graphSays("413 Request Entity Too Large", "RequestEntityTooLarge", "large")}, mail.OutboxRefused, 413, 0, false, mail.KindRefused},
-		"throttled":           {[]string{graphSays("429 Too Many Requests", "ApplicationThrottled", "slow down", "Retry-After: 30")}, mail.OutboxQueued, 429, 0, true, mail.KindRefused},
-		"busy, says when":     {[]string{strings.Replace(graphSays("503 Service Unavailable", "serviceNotAvailable", "busy", "Retry-After: 5"), "HTTP/1.1", "HTTP/1.0", 1)}, mail.OutboxQueued, 503, 0, true, mail.KindRefused},
-		"busy until a date":   {[]string{strings.Replace(graphSays("503 Service Unavailable", "serviceNotAvailable", "busy", "Retry-After: Fri, 31 Dec 2027 23:59:59 GMT"), "HTTP/1.1", "HTTP/1.0", 1)}, mail.OutboxQueued, 503, 0, true, mail.KindRefused},
-		"busy":                {[]string{graphSays("503 Service Unavailable", "serviceNotAvailable", "busy")}, mail.OutboxUnknown, 503, 1, false, ""},
-		"fault":               {[]string{graphSays("500 Internal Server Error", "generalException", "oops")}, mail.OutboxUnknown, 500, 1, false, ""},
-		"gateway gave up":     {[]string{graphSays("504 Gateway Timeout", "timeout", "x")}, mail.OutboxUnknown, 504, 1, false, ""},
-		"elsewhere":           {[]string{"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"}, mail.OutboxRefused, 307, 0, false, mail.KindRefused},
-		"no HTTP":             {[]string{"220 smtp.example.org ESMTP\r\n"}, mail.OutboxUnknown, 0, 0, false, ""},
-		"answer is lost":      {[]string{graphSilent}, mail.OutboxUnknown, 0, 1, false, ""},
-		"success of no kind":  {[]string{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}, mail.OutboxUnknown, 200, 0, false, ""},
-		"an endless field":    {[]string{"HTTP/1.1 202 Accepted\r\nX: " + strings.Repeat("a", 100<<10)}, mail.OutboxUnknown, 0, 0, false, ""},
-		"ends in the headers": {[]string{"HTTP/1.1 202 Accepted\r\nX: a"}, mail.OutboxUnknown, 0, 0, false, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range testmain.Table[struct {
+		Name    string
+		State   mail.OutboxState
+		Code    int
+		Taken   int
+		Later   bool
+		Kind    mail.Kind
+		Answers []string
+	}](t, "testdata/cases/graph_outcomes.txt") {
+		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			g := newFakeGraph(t, c.answers...)
+			for i, answer := range c.Answers {
+				if words := strings.Split(answer, "|"); len(words) > 1 {
+					status, old := strings.CutPrefix(words[0], "0 ")
+					answer = graphSays(status, words[1], words[2], words[3:]...)
+					if old {
+						answer = strings.Replace(answer, "HTTP/1.1", "HTTP/1.0", 1)
+					}
+				}
+				c.Answers[i] = strings.NewReplacer("takes", graphTakes, "goes", graphSilent).Replace(answer)
+			}
+			g := newFakeGraph(t, c.Answers...)
 			d := graphFixture(t, g)
 			request := hello(keyed("k"), func(r *outbox.Request) { r.Draft.Body = strings.Repeat("line\n", 20_000) })
 			e, err := d.Send(t.Context(), account, request)
-			if e == nil || e.State != c.state || e.Code != c.code || kind(err) != c.kind || len(g.took()) != c.taken {
+			if e == nil || e.State != c.State || e.Code != c.Code || kind(err) != c.Kind || len(g.took()) != c.Taken {
 				t.Fatalf("entry %+v, error %v (%s), taken %d", e, err, kind(err), len(g.took()))
 			}
 			if e.State == mail.OutboxAccepted && e.Sent != mail.SentProvider {
@@ -173,7 +165,7 @@ func TestGraphOutcomes(t *testing.T) {
 			g.answers = []string{graphTakes}
 			g.mu.Unlock()
 			_, _ = d.Send(t.Context(), account, request)
-			if again := len(g.took()) - before; again != 0 && !c.later || again == 0 && c.later {
+			if again := len(g.took()) - before; again != 0 && !c.Later || again == 0 && c.Later {
 				t.Errorf("the same request sent %d more", again)
 			}
 		})

@@ -23,3 +23,11 @@ func TestOnPostgres(t *testing.T) {
 		"TestADeletionNobodyDecidesAboutExpires":             "states by time in a query",
 	})
 }
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,11 +1,14 @@
 package outbox_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +19,7 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
@@ -80,23 +84,17 @@ func newVaultFile(t testing.TB) (path string, key mail.Secret) {
 	var k vault.Keys
 	for _, s := range []*mail.Secret{&k.Admin, &k.Agent} {
 		text, err := vault.NewKey()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		*s = mail.NewSecret([]byte(text))
 	}
-	if _, err := vault.Init(t.Context(), path, k); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(vault.Init(t.Context(), path, k)))
 	return path, k.Agent
 }
 
 func openVault(t testing.TB, path string, key mail.Secret) *vault.Vault {
 	t.Helper()
 	v, err := vault.Open(t.Context(), path, vault.Keys{Agent: key}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return v
 }
 
@@ -142,18 +140,14 @@ func (o *outboxFixture) mustSend(r outbox.Request) *mail.Outgoing {
 func (o *outboxFixture) entry(id string) mail.Outgoing {
 	o.t.Helper()
 	e, err := o.vault.Outgoing(o.t.Context(), id)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	return e
 }
 
 func (o *outboxFixture) entries() []mail.Outgoing {
 	o.t.Helper()
 	list, _, err := o.List(o.t.Context(), mail.OutboxQuery{})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	return list
 }
 
@@ -482,9 +476,7 @@ func TestDryRunGoesToTheServerAndLeavesNothing(t *testing.T) {
 		t.Error("a dry run left something")
 	}
 	o.server.fault(stepAuth, fault{reply: "535 5.7.8 no"})
-	if _, err := o.Send(t.Context(), account, r); kind(err) != mail.KindAuth {
-		t.Errorf("a login that is refused: %v", err)
-	}
+	mailtest.WantKind(t, second(o.Send(t.Context(), account, r)), mail.KindAuth)
 	small := newFixture(t, newFakeSubmission(t, "SIZE 300"))
 	if _, err := small.Send(t.Context(), account, r); kind(err) == "" || len(small.server.messages()) > 0 {
 		t.Errorf("a message that is too large: %v", err)
@@ -504,24 +496,6 @@ func TestDryRunGoesToTheServerAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestManyAtOnceWithOneKeySendOnce(t *testing.T) {
-	t.Parallel()
-	o := newFixture(t, newFakeSubmission(t))
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			e, err := o.Send(t.Context(), account, hello(keyed("k")))
-			if e == nil || err != nil && kind(err) != mail.KindConflict {
-				t.Errorf("%+v, %v", e, err)
-			}
-		})
-	}
-	wg.Wait()
-	if got := len(o.server.messages()); got != 1 || o.taken != 1 || len(o.entries()) != 1 {
-		t.Errorf("the server has %d, charged %d, %d entries", got, o.taken, len(o.entries()))
-	}
-}
-
 func TestLogHoldsIdsAndStatesAlone(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t, newFakeSubmission(t), approving)
@@ -529,20 +503,14 @@ func TestLogHoldsIdsAndStatesAlone(t *testing.T) {
 	b := outbox.New(outbox.Options{Directory: o.dir, Store: o.vault, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Key: func(ctx context.Context) ([]byte, error) { return o.vault.Key(ctx, "outbox") }})
 	e, err := b.Send(t.Context(), account, hello(keyed("order-17"), withBCC))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o.server.fault(stepRcpt, fault{reply: "451 4.3.0 not now, bob@example.net"})
 	if _, err := b.Approve(t.Context(), e.ID, e.Digest, "ann"); err == nil {
 		t.Error("approved in vain")
 	}
 	o.server.fault(stepAuth, fault{reply: "535 5.7.8 no"})
-	if _, err := b.Approve(t.Context(), e.ID, e.Digest, "ann"); kind(err) != mail.KindAuth {
-		t.Errorf("a refused login: %v", err)
-	}
-	if _, err := b.Reject(t.Context(), e.ID, "ann", "rude words"); err != nil {
-		t.Error(err)
-	}
+	mailtest.WantKind(t, second(b.Approve(t.Context(), e.ID, e.Digest, "ann")), mail.KindAuth)
+	must(t, second(b.Reject(t.Context(), e.ID, "ann", "rude words")))
 	text := log.String()
 	if strings.Count(text, e.ID) < 3 || !strings.Contains(text, "state=rejected") || !strings.Contains(text, "code=451") {
 		t.Errorf("the log tells too little:\n%s", text)
@@ -603,9 +571,7 @@ func TestKeyUsedAnewForAnotherMessageHasAnotherMessageID(t *testing.T) {
 		b := outbox.New(outbox.Options{Directory: o.dir, Store: o.vault, Now: func() time.Time { return at },
 			Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil }})
 		e, err := b.Send(t.Context(), account, hello(keyed("k"), func(r *outbox.Request) { r.Draft.Subject = subject }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ids = append(ids, e.MessageID)
 	}
 	if ids[0] != ids[1] || ids[0] == ids[2] {
@@ -646,11 +612,221 @@ func TestLeaseEndsWithTheCallersTime(t *testing.T) {
 	o.server.fault(stepData, fault{do: func() { seen = o.entries()[0] }})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if _, err := o.Send(ctx, account, hello()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(o.Send(ctx, account, hello())))
 	deadline, _ := ctx.Deadline()
 	if seen.State != mail.OutboxUnknown || seen.Attempt == "" || seen.Until.Before(deadline) || seen.Until.After(deadline.Add(time.Minute)) {
 		t.Errorf("on its way it is %s until %s, and the caller's time ends %s", seen.State, seen.Until, deadline)
 	}
+}
+
+// The steps of one submission at which a test can interfere.
+const (
+	stepConnect  = "connect"  // before the greeting
+	stepHello    = "EHLO"     // before its answer
+	stepAuth     = "AUTH"     // before its answer
+	stepMail     = "MAIL"     // before its answer
+	stepRcpt     = "RCPT"     // before its answer, at each recipient
+	stepData     = "DATA"     // before its answer
+	stepBody     = "body"     // in the middle of the message
+	stepDot      = "dot"      // the message is here and not taken
+	stepTaken    = "taken"    // the message is taken and not answered
+	stepAnswered = "answered" // after the answer
+)
+
+// fault is what happens at a step instead.
+type fault struct {
+	reply string // instead of the step's own; what it refuses is not taken
+	cut   bool   // the connection breaks
+	do    func() // before either
+}
+
+// received is a message that the server took.
+type received struct {
+	from string
+	to   []string
+	raw  string
+}
+
+// fakeSubmissionServer is a submission server that counts what it takes, which is the
+// truth that every answer of the outbox is compared with.
+type fakeSubmissionServer struct {
+	port       uint16
+	extensions []string
+
+	mu        sync.Mutex
+	interfere func(step, argument string) fault
+	taken     []received
+	said      []string // commands, in order
+}
+
+func newFakeSubmission(t testing.TB, extensions ...string) *fakeSubmissionServer {
+	t.Helper()
+	if extensions == nil {
+		extensions = []string{"PIPELINING", "8BITMIME", "SIZE 52428800"}
+	}
+	s := &fakeSubmissionServer{extensions: extensions}
+	s.port = scripted.Serve(t, func(c *scripted.Conn) { s.serve(c.Conn) }).Port
+	return s
+}
+
+// at sets what happens at the steps from now on; nil: nothing.
+func (s *fakeSubmissionServer) at(interfere func(step, argument string) fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.interfere = interfere
+}
+
+// fault interferes at one step.
+func (s *fakeSubmissionServer) fault(step string, i fault) {
+	s.at(func(at, _ string) fault {
+		if at == step {
+			return i
+		}
+		return fault{}
+	})
+}
+
+func (s *fakeSubmissionServer) messages() []received {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]received(nil), s.taken...)
+}
+
+// commands returns the commands so far and forgets them.
+func (s *fakeSubmissionServer) commands() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	said := s.said
+	s.said = nil
+	return said
+}
+
+// step tells whether to go on, after a reply of the test's own if there is one.
+func (s *fakeSubmissionServer) step(w io.Writer, name, argument, reply string) (refused, goOn bool) {
+	s.mu.Lock()
+	interfere := s.interfere
+	s.mu.Unlock()
+	var i fault
+	if interfere != nil {
+		i = interfere(name, argument)
+	}
+	if i.do != nil {
+		i.do()
+	}
+	if i.cut {
+		return true, false
+	}
+	if i.reply != "" {
+		reply = i.reply
+	}
+	if reply != "" {
+		if _, err := fmt.Fprintf(w, "%s\r\n", reply); err != nil {
+			return true, false
+		}
+	}
+	return i.reply != "" && i.reply[0] != '2' && i.reply[0] != '3', true
+}
+
+func (s *fakeSubmissionServer) serve(c net.Conn) {
+	r := bufio.NewReader(c)
+	if _, ok := s.step(c, stepConnect, "", "220 mail.example.org ready"); !ok {
+		return
+	}
+	var from string
+	var to []string
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return
+		}
+		line = strings.TrimRight(line, "\r\n")
+		verb, argument, _ := strings.Cut(line, " ")
+		verb = strings.ToUpper(verb)
+		s.mu.Lock()
+		s.said = append(s.said, verb)
+		s.mu.Unlock()
+		ok, refused := true, false
+		switch verb {
+		case "EHLO":
+			lines := append([]string{"mail.example.org"}, append(s.extensions, "AUTH PLAIN")...)
+			for i := range lines {
+				sep := "-"
+				if i == len(lines)-1 {
+					sep = " "
+				}
+				lines[i] = "250" + sep + lines[i]
+			}
+			_, ok = s.step(c, stepHello, argument, strings.Join(lines, "\r\n"))
+		case "AUTH":
+			_, ok = s.step(c, stepAuth, "", "235 2.7.0 welcome")
+		case "MAIL":
+			from, to = address(argument), nil
+			_, ok = s.step(c, stepMail, from, "250 2.1.0 sender ok")
+		case "RCPT":
+			if refused, ok = s.step(c, stepRcpt, address(argument), "250 2.1.5 recipient ok"); !refused {
+				to = append(to, address(argument))
+			}
+		case "DATA":
+			if len(to) == 0 {
+				_, err := fmt.Fprint(c, "503 5.5.1 no recipient\r\n")
+				ok = err == nil
+				break
+			}
+			if refused, ok = s.step(c, stepData, "", "354 go on"); ok && !refused {
+				ok = s.data(c, r, received{from: from, to: to})
+			}
+		case "RSET":
+			from, to = "", nil
+			_, err := fmt.Fprint(c, "250 2.0.0 forgotten\r\n")
+			ok = err == nil
+		case "QUIT":
+			_, _ = fmt.Fprint(c, "221 2.0.0 bye\r\n")
+			return
+		default:
+			_, err := fmt.Fprint(c, "502 5.5.1 not known\r\n")
+			ok = err == nil
+		}
+		if !ok {
+			return
+		}
+	}
+}
+
+func (s *fakeSubmissionServer) data(c net.Conn, r *bufio.Reader, m received) (goOn bool) {
+	var raw strings.Builder
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return false
+		}
+		if line == ".\r\n" {
+			break
+		}
+		raw.WriteString(strings.TrimPrefix(line, "."))
+		if raw.Len() > 100 && raw.Len() <= 100+len(line) {
+			if _, ok := s.step(c, stepBody, "", ""); !ok {
+				return false
+			}
+		}
+	}
+	m.raw = raw.String()
+	refused, ok := s.step(c, stepDot, "", "")
+	if refused || !ok {
+		return ok
+	}
+	s.mu.Lock()
+	s.taken = append(s.taken, m)
+	s.mu.Unlock()
+	if _, ok := s.step(c, stepTaken, "", "250 2.0.0 taken"); !ok {
+		return false
+	}
+	_, ok = s.step(c, stepAnswered, "", "")
+	return ok
+}
+
+// address is what stands between the angle brackets.
+func address(argument string) string {
+	_, rest, _ := strings.Cut(argument, "<")
+	a, _, _ := strings.Cut(rest, ">")
+	return a
 }

@@ -2,12 +2,19 @@ package outbox_test
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
@@ -41,71 +48,34 @@ func TestAReplyGoesUnaskedOrSaysWhyItWaits(t *testing.T) {
 	t.Parallel()
 	d := newMailboxFixture(t, mailtest.InMemory(t), "unasked", replying)
 	d.create("Sent")
-	body := func(text string) func(*outbox.Request) {
-		return func(r *outbox.Request) { r.Draft.Body = text }
-	}
-	markdown := func(text string) func(*outbox.Request) {
-		return func(r *outbox.Request) { r.Draft.Body, r.Draft.Markdown = text, true }
-	}
-	to := func(name, addr string) func(*outbox.Request) {
-		return func(r *outbox.Request) { r.Draft.To = []mail.Address{{Name: name, Addr: addr}} }
-	}
-	all := func(r *outbox.Request) { r.Draft.ToAll, r.Draft.Quote = true, true }
-	for name, c := range map[string]struct {
-		message string
-		change  func(*outbox.Request)
-		asks    []mail.Ask
-	}{
-		"plain":                      {fromBob, body("Gladly.\n"), nil},
-		"to all, with its text":      {fromBob, all, nil},
-		"its own link":               {fromBob, body("As https://place.example/Menu?day=1 says; I ask eva@place.example, from ann@example.org."), nil},
-		"its own link, in Markdown":  {fromBob, markdown("**Yes**, the [menu](https://place.example/Menu?day=1) & more.\n\n- one\n- two\n"), nil},
-		"hidden copy to one of them": {fromBob, func(r *outbox.Request) { r.Draft.BCC = []mail.Address{{Addr: "carol@example.net"}} }, nil},
-		"HTML":                       {strings.Replace(fromBob, "text/plain", "text/html", 1), body("As place.example says."), nil},
-		"another link":               {fromBob, body("See evil.example/x."), []mail.Ask{mail.AskLink}},
-		"another link, in Markdown":  {fromBob, markdown("See [the menu](https&colon;//evil&period;example)."), []mail.Ask{mail.AskLink}},
-		"emphasis in a host":         {fromBob, markdown("See evil._example_"), []mail.Ask{mail.AskLink}},
-		"an image":                   {fromBob, markdown("![x](https://evil.example/p.png)"), []mail.Ask{mail.AskLink}},
-		"a number":                   {fromBob, body("My account is DE02 1203 0000 0000 2020 51."), []mail.Ask{mail.AskNumber}},
-		"a date":                     {fromBob, body("On 23.11.2026 at 14:30 then."), nil},
-		"its own number":             {strings.Replace(fromBob, "at noon", "at noon (call 030 123 456 78)", 1), body("I call 030-12345678."), nil},
-		"from a file":                {fromBob, func(r *outbox.Request) { r.Draft.FromFile = true }, []mail.Ask{mail.AskFile}},
-		"a link as name":             {fromBob, to("see evil.example", "carol@example.net"), []mail.Ask{mail.AskLink}},
-		"a link in hidden text":      {strings.Replace(fromBob, "text/plain; charset=utf-8\n\n", "text/html; charset=utf-8\n\n<p style='display:none'>evil.example</p>", 1), body("See evil.example"), []mail.Ask{mail.AskLink}},
-		"somebody else":              {fromBob, to("", "dan@example.net"), []mail.Ask{mail.AskRecipient, mail.AskOutsider, mail.AskLink}},
-		"hidden copy to oneself":     {fromBob, func(r *outbox.Request) { r.Draft.BCC = []mail.Address{{Addr: "ann@example.org"}} }, []mail.Ask{mail.AskRecipient, mail.AskOutsider}},
-		"an attachment": {fromBob, func(r *outbox.Request) {
-			r.Draft.Attachments = []outbox.Attachment{{Name: "a.txt", Content: []byte("x")}}
-		}, []mail.Ask{mail.AskAttachment}},
-		"to a message with a code": {strings.Replace(fromBob, "Shall we meet at noon?", "Your verification code is 482913.", 1), body("Gladly."), []mail.Ask{mail.AskCode}},
-		"a code of its own":        {strings.Replace(fromBob, "Shall we meet at noon?", "Send me the bank's security code.", 1), body("The security code is 482913."), []mail.Ask{mail.AskCode}},
-		"another subject":          {fromBob, func(r *outbox.Request) { r.Draft.Subject = "Re: Dinner" }, []mail.Ask{mail.AskSubject}},
-		"recipients named by hand": {fromBob, func(r *outbox.Request) { r.Draft.ToSender = false; to("", "bob@example.net")(r) }, []mail.Ask{mail.AskNoReply}},
-		"a new message":            {fromBob, func(r *outbox.Request) { *r = hello() }, []mail.Ask{mail.AskNoReply}},
-		"handed on": {fromBob, func(r *outbox.Request) {
-			r.Draft.Forward, r.Draft.ReplyTo = r.Draft.ReplyTo, nil
-			to("", "bob@example.net")(r)
-		}, []mail.Ask{mail.AskNoReply}},
-		"not verified":               {strings.TrimPrefix(fromBob, border), body("Gladly."), []mail.Ask{mail.AskUnverified}},
-		"said by the sender himself": {strings.Replace(fromBob, "border.example;", "evil.example;", 1), body("Gladly."), []mail.Ask{mail.AskUnverified}},
-		"a stranger":                 {strings.ReplaceAll(fromBob, "bob@example.net", "eve@example.net"), body("Gladly."), []mail.Ask{mail.AskSender, mail.AskRecipient}},
-		"to all, of whom one is new": {strings.Replace(fromBob, "carol@example.net", "eve@evil.example", 1), all, []mail.Ask{mail.AskRecipient}},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range testmain.Table[struct{ Name, Asks, Old, New, Draft string }](t, "testdata/cases/unasked.txt") {
+		asks := slices.DeleteFunc(strings.Split(c.Asks, ","), func(ask string) bool { return ask == "" })
+		asked := func(list []mail.Ask) bool { return fmt.Sprint(list) == fmt.Sprint(asks) }
+		t.Run(c.Name, func(t *testing.T) {
+			change := func(r *outbox.Request) {
+				switch c.Name {
+				case "a new message":
+					*r = hello()
+					return
+				case "handed on":
+					r.Draft.Forward, r.Draft.ReplyTo = r.Draft.ReplyTo, nil
+				}
+				must(t, json.Unmarshal([]byte(c.Draft), &r.Draft))
+			}
 			later := d.now().Add(2 * time.Hour) // the count is about the hour
 			d.now = func() time.Time { return later }
-			ref := d.source(c.message)
+			ref := d.source(strings.ReplaceAll(fromBob, cmp.Or(c.Old, "\x00"), c.New))
 			left := len(d.server.messages())
-			dry, err := d.Send(t.Context(), account, replyTo(ref, c.change, func(r *outbox.Request) { r.DryRun, r.Offline = true, true }))
-			if err != nil || !slices.Equal(dry.Asks, c.asks) || (dry.State == mail.OutboxWaiting) != (len(c.asks) > 0) {
+			dry, err := d.Send(t.Context(), account, replyTo(ref, change, func(r *outbox.Request) { r.DryRun, r.Offline = true, true }))
+			if err != nil || !asked(dry.Asks) || (dry.State == mail.OutboxWaiting) != (len(asks) > 0) {
 				t.Errorf("a dry run: %+v, %v", dry, err)
 			}
-			e := d.mustSend(replyTo(ref, c.change))
+			e := d.mustSend(replyTo(ref, change))
 			kept := d.entry(e.ID)
-			if !slices.Equal(kept.Asks, c.asks) {
-				t.Fatalf("asks %v, want %v", kept.Asks, c.asks)
+			if !asked(kept.Asks) {
+				t.Fatalf("asks %v, want %v", kept.Asks, asks)
 			}
-			if len(c.asks) == 0 {
+			if len(asks) == 0 {
 				if e.State != mail.OutboxAccepted || kept.Unasked != kept.Digest || kept.Decided != "" || len(d.server.messages()) != left+1 {
 					t.Errorf("%+v", kept)
 				}
@@ -145,9 +115,7 @@ func TestWhatThePolicyAsksAboutByNowWaits(t *testing.T) {
 				c.begins(&a)
 				d.dir.Set(a)
 				d.take = func(string) time.Duration { // between the judgement and the wire
-					a := d.dir.Known[account]
-					c.becomes(&a)
-					d.dir.Set(a)
+					d.dir.Edit(c.becomes)
 					return 0
 				}
 				e := d.mustSend(replyTo(d.source(fromBob), keyed(key)))
@@ -169,9 +137,7 @@ func TestUnaskedRepliesOfManyProcesses(t *testing.T) {
 	var says []*bytes.Buffer
 	for range 3 {
 		cmd, errOut := c.process(orders{Requests: slices.Repeat([]outbox.Request{reply}, 4)})
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		all, says = append(all, cmd), append(says, errOut)
 	}
 	for i, cmd := range all {
@@ -218,9 +184,7 @@ func TestKilledBeforeTheWireAReplyGoesOnOnlyWhereItMay(t *testing.T) {
 			if len(left) != 1 || left[0].State != mail.OutboxQueued || left[0].Unasked != left[0].Digest || len(d.server.messages()) > 0 {
 				t.Fatalf("left %+v; the server took %d", left, len(d.server.messages()))
 			}
-			a := d.dir.Known[account]
-			c.change(&a)
-			d.dir.Set(a)
+			d.dir.Edit(c.change)
 			d.now = func() time.Time { return time.Now().Add(time.Hour) }
 			e := d.mustSend(replyTo(ref, keyed("k")))
 			if e.ID != left[0].ID || e.State != c.state || (len(d.server.messages()) == 1) != (c.state == mail.OutboxAccepted) {
@@ -255,3 +219,102 @@ func replyGoesUnasked(t *testing.T, p *postfixServers) {
 
 // crlf is a message as it is stored.
 func crlf(message string) string { return strings.ReplaceAll(message, "\n", "\r\n") }
+
+// What carries a code or a link that logs in waits also in an account that sends unasked. The
+// person sees it, the agent does not.
+func TestWhatCarriesACodeWaits(t *testing.T) {
+	t.Parallel()
+	const code, token = "482913", "Zk3x9QpLm2Vt7RbY4nWc"
+	coded := "From: Bank <no-reply@bank.example>\nTo: ann@example.org\nSubject: " + code + " is your verification code\nMessage-ID: <1@bank.example>\nDate: " + time.Now().Format(time.RFC1123Z) +
+		"\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\nYour verification code is " + code + ".\nOr https://bank.example/login?token=" + token +
+		"\n--b\nContent-Type: text/plain; name=\"" + code + ".txt\"\nContent-Disposition: attachment; filename=\"" + code + ".txt\"\n\nThe code is " + code + "\n--b--\n"
+	honest := strings.NewReplacer(code+" is your verification code", "The invoice", "Your verification code is "+code, "It is 482 913 euros", "login?token="+token, "invoices", code, "invoice").Replace(coded)
+	d := newMailboxFixture(t, mailtest.InMemory(t), "codes", func(a *mail.Account) {
+		a.Mode, a.AllowOut = mail.ReadWrite, mail.AllowList{Enabled: true, Entries: []string{"*"}}
+	})
+	d.create("Sent")
+	d.create("Drafts")
+	to := []mail.Address{{Addr: "bob@example.net"}}
+	saved := func(draft outbox.Draft) outbox.Request {
+		s, err := d.SaveDraft(t.Context(), account, draft)
+		must(t, err)
+		return outbox.Request{Principal: "agent", Stored: &s.Ref}
+	}
+	// Beside such words a code is not found, and among all numbers it would be told.
+	const offers, guesses = "Here is our discount code: the order code is 4711, the voucher code 4712, the promo code 4713.", "482911 482912 482914"
+	var source string
+	asDraft := func(source string) mail.Ref { // of a mail program
+		return d.put("Drafts", strings.NewReplacer("Bank <no-reply@bank.example>", "ann@example.org", "ann@example.org", "bob@example.net", "1@bank", rand.Text()+"@bank", "\n", "\r\n").Replace(source), imap.FlagDraft)
+	}
+	for name, request := range map[string]func(ref mail.Ref) outbox.Request{
+		"answered": func(ref mail.Ref) outbox.Request { return replyTo(ref) },
+		"handed on whole": func(ref mail.Ref) outbox.Request {
+			return outbox.Request{Principal: "agent", Draft: outbox.Draft{To: to, Forward: &ref, Whole: true, Subject: "Look"}}
+		},
+		"quoted among other words": func(ref mail.Ref) outbox.Request {
+			return replyTo(ref, func(r *outbox.Request) { r.Draft.Quote, r.Draft.Body = true, offers })
+		},
+		"handed on among other words": func(ref mail.Ref) outbox.Request {
+			return outbox.Request{Principal: "agent", Draft: outbox.Draft{To: to, Forward: &ref, Body: offers}}
+		},
+		"answered among other words": func(ref mail.Ref) outbox.Request {
+			return outbox.Request{Principal: "agent", Draft: outbox.Draft{To: to, ReplyTo: &ref, Body: offers}}
+		},
+		"quoted below every number": func(ref mail.Ref) outbox.Request {
+			return replyTo(ref, func(r *outbox.Request) { r.Draft.Quote, r.Draft.Subject, r.Draft.Body = true, guesses, guesses })
+		},
+		"a person's draft": func(mail.Ref) outbox.Request {
+			stored := asDraft(source)
+			return outbox.Request{Principal: "agent", Stored: &stored}
+		},
+		"as a file of it": func(mail.Ref) outbox.Request {
+			return saved(outbox.Draft{To: to, Body: "See below.", FromMail: true, Attachments: []outbox.Attachment{{Name: "note.txt", Content: []byte(source)}}})
+		},
+		"a draft": func(ref mail.Ref) outbox.Request { return saved(outbox.Draft{To: to, Forward: &ref}) },
+	} {
+		for _, source = range []string{coded, honest} {
+			carries := source == coded
+			t.Run(fmt.Sprintf("%s %v", name, carries), func(t *testing.T) {
+				left := len(d.server.messages())
+				if carries && name == "a draft" {
+					ref := d.source(source)
+					for _, draft := range []outbox.Draft{{Forward: &ref, Body: offers}, {Forward: &ref, Whole: true}, {ReplyTo: &ref, ToSender: true, Quote: true}, {ReplyTo: &ref, Body: offers}} {
+						_, err := d.SaveDraft(t.Context(), account, draft)
+						if e := mailtest.WantKind(t, err, mail.KindReadOnly); e.Reason != "codes" {
+							t.Errorf("%+v", e)
+						}
+					}
+					mailtest.WantKind(t, second(d.AppendToDraft(t.Context(), asDraft(source), outbox.Draft{Body: offers})), mail.KindReadOnly)
+					return
+				}
+				e := d.mustSend(request(d.source(source)))
+				kept := d.entry(e.ID)
+				if !carries {
+					if e.State != mail.OutboxAccepted || len(d.server.messages()) != left+1 {
+						t.Errorf("%+v", kept)
+					}
+					return
+				}
+				if e.State != mail.OutboxWaiting || !slices.Equal(kept.Asks, []mail.Ask{mail.AskCode}) || len(d.server.messages()) != left {
+					t.Fatalf("%+v", kept)
+				}
+				shown, err := d.Show(t.Context(), e.ID)
+				must(t, err)
+				if said := fmt.Sprintf("%+v %+v", e, kept); strings.Contains(said, code) || strings.Contains(said, token) {
+					t.Errorf("the entry tells it: %s", said)
+				}
+				if whole := fmt.Sprint(shown.Subject, shown.Body, shown.Files); !strings.Contains(whole, code) && name != "handed on whole" && name != "as a file of it" {
+					t.Errorf("a person sees %s", whole)
+				}
+				shown.Mask()
+				if said := fmt.Sprintf("%v %s %s %v", shown.Outgoing, shown.Body, shown.HTML, shown.Files); strings.Contains(said, code) || strings.Contains(said, token) || shown.Body != "[code hidden]" || strings.Contains(name, "every") && shown.Subject != guesses {
+					t.Errorf("the agent sees %s", said)
+				}
+			})
+		}
+	}
+	// What the agent wrote itself, it knows.
+	if e := d.mustSend(outbox.Request{Principal: "agent", Draft: outbox.Draft{To: to, Subject: "Door", Body: "The door code is 4711."}}); e.State != mail.OutboxAccepted {
+		t.Errorf("%+v", e)
+	}
+}

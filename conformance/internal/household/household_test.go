@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/conformance"
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 const program = "testdata/server.py"
@@ -215,3 +216,5 @@ func TestTheHouseholdAsAProgram(t *testing.T) {
 		t.Errorf("%+v", report.Failed(false))
 	}
 }
+
+func TestMain(m *testing.M) { os.Exit(testmain.Run(m.Run)) }

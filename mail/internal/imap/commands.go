@@ -64,7 +64,7 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 		return unsent[Folder](stage, err)
 	}
 	s.opens++
-	mine := s.opens
+	mine, moved := s.opens, s.fresh.moved.Load()
 	cmd := s.client.Select(s.named(name), &goimap.SelectOptions{ReadOnly: readOnly})
 	return &Examining{func() (Folder, error) {
 		data, err := cmd.Wait()
@@ -79,7 +79,7 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 		f := Folder{Name: name, UIDValidity: data.UIDValidity, UIDNext: uint32(data.UIDNext), Exists: data.NumMessages, Writable: !readOnly}
 		if mine == s.opens {
 			s.folder = f
-			s.fresh.open()
+			s.fresh.open(moved)
 		}
 		return f, nil
 	}}

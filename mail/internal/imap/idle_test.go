@@ -313,3 +313,27 @@ func (r *reads) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// What a server reports behind its answer to an EXAMINE is news of that folder, however late the
+// answer is waited for: a watch would rest on what came before it.
+func TestWhatIsReportedBehindAnExamineIsNews(t *testing.T) {
+	using(t, serve(t, func(s *scripted.Conn) {
+		s.Login()
+		for _, answer := range []string{"* 1 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\nTAG OK done\r\n", "* 2 EXISTS\r\nTAG OK done\r\n"} {
+			tag, _ := s.Expect()
+			s.Send(strings.ReplaceAll(answer, "TAG", tag))
+		}
+		obey(s)
+	}), func(s *Session) error {
+		examine := s.Examine("INBOX")
+		err := errors.Join(s.Noop().Wait(), second(examine.Wait()))
+		if f, ok := s.Unchanged("INBOX", false); ok {
+			t.Errorf("%+v counts as unchanged", f)
+		}
+		f, lookErr := s.Look("INBOX", time.Hour, true)
+		if f.Exists != 3 {
+			t.Errorf("a look finds %+v", f)
+		}
+		return errors.Join(err, lookErr)
+	})
+}

@@ -56,6 +56,15 @@ func (d *Directory) Set(a mail.Account) {
 	d.Known[a.Name] = a
 }
 
+// Edit changes Account, or with another name makes one like it.
+func (d *Directory) Edit(change func(*mail.Account)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a := d.Known[Account]
+	change(&a)
+	d.Known[a.Name] = a
+}
+
 // Endpoint is a server that tests read from and write to.
 type Endpoint struct {
 	Name  string
