@@ -63,9 +63,7 @@ func TestAnswersOnTheDemo(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
 			old, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var accounts []string
 			if strings.HasSuffix(file, "/all.txt") {
 				accounts = []string{"second", "lost"}
@@ -97,9 +95,7 @@ func TestAnswersOnTheDemo(t *testing.T) {
 				}
 			}
 			if *update {
-				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, got.Bytes(), 0o644))
 			}
 			was, is := strings.Split(string(old), "\n"), strings.Split(got.String(), "\n")
 			for i := range min(len(was), len(is)) {
@@ -134,9 +130,7 @@ func (b *fixture) demoAnswer(t *testing.T, role, line string, state *string) str
 			Examples            []string
 		}
 	}
-	if err := json.Unmarshal(a.JSON, &e); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(a.JSON, &e))
 	if !a.Success() {
 		if e.Error.Code == "VALIDATION_ERROR" && len(e.Error.Examples) == 0 {
 			t.Errorf("%s: no example", line)
@@ -147,15 +141,11 @@ func (b *fixture) demoAnswer(t *testing.T, role, line string, state *string) str
 		More       string
 		NextAction struct{ Arguments struct{ Command string } } `json:"next_action"`
 	}
-	if err := json.Unmarshal(e.Data, &data); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(e.Data, &data))
 	command := b.binds(t, line)
 	if !strings.Contains(line, "--fields") {
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(e.Data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := gatewaytest.Schema(t, command.OutputSchema(strings.Contains(line, "--full"))).Validate(value); err != nil {
 			t.Errorf("%s: %v\n%s", line, err, e.Data)
 		}

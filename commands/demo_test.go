@@ -23,9 +23,7 @@ var tooLarge = make([]byte, 25<<20)
 func newDemo(t testing.TB, more ...string) *fixture {
 	t.Helper()
 	servers, err := demo.Start(demo.Options{Now: func() time.Time { return at }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = servers.Close() })
 	b := newFixture(t, nil)
 	boxes := mailbox.New(mailbox.Options{Directory: b.vault, Seen: b.vault})
@@ -44,9 +42,7 @@ func newDemo(t testing.TB, more ...string) *fixture {
 		if a.Name == "lost" {
 			password = mail.NewSecret([]byte("wrong"))
 		}
-		if err := b.vault.AddAccount(t.Context(), a, password); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.vault.AddAccount(t.Context(), a, password))
 	}
 	return b
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/postern-mail/postern/vault/agentmail"
 )
 
+var must = testmain.Must
+
 func TestMain(m *testing.M) { os.Exit(testmain.Run(m.Run)) }
 
 // store is a vault as the commands see it.
@@ -46,14 +48,10 @@ var at = time.Date(2026, 3, 9, 23, 30, 0, 0, time.UTC)
 func newFixture(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Account) *fixture {
 	t.Helper()
 	v, remove, err := vault.Temporary(t.Context(), &vault.Options{Now: func() time.Time { return at }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = remove() })
 	for _, a := range accounts {
-		if err := v.AddAccount(t.Context(), a, mail.NewSecret([]byte("secret"))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, v.AddAccount(t.Context(), a, mail.NewSecret([]byte("secret"))))
 	}
 	b := &fixture{saved: fakeFiles{}, vault: v, principal: gateway.Principal{Name: "admin", Admin: true}}
 	if b.fakeMailboxes, _ = mailboxes.(*fakeMailboxes); mailboxes == nil {
@@ -66,14 +64,11 @@ func newFixture(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Acc
 			e, err := b.gateway.Explain(ctx, gateway.Request{Principal: gateway.Principal{Name: call.Principal, Admin: call.Admin}, Line: line})
 			return commands.Explanation(e), err
 		}}
-	if b.registry, err = discovery.NewRegistry(commands.Info(b.deps, "test"), commands.All(b.deps)...); err != nil {
-		t.Fatal(err)
-	}
+	b.registry, err = discovery.NewRegistry(commands.Info(b.deps, "test"), commands.All(b.deps)...)
+	must(t, err)
 	b.gateway, err = gateway.New(gateway.Options{Registry: b.registry, Profile: gateway.FullProfile(), Faults: answer.Faults,
 		Settings: vaultSettings{v}, Auditor: v})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 

@@ -22,9 +22,7 @@ func compactFixture(t *testing.T) *fixture {
 func dataOf(t *testing.T, e envelope) string {
 	t.Helper()
 	data, err := json.Marshal(e.Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(data)
 }
 

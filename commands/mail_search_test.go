@@ -17,9 +17,7 @@ func TestSearchPassesOnWhatIsAsked(t *testing.T) {
 	b.ok(t, "config set search_max_matches 500")
 	b.ok(t, "config set timezone Europe/Berlin")
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	local := func(year int, month time.Month, day int) time.Time {
 		return time.Date(year, month, day, 0, 0, 0, 0, berlin)
 	}

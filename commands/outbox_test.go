@@ -13,9 +13,7 @@ import (
 func (b *fixture) code(t testing.TB, s *outbox.Shown) string {
 	t.Helper()
 	code, err := b.vault.ApprovalCode(t.Context(), s.ID, s.Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return code
 }
 

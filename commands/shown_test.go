@@ -75,9 +75,7 @@ func TestTheAuditHasLongIDs(t *testing.T) {
 	b.ok(t, "mail mark-read --uid 3,2")
 	b.fails(t, "mail mark-read Sent/2", discovery.Conflict, "Sent")
 	entries, err := b.vault.Audit(t.Context(), vault.AuditQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, r := range entries {
 		got = append(got, r.Account+" "+r.Target)

@@ -70,9 +70,7 @@ func Test001_FullAnswersHaveEveryFieldOfTheSpecs(t *testing.T) {
 				t.Fatalf("%s: %s", tc.line, a.JSON)
 			}
 			data, err := jsonschema.UnmarshalJSON(bytes.NewReader(e.Data))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if err := gatewaytest.Schema(t, command.OutputSchema(full)).Validate(data); err != nil {
 				t.Errorf("%s, full %v: %v\n%s", tc.line, full, err, e.Data)
 			}

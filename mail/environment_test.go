@@ -58,9 +58,7 @@ func TestEnvironmentAccounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, err := EnvironmentAccounts(test.environ)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got, err := e.Accounts(t.Context())
 			if err != nil || !reflect.DeepEqual(got, test.want) || e.Len() != len(test.want) {
 				t.Fatalf("\n got %+v\nwant %+v, %v", got, test.want, err)
@@ -125,9 +123,7 @@ func TestEnvironmentAccountsNameWhatToMend(t *testing.T) {
 
 func TestEnvironmentSecretsAreLent(t *testing.T) {
 	e, err := EnvironmentAccounts(one())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 2 {
 		s, err := e.Secret(t.Context(), "default")
 		if err != nil || s.Reveal() != "canary=pass word" {

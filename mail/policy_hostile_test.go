@@ -79,9 +79,7 @@ func FuzzVisibleNeedsAnAllowedDomain(f *testing.F) {
 		f.Add(seed)
 	}
 	p, err := CompilePolicy(&Account{Mode: ReadWrite, AllowIn: AllowList{Enabled: true, Entries: []string{"@corp.com"}}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Fuzz(func(t *testing.T, from string) {
 		h := rfc5322.ParseHeader([]byte("From: " + from + "\r\n\r\n"))
 		if !p.Visible(h) {

@@ -10,12 +10,12 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
+var must = testmain.Must
+
 func compiledPolicy(t *testing.T, a Account) *Policy {
 	t.Helper()
 	p, err := CompilePolicy(&a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 

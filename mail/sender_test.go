@@ -15,13 +15,9 @@ func judged(t *testing.T, change func(a *Account)) *Policy {
 	a := Account{Name: "work", Email: "me@example.org", Protocol: IMAP, IMAP: tlsAt("imap.example.org", 993), Username: "me", Auth: AuthPassword, Mode: ReadOnly,
 		AuthServIDs: []string{"mx.example.org"}}
 	change(&a)
-	if err := a.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Validate())
 	p, err := CompilePolicy(&a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 

@@ -59,9 +59,7 @@ func newAccountBench(t *testing.T, accounts ...mail.Account) (*fixture, *fakeKey
 func (b *fixture) stored(t *testing.T, name string) mail.Account {
 	t.Helper()
 	a, err := b.vault.Account(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a
 }
 
@@ -78,9 +76,7 @@ func (b *fixture) sealed(t *testing.T, name string) string {
 func (b *fixture) client(t *testing.T, name string) string {
 	t.Helper()
 	s, err := b.vault.ClientSecret(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s.Reveal()
 }
 
@@ -164,9 +160,7 @@ func TestOptionsOfAnotherAuthAreRefused(t *testing.T) {
 	helper := work("helped", mail.ReadOnly)
 	b, r := newAccountBench(t, password)
 	helper.Auth, helper.Helper = mail.AuthHelper, []string{"biosecret"}
-	if err := b.vault.AddAccount(t.Context(), helper, mail.Secret{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.vault.AddAccount(t.Context(), helper, mail.Secret{}))
 	for _, test := range testmain.Table[struct{ Line, Says string }](t, "testdata/cases/refused_auth.txt") {
 		b.fails(t, test.Line, discovery.ValidationError, test.Says)
 	}

@@ -69,9 +69,7 @@ func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
 func TestAuthorizeThatFailsKeepsTheFormerConsent(t *testing.T) {
 	b, _ := newAccountBench(t, work("other", mail.ReadOnly))
 	b.ok(t, addGoogle)
-	if err := b.vault.SetConsent(t.Context(), "work", mail.NewSecret([]byte("former"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.vault.SetConsent(t.Context(), "work", mail.NewSecret([]byte("former"))))
 	b.deps.Authorize = func(context.Context, *mail.Account, mail.Secret, login.AuthorizeOptions) (mail.Secret, error) {
 		return mail.Secret{}, &mail.Error{Op: "account authorize", Kind: mail.KindAuth, Message: "The access was refused.", Advice: mail.AdviceAuthorize}
 	}

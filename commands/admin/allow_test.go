@@ -13,9 +13,7 @@ func TestAllowListsAreKeptInOneForm(t *testing.T) {
 	entries := func(account, list string) string {
 		t.Helper()
 		a, err := b.vault.Account(t.Context(), account)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if list == "in" {
 			return fmt.Sprint(a.AllowIn.Entries)
 		}

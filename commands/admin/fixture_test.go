@@ -12,10 +12,13 @@ import (
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/vault"
 )
+
+var must = testmain.Must
 
 // store is a vault as the commands see it.
 type store struct{ *vault.Vault }
@@ -83,24 +86,18 @@ var at = time.Date(2026, 3, 9, 23, 30, 0, 0, time.UTC)
 func newFixture(t testing.TB, accounts ...mail.Account) *fixture {
 	t.Helper()
 	v, remove, err := vault.Temporary(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = remove() })
 	for _, a := range accounts {
-		if err := v.AddAccount(t.Context(), a, mail.NewSecret([]byte("secret"))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, v.AddAccount(t.Context(), a, mail.NewSecret([]byte("secret"))))
 	}
 	mailboxes, outbox := &fakeMailboxes{}, &fakeOutbox{}
 	b := &fixture{vault: v, mailboxes: mailboxes, folders: &mailboxes.folders, outbox: outbox, principal: gateway.Principal{Name: "admin", Admin: true}}
 	b.deps = &admin.Deps{Store: store{v}, Mailboxes: mailboxes, Outbox: outbox, Exists: func(string) bool { return true }, Now: func() time.Time { return at }}
-	if b.registry, err = discovery.NewRegistry(discovery.Info{Name: "postern", Version: "test"}, append(admin.Commands(b.deps), admin.PolicyShow(b.deps))...); err != nil {
-		t.Fatal(err)
-	}
-	if b.gateway, err = gateway.New(gateway.Options{Registry: b.registry, Profile: gateway.FullProfile(), Faults: answer.Faults, Auditor: v}); err != nil {
-		t.Fatal(err)
-	}
+	b.registry, err = discovery.NewRegistry(discovery.Info{Name: "postern", Version: "test"}, append(admin.Commands(b.deps), admin.PolicyShow(b.deps))...)
+	must(t, err)
+	b.gateway, err = gateway.New(gateway.Options{Registry: b.registry, Profile: gateway.FullProfile(), Faults: answer.Faults, Auditor: v})
+	must(t, err)
 	return b
 }
 

@@ -41,9 +41,7 @@ func TestAGrantIsShownOnceAndListedWithoutItsToken(t *testing.T) {
 		t.Errorf("a grant that nothing was said of: %v", phone)
 	}
 	entries, err := b.vault.Audit(t.Context(), vault.AuditQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var targets []string
 	for _, e := range entries {
 		if e.Allowed && strings.HasPrefix(e.Parsed, "grant ") && e.Parsed != "grant list" {
@@ -59,13 +57,9 @@ func TestAGrantIsShownOnceAndListedWithoutItsToken(t *testing.T) {
 func lasts(t *testing.T, g map[string]any) time.Duration {
 	t.Helper()
 	created, err := time.Parse(time.RFC3339, g["created"].(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	expires, err := time.Parse(time.RFC3339, g["expires"].(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return expires.Sub(created)
 }
 

@@ -21,6 +21,8 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
+var must = testmain.Must
+
 func TestMain(m *testing.M) { os.Exit(testmain.Run(m.Run)) }
 
 var testNow = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -158,13 +160,5 @@ func TestCloseEndsEverything(t *testing.T) {
 			t.Fatalf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
 		}
 		runtime.Gosched()
-	}
-}
-
-// must ends the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -26,9 +26,7 @@ func helperScript(t *testing.T, body string) string {
 	// open for writing cannot be executed.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o700))
 	return path
 }
 
@@ -99,9 +97,7 @@ func TestAHelperThatGivesNothingIsAClearErrorWithoutItsWords(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	plain := filepath.Join(directory, "plain")
-	if err := os.WriteFile(plain, []byte("#!/bin/sh\necho secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(plain, []byte("#!/bin/sh\necho secret\n"), 0o600))
 	const canary = "echo canary-word; echo canary-word >&2; "
 	for name, test := range map[string]struct {
 		argv []string
@@ -141,9 +137,7 @@ func TestAHelperThatGivesNothingIsAClearErrorWithoutItsWords(t *testing.T) {
 func helperBytes(t *testing.T, content string) string {
 	t.Helper()
 	path := helperScript(t, "")
-	if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(content), 0o700))
 	return path
 }
 
@@ -202,9 +196,7 @@ func newBlockingHelper(t *testing.T) blockingHelper {
 	t.Helper()
 	dir := t.TempDir()
 	g := blockingHelper{count: filepath.Join(dir, "count"), gate: filepath.Join(dir, "gate")}
-	if err := syscall.Mkfifo(g.gate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(g.gate, 0o600))
 	g.path = helperScript(t, fmt.Sprintf("echo x >>%s; read word <%s; echo $word", g.count, g.gate))
 	return g
 }
@@ -306,9 +298,7 @@ func TestAHelperThatHangsIsKilledWithItsChildren(t *testing.T) {
 	}
 	var child int
 	b, err := os.ReadFile(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := fmt.Sscan(string(b), &child); err != nil {
 		t.Fatal(err)
 	}
@@ -419,9 +409,7 @@ func TestAHelperThatFailedIsLeftAlone(t *testing.T) {
 	a := helperAccount("work", helperScript(t, fmt.Sprintf("echo x >>%s; test -e %s || exit 7; echo secret", count, good)))
 	helperFails(t, h, a, mail.KindAuth, "status 7")
 	helperFails(t, h, a, mail.KindAuth, "It is run again in 30 s at the earliest.")
-	if err := os.WriteFile(good, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(good, nil, 0o600))
 	helperFails(t, h, a, mail.KindAuth, "status 7")
 	if n := runs(t, count); n != 1 {
 		t.Errorf("%d runs", n)
@@ -433,9 +421,7 @@ func TestAHelperThatFailedIsLeftAlone(t *testing.T) {
 	late := filepath.Join(dir, "late")
 	b := helperAccount("late", late)
 	helperFails(t, h, b, mail.KindConfig, "is not there")
-	if err := os.Link(helperScript(t, "echo secret"), late); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Link(helperScript(t, "echo secret"), late))
 	helperGives(t, h, b, "secret")
 }
 

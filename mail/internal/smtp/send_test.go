@@ -287,9 +287,7 @@ func TestContextEndsASend(t *testing.T) {
 					c = config(p.start(t, &leaf), wire.TLS, ca)
 				}
 				s, err := smtp.Dial(t.Context(), c)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				r, err := s.Send(ctx, to(three...), []byte(message))
 				failed := outcome(t, p, r, err)
 				var w *wire.Error
