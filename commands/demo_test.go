@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/commandtest"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -47,8 +48,8 @@ func newDemo(t testing.TB, more ...string) *fixture {
 	return b
 }
 
-// ids are those of the messages of an answer.
-func (e envelope) ids() []string {
+// idsOf are those of the messages of an answer.
+func idsOf(e envelope) []string {
 	var ids []string
 	for _, m := range e.Data["messages"].([]any) {
 		ids = append(ids, m.(map[string]any)["message_id"].(string))
@@ -56,13 +57,24 @@ func (e envelope) ids() []string {
 	return ids
 }
 
+// TestAnswersOnTheDemo has the answers of testdata/demo.
+func TestAnswersOnTheDemo(t *testing.T) {
+	t.Parallel()
+	commandtest.Answers(t, "testdata/demo/*.txt", *update, func(t *testing.T, name string) *commandtest.Caller {
+		if name == "all" {
+			return &newDemo(t, "second", "lost").Caller
+		}
+		return &newDemo(t).Caller
+	})
+}
+
 func TestPagingGoesThroughAllOfTheDemo(t *testing.T) {
 	b := newDemo(t)
 	var listed []string
 	for line := "mail list --limit 7 --oldest-first"; strings.HasPrefix(line, "mail list"); {
-		e := b.ok(t, line)
-		listed = append(listed, e.ids()...)
-		if line = e.next(); len(listed) > 60 {
+		e := b.OK(t, line)
+		listed = append(listed, idsOf(e)...)
+		if line = e.Next(); len(listed) > 60 {
 			t.Fatal("paging does not end")
 		}
 	}
@@ -75,9 +87,9 @@ func TestPagingGoesThroughAllOfTheDemo(t *testing.T) {
 	}
 	var found []string
 	for line := "mail search --text the --limit 5 --snippet 60"; strings.HasPrefix(line, "mail search"); {
-		e := b.ok(t, line)
-		found = append(found, e.ids()...)
-		if line = e.next(); float64(len(found)) > e.Data["total"].(float64) {
+		e := b.OK(t, line)
+		found = append(found, idsOf(e)...)
+		if line = e.Next(); float64(len(found)) > e.Data["total"].(float64) {
 			t.Fatal("paging does not end")
 		}
 		if line == "" || !strings.HasPrefix(line, "mail search") {
@@ -86,19 +98,19 @@ func TestPagingGoesThroughAllOfTheDemo(t *testing.T) {
 			}
 		}
 	}
-	if e := b.ok(t, "mail thread "+listed[len(listed)-10]); len(e.ids()) < 2 {
-		t.Errorf("a conversation of %q", e.ids())
+	if e := b.OK(t, "mail thread "+listed[len(listed)-10]); len(idsOf(e)) < 2 {
+		t.Errorf("a conversation of %q", idsOf(e))
 	}
 }
 
 // Fifty messages with whole subjects and senders cost a reader at most 6.6 kB.
 func TestAListOfFiftyIsSmall(t *testing.T) {
 	b := newDemo(t)
-	b.compact = true
-	e := b.ok(t, "mail list")
+	b.Compact = true
+	e := b.OK(t, "mail list")
 	rows := e.Data["rows"].([]any)
-	if len(rows) != 50 || e.size > 6600 {
-		t.Errorf("%d messages in %d bytes", len(rows), e.size)
+	if len(rows) != 50 || e.Size > 6600 {
+		t.Errorf("%d messages in %d bytes", len(rows), e.Size)
 	}
 	marks := map[string]int{}
 	for _, r := range rows {
@@ -115,11 +127,11 @@ func TestAListOfFiftyIsSmall(t *testing.T) {
 			t.Errorf("%d messages are marked %s", marks[word], word)
 		}
 	}
-	if more := b.ok(t, "mail list --limit 3").Data["more"].(string); more != "mail list --before 48 --limit 3" {
+	if more := b.OK(t, "mail list --limit 3").Data["more"].(string); more != "mail list --before 48 --limit 3" {
 		t.Errorf("goes on with %s", more)
 	}
 	cut := 0
-	for _, r := range b.ok(t, "mail list --snippet 60 --fields snippet").Data["rows"].([]any) {
+	for _, r := range b.OK(t, "mail list --snippet 60 --fields snippet").Data["rows"].([]any) {
 		s := r.([]any)[0].(string)
 		if strings.HasSuffix(s, "…") {
 			cut++
@@ -131,8 +143,8 @@ func TestAListOfFiftyIsSmall(t *testing.T) {
 	if cut < 40 {
 		t.Errorf("%d snippets are cut", cut)
 	}
-	if strings.Contains(b.data(t, "mail list --unread"), `unread"`) {
+	if strings.Contains(b.Data(t, "mail list --unread"), `unread"`) {
 		t.Error("every message of the unread says that it is unread")
 	}
-	t.Logf("%d bytes; with snippets of 120 characters %d", b.ok(t, "mail list").size, b.ok(t, "mail list --snippet 120").size)
+	t.Logf("%d bytes; with snippets of 120 characters %d", b.OK(t, "mail list").Size, b.OK(t, "mail list --snippet 120").Size)
 }

@@ -15,7 +15,7 @@ import (
 // can be asked.
 func asked(t *testing.T, b *fixture, line string) (gateway.Answer, envelope) {
 	t.Helper()
-	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, CanAsk: true})
+	a := b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: line, CanAsk: true})
 	var e envelope
 	must(t, json.Unmarshal(a.JSON, &e))
 	return a, e
@@ -24,7 +24,7 @@ func asked(t *testing.T, b *fixture, line string) (gateway.Answer, envelope) {
 func replied(t *testing.T, b *fixture, line, state string, v discovery.Verdict) envelope {
 	t.Helper()
 	var e envelope
-	must(t, json.Unmarshal(b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, Full: true, Reply: &gateway.Reply{State: state, Verdict: v}}).JSON, &e))
+	must(t, json.Unmarshal(b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: line, Full: true, Reply: &gateway.Reply{State: state, Verdict: v}}).JSON, &e))
 	return e
 }
 

@@ -62,9 +62,9 @@ func Test001_FullAnswersHaveEveryFieldOfTheSpecs(t *testing.T) {
 			tc.set(b.fakeMailboxes)
 		}
 		path, _, _ := strings.Cut(tc.line, " --")
-		command := b.registry.Lookup(path)
+		command := b.Registry.Lookup(path)
 		for _, full := range []bool{true, false} {
-			a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: tc.line, Full: full})
+			a := b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: tc.line, Full: full})
 			var e struct{ Data json.RawMessage }
 			if err := json.Unmarshal(a.JSON, &e); err != nil || !a.Success() {
 				t.Fatalf("%s: %s", tc.line, a.JSON)
@@ -105,7 +105,7 @@ func Test001_SchemasHaveEveryFieldOfTheSpecs(t *testing.T) {
 		"mail ack":    outcome + "account_id folder messages.message_id",
 		"mail thread": outcome + specNext + "account_id messages.message_id messages.parent_message_id",
 	} {
-		has := b.registry.Lookup(path).FieldNames(true)
+		has := b.Registry.Lookup(path).FieldNames(true)
 		for _, field := range strings.Fields(fields) {
 			if !slices.Contains(has, field) {
 				t.Errorf("%s has no %s: %q", path, field, has)

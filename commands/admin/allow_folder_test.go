@@ -14,49 +14,49 @@ import (
 func TestFoldersAreAllowedAndHidden(t *testing.T) {
 	b := newFixture(t, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
 	*b.folders = mailbox.FolderList{Folders: []mailbox.Folder{{Name: "INBOX"}, {Name: "HR"}}}
-	if got := b.do(t, "hide folder add HR Hr2 --account other"); fmt.Sprint(got.Data["absent"]) != "[Hr2]" {
+	if got := b.Do(t, "hide folder add HR Hr2 --account other"); fmt.Sprint(got.Data["absent"]) != "[Hr2]" {
 		t.Errorf("hidden, of which one is there: %v", got.Data)
 	}
-	if got := b.data(t, "hide folder add Hr3 --account other"); !strings.Contains(got, "no folder of this name now: Hr3.") {
+	if got := b.Data(t, "hide folder add Hr3 --account other"); !strings.Contains(got, "no folder of this name now: Hr3.") {
 		t.Errorf("hidden, and not there: %s", got)
 	}
-	b.ok(t, "hide folder remove HR Hr2 Hr3 --account other")
+	b.OK(t, "hide folder remove HR Hr2 Hr3 --account other")
 	for _, rule := range []string{"allow", "hide"} {
-		e := b.ok(t, rule+" folder add Public/board 'Board papers' Public/board --account work")
+		e := b.OK(t, rule+" folder add Public/board 'Board papers' Public/board --account work")
 		if fmt.Sprint(e.Data["added"]) != "[Public/board Board papers]" || fmt.Sprint(e.Data["entries"]) != "[Public/board Board papers]" {
 			t.Errorf("add: %v", e.Data)
 		}
-		b.fails(t, rule+" folder remove Public/board Nowhere --account work", discovery.NotFound, "none was removed")
-		if e = b.ok(t, rule+" folder remove 'Board papers' --account work"); fmt.Sprint(e.Data["removed"]) != "[Board papers]" {
+		b.Fails(t, rule+" folder remove Public/board Nowhere --account work", discovery.NotFound, "none was removed")
+		if e = b.OK(t, rule+" folder remove 'Board papers' --account work"); fmt.Sprint(e.Data["removed"]) != "[Board papers]" {
 			t.Errorf("remove: %v", e.Data)
 		}
-		if e = b.ok(t, rule+" folder list --account work"); fmt.Sprint(e.Data["entries"]) != "[Public/board]" {
+		if e = b.OK(t, rule+" folder list --account work"); fmt.Sprint(e.Data["entries"]) != "[Public/board]" {
 			t.Errorf("list: %v", e.Data)
 		}
-		if e = b.ok(t, rule+" folder list --account other"); fmt.Sprint(e.Data["entries"]) != "[]" {
+		if e = b.OK(t, rule+" folder list --account other"); fmt.Sprint(e.Data["entries"]) != "[]" {
 			t.Errorf("another account has %v", e.Data)
 		}
-		b.fails(t, rule+` folder add "a\nb" --account work`, discovery.ValidationError, "cannot be used")
+		b.Fails(t, rule+` folder add "a\nb" --account work`, discovery.ValidationError, "cannot be used")
 	}
-	b.fails(t, "hide folder add INBOX --account work", discovery.ValidationError, "INBOX cannot be hidden")
+	b.Fails(t, "hide folder add INBOX --account work", discovery.ValidationError, "INBOX cannot be hidden")
 	if a, err := b.vault.Account(t.Context(), "work"); err != nil || fmt.Sprint(a.AllowFolders, a.HideFolders) != "[Public/board] [Public/board]" {
 		t.Errorf("%+v %v", a, err)
 	}
 	for _, line := range []string{"policy show --account work", "account show work"} {
-		if e := b.ok(t, line+" --full"); strings.Count(fmt.Sprint(e.Data), "Public/board") != 2 {
+		if e := b.OK(t, line+" --full"); strings.Count(fmt.Sprint(e.Data), "Public/board") != 2 {
 			t.Errorf("%s: %v", line, e.Data)
 		}
 	}
 	// An agent is told what is allowed, and no name of what is hidden.
-	b.ok(t, "hide folder add Secret --account work")
-	b.ok(t, "allow folder add Secret --account work")
-	b.ok(t, "hide folder remove Public/board --account work")
-	b.principal.Admin = false
-	if e := b.ok(t, "policy show --account work --full"); strings.Contains(fmt.Sprint(e.Data), "Secret") || !strings.Contains(fmt.Sprint(e.Data), "allow_folders:[Public/board]") {
+	b.OK(t, "hide folder add Secret --account work")
+	b.OK(t, "allow folder add Secret --account work")
+	b.OK(t, "hide folder remove Public/board --account work")
+	b.Principal.Admin = false
+	if e := b.OK(t, "policy show --account work --full"); strings.Contains(fmt.Sprint(e.Data), "Secret") || !strings.Contains(fmt.Sprint(e.Data), "allow_folders:[Public/board]") {
 		t.Errorf("%v", e.Data)
 	}
 	for _, line := range []string{"hide folder list --account work", "allow folder add x --account work", "hide folder remove Secret --account work"} {
-		b.fails(t, line, discovery.PermissionDenied, "You may not run")
+		b.Fails(t, line, discovery.PermissionDenied, "You may not run")
 	}
 }
 

@@ -21,32 +21,32 @@ func TestEntriesThatDemandAVerifiedSender(t *testing.T) {
 			t.Errorf("entries %v, verified %v, %v; want %s and %s", a.AllowIn.Entries, a.AllowIn.Verified, err, entries, verified)
 		}
 	}
-	b.fails(t, "allow in add @bank.example --verified --account work", discovery.ValidationError, "whose word on senders")
-	b.ok(t, "allow in add old@example.org --account work")
+	b.Fails(t, "allow in add @bank.example --verified --account work", discovery.ValidationError, "whose word on senders")
+	b.OK(t, "allow in add old@example.org --account work")
 	kept("[old@example.org]", "[]")
-	if e := b.ok(t, "account edit work --authserv-id mx.example.org --allow-in on"); fmt.Sprint(e.Data["account"].(map[string]any)["authserv_ids"]) != "[mx.example.org]" {
+	if e := b.OK(t, "account edit work --authserv-id mx.example.org --allow-in on"); fmt.Sprint(e.Data["account"].(map[string]any)["authserv_ids"]) != "[mx.example.org]" {
 		t.Errorf("%v", e.Data)
 	}
-	b.fails(t, "account edit work --authserv-id 'mx example'", discovery.ValidationError, "name that it writes")
+	b.Fails(t, "account edit work --authserv-id 'mx example'", discovery.ValidationError, "name that it writes")
 
-	e := b.ok(t, "allow in add @bank.example old@example.org '*' --account work")
+	e := b.OK(t, "allow in add @bank.example old@example.org '*' --account work")
 	kept("[old@example.org *]", "[@bank.example]")
 	if fmt.Sprint(e.Data["senders"]) != "[map[entry:@bank.example failed:1 unknown:2 verified:7]]" || fmt.Sprint(e.Data["verified"]) != "[@bank.example]" || fmt.Sprint(e.Data["added"]) != "[@bank.example *]" {
 		t.Errorf("%v", e.Data)
 	}
-	b.ok(t, "allow in remove '*' --account work")
-	b.compact = true
-	if got := b.data(t, "allow in add @bank.example --account work"); strings.Contains(got, "hidden") || strings.Contains(got, "added") {
+	b.OK(t, "allow in remove '*' --account work")
+	b.Compact = true
+	if got := b.Data(t, "allow in add @bank.example --account work"); strings.Contains(got, "hidden") || strings.Contains(got, "added") {
 		t.Errorf("an entry that is there: %s", got)
 	}
-	b.ok(t, "allow in remove @bank.example --account work")
+	b.OK(t, "allow in remove @bank.example --account work")
 	kept("[old@example.org]", "[]")
-	if got := b.data(t, "allow in add @bank.example --account work"); !strings.Contains(got, "hidden while the list is on: 3 of 10 messages of @bank.example") {
+	if got := b.Data(t, "allow in add @bank.example --account work"); !strings.Contains(got, "hidden while the list is on: 3 of 10 messages of @bank.example") {
 		t.Errorf("the report: %s", got)
 	}
-	b.ok(t, "allow in add @bank.example --verified=false --account work")
+	b.OK(t, "allow in add @bank.example --verified=false --account work")
 	kept("[old@example.org @bank.example]", "[]")
-	b.ok(t, "allow in add old@example.org --verified --account work")
+	b.OK(t, "allow in add old@example.org --verified --account work")
 	kept("[@bank.example]", "[old@example.org]")
 	for line, want := range map[string]string{
 		"allow in list --account work": `"verified":["old@example.org"]`,
@@ -54,16 +54,16 @@ func TestEntriesThatDemandAVerifiedSender(t *testing.T) {
 		"account list":                 `only verified: old@example.org`,
 		"policy show --account work":   `"judged"`,
 	} {
-		if got := b.data(t, line); !strings.Contains(got, want) {
+		if got := b.Data(t, line); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
-	b.ok(t, "account edit work --authserv-id none")
-	if got := b.data(t, "account show work"); !strings.Contains(got, `"authserv_ids":["none"]`) || strings.Contains(got, "judges_senders") {
+	b.OK(t, "account edit work --authserv-id none")
+	if got := b.Data(t, "account show work"); !strings.Contains(got, `"authserv_ids":["none"]`) || strings.Contains(got, "judges_senders") {
 		t.Errorf("turned off: %s", got)
 	}
-	b.ok(t, "account edit work --authserv-id ''")
-	if got := b.data(t, "account show work"); strings.Contains(got, "authserv_ids") {
+	b.OK(t, "account edit work --authserv-id ''")
+	if got := b.Data(t, "account show work"); strings.Contains(got, "authserv_ids") {
 		t.Errorf("back to the provider: %s", got)
 	}
 }
@@ -72,20 +72,20 @@ func TestEntriesThatDemandAVerifiedSender(t *testing.T) {
 func TestDoctorProposesWhomToBelieve(t *testing.T) {
 	b := newFixture(t, work("work", mail.ReadOnly))
 	b.mailboxes.authServID = "mx.example.org"
-	if got := b.data(t, "doctor"); !strings.Contains(got, "'account edit work --authserv-id mx.example.org'") {
+	if got := b.Data(t, "doctor"); !strings.Contains(got, "'account edit work --authserv-id mx.example.org'") {
 		t.Errorf("%s", got)
 	}
 	if a, err := b.vault.Account(t.Context(), "work"); err != nil || a.AuthServIDs != nil {
 		t.Errorf("%v %v", a.AuthServIDs, err)
 	}
-	b.principal.Admin = false
+	b.Principal.Admin = false
 	b.mailboxes.asked.Store(0)
-	if got := b.data(t, "doctor"); strings.Contains(got, "authserv") || b.mailboxes.asked.Load() > 0 {
+	if got := b.Data(t, "doctor"); strings.Contains(got, "authserv") || b.mailboxes.asked.Load() > 0 {
 		t.Errorf("an agent: %s, %v", got, b.mailboxes.asked.Load())
 	}
-	b.principal.Admin = true
-	b.ok(t, "account edit work --authserv-id mx.example.org")
-	if got := b.data(t, "doctor"); strings.Contains(got, "senders") {
+	b.Principal.Admin = true
+	b.OK(t, "account edit work --authserv-id mx.example.org")
+	if got := b.Data(t, "doctor"); strings.Contains(got, "senders") {
 		t.Errorf("where it is set: %s", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 func TestASettingThatDoesNotExistIsNotFound(t *testing.T) {
 	b := newFixture(t, work("work", mail.ReadWrite))
 	for _, line := range []string{"config get nope", "config set nope 3", "config set nope ''"} {
-		b.fails(t, line, discovery.NotFound, "audit_retention_days")
+		b.Fails(t, line, discovery.NotFound, "audit_retention_days")
 	}
-	b.fails(t, "config set audit_retention_days soon", discovery.ValidationError, "integer")
+	b.Fails(t, "config set audit_retention_days soon", discovery.ValidationError, "integer")
 }

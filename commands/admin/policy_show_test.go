@@ -20,10 +20,10 @@ func TestPolicyShowTellsNothingOfWhatIsHidden(t *testing.T) {
 	reading := work("reading", mail.ReadOnly)
 	reading.AllowOut.Enabled = false
 	b := newFixture(t, hiding, reading)
-	b.ok(t, "config set deny 'mail delete,mail move'")
-	b.ok(t, "config set sends_per_hour 3")
-	b.principal = gateway.Principal{Name: "agent"}
-	e := b.ok(t, "policy show")
+	b.OK(t, "config set deny 'mail delete,mail move'")
+	b.OK(t, "config set sends_per_hour 3")
+	b.Principal = gateway.Principal{Name: "agent"}
+	e := b.OK(t, "policy show")
 	raw, err := json.Marshal(e)
 	if err != nil || strings.Contains(string(raw), "ann@example.org") || strings.Contains(string(raw), "canary") {
 		t.Errorf("it tells who is on the inbound list: %s", raw)
@@ -42,8 +42,8 @@ func TestPolicyShowTellsNothingOfWhatIsHidden(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
-	if got := b.ok(t, "policy show --account reading").Data["accounts"].([]any); len(got) != 1 {
+	if got := b.OK(t, "policy show --account reading").Data["accounts"].([]any); len(got) != 1 {
 		t.Errorf("one account: %v", got)
 	}
-	b.fails(t, "policy show --account nobody", discovery.NotFound, "no such account")
+	b.Fails(t, "policy show --account nobody", discovery.NotFound, "no such account")
 }

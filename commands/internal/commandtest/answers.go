@@ -1,4 +1,4 @@
-package commands_test
+package commandtest
 
 import (
 	"bytes"
@@ -50,12 +50,13 @@ var drawn = map[string]*regexp.Regexp{
 	"PART":   regexp.MustCompile(`boundary=\\"(=_[0-9a-f]+)`),
 }
 
-// TestAnswersOnTheDemo runs such lines of the files of testdata/demo on the sample servers: what
-// follows a line is the data of its answer, or its error. Each answer has the schema of its
-// command, and each line that an answer goes on with binds.
-func TestAnswersOnTheDemo(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("testdata/demo/*.txt")
+// Answers runs such lines of the files that match, each as the caller that open returns for its
+// name: what follows a line is the data of its answer, or its error, and is written anew with
+// update. Each answer has the schema of its command, and each line that an answer goes on with
+// binds.
+func Answers(t *testing.T, pattern string, update bool, open func(t *testing.T, name string) *Caller) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%q, %v", files, err)
 	}
@@ -63,12 +64,10 @@ func TestAnswersOnTheDemo(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
 			old, err := os.ReadFile(file)
-			must(t, err)
-			var accounts []string
-			if strings.HasSuffix(file, "/all.txt") {
-				accounts = []string{"second", "lost"}
+			if err != nil {
+				t.Fatal(err)
 			}
-			b := newDemo(t, accounts...)
+			c := open(t, strings.TrimSuffix(filepath.Base(file), ".txt"))
 			var got bytes.Buffer
 			names := map[string]string{} // what was drawn, and the reverse
 			state := ""
@@ -78,7 +77,7 @@ func TestAnswersOnTheDemo(t *testing.T) {
 					for kind := range drawn {
 						command = regexp.MustCompile(kind+`\d+`).ReplaceAllStringFunc(command, func(name string) string { return cmp.Or(names[name], name) })
 					}
-					answer := b.demoAnswer(t, m[1], command, &state)
+					answer := c.answer(t, m[1], command, &state)
 					for kind, form := range drawn {
 						for _, m := range form.FindAllStringSubmatch(answer, -1) {
 							for n := 1; names[m[1]] == ""; n++ {
@@ -94,12 +93,14 @@ func TestAnswersOnTheDemo(t *testing.T) {
 					got.WriteString(line)
 				}
 			}
-			if *update {
-				must(t, os.WriteFile(file, got.Bytes(), 0o644))
+			if update {
+				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
 			}
 			was, is := strings.Split(string(old), "\n"), strings.Split(got.String(), "\n")
 			for i := range min(len(was), len(is)) {
-				if was[i] != is[i] && !*update {
+				if was[i] != is[i] && !update {
 					t.Fatalf("%s:%d (if that is meant, run with -update):\n%s\nwant\n%s", file, i+1, is[i], was[i])
 				}
 			}
@@ -107,18 +108,18 @@ func TestAnswersOnTheDemo(t *testing.T) {
 	}
 }
 
-// demoAnswer is an answer without what changes, and the question that comes with it. state is
+// answer is an answer without what changes, and the question that comes with it. state is
 // that of the last question.
-func (b *fixture) demoAnswer(t *testing.T, role, line string, state *string) string {
+func (c *Caller) answer(t *testing.T, role, line string, state *string) string {
 	t.Helper()
-	r := gateway.Request{Principal: b.principal, Line: line, CanAsk: role == "ask"}
+	r := gateway.Request{Principal: c.Principal, Line: line, CanAsk: role == "ask"}
 	if role != "" {
 		r.Principal = gateway.Principal{Name: "agent"}
 	}
 	if verdict, is := map[string]discovery.Verdict{"accept": discovery.Accepted, "decline": discovery.Declined, "wait": discovery.Unanswered}[role]; is {
 		r.Reply = &gateway.Reply{State: *state, Verdict: verdict}
 	}
-	a := b.gateway.Do(t.Context(), r)
+	a := c.Gateway.Do(t.Context(), r)
 	question := ""
 	if a.Asked != nil {
 		*state, question = a.Asked.State, strings.ReplaceAll("\n"+strings.TrimSpace(a.Asked.Text), "\n", "\n| ")
@@ -130,7 +131,9 @@ func (b *fixture) demoAnswer(t *testing.T, role, line string, state *string) str
 			Examples            []string
 		}
 	}
-	must(t, json.Unmarshal(a.JSON, &e))
+	if err := json.Unmarshal(a.JSON, &e); err != nil {
+		t.Fatal(err)
+	}
 	if !a.Success() {
 		if e.Error.Code == "VALIDATION_ERROR" && len(e.Error.Examples) == 0 {
 			t.Errorf("%s: no example", line)
@@ -141,23 +144,27 @@ func (b *fixture) demoAnswer(t *testing.T, role, line string, state *string) str
 		More       string
 		NextAction struct{ Arguments struct{ Command string } } `json:"next_action"`
 	}
-	must(t, json.Unmarshal(e.Data, &data))
-	command := b.binds(t, line)
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		t.Fatal(err)
+	}
+	command := c.Binds(t, line)
 	if !strings.Contains(line, "--fields") {
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(e.Data))
-		must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := gatewaytest.Schema(t, command.OutputSchema(strings.Contains(line, "--full"))).Validate(value); err != nil {
 			t.Errorf("%s: %v\n%s", line, err, e.Data)
 		}
 	}
 	for _, next := range []string{data.More, data.NextAction.Arguments.Command} {
 		if next != "" {
-			b.binds(t, next)
+			c.Binds(t, next)
 		}
 	}
 	text := string(e.Data)
-	for _, c := range changing {
-		text = c.what.ReplaceAllString(text, c.by)
+	for _, x := range changing {
+		text = x.what.ReplaceAllString(text, x.by)
 	}
 	text = flagsOf.ReplaceAllStringFunc(text, func(flags string) string {
 		sorted := strings.Split(flagsOf.FindStringSubmatch(flags)[1], ",")
@@ -167,14 +174,14 @@ func (b *fixture) demoAnswer(t *testing.T, role, line string, state *string) str
 	return text
 }
 
-// binds is the command of a line, which must bind.
-func (b *fixture) binds(t *testing.T, line string) *discovery.Command {
+// Binds is the command of a line, which must bind.
+func (c *Caller) Binds(t *testing.T, line string) *discovery.Command {
 	t.Helper()
 	tokens, err := gateway.Tokenize(line)
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
-	found, err := b.registry.Resolve(tokens, everything)
+	found, err := c.Registry.Resolve(tokens, func(*discovery.Command) bool { return true })
 	if err != nil || found.Command == nil {
 		t.Fatalf("%s: %v", line, err)
 	}
