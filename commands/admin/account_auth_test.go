@@ -80,39 +80,6 @@ func (b *fixture) client(t *testing.T, name string) string {
 	return s.Reveal()
 }
 
-func TestProvidersSetTheServersThatAreNotGiven(t *testing.T) {
-	b, _ := newAccountBench(t)
-	const google = " --email ann@gmail.com --auth oauth2 --oauth-provider google --oauth-client-id ID"
-	const microsoft = " --email ann@contoso.example --auth oauth2 --oauth-provider microsoft --oauth-client-id ID"
-	endpoint := func(host string, port uint16, s mail.Security) mail.Endpoint {
-		return mail.Endpoint{Host: host, Port: port, Security: s}
-	}
-	gmail, gmailOut := endpoint("imap.gmail.com", 993, mail.TLS), endpoint("smtp.gmail.com", 465, mail.TLS)
-	for _, test := range []struct {
-		line             string
-		imap, pop3, smtp mail.Endpoint
-	}{
-		{google, gmail, mail.Endpoint{}, gmailOut},
-		{google + " --protocol pop3", mail.Endpoint{}, endpoint("pop.gmail.com", 995, mail.TLS), gmailOut},
-		{google + " --imap-host proxy.example.org", endpoint("proxy.example.org", 993, mail.TLS), mail.Endpoint{}, gmailOut},
-		{google + " --imap-host 127.0.0.1 --imap-security none --smtp-host 127.0.0.1 --smtp-port 2525 --smtp-security starttls",
-			endpoint("127.0.0.1", 143, mail.Plaintext), mail.Endpoint{}, endpoint("127.0.0.1", 2525, mail.StartTLS)},
-		{google + " --imap-port 1993", endpoint("imap.gmail.com", 1993, mail.TLS), mail.Endpoint{}, gmailOut},
-		{microsoft, endpoint("outlook.office365.com", 993, mail.TLS), mail.Endpoint{}, endpoint("smtp.office365.com", 587, mail.StartTLS)},
-		{microsoft + " --protocol pop3", mail.Endpoint{}, endpoint("outlook.office365.com", 995, mail.TLS), endpoint("smtp.office365.com", 587, mail.StartTLS)},
-	} {
-		if next := b.OK(t, "account add work"+test.line).Next(); next != "account authorize work" {
-			t.Errorf("%s: next is %q", test.line, next)
-		}
-		a := b.stored(t, "work")
-		if a.IMAP != test.imap || a.POP3 != test.pop3 || a.SMTP != test.smtp {
-			t.Errorf("%s: %+v %+v %+v", test.line, a.IMAP, a.POP3, a.SMTP)
-		}
-		b.OK(t, "account remove work")
-	}
-	b.Fails(t, "account add work --email ann@example.org --auth oauth2 --oauth-provider custom --oauth-client-id ID", discovery.ValidationError, "imap host is missing")
-}
-
 // TestEachAuthIsAddedWithWhatItNeeds adds an account of each kind and looks at where
 // its secret went.
 func TestEachAuthIsAddedWithWhatItNeeds(t *testing.T) {
@@ -254,27 +221,4 @@ func TestAKeyringThatFailsLosesNothing(t *testing.T) {
 	if e := b.OK(t, "account remove work"); len(r.kept) != 0 || e.Data["left_in_keyring"] != nil {
 		t.Errorf("%v, %+v", r.kept, e)
 	}
-}
-
-func TestNameAndSentCopyOfAnAccount(t *testing.T) {
-	b, _ := newAccountBench(t, work("work", mail.ReadOnly))
-	shown := func() map[string]any {
-		return b.OK(t, "account show work").Data["account"].(map[string]any)
-	}
-	if a := shown(); a["display_name"] != nil || a["sent_copy"] != "auto" {
-		t.Errorf("%v", a)
-	}
-	b.OK(t, "account edit work --display-name 'Ann \"A\" Lee' --sent-copy never")
-	if a := shown(); a["display_name"] != `Ann "A" Lee` || a["sent_copy"] != "never" {
-		t.Errorf("%v", a)
-	}
-	b.OK(t, "account edit work --mode RW")
-	if a := shown(); a["display_name"] != `Ann "A" Lee` || a["sent_copy"] != "never" {
-		t.Errorf("%v", a)
-	}
-	b.OK(t, "account edit work --display-name= --sent-copy auto")
-	if a := b.stored(t, "work"); a.DisplayName != "" || a.SentCopy != mail.SentAuto {
-		t.Errorf("%+v", a)
-	}
-	b.Fails(t, `account edit work --display-name "Ann\nBcc: x@example.org"`, discovery.ValidationError, "display name")
 }

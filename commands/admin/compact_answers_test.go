@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 )
@@ -25,14 +24,4 @@ func TestCompactAnswersOfTheAdministrator(t *testing.T) {
 	if got := b.OK(t, "audit list").Message; got != "" {
 		t.Errorf("a compact answer says %q", got)
 	}
-}
-
-// Without an option account edit changes nothing, and says what it takes.
-func TestAccountEditWithoutOptionsIsAnError(t *testing.T) {
-	b := newFixture(t, work("work", mail.ReadWrite))
-	for _, option := range []string{"--mode", "--allow-in", "--password-from", "--ca-file", "--oauth-client-id"} {
-		b.Fails(t, "account edit work", discovery.ValidationError, option)
-	}
-	b.OK(t, "account edit work --display-name ''")
-	b.OK(t, "account edit work --process-backlog=false")
 }

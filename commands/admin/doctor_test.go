@@ -118,3 +118,25 @@ func TestDoctorTriesARefusedPasswordOnce(t *testing.T) {
 		}
 	}
 }
+
+// doctor proposes to the administrator alone whom to believe, and sets nothing.
+func TestDoctorProposesWhomToBelieve(t *testing.T) {
+	b := newFixture(t, work("work", mail.ReadOnly))
+	b.mailboxes.authServID = "mx.example.org"
+	if got := b.Data(t, "doctor"); !strings.Contains(got, "'account edit work --authserv-id mx.example.org'") {
+		t.Errorf("%s", got)
+	}
+	if a, err := b.vault.Account(t.Context(), "work"); err != nil || a.AuthServIDs != nil {
+		t.Errorf("%v %v", a.AuthServIDs, err)
+	}
+	b.Principal.Admin = false
+	b.mailboxes.asked.Store(0)
+	if got := b.Data(t, "doctor"); strings.Contains(got, "authserv") || b.mailboxes.asked.Load() > 0 {
+		t.Errorf("an agent: %s, %v", got, b.mailboxes.asked.Load())
+	}
+	b.Principal.Admin = true
+	b.OK(t, "account edit work --authserv-id mx.example.org")
+	if got := b.Data(t, "doctor"); strings.Contains(got, "senders") {
+		t.Errorf("where it is set: %s", got)
+	}
+}
