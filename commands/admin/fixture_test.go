@@ -19,8 +19,6 @@ import (
 
 var must = testmain.Must
 
-type envelope = commandtest.Envelope
-
 var work = commandtest.Work
 
 // fakeMailboxes is Mailboxes on which every login works, unless there are issues.
