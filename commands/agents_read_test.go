@@ -56,17 +56,13 @@ func TestWhatComesAsAWaitEndsIsRead(t *testing.T) {
 // reading returns a mailbox and 'agent read' of p:b, which waits so long.
 func reading(t *testing.T, wait string) (mailbox *agentmail.Mailbox, run func(context.Context, *fakeLink) (any, error)) {
 	v, remove, err := vault.Temporary(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = remove() })
 	mailbox = agentmail.New(v)
 	list := agents.Commands(&agents.Deps{Mailbox: mailbox})
 	read := list[slices.IndexFunc(list, func(c *discovery.Command) bool { return c.Path == "agent read" })]
 	bound, err := read.Bind([]string{"p:b", "--wait", wait}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return mailbox, func(ctx context.Context, link *fakeLink) (any, error) {
 		return read.Run(ctx, &discovery.Call{Link: link}, bound)
 	}

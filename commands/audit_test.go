@@ -27,13 +27,13 @@ func TestAnEntryNamesTheAccountOfARefusedCommand(t *testing.T) {
 		"mail list --limit 0":                                   "",
 		"mail attachment --uid 1 --save ../x --account other x": "other",
 	} {
-		b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line})
+		b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: line})
 		if e := b.lastEntry(t); e.Account != want || e.Code == "" || e.Command != line {
 			t.Errorf("%s: %+v, want account %q", line, e, want)
 		}
 	}
 	agent := gateway.Principal{Name: "agent"}
-	b.gateway.Do(t.Context(), gateway.Request{Principal: agent, Line: "account remove other"})
+	b.Gateway.Do(t.Context(), gateway.Request{Principal: agent, Line: "account remove other"})
 	if e := b.lastEntry(t); e.Account != "other" || e.Reason != "role" || e.Allowed {
 		t.Errorf("%+v", e)
 	}
@@ -57,7 +57,7 @@ func TestABatchWithAHiddenMessageIsOnRecord(t *testing.T) {
 			Issues: []mail.Issue{{Kind: mail.KindNotFound, Stage: "fetch", Message: "There is no such message.", UID: 9, Reason: reason}}}
 		for verb, rest := range batches {
 			line := "mail " + verb + " --uid 3,9" + rest
-			a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, Full: true})
+			a := b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: line, Full: true})
 			if e := b.lastEntry(t); e.Reason != want || !e.Allowed || e.Code != "" {
 				t.Errorf("%s: %+v, want reason %q: %s", line, e, want, a.JSON)
 			}

@@ -19,9 +19,7 @@ func TestADeletionThatEndsOtherwiseIsToldTruly(t *testing.T) {
 		mail.OutboxExpired: {discovery.Conflict, "is expired"}, mail.OutboxWaiting: {discovery.ApprovalRequired, "waits in the outbox"},
 	} {
 		b, y := newOutboxFixture(t, mail.Approve, mail.OutboxWaiting)
-		if err := b.vault.UpdateAccount(t.Context(), "work", func(a *mail.Account) error { a.Destroy = mail.DestroyOn; return nil }, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.vault.UpdateAccount(t.Context(), "work", func(a *mail.Account) error { a.Destroy = mail.DestroyOn; return nil }, nil))
 		y.becomes, y.entry.Kind, y.entry.Folder = state, mail.OutboxDelete, "INBOX"
 		y.entry.Deletes = []mail.Deletion{{ID: ref(3).String(), Outcome: mail.DeletionDone}, {ID: ref(4).String(), Outcome: mail.DeletionKept, Reason: "It may not be removed."}}
 		a, _ := asked(t, b, line)

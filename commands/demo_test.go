@@ -3,12 +3,12 @@ package commands_test
 import (
 	"context"
 	"maps"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/commands/internal/commandtest"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -23,9 +23,7 @@ var tooLarge = make([]byte, 25<<20)
 func newDemo(t testing.TB, more ...string) *fixture {
 	t.Helper()
 	servers, err := demo.Start(demo.Options{Now: func() time.Time { return at }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = servers.Close() })
 	b := newFixture(t, nil)
 	boxes := mailbox.New(mailbox.Options{Directory: b.vault, Seen: b.vault})
@@ -44,99 +42,35 @@ func newDemo(t testing.TB, more ...string) *fixture {
 		if a.Name == "lost" {
 			password = mail.NewSecret([]byte("wrong"))
 		}
-		if err := b.vault.AddAccount(t.Context(), a, password); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.vault.AddAccount(t.Context(), a, password))
 	}
 	return b
 }
 
-// ids are those of the messages of an answer.
-func (e envelope) ids() []string {
-	var ids []string
-	for _, m := range e.Data["messages"].([]any) {
-		ids = append(ids, m.(map[string]any)["message_id"].(string))
-	}
-	return ids
-}
-
-func TestPagingGoesThroughAllOfTheDemo(t *testing.T) {
-	b := newDemo(t)
-	var listed []string
-	for line := "mail list --limit 7 --oldest-first"; strings.HasPrefix(line, "mail list"); {
-		e := b.ok(t, line)
-		listed = append(listed, e.ids()...)
-		if line = e.next(); len(listed) > 60 {
-			t.Fatal("paging does not end")
+// TestAnswersOnTheDemo has the answers of testdata/demo.
+func TestAnswersOnTheDemo(t *testing.T) {
+	t.Parallel()
+	commandtest.Answers(t, "testdata/demo/*.txt", *update, func(t *testing.T, name string) *commandtest.Caller {
+		if name == "all" {
+			return &newDemo(t, "second", "lost").Caller
 		}
-	}
-	if len(listed) != 50 || !slices.IsSortedFunc(listed, func(a, b string) int {
-		x, _ := mail.ParseRef(a)
-		y, _ := mail.ParseRef(b)
-		return int(x.UID) - int(y.UID)
-	}) {
-		t.Errorf("paging gives %d messages: %q", len(listed), listed)
-	}
-	var found []string
-	for line := "mail search --text the --limit 5 --snippet 60"; strings.HasPrefix(line, "mail search"); {
-		e := b.ok(t, line)
-		found = append(found, e.ids()...)
-		if line = e.next(); float64(len(found)) > e.Data["total"].(float64) {
-			t.Fatal("paging does not end")
-		}
-		if line == "" || !strings.HasPrefix(line, "mail search") {
-			if float64(len(found)) != e.Data["total"].(float64) || len(found) < 6 {
-				t.Errorf("%d messages of %v", len(found), e.Data["total"])
-			}
-		}
-	}
-	if e := b.ok(t, "mail thread "+listed[len(listed)-10]); len(e.ids()) < 2 {
-		t.Errorf("a conversation of %q", e.ids())
-	}
+		return &newDemo(t).Caller
+	})
 }
 
 // Fifty messages with whole subjects and senders cost a reader at most 6.6 kB.
 func TestAListOfFiftyIsSmall(t *testing.T) {
 	b := newDemo(t)
-	b.compact = true
-	e := b.ok(t, "mail list")
+	b.Compact = true
+	e := b.OK(t, "mail list")
 	rows := e.Data["rows"].([]any)
-	if len(rows) != 50 || e.size > 6600 {
-		t.Errorf("%d messages in %d bytes", len(rows), e.size)
+	if len(rows) != 50 || e.Size > 6600 {
+		t.Errorf("%d messages in %d bytes", len(rows), e.Size)
 	}
-	marks := map[string]int{}
 	for _, r := range rows {
 		r := r.([]any)
 		if subject := r[3].(string); strings.Contains(r[2].(string), "…") || strings.Contains(subject, "…") && len([]rune(subject)) < 100 {
 			t.Errorf("%v is cut", r)
 		}
-		for _, word := range strings.Fields(r[4].(string)) {
-			marks[word]++
-		}
 	}
-	for _, word := range []string{"unread", "answered", "flagged", "attachments", "invitation"} {
-		if marks[word] == 0 || marks[word] == 50 {
-			t.Errorf("%d messages are marked %s", marks[word], word)
-		}
-	}
-	if more := b.ok(t, "mail list --limit 3").Data["more"].(string); more != "mail list --before 48 --limit 3" {
-		t.Errorf("goes on with %s", more)
-	}
-	cut := 0
-	for _, r := range b.ok(t, "mail list --snippet 60 --fields snippet").Data["rows"].([]any) {
-		s := r.([]any)[0].(string)
-		if strings.HasSuffix(s, "…") {
-			cut++
-		}
-		if len([]rune(s)) > 60 || strings.Contains(s, "\n") {
-			t.Errorf("snippet %q", s)
-		}
-	}
-	if cut < 40 {
-		t.Errorf("%d snippets are cut", cut)
-	}
-	if strings.Contains(b.data(t, "mail list --unread"), `unread"`) {
-		t.Error("every message of the unread says that it is unread")
-	}
-	t.Logf("%d bytes; with snippets of 120 characters %d", b.ok(t, "mail list").size, b.ok(t, "mail list --snippet 120").size)
 }

@@ -19,11 +19,9 @@ func TestDenyingACommandDeniesWhatDoesTheSame(t *testing.T) {
 		{"mail mark-read", "mail flags 32 --add \\Seen", "mail get 32"},
 		{"destroy", "mail delete 32 --confirm", "mail list"},
 	} {
-		if err := b.vault.SetSetting(t.Context(), "deny", c.deny); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.vault.SetSetting(t.Context(), "deny", c.deny))
 		for line, want := range map[string]bool{c.denied: true, c.left: false} {
-			a := b.gateway.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "agent"}, Line: line})
+			a := b.Gateway.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "agent"}, Line: line})
 			if bytes.Contains(a.JSON, []byte("You may not run '"+strings.Join(strings.Fields(line)[:2], " ")+"'.")) != want {
 				t.Errorf("deny %s: %s: %s", c.deny, line, a.JSON)
 			}

@@ -26,9 +26,7 @@ type fakeOutbox struct {
 func newOutboxFixture(t testing.TB, mode mail.Mode, state mail.OutboxState) (*fixture, *fakeOutbox) {
 	t.Helper()
 	b := agent(newFixture(t, nil, work("work", mode)))
-	if err := b.vault.SetSetting(t.Context(), admin.AskSetting, "on"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.vault.SetSetting(t.Context(), admin.AskSetting, "on"))
 	y := &fakeOutbox{entry: outbox.Shown{Here: true, Body: "The text.", Outgoing: mail.Outgoing{ID: "m0", Account: "work", Principal: "agent", State: state, Created: at, Changed: at,
 		From: "desk@example.org", Recipients: []string{"ann@example.org"}, To: []mail.Address{{Addr: "ann@example.org"}}, Subject: "s", Digest: strings.Repeat("ab", 32)}}}
 	b.deps.Outbox = y

@@ -2,7 +2,6 @@ package commands_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/commands/agents"
 	"github.com/postern-mail/postern/commands/internal/answer"
+	"github.com/postern-mail/postern/commands/internal/commandtest"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/internal/testmain"
@@ -21,23 +21,21 @@ import (
 	"github.com/postern-mail/postern/vault/agentmail"
 )
 
+var must = testmain.Must
+
 func TestMain(m *testing.M) { os.Exit(testmain.Run(m.Run)) }
 
-// store is a vault as the commands see it.
-type store struct{ *vault.Vault }
+type envelope = commandtest.Envelope
 
-func (s store) AllSettings(ctx context.Context) ([]vault.Setting, error) { return s.Settings(ctx) }
+var work = commandtest.Work
 
 // fixture is a gateway on a vault of its own and fake mailboxes.
 type fixture struct {
 	*fakeMailboxes
-	saved     fakeFiles
-	vault     *vault.Vault
-	gateway   *gateway.Gateway
-	registry  *discovery.Registry
-	principal gateway.Principal
-	compact   bool // answers without --full
-	deps      *commands.Deps
+	commandtest.Caller
+	saved fakeFiles
+	vault *vault.Vault
+	deps  *commands.Deps
 }
 
 // at is the time on a fixture: in Berlin it is the next day already.
@@ -45,35 +43,24 @@ var at = time.Date(2026, 3, 9, 23, 30, 0, 0, time.UTC)
 
 func newFixture(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Account) *fixture {
 	t.Helper()
-	v, remove, err := vault.Temporary(t.Context(), &vault.Options{Now: func() time.Time { return at }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = remove() })
-	for _, a := range accounts {
-		if err := v.AddAccount(t.Context(), a, mail.NewSecret([]byte("secret"))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b := &fixture{saved: fakeFiles{}, vault: v, principal: gateway.Principal{Name: "admin", Admin: true}}
+	v := commandtest.Vault(t, &vault.Options{Now: func() time.Time { return at }}, accounts...)
+	b := &fixture{saved: fakeFiles{}, vault: v, Caller: commandtest.Caller{Principal: gateway.Principal{Name: "admin", Admin: true}}}
 	if b.fakeMailboxes, _ = mailboxes.(*fakeMailboxes); mailboxes == nil {
 		b.fakeMailboxes = &fakeMailboxes{}
 		mailboxes = b.fakeMailboxes
 	}
-	b.deps = &commands.Deps{Store: store{v}, Agents: agents.Deps{Mailbox: agentmail.New(v)}, Mailboxes: mailboxes, Attachments: b.saved, Now: func() time.Time { return at },
-		Exists: func(path string) bool { return b.registry.Exists(path) },
+	b.deps = &commands.Deps{Store: commandtest.Store{Vault: v}, Agents: agents.Deps{Mailbox: agentmail.New(v)}, Mailboxes: mailboxes, Attachments: b.saved, Now: func() time.Time { return at },
+		Exists: func(path string) bool { return b.Registry.Exists(path) },
 		Explain: func(ctx context.Context, call *discovery.Call, line string) (commands.Explanation, error) {
-			e, err := b.gateway.Explain(ctx, gateway.Request{Principal: gateway.Principal{Name: call.Principal, Admin: call.Admin}, Line: line})
+			e, err := b.Gateway.Explain(ctx, gateway.Request{Principal: gateway.Principal{Name: call.Principal, Admin: call.Admin}, Line: line})
 			return commands.Explanation(e), err
 		}}
-	if b.registry, err = discovery.NewRegistry(commands.Info(b.deps, "test"), commands.All(b.deps)...); err != nil {
-		t.Fatal(err)
-	}
-	b.gateway, err = gateway.New(gateway.Options{Registry: b.registry, Profile: gateway.FullProfile(), Faults: answer.Faults,
+	var err error
+	b.Registry, err = discovery.NewRegistry(commands.Info(b.deps, "test"), commands.All(b.deps)...)
+	must(t, err)
+	b.Gateway, err = gateway.New(gateway.Options{Registry: b.Registry, Profile: gateway.FullProfile(), Faults: answer.Faults,
 		Settings: vaultSettings{v}, Auditor: v})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -82,67 +69,6 @@ type vaultSettings struct{ v *vault.Vault }
 func (s vaultSettings) Settings(ctx context.Context, _ bool) (gateway.Settings, error) {
 	c, err := s.v.Config(ctx)
 	return gateway.Settings{Deny: c.Deny, CommandsPerMinute: c.CommandsPerMinute, Location: c.Timezone}, err
-}
-
-func work(name string, mode mail.Mode) mail.Account {
-	return mail.Account{Name: name, Email: "desk@example.org", Protocol: mail.IMAP, Username: "desk", Auth: mail.AuthPassword, Mode: mode,
-		IMAP:     mail.Endpoint{Host: "imap.example.org", Port: 993, Security: mail.TLS},
-		SMTP:     mail.Endpoint{Host: "smtp.example.org", Port: 465, Security: mail.TLS},
-		AllowOut: mail.AllowList{Enabled: true}}
-}
-
-// envelope is an answer taken apart.
-type envelope struct {
-	Success bool           `json:"success"`
-	Data    map[string]any `json:"data"`
-	Message string         `json:"message"`
-	Error   struct {
-		Code     string   `json:"code"`
-		Message  string   `json:"message"`
-		Hint     string   `json:"hint"`
-		Examples []string `json:"examples"`
-	} `json:"error"`
-	Meta struct {
-		Untrusted []string `json:"untrusted"`
-	} `json:"_meta"`
-	size int
-}
-
-func (b *fixture) do(t testing.TB, line string) envelope {
-	t.Helper()
-	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, Full: !b.compact})
-	e := envelope{size: len(a.JSON)}
-	if err := json.Unmarshal(a.JSON, &e); err != nil {
-		t.Fatalf("%s: %v", line, err)
-	}
-	return e
-}
-
-// ok is do for a command that must work.
-func (b *fixture) ok(t testing.TB, line string) envelope {
-	t.Helper()
-	e := b.do(t, line)
-	if !e.Success {
-		t.Fatalf("%s: %s %s", line, e.Error.Code, e.Error.Message)
-	}
-	return e
-}
-
-// fails is do for a command that must fail this way.
-func (b *fixture) fails(t testing.TB, line string, code discovery.Code, says string) envelope {
-	t.Helper()
-	e := b.do(t, line)
-	if e.Success || e.Error.Code != string(code) || !strings.Contains(e.Error.Message+" "+e.Error.Hint, says) {
-		t.Errorf("%s: success %v, %s %q %q; want %s with %q", line, e.Success, e.Error.Code, e.Error.Message, e.Error.Hint, code, says)
-	}
-	return e
-}
-
-func (e envelope) next() string {
-	n, _ := e.Data["next_action"].(map[string]any)
-	arguments, _ := n["arguments"].(map[string]any)
-	command, _ := arguments["command"].(string)
-	return command
 }
 
 func ref(uid uint32) mail.Ref {
@@ -159,15 +85,4 @@ func summaries(n, subject, sender int) []mailbox.Summary {
 			InternetMessageID: "x@example.org", Size: 10})
 	}
 	return list
-}
-
-// data is the data of a compact answer, as it was written.
-func (b *fixture) data(t testing.TB, line string) string {
-	t.Helper()
-	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line})
-	text := strings.TrimSuffix(strings.TrimPrefix(string(a.JSON), `{"success":true,"data":`), "}")
-	if !a.Success() || strings.Contains(text, `"_meta"`) {
-		t.Errorf("%s: %s", line, a.JSON)
-	}
-	return text
 }

@@ -19,9 +19,7 @@ func FuzzEveryCommandBindsBothWays(f *testing.F) {
 	for i, c := range list {
 		for _, e := range c.Examples {
 			tokens, err := gateway.Tokenize(e)
-			if err != nil {
-				f.Fatal(err)
-			}
+			must(f, err)
 			f.Add(uint8(i), strings.Join(tokens[len(strings.Fields(c.Path)):], "\x00"))
 		}
 		f.Add(uint8(i), "deny\x00")

@@ -15,31 +15,31 @@ func TestAttachmentIsAnsweredOrSaved(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	content := []byte(strings.Repeat("\x00PDF", 100_000))
 	b.part = mailbox.AttachmentContent{Ref: ref(1), Attachment: mailbox.Attachment{PartID: "2", Filename: "../../etc/passwd", ContentType: "application/pdf", Content: content}}
-	e := b.ok(t, "mail attachment --uid 1 --part 2")
+	e := b.OK(t, "mail attachment --uid 1 --part 2")
 	if got, err := base64.StdEncoding.DecodeString(e.Data["content_base64"].(string)); err != nil || string(got) != string(content) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	if e.Data["size_bytes"] != float64(len(content)) || e.Data["saved_to"] != nil {
 		t.Errorf("%v %v", e.Data["size_bytes"], e.Data["saved_to"])
 	}
-	e = b.ok(t, "mail attachment imap:work:INBOX:7:1 --save a/b.pdf")
+	e = b.OK(t, "mail attachment imap:work:INBOX:7:1 --save a/b.pdf")
 	if e.Data["saved_to"] != "/saved/a/b.pdf" || e.Data["content_base64"] != nil || string(b.saved["a/b.pdf"]) != string(content) || len(b.saved) != 1 {
 		t.Errorf("%v, saved %d", e.Data, len(b.saved))
 	}
-	b.fails(t, "mail attachment --uid 1 --save a/b.pdf", discovery.Conflict, "left as it is")
-	b.fails(t, "mail attachment --uid 1 --save beyond-the-share", discovery.StoreError, "The share of 'agent' in the saved attachments is full")
+	b.Fails(t, "mail attachment --uid 1 --save a/b.pdf", discovery.Conflict, "left as it is")
+	b.Fails(t, "mail attachment --uid 1 --save beyond-the-share", discovery.StoreError, "The share of 'agent' in the saved attachments is full")
 	for _, name := range []string{"../x", "/etc/x", `a\..\x`, "C:x"} {
-		b.fails(t, "mail attachment --uid 1 --save='"+name+"'", discovery.PathTraversal, "outside")
+		b.Fails(t, "mail attachment --uid 1 --save='"+name+"'", discovery.PathTraversal, "outside")
 	}
 	for _, name := range []string{"", "a/", "a\tb", "a\u202efdp.exe", "a/CON", "nul.txt", "com¹.pdf", "lpt9 "} {
-		b.fails(t, "mail attachment --uid 1 --save='"+name+"'", discovery.ValidationError, "--save")
+		b.Fails(t, "mail attachment --uid 1 --save='"+name+"'", discovery.ValidationError, "--save")
 	}
 	if len(b.saved) != 1 {
 		t.Errorf("saved besides: %d", len(b.saved))
 	}
 	// A server that promises to change nothing writes no file either.
-	b.principal = gateway.Principal{Name: "agent", Scope: &gateway.Scope{Profile: gateway.ReadProfile()}}
-	b.fails(t, "mail attachment --uid 1 --save new.pdf", discovery.PermissionDenied, "changes nothing")
+	b.Principal = gateway.Principal{Name: "agent", Scope: &gateway.Scope{Profile: gateway.ReadProfile()}}
+	b.Fails(t, "mail attachment --uid 1 --save new.pdf", discovery.PermissionDenied, "changes nothing")
 	if len(b.saved) != 1 {
 		t.Errorf("saved besides: %d", len(b.saved))
 	}

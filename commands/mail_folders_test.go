@@ -10,7 +10,7 @@ import (
 
 func TestFoldersAreATable(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadOnly))
-	b.compact = true
+	b.Compact = true
 	b.folders = mailbox.FolderList{Truncated: true, Issues: []mail.Issue{{Kind: mail.KindRefused, Stage: "status", Message: "Not counted."}}, Folders: []mailbox.Folder{
 		{Name: "INBOX", Role: "inbox", Counts: &mailbox.Counts{Messages: 5, Unread: 2}}, {Name: "Empty", Counts: &mailbox.Counts{}},
 		{Name: "Only", Attributes: []string{`\Noselect`}}, {Name: "a b"}}}
@@ -20,16 +20,16 @@ func TestFoldersAreATable(t *testing.T) {
 		"mail folders --account work --fields name,more --pattern '%'": "map[columns:[name] issues:[EXECUTION_ERROR: Not counted.] more:mail folders --account work --pattern % --after 'a b' --fields name,more " +
 			"rows:[[INBOX] [Empty] [Only] [a b]] untrusted:name issues]",
 	} {
-		if got := fmt.Sprint(b.ok(t, line).Data); got != want {
+		if got := fmt.Sprint(b.OK(t, line).Data); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", line, got, want)
 		}
 	}
-	b.ok(t, "mail folders --after 'a b'")
+	b.OK(t, "mail folders --after 'a b'")
 	if b.listed.After != "a b" {
 		t.Errorf("%+v", b.listed)
 	}
 	b.folders = mailbox.FolderList{Folders: []mailbox.Folder{{Name: "INBOX"}}}
-	if got := fmt.Sprint(b.ok(t, "mail folders").Data); got != "map[columns:[name] rows:[[INBOX]] untrusted:name]" {
+	if got := fmt.Sprint(b.OK(t, "mail folders").Data); got != "map[columns:[name] rows:[[INBOX]] untrusted:name]" {
 		t.Errorf("names alone: %s", got)
 	}
 }
@@ -38,21 +38,21 @@ func TestAccountsNameTheDefault(t *testing.T) {
 	starttls := work("other", mail.ReadWrite)
 	starttls.IMAP.Security = mail.StartTLS
 	b := newFixture(t, nil, work("work", mail.ReadOnly), starttls, popAccount())
-	b.compact = true
+	b.Compact = true
 	table := "columns:[account email mode protocol] rows:[[other desk@example.org RW ] [pop desk@example.org RO pop3] [work desk@example.org RO ]]]"
-	if got := fmt.Sprint(b.ok(t, "mail accounts").Data); got != "map["+table {
+	if got := fmt.Sprint(b.OK(t, "mail accounts").Data); got != "map["+table {
 		t.Errorf("without a default: %s", got)
 	}
-	b.ok(t, "config set default_account work")
-	if got := fmt.Sprint(b.ok(t, "mail accounts --account all").Data); got != "map[columns:[account email mode protocol] default:work "+table[len("columns:[account email mode protocol] "):] {
+	b.OK(t, "config set default_account work")
+	if got := fmt.Sprint(b.OK(t, "mail accounts --account all").Data); got != "map[columns:[account email mode protocol] default:work "+table[len("columns:[account email mode protocol] "):] {
 		t.Errorf("with a default: %s", got)
 	}
-	b.fails(t, "mail accounts --account nobody", "NOT_FOUND", "no such account")
-	b.fails(t, "mail folders --limit 3", "VALIDATION_ERROR", "have it. Usage: mail folders")
-	b.fails(t, "account add all --email ann@example.org --imap-host imap.example.org --password-from stdin", "VALIDATION_ERROR", "every account")
-	b.compact = false
-	e := b.ok(t, "mail accounts")
-	if e.Data["default_account"] != "work" || e.next() != "mail folders --account work" {
+	b.Fails(t, "mail accounts --account nobody", "NOT_FOUND", "no such account")
+	b.Fails(t, "mail folders --limit 3", "VALIDATION_ERROR", "have it. Usage: mail folders")
+	b.Fails(t, "account add all --email ann@example.org --imap-host imap.example.org --password-from stdin", "VALIDATION_ERROR", "every account")
+	b.Compact = false
+	e := b.OK(t, "mail accounts")
+	if e.Data["default_account"] != "work" || e.Next() != "mail folders --account work" {
 		t.Errorf("%v", e.Data)
 	}
 	for _, a := range e.Data["accounts"].([]any) {
@@ -60,7 +60,7 @@ func TestAccountsNameTheDefault(t *testing.T) {
 			t.Errorf("encrypted with STARTTLS or TLS: %v", a)
 		}
 	}
-	if got := b.ok(t, "mail verify --account other").Data["server"].(map[string]any)["secure"]; got != true {
+	if got := b.OK(t, "mail verify --account other").Data["server"].(map[string]any)["secure"]; got != true {
 		t.Errorf("verify: %v", got)
 	}
 }
@@ -73,13 +73,13 @@ func popAccount() mail.Account {
 
 func TestVerifyIsShort(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadOnly))
-	b.compact = true
-	if got := fmt.Sprint(b.ok(t, "mail verify").Data); got != "map[account:work ok:true]" {
+	b.Compact = true
+	if got := fmt.Sprint(b.OK(t, "mail verify").Data); got != "map[account:work ok:true]" {
 		t.Errorf("%s", got)
 	}
 	b.verified.Issues = []mail.Issue{{Kind: mail.KindAuth, Stage: "auth", Message: "The server refused the login.", Advice: mail.AdviceCheckLoginHelper}}
 	want := "map[account:work hint:Check what the account's helper program prints, and the user name. issues:[AUTH_FAILED: The server refused the login.] ok:false untrusted:issues]"
-	if got := fmt.Sprint(b.ok(t, "mail verify").Data); got != want {
+	if got := fmt.Sprint(b.OK(t, "mail verify").Data); got != want {
 		t.Errorf("%s", got)
 	}
 }

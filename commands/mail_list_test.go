@@ -23,11 +23,11 @@ func popPage(names ...string) mailbox.Page {
 func TestListGoesOnFromAMessage(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
 	b.page = popPage("a", "b")
-	b.ok(t, "mail list --after pop3:other:z")
+	b.OK(t, "mail list --after pop3:other:z")
 	if b.account != "other" || b.list.After != (mail.Ref{Protocol: mail.POP3, Account: "other", UIDL: "z"}) || b.list.Folder != "INBOX" {
 		t.Errorf("asked %q for %+v", b.account, b.list)
 	}
-	b.ok(t, "mail list --before 'imap:work:a b:7:9' --after 'imap:work:a b:7:2'")
+	b.OK(t, "mail list --before 'imap:work:a b:7:9' --after 'imap:work:a b:7:2'")
 	if b.account != "work" || b.list.Folder != "a b" || b.list.Before.UID != 9 || b.list.After.UID != 2 {
 		t.Errorf("asked %q for %+v", b.account, b.list)
 	}
@@ -43,9 +43,9 @@ func TestListGoesOnFromAMessage(t *testing.T) {
 		"mail list --account all --before imap:work:INBOX:7:9,imap:work:INBOX:7:8",
 		"mail list --account all --before imap:work:INBOX:7:9,imap:other:Sent:7:8",
 	} {
-		b.fails(t, line, "VALIDATION_ERROR", "before")
+		b.Fails(t, line, "VALIDATION_ERROR", "before")
 	}
-	b.fails(t, "mail list --snippet 49", "VALIDATION_ERROR", "between 50 and 500")
+	b.Fails(t, "mail list --snippet 49", "VALIDATION_ERROR", "between 50 and 500")
 }
 
 // In a list of all accounts a message that was moved back is new to its folder, and holds up
@@ -59,11 +59,11 @@ func TestListOfAllAccounts(t *testing.T) {
 	b.listing = func(account string, q mailbox.ListQuery) (*mailbox.Page, error) {
 		return &mailbox.Page{Folder: q.Folder, UIDValidity: 7, Messages: stored[account]}, nil
 	}
-	if got := b.data(t, "mail list --account all --fields id"); got != `{"columns":["id"],"rows":[["home:10"],["home:9"],["work:50"]]}` {
+	if got := b.Data(t, "mail list --account all --fields id"); got != `{"columns":["id"],"rows":[["home:10"],["home:9"],["work:50"]]}` {
 		t.Errorf("shown: %s", got)
 	}
 	b.listing = func(account string, _ mailbox.ListQuery) (*mailbox.Page, error) {
 		return nil, &mail.Error{Kind: mail.KindConnection, Message: "Away."}
 	}
-	b.fails(t, "mail list --account all", "CONNECTION_FAILED", "Away.")
+	b.Fails(t, "mail list --account all", "CONNECTION_FAILED", "Away.")
 }

@@ -1,25 +1,21 @@
 package commands_test
 
 import (
-	"encoding/json"
 	"reflect"
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 func TestSearchPassesOnWhatIsAsked(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadOnly))
-	b.compact = true
-	b.ok(t, "config set search_max_matches 500")
-	b.ok(t, "config set timezone Europe/Berlin")
+	b.Compact = true
+	b.OK(t, "config set search_max_matches 500")
+	b.OK(t, "config set timezone Europe/Berlin")
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	local := func(year int, month time.Month, day int) time.Time {
 		return time.Date(year, month, day, 0, 0, 0, 0, berlin)
 	}
@@ -38,7 +34,7 @@ func TestSearchPassesOnWhatIsAsked(t *testing.T) {
 		"mail search --cursor abc --limit 5 --folder Archive":           {Limit: 5, Cursor: "abc", Folders: []string{"Archive"}},
 	} {
 		want.MaxMatches = 500
-		b.ok(t, line)
+		b.OK(t, line)
 		if got := b.searched; !got.Since.Equal(want.Since) || !got.Until.Equal(want.Until) {
 			t.Errorf("%s: from %v to %v", line, got.Since, got.Until)
 		}
@@ -47,28 +43,17 @@ func TestSearchPassesOnWhatIsAsked(t *testing.T) {
 			t.Errorf("%s:\n%+v, want\n%+v", line, b.searched, want)
 		}
 	}
-	b.ok(t, "config set timezone America/New_York")
-	if b.ok(t, "mail search --last-days 1"); b.searched.Since.Format(time.DateOnly) != "2026-03-08" {
+	b.OK(t, "config set timezone America/New_York")
+	if b.OK(t, "mail search --last-days 1"); b.searched.Since.Format(time.DateOnly) != "2026-03-08" {
 		t.Errorf("in New York it is the 9th: %v", b.searched.Since)
 	}
-}
-
-// brief is the compact answer to a line.
-func (b *fixture) brief(t *testing.T, line string) string {
-	t.Helper()
-	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line})
-	var e struct{ Data json.RawMessage }
-	if err := json.Unmarshal(a.JSON, &e); err != nil || !a.Success() {
-		t.Fatalf("%s: %s", line, a.JSON)
-	}
-	return string(e.Data)
 }
 
 func TestALargeSearchAnswerLosesNoMessage(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	list := summaries(50, 20000, 20000)
 	b.search = mailbox.SearchPage{Page: mailbox.Page{Messages: list, HasMore: true}, Total: 70, Attempted: 50, NextCursor: "c"}
-	e := b.ok(t, "mail search x --limit 50 --full")
+	e := b.OK(t, "mail search x --limit 50 --full")
 	if n := len(e.Data["messages"].([]any)); n != 50 || e.Data["truncated"] != true || e.Data["next_cursor"] != "c" || e.Data["returned"] != 50.0 {
 		t.Errorf("%d messages, truncated %v", n, e.Data["truncated"])
 	}
@@ -79,7 +64,7 @@ func TestASearchInPartSaysHowItGoesOn(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadOnly))
 	b.search = mailbox.SearchPage{Searched: []string{"All Mail"}, NextCursor: "c", Page: mailbox.Page{Issues: []mail.Issue{{Kind: mail.KindTimeout, Message: `Folder "A" was not searched.`}}}}
 	want := `{"untrusted":"issues","searched":"All Mail","total":0,"columns":[],"rows":[],"issues":["TIMEOUT: Folder \"A\" was not searched."],"more":"mail search --cursor c"}`
-	if got := b.brief(t, "mail search x"); got != want {
+	if got := b.Data(t, "mail search x"); got != want {
 		t.Errorf("%s, want\n%s", got, want)
 	}
 }

@@ -15,20 +15,16 @@ import (
 // can be asked.
 func asked(t *testing.T, b *fixture, line string) (gateway.Answer, envelope) {
 	t.Helper()
-	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, CanAsk: true})
+	a := b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: line, CanAsk: true})
 	var e envelope
-	if err := json.Unmarshal(a.JSON, &e); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(a.JSON, &e))
 	return a, e
 }
 
 func replied(t *testing.T, b *fixture, line, state string, v discovery.Verdict) envelope {
 	t.Helper()
 	var e envelope
-	if err := json.Unmarshal(b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, Full: true, Reply: &gateway.Reply{State: state, Verdict: v}}).JSON, &e); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: line, Full: true, Reply: &gateway.Reply{State: state, Verdict: v}}).JSON, &e))
 	return e
 }
 

@@ -27,7 +27,7 @@ func TestAFileLeavesOnlyWhereItsAccountLets(t *testing.T) {
 	for _, option := range []string{"--body x --attach", "--body-file"} {
 		for name, says := range map[string]string{"of-private/a": "More may leave account open", "of-gone/a": "an account that is not yours"} {
 			for _, command := range []string{"mail send --to ann@example.org", "mail draft"} {
-				b.fails(t, fmt.Sprintf("%s --account open %s %s", command, option, name), discovery.PermissionDenied, says)
+				b.Fails(t, fmt.Sprintf("%s --account open %s %s", command, option, name), discovery.PermissionDenied, says)
 			}
 		}
 	}
@@ -35,7 +35,7 @@ func TestAFileLeavesOnlyWhereItsAccountLets(t *testing.T) {
 		t.Errorf("it was sent: %+v", y.request)
 	}
 	for _, line := range []string{"mail draft --account writes --body x --attach of-private/a", "mail send --account open --to ann@example.org --body-file of-open/a --attach a"} {
-		b.ok(t, line)
+		b.OK(t, line)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestEveryEndOfASendIsToldTruly(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b, y := newOutboxFixture(t, mail.ReadWrite, test.state)
 			y.entry.Reason, y.fails = test.reason, test.err
-			e := b.fails(t, "mail send --to ann@example.org --body x", test.code, "")
+			e := b.Fails(t, "mail send --to ann@example.org --body x", test.code, "")
 			for _, says := range test.says {
 				if said := e.Error.Message + " " + e.Error.Hint; !strings.Contains(said, says) {
 					t.Errorf("%q does not say %q", said, says)
@@ -78,7 +78,7 @@ func TestEveryEndOfASendIsToldTruly(t *testing.T) {
 			}
 			for _, example := range e.Error.Examples { // each runs
 				if strings.HasPrefix(example, "outbox show") {
-					b.ok(t, example)
+					b.OK(t, example)
 				}
 			}
 		})
@@ -99,7 +99,7 @@ func TestExplainJudgesASend(t *testing.T) {
 		Line, Reason string
 		Approval     bool
 	}](t, "testdata/cases/explained_sends.txt") {
-		e := b.ok(t, "policy explain "+discovery.JoinCommand([]string{test.Line}))
+		e := b.OK(t, "policy explain "+discovery.JoinCommand([]string{test.Line}))
 		if got, _ := e.Data["reason"].(string); got != test.Reason || e.Data["allowed"] != (test.Reason == "") || (e.Data["needs_approval"] == true) != test.Approval {
 			t.Errorf("%s: %v", test.Line, e.Data)
 		}
@@ -118,28 +118,28 @@ func TestWhatWasDoneInPartIsToldOfASend(t *testing.T) {
 	const send, more = "mail send --to ann@example.org --subject s --body hello", "mail draft --append-to imap:work:Drafts:3:1 --body x"
 	y.entry.Unmarked = &mail.Issue{Kind: mail.KindNotFound, Stage: "fetch", Message: "It could not be marked.", MessageID: ref(3).String()}
 	const issue = `"issues":["NOT_FOUND: It could not be marked. (imap:work:INBOX:7:3)"]`
-	if got := b.data(t, send); got != `{"untrusted":"issues","id":"m0","result":"Sent to 1 recipient",`+issue+`}` {
+	if got := b.Data(t, send); got != `{"untrusted":"issues","id":"m0","result":"Sent to 1 recipient",`+issue+`}` {
 		t.Errorf("%s", got)
 	}
-	y.becomes, b.principal.Admin = mail.OutboxAccepted, true
+	y.becomes, b.Principal.Admin = mail.OutboxAccepted, true
 	y.entry.State = mail.OutboxWaiting
-	if got := b.data(t, "outbox approve m0 --code "+b.code(t, &y.entry)); !strings.Contains(got, `"state":"accepted"`) || !strings.Contains(got, issue) {
+	if got := b.Data(t, "outbox approve m0 --code "+b.code(t, &y.entry)); !strings.Contains(got, `"state":"accepted"`) || !strings.Contains(got, issue) {
 		t.Errorf("%s", got)
 	}
 	y.entry.Unmarked, y.entry.DraftLeft = nil, &mail.Issue{Kind: mail.KindConnection, Message: "The message was sent, and its draft may still be there."}
-	if got := b.data(t, "mail send --draft imap:work:Drafts:3:1"); !strings.Contains(got, "its draft may still be there") {
+	if got := b.Data(t, "mail send --draft imap:work:Drafts:3:1"); !strings.Contains(got, "its draft may still be there") {
 		t.Errorf("it does not say that the draft is there: %s", got)
 	}
 	y.draft = outbox.SavedDraft{Account: "work", Folder: "Drafts", Left: &mail.Issue{Kind: mail.KindUnsupported, Message: "The server has no UIDPLUS."}}
-	if got := b.data(t, more); !strings.Contains(got, "The draft without this text may still be there: The server has no UIDPLUS.") {
+	if got := b.Data(t, more); !strings.Contains(got, "The draft without this text may still be there: The server has no UIDPLUS.") {
 		t.Errorf("it does not say that two drafts are there: %s", got)
 	}
 	y.draft.Left = nil // a draft whose UID the server did not tell
-	if got := b.ok(t, "mail draft --body x").next(); got != "mail list --account work --folder Drafts" {
+	if got := b.OK(t, "mail draft --body x").Next(); got != "mail list --account work --folder Drafts" {
 		t.Errorf("suggests %s", got)
 	}
 	y.draft.Ref, y.draft.Hidden = mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "Drafts", UIDValidity: 3, UID: 4}, true
-	if got := b.data(t, "mail draft --body x"); got != `{"result":"The draft is in Drafts; nothing was sent"}` {
+	if got := b.Data(t, "mail draft --body x"); got != `{"result":"The draft is in Drafts; nothing was sent"}` {
 		t.Errorf("%s", got)
 	}
 }

@@ -25,15 +25,15 @@ func conversation() mailbox.Thread {
 // A cut says so, and how to go on.
 func TestACutConversationSaysSo(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadOnly))
-	b.compact = true
+	b.Compact = true
 	b.thread = conversation()
 	b.page = mailbox.Page{Folder: "INBOX", UIDValidity: 7, Messages: summaries(1, 20, 0)}
-	b.ok(t, "mail list")
+	b.OK(t, "mail list")
 	b.thread.Truncated = true
-	if d := b.ok(t, "mail thread 1 --limit 2").Data; d["more"] != "mail thread 1" || d["hint"] != nil {
+	if d := b.OK(t, "mail thread 1 --limit 2").Data; d["more"] != "mail thread 1" || d["hint"] != nil {
 		t.Errorf("%v", d)
 	}
-	if d := b.ok(t, "mail thread 1").Data; d["more"] != nil || !strings.Contains(d["hint"].(string), "more messages") {
+	if d := b.OK(t, "mail thread 1").Data; d["more"] != nil || !strings.Contains(d["hint"].(string), "more messages") {
 		t.Errorf("%v", d)
 	}
 	for i := range b.thread.Messages {
@@ -42,8 +42,8 @@ func TestACutConversationSaysSo(t *testing.T) {
 	for range 40 {
 		b.thread.Messages = append(b.thread.Messages, b.thread.Messages[1])
 	}
-	e := b.ok(t, "mail thread 1 --chars 20000 --full")
-	if n := e.size; n > 256<<10 || len(e.Data["messages"].([]any)) != 42 || e.Data["messages"].([]any)[0].(map[string]any)["body_truncated"] != true {
+	e := b.OK(t, "mail thread 1 --chars 20000 --full")
+	if n := e.Size; n > 256<<10 || len(e.Data["messages"].([]any)) != 42 || e.Data["messages"].([]any)[0].(map[string]any)["body_truncated"] != true {
 		t.Errorf("%d bytes, %d messages", n, len(e.Data["messages"].([]any)))
 	}
 }
@@ -52,15 +52,15 @@ func TestACutConversationSaysSo(t *testing.T) {
 // how much of a text a person would not see.
 func TestABounceInAConversationHasNoReports(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadOnly))
-	b.compact = true
+	b.Compact = true
 	b.thread = conversation()
 	first := &b.thread.Messages[0]
 	first.Invitation, first.HiddenChars = false, 40
 	first.Attachments = []mailbox.Attachment{{PartID: "2", ContentType: "message/delivery-status", Size: 371}, {PartID: "3", ContentType: "message/rfc822", Size: 900},
 		{PartID: "4", Filename: "log.txt", ContentType: "text/plain", Size: 30}}
 	b.page = mailbox.Page{Folder: "INBOX", UIDValidity: 7, Messages: summaries(1, 20, 0)}
-	b.ok(t, "mail list")
-	got := dataOf(t, b.ok(t, "mail thread 1 --chars 0"))
+	b.OK(t, "mail list")
+	got := dataOf(t, b.OK(t, "mail thread 1 --chars 0"))
 	if !strings.Contains(got, `40,"log.txt text/plain 30 B (part 4)"`) || strings.Contains(got, "message/") {
 		t.Errorf("%s", got)
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestWatchPassesOnWhatIsAsked(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadOnly))
-	b.compact = true
+	b.Compact = true
 	for line, want := range map[string]struct {
 		q        mailbox.WatchQuery
 		low, top time.Duration
@@ -25,7 +25,7 @@ func TestWatchPassesOnWhatIsAsked(t *testing.T) {
 		"mail watch --wait 4m --timeout 8": {mailbox.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50}, 6 * time.Second, 7 * time.Second},
 	} {
 		start := time.Now()
-		b.ok(t, line)
+		b.OK(t, line)
 		got := b.watched
 		if got.Aside == nil {
 			t.Errorf("%s: the commands behind it would wait", line)
@@ -44,7 +44,7 @@ func TestWatchPassesOnWhatIsAsked(t *testing.T) {
 // A watch of all accounts ends when something arrives in one, and goes on in each.
 func TestWatchOfAllAccounts(t *testing.T) {
 	b := newFixture(t, nil, work("home", mail.ReadOnly), work("lost", mail.ReadOnly), work("work", mail.ReadOnly))
-	b.compact = true
+	b.Compact = true
 	came := mailbox.Summary{Ref: mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "INBOX", UIDValidity: 7, UID: 6}, Subject: "new", From: []mail.Address{{Addr: "ann@example.org"}}, Flags: []string{`\Seen`}}
 	b.watching = func(ctx context.Context, account string, q mailbox.WatchQuery) (*mailbox.WatchPage, error) {
 		p := &mailbox.WatchPage{Page: mailbox.Page{Folder: q.Folder, UIDValidity: 7}, After: q.AfterUID}
@@ -62,7 +62,7 @@ func TestWatchOfAllAccounts(t *testing.T) {
 		}
 		return p, nil
 	}
-	got := b.data(t, "mail watch --account all --after home:0 --subject NEW --from ann@")
+	got := b.Data(t, "mail watch --account all --after home:0 --subject NEW --from ann@")
 	want := `{"untrusted":"from subject issues","folder":"INBOX","now":"2026-03-09T23:30Z","columns":["id","from","subject"],"rows":[["work:6","ann@example.org","new"]],` +
 		`"issues":["CONNECTION_FAILED: Account lost: Away."],"more":"mail watch --account all --from ann@ --subject NEW --after home:0,work:6"}`
 	if got != want {

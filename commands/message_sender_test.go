@@ -14,7 +14,7 @@ import (
 // another address; a message says what is known of its sender, and whom its name shows.
 func TestSendersThatAreNotWhoTheySeemAreMarked(t *testing.T) {
 	b := newFixture(t, nil, work("work", mail.ReadOnly))
-	b.compact = true
+	b.Compact = true
 	list := summaries(4, 20, 0)
 	for i := range list {
 		list[i].Flags = []string{`\Seen`}
@@ -28,9 +28,9 @@ func TestSendersThatAreNotWhoTheySeemAreMarked(t *testing.T) {
 	for _, s := range list {
 		b.thread.Messages = append(b.thread.Messages, mailbox.ThreadMessage{Summary: s})
 	}
-	b.ok(t, "mail list")
+	b.OK(t, "mail list")
 	for _, line := range []string{"mail list", "mail search x", "mail watch", "mail thread 1"} {
-		data := b.ok(t, line).Data
+		data := b.OK(t, line).Data
 		at := -1
 		for i, c := range data["columns"].([]any) {
 			if c == "marks" {
@@ -42,7 +42,7 @@ func TestSendersThatAreNotWhoTheySeemAreMarked(t *testing.T) {
 				t.Errorf("%s: message %d: %q, want %q", line, i, got, want)
 			}
 		}
-		full := b.ok(t, line+" --full").Data["messages"].([]any)
+		full := b.OK(t, line+" --full").Data["messages"].([]any)
 		for i, want := range []string{"failed <nil>", "verified <nil>", "<nil> <nil>", "<nil> boss@example.com"} {
 			m := full[i].(map[string]any)
 			if got := fmt.Sprint(m["sender"], " ", m["posing_as"]); got != want {
@@ -52,11 +52,11 @@ func TestSendersThatAreNotWhoTheySeemAreMarked(t *testing.T) {
 	}
 	for i, want := range []string{`"sender":"failed"`, `"sender":"verified"`, "", `"posing_as":"boss@example.com"`} {
 		b.message = mailbox.Message{Summary: list[i]}
-		got, _ := json.Marshal(b.ok(t, "mail get 1").Data)
+		got, _ := json.Marshal(b.OK(t, "mail get 1").Data)
 		if !strings.Contains(string(got), want) || strings.Contains(string(got), `"sender"`) != (i < 2) || strings.Contains(string(got), "marks") {
 			t.Errorf("message %d: %s", i, got)
 		}
-		full := b.ok(t, "mail get 1 --full").Data["message"].(map[string]any)
+		full := b.OK(t, "mail get 1 --full").Data["message"].(map[string]any)
 		if sender := []any{"failed", "verified", "unknown", "unknown"}[i]; full["sender"] != sender {
 			t.Errorf("message %d --full: %v, want %v", i, full["sender"], sender)
 		}

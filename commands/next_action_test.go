@@ -14,7 +14,7 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 	issue := mail.Issue{Kind: mail.KindRefused, Stage: "parse", UID: 2, Message: "It could not be read."}
 	b := newFixture(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
 	list := summaries(3, 20, 0)
-	b.ok(t, "config set default_account work")
+	b.OK(t, "config set default_account work")
 	for _, test := range []struct {
 		name, line, want string
 		set              func(*fakeMailboxes)
@@ -55,15 +55,15 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 			if b.fakeMailboxes.message.Ref == (mail.Ref{}) {
 				b.fakeMailboxes.message.Summary = list[0]
 			}
-			got := b.ok(t, test.line).next()
+			got := b.OK(t, test.line).Next()
 			if got != test.want {
 				t.Fatalf("%s\n suggests %s\n     want %s", test.line, got, test.want)
 			}
 			if got == "" {
 				return
 			}
-			b.binds(t, got)
-			if after := b.ok(t, got).next(); after == got && !strings.Contains(got, "--cursor") && !strings.HasPrefix(test.name, "list") && !strings.HasPrefix(test.name, "watch") && !strings.HasPrefix(test.name, "folders") {
+			b.Binds(t, got)
+			if after := b.OK(t, got).Next(); after == got && !strings.Contains(got, "--cursor") && !strings.HasPrefix(test.name, "list") && !strings.HasPrefix(test.name, "watch") && !strings.HasPrefix(test.name, "folders") {
 				t.Errorf("%s suggests itself", got)
 			}
 		})

@@ -13,17 +13,15 @@ import (
 func (b *fixture) code(t testing.TB, s *outbox.Shown) string {
 	t.Helper()
 	code, err := b.vault.ApprovalCode(t.Context(), s.ID, s.Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return code
 }
 
 func TestAnApprovalThatEndsOtherwiseIsToldTruly(t *testing.T) {
 	for state, says := range map[mail.OutboxState]string{mail.OutboxUnknown: "not known whether", mail.OutboxRefused: "was not sent", mail.OutboxWaiting: "waits in the outbox"} {
 		b, y := newOutboxFixture(t, mail.Approve, mail.OutboxWaiting)
-		y.becomes, b.principal.Admin = state, true
-		if e := b.do(t, "outbox approve m0 --code "+b.code(t, &y.entry)); e.Success || !strings.Contains(e.Error.Message, says) {
+		y.becomes, b.Principal.Admin = state, true
+		if e := b.Do(t, "outbox approve m0 --code "+b.code(t, &y.entry)); e.Success || !strings.Contains(e.Error.Message, says) {
 			t.Errorf("%s: %+v", state, e)
 		}
 	}
@@ -34,17 +32,17 @@ func TestAnApprovalThatEndsOtherwiseIsToldTruly(t *testing.T) {
 func TestALongTextIsShownToItsEnd(t *testing.T) {
 	b, y := newOutboxFixture(t, mail.Approve, mail.OutboxWaiting)
 	y.entry.Body = strings.Repeat("long \u0001", 200_000)
-	if e := b.ok(t, "outbox show m0"); e.Data["truncated"] != true || e.size > gateway.MaxAnswerBytes {
-		t.Errorf("%d bytes, truncated %v", e.size, e.Data["truncated"])
+	if e := b.OK(t, "outbox show m0"); e.Data["truncated"] != true || e.Size > gateway.MaxAnswerBytes {
+		t.Errorf("%d bytes, truncated %v", e.Size, e.Data["truncated"])
 	}
 	body := strings.Repeat("Zeile für Zeile. ", 30_000) + "THE END"
 	y.entry.Body = body
 	line, text := "outbox show m0", ""
 	for range 10 {
-		e := b.ok(t, line)
+		e := b.OK(t, line)
 		part, _ := e.Data["text"].(string)
 		text += part
-		line = e.next()
+		line = e.Next()
 		if e.Data["truncated"] != true {
 			break
 		}
@@ -65,11 +63,11 @@ func TestALongTextIsShownToItsEnd(t *testing.T) {
 func TestLettersThatLookLikeOthersAreToldToThePersonWhoDecides(t *testing.T) {
 	b, y := newOutboxFixture(t, mail.Approve, mail.OutboxWaiting)
 	y.entry.Recipients = []string{"bob@example.net", "\u0430nn@example.org"} // a Cyrillic letter first
-	e := b.ok(t, "outbox show m0")
+	e := b.OK(t, "outbox show m0")
 	if got, _ := e.Data["not_plain"].([]any); len(got) != 1 || !strings.Contains(got[0].(string), `\u0430nn@example.org`) {
 		t.Errorf("the full answer has %v", e.Data["not_plain"])
 	}
-	if got := b.data(t, "outbox show m0"); !strings.Contains(got, `not plain letters: \\u0430nn@example.org`) {
+	if got := b.Data(t, "outbox show m0"); !strings.Contains(got, `not plain letters: \\u0430nn@example.org`) {
 		t.Errorf("the compact one is %s", got)
 	}
 }
@@ -78,7 +76,7 @@ func TestLettersThatLookLikeOthersAreToldToThePersonWhoDecides(t *testing.T) {
 func TestThePersonIsToldOfHTML(t *testing.T) {
 	b, y := newOutboxFixture(t, mail.Approve, mail.OutboxWaiting)
 	y.entry.HTML = "Another text."
-	if e := b.ok(t, "outbox show m0"); e.Data["html"] != "not made of the text; what it shows stands below the text" || e.Data["text"] != "The text.\n\nWhat the HTML shows:\n\nAnother text." {
+	if e := b.OK(t, "outbox show m0"); e.Data["html"] != "not made of the text; what it shows stands below the text" || e.Data["text"] != "The text.\n\nWhat the HTML shows:\n\nAnother text." {
 		t.Errorf("%v", e.Data)
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func agent(b *fixture) *fixture {
-	b.principal = gateway.Principal{Name: "agent"}
+	b.Principal = gateway.Principal{Name: "agent"}
 	return b
 }
 
@@ -23,13 +23,13 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 	anybody := work("any", mail.ReadWrite)
 	anybody.AllowOut.Entries = []string{"*"}
 	b := newFixture(t, nil, work("ro", mail.ReadOnly), work("rw", mail.ReadWrite), work("ask", mail.Approve), files, off, anybody)
-	b.ok(t, "config set deny 'mail raw'")
+	b.OK(t, "config set deny 'mail raw'")
 	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1)}}
 	agent(b)
 	b.deps.Outbox = &fakeOutbox{}
 	for _, test := range testmain.Table[struct{ Line, Code, Reason, Account string }](t, "testdata/cases/explained.txt") {
 		calls := len(b.calls)
-		e := b.ok(t, `policy explain "`+test.Line+`"`)
+		e := b.OK(t, `policy explain "`+test.Line+`"`)
 		text := func(name string) string { s, _ := e.Data[name].(string); return s }
 		waits, code := e.Data["needs_approval"] == true, test.Code
 		if waits {
@@ -48,7 +48,7 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 			t.Errorf("%s: it was run", test.Line)
 		}
 		// What it says is what happens, but for an account's mode, which Mailboxes judges.
-		if a := b.do(t, strings.ReplaceAll(test.Line, `\"`, `"`)); !slices.Contains([]string{"ro_mode", "draft_mode", "destroy", "across"}, test.Reason) && test.Line != "mail copy imap:rw:INBOX:7:1 --to x --to-account nobody" &&
+		if a := b.Do(t, strings.ReplaceAll(test.Line, `\"`, `"`)); !slices.Contains([]string{"ro_mode", "draft_mode", "destroy", "across"}, test.Reason) && test.Line != "mail copy imap:rw:INBOX:7:1 --to x --to-account nobody" &&
 			test.Line != "mail list --account nobody" && a.Error.Code != code {
 			t.Errorf("%s: explained as %q, and ends with %q %s", test.Line, test.Code, a.Error.Code, a.Error.Message)
 		}
@@ -65,7 +65,7 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 		"mail send --account any --to":                   "VALIDATION_ERROR",
 		"mail reply":                                     "VALIDATION_ERROR",
 	} {
-		e := b.ok(t, "policy explain '"+line+"'")
+		e := b.OK(t, "policy explain '"+line+"'")
 		if code, _ := e.Data["code"].(string); code != want || e.Data["allowed"] != (want == "") {
 			t.Errorf("%s: %v", line, e.Data)
 		}
@@ -74,7 +74,7 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 
 func TestPolicyExplainWritesDownNothingOfTheCommand(t *testing.T) {
 	b := agent(newFixture(t, nil, work("rw", mail.ReadWrite)))
-	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "policy explain 'mail move --uid 1 --to canary'"})
+	a := b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: "policy explain 'mail move --uid 1 --to canary'"})
 	if !a.Success() || strings.Contains(string(a.JSON), "canary") {
 		t.Errorf("%s", a.JSON)
 	}

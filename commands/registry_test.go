@@ -21,18 +21,14 @@ var update = flag.Bool("update", false, "write the schema snapshots anew")
 func newRegistry(t testing.TB) *discovery.Registry {
 	t.Helper()
 	r, err := discovery.NewRegistry(commands.Info(&commands.Deps{}, "test"), commands.All(&commands.Deps{})...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
 func newBareGateway(t testing.TB) *gateway.Gateway {
 	t.Helper()
 	g, err := gateway.New(gateway.Options{Registry: newRegistry(t), Profile: gateway.FullProfile()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 
@@ -140,18 +136,12 @@ func TestSchemaSnapshots(t *testing.T) {
 		name := strings.ReplaceAll(c.Path, " ", "_") + ".json"
 		want[name] = true
 		got, err := json.MarshalIndent(discovery.CommandSchema{Command: c.Path, Input: c.InputSchema(), Output: c.OutputSchema(true)}, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got = append(got, '\n')
 		file := filepath.Join(dir, name)
 		if *update {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(dir, 0o755))
+			must(t, os.WriteFile(file, got, 0o644))
 			continue
 		}
 		old, err := os.ReadFile(file)
@@ -160,9 +150,7 @@ func TestSchemaSnapshots(t *testing.T) {
 		}
 	}
 	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range files {
 		if !want[f.Name()] {
 			t.Errorf("%s belongs to no command", f.Name())
@@ -177,9 +165,7 @@ func TestSchemasAreWhatClientsTake(t *testing.T) {
 		for kind, raw := range map[string][]byte{"input": c.InputSchema(), "output": c.OutputSchema(true), "compact output": c.OutputSchema(false)} {
 			gatewaytest.Schema(t, raw)
 			var v any
-			if err := json.Unmarshal(raw, &v); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(raw, &v))
 			walkSchema(t, c.Path+" "+kind, v)
 		}
 	}

@@ -27,20 +27,20 @@ func TestAReplyThatWaitsSaysWhy(t *testing.T) {
 	if a.Asked == nil || e.Error.Code != "APPROVAL_REQUIRED" || !strings.Contains(a.Asked.Text, "Why:     mode reply: it has a link or an address") || strings.Contains(a.Asked.Text, "mode approve") {
 		t.Errorf("%s", a.JSON)
 	}
-	b.fails(t, line, discovery.ApprovalRequired, "until a person decides, since "+linkSentence+".")
-	dry := b.ok(t, line+" --dry-run")
+	b.Fails(t, line, discovery.ApprovalRequired, "until a person decides, since "+linkSentence+".")
+	dry := b.OK(t, line+" --dry-run")
 	if dry.Data["needs_approval"] != true || !strings.Contains(dry.Data["hint"].(string), "It would wait, since "+linkSentence+".") || len(dry.Data["asks"].([]any)) != 2 {
 		t.Errorf("a dry run: %v", dry.Data)
 	}
-	shown := b.ok(t, "outbox show m0")
+	shown := b.OK(t, "outbox show m0")
 	if why := shown.Data["why"]; why != "mode reply: "+linkSentence || !slices.Equal(shown.Data["asks"].([]any), []any{linkSentence, codeSentence}) || shown.Data["unasked"] != nil {
 		t.Errorf("%v", shown.Data)
 	}
-	if list := b.ok(t, "outbox list"); list.Data["messages"].([]any)[0].(map[string]any)["why"] != nil {
+	if list := b.OK(t, "outbox list"); list.Data["messages"].([]any)[0].(map[string]any)["why"] != nil {
 		t.Errorf("the agent's list: %v", list.Data)
 	}
-	b.principal.Admin = true
-	if list := b.ok(t, "outbox list"); list.Data["messages"].([]any)[0].(map[string]any)["why"] != linkSentence {
+	b.Principal.Admin = true
+	if list := b.OK(t, "outbox list"); list.Data["messages"].([]any)[0].(map[string]any)["why"] != linkSentence {
 		t.Errorf("the administrator's list: %v", list.Data)
 	}
 }
@@ -48,8 +48,8 @@ func TestAReplyThatWaitsSaysWhy(t *testing.T) {
 func TestAReplyThatGoesUnaskedIsMarked(t *testing.T) {
 	b, y := newOutboxFixture(t, mail.Reply, mail.OutboxAccepted)
 	y.entry.Unasked = y.entry.Digest
-	b.ok(t, "mail reply imap:work:INBOX:7:3 --body Gladly.")
-	if shown := b.ok(t, "outbox show m0"); shown.Data["unasked"] != true || shown.Data["why"] != nil {
+	b.OK(t, "mail reply imap:work:INBOX:7:3 --body Gladly.")
+	if shown := b.OK(t, "outbox show m0"); shown.Data["unasked"] != true || shown.Data["why"] != nil {
 		t.Errorf("%v", shown.Data)
 	}
 	records, err := b.vault.Audit(t.Context(), vault.AuditQuery{Limit: 2})
@@ -64,7 +64,7 @@ func TestModeReplyIsExplained(t *testing.T) {
 	b := agent(newFixture(t, nil, open))
 	y := &fakeOutbox{}
 	b.deps.Outbox = y
-	explain := func(line string) map[string]any { return b.ok(t, `policy explain "`+line+`"`).Data }
+	explain := func(line string) map[string]any { return b.OK(t, `policy explain "`+line+`"`).Data }
 	const reply = "mail reply imap:work:INBOX:7:3 --body Gladly."
 	if got := explain(reply); got["allowed"] != true || got["needs_approval"] != nil || got["asks"] != nil || !y.request.Offline || !y.request.DryRun || !y.request.Draft.ToSender {
 		t.Errorf("%v, asked %+v", got, y.request)
@@ -85,7 +85,7 @@ func TestModeReplyIsExplained(t *testing.T) {
 	if got := explain(reply); got["allowed"] != false || got["reason"] != mail.ReasonAllowList {
 		t.Errorf("%v", got)
 	}
-	if got := b.ok(t, "policy show").Data["accounts"].([]any)[0].(map[string]any); got["replies_may_go_unasked"] != true || got["sends_need_approval"] != true {
+	if got := b.OK(t, "policy show").Data["accounts"].([]any)[0].(map[string]any); got["replies_may_go_unasked"] != true || got["sends_need_approval"] != true {
 		t.Errorf("%v", got)
 	}
 }

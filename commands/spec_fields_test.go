@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
@@ -62,17 +63,15 @@ func Test001_FullAnswersHaveEveryFieldOfTheSpecs(t *testing.T) {
 			tc.set(b.fakeMailboxes)
 		}
 		path, _, _ := strings.Cut(tc.line, " --")
-		command := b.registry.Lookup(path)
+		command := b.Registry.Lookup(path)
 		for _, full := range []bool{true, false} {
-			a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: tc.line, Full: full})
+			a := b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: tc.line, Full: full})
 			var e struct{ Data json.RawMessage }
 			if err := json.Unmarshal(a.JSON, &e); err != nil || !a.Success() {
 				t.Fatalf("%s: %s", tc.line, a.JSON)
 			}
 			data, err := jsonschema.UnmarshalJSON(bytes.NewReader(e.Data))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if err := gatewaytest.Schema(t, command.OutputSchema(full)).Validate(data); err != nil {
 				t.Errorf("%s, full %v: %v\n%s", tc.line, full, err, e.Data)
 			}
@@ -90,27 +89,15 @@ func Test001_FullAnswersHaveEveryFieldOfTheSpecs(t *testing.T) {
 
 // What the test above shows of whole answers, of the schemas of the other commands.
 func Test001_SchemasHaveEveryFieldOfTheSpecs(t *testing.T) {
-	const outcome = "status issues issues.code issues.stage issues.message issues.retryable issues.uid issues.message_id "
-	b := newFixture(t, nil, work("work", mail.ReadOnly))
-	for path, fields := range map[string]string{
-		"mail search": outcome + specNext + specPage + " total attempted returned failed next_cursor",
-		// content of 000 section 7.1 is content_base64.
-		"mail get": outcome + "account_id message.message_id message.folder message.uidvalidity message.uid message.date message.from message.to message.cc message.subject " +
-			"message.flags message.headers message.body_text message.body_html message.attachments.filename message.attachments.content_type message.attachments.size_bytes " +
-			"message.attachments.part_id message.attachments.extracted_text message.attachments.content_base64 messages.body_text",
-		"mail raw":    outcome + "account_id message_id size_bytes raw_source_base64 raw_source_encoding",
-		"mail flags":  outcome + "account_id messages.message_id messages.flags requested_add_flags requested_remove_flags messages.applied_add_flags messages.applied_remove_flags",
-		"mail copy":   outcome + "source_account_id destination_account_id source_folder destination_folder messages.message_id messages.new_message_id steps_attempted steps_succeeded",
-		"mail move":   outcome + "account_id source_folder destination_folder messages.message_id messages.new_message_id steps_attempted steps_succeeded",
-		"mail trash":  outcome + "account_id source_folder destination_folder messages.message_id messages.new_message_id steps_attempted steps_succeeded",
-		"mail delete": outcome + "account_id folder messages.message_id steps_attempted steps_succeeded",
-		"mail ack":    outcome + "account_id folder messages.message_id",
-		"mail thread": outcome + specNext + "account_id messages.message_id messages.parent_message_id",
-	} {
-		has := b.registry.Lookup(path).FieldNames(true)
-		for _, field := range strings.Fields(fields) {
+	r := newRegistry(t)
+	for _, c := range testmain.Table[struct {
+		Path   string
+		Fields []string
+	}](t, "testdata/cases/spec_fields.txt") {
+		has := r.Lookup(c.Path).FieldNames(true)
+		for _, field := range c.Fields {
 			if !slices.Contains(has, field) {
-				t.Errorf("%s has no %s: %q", path, field, has)
+				t.Errorf("%s has no %s: %q", c.Path, field, has)
 			}
 		}
 	}

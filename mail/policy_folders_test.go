@@ -1,8 +1,10 @@
 package mail_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -53,47 +55,24 @@ func TestHiddenFoldersAreHiddenByEveryName(t *testing.T) {
 
 // What may not leave one account does not leave by another.
 func TestMayGive(t *testing.T) {
-	of := func(mode mail.Mode, entries ...string) *mail.Policy {
+	of := func(spec string) *mail.Policy {
 		return policyWith(t, func(a *mail.Account) {
-			a.Mode, a.AllowOut = mode, mail.AllowList{Enabled: true, Entries: entries}
+			if spec == "board" {
+				a.AllowFolders, spec = []string{"Public/board"}, "draft"
+			}
+			words := strings.Fields(spec)
+			a.Mode, a.AllowOut = mail.Mode(words[0]), mail.AllowList{Enabled: spec != "RW off", Entries: words[1:]}
+			if !a.AllowOut.Enabled {
+				a.AllowOut.Entries = nil
+			}
 		})
 	}
-	board := policyWith(t, func(a *mail.Account) {
-		a.Mode, a.AllowOut, a.AllowFolders = mail.Draft, mail.AllowList{Enabled: true}, []string{"Public/board"}
-	})
-	for _, tc := range []struct {
-		from, to *mail.Policy
-		may      bool
-	}{
-		{of(mail.ReadOnly), board, false},
-		{of(mail.Approve, "*"), board, false},
-		{of(mail.ReadWrite, "@example.org"), board, false},
-		{of(mail.ReadWrite, "*"), board, true},
-		{of(mail.ReadOnly), of(mail.ReadWrite, "*"), false},
-		{of(mail.ReadOnly), of(mail.Approve, "*"), false},
-		{of(mail.Draft, "*"), of(mail.ReadWrite, "ann@example.org"), false},
-		{of(mail.ReadWrite), of(mail.ReadWrite, "ann@example.org"), false},
-		{of(mail.ReadOnly), of(mail.ReadWrite), true},
-		{of(mail.ReadOnly), of(mail.Draft, "*"), true},
-		{of(mail.ReadWrite, "*"), of(mail.ReadWrite, "*"), true},
-		{of(mail.Approve, "*"), of(mail.ReadWrite, "*"), false},
-		{of(mail.Approve, "*"), of(mail.Approve, "ann@example.org"), true},
-		{of(mail.ReadWrite, "*"), of(mail.Approve, "*"), true},
-		{of(mail.ReadWrite, "*"), of(mail.Reply, "*"), true},
-		{of(mail.Reply, "*"), of(mail.Approve, "*"), true},
-		{of(mail.Reply, "*"), of(mail.ReadWrite, "*"), false},
-		{of(mail.Approve, "*"), of(mail.Reply, "*"), false},
-		{of(mail.Reply, "*"), of(mail.Reply, "*"), false}, // another account knows others
-		{of(mail.ReadWrite, "@example.org"), of(mail.ReadWrite, "ann@example.org", "@example.org"), true},
-		{of(mail.ReadWrite, "@example.org"), of(mail.ReadWrite, "ann@example.com"), false},
-		{of(mail.ReadWrite, "@example.org"), of(mail.ReadWrite, "*"), false},
-		{of(mail.ReadWrite, "ann@example.org"), of(mail.ReadWrite, "@example.org"), false},
-		{of(mail.ReadWrite, "@example.org"), of(mail.ReadWrite, "ann%example.com@example.org"), false},
-		{of(mail.ReadWrite, "*"), policyWith(t, func(*mail.Account) {}), true}, // a list that is off
-		{of(mail.ReadWrite, "@example.org"), policyWith(t, func(*mail.Account) {}), false},
-	} {
-		if tc.from.MayGive(tc.to) != tc.may {
-			t.Errorf("%+v to %+v: %v", tc.from, tc.to, !tc.may)
+	for _, c := range testmain.Table[struct {
+		From, To string
+		May      bool
+	}](t, "testdata/cases/may_give.txt") {
+		if of(c.From).MayGive(of(c.To)) != c.May {
+			t.Errorf("%s to %s: %v", c.From, c.To, !c.May)
 		}
 	}
 }

@@ -3,34 +3,26 @@ package mail
 import (
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func TestShortRefs(t *testing.T) {
-	for _, c := range []struct {
-		ref     Ref
-		account bool
-		want    string
-	}{
-		{Ref{Protocol: IMAP, Account: "work", Folder: "INBOX", UID: 50}, false, "50"},
-		{Ref{Protocol: IMAP, Account: "work", Folder: "INBOX", UID: 50}, true, "work:50"},
-		{Ref{Protocol: IMAP, Account: "work", Folder: "Sent", UID: 5}, true, "work:Sent/5"},
-		{Ref{Protocol: IMAP, Account: "work", Folder: "Projects/Été", UID: 3}, false, "Projects/Été/3"},
-		{Ref{Protocol: IMAP, Account: "work", Folder: "50", UID: 4294967295}, false, "50/4294967295"},
-		{Ref{Protocol: IMAP, Account: "work", Folder: "50/7", UID: 1}, false, "50/7/1"},
-		{Ref{Protocol: IMAP, Account: "work", Folder: `a b,c:d%e\f"g'`, UID: 1}, false, "a%20b%2Cc%3Ad%25e%5Cf%22g%27/1"},
-		{Ref{Protocol: IMAP, Account: "work", Folder: "-x", UID: 1}, false, "%2Dx/1"},
-		{Ref{Protocol: IMAP, Account: "work", Folder: "a\u00a0b", UID: 1}, false, "a%C2%A0b/1"},
-		{Ref{Protocol: IMAP, Account: "imap", Folder: "INBOX", UID: 1}, true, "imap:1"},
-		{Ref{Protocol: IMAP, Account: "work", Folder: "INBOX/Sub", UID: 9}, false, "INBOX/Sub/9"},
-	} {
-		short := c.ref.Short(c.account)
-		if short != c.want {
-			t.Errorf("%+v is %q, not %q", c.ref, short, c.want)
+	for _, c := range testmain.Table[struct {
+		Account, Folder string
+		UID             int
+		Named           bool
+		Want            string
+	}](t, "testdata/cases/ref_short.txt") {
+		ref := Ref{Protocol: IMAP, Account: c.Account, Folder: c.Folder, UID: uint32(c.UID)}
+		short := ref.Short(c.Named)
+		if short != c.Want {
+			t.Errorf("%+v is %q, not %q", ref, short, c.Want)
 		}
-		if !c.account {
-			c.ref.Account = ""
+		if !c.Named {
+			ref.Account = ""
 		}
-		if got, err := ParseShortRef(short); err != nil || got != c.ref {
+		if got, err := ParseShortRef(short); err != nil || got != ref {
 			t.Errorf("%q is read as %+v (%v)", short, got, err)
 		}
 	}

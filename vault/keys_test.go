@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -18,10 +19,10 @@ func env(m map[string]string) func(string) string { return func(name string) str
 
 func TestKeysFromEnv(t *testing.T) {
 	t.Parallel()
-	admin, agent := newKey(t).Reveal(), newKey(t).Reveal()
-	if admin == agent {
+	if newKey(t).Equal(newKey(t)) {
 		t.Error("two new keys are the same")
 	}
+	const admin, agent = fixtureAdminKey, fixtureAgentKey
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
@@ -29,46 +30,32 @@ func TestKeysFromEnv(t *testing.T) {
 		must(t, os.Chmod(path, mode))
 		return path
 	}
-	private := write("private", agent+"\n", 0o600)
-	for name, c := range map[string]struct {
-		env          map[string]string
-		admin, agent string
-		want         error
-	}{
-		"nothing":          {nil, "", "", nil},
-		"both":             {map[string]string{"POSTERN_ADMIN_KEY": admin, "POSTERN_KEY": agent}, admin, agent, nil},
-		"line end":         {map[string]string{"POSTERN_KEY": agent + "\r\n"}, "", agent, nil},
-		"file":             {map[string]string{"POSTERN_KEY_FILE": private}, "", agent, nil},
-		"file and admin":   {map[string]string{"POSTERN_KEY_FILE": private, "POSTERN_ADMIN_KEY": admin}, admin, agent, nil},
-		"two forms":        {map[string]string{"POSTERN_KEY": agent, "POSTERN_KEY_FILE": private}, "", "", ErrBadKey},
-		"other two forms":  {map[string]string{"POSTERN_ADMIN_KEY_FILE": private, "POSTERN_ADMIN_KEY_COMMAND": "x"}, "", "", ErrBadKey},
-		"short":            {map[string]string{"POSTERN_KEY": "c2hvcnQ="}, "", "", ErrBadKey},
-		"long":             {map[string]string{"POSTERN_KEY": agent[:40] + agent}, "", "", ErrBadKey},
-		"not base64":       {map[string]string{"POSTERN_KEY": strings.Repeat("!", 44)}, "", "", ErrBadKey},
-		"line end inside":  {map[string]string{"POSTERN_KEY": agent[:20] + "\n" + agent[20:]}, "", "", ErrBadKey},
-		"space":            {map[string]string{"POSTERN_KEY": " " + agent}, "", "", ErrBadKey},
-		"only a line end":  {map[string]string{"POSTERN_KEY": "\n"}, "", "", ErrBadKey},
-		"no such file":     {map[string]string{"POSTERN_KEY_FILE": filepath.Join(dir, "none")}, "", "", ErrBadKey},
-		"directory":        {map[string]string{"POSTERN_KEY_FILE": dir}, "", "", ErrBadKey},
-		"empty file":       {map[string]string{"POSTERN_KEY_FILE": write("empty", "", 0o600)}, "", "", ErrBadKey},
-		"no such command":  {map[string]string{"POSTERN_KEY_COMMAND": filepath.Join(dir, "none")}, "", "", ErrBadKey},
-		"blank command":    {map[string]string{"POSTERN_KEY_COMMAND": "  "}, "", "", ErrBadKey},
-		"command, no key":  {map[string]string{"POSTERN_KEY_COMMAND": "go version"}, "", "", ErrBadKey},
-		"no shell in here": {map[string]string{"POSTERN_KEY_COMMAND": "echo$IFS" + agent}, "", "", ErrBadKey},
-	} {
-		k, err := KeysFrom(t.Context(), env(c.env), nil, nil)
-		if !errors.Is(err, c.want) || k.Admin.Reveal() != c.admin || k.Agent.Reveal() != c.agent {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
+	write("private", agent+"\n", 0o600)
+	write("empty", "", 0o600)
+	fill := strings.NewReplacer("ADMIN", admin, "AGENT", agent, "DIR", dir)
+	for _, c := range testmain.Table[struct {
+		Name                string
+		Admin, Agent, Fails bool
+		Environ             []string
+	}](t, "testdata/cases/keys.txt") {
+		vars := map[string]string{}
+		for _, v := range c.Environ {
+			name, value, _ := strings.Cut(v, "=")
+			vars[name] = fill.Replace(value)
+		}
+		k, err := KeysFrom(t.Context(), env(vars), nil, nil)
+		if errors.Is(err, ErrBadKey) != c.Fails || err != nil && !c.Fails || k.Admin.Equal(secret(admin)) != c.Admin || k.Agent.Equal(secret(agent)) != c.Agent || !c.Admin && !k.Admin.IsZero() || !c.Agent && !k.Agent.IsZero() {
+			t.Errorf("%s: %v, want a failure %v", c.Name, err, c.Fails)
 		}
 		if err == nil {
 			continue
 		}
 		if !strings.Contains(err.Error(), "POSTERN_") {
-			t.Errorf("%s: %v names no variable", name, err)
+			t.Errorf("%s: %v names no variable", c.Name, err)
 		}
 		for _, secret := range []string{admin, agent, agent[:20], "c2hvcnQ=", strings.Repeat("!", 44)} {
-			if name != "no shell in here" && strings.Contains(err.Error(), secret) {
-				t.Errorf("%s: %v shows a value", name, err)
+			if c.Name != "no shell in here" && strings.Contains(err.Error(), secret) {
+				t.Errorf("%s: %v shows a value", c.Name, err)
 			}
 		}
 	}
@@ -169,29 +156,21 @@ func TestKeysNamedInTheKeyring(t *testing.T) {
 	ring := fakeKeyring{"key:agent-1": key, "key:short": "c2hvcnQ=", "key:chain": "keyring:agent-1", "plain": key}
 	file := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(file, []byte("keyring:agent-1\n"), 0o600))
-	for name, c := range map[string]struct {
-		variable, value string
-		ring            Keyring
-		ok              bool
-		said            string
-	}{
-		"value":             {"POSTERN_KEY", "keyring:agent-1", ring, true, ""},
-		"file":              {"POSTERN_KEY_FILE", file, ring, true, ""},
-		"unknown":           {"POSTERN_KEY", "keyring:agent-2", ring, false, "has no key agent-2"},
-		"an account's name": {"POSTERN_KEY", "keyring:plain", ring, false, "has no key plain"},
-		"no name":           {"POSTERN_KEY", "keyring:", ring, false, "followed by the name"},
-		"bad name":          {"POSTERN_KEY", "keyring:a b", ring, false, "followed by the name"},
-		"no key in it":      {"POSTERN_KEY", "keyring:short", ring, false, "32 bytes"},
-		"not twice":         {"POSTERN_KEY", "keyring:chain", ring, false, "32 bytes"},
-		"keyring out":       {"POSTERN_KEY", "keyring:broken", ring, false, "cannot be used now"},
-		"no keyring":        {"POSTERN_KEY", "keyring:agent-1", nil, false, "no keyring here"},
-	} {
-		k, err := KeysFrom(t.Context(), env(map[string]string{c.variable: c.value}), c.ring, nil)
+	for _, c := range testmain.Table[struct {
+		Variable, Value string
+		There           bool
+		Said            string
+	}](t, "testdata/cases/keyring.txt") {
+		var keyring Keyring
+		if c.There {
+			keyring = ring
+		}
+		k, err := KeysFrom(t.Context(), env(map[string]string{c.Variable: strings.Replace(c.Value, "FILE", file, 1)}), keyring, nil)
 		switch {
-		case c.ok && (err != nil || k.Agent.Reveal() != key || !k.Admin.IsZero()):
-			t.Errorf("%s: %v", name, err)
-		case !c.ok && (!errors.Is(err, ErrBadKey) || !k.Agent.IsZero() || !strings.Contains(err.Error(), c.said) || strings.Contains(err.Error(), "words of the keyring") || strings.Contains(err.Error(), "c2hvcnQ")):
-			t.Errorf("%s: %v", name, err)
+		case c.Said == "" && (err != nil || k.Agent.Reveal() != key || !k.Admin.IsZero()):
+			t.Errorf("%s: %v", c.Value, err)
+		case c.Said != "" && (!errors.Is(err, ErrBadKey) || !k.Agent.IsZero() || !strings.Contains(err.Error(), c.Said) || strings.Contains(err.Error(), "words of the keyring") || strings.Contains(err.Error(), "c2hvcnQ")):
+			t.Errorf("%s: %v", c.Value, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -17,58 +17,6 @@ func take(t *testing.T, v *Vault, key string, limit int, window time.Duration) t
 	return wait
 }
 
-func TestSeveralEventsPassTogetherOrNotAtAll(t *testing.T) {
-	t.Parallel()
-	for _, limit := range []int{10, 1000} {
-		at := fakeClock{epoch}
-		_, v := newVault(t, &Options{Now: at.now})
-		several := func(n int) time.Duration {
-			t.Helper()
-			wait, err := v.TakeSeveral(t.Context(), "k", n, limit, time.Hour)
-			must(t, err)
-			return wait
-		}
-		if several(limit+1) != time.Hour || several(limit*6/10) != 0 {
-			t.Errorf("limit %d: a part of it does not pass, or more than it does", limit)
-		}
-		wait := several(limit / 2)
-		if wait <= 0 || several(limit*4/10) != 0 {
-			t.Errorf("limit %d: the refused events were counted, or were not refused: wait %v", limit, wait)
-		}
-		at.at = at.at.Add(time.Hour)
-		if wait := several(limit / 2); wait != 0 {
-			t.Errorf("limit %d: an hour later: wait %v", limit, wait)
-		}
-	}
-}
-
-func TestALargeLimitAllowsABurstAndThenItsPace(t *testing.T) {
-	t.Parallel()
-	at := fakeClock{epoch}
-	_, v := newVault(t, &Options{Now: at.now})
-	for i := range 120 {
-		if wait := take(t, v, "agent", 120, time.Minute); wait != 0 {
-			t.Fatalf("event %d of the burst waits %v", i, wait)
-		}
-	}
-	wait := take(t, v, "agent", 120, time.Minute)
-	if wait != time.Second/2 {
-		t.Fatalf("after the burst: wait %v, want 500ms", wait)
-	}
-	at.at = at.at.Add(wait - 1)
-	if take(t, v, "agent", 120, time.Minute) != 1 {
-		t.Error("a nanosecond early it is allowed")
-	}
-	at.at = at.at.Add(1)
-	if take(t, v, "agent", 120, time.Minute) != 0 || take(t, v, "agent", 120, time.Minute) == 0 {
-		t.Error("when the wait was over, not exactly one was allowed")
-	}
-	at.at = at.at.Add(time.Hour)
-	if take(t, v, "agent", 120, time.Minute) != 0 {
-		t.Error("after an hour of rest it is refused")
-	}
-}
-
 func TestLimitsAreDurableSharedAndIndependent(t *testing.T) {
 	t.Parallel()
 	at := fakeClock{epoch}
@@ -83,6 +31,9 @@ func TestLimitsAreDurableSharedAndIndependent(t *testing.T) {
 		if take(t, a, "none", limit, time.Hour) == 0 {
 			t.Errorf("a limit of %d allows", limit)
 		}
+	}
+	if wait, err := a.TakeSeveral(t.Context(), "many", 6, 5, time.Hour); err != nil || wait != time.Hour || take(t, a, "many", 1, time.Hour) != 0 {
+		t.Errorf("more than a limit at once: wait %v, %v", wait, err)
 	}
 	if take(t, a, "none", 5, 0) == 0 {
 		t.Error("no window allows")

@@ -59,9 +59,7 @@ func newAccountBench(t *testing.T, accounts ...mail.Account) (*fixture, *fakeKey
 func (b *fixture) stored(t *testing.T, name string) mail.Account {
 	t.Helper()
 	a, err := b.vault.Account(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a
 }
 
@@ -78,43 +76,8 @@ func (b *fixture) sealed(t *testing.T, name string) string {
 func (b *fixture) client(t *testing.T, name string) string {
 	t.Helper()
 	s, err := b.vault.ClientSecret(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s.Reveal()
-}
-
-func TestProvidersSetTheServersThatAreNotGiven(t *testing.T) {
-	b, _ := newAccountBench(t)
-	const google = " --email ann@gmail.com --auth oauth2 --oauth-provider google --oauth-client-id ID"
-	const microsoft = " --email ann@contoso.example --auth oauth2 --oauth-provider microsoft --oauth-client-id ID"
-	endpoint := func(host string, port uint16, s mail.Security) mail.Endpoint {
-		return mail.Endpoint{Host: host, Port: port, Security: s}
-	}
-	gmail, gmailOut := endpoint("imap.gmail.com", 993, mail.TLS), endpoint("smtp.gmail.com", 465, mail.TLS)
-	for _, test := range []struct {
-		line             string
-		imap, pop3, smtp mail.Endpoint
-	}{
-		{google, gmail, mail.Endpoint{}, gmailOut},
-		{google + " --protocol pop3", mail.Endpoint{}, endpoint("pop.gmail.com", 995, mail.TLS), gmailOut},
-		{google + " --imap-host proxy.example.org", endpoint("proxy.example.org", 993, mail.TLS), mail.Endpoint{}, gmailOut},
-		{google + " --imap-host 127.0.0.1 --imap-security none --smtp-host 127.0.0.1 --smtp-port 2525 --smtp-security starttls",
-			endpoint("127.0.0.1", 143, mail.Plaintext), mail.Endpoint{}, endpoint("127.0.0.1", 2525, mail.StartTLS)},
-		{google + " --imap-port 1993", endpoint("imap.gmail.com", 1993, mail.TLS), mail.Endpoint{}, gmailOut},
-		{microsoft, endpoint("outlook.office365.com", 993, mail.TLS), mail.Endpoint{}, endpoint("smtp.office365.com", 587, mail.StartTLS)},
-		{microsoft + " --protocol pop3", mail.Endpoint{}, endpoint("outlook.office365.com", 995, mail.TLS), endpoint("smtp.office365.com", 587, mail.StartTLS)},
-	} {
-		if next := b.ok(t, "account add work"+test.line).next(); next != "account authorize work" {
-			t.Errorf("%s: next is %q", test.line, next)
-		}
-		a := b.stored(t, "work")
-		if a.IMAP != test.imap || a.POP3 != test.pop3 || a.SMTP != test.smtp {
-			t.Errorf("%s: %+v %+v %+v", test.line, a.IMAP, a.POP3, a.SMTP)
-		}
-		b.ok(t, "account remove work")
-	}
-	b.fails(t, "account add work --email ann@example.org --auth oauth2 --oauth-provider custom --oauth-client-id ID", discovery.ValidationError, "imap host is missing")
 }
 
 // TestEachAuthIsAddedWithWhatItNeeds adds an account of each kind and looks at where
@@ -139,16 +102,16 @@ func TestEachAuthIsAddedWithWhatItNeeds(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b, r := newAccountBench(t)
-			e := b.ok(t, base+test.line)
+			e := b.OK(t, base+test.line)
 			a := b.stored(t, "work")
-			if a.Auth != test.auth || !slices.Equal(a.Helper, test.helper) || b.sealed(t, "work") != test.sealed || r.kept["work"] != test.kept || e.next() != test.next {
-				t.Errorf("%+v, sealed %q, kept %q, next %q", a, b.sealed(t, "work"), r.kept["work"], e.next())
+			if a.Auth != test.auth || !slices.Equal(a.Helper, test.helper) || b.sealed(t, "work") != test.sealed || r.kept["work"] != test.kept || e.Next() != test.next {
+				t.Errorf("%+v, sealed %q, kept %q, next %q", a, b.sealed(t, "work"), r.kept["work"], e.Next())
 			}
 			if test.auth == mail.AuthOAuth2 && b.client(t, "work") != test.client {
 				t.Errorf("client secret %q", b.client(t, "work"))
 			}
 			for _, line := range []string{"account show work", "account list", "audit list", "policy show"} {
-				if shown, _ := json.Marshal(b.ok(t, line)); strings.Contains(string(shown), canary) {
+				if shown, _ := json.Marshal(b.OK(t, line)); strings.Contains(string(shown), canary) {
 					t.Errorf("%s shows a secret: %s", line, shown)
 				}
 			}
@@ -164,11 +127,9 @@ func TestOptionsOfAnotherAuthAreRefused(t *testing.T) {
 	helper := work("helped", mail.ReadOnly)
 	b, r := newAccountBench(t, password)
 	helper.Auth, helper.Helper = mail.AuthHelper, []string{"biosecret"}
-	if err := b.vault.AddAccount(t.Context(), helper, mail.Secret{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.vault.AddAccount(t.Context(), helper, mail.Secret{}))
 	for _, test := range testmain.Table[struct{ Line, Says string }](t, "testdata/cases/refused_auth.txt") {
-		b.fails(t, test.Line, discovery.ValidationError, test.Says)
+		b.Fails(t, test.Line, discovery.ValidationError, test.Says)
 	}
 	if a := b.stored(t, "work"); !reflect.DeepEqual(a, password) || b.sealed(t, "work") != "secret" {
 		t.Errorf("a refused command changed %+v", a)
@@ -185,45 +146,45 @@ func TestOptionsOfAnotherAuthAreRefused(t *testing.T) {
 // one before is left.
 func TestAnAccountChangesHowItLogsIn(t *testing.T) {
 	b, r := newAccountBench(t, work("work", mail.ReadOnly))
-	if next := b.ok(t, "account edit work --auth helper --helper 'biosecret get'").next(); next != "doctor --account work" {
+	if next := b.OK(t, "account edit work --auth helper --helper 'biosecret get'").Next(); next != "doctor --account work" {
 		t.Errorf("next: %q", next)
 	}
 	if a := b.stored(t, "work"); b.sealed(t, "work") != "" || !slices.Equal(a.Helper, []string{"biosecret", "get"}) {
 		t.Errorf("%+v %q", a, b.sealed(t, "work"))
 	}
-	if next := b.ok(t, "account edit work --mode RW").next(); next != "" {
+	if next := b.OK(t, "account edit work --mode RW").Next(); next != "" {
 		t.Errorf("next: %q", next)
 	}
 	if a := b.stored(t, "work"); !slices.Equal(a.Helper, []string{"biosecret", "get"}) || a.Auth != mail.AuthHelper {
 		t.Errorf("an edit of something else changed %+v", a)
 	}
-	if next := b.ok(t, "account edit work --auth keyring --password-from stdin").next(); next != "doctor --account work" {
+	if next := b.OK(t, "account edit work --auth keyring --password-from stdin").Next(); next != "doctor --account work" {
 		t.Errorf("next: %q", next)
 	}
 	if a := b.stored(t, "work"); len(a.Helper) != 0 || !maps.Equal(r.kept, map[string]string{"work": canary + "stdin"}) {
 		t.Errorf("%+v, %v", a, r.kept)
 	}
-	b.ok(t, "account edit work --password-from env:NEW")
+	b.OK(t, "account edit work --password-from env:NEW")
 	if r.kept["work"] != canary+"env:NEW" || b.sealed(t, "work") != "" {
 		t.Errorf("%v, sealed %q", r.kept, b.sealed(t, "work"))
 	}
-	e := b.ok(t, "account edit work --auth oauth2 --oauth-provider microsoft --oauth-client-id ID --oauth-tenant contoso.example --oauth-client-secret-from stdin --oauth-scope 'a,b'")
-	if len(r.kept) != 0 || b.client(t, "work") != canary+"stdin" || e.next() != "account authorize work" || e.Data["left_in_keyring"] != nil {
+	e := b.OK(t, "account edit work --auth oauth2 --oauth-provider microsoft --oauth-client-id ID --oauth-tenant contoso.example --oauth-client-secret-from stdin --oauth-scope 'a,b'")
+	if len(r.kept) != 0 || b.client(t, "work") != canary+"stdin" || e.Next() != "account authorize work" || e.Data["left_in_keyring"] != nil {
 		t.Errorf("%v, %q, %+v", r.kept, b.client(t, "work"), e)
 	}
 	want := mail.OAuth{Provider: "microsoft", ClientID: "ID", Tenant: "contoso.example", Scopes: []string{"a", "b"}}
 	if a := b.stored(t, "work"); !reflect.DeepEqual(a.OAuth, want) || a.SMTP.Host != "smtp.example.org" {
 		t.Errorf("%+v", a)
 	}
-	if e := b.ok(t, "account edit work --mode RO"); e.next() != "" || b.client(t, "work") != canary+"stdin" {
-		t.Errorf("an edit of something else suggests %q", e.next())
+	if e := b.OK(t, "account edit work --mode RO"); e.Next() != "" || b.client(t, "work") != canary+"stdin" {
+		t.Errorf("an edit of something else suggests %q", e.Next())
 	}
-	b.fails(t, "account edit work --oauth-provider google", discovery.ValidationError, "client id")
-	e = b.ok(t, "account edit work --oauth-provider google --oauth-client-id OTHER")
-	if a := b.stored(t, "work"); !reflect.DeepEqual(a.OAuth, mail.OAuth{Provider: "google", ClientID: "OTHER"}) || b.client(t, "work") != "" || e.next() != "account authorize work" {
+	b.Fails(t, "account edit work --oauth-provider google", discovery.ValidationError, "client id")
+	e = b.OK(t, "account edit work --oauth-provider google --oauth-client-id OTHER")
+	if a := b.stored(t, "work"); !reflect.DeepEqual(a.OAuth, mail.OAuth{Provider: "google", ClientID: "OTHER"}) || b.client(t, "work") != "" || e.Next() != "account authorize work" {
 		t.Errorf("%+v %q: something of the other provider is left", a, b.client(t, "work"))
 	}
-	b.ok(t, "account edit work --auth password --password-from stdin")
+	b.OK(t, "account edit work --auth password --password-from stdin")
 	if a := b.stored(t, "work"); !a.OAuth.IsZero() || b.sealed(t, "work") != canary+"stdin" {
 		t.Errorf("%+v", a)
 	}
@@ -232,55 +193,32 @@ func TestAnAccountChangesHowItLogsIn(t *testing.T) {
 func TestAKeyringThatFailsLosesNothing(t *testing.T) {
 	b, r := newAccountBench(t, work("work", mail.ReadOnly))
 	r.err = &mail.Error{Op: "mail login", Kind: mail.KindConfig, Message: "The system keyring cannot be used now.", Advice: mail.AdviceUnlockKeyring}
-	b.fails(t, "account add new --email ann@example.org --imap-host imap.example.org --auth keyring --password-from stdin", discovery.ConfigError, "keyring cannot be used now")
+	b.Fails(t, "account add new --email ann@example.org --imap-host imap.example.org --auth keyring --password-from stdin", discovery.ConfigError, "keyring cannot be used now")
 	if _, err := b.vault.Account(t.Context(), "new"); !errors.Is(err, mail.ErrNoAccount) {
 		t.Error("the account is there without its password")
 	}
-	b.fails(t, "account edit work --auth keyring --password-from stdin", discovery.ConfigError, "keyring cannot be used now")
+	b.Fails(t, "account edit work --auth keyring --password-from stdin", discovery.ConfigError, "keyring cannot be used now")
 	if a := b.stored(t, "work"); a.Auth != mail.AuthPassword || b.sealed(t, "work") != "secret" {
 		t.Error("the password in the vault is gone, and the keyring has none")
 	}
 	// Taking it out is not worth an account that cannot be removed.
 	r.err = nil
-	if next := b.ok(t, "account edit work --auth keyring --password-from stdin").next(); next != "doctor --account work" {
+	if next := b.OK(t, "account edit work --auth keyring --password-from stdin").Next(); next != "doctor --account work" {
 		t.Errorf("next: %q", next)
 	}
 	r.err = errors.New("locked")
-	e := b.ok(t, "account remove work")
+	e := b.OK(t, "account remove work")
 	if left, _ := e.Data["left_in_keyring"].(string); !strings.Contains(left, "service postern, user work") || strings.Contains(left, canary) {
 		t.Errorf("%+v", e)
 	}
 	// An account that exists keeps its entry when another of its name is added.
 	r.err = nil
-	b.ok(t, "account add work --email ann@example.org --imap-host imap.example.org --auth keyring --password-from stdin")
-	b.fails(t, "account add work --email ann@example.org --imap-host imap.example.org --auth keyring --password-from env:X", discovery.Conflict, "of that name")
+	b.OK(t, "account add work --email ann@example.org --imap-host imap.example.org --auth keyring --password-from stdin")
+	b.Fails(t, "account add work --email ann@example.org --imap-host imap.example.org --auth keyring --password-from env:X", discovery.Conflict, "of that name")
 	if r.kept["work"] != canary+"stdin" {
 		t.Errorf("kept %q", r.kept["work"])
 	}
-	if e := b.ok(t, "account remove work"); len(r.kept) != 0 || e.Data["left_in_keyring"] != nil {
+	if e := b.OK(t, "account remove work"); len(r.kept) != 0 || e.Data["left_in_keyring"] != nil {
 		t.Errorf("%v, %+v", r.kept, e)
 	}
-}
-
-func TestNameAndSentCopyOfAnAccount(t *testing.T) {
-	b, _ := newAccountBench(t, work("work", mail.ReadOnly))
-	shown := func() map[string]any {
-		return b.ok(t, "account show work").Data["account"].(map[string]any)
-	}
-	if a := shown(); a["display_name"] != nil || a["sent_copy"] != "auto" {
-		t.Errorf("%v", a)
-	}
-	b.ok(t, "account edit work --display-name 'Ann \"A\" Lee' --sent-copy never")
-	if a := shown(); a["display_name"] != `Ann "A" Lee` || a["sent_copy"] != "never" {
-		t.Errorf("%v", a)
-	}
-	b.ok(t, "account edit work --mode RW")
-	if a := shown(); a["display_name"] != `Ann "A" Lee` || a["sent_copy"] != "never" {
-		t.Errorf("%v", a)
-	}
-	b.ok(t, "account edit work --display-name= --sent-copy auto")
-	if a := b.stored(t, "work"); a.DisplayName != "" || a.SentCopy != mail.SentAuto {
-		t.Errorf("%+v", a)
-	}
-	b.fails(t, `account edit work --display-name "Ann\nBcc: x@example.org"`, discovery.ValidationError, "display name")
 }

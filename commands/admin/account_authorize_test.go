@@ -26,7 +26,7 @@ func (b *fixture) lent(t *testing.T, name string) (refresh string, err error) {
 
 func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
 	b, _ := newAccountBench(t)
-	b.ok(t, addGoogle)
+	b.OK(t, addGoogle)
 	if _, err := b.lent(t, "work"); !errors.Is(err, mail.ErrNoConsent) {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
 			o.Show("https://id.example.org/consent?state=x\x1b[2J\u202e", test.code)
 			return mail.NewSecret([]byte(canary + test.line)), ctx.Err()
 		}
-		a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: test.line,
+		a := b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: test.line,
 			Progress: func(_, _ float64, message string) { progress = append(progress, message) }})
 		if !a.Success() || strings.Contains(string(a.JSON), canary) || !strings.Contains(string(a.JSON), `"command":"doctor --account work"`) {
 			t.Fatalf("%s", a.JSON)
@@ -68,34 +68,32 @@ func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
 
 func TestAuthorizeThatFailsKeepsTheFormerConsent(t *testing.T) {
 	b, _ := newAccountBench(t, work("other", mail.ReadOnly))
-	b.ok(t, addGoogle)
-	if err := b.vault.SetConsent(t.Context(), "work", mail.NewSecret([]byte("former"))); err != nil {
-		t.Fatal(err)
-	}
+	b.OK(t, addGoogle)
+	must(t, b.vault.SetConsent(t.Context(), "work", mail.NewSecret([]byte("former"))))
 	b.deps.Authorize = func(context.Context, *mail.Account, mail.Secret, login.AuthorizeOptions) (mail.Secret, error) {
 		return mail.Secret{}, &mail.Error{Op: "account authorize", Kind: mail.KindAuth, Message: "The access was refused.", Advice: mail.AdviceAuthorize}
 	}
-	b.fails(t, "account authorize work", discovery.AuthFailed, "The access was refused.")
+	b.Fails(t, "account authorize work", discovery.AuthFailed, "The access was refused.")
 	if got, err := b.lent(t, "work"); err != nil || got != "former" {
 		t.Errorf("%q, %v", got, err)
 	}
-	b.fails(t, "account authorize other", discovery.ValidationError, "does not log in with oauth2")
-	b.fails(t, "account authorize nobody", discovery.NotFound, "no such account")
-	b.fails(t, "account authorize work --device --port 1", discovery.ValidationError, "give one")
-	b.principal = gateway.Principal{Name: "agent"}
-	b.fails(t, "account authorize work", discovery.PermissionDenied, "You may not run")
+	b.Fails(t, "account authorize other", discovery.ValidationError, "does not log in with oauth2")
+	b.Fails(t, "account authorize nobody", discovery.NotFound, "no such account")
+	b.Fails(t, "account authorize work --device --port 1", discovery.ValidationError, "give one")
+	b.Principal = gateway.Principal{Name: "agent"}
+	b.Fails(t, "account authorize work", discovery.PermissionDenied, "You may not run")
 }
 
 // TestAConsentIsKeptWhenTheTimeIsJustOver has the owner agree at the last moment.
 func TestAConsentIsKeptWhenTheTimeIsJustOver(t *testing.T) {
 	b, _ := newAccountBench(t)
-	b.ok(t, addGoogle)
+	b.OK(t, addGoogle)
 	ctx, cancel := context.WithCancel(t.Context())
 	b.deps.Authorize = func(context.Context, *mail.Account, mail.Secret, login.AuthorizeOptions) (mail.Secret, error) {
 		cancel()
 		return mail.NewSecret([]byte("agreed")), nil
 	}
-	b.gateway.Do(ctx, gateway.Request{Principal: b.principal, Line: "account authorize work"})
+	b.Gateway.Do(ctx, gateway.Request{Principal: b.Principal, Line: "account authorize work"})
 	if got, err := b.lent(t, "work"); err != nil || got != "agreed" {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -105,7 +103,7 @@ func TestAuthorizeWaitsForAPerson(t *testing.T) {
 	b, _ := newAccountBench(t)
 	for line, want := range map[string]int{"account authorize work": 300, "account authorize work --timeout 5": 5, "account show work": 30} {
 		words := strings.Fields(line)
-		bound, err := b.registry.Lookup(words[0]+" "+words[1]).Bind(words[2:], nil)
+		bound, err := b.Registry.Lookup(words[0]+" "+words[1]).Bind(words[2:], nil)
 		if err != nil || bound.Common.Timeout != want {
 			t.Errorf("%s: %+v, %v", line, bound, err)
 		}

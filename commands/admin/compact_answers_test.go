@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 )
@@ -17,22 +16,12 @@ func TestCompactAnswersOfTheAdministrator(t *testing.T) {
 	pop.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@example.org", "ann@example.com"}}
 	b := newFixture(t, work("work", mail.ReadWrite), pop)
 	for _, test := range testmain.Table[struct{ Line, Want string }](t, "testdata/cases/compact_answers.txt") {
-		if got := b.data(t, test.Line); got != test.Want && (test.Want[0] == '{' && strings.HasSuffix(test.Want, "}") || !strings.Contains(got, test.Want)) {
+		if got := b.Data(t, test.Line); got != test.Want && (test.Want[0] == '{' && strings.HasSuffix(test.Want, "}") || !strings.Contains(got, test.Want)) {
 			t.Errorf("%s:\n%s\nwant\n%s", test.Line, got, test.Want)
 		}
 	}
-	b.compact = true
-	if got := b.ok(t, "audit list").Message; got != "" {
+	b.Compact = true
+	if got := b.OK(t, "audit list").Message; got != "" {
 		t.Errorf("a compact answer says %q", got)
 	}
-}
-
-// Without an option account edit changes nothing, and says what it takes.
-func TestAccountEditWithoutOptionsIsAnError(t *testing.T) {
-	b := newFixture(t, work("work", mail.ReadWrite))
-	for _, option := range []string{"--mode", "--allow-in", "--password-from", "--ca-file", "--oauth-client-id"} {
-		b.fails(t, "account edit work", discovery.ValidationError, option)
-	}
-	b.ok(t, "account edit work --display-name ''")
-	b.ok(t, "account edit work --process-backlog=false")
 }

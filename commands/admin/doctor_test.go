@@ -30,11 +30,11 @@ func TestDoctorTellsOfTheProcessItself(t *testing.T) {
 		a.SMTP = mail.Endpoint{} // the servers are asked at once, which the fake is not made for
 		b := newFixture(t, a)
 		b.deps.Checks = func(context.Context) []admin.Check { return c.checks }
-		data := b.ok(t, c.line).Data
+		data := b.OK(t, c.line).Data
 		if checks, _ := data["checks"].([]any); data["status"] != string(c.want) || len(checks) != c.n {
 			t.Errorf("%s with %d: %v", c.line, len(c.checks), data)
 		}
-		if a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: c.line}); !a.Success() || a.ExitStatus() != c.status {
+		if a := b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: c.line}); !a.Success() || a.ExitStatus() != c.status {
 			t.Errorf("%s with %d: status %d, want %d", c.line, len(c.checks), a.ExitStatus(), c.status)
 		}
 	}
@@ -49,7 +49,7 @@ func TestDoctorTellsWhereEveryReplyAsks(t *testing.T) {
 		a := work("work", mail.Reply)
 		a.SMTP, a.AuthServIDs, a.AllowIn.Entries = mail.Endpoint{}, []string{"mx.example.org"}, []string{"ann@example.org"}
 		change(&a)
-		data := newFixture(t, a).data(t, "doctor")
+		data := newFixture(t, a).Data(t, "doctor")
 		if strings.Contains(data, "every reply asks") != (want != "") || !strings.Contains(data, want) {
 			t.Errorf("%q: %s", want, data)
 		}
@@ -89,14 +89,14 @@ func TestDoctorTellsWhatWaits(t *testing.T) {
 		line      string
 		waits     string
 	}{
-		{b.principal, "doctor", "3 messages wait for a person."},
+		{b.Principal, "doctor", "3 messages wait for a person."},
 		{gateway.Principal{Name: mail.PersonPrincipal}, "doctor --account work", "2 messages wait for a person."},
 		{gateway.Principal{Name: mail.AgentPrincipal}, "doctor", "2 messages wait for a person."},
 		{gateway.Principal{Name: "grant:desk"}, "doctor", "1 message waits for a person."},
 		{gateway.Principal{Name: "grant:other"}, "doctor", ""},
 	} {
-		b.principal = c.principal
-		data := b.data(t, c.line)
+		b.Principal = c.principal
+		data := b.Data(t, c.line)
 		person := c.principal.Admin || c.principal.Name == mail.PersonPrincipal
 		if strings.Contains(data, "'postern approve'") != person || !strings.Contains(data, c.waits) || !strings.Contains(data, `"status":"ok"`) {
 			t.Errorf("%s of %s: %s", c.line, c.principal.Name, data)
@@ -112,9 +112,31 @@ func TestDoctorTriesARefusedPasswordOnce(t *testing.T) {
 		a.SMTP = mail.Endpoint{}
 		b := newFixture(t, a)
 		b.mailboxes.issues = issues
-		b.ok(t, "doctor")
+		b.OK(t, "doctor")
 		if n := b.mailboxes.asked.Load(); n != int32(asked) {
 			t.Errorf("with %d issues the server was asked %d times more, want %d", len(issues), n, asked)
 		}
+	}
+}
+
+// doctor proposes to the administrator alone whom to believe, and sets nothing.
+func TestDoctorProposesWhomToBelieve(t *testing.T) {
+	b := newFixture(t, work("work", mail.ReadOnly))
+	b.mailboxes.authServID = "mx.example.org"
+	if got := b.Data(t, "doctor"); !strings.Contains(got, "'account edit work --authserv-id mx.example.org'") {
+		t.Errorf("%s", got)
+	}
+	if a, err := b.vault.Account(t.Context(), "work"); err != nil || a.AuthServIDs != nil {
+		t.Errorf("%v %v", a.AuthServIDs, err)
+	}
+	b.Principal.Admin = false
+	b.mailboxes.asked.Store(0)
+	if got := b.Data(t, "doctor"); strings.Contains(got, "authserv") || b.mailboxes.asked.Load() > 0 {
+		t.Errorf("an agent: %s, %v", got, b.mailboxes.asked.Load())
+	}
+	b.Principal.Admin = true
+	b.OK(t, "account edit work --authserv-id mx.example.org")
+	if got := b.Data(t, "doctor"); strings.Contains(got, "senders") {
+		t.Errorf("where it is set: %s", got)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 func TestAGrantIsShownOnceAndListedWithoutItsToken(t *testing.T) {
 	b := newFixture(t, work("work", mail.ReadOnly), work("home", mail.ReadOnly))
-	e := b.ok(t, "grant add laptop --accounts work,home --profile full --identity my-repo:laptop --extensions x-b,x-a,x-b --expires 7d")
+	e := b.OK(t, "grant add laptop --accounts work,home --profile full --identity my-repo:laptop --extensions x-b,x-a,x-b --expires 7d")
 	token, _ := e.Data["token"].(string)
 	if !strings.HasPrefix(token, vault.GrantTokenPrefix) || !strings.Contains(e.Message, "cannot be shown again") {
 		t.Fatalf("%+v", e)
@@ -25,14 +25,14 @@ func TestAGrantIsShownOnceAndListedWithoutItsToken(t *testing.T) {
 	if g["principal"] != "grant:laptop" || lasts(t, g) != 7*24*time.Hour || g["profile"] != "full" || g["identity"] != "my-repo:laptop" || fmt.Sprint(g["extensions"]) != "[x-a x-b]" {
 		t.Errorf("%v", g)
 	}
-	b.ok(t, "grant add phone --accounts work")
+	b.OK(t, "grant add phone --accounts work")
 	for _, line := range []string{"grant list", "audit list", "grant remove laptop", "policy show", "config list"} {
-		shown, err := json.Marshal(b.do(t, line))
+		shown, err := json.Marshal(b.Do(t, line))
 		if err != nil || strings.Contains(string(shown), vault.GrantTokenPrefix) {
 			t.Errorf("%s shows a token: %s", line, shown)
 		}
 	}
-	list, _ := b.ok(t, "grant list").Data["grants"].([]any)
+	list, _ := b.OK(t, "grant list").Data["grants"].([]any)
 	if len(list) != 1 {
 		t.Fatalf("%v", list)
 	}
@@ -41,9 +41,7 @@ func TestAGrantIsShownOnceAndListedWithoutItsToken(t *testing.T) {
 		t.Errorf("a grant that nothing was said of: %v", phone)
 	}
 	entries, err := b.vault.Audit(t.Context(), vault.AuditQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var targets []string
 	for _, e := range entries {
 		if e.Allowed && strings.HasPrefix(e.Parsed, "grant ") && e.Parsed != "grant list" {
@@ -59,24 +57,20 @@ func TestAGrantIsShownOnceAndListedWithoutItsToken(t *testing.T) {
 func lasts(t *testing.T, g map[string]any) time.Duration {
 	t.Helper()
 	created, err := time.Parse(time.RFC3339, g["created"].(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	expires, err := time.Parse(time.RFC3339, g["expires"].(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return expires.Sub(created)
 }
 
 func TestGrantsThatAreRefused(t *testing.T) {
 	b := newFixture(t, work("work", mail.ReadOnly))
-	b.ok(t, "grant add laptop --accounts work")
+	b.OK(t, "grant add laptop --accounts work")
 	for _, c := range testmain.Table[struct{ Line, Code, Says string }](t, "testdata/cases/refused_grants.txt") {
-		b.fails(t, c.Line, discovery.Code(c.Code), c.Says)
+		b.Fails(t, c.Line, discovery.Code(c.Code), c.Says)
 	}
-	b.principal.Name, b.principal.Admin = "agent", false
+	b.Principal.Name, b.Principal.Admin = "agent", false
 	for _, line := range []string{"grant add other --accounts work", "grant list", "grant remove laptop"} {
-		b.fails(t, line, discovery.PermissionDenied, "")
+		b.Fails(t, line, discovery.PermissionDenied, "")
 	}
 }

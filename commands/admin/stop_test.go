@@ -18,7 +18,7 @@ func TestAStopNamesWhatTheCallerMaySeeLeaving(t *testing.T) {
 		t.Run(principal, func(t *testing.T) {
 			t.Parallel()
 			b := newFixture(t, work("work", mail.ReadWrite))
-			b.principal = gateway.Principal{Name: principal}
+			b.Principal = gateway.Principal{Name: principal}
 			for id, owner := range map[string]string{"a": mail.AgentPrincipal, "l": "laptop"} {
 				o := mail.Outgoing{ID: id, Account: "work", Principal: owner, State: mail.OutboxUnknown, Attempt: "at work", Until: at.AddDate(0, 0, 1)}
 				if id == "l" {
@@ -26,7 +26,7 @@ func TestAStopNamesWhatTheCallerMaySeeLeaving(t *testing.T) {
 				}
 				*b.outbox = append(*b.outbox, o)
 			}
-			e := b.ok(t, "stop")
+			e := b.OK(t, "stop")
 			said := map[bool]string{true: "1 deletion was under way by then", false: "1 message was leaving by then"}[principal == "laptop"]
 			if !strings.Contains(e.Message, "; "+said+"; of others 1 entry of the outbox was under way") {
 				t.Errorf("it says %q", e.Message)

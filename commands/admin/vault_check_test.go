@@ -30,7 +30,7 @@ func TestVaultCheckTellsDamageFromFailure(t *testing.T) {
 	} {
 		b := newFixture(t)
 		b.deps.Store = fakeFailingCheck{b.deps.Store, c.found}
-		if e := b.do(t, "vault check"); e.Success != c.works || e.Data["ok"] != c.ok || e.Data["problem"] != c.problem {
+		if e := b.Do(t, "vault check"); e.Success != c.works || e.Data["ok"] != c.ok || e.Data["problem"] != c.problem {
 			t.Errorf("%v: %+v", c.found, e)
 		}
 	}

@@ -5,6 +5,7 @@ package testmain
 import (
 	"flag"
 	"os"
+	"testing"
 )
 
 // atOnce is how many tests that call t.Parallel run at once, unless the command line says
@@ -34,4 +35,12 @@ func Run(run func() int) int {
 		_ = os.Setenv("TMPDIR", dir)
 	}
 	return run()
+}
+
+// Must ends a test at an error of what it needs.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,12 +1,8 @@
 package demo
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"fmt"
-	"io"
 	"net"
 	"os"
 	"runtime"
@@ -14,12 +10,12 @@ import (
 	"time"
 
 	"github.com/emersion/go-imap/v2/imapclient"
-	"github.com/emersion/go-sasl"
-	"github.com/emersion/go-smtp"
 
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 )
+
+var must = testmain.Must
 
 func TestMain(m *testing.M) { os.Exit(testmain.Run(m.Run)) }
 
@@ -73,51 +69,6 @@ func TestAccountIsValidAndHarmless(t *testing.T) {
 	}
 }
 
-func TestWrongLoginIsRefused(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	for name, credentials := range map[string][2]string{
-		"wrong password": {s.Username, "wrong"},
-		"no password":    {s.Username, ""},
-		"another user":   {"root@example.org", s.Password.Reveal()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, err := imapclient.DialTLS(s.IMAPAddr, &imapclient.Options{TLSConfig: s.clientTLS(t)})
-			must(t, err)
-			defer c.Close()
-			wantNO(t, "IMAP", c.Login(credentials[0], credentials[1]).Wait())
-			if _, err := c.Select("INBOX", nil).Wait(); err == nil {
-				t.Error("IMAP: a folder opens all the same")
-			}
-			m := dialSMTP(t, s)
-			var refused *smtp.SMTPError
-			if err := m.Auth(sasl.NewPlainClient("", credentials[0], credentials[1])); !errors.As(err, &refused) || refused.Code != 535 {
-				t.Errorf("SMTP: got %v, want 535", err)
-			}
-			if err := m.Mail(Username, nil); !errors.As(err, &refused) || refused.Code != 530 {
-				t.Errorf("SMTP: MAIL without login: got %v, want 530", err)
-			}
-		})
-	}
-}
-
-func TestNoLoginWithoutTLSOrTrust(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	if _, err := imapclient.DialTLS(s.IMAPAddr, &imapclient.Options{TLSConfig: &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "127.0.0.1"}}); err == nil {
-		t.Error("a client that trusts nobody connected")
-	}
-	conn, err := net.Dial("tcp", s.IMAPAddr)
-	must(t, err)
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	fmt.Fprintf(conn, "a LOGIN %s x\r\n", Username)
-	answer, err := io.ReadAll(conn)
-	if err != nil || bytes.Contains(answer, []byte("OK")) {
-		t.Errorf("plaintext got %q, %v", answer, err)
-	}
-}
-
 // It counts goroutines, so it runs alone.
 func TestCloseEndsEverything(t *testing.T) {
 	before := runtime.NumGoroutine()
@@ -158,13 +109,5 @@ func TestCloseEndsEverything(t *testing.T) {
 			t.Fatalf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
 		}
 		runtime.Gosched()
-	}
-}
-
-// must ends the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"regexp"
@@ -139,38 +140,26 @@ func TestSamplesHoldWhatTheyAreFor(t *testing.T) {
 // readAll reads every part to its end in its charset.
 func readAll(t testing.TB, raw []byte) {
 	t.Helper()
-	var walk func(e *message.Entity)
-	walk = func(e *message.Entity) {
-		kind, _, err := e.Header.ContentType()
-		if err != nil {
-			t.Error(err)
-		}
-		parts := e.MultipartReader()
-		if parts == nil {
-			if _, err := io.Copy(io.Discard, e.Body); err != nil {
-				t.Errorf("%s: %v", kind, err)
-			}
-			return
-		}
-		n := 0
-		for {
-			p, err := parts.NextPart()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%s: %v", kind, err)
-			}
-			n++
-			walk(p)
-		}
-		if n == 0 {
-			t.Errorf("%s has no part", kind)
-		}
-	}
 	e, err := message.Read(bytes.NewReader(raw))
 	must(t, err)
-	walk(e)
+	parts := map[string]int{} // of those that have some, by their path
+	must(t, e.Walk(func(path []int, e *message.Entity, err error) error {
+		if len(path) > 0 {
+			parts[fmt.Sprint(path[:len(path)-1])]++
+		}
+		kind, _, typeErr := e.Header.ContentType()
+		if strings.HasPrefix(kind, "multipart/") {
+			parts[fmt.Sprint(path)] += 0
+			return errors.Join(err, typeErr)
+		}
+		_, readErr := io.Copy(io.Discard, e.Body)
+		return errors.Join(err, typeErr, readErr)
+	}))
+	for path, n := range parts {
+		if n == 0 {
+			t.Errorf("the multipart at %s has no part", path)
+		}
+	}
 }
 
 var address = regexp.MustCompile(`[A-Za-z0-9._+-]+@([A-Za-z0-9-]+\.)*[A-Za-z]+|https?://[a-z0-9.-]+`)

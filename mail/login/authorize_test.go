@@ -35,9 +35,7 @@ func TestAuthorizeInABrowserAndByADevice(t *testing.T) {
 			t.Error(err)
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	device, err := Authorize(t.Context(), a, secret, AuthorizeOptions{Device: true, Show: func(address, code string) {
 		if address != s.URL+"/device" {
 			t.Errorf("shown: %q %q", address, code)
@@ -46,9 +44,7 @@ func TestAuthorizeInABrowserAndByADevice(t *testing.T) {
 			t.Error(err)
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, refresh := range []mail.Secret{browser, device} {
 		source := newOAuthSource(newFakeTokenStore("work", mail.OAuthSecrets{ClientSecret: secret, RefreshToken: refresh}), nil)
 		if token, err := source.Token(t.Context(), a); err != nil || token.IsZero() {

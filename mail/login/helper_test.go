@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -26,9 +27,7 @@ func helperScript(t *testing.T, body string) string {
 	// open for writing cannot be executed.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o700))
 	return path
 }
 
@@ -72,25 +71,29 @@ func helperFails(t *testing.T, h *helperSource, a *mail.Account, kind mail.Kind,
 	if !s.IsZero() || !errors.As(err, &e) || e.Kind != kind || !strings.Contains(e.Message+" "+string(e.Advice), says) {
 		t.Fatalf("%v, %v; want %s with %q", s, err, kind, says)
 	}
+	if text := fmt.Sprintf("%+v %v %#v %s %s", e, e, e.Err, e.Message, e.Advice); strings.Contains(text, "canary") {
+		t.Errorf("it repeats what the helper printed: %s", text)
+	}
+	if e.Account != a.Name || e.Stage != "credential" || !strings.HasSuffix(e.Message, ".") || e.Advice == "" {
+		t.Errorf("%+v", e)
+	}
 	return e
 }
 
 func TestTheFirstLineOfAHelperIsTheSecret(t *testing.T) {
 	t.Parallel() // one of them waits for a second
-	for name, test := range map[string]struct{ body, want string }{
-		"a line":              {`echo secret`, "secret"},
-		"without its end":     {`printf secret`, "secret"},
-		"with CR LF":          {`printf 'secret\r\n'`, "secret"},
-		"more lines":          {`printf 'secret\nuser: ann\n'`, "secret"},
-		"spaces are kept":     {`printf ' se cret \n'`, " se cret "},
-		"UTF-8":               {`printf 'pässwörd\n'`, "pässwörd"},
-		"words on the side":   {`echo canary >&2; echo secret`, "secret"},
-		"a child stays":       {`sleep 5 & echo secret`, "secret"},
-		"as much as there is": {`head -c 65536 /dev/zero | tr '\0' x`, strings.Repeat("x", 65536)},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range testmain.Table[struct {
+		Name, Secret string
+		Kind         mail.Kind
+		Says, Script string
+	}](t, "testdata/cases/helper.txt") {
+		t.Run(c.Name, func(t *testing.T) {
 			h, _ := newHelpers(t)
-			helperGives(t, h, helperAccount("work", helperScript(t, test.body)), test.want)
+			if a := helperAccount("work", helperScript(t, c.Script)); c.Kind == "" {
+				helperGives(t, h, a, c.Secret)
+			} else {
+				helperFails(t, h, a, c.Kind, c.Says)
+			}
 		})
 	}
 }
@@ -99,41 +102,23 @@ func TestAHelperThatGivesNothingIsAClearErrorWithoutItsWords(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	plain := filepath.Join(directory, "plain")
-	if err := os.WriteFile(plain, []byte("#!/bin/sh\necho secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	const canary = "echo canary-word; echo canary-word >&2; "
+	must(t, os.WriteFile(plain, []byte("#!/bin/sh\necho secret\n"), 0o600))
 	for name, test := range map[string]struct {
 		argv []string
 		kind mail.Kind
 		says string
 	}{
-		"no command":           {nil, mail.KindConfig, "has no helper command"},
-		"missing":              {[]string{filepath.Join(directory, "nothing")}, mail.KindConfig, "is not there"},
-		"missing in PATH":      {[]string{"postern-no-such-helper"}, mail.KindConfig, "is not there"},
-		"a directory":          {[]string{directory}, mail.KindConfig, "is not there"},
-		"not executable":       {[]string{plain}, mail.KindConfig, "is not there"},
-		"no program":           {[]string{helperBytes(t, "\x7fELFcanary-word")}, mail.KindConfig, "cannot be started"},
-		"relative":             {[]string{"./helper"}, mail.KindConfig, "is not there"},
-		"status 3":             {[]string{helperScript(t, canary+"exit 3")}, mail.KindAuth, "failed (status 3)"},
-		"status 255":           {[]string{helperScript(t, canary+"exit 255")}, mail.KindAuth, "failed (status 255)"},
-		"killed":               {[]string{helperScript(t, canary+"kill -9 $$")}, mail.KindAuth, "did not end properly"},
-		"nothing printed":      {[]string{helperScript(t, "true")}, mail.KindConfig, "no password"},
-		"an empty first line":  {[]string{helperScript(t, `printf '\r\ncanary-word\n'`)}, mail.KindConfig, "no password"},
-		"a byte too much":      {[]string{helperScript(t, `head -c 65537 /dev/zero | tr '\0' x`)}, mail.KindConfig, "more than a password"},
-		"without end":          {[]string{helperScript(t, "exec yes canary-word")}, mail.KindConfig, "more than a password"},
-		"a child without end":  {[]string{helperScript(t, "yes canary-word & wait")}, mail.KindConfig, "more than a password"},
-		"a status after a lot": {[]string{helperScript(t, "yes canary-word | head -c 9000000; exit 3")}, mail.KindConfig, "more than a password"},
+		"no command":      {nil, mail.KindConfig, "has no helper command"},
+		"missing":         {[]string{filepath.Join(directory, "nothing")}, mail.KindConfig, "is not there"},
+		"missing in PATH": {[]string{"postern-no-such-helper"}, mail.KindConfig, "is not there"},
+		"a directory":     {[]string{directory}, mail.KindConfig, "is not there"},
+		"not executable":  {[]string{plain}, mail.KindConfig, "is not there"},
+		"no program":      {[]string{helperBytes(t, "\x7fELFcanary-word")}, mail.KindConfig, "cannot be started"},
+		"relative":        {[]string{"./helper"}, mail.KindConfig, "is not there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, _ := newHelpers(t)
-			e := helperFails(t, h, helperAccount("work", test.argv...), test.kind, test.says)
-			if text := fmt.Sprintf("%+v %v %#v %s %s", e, e, e.Err, e.Message, e.Advice); strings.Contains(text, "canary") {
-				t.Errorf("it repeats what the helper printed: %s", text)
-			}
-			if e.Account != "work" || e.Stage != "credential" || !strings.HasSuffix(e.Message, ".") || e.Advice == "" {
-				t.Errorf("%+v", e)
-			}
+			helperFails(t, h, helperAccount("work", test.argv...), test.kind, test.says)
 		})
 	}
 }
@@ -141,9 +126,7 @@ func TestAHelperThatGivesNothingIsAClearErrorWithoutItsWords(t *testing.T) {
 func helperBytes(t *testing.T, content string) string {
 	t.Helper()
 	path := helperScript(t, "")
-	if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(content), 0o700))
 	return path
 }
 
@@ -202,9 +185,7 @@ func newBlockingHelper(t *testing.T) blockingHelper {
 	t.Helper()
 	dir := t.TempDir()
 	g := blockingHelper{count: filepath.Join(dir, "count"), gate: filepath.Join(dir, "gate")}
-	if err := syscall.Mkfifo(g.gate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(g.gate, 0o600))
 	g.path = helperScript(t, fmt.Sprintf("echo x >>%s; read word <%s; echo $word", g.count, g.gate))
 	return g
 }
@@ -306,9 +287,7 @@ func TestAHelperThatHangsIsKilledWithItsChildren(t *testing.T) {
 	}
 	var child int
 	b, err := os.ReadFile(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := fmt.Sscan(string(b), &child); err != nil {
 		t.Fatal(err)
 	}
@@ -419,9 +398,7 @@ func TestAHelperThatFailedIsLeftAlone(t *testing.T) {
 	a := helperAccount("work", helperScript(t, fmt.Sprintf("echo x >>%s; test -e %s || exit 7; echo secret", count, good)))
 	helperFails(t, h, a, mail.KindAuth, "status 7")
 	helperFails(t, h, a, mail.KindAuth, "It is run again in 30 s at the earliest.")
-	if err := os.WriteFile(good, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(good, nil, 0o600))
 	helperFails(t, h, a, mail.KindAuth, "status 7")
 	if n := runs(t, count); n != 1 {
 		t.Errorf("%d runs", n)
@@ -433,9 +410,7 @@ func TestAHelperThatFailedIsLeftAlone(t *testing.T) {
 	late := filepath.Join(dir, "late")
 	b := helperAccount("late", late)
 	helperFails(t, h, b, mail.KindConfig, "is not there")
-	if err := os.Link(helperScript(t, "echo secret"), late); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Link(helperScript(t, "echo secret"), late))
 	helperGives(t, h, b, "secret")
 }
 

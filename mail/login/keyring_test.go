@@ -30,21 +30,15 @@ func stubKeyring(t *testing.T, fails error) *SystemKeyring {
 func TestTheKeyringKeepsOnePasswordPerAccount(t *testing.T) {
 	k := stubKeyring(t, nil)
 	for account, password := range map[string]string{"work": "first", "other": "else"} {
-		if err := k.Set(t.Context(), account, mail.NewSecret([]byte(password))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.Set(t.Context(), account, mail.NewSecret([]byte(password))))
 	}
-	if err := k.Set(t.Context(), "work", mail.NewSecret([]byte("second"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Set(t.Context(), "work", mail.NewSecret([]byte("second"))))
 	for account, want := range map[string]string{"work": "second", "other": "else"} {
 		if s, err := k.Secret(t.Context(), account); err != nil || s.Reveal() != want {
 			t.Errorf("%s: %q, %v", account, s.Reveal(), err)
 		}
 	}
-	if err := k.Delete(t.Context(), "work"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Delete(t.Context(), "work"))
 	if _, err := k.Secret(t.Context(), "work"); !errors.Is(err, mail.ErrNotInKeyring) {
 		t.Error(err)
 	}
@@ -52,9 +46,7 @@ func TestTheKeyringKeepsOnePasswordPerAccount(t *testing.T) {
 		t.Error(err)
 	}
 	// A password is never empty: the entry is somebody else's work.
-	if err := k.Set(t.Context(), "other", mail.Secret{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Set(t.Context(), "other", mail.Secret{}))
 	if _, err := k.Secret(t.Context(), "other"); !errors.Is(err, mail.ErrNotInKeyring) {
 		t.Error(err)
 	}
@@ -141,9 +133,7 @@ func TestWithoutASessionBusNoneIsStarted(t *testing.T) {
 		return func(string) string { return address }
 	}
 	empty, withBus := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(withBus, "bus"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(withBus, "bus"), nil, 0o600))
 	for _, test := range []struct {
 		address, dir string
 		want         bool

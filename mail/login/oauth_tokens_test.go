@@ -100,9 +100,7 @@ func authorized(t testing.TB, s *servertest.OAuthServer, a *mail.Account) mail.S
 			t.Errorf("%v; code %q", err, code)
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return refresh
 }
 
@@ -130,9 +128,7 @@ func newOAuthFixture(t *testing.T, c servertest.OAuthConfig) *oauthFixture {
 func (b *oauthFixture) token() string {
 	b.Helper()
 	s, err := b.source.Token(b.Context(), b.a)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	if s.IsZero() {
 		b.Fatal("an empty token")
 	}
@@ -195,9 +191,7 @@ func TestOAuthTokenBelongsToWhoGotIt(t *testing.T) {
 	b := newOAuthFixture(t, servertest.OAuthConfig{})
 	for range 2 { // fresh, and from memory
 		s, err := b.source.Token(t.Context(), b.a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s.Wipe()
 	}
 	if strings.ContainsRune(b.token(), 0) {

@@ -11,6 +11,8 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
+var must = testmain.Must
+
 func TestMain(m *testing.M) {
 	os.Exit(testmain.Run(m.Run))
 }
@@ -33,9 +35,7 @@ func (p *fakeDirectory) Secret(_ context.Context, _ string) (mail.Secret, error)
 
 func TestEachAuthHasItsSource(t *testing.T) {
 	k := stubKeyring(t, nil)
-	if err := k.Set(t.Context(), "work", mail.NewSecret([]byte("from the keyring"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Set(t.Context(), "work", mail.NewSecret([]byte("from the keyring"))))
 	directory := &fakeDirectory{secret: mail.NewSecret([]byte("sealed"))}
 	c := New(Options{Directory: directory, Keyring: k})
 	defer c.Close()

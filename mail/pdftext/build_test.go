@@ -41,9 +41,7 @@ func flate(t testing.TB, entries string, data io.Reader) string {
 	if _, err := io.Copy(w, data); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return stream(entries+" /Filter /FlateDecode", b.String())
 }
 
@@ -91,17 +89,13 @@ func flateBomb(t testing.TB, entries, text string, megabytes int) string {
 	t.Helper()
 	var chunk bytes.Buffer
 	w, err := compress.NewWriter(&chunk, compress.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := io.WriteString(w, strings.Repeat(text, 1<<20/len(text))); err != nil {
 		t.Fatal(err)
 	}
 	// After a flush the output ends at a byte boundary. It refers to nothing before it, so
 	// it can be repeated.
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Flush())
 	const header, lastBlock = "\x78\xda", "\x01\x00\x00\xff\xff"
 	return stream(entries+" /Filter /FlateDecode", header+strings.Repeat(chunk.String(), megabytes)+lastBlock)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/postern-mail/postern/internal/testmain"
 )
 
+var must = testmain.Must
+
 var generous = bounds{decoded: 64 << 20, runes: 100_000}
 
 const toUnicode = `/CIDInit /ProcSet findresource begin 12 dict begin begincmap
@@ -45,9 +47,7 @@ func TestTables(t *testing.T) {
 		"statement.pdf": {"Date  Text  Value  Debit  Credit  Balance", "02.11.2026  02.11.  5,812.40  9,120.15", "20.11.2026  Refund  20.11.  59.90  7,033.00"},
 	} {
 		pdf, err := os.ReadFile("testdata/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, err := extract(pdf, generous)
 		for _, row := range rows {
 			if err != nil || !strings.Contains(text, row+"\n") && !strings.HasSuffix(text, row) {
@@ -170,9 +170,7 @@ func TestTextSurvivesRewriting(t *testing.T) {
 				if c.Cmd == model.ENCRYPT {
 					run = api.Encrypt
 				}
-				if err := run(bytes.NewReader(original), &rewritten, c); err != nil {
-					t.Fatal(err)
-				}
+				must(t, run(bytes.NewReader(original), &rewritten, c))
 			}
 			reads(t, rewritten.Bytes(), want)
 		})
@@ -185,9 +183,7 @@ func encrypted(t testing.TB) []byte {
 	c := model.NewDefaultConfiguration()
 	c.UserPW, c.OwnerPW = "user", "owner"
 	var out bytes.Buffer
-	if err := api.Encrypt(bytes.NewReader(manyPages(typeset(72, 700, "secret"))), &out, c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, api.Encrypt(bytes.NewReader(manyPages(typeset(72, 700, "secret"))), &out, c))
 	return out.Bytes()
 }
 

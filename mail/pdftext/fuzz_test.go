@@ -18,9 +18,7 @@ import (
 func FuzzDamagedFile(f *testing.F) {
 	api.DisableConfigDir()
 	var rewritten bytes.Buffer
-	if err := api.Optimize(bytes.NewReader(manyPages(typeset(72, 700, "one"), typeset(72, 700, "two"))), &rewritten, model.NewDefaultConfiguration()); err != nil {
-		f.Fatal(err)
-	}
+	must(f, api.Optimize(bytes.NewReader(manyPages(typeset(72, 700, "one"), typeset(72, 700, "two"))), &rewritten, model.NewDefaultConfiguration()))
 	r := runner(f)
 	r.Timeout = 5 * time.Second
 	seeds := uint64(20)
@@ -62,9 +60,7 @@ func FuzzContent(f *testing.F) {
 		helvetica,
 		"<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts [<< /W [1 [2 3] 4 5 6] >>] >>",
 		stream("/Type /XObject /Subtype /Form /BBox [0 0 500 500]", "BT /F1 12 Tf 0 300 Td (inner) Tj ET /X1 Do")), 1<<20)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	resources := doc.pages()[0].resources
 	f.Fuzz(func(t *testing.T, content, charMap []byte) {
 		if len(content) > 1<<16 || len(charMap) > 1<<16 {

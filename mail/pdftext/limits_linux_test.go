@@ -35,9 +35,7 @@ func (l fakeLimitsReader) Read([]byte) (int, error) {
 func TestChildLowersItsLimitsForGood(t *testing.T) {
 	r := &Runner{Command: command(t, "pdftext-limits"), Timeout: 5 * time.Second}
 	text, _, err := r.Text(t.Context(), []byte("x"), 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got [5][2]uint64
 	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		if _, err := fmt.Sscan(line, &got[i][0], &got[i][1]); err != nil {

@@ -54,9 +54,7 @@ func TestMain(m *testing.M) {
 func command(t testing.TB, verb string, args ...string) []string {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return append([]string{exe, verb}, args...)
 }
 
@@ -264,9 +262,7 @@ func TestChildHasNoEnvironment(t *testing.T) {
 	t.Setenv("POSTERN_KEY", "not for a parser")
 	r := &Runner{Command: command(t, "pdftext-env")}
 	text, _, err := r.Text(t.Context(), []byte("x"), 10_000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := "end"
 	if runtime.GOOS == "windows" {
 		want = "SYSTEMROOT=" + os.Getenv("SYSTEMROOT") + "\nend" // no process starts without it
@@ -289,9 +285,7 @@ func hang(address string) int {
 // The end of its context ends the first caller's child, and the second caller's wait.
 func TestCallersWaitNoLongerThanTheirContext(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	r := &Runner{Command: command(t, "pdftext-hang", l.Addr().String()), Timeout: time.Hour}
 	first, cancel := context.WithCancel(t.Context())
@@ -304,9 +298,7 @@ func TestCallersWaitNoLongerThanTheirContext(t *testing.T) {
 		}
 	})
 	conn, err := l.Accept() // the child of the first is running
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	ended, end := context.WithCancel(t.Context())
 	end()

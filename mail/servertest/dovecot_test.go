@@ -13,7 +13,11 @@ import (
 
 	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
+
+var must = testmain.Must
 
 func login(t testing.TB, s interface {
 	IMAPSAddr() string
@@ -213,13 +217,5 @@ func TestAnnouncedCapabilities(t *testing.T) {
 		if len(got) != len(test.want) {
 			t.Errorf("%s: announced are %v, want %q", name, got, test.want)
 		}
-	}
-}
-
-// must ends the test at an error of what it needs.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -63,7 +63,7 @@ func (a *app) consent(verifier string, changes url.Values) string {
 
 func with(form, changes url.Values) url.Values {
 	maps.Copy(form, changes)
-	maps.DeleteFunc(form, func(_ string, v []string) bool { return len(v) == 0 })
+	maps.DeleteFunc(form, func(_ string, v []string) bool { return len(v) == 0 || v[0] == "" })
 	return form
 }
 

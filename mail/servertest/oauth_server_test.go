@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"context"
-	"encoding/base64"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,34 +10,22 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/postern-mail/postern/internal/testmain"
 )
 
 func TestOAuthAuthorizationRequests(t *testing.T) {
 	t.Parallel()
 	s := OAuth(t, OAuthConfig{Scopes: []string{"mail", "offline"}, Clients: []OAuthClient{{ID: OAuthClientID}, {ID: "one-path", Path: "/only"}}})
 	a := newApp(t, s)
-	none := []string(nil)
-	for name, test := range map[string]struct {
-		changes url.Values
-		code    string // error the client gets; empty where only the person does
-	}{
-		"unknown client":          {url.Values{"client_id": {"nobody"}}, ""},
-		"no client":               {url.Values{"client_id": none}, ""},
-		"redirection elsewhere":   {url.Values{"redirect_uri": {"http://192.0.2.1:1/"}}, ""},
-		"redirection in disguise": {url.Values{"redirect_uri": {"http://127.0.0.1:1@192.0.2.1:1/"}}, ""},
-		"another path":            {url.Values{"client_id": {"one-path"}}, ""},
-		"no response type":        {url.Values{"response_type": none}, "invalid_request"},
-		"implicit grant":          {url.Values{"response_type": {"token"}}, "unsupported_response_type"},
-		"no challenge":            {url.Values{"code_challenge": none}, "invalid_request"},
-		"padded challenge":        {url.Values{"code_challenge": {base64.URLEncoding.EncodeToString(make([]byte, 32))}}, "invalid_request"},
-		"plain challenge":         {url.Values{"code_challenge_method": {"plain"}}, "invalid_request"},
-		"unknown scope":           {url.Values{"scope": {"mail more"}}, "invalid_scope"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			response, err := a.client.Get(a.consent(oauth2.GenerateVerifier(), test.changes))
+	for _, test := range testmain.Table[struct{ Code, Changes string }](t, "testdata/cases/authorization.txt") {
+		t.Run(test.Changes, func(t *testing.T) {
+			changes, err := url.ParseQuery(test.Changes)
+			must(t, err)
+			response, err := a.client.Get(a.consent(oauth2.GenerateVerifier(), changes))
 			must(t, err)
 			response.Body.Close()
-			if test.code == "" {
+			if test.Code == "" {
 				if response.StatusCode != http.StatusBadRequest || response.Header.Get("Location") != "" {
 					t.Errorf("got %s to %q", response.Status, response.Header.Get("Location"))
 				}
@@ -49,7 +36,7 @@ func TestOAuthAuthorizationRequests(t *testing.T) {
 				t.Fatalf("got %s, %v", response.Status, err)
 			}
 			got := to.Query()
-			if got.Get("error") != test.code || got.Get("state") != "a state&=" || got.Get("mine") != "1" || got.Has("code") {
+			if got.Get("error") != test.Code || got.Get("state") != "a state&=" || got.Get("mine") != "1" || got.Has("code") {
 				t.Errorf("the client gets %v", got)
 			}
 		})
@@ -66,43 +53,32 @@ func TestOAuthTokenRequests(t *testing.T) {
 	t.Parallel()
 	s := OAuth(t, OAuthConfig{Clients: []OAuthClient{{ID: OAuthClientID}, {ID: "other"}, {ID: "web", Secret: "shh"}}})
 	a := newApp(t, s)
-	for name, test := range map[string]struct {
-		changes url.Values
-		request func(*http.Request)
-		status  int
-		code    string
-	}{
-		"no grant":            {url.Values{"grant_type": nil}, nil, 400, "invalid_request"},
-		"password grant":      {url.Values{"grant_type": {"password"}}, nil, 400, "unsupported_grant_type"},
-		"no code":             {url.Values{"code": nil}, nil, 400, "invalid_request"},
-		"invented code":       {url.Values{"code": {"x"}}, nil, 400, "invalid_grant"},
-		"no verifier":         {url.Values{"code_verifier": nil}, nil, 400, "invalid_request"},
-		"another verifier":    {url.Values{"code_verifier": {oauth2.GenerateVerifier()}}, nil, 400, "invalid_grant"},
-		"another redirection": {url.Values{"redirect_uri": {a.redirect + "2"}}, nil, 400, "invalid_grant"},
-		"no client":           {url.Values{"client_id": nil}, nil, 401, "invalid_client"},
-		"unknown client":      {url.Values{"client_id": {"nobody"}}, nil, 401, "invalid_client"},
-		"another client":      {url.Values{"client_id": {"other"}}, nil, 400, "invalid_grant"},
-		"without its secret":  {url.Values{"client_id": {"web"}}, nil, 401, "invalid_client"},
-		"wrong secret":        {url.Values{"client_id": {"web"}, "client_secret": {"x"}}, nil, 401, "invalid_client"},
-		"secret of a public":  {url.Values{"client_secret": {"x"}}, nil, 401, "invalid_client"},
-		"wrong secret above":  {url.Values{"client_id": nil}, func(r *http.Request) { r.SetBasicAuth("web", "x") }, 401, "invalid_client"},
-		"both ways":           {url.Values{"client_id": nil, "client_secret": {"shh"}}, func(r *http.Request) { r.SetBasicAuth("web", "shh") }, 400, "invalid_request"},
-		"in the address": {url.Values{"client_id": nil}, func(r *http.Request) { r.URL.RawQuery = "client_id=" + OAuthClientID },
-			401, "invalid_client"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, test := range testmain.Table[struct {
+		Changes, Login, Query string
+		Status                int
+		Code                  string
+		Challenged            bool
+	}](t, "testdata/cases/token.txt") {
+		t.Run(test.Changes, func(t *testing.T) {
+			changes, err := url.ParseQuery(test.Changes)
+			must(t, err)
+			request := func(r *http.Request) {
+				r.URL.RawQuery = strings.Replace(test.Query, "CLIENT", OAuthClientID, 1)
+				if user, password, ok := strings.Cut(test.Login, ":"); ok {
+					r.SetBasicAuth(user, password)
+				}
+			}
 			a := *a
 			a.T = t
 			verifier, user := oauth2.GenerateVerifier(), someone()
 			code := a.code(verifier, user)
 			form := with(url.Values{
 				"grant_type": {grantCode}, "code": {code}, "redirect_uri": {a.redirect}, "client_id": {OAuthClientID}, "code_verifier": {verifier},
-			}, test.changes)
-			got := a.post(s.TokenURL, form, test.request)
-			a.wantError(got, test.status, test.code)
-			challenged := got.header.Get("WWW-Authenticate") != ""
-			if want := strings.HasSuffix(name, "above"); challenged != want {
-				t.Errorf("asked to log in by the header: %v, want %v", challenged, want)
+			}, changes)
+			got := a.post(s.TokenURL, form, request)
+			a.wantError(got, test.Status, test.Code)
+			if challenged := got.header.Get("WWW-Authenticate") != ""; challenged != test.Challenged {
+				t.Errorf("asked to log in by the header: %v", challenged)
 			}
 			// A refused request has not spent the code.
 			if got := a.exchange(code, verifier, nil); got.status != http.StatusOK {

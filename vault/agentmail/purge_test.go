@@ -6,20 +6,14 @@ import (
 	"time"
 )
 
-func TestExpiryLeavesNothingBehind(t *testing.T) {
+// That nothing is left of what was read, answered and acknowledged is in the model.
+func TestCleanupTellsWhatItRemoves(t *testing.T) {
 	t.Parallel()
 	v, c := agentVault(t)
 	v.limits.purge = 25
 	start := c.at
-	for i, m := range postMany(t, v, "p:a", "p:b", 150) {
-		if i%20 < 2 {
-			must(t, second(v.Ack(t.Context(), "p:c", m.ID, false)))
-			must(t, second(v.Send(t.Context(), Message{Sender: "p:d", Recipient: "p:a", ReplyTo: m.ID})))
-		}
-	}
+	postMany(t, v, "p:a", "p:b", 150)
 	fetch(t, v, Query{Agent: "p:b", Limit: 100})
-	fetch(t, v, Query{Agent: "p:c", From: "p:d"}) // looks at every broadcast and reads none
-	must(t, second(v.Read(t.Context(), Query{Agent: "p:b", Limit: 10})))
 	c.at = start.Add(TTL)
 	dry, err := v.Cleanup(t.Context(), true)
 	if err != nil || dry.Count != 0 {

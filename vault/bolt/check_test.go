@@ -11,16 +11,12 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/vault/kv"
 	"github.com/postern-mail/postern/vault/kv/kvtest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testmain.Must
 
 func mustAt(t testing.TB, path string) *Engine {
 	t.Helper()

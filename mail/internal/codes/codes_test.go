@@ -9,6 +9,8 @@ import (
 	"github.com/postern-mail/postern/internal/testmain"
 )
 
+var must = testmain.Must
+
 func TestFind(t *testing.T) {
 	for _, c := range testmain.Table[struct{ Subject, Text, Codes string }](t, "testdata/cases/find.txt") {
 		if got := strings.Join(Find(c.Subject, c.Text).Codes, " "); got != c.Codes {

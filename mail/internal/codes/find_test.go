@@ -16,9 +16,7 @@ type mail struct {
 func readMails(t testing.TB, file string) []mail {
 	t.Helper()
 	b, err := os.ReadFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var mails []mail
 	for _, s := range strings.Split(string(b), "\n=====\n")[1:] {
 		head, text, _ := strings.Cut(s, "\n\n")

@@ -12,15 +12,11 @@ import (
 // runs.
 func cost(t *testing.T, unit string, texts, size int) time.Duration {
 	var began, ended syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &began); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &began))
 	for range texts {
 		read(unit, size)
 	}
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &ended); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &ended))
 	return time.Duration(ended.Utime.Nano() + ended.Stime.Nano() - began.Utime.Nano() - began.Stime.Nano())
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/postern-mail/postern/internal/testmain"
 )
 
+var must = testmain.Must
+
 func TestMain(m *testing.M) { os.Exit(testmain.Run(m.Run)) }
 
 var update = flag.Bool("update", false, "write the golden messages anew")
@@ -189,13 +191,5 @@ func TestDates(t *testing.T) {
 		if got := field(build(t, m).Wire, "Date"); got != test.want {
 			t.Errorf("%v: %q, want %q", test.date, got, test.want)
 		}
-	}
-}
-
-// must ends the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -22,7 +22,7 @@ var markdownVocabulary = append([]string{"# ", "**", "*", "`", "```", "\n\n", "-
 func TestPythonReadsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	all := samples()
-	maps.Copy(all, oddities())
+	maps.Copy(all, oddities(t))
 	r := rand.New(rand.NewPCG(11, 23))
 	var plain, marked []*Message
 	var built []*Built

@@ -4,10 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -119,72 +121,37 @@ func checkShown(t *testing.T, body, shown string, flowed bool) {
 }
 
 // oddities returns messages that some readers are known to misread.
-func oddities() map[string]*Message {
-	with := func(change func(m *Message)) *Message {
+func oddities(t *testing.T) map[string]*Message {
+	t.Helper()
+	all := map[string]*Message{}
+	for i, c := range testmain.Table[struct{ Field, Text string }](t, "testdata/cases/odd.txt") {
 		m := sample()
-		change(m)
-		return m
+		switch c.Field {
+		case "Subject":
+			m.Subject = c.Text
+		case "Name":
+			m.To[0].Name = c.Text
+		case "Body":
+			m.Body = strings.ReplaceAll(c.Text, "LONG", longText)
+		}
+		all[fmt.Sprint(c.Field, " ", i)] = m
 	}
-	return map[string]*Message{
-		"subject with an encoded word in it": with(func(m *Message) { m.Subject = "what =?utf-8?q?x?= means" }),
-		"subject of spaces":                  with(func(m *Message) { m.Subject = "a  b   ü    ö  c" }),
-		"subject of one long word":           with(func(m *Message) { m.Subject = strings.Repeat("abcdefghij", 30) }),
-		"subject beginning with a long word": with(func(m *Message) { m.Subject = strings.Repeat("x", 70) + " tail" }),
-		"subject of many words":              with(func(m *Message) { m.Subject = strings.Repeat("words and more ", 60) + "end" }),
-		"subject of emoji": with(func(m *Message) {
-			m.Subject = strings.Repeat("👨‍👩‍👧‍👦🇩🇪👍🏽 ", 12) + "family"
-		}),
-		"subject of kanji":               with(func(m *Message) { m.Subject = strings.Repeat("会議の議事録", 20) }),
-		"subject with a colon":           with(func(m *Message) { m.Subject = "Bcc: eve@example.net" }),
-		"name with an address":           with(func(m *Message) { m.To[0].Name = "eve@example.net" }),
-		"name with a comment":            with(func(m *Message) { m.To[0].Name = "Ann (work), Lee; <x>" }),
-		"name of two encoded words":      with(func(m *Message) { m.To[0].Name = "Константин Константинопольский" }),
-		"name with dots":                 with(func(m *Message) { m.To[0].Name = "Dr. A. B. Lee" }),
-		"long name":                      with(func(m *Message) { m.To[0].Name = strings.Repeat("Long, ", 30) + "Name" }),
-		"long name of words":             with(func(m *Message) { m.To[0].Name = strings.Repeat("Long ", 30) + "Name" }),
-		"name that says an encoded word": with(func(m *Message) { m.To[0].Name = "=?utf-8?q?x?=" }),
-		"name of backslashes":            with(func(m *Message) { m.To[0].Name = `\"\\"` }),
-		"many recipients": with(func(m *Message) {
-			for range 100 {
-				m.To = append(m.To, Address{Name: "Jörg, the Other", Addr: "joerg.the.other@department.example.org"})
-			}
-		}),
-		"many references": with(func(m *Message) {
-			m.References = list(50, func(i int) string { return fmt.Sprintf("%d.%s@example.org", i, strings.Repeat("x", i)) })
-		}),
-		"odd references":       with(func(m *Message) { m.References = []string{"no-at-sign", "a@b@c", "[1]{2}@x", "x;y,z@w"} }),
-		"text of kanji":        with(func(m *Message) { m.Body = strings.Repeat("会議の議事録をお送りします。", 200) }),
-		"one endless line":     with(func(m *Message) { m.Body = strings.Repeat("x", 5000) }),
-		"one endless quote":    with(func(m *Message) { m.Body = ">>>" + strings.Repeat(" word", 900) }),
-		"mailbox separators":   with(func(m *Message) { m.Body = "From here\nFrom there\n>From afar\n.\n..\n" }),
-		"signature":            with(func(m *Message) { m.Body = longText + "-- \nAnn\n-- and " + longText + "-- \n> -- \n" }),
-		"only spaces":          with(func(m *Message) { m.Body = "  \n\t\n \n" }),
-		"bare carriage return": with(func(m *Message) { m.Body = "a\rb\r\nc\n\nd\r\n\r" }),
-		"form feed":            with(func(m *Message) { m.Body = "one\f\ntwo" }),
-		"equals signs":         with(func(m *Message) { m.Body = "ü =\n=20\n= \n=E4" }),
-		"deep quotes":          with(func(m *Message) { m.Body = longText + strings.Repeat(">", 60) + strings.Repeat(" deep", 20) }),
-		"quotes in all forms": with(func(m *Message) {
-			m.Body = longText + ">bare\n> one\n>> two\n> > one one\n>\n>> >three\n>  two spaces\n > not\n"
-		}),
-		"greater-than signs":   with(func(m *Message) { m.Body = strings.Repeat("a > ", 60) + "\n" + strings.Repeat("> ", 60) }),
-		"words From":           with(func(m *Message) { m.Body = strings.Repeat("From ", 60) + "\n" + strings.Repeat("x From ", 30) }),
-		"long run of spaces":   with(func(m *Message) { m.Body = "a" + strings.Repeat(" ", 300) + "b " + longText }),
-		"spaces before a word": with(func(m *Message) { m.Body = strings.Repeat(" ", 100) + longText }),
-		"tabs":                 with(func(m *Message) { m.Body = strings.Repeat("\tx ", 60) + "\t" }),
-		"marks and joiners":    with(func(m *Message) { m.Body = strings.Repeat("e\u0301\u200d ", 200) }),
-		"file names": with(func(m *Message) {
-			for _, name := range []string{"a b.txt", "a'b*c%d.txt", "a;b=c.txt", "ö.txt", "=?utf-8?q?x?=.txt", "x\r\ny.txt", "\u202etxt.exe", "../../etc/passwd", "..", "con.txt", strings.Repeat("long ", 60) + ".pdf", strings.Repeat("会", 80) + ".pdf", "e\u0301", "\u0301", "‥"} {
-				m.Attachments = append(m.Attachments, Attachment{Name: name, Content: []byte(name)})
-			}
-		}),
-		"a file of every byte": with(func(m *Message) {
-			content := make([]byte, 256*57)
-			for i := range content {
-				content[i] = byte(i)
-			}
-			for _, n := range []int{0, 1, 2, 3, 56, 57, 58, 114, len(content)} {
-				m.Attachments = append(m.Attachments, Attachment{Name: "bytes.bin", Content: content[:n]})
-			}
-		}),
+	recipients, references, odd, names, bytes := sample(), sample(), sample(), sample(), sample()
+	for range 100 {
+		recipients.To = append(recipients.To, Address{Name: "Jörg, the Other", Addr: "joerg.the.other@department.example.org"})
 	}
+	references.References = list(50, func(i int) string { return fmt.Sprintf("%d.%s@example.org", i, strings.Repeat("x", i)) })
+	odd.References = []string{"no-at-sign", "a@b@c", "[1]{2}@x", "x;y,z@w"}
+	for _, name := range []string{"a b.txt", "a'b*c%d.txt", "a;b=c.txt", "ö.txt", "=?utf-8?q?x?=.txt", "x\r\ny.txt", "\u202etxt.exe", "../../etc/passwd", "..", "con.txt", strings.Repeat("long ", 60) + ".pdf", strings.Repeat("会", 80) + ".pdf", "e\u0301", "\u0301", "‥"} {
+		names.Attachments = append(names.Attachments, Attachment{Name: name, Content: []byte(name)})
+	}
+	content := make([]byte, 256*57)
+	for i := range content {
+		content[i] = byte(i)
+	}
+	for _, n := range []int{0, 1, 2, 3, 56, 57, 58, 114, len(content)} {
+		bytes.Attachments = append(bytes.Attachments, Attachment{Name: "bytes.bin", Content: content[:n]})
+	}
+	maps.Copy(all, map[string]*Message{"recipients": recipients, "references": references, "odd references": odd, "file names": names, "every byte": bytes})
+	return all
 }

@@ -14,11 +14,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/graph"
 	"github.com/postern-mail/postern/mail/internal/smtp"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 )
+
+var must = testmain.Must
 
 const (
 	token   = "canary-token"
@@ -35,13 +38,9 @@ var (
 func serve(t *testing.T, ca *servertest.CA, speak func(c net.Conn, r *http.Request)) wire.Target {
 	t.Helper()
 	leaf, err := ca.Leaf(servertest.LeafOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{leaf}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -64,18 +63,14 @@ func serve(t *testing.T, ca *servertest.CA, speak func(c net.Conn, r *http.Reque
 func newCA(t *testing.T) *servertest.CA {
 	t.Helper()
 	ca, err := servertest.NewCA()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return ca
 }
 
 func dial(t *testing.T, target wire.Target) *graph.Session {
 	t.Helper()
 	s, err := graph.Dial(t.Context(), target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 

@@ -24,9 +24,7 @@ import (
 func readCases(t testing.TB, file string) [][]string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var cases [][]string
 	for block := range strings.SplitSeq(string(data), "\n\n") {
 		lines := slices.DeleteFunc(strings.Split(block, "\n"), func(l string) bool { return l == "" || strings.HasPrefix(l, "#") })

@@ -133,9 +133,7 @@ func TestBudgetIsGivenBack(t *testing.T) {
 		s.Renew()
 		return fetch(whole)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = s.Use(t.Context(), func(context.Context, *Session) error {
 		for range 12 {
 			if err := fetch(whole); err != nil {

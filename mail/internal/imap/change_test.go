@@ -119,9 +119,7 @@ func TestAppend(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			text := <-got
 			if !strings.Contains(text, `APPEND "Drafts" (\Draft x) " 4-Mar-2026 05:06:07 +0000" {`) || name != "refused before it" && !strings.Contains(text, "|"+string(raw)+"\r\n") {
 				t.Errorf("sent %q", text)

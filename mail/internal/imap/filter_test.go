@@ -156,9 +156,7 @@ func TestFilterKnowsWhatIsAnswered(t *testing.T) {
 		{"", "a", false},
 		{"b SEARCH SUBJECT {5}\r\n", "b", true}, // refused before its text
 	} {
-		if _, err := f.push([]byte(step.out)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(f.push([]byte(step.out))))
 		if err := f.answered(step.tag); (err == nil) != step.ok {
 			t.Errorf("after %q the answer to %s gives %v", step.out, step.tag, err)
 		}

@@ -83,9 +83,7 @@ func TestGrantEndsWithTheLend(t *testing.T) {
 		_, err := s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsAdd, seen).Wait()
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	forbidden := func(name string) {
 		t.Helper()
 		err := p.Lend(t.Context(), "INBOX", func(_ context.Context, s *Session) error {

@@ -8,9 +8,12 @@ import (
 	"testing"
 
 	"github.com/emersion/go-imap/v2/imapclient"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
+
+var must = testmain.Must
 
 // serve starts a scripted server, and returns how to connect to it without TLS.
 func serve(t *testing.T, run func(s *scripted.Conn)) Config {
@@ -80,18 +83,14 @@ func lend(t *testing.T, p *Pool, folder string, fn func(ctx context.Context, s *
 // mustLend is lend for the test's own goroutine: nothing follows when it fails.
 func mustLend(t *testing.T, p *Pool, folder string, fn func(ctx context.Context, s *Session) error) {
 	t.Helper()
-	if err := p.Lend(t.Context(), folder, fn); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Lend(t.Context(), folder, fn))
 }
 
 // dial connects, for as long as the test.
 func dial(t *testing.T, cfg Config) *Session {
 	t.Helper()
 	s, err := Dial(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

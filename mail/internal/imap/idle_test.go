@@ -93,9 +93,7 @@ func rest(t *testing.T, p *Pool) (news chan bool, leave func(bye bool)) {
 	t.Helper()
 	news, tell := told()
 	leave, err := p.Rest(t.Context(), "INBOX", looking, tell)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return news, leave
 }
 

@@ -290,9 +290,7 @@ func TestALoginEndsWithTheConnection(t *testing.T) {
 	defer func() { _ = server.Close() }()
 	g := newGuard(client, &Config{})
 	p := &pendingLogin{newer: func() bool { return false }, done: make(chan struct{})}
-	if err := g.mending("* PREAUTH ready\r\n", nil, p, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.mending("* PREAUTH ready\r\n", nil, p, nil))
 	g.end(ErrClosed)
 	if _, err := g.Read(make([]byte, 1)); !errors.Is(err, ErrClosed) {
 		t.Errorf("the library reads: %v", err)

@@ -77,9 +77,7 @@ func TestMenderPassesContinuationsThatAreAwaited(t *testing.T) {
 		t.Errorf("passed %q", got)
 	}
 	for _, c := range []string{"abc {4}\r\n", "abcd\r\n", "b APPEND x {3+}\r\nabc\r\n"} {
-		if _, err := f.push([]byte(c)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(f.push([]byte(c))))
 		want := ""
 		if strings.HasSuffix(c, "{4}\r\n") {
 			want = "+ go on\r\n"
@@ -88,9 +86,7 @@ func TestMenderPassesContinuationsThatAreAwaited(t *testing.T) {
 			t.Errorf("after %q passed %q", c, got)
 		}
 	}
-	if _, err := f.push([]byte("c APPEND x {3}\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(f.push([]byte("c APPEND x {3}\r\n"))))
 	f.answered("c") // refused instead
 	if got, _, _ = mending(t, "+ a\r\n", 1, f.continues); got != "" {
 		t.Errorf("after a refusal passed %q", got)
@@ -109,9 +105,7 @@ func TestMenderPassesCapabilitiesThatWereAskedFor(t *testing.T) {
 		{"c NOOP\r\n", "a OK done\r\n" + line, "a OK done\r\n" + line},
 		{"d NOOP\r\n", "b OK done\r\n" + line, "b OK done\r\n"},
 	} {
-		if _, err := f.push([]byte(step.out)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(f.push([]byte(step.out))))
 		m.out = nil
 		if err := s.feed([]byte(step.in)); err != nil || string(m.out) != step.want {
 			t.Errorf("after %q: passed %q (%v), want %q", step.out, m.out, err, step.want)
@@ -133,9 +127,7 @@ func TestMenderBounds(t *testing.T) {
 	// Content streams: nothing of it is held.
 	m := &mender{limit: 1 << 10}
 	s := &scanner{limits: Limits{Line: 1 << 10, Literal: 1 << 20, Depth: 50}, mend: m}
-	if err := s.feed([]byte("* 1 FETCH (UID 1 BODY[] {1000000}\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.feed([]byte("* 1 FETCH (UID 1 BODY[] {1000000}\r\n")))
 	chunk := make([]byte, 1000)
 	for range 1000 {
 		m.out = m.out[:0]
@@ -211,9 +203,7 @@ func BenchmarkMender(b *testing.B) {
 		s := &scanner{limits: Limits{Line: 1 << 20, Literal: 1 << 20, Depth: 50}, mend: m}
 		for p := data; len(p) > 0; {
 			n := min(len(p), 16<<10)
-			if err := s.feed(p[:n]); err != nil {
-				b.Fatal(err)
-			}
+			must(b, s.feed(p[:n]))
 			m.out = m.out[:0]
 			p = p[n:]
 		}

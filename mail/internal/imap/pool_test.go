@@ -247,9 +247,7 @@ func TestPoolSaysGoodbye(t *testing.T) {
 	})
 	p := NewPool(PoolOptions{Config: configOf(sv)})
 	p.goodbye = 50 * time.Millisecond
-	if err := p.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Warm(t.Context()))
 	_ = p.Close()
 	if got := <-last; got != "LOGOUT" {
 		t.Errorf("said %q", got)

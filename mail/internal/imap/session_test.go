@@ -11,6 +11,7 @@ import (
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
@@ -55,27 +56,16 @@ func TestLoginOverTLSAndSTARTTLS(t *testing.T) {
 }
 
 func TestLoginWays(t *testing.T) {
-	tests := []struct {
-		name, caps, password string
-		want                 []string
-		answers              []string
-	}{
-		{"PLAIN at once", "AUTH=PLAIN SASL-IR", "pw", []string{"AUTHENTICATE PLAIN AGFubgBwdw=="}, []string{"OK in"}},
-		{"PLAIN when asked", "AUTH=PLAIN LOGINDISABLED", "pw", []string{"AUTHENTICATE PLAIN", "AGFubgBwdw=="}, []string{"+ ", "OK in"}},
-		{"PLAIN for what LOGIN cannot say", "AUTH=PLAIN", "pä", []string{"AUTHENTICATE PLAIN", "AGFubgBww6Q="}, []string{"+ ", "OK in"}},
-		{"LOGIN before PLAIN of two round trips", "AUTH=PLAIN", "pw", []string{`LOGIN "ann" "pw"`}, []string{"OK in"}},
-		{"PLAIN before LOGIN", "AUTH=PLAIN AUTH=LOGIN LOGINDISABLED SASL-IR", "pw", []string{"AUTHENTICATE PLAIN AGFubgBwdw=="}, []string{"OK in"}},
-		{"LOGIN", "", `p"w\`, []string{`LOGIN "ann" "p\"w\\"`}, []string{"OK in"}},
-		{"LOGIN by SASL", "AUTH=LOGIN LOGINDISABLED SASL-IR", "pw", []string{"AUTHENTICATE LOGIN", "YW5u", "cHc="}, []string{"+ ", "+ AAAA", "OK in"}},
-		{"LOGIN with one round trip", "AUTH=LOGIN", "pw", []string{`LOGIN "ann" "pw"`}, []string{"OK in"}},
-	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
+	for _, tc := range testmain.Table[struct {
+		Name, Caps, Password, Want string
+		Answers                    []string
+	}](t, "testdata/cases/login_ways.txt") {
+		t.Run(tc.Name, func(t *testing.T) {
 			got := make(chan string, 8)
 			cfg := serve(t, func(s *scripted.Conn) {
-				s.Send("* OK [CAPABILITY IMAP4rev1 " + tc.caps + "] ready\r\n")
+				s.Send("* OK [CAPABILITY IMAP4rev1 " + tc.Caps + "] ready\r\n")
 				var tag string
-				for i, a := range tc.answers {
+				for i, a := range tc.Answers {
 					first, rest := s.Expect()
 					if i == 0 {
 						tag = first
@@ -92,9 +82,9 @@ func TestLoginWays(t *testing.T) {
 				s.Answer("* CAPABILITY IMAP4rev1\r\nTAG OK\r\n")
 				s.Drain()
 			})
-			cfg.Login = scripted.WithPassword(tc.password)
+			cfg.Login = scripted.WithPassword(tc.Password)
 			dial(t, cfg)
-			for _, want := range tc.want {
+			for _, want := range strings.Split(tc.Want, "|") {
 				if g := <-got; g != want {
 					t.Errorf("sent %q, want %q", g, want)
 				}
@@ -105,34 +95,24 @@ func TestLoginWays(t *testing.T) {
 
 // What must not be sent, or cannot, is not, and counts as no refusal of the server.
 func TestCredentialsThatDoNotLeave(t *testing.T) {
-	for name, tc := range map[string]struct {
-		caps string
-		c    wire.Credential
-	}{
-		"a token for a server of passwords": {"AUTH=PLAIN AUTH=LOGIN", wire.Credential{Token: "t0ken"}},
-		"a password for a server of tokens": {"AUTH=XOAUTH2 AUTH=OAUTHBEARER LOGINDISABLED", wire.Credential{Password: "pw"}},
-		"a token that ends its field":       {"AUTH=XOAUTH2", wire.Credential{Token: "t0ken\x01\x01"}},
-		"a password of two lines":           {"", wire.Credential{Password: "pw\r\nL2 DELETE INBOX"}},
-		"a password that LOGIN cannot say":  {"", wire.Credential{Password: "pä"}},
-		"a password with a zero byte":       {"AUTH=PLAIN", wire.Credential{Password: "pw\x00"}},
-		"neither":                           {"AUTH=PLAIN", wire.Credential{}},
-		"both":                              {"AUTH=PLAIN", wire.Credential{Password: "pw", Token: "t0ken"}},
-	} {
+	for _, tc := range testmain.Table[struct{ Name, Caps, Password, Token string }](t, "testdata/cases/unsaid.txt") {
 		sent := make(chan string, 1)
 		cfg := serve(t, func(s *scripted.Conn) {
-			s.Send("* OK [CAPABILITY IMAP4rev1 SASL-IR " + tc.caps + "] ready\r\n")
+			s.Send("* OK [CAPABILITY IMAP4rev1 SASL-IR " + tc.Caps + "] ready\r\n")
 			b, _ := io.ReadAll(s.Lines)
 			sent <- string(b)
 		})
-		cfg.Login.Credential = func(context.Context) (wire.Credential, error) { return tc.c, nil }
+		cfg.Login.Credential = func(context.Context) (wire.Credential, error) {
+			return wire.Credential{Password: tc.Password, Token: tc.Token}, nil
+		}
 		cfg.Login.Refused = func(context.Context, wire.Credential) bool {
-			t.Errorf("%s: counts as refused", name)
+			t.Errorf("%s: counts as refused", tc.Name)
 			return false
 		}
 		_, err := Dial(t.Context(), cfg)
 		e := wantError(t, err, wire.KindAuth, wire.StageAuth)
 		if got := <-sent; got != "" || !e.Permanent || strings.Contains(e.Error(), "t0ken") || strings.Contains(e.Error(), "pw") {
-			t.Errorf("%s: sent %q, %v", name, got, e)
+			t.Errorf("%s: sent %q, %v", tc.Name, got, e)
 		}
 	}
 }

@@ -46,9 +46,7 @@ func TestRealMailIsReadable(t *testing.T) {
 	}
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Run(strings.TrimPrefix(path, corpus), func(t *testing.T) {
 			for _, n := range []int{0, 1, 50, 100_000} {
 				checkText(t, raw, n)
@@ -75,9 +73,7 @@ func TestRealMailShowsWhatAPersonReads(t *testing.T) {
 	}](t, "corpus") {
 		t.Run(tc.Path, func(t *testing.T) {
 			raw, err := os.ReadFile(filepath.Join(corpus, tc.Path+".eml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			text, cut := checkText(t, raw, 100_000)
 			if cut {
 				t.Error("the text is cut")
@@ -115,9 +111,7 @@ func TestRealMailShowsWhatAPersonReads(t *testing.T) {
 func readTable[T any](t testing.TB, name string) []T {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", "cases", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var cases []T
 	if err := json.Unmarshal(raw, &cases); err != nil || len(cases) == 0 {
 		t.Fatalf("%d cases of %s: %v", len(cases), name, err)

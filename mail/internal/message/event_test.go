@@ -10,6 +10,8 @@ import (
 	"github.com/postern-mail/postern/internal/testmain"
 )
 
+var must = testmain.Must
+
 func calendar(lines ...string) []byte {
 	return []byte("BEGIN:VCALENDAR\r\nMETHOD:REQUEST\r\n" + strings.Join(lines, "\r\n") + "\r\nEND:VCALENDAR\r\n")
 }

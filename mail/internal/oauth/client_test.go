@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
@@ -37,47 +38,23 @@ const good = `{"access_token":"` + canaryAccess + `","token_type":"Bearer","expi
 
 func TestAnswersWithoutSuccess(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		status    int
-		body      string
-		kind      wire.Kind
-		code      string
-		temporary bool
-	}{
-		"invalid_grant":           {400, oauthCode("invalid_grant"), wire.KindConsent, "invalid_grant", false},
-		"interaction_required":    {400, oauthCode("interaction_required"), wire.KindConsent, "interaction_required", false},
-		"with status 200":         {200, oauthCode("invalid_grant"), wire.KindConsent, "invalid_grant", false},
-		"with status 403":         {403, oauthCode("invalid_grant"), wire.KindConsent, "invalid_grant", false},
-		"invalid_client":          {401, oauthCode("invalid_client"), wire.KindRefused, "invalid_client", false},
-		"invalid_scope":           {400, oauthCode("invalid_scope"), wire.KindRefused, "invalid_scope", false},
-		"access_denied":           {400, oauthCode("access_denied"), wire.KindDenied, "access_denied", false},
-		"temporarily_unavailable": {400, oauthCode("temporarily_unavailable"), wire.KindUnavailable, "temporarily_unavailable", true},
-		"an unknown code":         {400, oauthCode(canaryWords), wire.KindRefused, "", false},
-		"a pending one":           {400, oauthCode("authorization_pending"), wire.KindProtocol, "authorization_pending", false},
-		"500":                     {500, canaryWords, wire.KindUnavailable, "", true},
-		"503 that knows better":   {503, oauthCode("invalid_grant"), wire.KindUnavailable, "", true},
-		"429":                     {429, oauthCode("invalid_grant"), wire.KindUnavailable, "", true},
-		"404":                     {404, "<html>" + canaryWords, wire.KindProtocol, "", false},
-		"400 without a code":      {400, `{"error":{"message":"` + canaryWords + `"}}`, wire.KindProtocol, "", false},
-		"201":                     {201, good, wire.KindProtocol, "", false},
-		"not JSON":                {200, canaryWords, wire.KindProtocol, "", false},
-		"a list":                  {200, `["` + canaryWords + `"]`, wire.KindProtocol, "", false},
-		"null":                    {200, `null`, wire.KindProtocol, "", false},
-		"two values":              {200, good + good, wire.KindProtocol, "", false},
-		"empty":                   {200, "", wire.KindProtocol, "", false},
-		"a form":                  {200, "access_token=" + canaryAccess, wire.KindProtocol, "", false},
-		"huge":                    {200, `{"access_token":"` + strings.Repeat("canary", maxBody/6) + `"}`, wire.KindProtocol, "", false},
-		"padded":                  {200, good + strings.Repeat(" ", maxBody), wire.KindProtocol, "", false},
-		"deep":                    {200, strings.Repeat("[", 500_000), wire.KindProtocol, "", false},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range testmain.Table[struct {
+		Status int
+		Body   string
+		Kind   wire.Kind
+		Code   string
+	}](t, "testdata/cases/answers.txt") {
+		if code, ok := strings.CutPrefix(c.Body, "error:"); ok {
+			c.Body = oauthCode(code)
+		}
+		t.Run(fmt.Sprintf("%d %.30s", c.Status, c.Body), func(t *testing.T) {
 			t.Parallel()
-			e := startEndpoint(t, reply(c.status, c.body))
+			e := startEndpoint(t, reply(c.Status, c.Body))
 			config := e.config()
 			config.ClientSecret, config.SecretInBody = canaryClient, true
 			token, err := config.Refresh(t.Context(), canaryRefresh)
-			got := failed(t, err, c.kind)
-			if got.Code != c.code || got.Temporary != c.temporary || got.Status != 0 && got.Status != c.status {
+			got := failed(t, err, c.Kind)
+			if got.Code != c.Code || got.Temporary != (c.Kind == wire.KindUnavailable) || got.Status != 0 && got.Status != c.Status {
 				t.Errorf("got %+v", got)
 			}
 			if token != (Token{}) {
@@ -122,26 +99,15 @@ func raw(t *testing.T, answer func(net.Conn)) *Config {
 
 func TestConnectionsThatBreak(t *testing.T) {
 	t.Parallel()
-	write := func(s string) func(net.Conn) { return func(c net.Conn) { _, _ = io.WriteString(c, s) } }
-	for name, c := range map[string]struct {
-		answer    func(net.Conn)
-		kind      wire.Kind
-		temporary bool
-	}{
-		"no answer":       {func(net.Conn) {}, wire.KindConnection, true},
-		"cut body":        {write("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n" + good), wire.KindConnection, true},
-		"cut header":      {write("HTTP/1.1 200 OK\r\nX: " + canaryWords), wire.KindConnection, true},
-		"no HTTP":         {write("SSH-2.0-" + canaryWords + "\r\n\r\n"), wire.KindProtocol, false},
-		"broken status":   {write("HTTP/1.1 " + canaryWords + "\r\n\r\n"), wire.KindProtocol, false},
-		"broken header":   {write("HTTP/1.1 200 OK\r\n" + canaryWords + "\r\n\r\n"), wire.KindProtocol, false},
-		"broken chunks":   {write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + canaryWords + "\r\n"), wire.KindProtocol, false},
-		"endless header":  {write("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("canary", 30_000)), wire.KindProtocol, false},
-		"a hostile where": {write("HTTP/1.1 307 Go\r\nLocation: ://" + canaryWords + "\r\nContent-Length: 0\r\n\r\n"), wire.KindProtocol, false},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range testmain.Table[struct {
+		Sent      string
+		Kind      wire.Kind
+		Temporary bool
+	}](t, "testdata/cases/broken.txt") {
+		t.Run(fmt.Sprintf("%.40s", c.Sent), func(t *testing.T) {
 			t.Parallel()
-			_, err := raw(t, c.answer).Refresh(t.Context(), canaryRefresh)
-			if got := failed(t, err, c.kind); got.Temporary != c.temporary {
+			_, err := raw(t, func(conn net.Conn) { _, _ = io.WriteString(conn, c.Sent) }).Refresh(t.Context(), canaryRefresh)
+			if got := failed(t, err, c.Kind); got.Temporary != c.Temporary {
 				t.Errorf("got %+v", got)
 			}
 		})

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -130,26 +131,11 @@ func TestOnlyTheRightRequestCounts(t *testing.T) {
 	_, port, err := net.SplitHostPort(host)
 	must(t, err)
 	right := "?state=" + state + "&code=" + canaryWords
-	for name, r := range map[string]struct{ method, address, host string }{
-		"no query":        {"GET", redirect, host},
-		"an icon":         {"GET", redirect + "/favicon.ico", host},
-		"another path":    {"GET", redirect + "/callback" + right, host},
-		"no state":        {"GET", redirect + "/?code=" + canaryWords, host},
-		"empty state":     {"GET", redirect + "/?state=&code=" + canaryWords, host},
-		"wrong state":     {"GET", redirect + "/?state=" + strings.Repeat("A", len(state)) + "&code=" + canaryWords, host},
-		"longer state":    {"GET", redirect + "/?state=" + state + "A&code=" + canaryWords, host},
-		"state twice":     {"GET", redirect + "/" + right + "&state=" + state, host},
-		"broken query":    {"GET", redirect + "/" + right + "&%zz", host},
-		"an error alone":  {"GET", redirect + "/?error=access_denied", host},
-		"posted":          {"POST", redirect + "/" + right, host},
-		"head":            {"HEAD", redirect + "/" + right, host},
-		"another name":    {"GET", redirect + "/" + right, "attacker.example.org"},
-		"name with port":  {"GET", redirect + "/" + right, "attacker.example.org:" + port},
-		"localhost":       {"GET", redirect + "/" + right, "localhost:" + port},
-		"hostile content": {"GET", redirect + "/?state=%3Cscript%3E" + canaryWords + "%3C/script%3E", host},
-	} {
-		status, page, header := get(t, r.method, r.address, r.host)
-		if status != http.StatusBadRequest || r.method != "HEAD" && page != pageWrong {
+	fill := strings.NewReplacer("STATE", state, "AAAA", strings.Repeat("A", len(state)), "code=c", "code="+canaryWords, "PORT", port)
+	for _, r := range testmain.Table[struct{ Method, Path, Host string }](t, "testdata/cases/wrong_request.txt") {
+		name := r.Method + " " + r.Path + " " + r.Host
+		status, page, header := get(t, r.Method, redirect+fill.Replace(r.Path), cmp.Or(fill.Replace(r.Host), host))
+		if status != http.StatusBadRequest || r.Method != "HEAD" && page != pageWrong {
 			t.Errorf("%s: %d %q", name, status, page)
 		}
 		if header.Get("Content-Type") != "text/plain; charset=utf-8" || header.Get("Cache-Control") != "no-store" || header.Get("Referrer-Policy") != "no-referrer" {

@@ -14,9 +14,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 )
+
+var must = testmain.Must
 
 // aProxy is the proxy of the environment; nothing listens there.
 const aProxy = "http://proxy.example.org:9"
@@ -235,13 +238,5 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	silent(t, decision{Code: canaryWords})
 	if got := fmt.Sprintf("%v", Secret("x").LogValue()); got != redacted {
 		t.Errorf("a log shows %s", got)
-	}
-}
-
-// must ends the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -94,9 +94,7 @@ func TestClosingEndsWhatAPOP3SessionIsDoing(t *testing.T) {
 // A session that nobody uses is ended as the protocol has it.
 func TestClosingAnIdlePOP3SessionSaysGoodbye(t *testing.T) {
 	b, s := stallAt(t, "nowhere")
-	if err := b.Lend(t.Context(), false, func(*Mailbox) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Lend(t.Context(), false, func(*Mailbox) error { return nil }))
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
@@ -122,9 +120,7 @@ func TestABusyMailboxGetsFreeForOthers(t *testing.T) {
 		return ctx, func() { released = time.Now() }, nil
 	}
 	for _, fresh := range []bool{false, true, false} {
-		if err := b.Lend(t.Context(), fresh, func(*Mailbox) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Lend(t.Context(), fresh, func(*Mailbox) error { return nil }))
 		now = now.Add(young + time.Second)
 	}
 	if leases != 3 || free < way {

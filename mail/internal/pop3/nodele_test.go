@@ -22,9 +22,7 @@ func verbs(t *testing.T, name, source string) (words []string) {
 		src = source
 	}
 	f, err := parser.ParseFile(token.NewFileSet(), name, src, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var text func(e ast.Expr) string
 	text = func(e ast.Expr) string {
 		switch e := e.(type) {
@@ -89,9 +87,7 @@ func Test004_INV_GLOBAL_01_TheSessionSaysNoDELE(t *testing.T) {
 		return "+OK\r\nSubject: x\r\n.\r\n", false
 	}))
 	s, err := Dial(t.Context(), srv.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	none := func(int, []byte, error) {}
 	_, _, err = s.Messages(t.Context())
 	for _, do := range []func() error{

@@ -22,6 +22,8 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
+var must = testmain.Must
+
 func TestMain(m *testing.M) { os.Exit(scripted.Main(m.Run)) }
 
 // exact are messages that a careless client would change: dots, lines without end, bytes
@@ -49,9 +51,7 @@ func TestDovecotGivesEveryMessageAsDelivered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			target.Host, target.RootCAs = d.Host, d.CA.Pool()
 			s, err := Dial(t.Context(), Config{Target: target})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer s.Close()
 			list, skipped, err := s.Messages(t.Context())
 			if err != nil || skipped != 0 || len(list) != len(exact) {
@@ -62,14 +62,12 @@ func TestDovecotGivesEveryMessageAsDelivered(t *testing.T) {
 				numbers = append(numbers, m.Number)
 			}
 			whole := map[int][]byte{}
-			if err := s.Retrieve(t.Context(), numbers, 1<<20, func(n int, b []byte, err error) {
+			must(t, s.Retrieve(t.Context(), numbers, 1<<20, func(n int, b []byte, err error) {
 				if err != nil {
 					t.Errorf("message %d: %v", n, err)
 				}
 				whole[n] = b
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			// The order of delivery is not promised.
 			for _, want := range exact {
 				if !slices.ContainsFunc(list, func(m Message) bool { return bytes.Equal(whole[m.Number], want) }) {
@@ -81,14 +79,12 @@ func TestDovecotGivesEveryMessageAsDelivered(t *testing.T) {
 					t.Errorf("message %d: said to have %d bytes, has %d", m.Number, m.Size, len(whole[m.Number]))
 				}
 			}
-			if err := s.Top(t.Context(), numbers, 0, 1<<20, func(n int, b []byte, err error) {
+			must(t, s.Top(t.Context(), numbers, 0, 1<<20, func(n int, b []byte, err error) {
 				head, _, _ := bytes.Cut(whole[n], []byte("\r\n\r\n"))
 				if err != nil || !bytes.HasPrefix(b, head) || len(b) > len(head)+4 {
 					t.Errorf("head of %d: %.60q, %v", n, b, err)
 				}
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			if err := s.Check(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -154,18 +150,14 @@ func TestDotsAndLineEndsStayAsDelivered(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			srv := serve(t, "+OK\r\n", usual(func(string) (string, bool) { return "+OK\r\n" + c.Wire, false }))
 			s, err := Dial(t.Context(), srv.cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer s.Close()
 			for range 2 { // the second time shows that nothing was left over
-				if err := s.Retrieve(t.Context(), []int{1}, 1<<20, func(_ int, b []byte, err error) {
+				must(t, s.Retrieve(t.Context(), []int{1}, 1<<20, func(_ int, b []byte, err error) {
 					if err != nil || string(b) != c.Want {
 						t.Errorf("got %.80q, want %.80q, %v", b, c.Want, err)
 					}
-				}); err != nil {
-					t.Fatal(err)
-				}
+				}))
 			}
 		})
 	}
@@ -183,9 +175,7 @@ func TestManyAtOnceAndOneByOne(t *testing.T) {
 				return "+OK\r\n" + command + "\r\n.\r\n", false
 			}))
 			s, err := Dial(t.Context(), srv.cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer s.Close()
 			if !pipelining {
 				delete(s.caps, "PIPELINING")
@@ -238,9 +228,7 @@ func TestHostileServersEndWithinTheirBounds(t *testing.T) {
 			srv := serve(t, "+OK\r\n", c.answer)
 			srv.cfg.MaxBytes, srv.cfg.MaxMessages = 65_536, 1000
 			s, err := Dial(t.Context(), srv.cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := kind(t, c.do(s)); got != c.want {
 				t.Errorf("kind %s, want %s", got, c.want)
 			}
@@ -273,9 +261,7 @@ func TestNamesThatAreNoneAreLeftOut(t *testing.T) {
 		return "+OK\r\n1 abc\r\n2 abc\r\n1 def\r\n0 x\r\n4\r\nx y\r\n5 with space\r\n6 ok\r\n7 " + strings.Repeat("x", 71) + "\r\n.\r\n", false
 	}))
 	s, err := Dial(t.Context(), srv.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	got, skipped, err := s.Messages(t.Context())
 	if want := []Message{{1, "abc", 10}, {6, "ok", -1}}; err != nil || skipped != 7 || !slices.Equal(got, want) {
@@ -355,9 +341,7 @@ func TestContextEndsAWait(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	srv := serve(t, "+OK\r\n", usual(func(string) (string, bool) { asked <- struct{}{}; return "", false }))
 	s, err := Dial(t.Context(), srv.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
 	err = s.Retrieve(ctx, []int{1}, 1<<20, func(int, []byte, error) {})

@@ -64,9 +64,7 @@ func (p *fakeServer) start(t *testing.T, leaf *tls.Certificate) uint16 {
 func (p *fakeServer) dial(t *testing.T) *smtp.Session {
 	t.Helper()
 	s, err := smtp.Dial(t.Context(), config(p.start(t, nil), wire.Plaintext, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

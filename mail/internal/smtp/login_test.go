@@ -73,42 +73,28 @@ func TestLoginWays(t *testing.T) {
 // Each failed login has its kind, and no error repeats the server's words or a secret.
 func TestLoginsThatFail(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		login      wire.Login
-		mechanisms string
-		answers    []string
-		kind       wire.Kind
-		code       int
-		asked      bool // whether Refused is called
-	}{
-		"refused":                           {scripted.WithPassword("pw-canary"), "PLAIN", []string{"535 5.7.8 not pw-canary"}, wire.KindAuth, 535, true},
-		"refused in many lines":             {scripted.WithPassword("pw-canary"), "PLAIN", []string{"534-5.7.9 not\r\n534 5.7.9 pw-canary"}, wire.KindAuth, 534, true},
-		"busy":                              {scripted.WithPassword("pw-canary"), "PLAIN", []string{"454 4.7.0 pw-canary"}, wire.KindRefused, 454, false},
-		"accepted with another code":        {scripted.WithPassword("pw-canary"), "PLAIN", []string{"250 in"}, wire.KindProtocol, 0, false},
-		"a challenge to PLAIN":              {scripted.WithPassword("pw-canary"), "PLAIN", []string{"334 "}, wire.KindProtocol, 0, false},
-		"a challenge that is not base64":    {scripted.WithToken("t0ken-canary"), "XOAUTH2", []string{"334 t0ken-canary!"}, wire.KindProtocol, 0, false},
-		"challenges without end":            {scripted.WithToken("t0ken-canary"), "XOAUTH2", strings.Split(strings.Repeat("334 |", 30), "|"), wire.KindProtocol, 0, false},
-		"a token refused with a challenge":  {scripted.WithToken("t0ken-canary"), "OAUTHBEARER", []string{"334 " + b64(`{"scope":"t0ken-canary"}`), "535 5.7.8 not t0ken-canary"}, wire.KindAuth, 535, true},
-		"three questions":                   {scripted.WithPassword("pw-canary"), "LOGIN", []string{"334 ", "334 ", "334 "}, wire.KindProtocol, 0, false},
-		"an answer ahead":                   {scripted.WithPassword("pw-canary"), "LOGIN", []string{"334 \r\n235 in", "235 in"}, wire.KindProtocol, 0, false},
-		"a token for a server of passwords": {scripted.WithToken("t0ken-canary"), "PLAIN LOGIN", nil, wire.KindAuth, 0, false},
-		"a password for one of tokens":      {scripted.WithPassword("pw-canary"), "XOAUTH2 OAUTHBEARER", nil, wire.KindAuth, 0, false},
-		"a password of two lines":           {scripted.WithPassword("pw-canary\r\nQUIT"), "PLAIN", nil, wire.KindAuth, 0, false},
-		"a token that ends its field":       {scripted.WithToken("t0ken-canary\x01"), "XOAUTH2", nil, wire.KindAuth, 0, false},
-		"nothing":                           {scripted.WithPassword(""), "PLAIN", nil, wire.KindAuth, 0, false},
-	} {
-		p, heard := dialogue(t, tc.mechanisms, tc.answers...)
+	for _, tc := range testmain.Table[struct {
+		Name                        string
+		Kind                        wire.Kind
+		Code                        int
+		Asked                       bool
+		Mechanisms, Password, Token string
+		Answers                     []string
+	}](t, "testdata/cases/login_failures.txt") {
+		p, heard := dialogue(t, tc.Mechanisms, tc.Answers...)
 		c := config(p, wire.Plaintext, nil)
-		c.Login = tc.login
+		if c.Login = scripted.WithPassword(tc.Password); tc.Token != "" {
+			c.Login = scripted.WithToken(tc.Token)
+		}
 		asked := false
 		c.Login.Refused = func(context.Context, wire.Credential) bool { asked = true; return false }
 		_, err := smtp.Dial(t.Context(), c)
 		var e *wire.Error
-		if !errors.As(err, &e) || e.Stage != wire.StageAuth || e.Kind != tc.kind || e.Reply != tc.code || e.Text != "" || asked != tc.asked || strings.Contains(err.Error(), "canary") {
-			t.Errorf("%s: %v (%+v), asked %v", name, err, e, asked)
+		if !errors.As(err, &e) || e.Stage != wire.StageAuth || e.Kind != tc.Kind || e.Reply != tc.Code || e.Text != "" || asked != tc.Asked || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v (%+v), asked %v", tc.Name, err, e, asked)
 		}
-		if got := <-heard; tc.answers == nil && strings.Contains(got, "AUTH") {
-			t.Errorf("%s: sent %s", name, got)
+		if got := <-heard; tc.Answers == nil && strings.Contains(got, "AUTH") {
+			t.Errorf("%s: sent %s", tc.Name, got)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/smtp"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
@@ -89,31 +90,21 @@ func lines(n int) []byte {
 func TestServerThatSpeaksInTheMiddle(t *testing.T) {
 	t.Parallel()
 	message := lines(6 << 20)
-	for name, tc := range map[string]struct {
-		said string
-		ends bool
-		kind wire.Kind
-		code int
-	}{
-		"accepts":                 {"250 2.0.0 queued\r\n", false, wire.KindProtocol, 0},
-		"accepts and goes":        {"250 2.0.0 queued\r\n", true, "", 0},
-		"refuses":                 {"552 5.3.4 too much\r\n", false, wire.KindRefused, 552},
-		"says goodbye":            {"421 4.4.2 too slow\r\n", false, wire.KindRefused, 421},
-		"begins a line":           {"25", false, "", 0},
-		"goes":                    {hangUp, false, "", 0},
-		"says what nobody knows":  {"hello\r\n", false, wire.KindProtocol, 0},
-		"says it more than once":  {strings.Repeat("250 ok\r\n", 3), false, wire.KindProtocol, 0},
-		"says more than it needs": {"451-4.3.0 well\r\n451 4.3.0 no\r\n", false, wire.KindRefused, 451},
-	} {
-		p := &fakeServer{say: map[string]string{"message": tc.said}, ends: tc.ends}
+	for _, tc := range testmain.Table[struct {
+		Name, Said string
+		Ends       bool
+		Kind       wire.Kind
+		Code       int
+	}](t, "testdata/cases/middle.txt") {
+		p := &fakeServer{say: map[string]string{"message": tc.Said}, ends: tc.Ends}
 		r, err := p.dial(t).Send(t.Context(), to(three...), message)
 		failed := outcome(t, p, r, err)
 		var w *wire.Error
-		if failed == nil || failed.Outcome != smtp.NotSent || !errors.As(err, &w) || w.Stage != smtp.StageMessage || w.Reply != tc.code || tc.kind != "" && w.Kind != tc.kind {
-			t.Errorf("%s: %v", name, err)
+		if failed == nil || failed.Outcome != smtp.NotSent || !errors.As(err, &w) || w.Stage != smtp.StageMessage || w.Reply != tc.Code || tc.Kind != "" && w.Kind != tc.Kind {
+			t.Errorf("%s: %v", tc.Name, err)
 		}
 		if len(p.took()) != 0 {
-			t.Errorf("%s: the server took it", name)
+			t.Errorf("%s: the server took it", tc.Name)
 		}
 	}
 }

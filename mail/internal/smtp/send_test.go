@@ -107,43 +107,30 @@ func TestMailParameters(t *testing.T) {
 // A message that cannot be sent is refused before MAIL.
 func TestUnsendableMessagesAreRefusedBeforeMAIL(t *testing.T) {
 	t.Parallel()
-	poor := []string{"AUTH PLAIN", "SIZE 60"}
-	for _, tc := range []struct {
-		name    string
-		e       smtp.Envelope
-		message string
-		offer   []string
-		kind    wire.Kind
-	}{
-		{"no recipient", to(), letter, full, wire.KindInvalid},
-		{"too many recipients", to(strings.Split(strings.Repeat("a@example.org ", 101), " ")[:101]...), letter, full, wire.KindInvalid},
-		{"no sender", smtp.Envelope{Recipients: three}, letter, full, wire.KindInvalid},
-		{"recipient with a parameter", to("a@example.org> NOTIFY=NEVER"), letter, full, wire.KindInvalid},
-		{"recipient of two lines", to("a@example.org\r\nDATA"), letter, full, wire.KindInvalid},
-		{"sender with a parameter", smtp.Envelope{From: "a@example.org> SIZE=1", Recipients: three}, letter, full, wire.KindInvalid},
-		{"no message", to(three...), "", full, wire.KindInvalid},
-		{"lone LF", to(three...), "Subject: x\r\n\r\na\n.\r\n", full, wire.KindInvalid},
-		{"lone CR", to(three...), "Subject: x\r\n\r\na\r.\r\n", full, wire.KindInvalid},
-		{"LF at the front", to(three...), "\nSubject: x\r\n", full, wire.KindInvalid},
-		{"CR before CRLF", to(three...), "Subject: x\r\r\n", full, wire.KindInvalid},
-		{"no end of the last line", to(three...), "Subject: x\r\n\r\na", full, wire.KindInvalid},
-		{"zero byte", to(three...), "Subject: x\r\n\r\na\x00\r\n", full, wire.KindInvalid},
-		{"long line", to(three...), strings.Repeat("a", 999) + "\r\n", full, wire.KindInvalid},
-		{"too large", to(three...), letter, poor, wire.KindTooLarge},
-		{"no 8BITMIME", to(three...), "\r\nü\r\n", poor, wire.KindUnsupported},
-		{"no SMTPUTF8, asked for", smtp.Envelope{From: "a@b", Recipients: three, SMTPUTF8: true}, "\r\na\r\n", poor, wire.KindUnsupported},
-		{"no SMTPUTF8, local part", to("é@example.org"), "\r\na\r\n", poor, wire.KindUnsupported},
-		{"no SMTPUTF8, domain", to("e@exämple.org"), "\r\na\r\n", poor, wire.KindUnsupported},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			p := &fakeServer{offer: tc.offer}
+	for _, tc := range testmain.Table[struct {
+		Name       string
+		Kind       wire.Kind
+		From       string
+		UTF8, Poor bool
+		Message    string
+		To         []string
+	}](t, "testdata/cases/unsendable.txt") {
+		t.Run(tc.Name, func(t *testing.T) {
+			p := &fakeServer{offer: full}
+			if tc.Poor {
+				p.offer = []string{"AUTH PLAIN", "SIZE 60"}
+			}
+			e, message := smtp.Envelope{From: tc.From, Recipients: tc.To, SMTPUTF8: tc.UTF8}, []byte(tc.Message)
+			if slices.Equal(tc.To, []string{"many"}) {
+				e.Recipients = slices.Repeat(three[:1], 101)
+			}
 			s := p.dial(t)
-			tc.e.BeforeData = func() error { t.Error("BeforeData was called"); return nil }
-			for _, err := range []error{s.Check(tc.e, []byte(tc.message)), func() error { _, err := s.Send(t.Context(), tc.e, []byte(tc.message)); return err }()} {
-				var e *wire.Error
+			e.BeforeData = func() error { t.Error("BeforeData was called"); return nil }
+			for _, err := range []error{s.Check(e, message), func() error { _, err := s.Send(t.Context(), e, message); return err }()} {
+				var w *wire.Error
 				failed := new(smtp.SendError)
-				if !errors.As(err, &failed) || !errors.As(err, &e) || failed.Outcome != smtp.NotSent || failed.Temporary || e.Kind != tc.kind || e.Stage != smtp.StageCheck {
-					t.Errorf("%v (%+v)", err, e)
+				if !errors.As(err, &failed) || !errors.As(err, &w) || failed.Outcome != smtp.NotSent || failed.Temporary || w.Kind != tc.Kind || w.Stage != smtp.StageCheck {
+					t.Errorf("%v (%+v)", err, w)
 				}
 			}
 			if err := s.Close(); err != nil {
@@ -287,9 +274,7 @@ func TestContextEndsASend(t *testing.T) {
 					c = config(p.start(t, &leaf), wire.TLS, ca)
 				}
 				s, err := smtp.Dial(t.Context(), c)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				r, err := s.Send(ctx, to(three...), []byte(message))
 				failed := outcome(t, p, r, err)
 				var w *wire.Error

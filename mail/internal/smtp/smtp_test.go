@@ -24,6 +24,8 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
+var must = testmain.Must
+
 const password = "correct-horse"
 
 func TestMain(m *testing.M) {
@@ -100,9 +102,7 @@ func (s *fakeBackend) serve(t *testing.T, leaf *tls.Certificate, implicit bool) 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }

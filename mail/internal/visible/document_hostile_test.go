@@ -10,6 +10,8 @@ import (
 	"github.com/postern-mail/postern/internal/testmain"
 )
 
+var must = testmain.Must
+
 // A bomb causes much work and is cheap to send. It has front once and then repeats unit as often
 // as it fits.
 type bomb struct{ Name, Front, Unit string }

@@ -39,9 +39,7 @@ func wordsOf(s string) []string {
 // see there.
 func TestMailsAsChromiumShowsThem(t *testing.T) {
 	raw, err := os.ReadFile("testdata/mails/seen.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var mails map[string]seenTexts
 	if err := json.Unmarshal(raw, &mails); err != nil || len(mails) < 60 {
 		t.Fatalf("%d mails, %v", len(mails), err)
@@ -49,9 +47,7 @@ func TestMailsAsChromiumShowsThem(t *testing.T) {
 	lost, shown := 0, 0
 	for name, want := range mails {
 		doc, err := os.ReadFile(filepath.Join("testdata/mails", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		safe, _, _ := Sanitize(nil, string(doc), 1_000_000)
 		for way, text := range map[string]string{"Text": Text(string(doc), 1_000_000), "Sanitize": Text(safe, 1_000_000)} {
 			got, at := letters(text), 0

@@ -24,9 +24,7 @@ func Text(s string, maxRunes int) string {
 func readCases[T any](t testing.TB, path string) []T {
 	t.Helper()
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var cases []T
 	if err := json.Unmarshal(raw, &cases); err != nil || len(cases) < 20 {
 		t.Fatalf("%d cases in %s: %v", len(cases), path, err)

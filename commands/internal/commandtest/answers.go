@@ -1,4 +1,4 @@
-package commands_test
+package commandtest
 
 import (
 	"bytes"
@@ -25,8 +25,6 @@ var changing = []struct {
 	what *regexp.Regexp
 	by   string
 }{
-	{regexp.MustCompile(`--cursor [\w-]+`), "--cursor CURSOR"},
-	{regexp.MustCompile(`"next_cursor":"[\w-]+"`), `"next_cursor":"CURSOR"`},
 	{regexp.MustCompile(`"latency_ms":\d+`), `"latency_ms":0`},
 	{regexp.MustCompile(`"port":\d+`), `"port":993`},
 }
@@ -42,6 +40,7 @@ var said = regexp.MustCompile(`\A(|agent|ask|accept|decline|wait)> (.*)`)
 // drawn are names that are drawn at random: an entry of the outbox is OUTBOX1 in a file that names
 // it first, and so on.
 var drawn = map[string]*regexp.Regexp{
+	"CURSOR": regexp.MustCompile(`(?:--cursor |"next_cursor":")([\w-]{20,})`),
 	"OUTBOX": regexp.MustCompile(`\b(01[0-9a-z]{14})\b`),
 	"CODE":   regexp.MustCompile(`(?:--code |"code":")([0-9a-z]{8})\b`),
 	"DIGEST": regexp.MustCompile(`\b([0-9a-f]{64})\b`),
@@ -50,12 +49,13 @@ var drawn = map[string]*regexp.Regexp{
 	"PART":   regexp.MustCompile(`boundary=\\"(=_[0-9a-f]+)`),
 }
 
-// TestAnswersOnTheDemo runs such lines of the files of testdata/demo on the sample servers: what
-// follows a line is the data of its answer, or its error. Each answer has the schema of its
-// command, and each line that an answer goes on with binds.
-func TestAnswersOnTheDemo(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("testdata/demo/*.txt")
+// Answers runs such lines of the files that match, each as the caller that open returns for its
+// name: what follows a line is the data of its answer, or its error, and is written anew with
+// update. Each answer has the schema of its command, and each line that an answer goes on with
+// binds.
+func Answers(t *testing.T, pattern string, update bool, open func(t *testing.T, name string) *Caller) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%q, %v", files, err)
 	}
@@ -66,11 +66,7 @@ func TestAnswersOnTheDemo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var accounts []string
-			if strings.HasSuffix(file, "/all.txt") {
-				accounts = []string{"second", "lost"}
-			}
-			b := newDemo(t, accounts...)
+			c := open(t, strings.TrimSuffix(filepath.Base(file), ".txt"))
 			var got bytes.Buffer
 			names := map[string]string{} // what was drawn, and the reverse
 			state := ""
@@ -80,7 +76,7 @@ func TestAnswersOnTheDemo(t *testing.T) {
 					for kind := range drawn {
 						command = regexp.MustCompile(kind+`\d+`).ReplaceAllStringFunc(command, func(name string) string { return cmp.Or(names[name], name) })
 					}
-					answer := b.demoAnswer(t, m[1], command, &state)
+					answer := c.answer(t, m[1], command, &state)
 					for kind, form := range drawn {
 						for _, m := range form.FindAllStringSubmatch(answer, -1) {
 							for n := 1; names[m[1]] == ""; n++ {
@@ -96,14 +92,14 @@ func TestAnswersOnTheDemo(t *testing.T) {
 					got.WriteString(line)
 				}
 			}
-			if *update {
+			if update {
 				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
 			was, is := strings.Split(string(old), "\n"), strings.Split(got.String(), "\n")
 			for i := range min(len(was), len(is)) {
-				if was[i] != is[i] && !*update {
+				if was[i] != is[i] && !update {
 					t.Fatalf("%s:%d (if that is meant, run with -update):\n%s\nwant\n%s", file, i+1, is[i], was[i])
 				}
 			}
@@ -111,18 +107,18 @@ func TestAnswersOnTheDemo(t *testing.T) {
 	}
 }
 
-// demoAnswer is an answer without what changes, and the question that comes with it. state is
+// answer is an answer without what changes, and the question that comes with it. state is
 // that of the last question.
-func (b *fixture) demoAnswer(t *testing.T, role, line string, state *string) string {
+func (c *Caller) answer(t *testing.T, role, line string, state *string) string {
 	t.Helper()
-	r := gateway.Request{Principal: b.principal, Line: line, CanAsk: role == "ask"}
+	r := gateway.Request{Principal: c.Principal, Line: line, CanAsk: role == "ask"}
 	if role != "" {
 		r.Principal = gateway.Principal{Name: "agent"}
 	}
 	if verdict, is := map[string]discovery.Verdict{"accept": discovery.Accepted, "decline": discovery.Declined, "wait": discovery.Unanswered}[role]; is {
 		r.Reply = &gateway.Reply{State: *state, Verdict: verdict}
 	}
-	a := b.gateway.Do(t.Context(), r)
+	a := c.Gateway.Do(t.Context(), r)
 	question := ""
 	if a.Asked != nil {
 		*state, question = a.Asked.State, strings.ReplaceAll("\n"+strings.TrimSpace(a.Asked.Text), "\n", "\n| ")
@@ -150,7 +146,7 @@ func (b *fixture) demoAnswer(t *testing.T, role, line string, state *string) str
 	if err := json.Unmarshal(e.Data, &data); err != nil {
 		t.Fatal(err)
 	}
-	command := b.binds(t, line)
+	command := c.Binds(t, line)
 	if !strings.Contains(line, "--fields") {
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(e.Data))
 		if err != nil {
@@ -162,12 +158,12 @@ func (b *fixture) demoAnswer(t *testing.T, role, line string, state *string) str
 	}
 	for _, next := range []string{data.More, data.NextAction.Arguments.Command} {
 		if next != "" {
-			b.binds(t, next)
+			c.Binds(t, next)
 		}
 	}
 	text := string(e.Data)
-	for _, c := range changing {
-		text = c.what.ReplaceAllString(text, c.by)
+	for _, x := range changing {
+		text = x.what.ReplaceAllString(text, x.by)
 	}
 	text = flagsOf.ReplaceAllStringFunc(text, func(flags string) string {
 		sorted := strings.Split(flagsOf.FindStringSubmatch(flags)[1], ",")
@@ -177,14 +173,14 @@ func (b *fixture) demoAnswer(t *testing.T, role, line string, state *string) str
 	return text
 }
 
-// binds is the command of a line, which must bind.
-func (b *fixture) binds(t *testing.T, line string) *discovery.Command {
+// Binds is the command of a line, which must bind.
+func (c *Caller) Binds(t *testing.T, line string) *discovery.Command {
 	t.Helper()
 	tokens, err := gateway.Tokenize(line)
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
-	found, err := b.registry.Resolve(tokens, everything)
+	found, err := c.Registry.Resolve(tokens, func(*discovery.Command) bool { return true })
 	if err != nil || found.Command == nil {
 		t.Fatalf("%s: %v", line, err)
 	}
