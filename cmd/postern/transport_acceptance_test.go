@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -23,11 +24,16 @@ type fetchedPage struct {
 }
 
 // Test004_7_1 fetches by dates, count and UID, the days at the ends included, and
-// marks nothing as read.
+// marks nothing as read. The ids that it showed are known to a process that begins later.
 func Test004_7_1_FetchMatchesFiltersAndMarksNothing(t *testing.T) {
 	t.Parallel()
 	c, s, user := on(t, nil) // letters of 1, 2 and 3 February 2026
-	c.run("mail list")       // shows their ids
+	shown := c.Gateway.Do(t.Context(), gateway.Request{Principal: c.Principal, Line: "mail list"}).JSON
+	ids := regexp.MustCompile(`"(imap:default:INBOX:\d+:)3"`).FindSubmatch(shown)
+	if ids == nil {
+		t.Fatalf("the ids of a list do not last: %s", shown)
+	}
+	c = carry(t, c.tap, c.tap.options(t, s, "imap", user), nil)
 	for line, want := range map[string]string{
 		"mail list": "letter 3,letter 2,letter 1", "mail list --oldest-first": "letter 1,letter 2,letter 3",
 		"mail list --limit 1": "letter 3", "mail list --limit 2 --oldest-first": "letter 1,letter 2",
@@ -41,7 +47,7 @@ func Test004_7_1_FetchMatchesFiltersAndMarksNothing(t *testing.T) {
 		"mail list --unread": "letter 3,letter 2,letter 1",
 	} {
 		var page fetchedPage
-		c.do(t, line, &page)
+		c.do(t, strings.Replace(line, "--after ", "--after "+string(ids[1]), 1), &page)
 		var got []string
 		for _, m := range page.Messages {
 			got = append(got, m.Subject)
