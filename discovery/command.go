@@ -125,6 +125,10 @@ type Call struct {
 	// for, however many they are.
 	Bytes bool
 
+	// Cut is set by the function where the answer ends before its end, with how to go on. It is
+	// the envelope's message then.
+	Cut string
+
 	// Account and Target are what the function resolved, for the audit entry: the
 	// account's name, and what of it the command is about. Reason, for the entry alone, is
 	// why a rule kept some of it back while the rest was done.

@@ -215,6 +215,7 @@ func (x *execution) encode(result any) error {
 			if s, ok := view.(discovery.Summarizer); ok {
 				x.message = s.Summary()
 			}
+			x.message, x.cut = cmp.Or(x.call.Cut, x.message), x.cut || x.call.Cut != ""
 			labelled := false
 			if !l.full {
 				x.data, labelled = l.command.Label(x.data)

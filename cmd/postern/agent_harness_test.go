@@ -19,8 +19,8 @@ import (
 // A door is one way into the agent mailbox. Every test below goes through both.
 type door struct {
 	testing.TB
-	// run returns what a success says, or the text and the status of a failure.
-	run  func(args ...string) (data []byte, failure string, status int)
+	// run returns what a success says and how it goes on, or the text and the status of a failure.
+	run  func(args ...string) (data []byte, text string, status int)
 	file func(name, content string) string // makes a body file and says how to name it
 	open func(now func() time.Time) *vault.Vault
 	bare bool
@@ -63,13 +63,13 @@ func doorOf(t testing.TB, start func(t testing.TB, env, args []string) (int, []b
 	d := &door{TB: t, bare: true}
 	d.run = func(args ...string) ([]byte, string, int) {
 		status, stdout, stderr := start(t, env, append([]string{"agent"}, args...))
+		var e map[string]string
 		if status == 0 {
-			if len(stderr) > 0 || !json.Valid(stdout) {
+			if len(stderr) > 0 && (json.Unmarshal(stderr, &e) != nil || len(e) != 1 || e["note"] == "") || !json.Valid(stdout) {
 				t.Errorf("%q: success says %q and %q", args, stdout, stderr)
 			}
-			return stdout, "", 0
+			return stdout, e["note"], 0
 		}
-		var e map[string]string
 		if err := json.Unmarshal(stderr, &e); err != nil || len(e) != 1 || e["error"] == "" || len(stdout) > 0 {
 			t.Errorf("%q: failure says %q and %q", args, stdout, stderr)
 		}
@@ -108,7 +108,7 @@ func gatewayDoor(t testing.TB) *door {
 			return nil, string(out), a.ExitStatus()
 		}
 		a.Delivered()
-		return out, "", 0
+		return out, toldBy(t, a), 0
 	}
 	d.file = func(name, content string) string {
 		writeFile(t, filepath.Join(dir, name), content)
@@ -122,6 +122,15 @@ func gatewayDoor(t testing.TB) *door {
 		return opened
 	}
 	return d
+}
+
+// toldBy is the message of an envelope.
+func toldBy(t testing.TB, a gateway.Answer) string {
+	var e struct{ Message string }
+	if err := json.Unmarshal(a.JSON, &e); err != nil {
+		t.Fatal(err)
+	}
+	return e.Message
 }
 
 func writeFile(t testing.TB, path, content string) string {
