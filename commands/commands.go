@@ -135,9 +135,26 @@ func Info(d *Deps, version string) discovery.Info {
 		},
 		Usage: "<command> [arguments] [options]. ID: as lists show it, 50 in INBOX, Sent/5 in Sent. T: 2026-02-01 or 2026-02-01T10:00Z. " +
 			"Everywhere: --account A, --fields F,G (or columns), --full, --timeout S. 'help <command>' has the rest",
+		Instead: calledElsewhere,
 		Recipes: []string{"mail search invoice --since 2026-02-01"},
 		Here:    d.here,
 	}
+}
+
+// calledElsewhere are the names of commands and tools in the specifications, where ours differ.
+var calledElsewhere = map[string]string{
+	// 000
+	"list": "mail list", "get": "mail get", "search": "mail search", "ack": "mail ack", "send": "mail send",
+	"whitelist": "policy show", "whitelist in add": "allow in add", "whitelist in remove": "allow in remove", "whitelist in list": "allow in list",
+	"whitelist out add": "allow out add", "whitelist out remove": "allow out remove", "whitelist out list": "allow out list",
+	// 001
+	"imap_list_accounts": "mail accounts", "imap_verify_account": "mail verify", "imap_list_mailboxes": "mail folders", "imap_search_messages": "mail search",
+	"imap_get_message": "mail get", "imap_get_message_raw": "mail raw", "imap_update_message_flags": "mail flags", "imap_copy_message": "mail copy",
+	"imap_move_message": "mail move", "imap_delete_message": "mail delete",
+	// 003
+	"describe": "agent describe", "status": "agent status", "cleanup": "agent cleanup",
+	// 004
+	"email_fetch": "mail list", "email_mark_read": "mail mark-read", "email_list_folders": "mail folders", "email_status": "mail verify", "mail status": "mail verify",
 }
 
 // here makes examples name an account where the caller has several: without that they

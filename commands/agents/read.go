@@ -52,7 +52,7 @@ func read(d *Deps) *discovery.Command {
 		Summary: "Read yours, mark them read",
 		Details: "What an agent sent itself is left out. Without options it returns unread direct messages and broadcasts, oldest first. They count as read once the answer has been written; " +
 			"if it was not, they are unread again after 30 s. A long answer ends early and says how to go on. " +
-			"--wait ends with the first message, or with an empty list.",
+			"--wait ends with the first message, or an empty list.",
 		Effect:   discovery.State,
 		Timeout:  300,
 		Examples: []string{"agent read my-repo:main", "agent read my-repo:main --wait 30s", "agent read my-repo:main --all --from my-repo:reviewer --fields id,sender,subject"},
