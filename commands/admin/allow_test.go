@@ -45,7 +45,7 @@ func TestAllowListsAreKeptInOneForm(t *testing.T) {
 		}
 	}
 	for _, entry := range []string{"ann", "*@example.org", "'ann lee@example.org'", "@", `"a@b.example\nc@d.example"`} {
-		e := b.fails(t, "allow in add ok@example.org "+entry+" --account work", discovery.ValidationError, "entry 2 cannot be used")
+		e := b.fails(t, "allow in add ok@example.org "+entry+" --account work", discovery.ValidationError, "Entry 2 cannot be used")
 		if len(e.Error.Examples) == 0 {
 			t.Errorf("%s: no example", entry)
 		}
