@@ -27,9 +27,10 @@ type Info struct {
 	AdminHint string
 
 	// Here returns what completes an example of a command so that it runs as written for
-	// the caller of ctx: a registry cannot know which account there is. It is called once
-	// for an answer. nil leaves examples as they are.
-	Here func(ctx context.Context) (complete func(c *Command, example string) string)
+	// the caller of ctx: a registry cannot know which account there is. account is the one that
+	// the command was for; empty for none. It is called once for an answer. nil leaves examples
+	// as they are.
+	Here func(ctx context.Context, account string) (complete func(c *Command, example string) string)
 }
 
 // Registry holds the commands of a server. It does not change after NewRegistry

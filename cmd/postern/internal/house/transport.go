@@ -45,7 +45,7 @@ func (s *System) NewTransport(ctx context.Context, o *TransportOptions, readOnly
 	}
 	once := login.NewHelperOnce(login.HelperOnceOptions{Account: store.Served, Environ: s.Environ})
 	t := &Transport{Store: store, Helper: once, Credentials: once, offers: slices.Clone(TransportCommands)}
-	if readOnly {
+	if readOnly || store.Served.Protocol == mail.POP3 { // which has no flags
 		t.offers = slices.DeleteFunc(t.offers, func(path string) bool { return path == "mail mark-read" })
 	}
 	return t, nil

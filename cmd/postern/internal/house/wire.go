@@ -203,11 +203,11 @@ func (s *System) Wire(plan Plan) (*House, error) {
 		info.AdminHint = s.adminHint()
 	}
 	here := info.Here
-	info.Here = func(ctx context.Context) func(*discovery.Command, string) string {
+	info.Here = func(ctx context.Context, account string) func(*discovery.Command, string) string {
 		if !h.store.Opened() && !h.store.temporary { // an example is not worth asking for a key
 			return func(_ *discovery.Command, example string) string { return example }
 		}
-		return here(dispensable(ctx))
+		return here(dispensable(ctx), account)
 	}
 	var err error
 	h.Registry, err = discovery.NewRegistry(info, append(list, added.Commands...)...)
