@@ -172,6 +172,9 @@ func Test004_2_NothingButReadingCrossesTheWire(t *testing.T) {
 					t.Errorf("%s never worked, so nothing is known of it", path)
 				}
 			}
+			if a := c.run("mail get 1"); protocol == "pop3" && (c.Registry.Exists("mail mark-read") || !strings.Contains(string(a.raw), "there are no short ids")) {
+				t.Errorf("over POP3 there is mark-read, or %s", a.raw)
+			}
 			if worked["mail list"] < 8 || tried < 300 {
 				t.Errorf("%d commands tried, lists that worked: %d", tried, worked["mail list"])
 			}
