@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/commands/admin"
@@ -135,33 +136,67 @@ func Info(d *Deps, version string) discovery.Info {
 		},
 		Usage: "<command> [arguments] [options]. ID: as lists show it, 50 in INBOX, Sent/5 in Sent. T: 2026-02-01 or 2026-02-01T10:00Z. " +
 			"Everywhere: --account A, --fields F,G (or columns), --full, --timeout S. 'help <command>' has the rest",
+		Instead: calledElsewhere,
 		Recipes: []string{"mail search invoice --since 2026-02-01"},
 		Here:    d.here,
 	}
 }
 
-// here makes examples name an account where the caller has several: without that they
-// would be refused, or speak of another one than was meant.
-func (d *Deps) here(ctx context.Context) func(c *discovery.Command, example string) string {
+// calledElsewhere are the names of commands and tools in the specifications, where ours differ.
+var calledElsewhere = map[string]string{
+	// 000
+	"list": "mail list", "get": "mail get", "search": "mail search", "ack": "mail ack", "send": "mail send",
+	"whitelist": "policy show", "whitelist in add": "allow in add", "whitelist in remove": "allow in remove", "whitelist in list": "allow in list",
+	"whitelist out add": "allow out add", "whitelist out remove": "allow out remove", "whitelist out list": "allow out list",
+	// 001
+	"imap_list_accounts": "mail accounts", "imap_verify_account": "mail verify", "imap_list_mailboxes": "mail folders", "imap_search_messages": "mail search",
+	"imap_get_message": "mail get", "imap_get_message_raw": "mail raw", "imap_update_message_flags": "mail flags", "imap_copy_message": "mail copy",
+	"imap_move_message": "mail move", "imap_delete_message": "mail delete",
+	// 003
+	"describe": "agent describe", "status": "agent status", "cleanup": "agent cleanup",
+	// 004
+	"email_fetch": "mail list", "email_mark_read": "mail mark-read", "email_list_folders": "mail folders", "email_status": "mail verify", "mail status": "mail verify",
+}
+
+// sampleAccount is the account that examples name.
+const sampleAccount = "work"
+
+// here makes examples name an account where the caller has several: without that they would be
+// refused, or speak of another one than was meant. It is the one that the command was for, else
+// the default one. Where there is no account with the name that examples have, it stands for that.
+func (d *Deps) here(ctx context.Context, account string) func(c *discovery.Command, example string) string {
 	var accounts []mail.Account
 	if d.Store != nil {
 		accounts, _ = d.Store.Accounts(ctx) // unknown ones cannot be named
 	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(accounts, func(a mail.Account) bool { return a.Name == name })
+	}
+	name := sync.OnceValue(func() string {
+		if has(account) {
+			return account
+		}
+		standard, err := argument.DefaultAccount(ctx, d.Store)
+		if err != nil {
+			return accounts[0].Name
+		}
+		return standard
+	})
 	return func(c *discovery.Command, example string) string {
+		if words := strings.Fields(example); len(accounts) > 0 && !has(sampleAccount) && c.Path != "account add" && slices.Contains(words, sampleAccount) {
+			words[slices.Index(words, sampleAccount)] = name()
+			return strings.Join(words, " ")
+		}
 		optional := func(a *discovery.Argument) bool { return a.Name == "account" && a.Global }
 		if len(accounts) < 2 || !slices.ContainsFunc(c.Arguments(), optional) || strings.Contains(example, "--account") || strings.Contains(example, " -- ") {
 			return example
-		}
-		name, err := argument.DefaultAccount(ctx, d.Store)
-		if err != nil {
-			name = accounts[0].Name
 		}
 		for _, a := range accounts {
 			if strings.Contains(example, a.Name+":") { // an id names its account
 				return example
 			}
 		}
-		return example + " --account " + name
+		return example + " --account " + name()
 	}
 }
 

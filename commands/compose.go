@@ -136,6 +136,8 @@ func validate(parts ...discovery.Validator) error {
 var (
 	noText = &discovery.Fault{Code: discovery.ValidationError, Message: "The text is missing.",
 		Hint: "Give --body or --body-file; an empty text is --body ''."}
+	inPieces = discovery.Advice{Hint: "A longer text goes in pieces: 'mail draft' begins it, 'mail draft --append-to ID' adds to it, 'mail send --draft ID' sends it. A file goes with --body-file or --attach.",
+		Example: "mail draft --to ann@example.org --body Noon?"}
 	twoTexts = &discovery.Fault{Code: discovery.ValidationError, Message: "The text is given twice.", Hint: "Give either --body or --body-file."}
 )
 

@@ -76,8 +76,9 @@ func mailDraft(d *Deps) *discovery.Command {
 		Does:     "draft",
 		Needed:   []string{"body"},
 		Rare:     []string{"attach", "all", "quote"},
+		TooLong:  inPieces,
 		Timeout:  transferTime,
-		Examples: []string{"mail draft --to ann@example.org --body Noon?", "mail draft --append-to Drafts/1 --body More."},
+		Examples: []string{inPieces.Example, "mail draft --append-to Drafts/1 --body More."},
 	}, func(ctx context.Context, call *discovery.Call, args *mailDraftArgs) (*MailDraftResult, error) {
 		if len(args.BCC) > 0 && !call.Admin {
 			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "A draft of an agent has no hidden recipients: the person would send it without seeing them.",

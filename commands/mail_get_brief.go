@@ -16,7 +16,7 @@ type mailGetBrief struct {
 	answer.Rest
 }
 
-// messageBrief is one message. To is left out where it is the account itself alone.
+// messageBrief is one message. To is left out where it is the account itself alone and no header fields are asked for.
 type messageBrief struct {
 	ID          string                            `json:"id"`
 	Date        string                            `json:"date,omitempty"`
@@ -77,11 +77,14 @@ func (e *MessageDetail) brief(own string, ids *answer.IDs) messageBrief {
 	}
 	b := messageBrief{ID: ids.Of(e.m.Ref), Date: answer.Minute(e.m.Date), From: sendersWithin(e.m.From, e.From), Subject: e.Subject, Marks: marksOf(&e.m.Summary, "attachments", "invitation", failedSender, posingName, elsewhere), PosingAs: e.PosingAs, AnswersTo: e.AnswersTo,
 		Notes: e.Notes, Text: e.BodyText, HTML: e.BodyHTML, HiddenChars: e.HiddenChars, CC: e.CC}
-	if to := e.m.To; len(to) != 1 || !strings.EqualFold(to[0].Addr, own) {
+	if to := e.m.To; e.Headers != nil || len(to) != 1 || !strings.EqualFold(to[0].Addr, own) {
 		b.To = e.To
 	}
 	if e.Sender != mail.Unknown {
 		b.Sender = e.Sender
+	}
+	if e.Headers != nil && e.InternetMessageID != "" {
+		b.Headers = []string{"Message-ID: <" + e.InternetMessageID + ">"} // which has no field here
 	}
 	for _, h := range e.Headers {
 		b.Headers = append(b.Headers, h.Name+": "+h.Value)

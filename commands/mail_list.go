@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/commands/internal/answer"
@@ -70,7 +71,13 @@ func anchors(o argument.AccountsOption, option string, ids []string, folder stri
 		case o.Account != "" && !o.OnAll() && r.Account != "" && r.Account != o.Account:
 			return nil, fmt.Errorf("the message id of %s belongs to another account than --account", option)
 		case r.Protocol == mail.IMAP && (folder != "" && !sameFolder(r.Folder, folder) || i > 0 && refs[0].Protocol == mail.IMAP && !sameFolder(r.Folder, refs[0].Folder)):
-			return nil, fmt.Errorf("the message id of %s belongs to another folder than --folder", option)
+			f := &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The message id of %s belongs to another folder than --folder.", option)}
+			if i == 0 && !strings.ContainsAny(id, "/:") {
+				meant := r
+				meant.Folder = folder
+				f.Hint = fmt.Sprintf("%s is a message of INBOX; did you mean %s?", id, meant.Short(false))
+			}
+			return nil, f
 		}
 		refs[i] = r
 	}

@@ -83,6 +83,7 @@ func mailReply(d *Deps) *discovery.Command {
 		Does:     "send",
 		Needed:   []string{"body"},
 		Rare:     []string{"attach", "to"},
+		TooLong:  inPieces,
 		Timeout:  sendTime,
 		Examples: []string{"mail reply 50 --body 'Thank you.'", "mail reply 50 --all --quote --body Yes."},
 	}, func(ctx context.Context, call *discovery.Call, args *mailReplyArgs) (*MailSendResult, error) {
@@ -165,6 +166,7 @@ func mailForward(d *Deps) *discovery.Command {
 		Does:     "send",
 		Rare:     []string{"attach"},
 		Needed:   []string{"to"},
+		TooLong:  inPieces,
 		Timeout:  sendTime,
 		Examples: []string{"mail forward 50 --to ann@example.org --body 'For you.'", "mail forward 50 --to ann@example.org --as-attachment"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailForwardArgs) (*MailSendResult, error) {

@@ -88,6 +88,7 @@ func mailSend(d *Deps) *discovery.Command {
 		Effect:   discovery.Send,
 		Does:     "send",
 		Needed:   []string{"to", "body"},
+		TooLong:  inPieces,
 		Timeout:  sendTime,
 		Examples: []string{"mail send --to ann@example.org --subject Lunch --body 'Shall we say noon?'", "mail send --draft Drafts/1"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailSendArgs) (*MailSendResult, error) {

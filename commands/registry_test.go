@@ -107,7 +107,8 @@ func TestWordsThatAreTriedNameCommands(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"mail read 1": "mail get 50 49", "read 1": "mail get 50 49", "show 1": "mail get 50 49", "inbox": "mail list --unread --limit 20", "sent": "mail list --folder Sent --snippet 120",
-		"mail find x": "mail search invoice --since 2026-02-01", "rm 5": "mail trash 50 49", "mail del 5": "mail trash 50 49", "send": "mail send --to ann@example.org --subject Lunch --body 'Shall we say noon?'",
+		"mail find x": "mail search invoice --since 2026-02-01", "rm 5": "mail trash 50 49", "get 1": "mail get 50 49", "list --account a": "mail list --unread --limit 20", "mail status": "mail verify",
+		"imap_get_message_raw": "mail raw 50", "email_fetch": "mail list --unread --limit 20", "status": "agent status", "WHITELIST in add work a@b.org": "allow in add ann@example.org", "mail del 5": "mail trash 50 49", "send": "mail send --to ann@example.org --subject Lunch --body 'Shall we say noon?'",
 	} {
 		if hint, example := answer(line); example != want {
 			t.Errorf("%s: %s %s", line, hint, example)

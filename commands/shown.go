@@ -258,6 +258,9 @@ func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account str
 	if err != nil {
 		return err
 	}
+	if a.Protocol == mail.POP3 {
+		return staleID(r, bare, fmt.Sprintf("Over POP3 there are no short ids, such as %s.", r.Short(!bare)))
+	}
 	t := d.shownTo(call.Principal)
 	t.mu.Lock()
 	defer t.mu.Unlock()

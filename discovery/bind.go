@@ -145,7 +145,11 @@ func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound
 	return b, nil
 }
 
+// sentence is an error as a sentence, which begins with a capital letter.
 func sentence(s string) string {
+	if s != "" && s[0] >= 'a' && s[0] <= 'z' {
+		s = strings.ToUpper(s[:1]) + s[1:]
+	}
 	if s == "" || strings.HasSuffix(s, ".") {
 		return s
 	}

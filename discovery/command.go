@@ -55,10 +55,15 @@ type Spec struct {
 	// elsewhere. Urgent says that it does not wait for the commands sent before it.
 	Standing, Urgent bool
 
+	TooLong Advice // where the command is longer than a gateway takes; zero for that of any other
+
 	HostPaths bool // arguments that are paths may be any of this machine
 
 	Forms map[string]Form // that acli:"form=NAME" names
 }
+
+// Advice is what to do, with an example that binds.
+type Advice struct{ Hint, Example string }
 
 // Caller is what a command's function may know of its caller.
 type Caller struct {
@@ -124,6 +129,10 @@ type Call struct {
 	// Bytes is set by the function where the answer holds bytes that the caller asked
 	// for, however many they are.
 	Bytes bool
+
+	// Cut is set by the function where the answer ends before its end, with how to go on. It is
+	// the envelope's message then.
+	Cut string
 
 	// Account and Target are what the function resolved, for the audit entry: the
 	// account's name, and what of it the command is about. Reason, for the entry alone, is

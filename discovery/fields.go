@@ -18,7 +18,8 @@ import (
 type fieldTree struct {
 	names   []string
 	below   map[string]*fieldTree
-	columns []string // those of the names that are columns of a Table
+	columns []string          // those of the names that are columns of a Table
+	instead map[string]string // of a selection: the twins of its names
 }
 
 // kept are the members of a compact answer that stay whatever is selected: what went
@@ -65,18 +66,39 @@ func (t *fieldTree) list(prefix string, into []string) []string {
 	return into
 }
 
-// only is the full name of the one field below the topmost that is called name; empty for
-// none and for several.
-func (t *fieldTree) only(name string) (at string) {
+// only is the full name of the one field below the topmost that is called name, with those of
+// issues behind the others; empty for none and for several.
+func (t *fieldTree) only(name string) string {
+	var at, ofIssues []string
 	for _, n := range t.list("", nil) {
-		if leaf(n) == name && strings.Count(n, ".") == 1 {
-			if at != "" {
-				return ""
-			}
-			at = n
+		switch parent, field, _ := strings.Cut(n, "."); {
+		case field != name:
+		case slices.Contains(kept, parent):
+			ofIssues = append(ofIssues, n)
+		case !slices.Contains(at, t.twin(parent)+"."+name):
+			at = append(at, n)
 		}
 	}
-	return at
+	if len(at) == 0 {
+		at = ofIssues
+	}
+	if len(at) == 1 {
+		return at[0]
+	}
+	return ""
+}
+
+// twin is the other one of two names for the same, such as message where there is one and
+// messages where there are several. An answer has one of them. It is empty for other names.
+func (t *fieldTree) twin(name string) string {
+	other, several := strings.CutSuffix(name, "s")
+	if !several {
+		other = name + "s"
+	}
+	if a := t.below[name]; a == nil || t.below[other] == nil || !slices.Equal(a.list("", nil), t.below[other].list("", nil)) {
+		return ""
+	}
+	return other
 }
 
 // choices are the topmost names, with "…" behind those that have others below them.
@@ -135,7 +157,7 @@ func (c *Command) Project(names []string, full bool) (*Projection, error) {
 			continue
 		}
 		unknown = append(unknown, plain.Excerpt(name, 40))
-		if whole.fields.has(path) {
+		if whole.fields.has(path) || whole.fields.only(name) != "" {
 			elsewhere++
 		}
 	}
@@ -146,18 +168,29 @@ func (c *Command) Project(names []string, full bool) (*Projection, error) {
 		}
 		f := &Fault{Code: ValidationError, Message: fmt.Sprintf("The answer has no field '%s'.", strings.Join(unknown, "', '")),
 			Hint: "Valid fields: " + strings.Join(valid, ", ") + "."}
-		example := strings.TrimSuffix(valid[0], ".…")
+		example, form := strings.TrimSuffix(valid[0], ".…"), ""
+		if full {
+			form = " --full"
+		}
 		if elsewhere == len(unknown) {
 			f.Message, f.Hint = fmt.Sprintf("Only the full answer has a field '%s'.", strings.Join(unknown, "', '")), "Add --full, or choose from: "+strings.Join(valid, ", ")+"."
+			example, form = strings.Join(names, ","), " --full"
 		} else if meant := slices.DeleteFunc(c.FieldNames(full), func(n string) bool { return leaf(n) != leaf(unknown[0]) }); len(meant) > 0 {
-			f.Hint, example = "Did you mean "+meant[0]+"? "+f.Hint, meant[0]
+			example = meant[max(0, slices.IndexFunc(meant, func(n string) bool { return !strings.HasPrefix(n, "issues.") }))]
+			f.Hint = "Did you mean " + example + "? " + f.Hint
 		}
-		f.Examples = []string{c.Examples[0] + " --fields " + example}
+		f.Examples = []string{c.Examples[0] + " --fields " + example + form}
 		return nil, f
 	}
 	for _, name := range kept {
 		if !full && a.fields.has([]string{name}) {
 			root.add([]string{name})
+		}
+	}
+	root.instead = map[string]string{}
+	for _, name := range root.names {
+		if twin := a.fields.twin(name); !slices.Contains(root.names, twin) {
+			root.instead[name] = twin
 		}
 	}
 	root.table(a.fields)
@@ -251,8 +284,14 @@ func (s *fieldTree) of(data json.RawMessage) (json.RawMessage, error) {
 			names = slices.Insert(names, 0, "columns", "rows")
 		}
 		for _, name := range names {
-			if value, ok := object[name]; ok {
-				part, err := s.below[name].of(value)
+			below := s.below[name]
+			value, ok := object[name]
+			if !ok {
+				name = s.instead[name]
+				value, ok = object[name]
+			}
+			if ok {
+				part, err := below.of(value)
 				if err != nil {
 					return nil, err
 				}

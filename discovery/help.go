@@ -131,17 +131,18 @@ func newHelp(r *Registry) *Command {
 		default:
 			return h, r.notFound("help ", args.Command, call.Visible)
 		}
-		h.Examples = r.Here(ctx, h.Examples)
+		h.Examples = r.Here(ctx, "", h.Examples)
 		return h, nil
 	})
 }
 
-// Here returns the examples as they run for the caller of ctx (Info.Here).
-func (r *Registry) Here(ctx context.Context, examples []string) []string {
+// Here returns the examples as they run for the caller of ctx (Info.Here), on this account unless
+// that is empty.
+func (r *Registry) Here(ctx context.Context, account string, examples []string) []string {
 	if r.info.Here == nil || len(examples) == 0 {
 		return examples
 	}
-	complete, here := r.info.Here(ctx), slices.Clone(examples)
+	complete, here := r.info.Here(ctx, account), slices.Clone(examples)
 	for i, e := range here {
 		if found, err := r.Resolve(strings.Fields(e), func(*Command) bool { return true }); err == nil && found.Command != nil {
 			here[i] = complete(found.Command, e)

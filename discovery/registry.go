@@ -19,6 +19,7 @@ type Info struct {
 	Description string            // one sentence, for the root help
 	Groups      map[string]string // path of a group of commands to its summary
 	Recipes     []string          // commands the root help ends with; those not visible are left out
+	Instead     map[string]string // words by which other documents call a command, to ours; they do not run, errors know them
 	Usage       string            // how a command is written and what its words mean, for the root help
 
 	// AdminHint tells a caller who is not the administrator, and asks about a command that is
@@ -26,9 +27,10 @@ type Info struct {
 	AdminHint string
 
 	// Here returns what completes an example of a command so that it runs as written for
-	// the caller of ctx: a registry cannot know which account there is. It is called once
-	// for an answer. nil leaves examples as they are.
-	Here func(ctx context.Context) (complete func(c *Command, example string) string)
+	// the caller of ctx: a registry cannot know which account there is. account is the one that
+	// the command was for; empty for none. It is called once for an answer. nil leaves examples
+	// as they are.
+	Here func(ctx context.Context, account string) (complete func(c *Command, example string) string)
 }
 
 // Registry holds the commands of a server. It does not change after NewRegistry
@@ -171,7 +173,7 @@ func (r *Registry) notFound(about string, tokens []string, visible func(*Command
 		words = 2
 	}
 	wanted := strings.Join(tokens[:words], " ")
-	near, paths := r.triedFor(tokens[:words], seen), make([]string, len(seen))
+	near, paths := r.triedFor(tokens, words, seen), make([]string, len(seen))
 	for i, c := range seen {
 		paths[i] = c.Path
 	}
@@ -216,14 +218,20 @@ func (r *Registry) notFound(about string, tokens []string, visible func(*Command
 	return f
 }
 
-// triedFor finds at most three commands that people try these words for.
-func (r *Registry) triedFor(words []string, commands []*Command) (found []string) {
+// triedFor finds at most three commands that people try the tokens for, of which n are words.
+func (r *Registry) triedFor(tokens []string, n int, commands []*Command) (found []string) {
+	for n := min(len(tokens), 3); n > 0 && len(found) == 0; n-- {
+		if c := r.byPath[r.info.Instead[strings.ToLower(strings.Join(tokens[:n], " "))]]; slices.Contains(commands, c) {
+			found = []string{c.Path}
+		}
+	}
+	words := tokens[:n]
 	word, in := words[0], ""
 	if group := Nearest(word, slices.Sorted(maps.Keys(r.groups)), 1); len(group) > 0 && len(words) > 1 {
 		word, in = words[1], group[0]
 	}
 	for _, c := range commands {
-		if (in == "" || under(c.Path, in)) && slices.Contains(c.Also, strings.ToLower(word)) && len(found) < 3 {
+		if (in == "" || under(c.Path, in)) && slices.Contains(c.Also, strings.ToLower(word)) && !slices.Contains(found, c.Path) && len(found) < 3 {
 			found = append(found, c.Path)
 		}
 	}

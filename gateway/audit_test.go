@@ -250,7 +250,7 @@ func TestASilentStoreIsToBlame(t *testing.T) {
 func TestExamplesDelayNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := 0
-		r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1", Here: func(ctx context.Context) func(*discovery.Command, string) string {
+		r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1", Here: func(ctx context.Context, _ string) func(*discovery.Command, string) string {
 			here++
 			<-ctx.Done()
 			return func(_ *discovery.Command, example string) string { return example }

@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // execution is one command on its way.
@@ -80,9 +84,30 @@ func (x *execution) run(ctx context.Context) *discovery.Fault {
 		f = x.settingsFault(ctx, ahead.Timeout)
 	}
 	if f != nil {
-		return f
+		return x.inPieces(f)
 	}
 	return x.execute(ctx, ahead.Timeout)
+}
+
+// inPieces is the fault of a command that is too long with the way that this command has for
+// more; any other fault as it is.
+func (x *execution) inPieces(f *discovery.Fault) *discovery.Fault {
+	long := func(t string) bool { return utf8.RuneCountInString(t) > MaxArgumentChars }
+	words := x.Tokens
+	if words == nil && long(x.Line) {
+		words = strings.Fields(plain.Clip(x.Line, MaxShownCommand))
+	}
+	if f.Code != discovery.ParseError || !long(x.Line) && !slices.ContainsFunc(words, long) {
+		return f
+	}
+	visible := func(c *discovery.Command) bool { return x.gateway.authorize(x.Principal, &x.settings, c) == nil }
+	found, err := x.gateway.o.Registry.Resolve(words, visible)
+	if c := found.Command; err == nil && c != nil && c.TooLong.Hint != "" && visible(c) {
+		d := *f
+		d.Hint, d.Examples = c.TooLong.Hint, []string{c.TooLong.Example}
+		return &d
+	}
+	return f
 }
 
 // prepare reads the settings and charges the rate. What is urgent has no rate until it has
@@ -215,6 +240,7 @@ func (x *execution) encode(result any) error {
 			if s, ok := view.(discovery.Summarizer); ok {
 				x.message = s.Summary()
 			}
+			x.message, x.cut = cmp.Or(x.call.Cut, x.message), x.cut || x.call.Cut != ""
 			labelled := false
 			if !l.full {
 				x.data, labelled = l.command.Label(x.data)

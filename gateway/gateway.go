@@ -116,7 +116,7 @@ func (x *execution) guarded(ctx context.Context) (f *discovery.Fault) {
 			ctx, cancel := context.WithTimeout(ctx, brief) // an example is not worth more
 			defer cancel()
 			d, g := *f, x.gateway
-			d.Examples = g.o.Registry.Here(g.o.Context(ctx, x.Principal), d.Examples)
+			d.Examples = g.o.Registry.Here(g.o.Context(ctx, x.Principal), cmp.Or(x.call.Account, x.plan.account()), d.Examples)
 			f = &d
 		}
 	}

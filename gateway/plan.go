@@ -160,9 +160,10 @@ func (g *Gateway) shownWords(words []string) []string {
 }
 
 // wordPattern is what a word of a command looks like that is none here and near to none:
-// letters. Digits and signs are rather those of a password.
+// letters, or as the names of tools are, words joined by underscores. Digits and other signs are
+// rather those of a password.
 var wordPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\A(-{0,2}|x-)\pL{1,20}\z`)
+	return regexp.MustCompile(`\A(-{0,2}|x-)\pL+(_\pL+)*\z`)
 })
 
 // account is the account that the command's arguments name, whether or not they bind.

@@ -38,6 +38,7 @@ const (
 type Error struct {
 	Op        string // such as "mail list"
 	Account   string
+	Fixed     bool // the account comes from the environment, where only variables change it
 	Kind      Kind
 	Stage     string // the step that failed: connect, tls, greeting, auth, examine, list, status, search, fetch
 	Message   string
@@ -75,12 +76,13 @@ func Away(err error) bool {
 type Operation struct {
 	Op      string // such as "mail list"
 	Account string
+	Fixed   bool // the account comes from the environment: see Error.Fixed
 }
 
 // Failure returns an Error of the operation: its kind, its stage, a sentence, and the
 // advice.
 func (o Operation) Failure(kind Kind, stage, message string, advice Advice) *Error {
-	return &Error{Op: o.Op, Account: o.Account, Kind: kind, Stage: stage, Message: message, Advice: advice}
+	return &Error{Op: o.Op, Account: o.Account, Fixed: o.Fixed, Kind: kind, Stage: stage, Message: message, Advice: advice}
 }
 
 // Said adds the words of a server to Message.
@@ -201,9 +203,11 @@ func (e *Error) Explain(w *wire.Error, server string, at Endpoint) {
 	}
 }
 
-// LookUp returns the account of the operation and its policy, when both can be used.
-func (o Operation) LookUp(ctx context.Context, d Directory) (Account, *Policy, error) {
+// LookUp returns the account of the operation and its policy, when both can be used. From then on
+// the operation knows whether it is Fixed.
+func (o *Operation) LookUp(ctx context.Context, d Directory) (Account, *Policy, error) {
 	a, err := d.Account(ctx, o.Account)
+	o.Fixed = a.FromEnvironment
 	if err != nil {
 		if ctx.Err() != nil {
 			err = o.Wrap(ctx, err, nil)

@@ -299,7 +299,7 @@ func (p *Policy) checkRecipients(recipients []string) error {
 	case len(bad) > 0 || len(recipients) == 0:
 		return &SendRefused{Reason: ReasonAddress, Recipients: bad}
 	case len(outside) > 0:
-		return &SendRefused{Reason: ReasonAllowList, Account: p.account, Recipients: outside}
+		return &SendRefused{Reason: ReasonAllowList, Account: p.account, Fixed: p.fixed, Recipients: outside}
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/postern-mail/postern/commands/agents"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -93,6 +94,9 @@ func (p *process) agent(ctx context.Context, args []string) error {
 	if _, err := p.stdout.Write(append(out, '\n')); err != nil {
 		return err
 	}
+	if note := cutNote(answer); note != "" {
+		p.agentSays("note", inShell.Replace(note))
+	}
 	answer.Delivered()
 	return nil
 }
@@ -104,16 +108,29 @@ func (p *process) agentError(err error) error {
 }
 
 func (p *process) agentFailure(message string, status int) error {
-	var b bytes.Buffer
-	b.WriteString(`{"error": `)
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(message); err != nil {
-		return err
-	}
-	b.Truncate(b.Len() - 1) // the encoder's line end
-	fmt.Fprintf(p.stderr, "%s\n", append(plainUnicode(b.Bytes()), '}'))
+	p.agentSays("error", message)
 	return exitStatus(status)
+}
+
+// agentSays writes an object with one text to standard error.
+func (p *process) agentSays(name, text string) {
+	b, _ := plain.JSON(text)
+	fmt.Fprintf(p.stderr, "{%q: %s}\n", name, plainUnicode(b))
+}
+
+// cutNote is how to go on where an answer ends before its end, which what a program prints has
+// no place for; empty otherwise.
+func cutNote(a gateway.Answer) string {
+	var envelope struct {
+		Message string `json:"message"`
+		Meta    struct {
+			Truncated bool `json:"truncated"`
+		} `json:"_meta"`
+	}
+	if json.Unmarshal(a.JSON, &envelope) != nil || !envelope.Meta.Truncated {
+		return ""
+	}
+	return envelope.Message
 }
 
 // bareMessage is a failure as one text. The commands that its hint names are written for

@@ -148,6 +148,9 @@ func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
 	}
 	const flag = `mail flags --folder INBOX --uid 1 --add '\Flagged'`
 	works(t, alone(t, append(env, "MAIL_IMAP_WRITE_ENABLED=true"), "exec", flag))
+	refused(t, alone(t, append(env, "MAIL_IMAP_WRITE_ENABLED=true", "MAIL_IMAP_DEFAULT_USER=ann@example.org"), "exec", "mail send --account default --to a@example.org --subject x --body y"), "PERMISSION_DENIED", 6, "one that does with 'account add'")
+	foreign := append(env, "MAIL_IMAP_C_HOST="+s.Host, "MAIL_IMAP_C_PORT="+fmt.Sprint(s.IMAPSPort), "MAIL_IMAP_C_USER=c", "MAIL_IMAP_C_PASS=c")
+	refused(t, alone(t, foreign, "exec", "mail list --account c"), "CONNECTION_FAILED", 8, "SSL_CERT_FILE")
 	works(t, alone(t, env, "exec", "agent describe"))
 	for _, c := range testmain.Table[struct {
 		Line, Code string

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest"
 )
@@ -24,14 +25,19 @@ type fetchedPage struct {
 }
 
 // Test004_7_1 fetches by dates, count and UID, the days at the ends included, and
-// marks nothing as read.
+// marks nothing as read. The ids that it showed are known to a process that begins later.
 func Test004_7_1_FetchMatchesFiltersAndMarksNothing(t *testing.T) {
 	t.Parallel()
 	c, s, user := on(t, nil) // letters of 1, 2 and 3 February 2026
-	c.run("mail list")       // shows their ids
+	shown := c.Gateway.Do(t.Context(), gateway.Request{Principal: c.Principal, Line: "mail list"}).JSON
+	ids := regexp.MustCompile(`"(imap:default:INBOX:\d+:)3"`).FindSubmatch(shown)
+	if ids == nil {
+		t.Fatalf("the ids of a list do not last: %s", shown)
+	}
+	c = carry(t, c.wire, c.wire.options(t, s, "imap", user), nil)
 	for _, tc := range testmain.Table[struct{ Line, Want string }](t, "testdata/cases/fetch.txt") {
 		var page fetchedPage
-		c.do(t, tc.Line, &page)
+		c.do(t, strings.Replace(tc.Line, "--after ", "--after "+string(ids[1]), 1), &page)
 		var got []string
 		for _, m := range page.Messages {
 			got = append(got, m.Subject)

@@ -195,6 +195,9 @@ func Test004_2_INV_GLOBAL_01_02_03_05_06_NothingButReadingCrossesTheWire(t *test
 					t.Errorf("%s never worked, so nothing is known of it", path)
 				}
 			}
+			if a := c.run("mail get 1"); protocol == "pop3" && (c.Registry.Exists("mail mark-read") || !strings.Contains(string(a.raw), "there are no short ids")) {
+				t.Errorf("over POP3 there is mark-read, or %s", a.raw)
+			}
 			if worked["mail list"] < 8 || tried < 300 || shown == 0 {
 				t.Errorf("%d commands tried, lists that worked: %d, texts that were read: %d", tried, worked["mail list"], shown)
 			}

@@ -104,7 +104,7 @@ func (r *AuditListResult) Brief() answer.List[auditRow] {
 		if e.Count > 1 {
 			outcome += fmt.Sprintf(" x%d", e.Count)
 		}
-		return auditRow{e.Seq, strings.TrimSuffix(time, "Z"), e.Principal, e.Account, e.Command, e.Target, outcome, e.Reason}
+		return auditRow{e.Seq, strings.TrimSuffix(time, "Z") + "Z", e.Principal, e.Account, e.Command, e.Target, outcome, e.Reason}
 	})
 }
 

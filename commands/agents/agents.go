@@ -187,15 +187,12 @@ func (d *Deps) identity(call *discovery.Call) string { return cmp.Or(call.Identi
 // bound reports whether the caller sees only what concerns its own identity.
 func (d *Deps) bound(call *discovery.Call) bool { return d.identity(call) != "" }
 
-// faultOf says which message is missing or too much.
+// faultOf says which message is missing.
 func faultOf(err error) error {
 	switch {
 	case errors.Is(err, agentmail.ErrNoMessage):
 		return &discovery.Fault{Code: discovery.NotFound, Message: "There is no message with this id: it was never sent, or has expired.",
 			Hint: "Run 'agent read AGENT --all' to list the messages; each lives 24 hours.", Err: err}
-	case errors.Is(err, agentmail.ErrThreadTooLong):
-		return &discovery.Fault{Code: discovery.ExecutionError, Message: "The thread does not fit into one answer.",
-			Hint: "Leave the bodies out with --fields id,sender,subject,created, and read single messages with 'agent read AGENT --all'.", Err: err}
 	}
 	return err
 }

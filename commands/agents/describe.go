@@ -133,7 +133,7 @@ func document(shown *CommandHelps) *Description {
 			Delivery: "what read returned counts as read once the answer was written; a reader that dies before leaves it unread again after 30 seconds, so a message may be read again but is never lost",
 			Limits: []string{
 				"--body holds 10000 characters, a body file 128 KiB",
-				"an answer ends before it exceeds 240 KiB: read again for the rest",
+				"an answer ends before it exceeds 240 KiB, and says how to go on: in the envelope's message, or as {\"note\": …} on standard error",
 			},
 		},
 		Identity: &Identity{

@@ -71,6 +71,9 @@ func (m *Client) Search(ctx context.Context, accounts []string, q SearchQuery) (
 			continue
 		}
 		s := &accountSearch{imapBox: x, q: &f.q, index: i, want: x.Policy.Headers(f.q.Full)}
+		if len(f.accounts) > 1 {
+			s.whose = " of " + x.Account
+		}
 		s.want.Dates = true
 		s.at = slices.DeleteFunc(slices.Clone(f.at.Places), func(p cursor.Place) bool { return p.Account != i })
 		f.parts = append(f.parts, s)

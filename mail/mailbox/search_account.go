@@ -24,7 +24,8 @@ import (
 type accountSearch struct {
 	*imapBox
 	q     *SearchQuery
-	index int // of the account
+	index int    // of the account
+	whose string // of it, for what is told: its name where there are several accounts, else empty
 	want  fetch.Wanted
 	at    []cursor.Place // where the search continues in this account
 
@@ -76,11 +77,11 @@ func (a *accountSearch) issues() []mail.Issue {
 		switch {
 		case f.err != nil:
 			issue := a.AsError(a.wrap(context.Background(), f.err)).Issue()
-			issue.Message = fmt.Sprintf("Folder %q was not searched: %s", f.name, issue.Message)
+			issue.Message = fmt.Sprintf("Folder %q%s was not searched: %s", f.name, a.whose, issue.Message)
 			issues = append(issues, issue)
 		case f.valid == 0:
 			issues = append(issues, mail.Issue{Kind: mail.KindTimeout, Stage: imap.StageSearch, Retryable: true,
-				Message: fmt.Sprintf("Folder %q was not searched in time: the next page begins with it.", f.name)})
+				Message: fmt.Sprintf("Folder %q%s was not searched in time: the next page begins with it.", f.name, a.whose)})
 		}
 	}
 	if a.cut != nil {
@@ -88,7 +89,7 @@ func (a *accountSearch) issues() []mail.Issue {
 	}
 	if a.late {
 		issues = append(issues, mail.Issue{Kind: mail.KindTimeout, Stage: imap.StageFetch, Retryable: true,
-			Message: "There was no time to check every match: the next page goes on."})
+			Message: fmt.Sprintf("There was no time to check every match%s: the next page goes on.", a.whose)})
 	}
 	return issues
 }

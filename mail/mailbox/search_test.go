@@ -845,6 +845,12 @@ func TestSearchAnswersAfterHalfTheTime(t *testing.T) {
 	if got := found(p); !slices.Equal(got, []string{"Attic", "Last"}) {
 		t.Errorf("%q", got)
 	}
+	short, end := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer end()
+	p, err = slowly(t, nil).Search(short, []string{account, "another"}, mailbox.SearchQuery{Words: "x"})
+	if err != nil || !strings.Contains(fmt.Sprint(p.Issues), `Folder "Attic" of `+account+" was not searched in time") {
+		t.Errorf("of several accounts: %+v %v", p, err)
+	}
 }
 
 // What was found before the connection broke is the answer, and the cursor goes on; what was

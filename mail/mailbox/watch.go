@@ -161,7 +161,7 @@ func lastUID(p *Page) (uid uint32) {
 // await waits until ctx ends or mail came.
 func (m *Client) await(ctx context.Context, x *imapBox, q *WatchQuery, w *watcher) (*WatchPage, error) {
 	for {
-		p, err := m.post(x, q.Folder, w)
+		p, err := m.post(ctx, x, q.Folder, w)
 		if err != nil {
 			return nil, err
 		}

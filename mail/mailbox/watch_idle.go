@@ -95,7 +95,7 @@ const (
 )
 
 // post joins a watcher to the folder's post, which begins with the first.
-func (m *Client) post(x *imapBox, folder string, w *watcher) (*post, error) {
+func (m *Client) post(ctx context.Context, x *imapBox, folder string, w *watcher) (*post, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -104,7 +104,8 @@ func (m *Client) post(x *imapBox, folder string, w *watcher) (*post, error) {
 	if p := x.pool.posts[folder]; p != nil && p.join(w) {
 		return p, nil
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	// It works for whoever watched first, and tells that one nothing of how far it is.
+	ctx, stop := context.WithCancel(mail.WithProgress(context.WithoutCancel(ctx), func(float64, float64, string) {}))
 	p := &post{instant: true, m: m, account: x.account.Name, folder: folder, pool: x.pool, pace: m.pace, stop: stop, wake: make(chan event, 8), watchers: map[*watcher]bool{w: true}}
 	if x.pool.posts == nil {
 		x.pool.posts = make(map[string]*post)
@@ -164,7 +165,7 @@ func (p *post) run(ctx context.Context) {
 	defer func() {
 		p.stop()
 		p.fail(ended(p.account)) // the remaining watchers
-		p.yield()
+		p.yield(ctx)
 	}()
 	failures := 0
 	for {
@@ -263,7 +264,7 @@ func (p *post) round(ctx context.Context) error {
 	p.looked = true
 	err = p.look(ctx)
 	if err == nil && p.held != nil { // what came before the look is told of, and what comes later is looked for again
-		p.m.leases.Announce(p.account, p.folder)
+		p.m.leases.Announce(ctx, p.account, p.folder)
 	}
 	return err
 }
@@ -275,7 +276,7 @@ func (p *post) lead(ctx context.Context, x *imapBox) (hear func(context.Context)
 	if p.held != nil && p.held.Err() == nil {
 		return nil, nil
 	}
-	p.yield()
+	p.yield(ctx)
 	// It listens before it asks: the other one may end meanwhile.
 	hear, err = p.m.leases.Follow(ctx, p.account, p.folder)
 	held, release, taken := p.m.leases.Idle(ctx, p.account, x.mailbox(), p.folder)
@@ -287,11 +288,11 @@ func (p *post) lead(ctx context.Context, x *imapBox) (hear func(context.Context)
 }
 
 // yield ends the lead. Another process takes it when it is told.
-func (p *post) yield() {
+func (p *post) yield(ctx context.Context) {
 	if p.held != nil {
 		p.release()
 		p.held = nil
-		p.m.leases.Announce(p.account, p.folder)
+		p.m.leases.Announce(ctx, p.account, p.folder)
 	}
 }
 

@@ -98,9 +98,9 @@ func TestCostsDoNotGrowWithTheMailOfOthers(t *testing.T) {
 			{"nothing", func() { fetch(t, v, Query{Agent: "p:b"}) }},
 			{"all", func() { found(fetch(t, v, Query{Agent: "p:b", All: true, Peek: true})) }},
 			{"thread", func() {
-				list, err := v.Thread(t.Context(), Thread{Agent: "p:b", ID: thread})
+				in, err := v.Thread(t.Context(), Thread{Agent: "p:b", ID: thread})
 				must(t, err)
-				found(list)
+				found(in.Messages)
 			}},
 			{"status", func() { statusOf(t, v, "p:b") }},
 			{"ack", func() { must(t, second(v.Ack(t.Context(), "p:b", thread, true))) }},

@@ -58,8 +58,9 @@ func TestMailOfAnEarlierVersionIsKept(t *testing.T) {
 			t.Errorf("the status of %s: %+v", want.agent, list)
 		}
 	}
-	thread, err := v.Thread(t.Context(), Thread{Agent: "p:b", ID: "01579f69-cfa6-465c-8f86-6544d170fdb4"})
+	in, err := v.Thread(t.Context(), Thread{Agent: "p:b", ID: "01579f69-cfa6-465c-8f86-6544d170fdb4"})
 	must(t, err)
+	thread := in.Messages
 	if subjects(thread) != "read reply again" || thread[0].ReadAt.IsZero() || !thread[2].ReadAt.IsZero() {
 		t.Errorf("the thread: %+v", thread)
 	}

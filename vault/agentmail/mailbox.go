@@ -32,8 +32,6 @@ const (
 var (
 	// ErrNoMessage says that the mailbox does not have the message, or no longer has it.
 	ErrNoMessage = errors.New("there is no such message in the agent mailbox")
-	// ErrThreadTooLong says that a thread does not fit into the given room.
-	ErrThreadTooLong = errors.New("the thread is too long")
 )
 
 var uuid = regexp.MustCompile(`\A[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\z`)
@@ -143,6 +141,7 @@ type Query struct {
 	All   bool   // read messages too
 	Peek  bool   // do not count messages as read
 	Limit int    // messages at most; 0 or less means DefaultLimit
+	After string // only messages behind the one with this ID, with All or Peek; empty means all
 
 	// The first message is returned with any size.
 
@@ -168,6 +167,10 @@ func (a *Room) takes(m *Message, left *int) bool {
 // Inbox is the result of a Query.
 type Inbox struct {
 	Messages []Message // oldest first
+
+	// Last is the ID of the last message where the answer ended for want of room or by the
+	// limit, so that there may be more behind it; else empty.
+	Last string
 
 	// Claim is confirmed once the messages have reached the caller; nil when
 	// nothing needs confirmation.
@@ -247,20 +250,22 @@ type Thread struct {
 	// Own leaves out messages that the agent neither sent nor got.
 	Own bool
 
-	// A thread that does not fit is ErrThreadTooLong, since a part would look like
-	// the whole. Its first message always fits.
+	After string // only messages behind the one with this ID; empty means all
+
+	// The first message is returned with any size.
+
 	Room
 }
 
 // Thread returns the thread's oldest existing message and all replies to it, oldest
 // first. It marks no message as read. The error matches ErrNoMessage where the
 // message does not exist.
-func (b *Mailbox) Thread(ctx context.Context, q Thread) (list []Message, err error) {
+func (b *Mailbox) Thread(ctx context.Context, q Thread) (in Inbox, err error) {
 	if !vault.ValidAgentIdentity(q.Agent) || !uuid.MatchString(q.ID) {
-		return nil, fmt.Errorf("%w: not an agent or not a UUID", vault.ErrInvalid)
+		return in, fmt.Errorf("%w: not an agent or not a UUID", vault.ErrInvalid)
 	}
-	err = b.look(ctx, func(r *room) { list = r.thread(&q) })
-	return list, err
+	err = b.look(ctx, func(r *room) { in = r.thread(&q) })
+	return in, err
 }
 
 // Ack notes that an agent acted on a message, and returns when it first did. own refuses

@@ -216,13 +216,14 @@ func TestAThreadIsWholeAndStaysUnread(t *testing.T) {
 	leaf := reply("p:a", "p:c", "leaf", left.ID)
 	reply("p:a", "p:b", "other", "")
 	for _, id := range []string{root.ID, strings.ToUpper(right.ID), leaf.ID} {
-		list, err := v.Thread(t.Context(), Thread{Agent: "p:c", ID: id})
-		if err != nil || subjects(list) != "root left right leaf" {
-			t.Errorf("thread of %s: %q, %v", id, subjects(list), err)
+		in, err := v.Thread(t.Context(), Thread{Agent: "p:c", ID: id})
+		if list := in.Messages; err != nil || subjects(list) != "root left right leaf" {
+			t.Errorf("thread of %s: %q, %v", id, subjects(in.Messages), err)
 		}
 	}
 	reads(t, v, Query{Agent: "p:c"}, "right leaf")
-	list, err := v.Thread(t.Context(), Thread{Agent: "p:c", ID: leaf.ID, Own: true})
+	in, err := v.Thread(t.Context(), Thread{Agent: "p:c", ID: leaf.ID, Own: true})
+	list := in.Messages
 	if err != nil || subjects(list) != "right leaf" || list[0].ReadAt.IsZero() || list[1].ReadAt.IsZero() {
 		t.Errorf("own thread: %+v, %v", list, err)
 	}
@@ -233,7 +234,10 @@ func TestAThreadIsWholeAndStaysUnread(t *testing.T) {
 		wantErr(t, second(v.Thread(t.Context(), q)), ErrNoMessage, "%s", name)
 	}
 	tight := Room{Room: 10, Size: func(m *Message) int { return 4 }}
-	wantErr(t, second(v.Thread(t.Context(), Thread{Agent: "p:a", ID: leaf.ID, Room: tight})), ErrThreadTooLong, "a thread without room")
+	in, err = v.Thread(t.Context(), Thread{Agent: "p:a", ID: leaf.ID, Room: tight})
+	if rest, err2 := v.Thread(t.Context(), Thread{Agent: "p:a", ID: leaf.ID, After: in.Last, Room: tight}); err != nil || err2 != nil || subjects(in.Messages) != "root left" || subjects(rest.Messages) != "right leaf" || rest.Last != "" {
+		t.Errorf("a thread without room: %+v, %v, and %+v, %v", in, err, rest, err2)
+	}
 }
 
 // Who acknowledges what when is in the model.

@@ -89,8 +89,8 @@ func TestAnExpiredMessageCannotBeNamed(t *testing.T) {
 	young, err := v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: "young", ReplyTo: direct.ID})
 	must(t, err)
 	c.at = c.at.Add(time.Microsecond)
-	if list, err := v.Thread(t.Context(), Thread{Agent: "p:b", ID: young.ID}); err != nil || subjects(list) != "young" {
-		t.Errorf("thread: %q, %v", subjects(list), err)
+	if in, err := v.Thread(t.Context(), Thread{Agent: "p:b", ID: young.ID}); err != nil || subjects(in.Messages) != "young" {
+		t.Errorf("thread: %q, %v", subjects(in.Messages), err)
 	}
 	for _, m := range []Message{direct, everyone} {
 		wantErr(t, second(v.Thread(t.Context(), Thread{Agent: "p:b", ID: m.ID})), ErrNoMessage, "thread of one that expired")

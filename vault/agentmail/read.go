@@ -65,8 +65,19 @@ func (r *room) survey(q *Query) (v view) {
 	if q.All {
 		kind, after = boxAll, 0
 	}
-	for e := range merge(r.box(key, kind, 0), r.box(r.key(Everyone), boxAll, after)) {
+	behind := uint64(0)
+	if q.After != "" {
+		m, at := r.byID(q.After)
+		if m == nil {
+			r.fail(ErrNoMessage)
+			return v
+		}
+		behind = at.seq
+	}
+	last := ""
+	for e := range merge(r.box(key, kind, behind), r.box(r.key(Everyone), boxAll, max(after, behind))) {
 		if len(v.Messages) == q.Limit {
+			v.Last = last
 			break
 		}
 		if r.expired(e.created) {
@@ -97,9 +108,11 @@ func (r *room) survey(q *Query) (v view) {
 			}
 			m.ReadAt, m.AckedAt = moment(read), moment(e.done.acked)
 			if fits := q.takes(m, &left); !fits && len(v.Messages) > 0 {
+				v.Last = last
 				break
 			}
 			v.Messages = append(v.Messages, *m)
+			last = m.ID
 			if unread = read == 0; unread {
 				v.unread = append(v.unread, e.arrival)
 			}

@@ -141,6 +141,9 @@ var advices = map[mail.Advice]advice{
 func hint(e *mail.Error, exists func(path string) bool) string {
 	a := advices[e.Advice]
 	clauses := strings.Split(strings.TrimSuffix(a.words, "."), "; ")
+	if e.Fixed && a.words != "" {
+		clauses = fixed(clauses)
+	}
 	if a.needs != "" && !exists(a.needs) {
 		clauses = slices.DeleteFunc(clauses, func(c string) bool { return strings.Contains(c, "'"+a.needs) })
 	}
@@ -155,6 +158,21 @@ func hint(e *mail.Error, exists func(path string) bool) string {
 		words = fmt.Sprintf("It is worth trying again in %d s. %s", int64((max(e.Wait, time.Second)+time.Second-1)/time.Second), words)
 	}
 	return words
+}
+
+// fixed are the clauses for an account of the environment, which no command changes.
+func fixed(clauses []string) (left []string) {
+	for _, c := range clauses {
+		switch {
+		case strings.Contains(c, "--ca-file"):
+			c = "for a server with its own authority, start Postern with SSL_CERT_FILE naming a file of all certificates to trust"
+		case strings.Contains(c, "account edit"), strings.Contains(c, "'account authorize"), strings.Contains(c, "'allow "):
+			c = "the account comes from the environment, which sets nothing more; the administrator adds one that can be changed with 'account add'"
+		}
+		left = append(left, c)
+	}
+	left[0] = Capital(left[0])
+	return left
 }
 
 // LoginHint is what to do about a login of an account that failed; empty for another issue.

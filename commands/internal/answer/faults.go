@@ -198,11 +198,11 @@ func SendRefusal(err error) *discovery.Fault {
 		if refused.Reason == mail.ReasonDraft {
 			f.Hint = "'mail draft' leaves it in the folder for drafts. " + f.Hint
 		}
-		if refused.Fixed {
-			f.Hint = "An account of the environment has no server to send with: the administrator adds one that has with 'account add'."
-		}
 	case mail.ReasonAddress:
 		f.Code, f.Hint = discovery.ValidationError, "Name recipients such as ann@example.org."
+	}
+	if refused.Fixed {
+		f.Hint = "An account of the environment has no server to send with, and writes to nobody: the administrator adds one that does with 'account add'."
 	}
 	if len(refused.Recipients) > 0 {
 		f.Message = strings.TrimSuffix(f.Message, ".") + ": " + plain.Clip(strings.Join(refused.Recipients, ", "), 500) + "."

@@ -70,6 +70,7 @@ type pooled struct {
 // waiter is a Lend in the queue. It gets one result.
 type waiter struct {
 	want
+	ctx   context.Context
 	given chan given
 }
 
@@ -187,7 +188,7 @@ func (p *Pool) take(ctx context.Context, what want, waited bool) (s *pooled, isN
 		if ctx.Err() != nil {
 			return nil, false, gaveUp(ctx)
 		}
-		w := &waiter{want: what, given: make(chan given, 1)}
+		w := &waiter{want: what, ctx: ctx, given: make(chan given, 1)}
 		p.mu.Lock()
 		if p.closed {
 			p.mu.Unlock()
@@ -299,7 +300,7 @@ func (p *Pool) serve() {
 			p.open--
 			p.work.Go(func() { _ = old.Close() })
 		}
-		p.dial()
+		p.dial(p.queue[coming].ctx)
 	}
 }
 

@@ -8,16 +8,18 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// dial begins to make a connection. The first caller in the queue at that time gets the
+// dial begins to make a connection with the values of ctx, which may end. The first caller in the queue at that time gets the
 // connection, or the failure. The lock is held.
-func (p *Pool) dial() {
+func (p *Pool) dial(ctx context.Context) {
 	cfg := &p.o.Config
-	ctx, cancel := context.WithTimeout(p.life, cfg.Connect+cfg.Greeting+loginTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Connect+cfg.Greeting+loginTime)
+	stop := context.AfterFunc(p.life, cancel)
 	c := &pooled{awaiting: true, round: p.logins.begin()}
 	p.dials[c] = cancel
 	p.open++
 	p.work.Go(func() {
 		defer cancel()
+		defer stop()
 		s, err := connect(ctx, p.o.Config, func(err error) { p.outcome(c, err) })
 		c.Session = s
 		p.dialled(c, err)

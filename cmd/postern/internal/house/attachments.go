@@ -69,7 +69,7 @@ func (a *attachments) rootOf(ctx context.Context) (root *os.Root, own bool, err 
 		return nil, false, err
 	}
 	dir := "."
-	if p, ok := principalOf(ctx); ok && p.Scope != nil {
+	if p := principalOf(ctx); p.Scope != nil {
 		own = true
 		// A name alone would not do where a file system does not tell Ann from ann.
 		sum := sha256.Sum256([]byte(p.Name + " " + strings.Join(p.Scope.Accounts, " ")))

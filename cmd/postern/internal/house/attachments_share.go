@@ -47,8 +47,8 @@ func savedKey(principal, name string) []byte {
 // *vault.ShareFull where that is full. release takes it back.
 func (a *attachments) claim(ctx context.Context, root *os.Root, from, name string, content []byte) (release func(), err error) {
 	size, digest := int64(len(content)), sha256.Sum256(content)
-	p, ok := principalOf(ctx)
-	if _, err := root.Lstat(name); err == nil || !ok || a.records == nil { // what is there is not written over
+	p := principalOf(ctx)
+	if _, err := root.Lstat(name); err == nil || a.records == nil { // what is there is not written over
 		return func() {}, nil
 	}
 	now := a.records.Now()
@@ -101,7 +101,7 @@ func (a *attachments) claim(ctx context.Context, root *os.Root, from, name strin
 // only names: a principal with a directory of its own has saved what is in it, in the common one
 // it may have been any other.
 func (a *attachments) SavedFrom(ctx context.Context, name string, content []byte) (accounts []string, err error) {
-	p, _ := principalOf(ctx)
+	p := principalOf(ctx)
 	if a.records == nil {
 		return nil, nil
 	}

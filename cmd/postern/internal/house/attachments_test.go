@@ -33,7 +33,7 @@ func TestAttachmentsAreTheOwnersAlone(t *testing.T) {
 		t.Fatalf("the directory is there before anything is saved: %v", err)
 	}
 	for _, name := range []string{"x.bin", "a/b/c.txt", "a/./b//d.txt"} {
-		path, err := a.Save(t.Context(), "work", name, []byte("content of "+name))
+		path, err := a.Save(forOwner(t.Context()), "work", name, []byte("content of "+name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,10 +54,10 @@ func TestAnAttachmentIsNeverWrittenOverAFile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "x"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Save(t.Context(), "work", "x", []byte("theirs")); !errors.Is(err, fs.ErrExist) {
+	if _, err := a.Save(forOwner(t.Context()), "work", "x", []byte("theirs")); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("over a file: %v", err)
 	}
-	if _, err := a.Save(t.Context(), "work", "x/y", []byte("theirs")); err == nil || errors.Is(err, fs.ErrExist) {
+	if _, err := a.Save(forOwner(t.Context()), "work", "x/y", []byte("theirs")); err == nil || errors.Is(err, fs.ErrExist) {
 		t.Errorf("below a file: %v", err)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "x")); err != nil || string(got) != "mine" {
@@ -68,7 +68,7 @@ func TestAnAttachmentIsNeverWrittenOverAFile(t *testing.T) {
 	saved := 0
 	for range 8 {
 		wg.Go(func() {
-			if _, err := a.Save(t.Context(), "work", "d/once", []byte("content")); err == nil {
+			if _, err := a.Save(forOwner(t.Context()), "work", "d/once", []byte("content")); err == nil {
 				mu.Lock()
 				saved++
 				mu.Unlock()
@@ -93,7 +93,7 @@ func TestAnAttachmentStaysInItsDirectory(t *testing.T) {
 		names = append(names, "out/x", "out/sub/x", "file")
 	}
 	for _, name := range names {
-		if path, err := a.Save(t.Context(), "work", name, []byte("x")); err == nil {
+		if path, err := a.Save(forOwner(t.Context()), "work", name, []byte("x")); err == nil {
 			t.Errorf("%q was saved to %s", name, path)
 		}
 	}
@@ -105,7 +105,7 @@ func TestAnAttachmentStaysInItsDirectory(t *testing.T) {
 func TestAnAttachmentThatFailsLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	a := newAttachments(t, dir)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(forOwner(t.Context()))
 	cancel()
 	if _, err := a.Save(ctx, "work", "x", []byte("x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
@@ -114,7 +114,7 @@ func TestAnAttachmentThatFailsLeavesNothing(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	broken := &attachments{locate: func(context.Context) (string, error) { return "", fs.ErrPermission }}
-	if _, err := broken.Save(t.Context(), "work", "x", nil); !errors.Is(err, fs.ErrPermission) {
+	if _, err := broken.Save(forOwner(t.Context()), "work", "x", nil); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("%v", err)
 	}
 }
@@ -129,17 +129,17 @@ func TestWhereAttachmentsAre(t *testing.T) {
 		*k = mail.NewSecret([]byte(key))
 	}
 	path := filepath.Join(t.TempDir(), "postern.db")
-	if _, err := vault.Init(t.Context(), path, keys); err != nil {
+	if _, err := vault.Init(forOwner(t.Context()), path, keys); err != nil {
 		t.Fatal(err)
 	}
 	store := newStore(func(ctx context.Context) (*vault.Vault, error) { return vault.Open(ctx, path, keys, nil) })
 	named := ""
 	s := &System{Getenv: func(string) string { return named }}
-	if dir, err := s.attachmentDir(t.Context(), store); err != nil || dir != filepath.Join(filepath.Dir(path), "attachments") {
+	if dir, err := s.attachmentDir(forOwner(t.Context()), store); err != nil || dir != filepath.Join(filepath.Dir(path), "attachments") {
 		t.Errorf("%s, %v", dir, err)
 	}
 	named = "/elsewhere"
-	if dir, err := s.attachmentDir(t.Context(), store); err != nil || dir != named {
+	if dir, err := s.attachmentDir(forOwner(t.Context()), store); err != nil || dir != named {
 		t.Errorf("%s, %v", dir, err)
 	}
 }
@@ -152,13 +152,13 @@ func TestWhatIsReadFromTheAttachmentDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := a.Read(t.Context(), "./a", 7); err != nil || string(got) != "content" {
+	if got, err := a.Read(forOwner(t.Context()), "./a", 7); err != nil || string(got) != "content" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if got, err := a.Read(t.Context(), "empty", 0); err != nil || len(got) != 0 {
+	if got, err := a.Read(forOwner(t.Context()), "empty", 0); err != nil || len(got) != 0 {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := a.Read(t.Context(), "a", 6); !errors.Is(err, commands.ErrTooLarge) {
+	if _, err := a.Read(forOwner(t.Context()), "a", 6); !errors.Is(err, commands.ErrTooLarge) {
 		t.Errorf("%v", err)
 	}
 	names := []string{"../secret", filepath.Join(outside, "secret"), ".", "none", ""}
@@ -169,11 +169,11 @@ func TestWhatIsReadFromTheAttachmentDirectory(t *testing.T) {
 		names = append(names, "link")
 	}
 	for _, name := range names {
-		if got, err := a.Read(t.Context(), name, 100); err == nil {
+		if got, err := a.Read(forOwner(t.Context()), name, 100); err == nil {
 			t.Errorf("%q gave %q", name, got)
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(forOwner(t.Context()))
 	cancel()
 	if _, err := a.Read(ctx, "a", 100); err == nil {
 		t.Error("an ended context reads on")
@@ -184,7 +184,7 @@ func TestWhatIsReadFromTheAttachmentDirectory(t *testing.T) {
 // is there, and nothing else in the directory does.
 func TestNobodyFillsTheDirectoryForOthers(t *testing.T) {
 	now := time.Now()
-	v, remove, err := vault.Temporary(t.Context(), &vault.Options{Now: func() time.Time { return now }})
+	v, remove, err := vault.Temporary(forOwner(t.Context()), &vault.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestNobodyFillsTheDirectoryForOthers(t *testing.T) {
 // The origin of a file goes with its content: another principal, another name and another
 // spelling are no way around it, and what grants saved is in no other's directory.
 func TestTheOriginOfAFileIsOfItsContent(t *testing.T) {
-	v, remove, err := vault.Temporary(t.Context(), nil)
+	v, remove, err := vault.Temporary(forOwner(t.Context()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

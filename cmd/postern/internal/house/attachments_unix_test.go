@@ -14,7 +14,7 @@ func TestAPipeIsNoAttachment(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := newAttachments(t, dir).Read(t.Context(), "pipe", 100); err == nil {
+	if got, err := newAttachments(t, dir).Read(forOwner(t.Context()), "pipe", 100); err == nil {
 		t.Errorf("it gave %q", got)
 	}
 }

@@ -88,7 +88,7 @@ type notifier struct {
 
 // waits notes that an entry begins to wait, unless a person did that, who knows.
 func (n *notifier) waits(ctx context.Context, id string) {
-	p, _ := principalOf(ctx)
+	p := principalOf(ctx)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if p.Admin || p.Name == mail.PersonPrincipal || n.ended {
@@ -235,7 +235,7 @@ func notifyEnviron(environ []string) []string {
 // notifyChecks are doctor's line about a program that failed the last time it was started.
 func (h *House) notifyChecks(ctx context.Context) []admin.Check {
 	c, err := h.store.Config(ctx)
-	if p, ok := principalOf(ctx); err != nil || len(c.NotifyCommand) == 0 || ok && p.Scope != nil {
+	if err != nil || len(c.NotifyCommand) == 0 || principalOf(ctx).Scope != nil {
 		return nil
 	}
 	var last notified

@@ -126,7 +126,7 @@ func TestThePersonIsToldWhatBeginsToWait(t *testing.T) {
 		for i, principal := range []string{"agent", "grant:desk", "admin", "person", "agent", "agent", "agent", "agent"} {
 			begins(t, s, principal, fmt.Sprintf("1%d", i), []string{"work", "home"}[i/4], mail.OutboxWaiting, 1)
 		}
-		if _, err := s.ChangeOutgoing(t.Context(), "14", func(o *mail.Outgoing) (bool, error) {
+		if _, err := s.ChangeOutgoing(forOwner(t.Context()), "14", func(o *mail.Outgoing) (bool, error) {
 			o.State = mail.OutboxRejected
 			return false, nil
 		}); err != nil {
@@ -255,7 +255,7 @@ func TestDoctorShowsWhyThePersonWasNotTold(t *testing.T) {
 			begins(t, s, "agent", "0a", "work", mail.OutboxWaiting, 1)
 			s.notify.rest()
 			h := &House{store: s}
-			checks := h.notifyChecks(t.Context())
+			checks := h.notifyChecks(forOwner(t.Context()))
 			if len(checks) > 1 || (len(checks) == 1) != (want != "") || len(checks) == 1 && (!strings.HasSuffix(checks[0].Detail, want) || strings.Contains(checks[0].Detail, file)) {
 				t.Fatalf("%+v", checks)
 			}
@@ -265,7 +265,7 @@ func TestDoctorShowsWhyThePersonWasNotTold(t *testing.T) {
 			if err := s.SetSetting(t.Context(), "notify_command", `["`+strings.ReplaceAll(file, `\`, `\\`)+`"]`); err != nil {
 				t.Fatal(err)
 			}
-			if checks := h.notifyChecks(t.Context()); len(checks) != 0 {
+			if checks := h.notifyChecks(forOwner(t.Context())); len(checks) != 0 {
 				t.Errorf("another program has failed: %+v", checks)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
 )
 
 // The store is asked with the context of a command, which says two things about the
@@ -20,11 +21,20 @@ func onBehalfOf(ctx context.Context, p gateway.Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// principalOf returns the principal that the store works for. It is not ok where no command
-// runs, such as in work that the process does for itself.
-func principalOf(ctx context.Context) (p gateway.Principal, ok bool) {
-	p, ok = ctx.Value(principalKey{}).(gateway.Principal)
-	return p, ok
+// forOwner returns a context for what the process does beside commands: it works for the
+// person whose mail it is.
+func forOwner(ctx context.Context) context.Context {
+	return onBehalfOf(ctx, gateway.Principal{Name: mail.PersonPrincipal, Admin: true})
+}
+
+// principalOf returns the principal that the store works for. Where nobody said for whom, it
+// is one that may know of nothing.
+func principalOf(ctx context.Context) gateway.Principal {
+	p, ok := ctx.Value(principalKey{}).(gateway.Principal)
+	if !ok {
+		p.Scope = &gateway.Scope{}
+	}
+	return p
 }
 
 // dispensable returns a context for a value that the caller can do without.

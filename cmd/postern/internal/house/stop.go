@@ -22,7 +22,7 @@ var _ mail.Stopper = (*store)(nil)
 
 // Stop stops everything, but for a caller with a scope that caller alone.
 func (s *store) Stop(ctx context.Context, by string) (*mail.Stopped, bool, error) {
-	if p, ok := principalOf(ctx); ok && p.Scope != nil {
+	if p := principalOf(ctx); p.Scope != nil {
 		return s.StopOne(ctx, p.Name)
 	}
 	return s.Vault.Stop(ctx, by)
@@ -31,7 +31,7 @@ func (s *store) Stop(ctx context.Context, by string) (*mail.Stopped, bool, error
 // Stopped returns the stop that holds the caller, nil for none.
 func (s *store) Stopped(ctx context.Context, age time.Duration) (*mail.Stopped, error) {
 	stopped, err := s.Vault.Stopped(ctx, age)
-	if p, _ := principalOf(ctx); !stopped.Holds(p.Name) {
+	if p := principalOf(ctx); !stopped.Holds(p.Name) {
 		stopped = nil
 	}
 	return stopped, err

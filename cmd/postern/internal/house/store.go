@@ -41,7 +41,7 @@ type store struct {
 
 func newStore(open func(context.Context) (*vault.Vault, error)) *store {
 	s := &store{open: open, environment: &mail.Environment{}, closing: closeTime}
-	s.life, s.end = context.WithCancel(context.Background())
+	s.life, s.end = context.WithCancel(forOwner(context.Background()))
 	s.notify.store, s.notify.ending, s.notify.limit = s, make(chan struct{}), notifyTime
 	s.Vault = vault.Lazy(func(ctx context.Context) (*vault.Vault, error) {
 		if s.asks && optional(ctx) {
@@ -122,8 +122,8 @@ func (s *store) UpdateSeen(ctx context.Context, account, folder string, change f
 
 // NoteDraft implements mail.DraftStore. What the administrator writes is a person's.
 func (s *store) NoteDraft(ctx context.Context, ref mail.Ref) error {
-	p, ok := principalOf(ctx)
-	if err := outOfScope(ctx, ref.Account); err != nil || !ok || isAdmin(p) {
+	p := principalOf(ctx)
+	if err := outOfScope(ctx, ref.Account); err != nil || isAdmin(p) {
 		return err
 	}
 	return s.Vault.NoteDraft(ctx, p.Name, ref)
@@ -132,13 +132,13 @@ func (s *store) NoteDraft(ctx context.Context, ref mail.Ref) error {
 // Drafts implements mail.DraftStore.
 func (s *store) Drafts(ctx context.Context, refs []mail.Ref) ([]mail.DraftOrigin, error) {
 	origins := make([]mail.DraftOrigin, len(refs))
-	p, ok := principalOf(ctx)
-	if len(refs) == 0 || !ok {
+	if len(refs) == 0 {
 		return origins, nil
 	}
 	if err := outOfScope(ctx, refs[0].Account); err != nil {
 		return nil, err
 	}
+	p := principalOf(ctx)
 	writers, err := s.DraftWriters(ctx, refs)
 	for i, by := range writers {
 		origins[i] = mail.DraftOrigin{ByAgent: by != "" && by != mail.PersonPrincipal, Own: isAdmin(p) || by != "" && mail.Owns(p.Name, by)}

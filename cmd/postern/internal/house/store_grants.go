@@ -68,12 +68,8 @@ func grantProfile(g *vault.Grant) (gateway.Profile, error) {
 // context that the gateway gave it; so no command, not even a new one, has to check it
 // itself.
 
-// sees reports whether the caller of a context may know of an account. Work that the
-// process does for itself may.
-func sees(ctx context.Context, account string) bool {
-	p, ok := principalOf(ctx)
-	return !ok || p.Sees(account)
-}
+// sees reports whether the caller of a context may know of an account.
+func sees(ctx context.Context, account string) bool { return principalOf(ctx).Sees(account) }
 
 // outOfScope is the error for an account that is not the principal's, else nil.
 // It is that of an account that does not exist.
@@ -93,7 +89,7 @@ func inScope(ctx context.Context, accounts []mail.Account) []mail.Account {
 // that principal no default is set. A grant says itself whether its client is asked, unless
 // the setting does.
 func seenSettings(ctx context.Context, all []vault.Setting) []vault.Setting {
-	p, _ := principalOf(ctx)
+	p := principalOf(ctx)
 	for i := range all {
 		switch s := &all[i]; {
 		case s.Type == vault.TypeAccount && s.Value != "" && !sees(ctx, s.Value):
@@ -108,8 +104,8 @@ func seenSettings(ctx context.Context, all []vault.Setting) []vault.Setting {
 // ownOutgoing reports whether a message of the outbox is the principal's to know of: a
 // scoped one may see those that it sent itself, from accounts that it still has.
 func ownOutgoing(ctx context.Context, o *mail.Outgoing) bool {
-	p, ok := principalOf(ctx)
-	return !ok || p.Scope == nil || o.Principal == p.Name && p.Sees(o.Account)
+	p := principalOf(ctx)
+	return p.Scope == nil || o.Principal == p.Name && p.Sees(o.Account)
 }
 
 // ownedByGrant reports whether a grant has an identity of the agent mailbox.

@@ -93,3 +93,28 @@ func TestAStoreIsOpenedWhenItIsNeeded(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodySeesNothing: a call that does not say for whom it is learns of no account, no
+// message and no rule of one, and changes none.
+func TestNobodySeesNothing(t *testing.T) {
+	s, _ := notifying(t, "note")
+	owner := forOwner(t.Context())
+	if err := s.AddAccount(owner, mail.Account{Name: "work", Protocol: mail.IMAP, Auth: mail.AuthKeyring, Username: "ann", Mode: mail.ReadOnly, IMAP: mail.Endpoint{Host: "localhost", Port: 1, Security: mail.TLS}}, mail.Secret{}); err != nil {
+		t.Fatal(err)
+	}
+	begins(t, s, "agent", "an-entry", "work", mail.OutboxWaiting, 1)
+	for _, c := range []struct {
+		ctx  context.Context
+		want int
+	}{{owner, 1}, {t.Context(), 0}} {
+		accounts, err := s.Accounts(c.ctx)
+		entries, _, err2 := s.ListOutgoing(c.ctx, mail.OutboxQuery{Limit: 1})
+		if len(accounts) != c.want || len(entries) != c.want || err != nil || err2 != nil {
+			t.Errorf("%d of accounts and entries: %v, %v, %v, %v", c.want, accounts, entries, err, err2)
+		}
+		_, err = s.Account(c.ctx, "work")
+		if err2 := s.UpdateSeen(c.ctx, "work", "INBOX", func(*mail.SeenState) error { return nil }); (err == nil) != (c.want == 1) || (err2 == nil) != (c.want == 1) {
+			t.Errorf("%d of work: %v, %v", c.want, err, err2)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
@@ -46,7 +45,7 @@ func (s *System) NewTransport(ctx context.Context, o *TransportOptions, readOnly
 	}
 	once := login.NewHelperOnce(login.HelperOnceOptions{Account: store.Served, Environ: s.Environ})
 	t := &Transport{Store: store, Helper: once, Credentials: once, offers: slices.Clone(TransportCommands)}
-	if readOnly {
+	if readOnly || store.Served.Protocol == mail.POP3 { // which has no flags
 		t.offers = slices.DeleteFunc(t.offers, func(path string) bool { return path == "mail mark-read" })
 	}
 	return t, nil
@@ -118,9 +117,6 @@ type transportStore struct {
 	Served  mail.Account // as it was at the start
 	vaulted bool
 	helper  bool // the helper is not the vault's
-
-	mu    sync.Mutex
-	shown vault.Shown // where nothing is vaulted, for as long as the process lasts
 }
 
 // Accounts implements mail.Directory.
@@ -169,8 +165,10 @@ func (s *transportStore) Secret(context.Context, string) (mail.Secret, error) {
 	return mail.Secret{}, vault.ErrNoSecret
 }
 
-// Shown implements commands.ShownStore. Without a vault it knows of nothing: the process
-// remembers what it showed, and there is no other.
+// errForgets says that nothing outlasts the process.
+var errForgets = errors.New("without a vault nothing remembers what was shown")
+
+// Shown implements commands.ShownStore. Without a vault it knows of nothing.
 func (s *transportStore) Shown(ctx context.Context, principal string) (vault.Shown, error) {
 	if !s.vaulted {
 		return vault.Shown{}, nil
@@ -178,13 +176,11 @@ func (s *transportStore) Shown(ctx context.Context, principal string) (vault.Sho
 	return s.store.Shown(ctx, principal)
 }
 
-// UpdateShown implements commands.ShownStore.
+// UpdateShown implements commands.ShownStore. Without a vault it fails, so that answers have long
+// ids: the client keeps track by them, and they mean the same after a restart.
 func (s *transportStore) UpdateShown(ctx context.Context, principal string, change func(*vault.Shown) bool) error {
 	if !s.vaulted {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		change(&s.shown)
-		return nil
+		return errForgets
 	}
 	return s.store.UpdateShown(ctx, principal, change)
 }

@@ -69,7 +69,7 @@ var errNoVaultHere = errors.New("there is no vault in this process")
 // described is the account that the options describe. It needs a helper: there is no
 // other place its credential could come from.
 func (o *TransportOptions) described(readOnly bool) (mail.Account, error) {
-	a := mail.Account{Name: cmp.Or(o.Account, "default"), Email: o.Email, Protocol: cmp.Or(mail.Protocol(o.Protocol), mail.IMAP), Username: o.Username, Mode: mail.ReadWrite, Destroy: mail.DestroyOn}
+	a := mail.Account{Name: cmp.Or(o.Account, "default"), Email: o.Email, Protocol: cmp.Or(mail.Protocol(o.Protocol), mail.IMAP), Username: o.Username, Mode: mail.Draft, Destroy: mail.DestroyOff}
 	if o.Helper == "" {
 		return a, unusable("--host needs --helper.", "Give a program that prints the password, such as --helper 'biosecret get mail'.")
 	}
@@ -77,7 +77,7 @@ func (o *TransportOptions) described(readOnly bool) (mail.Account, error) {
 		a.Email = o.Username
 	}
 	if readOnly {
-		a.Mode, a.Destroy = mail.ReadOnly, mail.DestroyOff
+		a.Mode = mail.ReadOnly
 	}
 	if o.Port > math.MaxUint16 {
 		return a, unusable("--port is greater than 65535.", "Give the number of a TCP port, or leave it out.")

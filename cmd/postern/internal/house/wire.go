@@ -76,7 +76,9 @@ const PDFVerb = "pdf-text"
 func (h *House) Temporary() bool { return h.store.temporary }
 
 // Accounts are those that the house's principal may know of.
-func (h *House) Accounts(ctx context.Context) ([]mail.Account, error) { return h.store.Accounts(ctx) }
+func (h *House) Accounts(ctx context.Context) ([]mail.Account, error) {
+	return h.store.Accounts(onBehalfOf(ctx, h.Principal))
+}
 
 // Waiting counts what waits in the outbox for a person, whoever asked for it, up to 500. It
 // does not make a vault for that, nor run a program that may ask for a key: the error is then
@@ -89,7 +91,7 @@ func (h *House) Waiting(ctx context.Context) (int, error) {
 	case h.store.temporary:
 		return 0, nil
 	}
-	waiting, _, err := h.outbox.List(ctx, mail.OutboxQuery{States: []mail.OutboxState{mail.OutboxWaiting}, Limit: mail.MaxOutboxLimit})
+	waiting, _, err := h.outbox.List(forOwner(ctx), mail.OutboxQuery{States: []mail.OutboxState{mail.OutboxWaiting}, Limit: mail.MaxOutboxLimit})
 	return len(waiting), err
 }
 
@@ -190,8 +192,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	deps.Outbox = h.outbox
 	deps.Agents = agents.Deps{Mailbox: agentmail.New(correspondence{h.store}), Identity: s.Identity, Owned: h.store.ownedByGrant, HostFile: plan.ReadHostFile}
 	deps.Explain = func(ctx context.Context, _ *discovery.Call, line string) (commands.Explanation, error) {
-		principal, _ := principalOf(ctx) // there is one: a command runs
-		e, err := h.Gateway.Explain(ctx, gateway.Request{Principal: principal, Line: line})
+		e, err := h.Gateway.Explain(ctx, gateway.Request{Principal: principalOf(ctx), Line: line})
 		return commands.Explanation(e), err
 	}
 	deps.Exists = func(path string) bool { return h.Registry.Exists(path) }
@@ -202,11 +203,11 @@ func (s *System) Wire(plan Plan) (*House, error) {
 		info.AdminHint = s.adminHint()
 	}
 	here := info.Here
-	info.Here = func(ctx context.Context) func(*discovery.Command, string) string {
+	info.Here = func(ctx context.Context, account string) func(*discovery.Command, string) string {
 		if !h.store.Opened() && !h.store.temporary { // an example is not worth asking for a key
 			return func(_ *discovery.Command, example string) string { return example }
 		}
-		return here(dispensable(ctx))
+		return here(dispensable(ctx), account)
 	}
 	var err error
 	h.Registry, err = discovery.NewRegistry(info, append(list, added.Commands...)...)
@@ -278,7 +279,7 @@ const warmTime = 30 * time.Second
 // Warm connects to the only or default account ahead, so that the first read finds
 // a session. It does not report a failure: the command that needs the session will.
 func (h *House) Warm(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, warmTime)
+	ctx, cancel := context.WithTimeout(forOwner(ctx), warmTime)
 	defer cancel()
 	accounts, err := h.store.Accounts(ctx)
 	if err != nil {

@@ -82,13 +82,13 @@ func (l Leases) Idle(ctx context.Context, account, mailbox, folder string) (held
 	return l.take(ctx, idleTry, "idle", account, mailbox, folder)
 }
 
-// Announce tells those that follow that they should look at a folder. Where that fails they
-// look a little later.
-func (l Leases) Announce(account, folder string) {
+// Announce tells those that follow that they should look at a folder, also where ctx has ended.
+// Where that fails they look a little later.
+func (l Leases) Announce(ctx context.Context, account, folder string) {
 	if !l.Needed() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), idleTry)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), idleTry)
 	defer cancel()
 	_ = l.Seen.UpdateSeen(ctx, account, folder, func(s *mail.SeenState) error {
 		s.Told = time.Now()

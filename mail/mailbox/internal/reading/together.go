@@ -49,7 +49,7 @@ func (q *Queue) Read(ctx context.Context, all []*Reading) error {
 		done[i] = make(chan struct{})
 		r.done = done[i] // from join on the gathering owns the reading
 	}
-	g := q.join(all)
+	g := q.join(ctx, all)
 	for i := range all {
 		select {
 		case <-done[i]:
@@ -86,7 +86,7 @@ func (q *Queue) giveUp(g *gathering) (ended bool) {
 	return true
 }
 
-func (q *Queue) join(all []*Reading) *gathering {
+func (q *Queue) join(ctx context.Context, all []*Reading) *gathering {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	folder := all[0].Ref.Folder
@@ -102,7 +102,7 @@ func (q *Queue) join(all []*Reading) *gathering {
 		})
 	}) {
 		g = &gathering{folder: folder}
-		g.ctx, g.cancel = context.WithCancel(context.Background())
+		g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		if q.waiting == nil {
 			q.waiting = make(map[string]*gathering)
 		}
