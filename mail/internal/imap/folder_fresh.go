@@ -15,13 +15,13 @@ import (
 type freshness struct {
 	moved  atomic.Int64 // EXISTS and EXPUNGE that answered no EXAMINE or SELECT
 	opened int64        // moved at the time the folder was opened
-	at     time.Time    // when that was
+	at     time.Time    // when that was, by the wall clock
 }
 
 // trusted is how long an open folder is taken for the one of that name.
 const trusted = 10 * time.Second
 
-func (v *freshness) open() { v.opened, v.at = v.moved.Load(), time.Now() }
+func (v *freshness) open() { v.opened, v.at = v.moved.Load(), time.Now().Round(0) }
 
 func (v *freshness) expunged(uint32) { v.moved.Add(1) }
 
