@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -91,7 +92,7 @@ func senders(list []mail.Address) string {
 		shown[i] = mail.Address{Name: plain.Clip(list[i].Name, answer.MaxShownChars), Addr: list[i].Addr}
 	}
 	if len(list) > len(shown) {
-		return answer.People(shown) + ", …"
+		return answer.People(shown) + fmt.Sprintf(", and %d more", len(list)-len(shown))
 	}
 	return answer.People(shown)
 }
@@ -115,7 +116,7 @@ func entryOf(s *mailbox.Summary) MessageEntry {
 
 // answersTo are the addresses that answers go to where that is elsewhere than to the sender.
 func answersTo(s *mailbox.Summary) string {
-	return answer.People(answer.Each(s.Answers[:min(len(s.Answers), maxShownSenders)], func(a *string) mail.Address { return mail.Address{Addr: *a} }))
+	return senders(answer.Each(s.Answers, func(a *string) mail.Address { return mail.Address{Addr: *a} }))
 }
 
 // posingAs is the address that the name of one of some senders shows in place of his own, ""

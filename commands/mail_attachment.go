@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"regexp"
 	"strings"
@@ -20,6 +21,7 @@ type mailAttachmentArgs struct {
 	messageArgs
 	Part     string `json:"part,omitempty" acli:"rare" jsonschema:"minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" form:"must be numbers with dots between them, such as 1.2" jsonschema_description:"Part as 'mail get' shows it; the only attachment if left out"`
 	Save     string `json:"save,omitempty" acli:"path=attachment directory,value=FILE" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" form:"must be the name of a file, without control characters" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
+	MaxBytes int64  `json:"max-bytes,omitempty" acli:"rare" jsonschema:"minimum=1024,maximum=67108864,default=200000" jsonschema_description:"At most this many bytes of the content, from the beginning"`
 	AsText   bool   `json:"as-text,omitempty" jsonschema_description:"What it says, in place of its content: text, HTML, a message, a calendar or PDF"`
 	Chars    int    `json:"chars,omitempty" acli:"rare,requires=as-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters, with --as-text"`
 	FromChar int    `json:"from-char,omitempty" acli:"rare,requires=as-text" jsonschema:"minimum=1,maximum=2000000" jsonschema_description:"The rest of a long text, from this character on"`
@@ -52,6 +54,7 @@ type MailAttachmentResult struct {
 	ContentType   string `json:"content_type" acli:"untrusted"`
 	Size          int64  `json:"size_bytes"`
 	SavedTo       string `json:"saved_to,omitempty"`
+	Truncated     bool   `json:"truncated,omitempty"`
 	Text          string `json:"extracted_text,omitempty" acli:"untrusted"`
 	TextTruncated bool   `json:"extracted_text_truncated,omitempty"`
 	HiddenChars   int    `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
@@ -86,13 +89,12 @@ const readProfile = "read"
 
 func mailAttachment(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
-		Path:    "mail attachment",
-		Also:    []string{"download", "save"},
-		Summary: "One attachment",
-		Details: "The answer has its content in base64, its text with --as-text, or nothing of it with --save. size_bytes is the size of the decoded content. --save writes only new files below the attachment directory, and never over an existing one. " +
-			"The name that the sender gave is shown as filename, and never used as a file's name by itself.",
+		Path:     "mail attachment",
+		Also:     []string{"download", "save"},
+		Summary:  "One attachment",
+		Details:  "The answer has the beginning of its content in base64, its text with --as-text, or nothing of it with --save. --save writes only new files below the attachment directory, and never over an existing one.",
 		Effect:   discovery.Read,
-		Examples: []string{"mail attachment 22", "mail attachment 22 --part 2 --save plans/floor.png", "mail attachment 33 --as-text"},
+		Examples: []string{"mail attachment 33 --as-text", "mail attachment 22 --part 2 --save plans/floor.png", "mail attachment 22 --max-bytes 20000"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailAttachmentArgs) (*MailAttachmentResult, error) {
 		call.Bytes = !args.AsText
 		if args.Save != "" && call.Profile == readProfile {
@@ -118,6 +120,18 @@ func mailAttachment(d *Deps) *discovery.Command {
 		}
 		if r.Encoding, r.Content = "base64", a.Content; r.Content == nil {
 			r.Content = []byte{}
+		}
+		if int64(len(r.Content)) > args.MaxBytes {
+			r.Content, r.Truncated = r.Content[:args.MaxBytes], true
+			following := *args
+			following.messageArgs, following.Part = messageArgs{ID: r.ID}, a.PartID
+			if !call.Full {
+				following.ID = d.shown(ctx, call, a.Ref).Of(a.Ref)
+			}
+			if following.Save = "attachment-" + a.PartID; call.Profile == readProfile {
+				following.Save, following.AsText = "", true
+			}
+			r.NextAction = answer.NextLine("The content was cut: --save keeps all of it in a file, --as-text has what it says", call.Again(&following))
 		}
 		return r, nil
 	})
@@ -178,7 +192,10 @@ func (d *Deps) save(ctx context.Context, account, name string, a *mailbox.Attach
 
 // Summary implements discovery.Summarizer.
 func (r *MailAttachmentResult) Summary() string {
-	if r.SavedTo != "" {
+	switch {
+	case r.Truncated:
+		return fmt.Sprintf("The first %d of %d bytes", len(r.Content), r.Size)
+	case r.SavedTo != "":
 		return "Saved " + answer.Count(int(r.Size), "byte", "bytes")
 	}
 	if r.more != nil {

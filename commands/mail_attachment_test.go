@@ -16,11 +16,14 @@ func TestAttachmentIsAnsweredOrSaved(t *testing.T) {
 	content := []byte(strings.Repeat("\x00PDF", 100_000))
 	b.part = mailbox.AttachmentContent{Ref: ref(1), Attachment: mailbox.Attachment{PartID: "2", Filename: "../../etc/passwd", ContentType: "application/pdf", Content: content}}
 	e := b.OK(t, "mail attachment --uid 1 --part 2")
-	if got, err := base64.StdEncoding.DecodeString(e.Data["content_base64"].(string)); err != nil || string(got) != string(content) {
-		t.Errorf("%d bytes, %v", len(got), err)
+	if got, err := base64.StdEncoding.DecodeString(e.Data["content_base64"].(string)); err != nil || string(got) != string(content[:200_000]) || e.Data["truncated"] != true {
+		t.Errorf("%d bytes, %v, %v", len(got), e.Data["truncated"], err)
 	}
 	if e.Data["size_bytes"] != float64(len(content)) || e.Data["saved_to"] != nil {
 		t.Errorf("%v %v", e.Data["size_bytes"], e.Data["saved_to"])
+	}
+	if e := b.OK(t, "mail attachment --uid 1 --part 2 --max-bytes 400000"); e.Data["truncated"] != nil {
+		t.Error("all of it is cut")
 	}
 	e = b.OK(t, "mail attachment imap:work:INBOX:7:1 --save a/b.pdf")
 	if e.Data["saved_to"] != "/saved/a/b.pdf" || e.Data["content_base64"] != nil || string(b.saved["a/b.pdf"]) != string(content) || len(b.saved) != 1 {

@@ -27,7 +27,7 @@ type mailGetArgs struct {
 	HTML            bool                `json:"html,omitempty" acli:"rare" jsonschema_description:"Also the sanitized HTML"`
 	AttachmentText  bool                `json:"attachment-text,omitempty" jsonschema_description:"Also the text of attachments, of PDF too"`
 	AttachmentChars int                 `json:"attachment-chars,omitempty" acli:"rare,requires=attachment-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters of each"`
-	WithContent     bool                `json:"with-content,omitempty" acli:"rare" jsonschema_description:"Also the content of attachments, in base64"`
+	WithContent     bool                `json:"with-content,omitempty" acli:"rare" jsonschema_description:"Also the content of small attachments, in base64"`
 
 	named messagesArgs // since Validate
 }
@@ -124,7 +124,8 @@ type EventEntry struct {
 const (
 	maxAttachments = 50 // 001 section 5
 	maxHeaderBytes = 64 << 10
-	maxEvents      = 20 // of one attachment
+	maxEvents      = 20      // of one attachment
+	contentBytes   = 200_000 // of the attachments of all messages together, as of mail raw
 
 	defaultAttachmentChars = 10_000 // of --attachment-chars
 )
@@ -150,6 +151,9 @@ func mailGet(d *Deps) *discovery.Command {
 		q := mailbox.GetQuery{BodyChars: args.Chars, FromChar: args.FromChar, Headers: args.Headers, HTML: args.HTML, AttachmentText: args.AttachmentText, Content: args.WithContent}
 		if args.AttachmentText {
 			q.AttachmentChars = args.AttachmentChars
+		}
+		if args.WithContent {
+			q.ContentBytes = contentBytes * 4 / 3 / int64(len(refs)) // as transferred
 		}
 		if q.Headers == "" && !call.Full {
 			q.Headers = mailbox.HeadersNone

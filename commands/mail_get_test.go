@@ -22,7 +22,7 @@ func TestGetAsksForWhatItIsAskedFor(t *testing.T) {
 		"mail get --uid 1 --html --headers none":                      {BodyChars: 2000, Headers: mailbox.HeadersNone, HTML: true},
 		"mail get --uid 1 --attachment-text":                          {BodyChars: 2000, AttachmentText: true, AttachmentChars: 10000},
 		"mail get --uid 1 --attachment-text --attachment-chars 50000": {BodyChars: 2000, AttachmentText: true, AttachmentChars: 50000},
-		"mail get --uid 1 --with-content --chars 100":                 {BodyChars: 100, Content: true},
+		"mail get --uid 1 --with-content --chars 100":                 {BodyChars: 100, Content: true, ContentBytes: 266_666},
 		"mail get --uid 1 --headers all --from-char 2001":             {BodyChars: 2000, FromChar: 2001, Headers: mailbox.HeadersAll},
 	} {
 		b.OK(t, line)

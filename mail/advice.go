@@ -12,6 +12,7 @@ const (
 	AdviceLookIntoFolder      Advice = "look_into_folder"      // look into the folder before another try
 	AdviceLookIntoBoth        Advice = "look_into_both"        // look into both folders before another try
 	AdviceAskOperator         Advice = "ask_operator"          // try later, then ask the operator of the server
+	AdviceNoPassword          Advice = "no_password"           // another password does not help a login
 	AdviceRestart             Advice = "restart"               // start the program again
 	AdviceMailProgram         Advice = "mail_program"          // open it in a mail program
 	AdviceGet                 Advice = "get"                   // read the message itself

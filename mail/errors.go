@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -144,10 +145,19 @@ func (o Operation) NoDestroy(a *Account, p *Policy) *Error {
 	return e
 }
 
-// notTheSecret are the codes of a refused login of which the password or token is not the
-// reason: of IMAP (RFC 9051 section 7.1, RFC 5530), and of SMTP where submission is switched off
-// for the mailbox.
-var notTheSecret = map[string]bool{"NOPERM": true, "PRIVACYREQUIRED": true, "WEBALERT": true, "5.7.139": true}
+// notTheSecret reports whether the password or token is not the reason of a refused login: by
+// the codes of IMAP (RFC 9051 section 7.1, RFC 5530), and of SMTP where it knows no login or wants
+// TLS first (RFC 4954 section 6), or a web browser, or has submission switched off.
+// The submission server of Microsoft has one code for that and for a wrong password, and says which.
+func notTheSecret(w *wire.Error) bool {
+	switch w.Code {
+	case "NOPERM", "PRIVACYREQUIRED", "WEBALERT", "5.7.14":
+		return true
+	case "5.7.139":
+		return !strings.Contains(w.Text, "credentials")
+	}
+	return w.Reply >= 500 && w.Reply <= 504 || w.Reply == 530 || w.Reply == 538 || errors.Is(w, wire.ErrNoMechanism)
+}
 
 // Explain says what a failure of a connection to a server means, and why it could not be
 // reached. server begins the sentence, such as "The mail server". Advice stays as it was where
@@ -163,20 +173,21 @@ func (e *Error) Explain(w *wire.Error, server string, at Endpoint) {
 		say(KindStopped, "", " was not asked: everything is stopped")
 		return
 	}
+	code := w.Code
+	if w.Reply != 0 {
+		code = strconv.Itoa(w.Reply)
+	}
+	if code != "" {
+		code = " (" + code + ")"
+	}
 	switch w.Kind {
 	case wire.KindAuth:
-		code := w.Code
-		if w.Reply != 0 {
-			code = strconv.Itoa(w.Reply)
+		say(KindAuth, AdviceCheckLogin, " did not accept the login"+code)
+		if errors.Is(w, wire.ErrNoMechanism) {
+			say(KindAuth, "", " was not asked to log in: the "+wire.ErrNoMechanism.Error()+" for the account's kind of credential")
 		}
-		if code != "" {
-			code = " (" + code + ")"
-		}
-		switch say(KindAuth, AdviceCheckLogin, " did not accept the login"+code); {
-		case errors.Is(w, wire.ErrNoMechanism):
-			say(KindAuth, AdviceAskOperator, " was not asked to log in: the "+wire.ErrNoMechanism.Error()+" for the account's kind of credential")
-		case notTheSecret[w.Code]:
-			e.Advice = AdviceAskOperator
+		if notTheSecret(w) {
+			e.Advice = AdviceNoPassword
 		}
 		e.Retryable = false
 	case wire.KindCertificate:
@@ -195,6 +206,10 @@ func (e *Error) Explain(w *wire.Error, server string, at Endpoint) {
 	case wire.KindLimit:
 		say(KindLimit, AdviceLess, " sent more than is allowed")
 	case wire.KindRefused:
+		if w.Stage == wire.StageAuth && !w.Permanent {
+			say(KindRefused, AdviceAskOperator, " does not accept a login at the moment"+code)
+			return
+		}
 		say(KindRefused, AdviceAskOperator, " refused the command"+why)
 	case wire.KindClosed:
 		say(e.Kind, "", " closed the connection"+why)

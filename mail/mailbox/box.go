@@ -149,7 +149,7 @@ func explain(e *mail.Error, at mail.Endpoint) {
 		e.Advice, e.Message = mail.AdviceMailboxInUse, "Another program has the mailbox open."
 	case w.Kind == wire.KindRefused && w.Permanent && (w.Stage == imap.StageExamine || w.Stage == imap.StageSelect):
 		e.Kind, e.Advice, e.Message, e.Retryable = mail.KindNotFound, mail.AdviceFolders, "There is no such folder.", false
-	case w.Kind == wire.KindRefused || w.Kind == wire.KindClosed:
+	case w.Kind == wire.KindRefused || w.Kind == wire.KindClosed || w.Kind == wire.KindAuth:
 		e.Said(w.Text)
 	}
 }

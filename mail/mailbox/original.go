@@ -5,11 +5,14 @@ import (
 	"mime"
 	"strings"
 
+	goimap "github.com/emersion/go-imap/v2"
+
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/codes"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
@@ -94,6 +97,49 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 		o.Files = append(o.Files, &AttachmentContent{Ref: o.Ref, Attachment: a, FullType: fullType(p), part: p})
 	}
 	return o, nil
+}
+
+// Named returns the newest message with a Message-ID, given without its brackets, in INBOX, else in
+// the archive, that the policy shows; the zero Ref where there is none or it cannot be told. It
+// costs a search of each folder.
+func (m *Client) Named(ctx context.Context, op, account, id string) (found mail.Ref) {
+	b, err := m.open(ctx, op, account)
+	x, ok := b.(*imapBox)
+	if err != nil || !ok {
+		return mail.Ref{}
+	}
+	for _, role := range []string{"", "archive"} {
+		var refs []mail.Ref
+		_ = x.lend(ctx, "", func(s *imap.Session) (err error) {
+			refs = nil
+			folder := inbox
+			if role != "" {
+				folder, err = x.knownFor(s, role)
+			}
+			if err != nil || folder == "" || x.Policy.HidesFolder(folder) {
+				return err
+			}
+			criteria := fetch.HeaderHolds("Message-ID", "<"+id+">")
+			search := fetch.Visit{Folder: folder, Criteria: []*goimap.SearchCriteria{&criteria}}
+			if err = (fetch.Visits{&search}).Start(s, nil); err != nil || search.Err != nil {
+				return err
+			}
+			newest, _ := imap.SplitUIDs(search.Found[0], maxReturned, false)
+			for _, uid := range imap.Numbers(newest) {
+				refs = append(refs, x.refTo(search.Box.Name, search.Box.UIDValidity, uid))
+			}
+			return nil
+		})
+		for _, ref := range refs {
+			if g, err := x.header(ctx, ref); err == nil && fetch.MessageID(g.Header) == id && ref.UID > found.UID {
+				found = ref
+			}
+		}
+		if found.UID != 0 {
+			return found
+		}
+	}
+	return mail.Ref{}
 }
 
 // fullType is the type of an attachment as it can be told on: with the charset of a text and

@@ -224,6 +224,11 @@ func (b *Outbox) build(ctx context.Context, s *sender, l *letter, left string) (
 	}
 	if l.stored != nil {
 		e.Draft, built.Attachments = l.stored.Ref.String(), l.stored.files
+		if l.stored.parent != "" {
+			if ref := b.o.Mailboxes.Named(ctx, s.Op, s.account.Name, l.stored.parent); ref.UID != 0 {
+				e.ReplyTo = ref.String()
+			}
+		}
 	}
 	for _, a := range built.Attachments {
 		e.Attachments = append(e.Attachments, mail.FileName{Name: a.Name, Type: a.Type, Size: int64(len(a.Content))})

@@ -472,6 +472,7 @@ func TestDraftOfAMailProgramIsSentAsItStands(t *testing.T) {
 	t.Parallel()
 	_, e := mailtest.Shared(t, servertest.Config{})
 	d := newMailboxFixture(t, e, "program", approving)
+	d.box.Add("INBOX", mailtest.Letter{Extra: "Message-ID: <p@example.net>\r\n"})
 	ref := d.put("Drafts", foreign(fromAnn+toBob+"Cc: carol@example.net\r\nBcc: dan@example.net\r\nIn-Reply-To: <p@example.net>\r\nReferences: <o@example.net> <p@example.net>\r\nReply-To: ANN@example.org\r\n"+twoWays, otherHTML), imap.FlagDraft)
 	waits := d.mustSend(outbox.Request{Stored: &ref, Principal: "agent"})
 	again := d.mustSend(outbox.Request{Stored: &ref, Principal: "another"})
@@ -487,6 +488,9 @@ func TestDraftOfAMailProgramIsSentAsItStands(t *testing.T) {
 	mailtest.WantKind(t, second(d.AppendToDraft(t.Context(), ref, outbox.Draft{Body: "x"})), mail.KindUnsupported)
 	if e, err := d.Approve(t.Context(), waits.ID, waits.Digest, "ann"); err != nil || e.State != mail.OutboxAccepted || len(d.In("Drafts")) != 0 {
 		t.Fatalf("%+v, %v", e, err)
+	}
+	if flags := d.In("INBOX")[0].flags; !slices.Contains(flags, imap.FlagAnswered) {
+		t.Errorf("what it answers is marked %v", flags)
 	}
 	wire := d.server.messages()[0].raw
 	p := servertest.ReadPython(t, []byte(wire))

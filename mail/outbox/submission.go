@@ -79,7 +79,7 @@ func submissionError(o mail.Operation, a *mail.Account, w *wire.Error) *mail.Err
 	e := o.Failure(mail.KindConnection, "", "", "")
 	e.Err = w
 	e.Explain(w, "The submission server", a.SMTP)
-	if w.Kind != wire.KindAuth && w.Kind != wire.KindCertificate {
+	if w.Kind != wire.KindAuth && w.Kind != wire.KindCertificate && w.Kind != wire.KindRefused {
 		e.Advice = mail.AdviceCheckSubmission
 	}
 	e.Said(w.Text)

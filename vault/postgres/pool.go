@@ -148,7 +148,7 @@ func (p *pool) give(c *pgconn.PgConn) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.idle = append(p.idle, idleConn{c, time.Now()})
+	p.idle = append(p.idle, idleConn{c, time.Now().Round(0)})
 	if !p.sweeping {
 		p.sweeping = true
 		time.AfterFunc(idleTime, p.sweep)

@@ -35,6 +35,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceListAgain:           {"List the folder again for ids that are valid now.", ""},
 	mail.AdviceSendInstead:         {"Send it with 'mail send', or choose another folder.", "mail send"},
 	mail.AdviceMailboxInUse:        {"Try again in a moment: POP3 serves one program at a time.", ""},
+	mail.AdviceNoPassword:          {"Another password does not help: what the server wants of the account is for its operator, or its settings on the web.", ""},
 	mail.AdviceCheckLogin:          {"Check the user name and password of the account; some providers want an app password.", ""},
 	mail.AdviceCheckLoginPassword:  {"Check the user name and password of the account; some providers want an app password. The administrator stores another with 'account edit {account} --password-from stdin'.", ""},
 	mail.AdviceCheckLoginOAuth:     {"Check that the account's user name is the one that gave consent; the administrator authorizes it again with 'account authorize {account}'.", ""},

@@ -15,13 +15,13 @@ import (
 type freshness struct {
 	moved  atomic.Int64 // EXISTS and EXPUNGE that answered no EXAMINE or SELECT
 	opened int64        // moved when the folder was asked for: what comes behind the answer may be read before it is waited for
-	at     time.Time    // when that was
+	at     time.Time    // when that was, by the wall clock
 }
 
 // trusted is how long an open folder is taken for the one of that name.
 const trusted = 10 * time.Second
 
-func (v *freshness) open(moved int64) { v.opened, v.at = moved, time.Now() }
+func (v *freshness) open(moved int64) { v.opened, v.at = moved, time.Now().Round(0) }
 
 func (v *freshness) expunged(uint32) { v.moved.Add(1) }
 

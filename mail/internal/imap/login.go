@@ -34,6 +34,7 @@ type line struct {
 	code string   // response code, upper case
 	caps []string // nil when the line lists no capabilities
 	text string
+	raw  string // text as it came
 }
 
 func (d *dialog) read() (line, error) {
@@ -74,7 +75,7 @@ func parseLine(raw string) line {
 			l.caps = capabilities(args)
 		}
 	}
-	l.text = wire.Clean(rest)
+	l.raw, l.text = rest, wire.Clean(rest)
 	return l
 }
 
@@ -194,7 +195,8 @@ func (d *dialog) login(ctx context.Context, cfg *Config) (*pendingLogin, error) 
 	}
 	lasting := context.WithoutCancel(ctx) // ctx is for connecting, and may have ended by then
 	d.tag++
-	l := &pendingLogin{tag: "L" + strconv.Itoa(d.tag), done: make(chan struct{}), newer: func() bool { return cfg.Login.Newer(lasting, c) }}
+	l := &pendingLogin{tag: "L" + strconv.Itoa(d.tag), done: make(chan struct{}), newer: func() bool { return cfg.Login.Newer(lasting, c) },
+		words: func(heard string) string { return c.Words(cfg.Login.Username, heard) }}
 	// The command LOGIN takes one round trip, PLAIN without SASL-IR two, and the mechanism
 	// LOGIN three.
 	command := !d.has("LOGINDISABLED")
@@ -223,17 +225,17 @@ func (d *dialog) login(ctx context.Context, cfg *Config) (*pendingLogin, error) 
 	return l, nil
 }
 
-// refusedLogin is the server's refusal of a login. Its words are left out: the server has
-// just got a password, and can repeat it in any form.
-func refusedLogin(l line) *wire.Error {
+// refusedLogin is the server's refusal of a login, with its words. A code that is not known is
+// left out: it could be anything that the server has just got.
+func refusedLogin(l line, words string) *wire.Error {
 	code := wire.Clean(l.code)
 	if temporary[code] {
-		return &wire.Error{Kind: wire.KindRefused, Code: code}
+		return &wire.Error{Kind: wire.KindRefused, Code: code, Text: words}
 	}
 	if !authCodes[code] {
-		code = "" // the code is the server's words too
+		code = ""
 	}
-	return &wire.Error{Kind: wire.KindAuth, Code: code, Permanent: true}
+	return &wire.Error{Kind: wire.KindAuth, Code: code, Text: words, Permanent: true}
 }
 
 // authCodes are the response codes that tell why a login was refused (RFC 9051

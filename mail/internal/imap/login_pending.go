@@ -21,10 +21,11 @@ type pendingLogin struct {
 	exchange   *wire.Exchange // nil for the command LOGIN
 	held       bool           // other commands may stand behind the line
 	challenged bool
-	sent       atomic.Bool     // the line has left
-	answer     func(err error) // called once with the outcome; may be nil
-	newer      func() bool     // whether a refusal is worth another try
-	done       chan struct{}   // closed at the outcome; the fields below do not change then
+	sent       atomic.Bool               // the line has left
+	answer     func(err error)           // called once with the outcome; may be nil
+	newer      func() bool               // whether a refusal is worth another try
+	words      func(heard string) string // see wire.Credential.Words
+	done       chan struct{}             // closed at the outcome; the fields below do not change then
 	told       bool
 	caps       []string // when told
 	err        error    // a *wire.Error
@@ -47,7 +48,7 @@ func (p *pendingLogin) outcome(err error) error {
 		}
 		p.err = e
 	}
-	p.newer, p.exchange = nil, nil // they know the credential that was sent
+	p.newer, p.words, p.exchange = nil, nil, nil // they know the credential that was sent
 	if p.answer != nil {
 		p.answer(p.err)
 	}
@@ -78,7 +79,7 @@ func (p *pendingLogin) take(g *guard, raw []byte) (inject string, err error) {
 		}
 		return inject, p.outcome(nil)
 	case l.tag == p.tag && (l.typ == "NO" || l.typ == "BAD"):
-		err = refusedLogin(l)
+		err = refusedLogin(l, p.words(l.raw))
 	case l.tag == "+" && p.exchange != nil:
 		p.challenged = true
 		var answer string
@@ -88,6 +89,9 @@ func (p *pendingLogin) take(g *guard, raw []byte) (inject string, err error) {
 			g.writing.Unlock()
 		}
 	case l.tag == "*" && l.typ == "BYE":
+		if l.text = p.words(l.raw); !temporary[l.code] && !authCodes[l.code] {
+			l.code = ""
+		}
 		err = goodbyeOf(l)
 	case l.tag == "*":
 	default:

@@ -56,7 +56,7 @@ type Pool struct {
 
 type pooled struct {
 	*Session
-	used time.Time
+	used time.Time // by the wall clock: the other stands still while a machine sleeps
 
 	round int // of its login; see loginGate
 
@@ -343,7 +343,7 @@ func (p *Pool) check(ctx context.Context, s *pooled) bool {
 	if !s.alive() {
 		return false
 	}
-	if p.o.Now().Sub(s.used) < p.o.Fresh {
+	if age := p.o.Now().Sub(s.used); age >= 0 && age < p.o.Fresh {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
@@ -359,7 +359,7 @@ func (p *Pool) put(s *pooled, sound bool) {
 	s.ahead = false
 	sound = sound && !p.closed && !s.awaiting
 	if sound {
-		s.used = p.o.Now()
+		s.used = p.o.Now().Round(0)
 		p.idle = append(p.idle, s)
 	} else {
 		p.open--

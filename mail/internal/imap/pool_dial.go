@@ -39,7 +39,7 @@ func (p *Pool) dialled(c *pooled, err error) {
 	switch {
 	case err == nil && !p.closed && !(c.awaiting && c.round < p.logins.round):
 		if len(p.queue) > 0 {
-			c.used = p.o.Now()
+			c.used = p.o.Now().Round(0)
 			p.give(0, given{s: c, new: true})
 			p.serve()
 			p.mu.Unlock()

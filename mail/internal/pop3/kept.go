@@ -33,7 +33,8 @@ type Kept struct {
 	// The fields below belong to the holder of the turn.
 	mailbox *Mailbox
 	release context.CancelFunc // ends the session's context
-	opened  time.Time
+	opened  time.Time          // by the wall clock, as rested: the other stands still while a machine sleeps
+	rested  time.Time          // when the last command ended
 	idle    *time.Timer
 }
 
@@ -135,6 +136,9 @@ func (b *Kept) Lend(ctx context.Context, fresh bool, fn func(s *Mailbox) error) 
 		b.idle.Stop()
 	}
 	defer b.keep()
+	if b.mailbox != nil && b.now().Sub(b.rested) > kept {
+		b.drop() // the machine slept
+	}
 	if b.mailbox != nil && (fresh || b.cfg.Lease != nil) && b.now().Sub(b.opened) > b.youth() {
 		b.drop()
 		if b.cfg.Lease != nil {
@@ -196,7 +200,8 @@ func (b *Kept) open(ctx context.Context) error {
 		return err
 	}
 	b.release = func() { release(); end() }
-	b.mailbox, b.opened = &Mailbox{Session: s, List: list, Skipped: skipped, Places: make(map[string]int, len(list))}, b.now()
+	b.opened, b.rested = b.now().Round(0), b.now().Round(0)
+	b.mailbox = &Mailbox{Session: s, List: list, Skipped: skipped, Places: make(map[string]int, len(list))}
 	for i, m := range list {
 		b.mailbox.Places[m.UIDL] = i
 	}
@@ -210,6 +215,7 @@ func (b *Kept) keep() {
 	if b.mailbox == nil {
 		return
 	}
+	b.rested = b.now().Round(0)
 	wait := kept
 	if b.cfg.Lease != nil {
 		wait = min(kept, b.youth()) // others may be waiting for it

@@ -47,6 +47,8 @@ func (s *Session) login(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.words = func(heard string) string { return credential.Words(s.cfg.Login.Username, heard) }
+	defer func() { s.words = nil }()
 	if s.plainUser(credential) {
 		err = s.userPass(s.cfg.Login.Username, credential.Password)
 	} else {
@@ -70,8 +72,7 @@ func (s *Session) plainUser(c wire.Credential) bool {
 
 func (s *Session) offers(mechanism string) bool { return slices.Contains(s.caps["SASL"], mechanism) }
 
-// refused marks a server's refusal. Its words are left out: it has just got a secret, and
-// can repeat it in any form.
+// refused marks a server's refusal of a login.
 func (s *Session) refused(ctx context.Context, c wire.Credential, err error) error {
 	var e *wire.Error
 	if !errors.As(err, &e) || e.Kind != wire.KindRefused {
@@ -84,9 +85,9 @@ func (s *Session) refused(ctx context.Context, c wire.Credential, err error) err
 	}
 	if code != "" && code != "AUTH" {
 		// The secret is not the reason: the mailbox is locked, or the server has a fault.
-		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindRefused, Code: code}
+		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindRefused, Code: code, Text: e.Text, Permanent: code == "SYS/PERM"}
 	}
-	return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Code: code, Newer: s.cfg.Login.Newer(ctx, c)}
+	return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Code: code, Text: e.Text, Newer: s.cfg.Login.Newer(ctx, c)}
 }
 
 // userPass logs in with RFC 1939 section 7. Neither may hold a line end, and a user name

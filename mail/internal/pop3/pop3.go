@@ -62,6 +62,7 @@ type Session struct {
 	stop  func()
 	caps  map[string][]string // by upper-case tag; nil where CAPA is not known
 	ended bool
+	words func(heard string) string // of a login in progress, see wire.Credential.Words; nil behind it
 }
 
 // Dial connects, upgrades where configured, and logs in; where the login is refused
@@ -359,15 +360,23 @@ func (s *Session) reply(stage string) (text string, err error) {
 	case "+OK":
 		return text, nil
 	case "-ERR":
-		e := &wire.Error{Stage: stage, Kind: wire.KindRefused, Text: wire.Clean(text)}
+		e := &wire.Error{Stage: stage, Kind: wire.KindRefused, Text: s.shown(text)}
 		if inner, ok := strings.CutPrefix(text, "["); ok {
 			if code, rest, ok := strings.Cut(inner, "]"); ok {
-				e.Code, e.Text = strings.ToUpper(wire.Clean(code)), wire.Clean(rest)
+				e.Code, e.Text = strings.ToUpper(s.shown(code)), s.shown(rest)
 			}
 		}
 		return "", e
 	}
 	return "", &wire.Error{Stage: stage, Kind: wire.KindProtocol, Err: errNotPOP3}
+}
+
+// shown is what may be shown of a server's words.
+func (s *Session) shown(heard string) string {
+	if s.words != nil {
+		return s.words(heard)
+	}
+	return wire.Clean(heard)
 }
 
 // line reads one line without its end, at most maxReply bytes.

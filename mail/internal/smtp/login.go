@@ -14,8 +14,7 @@ const maxCommand = 512
 var errChallenge = wire.Cause(wire.KindProtocol, "server asked for what the login does not have")
 
 // login authenticates once (RFC 4954 section 4). A refusal is never tried again with
-// another mechanism: it would count as a second wrong password. The server's words are left
-// out of every error: it has just got a secret, and can repeat it in any form.
+// another mechanism: it would count as a second wrong password.
 func (s *Session) login(username string, c wire.Credential) *wire.Error {
 	mechanisms := strings.Fields(strings.ToUpper(s.offer["AUTH"]))
 	client, err := wire.SASL(func(m string) bool { return slices.Contains(mechanisms, m) }, username, c)
@@ -31,7 +30,9 @@ func (s *Session) login(username string, c wire.Credential) *wire.Error {
 		case r.code == 235:
 			return nil
 		case r.refused():
-			return refusedLogin(r)
+			e := refusedLogin(r)
+			e.Text = c.Words(username, strings.Join(r.lines, " "))
+			return e
 		case r.code != 334:
 			return failure(wire.StageAuth, s.conn.End(errNotSMTP))
 		}

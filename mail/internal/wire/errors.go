@@ -53,7 +53,7 @@ type Error struct {
 	Kind  Kind
 	Reply int    // SMTP's reply code; 0 without one
 	Code  string // response code of IMAP or POP3, without brackets, in upper case; of SMTP the enhanced status code
-	Text  string // the server's own words, cleaned, at most MaxServerText characters; never those that refuse a login
+	Text  string // the server's own words, cleaned, at most MaxServerText characters; of a login see Credential.Words
 	// Permanent says that trying again without a change cannot help.
 	Permanent bool
 	// OutOfStep says that the connection can no longer be used.

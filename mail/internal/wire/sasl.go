@@ -41,7 +41,7 @@ func SASL(offered func(mechanism string) bool, username string, c Credential) (s
 		case offered(sasl.OAuthBearer):
 			return bearer(username, c.Token), nil
 		case offered(XOAuth2):
-			return &token{mechanism: XOAuth2, first: "user=" + username + "\x01auth=Bearer " + c.Token + "\x01\x01"}, nil
+			return xoauth2(username, c.Token), nil
 		}
 		return nil, noMechanism("an access token")
 	}
@@ -68,10 +68,14 @@ func (t *token) Start() (string, []byte, error) { return t.mechanism, []byte(t.f
 // could repeat it.
 func (t *token) Next([]byte) ([]byte, error) { return []byte(t.last), nil }
 
+func xoauth2(username, secret string) *token {
+	return &token{mechanism: XOAuth2, first: "user=" + username + "\x01auth=Bearer " + secret + "\x01\x01"}
+}
+
 // bearer is OAUTHBEARER (RFC 7628). The library's own client gives up at the
 // challenge, where the dummy of section 3.2.3 is due, and does not escape the user
 // name (RFC 5801 section 4).
-func bearer(username, secret string) sasl.Client {
+func bearer(username, secret string) *token {
 	name := strings.NewReplacer("=", "=3D", ",", "=2C").Replace(username)
 	return &token{mechanism: sasl.OAuthBearer, first: "n,a=" + name + ",\x01auth=Bearer " + secret + "\x01\x01", last: "\x01"}
 }

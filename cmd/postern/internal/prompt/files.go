@@ -101,7 +101,7 @@ func (c *conversation) eachPart(ctx context.Context, args []string, do func(name
 		return
 	}
 	for _, a := range list {
-		part, ok := c.data(ctx, command("mail", "attachment", "--full", "--part", a.Str("part_id"), m.Str("message_id")))
+		part, ok := c.data(ctx, command("mail", "attachment", "--full", "--max-bytes", "67108864", "--part", a.Str("part_id"), m.Str("message_id")))
 		if !ok {
 			return
 		}

@@ -76,7 +76,7 @@ func (r *Reading) compose() *Message {
 			} else if int64(len(raw)) >= p.Size {
 				a.Content = message.DecodeBody(raw, p.Encoding)
 			} else {
-				r.issues = append(r.issues, r.issue(fmt.Sprintf("The content of part %s was not sent along, because the message has too many or too large parts; get it with 'mail attachment'.", p.ID)))
+				r.issues = append(r.issues, r.issue(fmt.Sprintf("The content of part %s was not sent along, because the message has too many or too large parts; 'mail attachment' with --part saves it with --save, and says what it says with --as-text.", p.ID)))
 			}
 		}
 		out.Attachments = append(out.Attachments, a)

@@ -279,7 +279,7 @@ func (r *Reading) missing() []*goimap.FetchItemBodySection {
 	})
 	for i, p := range message.Attachments(r.Root) {
 		switch {
-		case r.Query.Content && !r.asked[p.ID] && r.content+p.Size <= maxContent:
+		case r.Query.Content && !r.asked[p.ID] && r.content+p.Size <= cmp.Or(r.Query.ContentBytes, maxContent):
 			r.content += p.Size
 			want(p, p.Size)
 		case message.IsCalendar(p):

@@ -292,6 +292,7 @@ type GetQuery struct {
 	AttachmentText  bool        // also the text of attachments, where it can be read
 	AttachmentChars int         // 100..50000 runes for each; 0 means 10000
 	Content         bool        // also the bytes of each attachment
+	ContentBytes    int64       // at most so many of all attachments of a message, as transferred; 0 means 24 MiB
 }
 
 // HeaderScope is which header fields Get returns.
