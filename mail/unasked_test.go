@@ -103,6 +103,8 @@ func TestEachConditionAloneAsks(t *testing.T) {
 		"List-Post":                  {from("List-Post: <mailto:club@chess.example>\n" + fromBob), nil, []Ask{AskList}},
 		"file":                       {func(f *ReplyFacts) { f.FromFile = true }, nil, []Ask{AskFile}},
 		"to somebody else":           {from("From: bob@x.example\nTo: mallory@evil.example"), nil, []Ask{AskUnnamed}},
+		"a second To":                {from("From: bob@x.example\nTo: ann@own.example\nTo: mallory@evil.example"), nil, []Ask{AskUnnamed}},
+		"a second Date":              {from("From: bob@x.example\nDate: 20 Nov 2026 10:00:00 +0000\nDate: 13 Nov 2026 10:00:00 +0000"), nil, []Ask{AskOld}},
 		"dated a week before":        {from("Date: 13 Nov 2026 10:00:00 +0000\nFrom: bob@x.example"), nil, []Ask{AskOld}},
 		"without a date":             {from("Date: soon\nFrom: bob@x.example"), nil, []Ask{AskOld}},
 		"number":                     {func(f *ReplyFacts) { f.ForeignNumber = true }, nil, []Ask{AskNumber}},
