@@ -17,6 +17,17 @@ func agent(b *fixture) *fixture {
 	return b
 }
 
+func TestWhatCommandsDoIsDenied(t *testing.T) {
+	b := newFixture(t, nil, work("rw", mail.ReadWrite))
+	for does, line := range map[string]string{"send": "mail forward 1 --to a@b.example", "draft": "mail draft --body x", "file": "mail trash 1", "flags": "mail mark-read 1", "destroy": "mail delete 1 --confirm"} {
+		b.Principal = gateway.Principal{Name: "admin", Admin: true}
+		b.OK(t, "config set deny "+does)
+		if e := agent(b).OK(t, `policy explain "`+line+`"`); e.Data["reason"] != "deny" {
+			t.Errorf("%s: %v", does, e.Data)
+		}
+	}
+}
+
 func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 	files, off := work("files", mail.Draft), work("off", mail.ReadWrite)
 	files.Destroy, off.Destroy = mail.DestroyOn, mail.DestroyOff

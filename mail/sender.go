@@ -65,8 +65,12 @@ func (p *Policy) Vouched(h rfc5322.Header) bool {
 }
 
 // addressed reports whether To or Cc names an address of the account's own, also one with a
-// detail behind a plus sign (RFC 5233).
+// detail behind a plus sign (RFC 5233). A signature may be about one of several such fields, and
+// whoever sends the message on has written the others.
 func (p *Policy) addressed(h rfc5322.Header) bool {
+	if !atMostOne(h, "To") || !atMostOne(h, "Cc") {
+		return false
+	}
 	for _, field := range []string{"To", "Cc"} {
 		for _, a := range h.Addresses(field) {
 			local, domain, _ := strings.Cut(a.Addr, "@")
@@ -85,7 +89,11 @@ func timely(h rfc5322.Header) bool {
 	dated, ok := h.Date()
 	received := h.Get("Received")
 	came, read := rfc5322.ParseDate(received[strings.LastIndexByte(received, ';')+1:])
-	return ok && read && came.Sub(dated) <= maxTransit
+	return ok && read && atMostOne(h, "Date") && came.Sub(dated) <= maxTransit
+}
+
+func atMostOne(h rfc5322.Header, field string) bool {
+	return len(h.Values(field)) <= 1 && h.Certain(field)
 }
 
 var shownAddress = sync.OnceValue(func() *regexp.Regexp {

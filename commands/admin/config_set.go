@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 )
+
+// does is what commands do and deny may name: see discovery.Spec.
+var does = []string{"send", "draft", "file", "flags", "destroy"}
 
 type configSetArgs struct {
 	settingNameArgs
@@ -36,8 +40,8 @@ func configSet(d *Deps) *discovery.Command {
 		}
 		if args.Name == "deny" {
 			for path := range strings.SplitSeq(args.Value, ",") {
-				if path = strings.TrimSpace(path); path != "" && !d.Exists(path) {
-					return SettingShown{}, &discovery.Fault{Code: discovery.ValidationError, Message: "One of the paths names neither a command nor a group.",
+				if path = strings.TrimSpace(path); path != "" && !slices.Contains(does, path) && !d.Exists(path) {
+					return SettingShown{}, &discovery.Fault{Code: discovery.ValidationError, Message: "One of the paths names neither a command nor a group, nor what commands do: " + strings.Join(does, ", ") + ".",
 						Hint: "Run 'help' for the commands, and separate paths by commas."}
 				}
 			}

@@ -57,12 +57,21 @@ func mask(e *mail.Outgoing, found codes.Found) {
 	}
 }
 
+// nameless returns people by their addresses alone: a sender may have called itself by the code.
+func nameless(people []mail.Address) (bare []mail.Address) {
+	for _, a := range people {
+		bare = append(bare, mail.Address{Addr: a.Addr})
+	}
+	return bare
+}
+
 // Mask hides codes and links that log in from an agent, which sees its own entries. The
 // person who decides sees them. Of an entry that is Coded it hides the whole text: beside every
 // number that an agent wrote above it, the hidden one would be told.
 func (s *Shown) Mask() {
 	if s.Coded && s.Here {
 		s.Subject, s.Body, s.HTML, s.Files = s.kept, codes.HiddenCode, "", nil
+		s.To, s.CC = nameless(s.To), nameless(s.CC)
 		for _, f := range s.Attachments {
 			s.Files = append(s.Files, ShownFile{FileName: f})
 		}

@@ -18,7 +18,10 @@ import (
 // went unasked; a dry run foresees it.
 func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoing, message []byte, dry bool) error {
 	found := s.secretsOf(l.Draft, message)
-	switch e.Coded = found.Any(); {
+	if e.Coded = found.Any(); e.Coded {
+		e.To, e.CC = nameless(e.To), nameless(e.CC)
+	}
+	switch {
 	case l.Forward != nil || l.stored != nil:
 		mask(e, found)
 	case l.Subject == "": // else an agent would be told which of its own numbers is the code

@@ -225,7 +225,7 @@ func crlf(message string) string { return strings.ReplaceAll(message, "\n", "\r\
 func TestWhatCarriesACodeWaits(t *testing.T) {
 	t.Parallel()
 	const code, token = "482913", "Zk3x9QpLm2Vt7RbY4nWc"
-	coded := "From: Bank <no-reply@bank.example>\nTo: ann@example.org\nSubject: " + code + " is your verification code\nMessage-ID: <1@bank.example>\nDate: " + time.Now().Format(time.RFC1123Z) +
+	coded := "From: Bank " + code + " <no-reply@bank.example>\nTo: ann@example.org\nSubject: " + code + " is your verification code\nMessage-ID: <1@bank.example>\nDate: " + time.Now().Format(time.RFC1123Z) +
 		"\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\nYour verification code is " + code + ".\nOr https://bank.example/login?token=" + token +
 		"\n--b\nContent-Type: text/plain; name=\"" + code + ".txt\"\nContent-Disposition: attachment; filename=\"" + code + ".txt\"\n\nThe code is " + code + "\n--b--\n"
 	honest := strings.NewReplacer(code+" is your verification code", "The invoice", "Your verification code is "+code, "It is 482 913 euros", "login?token="+token, "invoices", code, "invoice").Replace(coded)
@@ -244,7 +244,7 @@ func TestWhatCarriesACodeWaits(t *testing.T) {
 	const offers, guesses = "Here is our discount code: the order code is 4711, the voucher code 4712, the promo code 4713.", "482911 482912 482914"
 	var source string
 	asDraft := func(source string) mail.Ref { // of a mail program
-		return d.put("Drafts", strings.NewReplacer("Bank <no-reply@bank.example>", "ann@example.org", "ann@example.org", "bob@example.net", "1@bank", rand.Text()+"@bank", "\n", "\r\n").Replace(source), imap.FlagDraft)
+		return d.put("Drafts", strings.NewReplacer("no-reply@bank.example", "ann@example.org", "ann@example.org", "bob@example.net", "1@bank", rand.Text()+"@bank", "\n", "\r\n").Replace(source), imap.FlagDraft)
 	}
 	for name, request := range map[string]func(ref mail.Ref) outbox.Request{
 		"answered": func(ref mail.Ref) outbox.Request { return replyTo(ref) },
@@ -307,7 +307,7 @@ func TestWhatCarriesACodeWaits(t *testing.T) {
 					t.Errorf("a person sees %s", whole)
 				}
 				shown.Mask()
-				if said := fmt.Sprintf("%v %s %s %v", shown.Outgoing, shown.Body, shown.HTML, shown.Files); strings.Contains(said, code) || strings.Contains(said, token) || shown.Body != "[code hidden]" || strings.Contains(name, "every") && shown.Subject != guesses {
+				if said := fmt.Sprintf("%v %v %s %s %v", shown.Outgoing, shown.To, shown.Body, shown.HTML, shown.Files); strings.Contains(said, code) || strings.Contains(said, token) || shown.Body != "[code hidden]" || strings.Contains(name, "every") && shown.Subject != guesses {
 					t.Errorf("the agent sees %s", said)
 				}
 			})

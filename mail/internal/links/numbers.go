@@ -13,7 +13,7 @@ import (
 // ForeignNumber reports whether a text has a number as accounts and telephones have, of eight
 // digits or more, that the conversation does not have. Digits may be of any script and in
 // groups; dates and times are no such numbers. What wallets and people are called elsewhere
-// counts as well: @name, $name, name.42, and 12 letters and digits or more that look random.
+// counts as well: @name, $name, name.42, and 12 letters and digits or more that look random, also in groups of four.
 func ForeignNumber(text string, conversation ...string) bool {
 	known := map[string]bool{}
 	for _, c := range conversation {
@@ -58,7 +58,10 @@ func numbers(text string) (all []string) {
 
 var (
 	handle = regexp.MustCompile(`(?:^|[^\pL\pN.])([@$]\pL[\pL\pN_.-]*[\pL\pN])|(?:^|[^\pL\pN@.])(\pL[\pL\pN_]{2,31}\.\d{2,9})(?:$|[^\pL\pN])`)
-	token  = regexp.MustCompile(`[A-Za-z0-9](?:[-_:]?[A-Za-z0-9]){11,}`)
+	// Wallets are shown in groups of four.
+	grouped = regexp.MustCompile(`\b(?:[A-Za-z0-9]{4}\s){3,}[A-Za-z0-9]{1,4}\b`)
+	mixed   = regexp.MustCompile(`[A-Za-z][0-9]|[0-9][A-Za-z]`)
+	token   = regexp.MustCompile(`[A-Za-z0-9](?:[-_:]?[A-Za-z0-9]){11,}`)
 )
 
 // handles returns what looks like the name of an account or a wallet in a text.
@@ -74,6 +77,11 @@ func handles(text string) (all []string) {
 	}
 	for _, t := range token.FindAllString(undated(text), -1) {
 		if random(t) {
+			all = append(all, t)
+		}
+	}
+	for _, g := range grouped.FindAllString(undated(text), -1) {
+		if t := strings.Join(strings.Fields(g), ""); len(mixed.FindAllString(g, 2)) == 2 && random(t) {
 			all = append(all, t)
 		}
 	}
