@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postern-mail/postern/gateway"
 )
 
 const (
@@ -84,13 +83,12 @@ func (p *pace) settle(owner, used, last, pause, now int64) {
 // is cut.
 func (p *pace) charge(n int64, limit int, window time.Duration, now int64) time.Duration {
 	p.due = min(p.due, now+int64(window))
-	// NextDue judges one event; the others come before it.
-	ahead := (p.held() + n - 1) * spacing(limit, window)
-	next, wait := gateway.NextDue(time.Unix(0, max(p.due, now)+ahead), time.Unix(0, now), limit, window)
-	if wait == 0 {
-		p.due = next.UnixNano() - p.held()*spacing(limit, window)
+	from, each := max(p.due, now), spacing(limit, window)
+	if over := from + (p.held()+n)*each - now - int64(window); over > 0 {
+		return time.Duration(over)
 	}
-	return wait
+	p.due = from + n*each
+	return 0
 }
 
 // held returns how many events all processes hold.
