@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
 )
 
 const (
