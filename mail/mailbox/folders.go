@@ -105,6 +105,11 @@ func (x *imapBox) takeList(q FolderQuery, list *FolderList, data []*goimap.ListD
 			statuses[d.Mailbox] = d.Status
 		}
 	}
+	if q.Pattern == "*" {
+		folders.Assume(list.Folders)
+	} else {
+		x.pool.own.Assumed(list.Folders)
+	}
 	if x.Policy.HidesFolders() && !revealed {
 		list.Folders = folders.ForgetHidden(list.Folders, x.Policy.AboveHidden)
 	}

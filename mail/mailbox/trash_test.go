@@ -1,12 +1,14 @@
 package mailbox_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/emersion/go-imap/v2"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
@@ -18,6 +20,12 @@ func TestTrashMovesIntoTheTrashAndBack(t *testing.T) {
 		c, err := b.Trash(t.Context(), account, b.refs("INBOX", u[0], u[3], 999))
 		if err != nil || c.To != b.In("Trash") || len(c.Messages) != 2 || len(c.Issues) != 1 {
 			t.Fatalf("%+v %v", c, err)
+		}
+		for _, pattern := range []string{"", b.In("T") + "*"} {
+			l, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Pattern: pattern})
+			if err != nil || !slices.ContainsFunc(l.Folders, func(f mailbox.Folder) bool { return f.Name == c.To && f.Role == "trash" }) {
+				t.Errorf("folders %q: %+v %v", pattern, l, err)
+			}
 		}
 		b.want("INBOX", "b", `c \deleted`)
 		if got := b.subjects("Trash"); len(got) != 2 || !strings.HasPrefix(got[0], "a") || !strings.HasPrefix(got[1], "d") {

@@ -18,7 +18,7 @@ import (
 type Folder struct {
 	Name       string   // decoded, as a person reads it
 	Delimiter  string   // hierarchy delimiter; empty for a flat name
-	Role       string   // special use without its backslash, lower case: sent, drafts, trash, junk, archive, all, flagged; "inbox" for INBOX
+	Role       string   // special use without its backslash, lower case: sent, drafts, trash, junk, archive, all, flagged; "inbox" for INBOX; see Assume
 	Attributes []string // other LIST attributes, such as \Noselect
 	Counts     *Counts  // nil unless asked for and known
 
@@ -134,8 +134,7 @@ func FirstWithRole(folders []Folder, role string) string {
 	return ""
 }
 
-// WithRole returns the user's own folders that the server marks with a role, else the first
-// one with a usual name.
+// WithRole returns the user's own folders of a role.
 func WithRole(folders []Folder, role string) []string {
 	var names []string
 	for _, f := range folders {
@@ -143,21 +142,31 @@ func WithRole(folders []Folder, role string) []string {
 			names = append(names, f.Name)
 		}
 	}
-	if len(names) > 0 {
-		return names
-	}
-	for _, usual := range usualNames[role] {
-		for _, f := range folders {
+	return names
+}
+
+// Assume gives each role that the server marks no folder of the user's own with to the first one
+// with a usual name. list has all folders.
+func Assume(list []Folder) {
+	for role, names := range usualNames {
+		if len(WithRole(list, role)) > 0 {
+			continue
+		}
+		var first *Folder
+		least := len(names)
+		for i, f := range list {
 			name := strings.ToLower(f.Name)
 			if f.Delimiter != "" {
 				name = strings.TrimPrefix(name, "inbox"+f.Delimiter)
 			}
-			if name == usual && f.Role == "" && !f.NoSelect() && !f.Others {
-				return []string{f.Name}
+			if at := slices.Index(names, name); 0 <= at && at < least && f.Role == "" && !f.NoSelect() && !f.Others {
+				first, least = &list[i], at
 			}
 		}
+		if first != nil {
+			first.Role = role
+		}
 	}
-	return nil
 }
 
 // Known are the folders of an account as a server listed them, and what they are for. A nil or
@@ -201,6 +210,19 @@ func (o *Known) Note(folders []Folder, now time.Time) {
 		o.talk = all
 	}
 	o.talk = o.talk[:min(len(o.talk), maxTalking)]
+}
+
+// Assumed gives some of the folders the roles that they have among all of them.
+func (o *Known) Assumed(some []Folder) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range some {
+		for _, f := range o.list {
+			if some[i].Role == "" && some[i].Name == f.Name {
+				some[i].Role = f.Role
+			}
+		}
+	}
 }
 
 // Talking returns the folders that conversations are in, besides INBOX: the one of all
