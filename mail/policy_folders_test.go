@@ -61,9 +61,8 @@ func TestMayGive(t *testing.T) {
 				a.AllowFolders, spec = []string{"Public/board"}, "draft"
 			}
 			words := strings.Fields(spec)
-			a.Mode, a.AllowOut = mail.Mode(words[0]), mail.AllowList{Enabled: spec != "RW off", Entries: words[1:]}
-			if !a.AllowOut.Enabled {
-				a.AllowOut.Entries = nil
+			if a.Mode = mail.Mode(words[0]); spec != "RW off" {
+				a.AllowOut = mail.AllowList{Enabled: true, Entries: words[1:]}
 			}
 		})
 	}

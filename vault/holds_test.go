@@ -105,6 +105,11 @@ func TestEventsHeldByAnEndedProcessComeBack(t *testing.T) {
 	at.at = at.at.Add(holdTime + time.Minute)
 	v := open()
 	for i := range 120 {
+		if i == 60 { // what is refused does not count
+			if wait, err := v.TakeSeveral(t.Context(), "k", 61, 120, time.Minute); err != nil || wait <= 0 {
+				t.Errorf("more at once than there is room for: wait %v, %v", wait, err)
+			}
+		}
 		if take(t, v, "k", 120, time.Minute) != 0 {
 			t.Fatalf("event %d of a burst waits", i)
 		}

@@ -9,15 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 )
+
+var must = testmain.Must
 
 // Every advice that mail can give has words, and words for nothing else are kept.
 func TestEveryAdviceHasWords(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "..", "mail", "advice.go"), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	given := map[mail.Advice]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {
 		if v, ok := n.(*ast.ValueSpec); ok {
@@ -46,9 +47,7 @@ func TestErrorsOfMailCarryNoSentenceAsAdvice(t *testing.T) {
 		}
 		for _, name := range files {
 			f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			ast.Inspect(f, func(n ast.Node) bool {
 				call, ok := n.(*ast.CallExpr)
 				if !ok || len(call.Args) < 2 {

@@ -12,6 +12,8 @@ import (
 	"github.com/postern-mail/postern/internal/testmain"
 )
 
+var must = testmain.Must
+
 // The mechanism follows from the kind of credential and what is offered, and the
 // credential leaves in no other form.
 func TestSASL(t *testing.T) {
@@ -63,9 +65,7 @@ func TestSASLChallenges(t *testing.T) {
 		{"PLAIN", password, nil},
 	} {
 		client, err := SASL(offers(tc.mechanism), "ann", tc.c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, _, err := client.Start(); err != nil {
 			t.Fatal(err)
 		}

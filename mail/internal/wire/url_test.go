@@ -31,9 +31,7 @@ func FuzzCheckURL(f *testing.F) {
 			return
 		}
 		u, err := url.Parse(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if u.Scheme != "https" {
 			if h := strings.ToLower(u.Hostname()); u.Scheme != "http" || h != "localhost" && !strings.HasPrefix(h, "127.") && !strings.Contains(h, ":") {
 				t.Errorf("%q passes", s)
