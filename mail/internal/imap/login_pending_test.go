@@ -84,6 +84,36 @@ func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
 	}
 }
 
+// A server that offers ID is told which program this is before it is asked to open a folder, in
+// the same write; a refusal costs nothing.
+func TestTheProgramNamesItselfWithTheFirstCommands(t *testing.T) {
+	for _, caps := range []string{"IMAP4rev1 SASL-IR AUTH=PLAIN ID", "IMAP4rev1 ID"} {
+		sent := make(chan string, 1)
+		sv := scripted.Serve(t, func(s *scripted.Conn) {
+			first := oneWrite(s, caps)
+			if !strings.Contains(first, "EXAMINE") { // the login alone
+				s.Send(loggedIn)
+				first += s.OneWrite()
+				sent <- first
+				s.Send("T1 NO never heard of it\r\n")
+			} else {
+				sent <- first
+				s.Send(loggedIn + "* ID (\"name\" \"x\" \"vendor\" NIL)\r\nT1 OK known\r\n")
+			}
+			s.Send(strings.NewReplacer("T2", "T3", "T1", "T2").Replace(fetchedAnswer))
+			s.Drain()
+		})
+		mustLend(t, newPool(t, PoolOptions{Config: configOf(sv)}), "", func(_ context.Context, s *Session) error {
+			examineErr, fetchErr := openAndFetch(s)
+			return errors.Join(examineErr, fetchErr)
+		})
+		first := <-sent
+		if lines := strings.Split(first, "\r\n"); len(lines) != 5 || lines[1] != `T1 ID ("name" "Postern")` || !strings.Contains(lines[2], "EXAMINE") {
+			t.Errorf("%s: sent %q", caps, first)
+		}
+	}
+}
+
 // Whatever comes in the place of the login's answer ends every command of the
 // lend in the same way, and the connection with them.
 func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {

@@ -137,16 +137,32 @@ func (s *Session) begin(d *dialog, answer func(error)) error {
 	}
 	s.guard.held = s.login.line
 	s.guard.filter.expect(s.login.tag)
-	if err := s.start(d); err != nil || held {
+	if err := s.start(d); err != nil {
 		return err
+	}
+	if held {
+		s.identify(d)
+		return nil
 	}
 	if err := s.Ready(); err != nil {
 		return err
 	}
+	s.identify(d)
 	if answer == nil {
 		s.ensureCapabilities()
 	}
 	return nil
+}
+
+// identify tells the server what program this is, with the next command, where it offers that
+// (RFC 2971): some open no folder for one that they do not know. The answer does not matter.
+func (s *Session) identify(d *dialog) {
+	if d.has("ID") {
+		s.guard.cork(func() {
+			cmd := s.client.ID(&goimap.IDData{Name: "Postern"})
+			go func() { _, _ = cmd.Wait() }()
+		})
+	}
 }
 
 // start hands the connection to the library, and passes on the dialog's results in a
