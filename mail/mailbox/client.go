@@ -265,7 +265,7 @@ func (m *Client) Warm(ctx context.Context, account string) error {
 
 func (x *imapBox) warm(ctx context.Context) error { return x.wrap(ctx, x.pool.Warm(ctx)) }
 
-// Verify connects and logs in once, on a connection of its own, and reports the result:
+// Verify connects, logs in and opens INBOX once, on a connection of its own, and reports the result:
 // when the server cannot be reached or refuses, the answer has an Issue that says why. With
 // OneConnection it uses the existing connection, and makes one where it is missing or dead.
 // An error means that the account cannot be tried at all, or that ctx ended (001 section
@@ -289,7 +289,9 @@ func (m *Client) Verify(ctx context.Context, account string) (*mail.Verification
 		if err = try(ctx, answered); err == nil {
 			return v, nil
 		}
-		answered(nil)
+		if v.Capabilities == nil {
+			answered(nil)
+		}
 	}
 	var e *mail.Error
 	if ctx.Err() != nil || !errors.As(err, &e) || e.Kind == mail.KindConfig {
@@ -305,10 +307,20 @@ func (x *imapBox) dial(ctx context.Context, done func(capabilities []string)) er
 		return x.wrap(ctx, err)
 	}
 	done(s.Capabilities())
+	err = s.Use(ctx, func(_ context.Context, s *imap.Session) error {
+		_, err := s.Examine(inbox).Wait()
+		return err
+	})
 	bye, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	s.Logout(bye)
-	return nil
+	var w *wire.Error
+	if err = x.wrap(ctx, err); imap.Refused(err) && errors.As(err, &w) {
+		e := x.Failure(mail.KindRefused, imap.StageExamine, "The mail server took the login, and did not open INBOX.", mail.AdviceAskOperator)
+		e.Said(w.Text)
+		return e
+	}
+	return err
 }
 
 func (x *imapBox) ask(ctx context.Context, done func(capabilities []string)) error {

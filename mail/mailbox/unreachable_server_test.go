@@ -159,6 +159,21 @@ func spaced(s string) string {
 
 func pop3(a *mail.Account) { a.Protocol, a.POP3, a.IMAP = mail.POP3, a.IMAP, mail.Endpoint{} }
 
+// A server can take a login and open nothing: then verifying tells what it says.
+func TestVerifyingOpensINBOX(t *testing.T) {
+	m := scriptedClient(t, func(command string) (string, string) {
+		if strings.HasPrefix(command, "EXAMINE") {
+			return "", "NO [UNAVAILABLE] Your mailbox is being moved"
+		}
+		return "", ""
+	})
+	v, err := m.Verify(t.Context(), account)
+	if err != nil || len(v.Issues) != 1 || v.Issues[0].Kind != mail.KindRefused || v.Capabilities == nil ||
+		v.Issues[0].Message != "The mail server took the login, and did not open INBOX. The server said: Your mailbox is being moved" {
+		t.Errorf("%+v %v", v, err)
+	}
+}
+
 // verifies returns what keeps an account from its server; it waits long where it is not to be
 // a timeout.
 func verifies(t *testing.T, e mail.Endpoint, ca []byte, kind mail.Kind, change func(*mail.Account)) mail.Issue {
