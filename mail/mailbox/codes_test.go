@@ -237,7 +237,7 @@ func TestACodeIsGivenOnce(t *testing.T) {
 	}
 }
 
-// Once a text was read, a list hides what it says is a code, and nothing else.
+// Once a text was read, a list hides what it says is a code, and nothing else. A conversation reads it.
 func TestAListKnowsWhatWasRead(t *testing.T) {
 	t.Parallel()
 	b := open(t, mailtest.InMemory(t), "known")
@@ -256,6 +256,10 @@ func TestAListKnowsWhatWasRead(t *testing.T) {
 		}
 	}
 	shown("Login in rooms [code hidden], [code hidden]", "482913 - Acme")
+	th, err := b.Thread(t.Context(), b.Ref("INBOX", uids[0]), mailbox.ThreadQuery{Chars: 100})
+	if err != nil || len(th.Messages) != 1 || th.Messages[0].Subject != "[code hidden] - Acme" || th.Subject != th.Messages[0].Subject {
+		t.Errorf("the conversation: %+v %v", th, err)
+	}
 	for _, u := range uids {
 		b.Read("INBOX", u, mailbox.GetQuery{})
 	}

@@ -20,19 +20,19 @@ import (
 // scriptedClient is of a server whose answers a test makes up: answer gets each command
 // after login and returns the untagged lines, and the tagged answer without its
 // tag; empty means OK.
-func scriptedClient(t *testing.T, answer func(command string) (untagged, tagged string)) *mailbox.Client {
+func scriptedClient(t *testing.T, answer func(command string) (untagged, tagged string), change ...func(*mailbox.Options)) *mailbox.Client {
 	t.Helper()
-	return scriptedWith(t, "", answer)
+	return scriptedWith(t, "", answer, change...)
 }
 
 // scriptedWith offers more capabilities.
-func scriptedWith(t *testing.T, more string, answer func(command string) (untagged, tagged string)) *mailbox.Client {
+func scriptedWith(t *testing.T, more string, answer func(command string) (untagged, tagged string), change ...func(*mailbox.Options)) *mailbox.Client {
 	t.Helper()
-	return scriptedIn(t, more, func(_, command string) (string, string) { return answer(command) })
+	return scriptedIn(t, more, func(_, command string) (string, string) { return answer(command) }, change...)
 }
 
 // scriptedIn is told which folder is open, too.
-func scriptedIn(t *testing.T, more string, answer func(open, command string) (untagged, tagged string)) *mailbox.Client {
+func scriptedIn(t *testing.T, more string, answer func(open, command string) (untagged, tagged string), change ...func(*mailbox.Options)) *mailbox.Client {
 	t.Helper()
 	caps := strings.TrimSpace("IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH LIST-EXTENDED LIST-STATUS " + more)
 	return clientOf(t, scripted.Serve(t, func(c *scripted.Conn) {
@@ -48,7 +48,7 @@ func scriptedIn(t *testing.T, more string, answer func(open, command string) (un
 			}
 			c.Send(strings.ReplaceAll(untagged, "%TAG%", tag) + tag + " " + tagged + "\r\n")
 		}
-	}))
+	}), change...)
 }
 
 // clientOf reads and writes the mailbox of a scripted server.
@@ -308,6 +308,7 @@ func TestUnreadableStructureHidesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			breaks := len(structure) > 1000 // the connection; the others are read without it
 			var broke atomic.Int32
+			var dir *mailtest.Directory
 			m := scriptedClient(t, func(command string) (string, string) {
 				switch {
 				case strings.HasPrefix(command, "EXAMINE"):
@@ -344,7 +345,7 @@ func TestUnreadableStructureHidesNothing(t *testing.T) {
 					answer += fmt.Sprintf("* %d FETCH (%s)\r\n", i, items)
 				}
 				return answer, ""
-			})
+			}, func(o *mailbox.Options) { dir = o.Directory.(*mailtest.Directory) })
 			for range 2 {
 				p, err := m.List(t.Context(), account, mailbox.ListQuery{})
 				if err != nil || len(p.Messages) != messages || broke.Load() != 1 {
@@ -368,6 +369,11 @@ func TestUnreadableStructureHidesNothing(t *testing.T) {
 			if err != nil || len(thread.Messages) != messages {
 				t.Fatalf("%+v %v", thread, err)
 			}
+			ref.UID = bad
+			a, _ := dir.Account(t.Context(), account)
+			allowing("ann@example.org")(&a)
+			dir.Set(a)
+			mailtest.WantKind(t, second(m.Get(t.Context(), ref, mailbox.GetQuery{})), mail.KindNotFound)
 		})
 	}
 }
