@@ -256,10 +256,12 @@ func TestAListKnowsWhatWasRead(t *testing.T) {
 		}
 	}
 	shown("Login in rooms [code hidden], [code hidden]", "482913 - Acme")
-	th, err := b.Thread(t.Context(), b.Ref("INBOX", uids[0]), mailbox.ThreadQuery{Chars: 100})
-	if err != nil || len(th.Messages) != 1 || th.Messages[0].Subject != "[code hidden] - Acme" || th.Subject != th.Messages[0].Subject {
+	long := b.Add("INBOX", letter{Subject: "482913 for you", Body: "The PIN is 482913.\r\n" + strings.Repeat("Nothing of interest.\r\n", 50_000), Extra: date})
+	th, err := b.Thread(t.Context(), b.Ref("INBOX", long[0]), mailbox.ThreadQuery{Chars: 100})
+	if err != nil || len(th.Messages) != 1 || th.Messages[0].Subject != "[code hidden] for you" || th.Subject != th.Messages[0].Subject {
 		t.Errorf("the conversation: %+v %v", th, err)
 	}
+	b.Remove("INBOX", long[0])
 	for _, u := range uids {
 		b.Read("INBOX", u, mailbox.GetQuery{})
 	}
