@@ -136,8 +136,12 @@ func (r *Reading) notes() (notes []string) {
 			notes = append(notes, fmt.Sprintf("Part %s is a container of S/MIME that could not be read: the message is inside it.", p.ID))
 		}
 	}
-	if len(notes) == 0 && r.Text.Runes() == 0 && !r.Text.Cut {
+	switch {
+	case len(notes) > 0 || r.Text.Runes() > 0:
+	case !r.Text.Cut:
 		notes = append(notes, "The message has no text.")
+	case len(r.issues) == 0:
+		notes = append(notes, "The message's text is not shown: it takes too much work to tell what of its HTML a person would see.")
 	}
 	return notes
 }
