@@ -23,10 +23,21 @@ func (l *listing) fromTheNewest() bool {
 // the page has room for are fetched afterwards.
 func (l *listing) guessNewest(s *imap.Session) error {
 	n := l.windows(0)()
-	valid, uids := l.seen.state.UIDValidity, l.seen.state.Newest.Around(n)
-	var set goimap.UIDSet
-	set.AddRange(goimap.UID(uids.First), goimap.UID(uids.Last))
-	box, data, err, fetchErr := fetch.Now(s, l.q.Folder, func() *imap.Fetching { return s.FetchNewest(set, l.want.Options(), false) })
+	valid, newest := l.seen.state.UIDValidity, l.seen.state.Newest
+	uids := newest.Around(n)
+	var known goimap.UIDSet // the pieces begin where there are messages
+	known.AddRange(goimap.UID(uids.First), goimap.UID(newest.Last))
+	pieces := imap.NewestFirst(known)
+	if uids.Last > newest.Last {
+		var newer goimap.UIDSet
+		newer.AddRange(goimap.UID(newest.Last+1), goimap.UID(uids.Last))
+		pieces = append([]goimap.UIDSet{newer}, pieces...)
+	}
+	var requests []imap.FetchRequest
+	for _, piece := range pieces {
+		requests = append(requests, imap.FetchRequest{UIDs: piece, Options: l.want.Options()})
+	}
+	box, data, err, fetchErr := fetch.Now(s, l.q.Folder, func() *imap.Fetching { return s.FetchEach(requests) })
 	if err != nil {
 		return err
 	}
