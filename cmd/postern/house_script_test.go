@@ -81,7 +81,13 @@ func TestHouseScripts(t *testing.T) {
 			e.Setenv("POSTERN_ATTACHMENTS", filepath.Join(e.WorkDir, "files"))
 			return os.Mkdir(filepath.Join(e.WorkDir, "files"), 0o700)
 		},
-		Cmds:                commands,
+		Cmds: commands,
+		Condition: func(cond string) (bool, error) {
+			if cond != "dovecot" {
+				return false, fmt.Errorf("what is %q?", cond)
+			}
+			return servertest.HasDovecot(), nil
+		},
 		RequireExplicitExec: true,
 	})
 }

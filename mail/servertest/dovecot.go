@@ -148,6 +148,13 @@ func StartDovecot(config Config) (*DovecotServer, error) {
 	return untilTaken(func() (*DovecotServer, error) { return startOnce(program, config) })
 }
 
+// HasDovecot reports whether Dovecot is started where a test asks for it; where it is required, it
+// is, and fails if it is not installed. It is for tests that cannot be skipped any more by then.
+func HasDovecot() bool {
+	_, err := dovecotProgram()
+	return os.Getenv(RequireServers) != "" || err == nil && short() == nil
+}
+
 // dovecotProgram finds a Dovecot that reads the configuration we write. It also
 // looks where an ordinary user's PATH does not.
 func dovecotProgram() (string, error) {
