@@ -3,12 +3,15 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/demo"
 )
 
@@ -112,6 +115,24 @@ func TestInterruptAtAQuestionLeavesNothing(t *testing.T) {
 				x.quits(130)
 				s.untouched(t)
 			})
+		}
+	}
+}
+
+// A signal ends a form as the key does: it may come from elsewhere, or from a key between two forms.
+func TestSignalAtAForm(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		for range testmain.Rounds(2, 10) {
+			s := newMachine(t)
+			x := s.onTerminal(t, nil, "init")
+			x.sees("Mail address")
+			if err := x.cmd.Process.Signal(sent); err != nil {
+				t.Fatal(err)
+			}
+			x.sees("Nothing was stored.")
+			x.quits(130)
+			s.untouched(t)
 		}
 	}
 }

@@ -101,8 +101,10 @@ func (f *formAsker) ask(ctx context.Context, field huh.Field, line *string, prop
 	in, end := f.in.lend()
 	defer end()
 	back := false
+	// ctx ends with a signal. The library's own handler, which would too, then waits for ever for
+	// the loop that has ended.
 	form := huh.NewForm(huh.NewGroup(field)).WithTheme(huh.ThemeFunc(theme)).WithKeyMap(f.keys()).
-		WithProgramOptions(tea.WithInput(in), tea.WithOutput(f.out), tea.WithEnvironment(f.environ), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
+		WithProgramOptions(tea.WithoutSignalHandler(), tea.WithInput(in), tea.WithOutput(f.out), tea.WithEnvironment(f.environ), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
 			if key, ok := msg.(tea.KeyPressMsg); ok && (key.Code == tea.KeyEscape || key.String() == "shift+tab") {
 				back = true
 				return tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl} // the library's way out
