@@ -61,19 +61,21 @@ const (
 	maxFlagChars    = 64
 )
 
+// Summary is what the entry was made of.
+func (e *MessageEntry) Summary() *mailbox.Summary { return e.summary }
+
 // entriesOf makes the entries of a page.
 func entriesOf(list []mailbox.Summary) []MessageEntry {
 	entries := make([]MessageEntry, len(list))
 	for i := range list {
 		entries[i] = entryOf(&list[i])
-		entries[i].Own = list[i].Own
 	}
 	return entries
 }
 
 // rowsOf makes the rows of the entries. implied are the marks that the command implies,
 // which are left out.
-func rowsOf(entries []MessageEntry, ids *answer.IDs, implied ...string) []messageRow {
+func rowsOf(entries []MessageEntry, ids *answer.IDs, implied ...mailbox.Mark) []messageRow {
 	rows := make([]messageRow, len(entries))
 	for i := range entries {
 		e, s := &entries[i], entries[i].summary
@@ -103,11 +105,11 @@ func sendersWithin(list []mail.Address, full string) string {
 }
 
 func entryOf(s *mailbox.Summary) MessageEntry {
-	e := MessageEntry{summary: s, PosingAs: posingAs(s.From), ID: s.Ref.String(), Date: answer.Timestamp(s.Date), From: answer.People(s.From), Subject: s.Subject,
+	e := MessageEntry{summary: s, PosingAs: s.PosingAs(), ID: s.Ref.String(), Date: answer.Timestamp(s.Date), From: answer.People(s.From), Subject: s.Subject,
 		Flags: shownFlags(s.Flags), HasAttachments: s.HasAttachments, Invitation: s.Invitation, Snippet: s.Snippet, HiddenChars: s.HiddenChars,
 		Folder: s.Ref.Folder, UIDValidity: s.Ref.UIDValidity, UID: s.Ref.UID, To: answer.People(s.To), CC: answer.People(s.CC),
 		InternetMessageID: s.InternetMessageID, Size: s.Size, Received: answer.Timestamp(s.InternalDate)}
-	e.ByAgent, e.AnswersTo = s.ByAgent, answersTo(s)
+	e.Own, e.ByAgent, e.AnswersTo = s.Own, s.ByAgent, answersTo(s)
 	if s.Verdict != mail.Unknown {
 		e.Sender = s.Verdict
 	}
@@ -117,17 +119,6 @@ func entryOf(s *mailbox.Summary) MessageEntry {
 // answersTo are the addresses that answers go to where that is elsewhere than to the sender.
 func answersTo(s *mailbox.Summary) string {
 	return senders(answer.Each(s.Answers, func(a *string) mail.Address { return mail.Address{Addr: *a} }))
-}
-
-// posingAs is the address that the name of one of some senders shows in place of his own, ""
-// for none.
-func posingAs(from []mail.Address) string {
-	for _, a := range from {
-		if other := mail.Poses(a); other != "" {
-			return other
-		}
-	}
-	return ""
 }
 
 // shownFlags bounds the flags that a server gave. nil stays nil: they are not known.
@@ -187,32 +178,13 @@ func clipTexts(texts []*string, fraction float64, cut func(i int)) bool {
 	return true
 }
 
-// The marks of a message whose sender is not who it seems.
-const (
-	failedSender = "failed-sender" // the account's own server says that From is forged
-	posingName   = "posing-name"   // the name shows another address than From has
-	elsewhere    = "answers-elsewhere"
-)
-
-// marksOf are the words that a compact answer has for a message's flags and parts, without
-// those that the command implies. A message whose flags are not known is not unread.
-func marksOf(s *mailbox.Summary, implied ...string) string {
+// marksOf are the marks of a message in words, without those that the command implies.
+func marksOf(s *mailbox.Summary, implied ...mailbox.Mark) string {
 	var words []string
-	mark := func(is bool, word string) {
-		if is && !slices.Contains(implied, word) {
-			words = append(words, word)
+	for _, m := range s.Marks() {
+		if !slices.Contains(implied, m) {
+			words = append(words, string(m))
 		}
 	}
-	has := func(flag string) bool { return slices.Contains(s.Flags, flag) }
-	mark(s.Flags != nil && !has(`\Seen`), "unread")
-	mark(has(`\Answered`), "answered")
-	mark(has(`\Flagged`), "flagged")
-	mark(has(`\Draft`), "draft")
-	mark(s.ByAgent, "by-agent")
-	mark(s.HasAttachments, "attachments")
-	mark(s.Invitation, "invitation")
-	mark(s.Verdict == mail.Failed, failedSender)
-	mark(posingAs(s.From) != "", posingName)
-	mark(len(s.Answers) > 0, elsewhere)
 	return strings.Join(words, " ")
 }

@@ -243,7 +243,7 @@ func notShown(m *mailbox.Message) (issues []mail.Issue) {
 
 func detailOf(m *mailbox.Message, headers bool) MessageDetail {
 	e := MessageDetail{m: m, ID: m.Ref.String(), Folder: m.Ref.Folder, UIDValidity: m.Ref.UIDValidity, UID: m.Ref.UID,
-		Date: answer.Timestamp(m.Date), From: answer.People(m.From), To: answer.People(m.To), CC: answer.People(m.CC), Subject: m.Subject, Flags: shownFlags(m.Flags), Sender: cmp.Or(m.Verdict, mail.Unknown), PosingAs: posingAs(m.From), AnswersTo: answersTo(&m.Summary), ByAgent: m.ByAgent,
+		Date: answer.Timestamp(m.Date), From: answer.People(m.From), To: answer.People(m.To), CC: answer.People(m.CC), Subject: m.Subject, Flags: shownFlags(m.Flags), Sender: cmp.Or(m.Verdict, mail.Unknown), PosingAs: m.PosingAs(), AnswersTo: answersTo(&m.Summary), ByAgent: m.ByAgent,
 		InternetMessageID: m.InternetMessageID, Notes: m.Notes, BodyText: m.BodyText, BodyHTML: m.BodyHTML, Truncated: m.BodyTruncated, NextChar: m.NextChar, HiddenChars: m.HiddenChars,
 		Attachments: []AttachmentEntry{}}
 	if e.Flags == nil {

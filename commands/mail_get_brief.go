@@ -75,7 +75,7 @@ func (e *MessageDetail) brief(own string, ids *answer.IDs) messageBrief {
 	if e.m.FromChar > 1 && !slices.ContainsFunc(e.Attachments, func(a AttachmentEntry) bool { return a.Text != "" || a.Content != nil }) {
 		return messageBrief{ID: ids.Of(e.m.Ref), Text: e.BodyText, HTML: e.BodyHTML}
 	}
-	b := messageBrief{ID: ids.Of(e.m.Ref), Date: answer.Minute(e.m.Date), From: sendersWithin(e.m.From, e.From), Subject: e.Subject, Marks: marksOf(&e.m.Summary, "attachments", "invitation", failedSender, posingName, elsewhere), PosingAs: e.PosingAs, AnswersTo: e.AnswersTo,
+	b := messageBrief{ID: ids.Of(e.m.Ref), Date: answer.Minute(e.m.Date), From: sendersWithin(e.m.From, e.From), Subject: e.Subject, Marks: marksOf(&e.m.Summary, mailbox.HasAttachments, mailbox.Invitation, mailbox.FailedSender, mailbox.PosingName, mailbox.AnswersElsewhere), PosingAs: e.PosingAs, AnswersTo: e.AnswersTo,
 		Notes: e.Notes, Text: e.BodyText, HTML: e.BodyHTML, HiddenChars: e.HiddenChars, CC: e.CC}
 	if to := e.m.To; e.Headers != nil || len(to) != 1 || !strings.EqualFold(to[0].Addr, own) {
 		b.To = e.To

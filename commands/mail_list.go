@@ -170,7 +170,7 @@ func mailList(d *Deps) *discovery.Command {
 			r.whole = call.Again(&whole)
 		}
 		if args.Unread {
-			r.implied = []string{"unread"}
+			r.implied = []mailbox.Mark{mailbox.Unread}
 		}
 		list := r.merge(pages, args.Limit, args.OldestFirst)
 		r.Outcome = outcomeOf(pages, d.shown(ctx, call, r.refs(list)...), failed)

@@ -19,7 +19,7 @@ type pageResult struct {
 
 	accounts []accountPage
 	now      string
-	implied  []string // marks that the command implies
+	implied  []mailbox.Mark // marks that the command implies
 
 	// more is the next action that goes on behind the messages at these positions, one of
 	// each account at most; id writes their ids.

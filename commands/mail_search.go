@@ -93,7 +93,7 @@ type MailSearchResult struct {
 	leftOut []string // folders for junk and deleted messages that were not searched
 	beyond  int      // matches in these, where nothing else matches; -1 where that is not known
 	first   string   // of the accounts
-	implied []string // marks that the criteria imply
+	implied []mailbox.Mark // marks that the criteria imply
 	when    map[mail.Ref]string
 	args    *mailSearchArgs
 }
@@ -220,7 +220,7 @@ func mailSearch(d *Deps) *discovery.Command {
 		if all {
 			r.Account = argument.AllAccounts
 		}
-		for mark, is := range map[string]bool{"unread": page.Unread, "attachments": page.Attachments, "invitation": page.Invitations} {
+		for mark, is := range map[mailbox.Mark]bool{mailbox.Unread: page.Unread, mailbox.HasAttachments: page.Attachments, mailbox.Invitation: page.Invitations} {
 			if is {
 				r.implied = append(r.implied, mark)
 			}

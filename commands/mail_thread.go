@@ -124,7 +124,7 @@ func threadEntry(m *mailbox.ThreadMessage) ThreadEntry {
 func (r *MailThreadResult) Brief() *mailThreadBrief {
 	rows := make([]threadRow, len(r.Messages))
 	for i, e := range r.Messages {
-		var told []string
+		told := []mailbox.Mark{mailbox.AnswersElsewhere} // their columns tell it
 		m, attached := e.summary, e.Attachments
 		if m.Invitation { // the mark tells it, and mail get when the event is
 			attached = slices.DeleteFunc(slices.Clone(attached), AttachmentEntry.calendar)
@@ -133,9 +133,9 @@ func (r *MailThreadResult) Brief() *mailThreadBrief {
 			attached = slices.DeleteFunc(slices.Clone(attached), func(a AttachmentEntry) bool { return reports[a.ContentType] })
 		}
 		if len(attached) > 0 { // their column tells it
-			told = []string{"attachments"}
+			told = append(told, mailbox.HasAttachments)
 		}
-		rows[i] = threadRow{ID: r.IDs.Of(m.Ref), Date: answer.Minute(m.Date), From: sendersWithin(m.From, e.From), AnswersTo: e.AnswersTo, Marks: marksOf(m, append(told, elsewhere)...), Text: e.BodyText, Hidden: e.HiddenChars, Attachments: inWords(attached)}
+		rows[i] = threadRow{ID: r.IDs.Of(m.Ref), Date: answer.Minute(m.Date), From: sendersWithin(m.From, e.From), AnswersTo: e.AnswersTo, Marks: marksOf(m, told...), Text: e.BodyText, Hidden: e.HiddenChars, Attachments: inWords(attached)}
 		if !repeats(e.Subject, r.Subject) {
 			rows[i].Subject = plain.Clip(e.Subject, answer.MaxShownChars)
 		}

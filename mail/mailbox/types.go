@@ -159,6 +159,8 @@ type (
 	// Summary is a message as a list shows it. Text is decoded and cleaned of characters that a
 	// person would not see.
 	Summary = reading.Summary
+	// Mark is a word for what is worth knowing of a message at a glance.
+	Mark = reading.Mark
 	// GetQuery bounds what Get returns of a message. The zero query means the defaults of 001
 	// section 5.
 	GetQuery = reading.GetQuery
@@ -184,3 +186,10 @@ type (
 
 // The scopes: no header at all, the ones that matter to a reader, every field.
 const HeadersNone, HeadersCurated, HeadersAll = reading.HeadersNone, reading.HeadersCurated, reading.HeadersAll
+
+// The marks, in the order in which they are told.
+const (
+	Unread, Answered, Flagged, Draft, ByAgent  = reading.Unread, reading.Answered, reading.Flagged, reading.Draft, reading.ByAgent
+	HasAttachments, Invitation                 = reading.HasAttachments, reading.Invitation
+	FailedSender, PosingName, AnswersElsewhere = reading.FailedSender, reading.PosingName, reading.AnswersElsewhere
+)
