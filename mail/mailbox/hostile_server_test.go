@@ -159,6 +159,25 @@ func TestLyingServers(t *testing.T) {
 	}
 }
 
+// A page that is remembered up to the greatest UID there is, is asked for in few pieces.
+func TestUIDsUpToTheGreatest(t *testing.T) {
+	seen := &fakeSeenStore{states: map[string]mail.SeenState{}}
+	for range 2 {
+		m := scriptedClient(t, func(command string) (string, string) {
+			switch {
+			case strings.HasPrefix(command, "EXAMINE"):
+				return strings.Replace(oneMessage, "UIDNEXT 6", "UIDNEXT 4294967295", 1), ""
+			case strings.Contains(command, "FETCH"):
+				return "* 1 FETCH (UID 1 FLAGS () BODY[HEADER.FIELDS (FROM)] " + literal("From: bob@example.org\r\n\r\n") + ")\r\n", ""
+			}
+			return "", ""
+		}, func(o *mailbox.Options) { o.Seen = seen })
+		if p, err := m.List(t.Context(), account, mailbox.ListQuery{}); err != nil || !slices.Equal(uidsOf(p), []uint32{1}) {
+			t.Errorf("%+v %v", p, err)
+		}
+	}
+}
+
 // One folder that cannot be counted is an issue; the others are counted.
 func TestOneFolderWithoutCounts(t *testing.T) {
 	m := scriptedClient(t, func(command string) (string, string) {

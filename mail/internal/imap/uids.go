@@ -52,15 +52,18 @@ func SplitUIDs(set goimap.UIDSet, n uint32, oldest bool) (taken, left goimap.UID
 }
 
 // firstPiece is the size of the smallest piece of FetchNewest; each other is twice as large as
-// the one before.
-const firstPiece = 4
+// the one before, up to maxPiece.
+const (
+	firstPiece = 4
+	maxPiece   = 1 << 31
+)
 
 // newestFirst divides a set into pieces, of which the first has the highest numbers. A
 // set of several ranges of sequence numbers stays as it is.
 func newestFirst(set goimap.NumSet) (pieces []goimap.NumSet) {
 	switch set := set.(type) {
 	case goimap.UIDSet:
-		for n, left := uint32(firstPiece), set; len(left) > 0 && !set.Dynamic(); n *= 2 {
+		for n, left := uint32(firstPiece), set; len(left) > 0 && !set.Dynamic(); n = min(n, maxPiece/2) * 2 {
 			var piece goimap.UIDSet
 			piece, left = SplitUIDs(left, n, false)
 			pieces = append(pieces, piece)
@@ -69,7 +72,7 @@ func newestFirst(set goimap.NumSet) (pieces []goimap.NumSet) {
 		if len(set) != 1 || set.Dynamic() {
 			break
 		}
-		for n, low, high := uint32(firstPiece), set[0].Start, set[0].Stop; high >= low; n *= 2 {
+		for n, low, high := uint32(firstPiece), set[0].Start, set[0].Stop; high >= low; n = min(n, maxPiece/2) * 2 {
 			from := high - min(n, high-low+1) + 1
 			pieces, high = append(pieces, goimap.SeqSet{{Start: from, Stop: high}}), from-1 // numbers begin at 1
 		}
