@@ -243,9 +243,7 @@ func (d *Deps) mayGive(ctx context.Context, from, account string) error {
 	}
 	var policies [2]*mail.Policy // nil for an account that is gone or cannot be used, which gives nothing
 	for i, name := range []string{from, account} {
-		if a, err := d.Store.Account(ctx, name); err == nil {
-			policies[i], _ = mail.CompilePolicy(&a)
-		}
+		_, policies[i], _ = (&mail.Operation{Account: name}).LookUp(ctx, d.Store)
 	}
 	if policies[0] == nil {
 		e := mail.Operation{Op: "mail send", Account: account}.Failure(mail.KindReadOnly, "", "It comes from an account that is not yours to send from, or is there no more: nothing of it is sent.", mail.AdviceOutboundOfBoth)

@@ -55,16 +55,13 @@ func mailDelete(d *Deps) *discovery.Command {
 			return d.deleted(ctx, call, o)
 		}
 		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
-			a, err := d.Store.Account(ctx, account)
-			if err != nil {
-				return nil, err
-			}
-			p, err := mail.CompilePolicy(&a)
+			op := mail.Operation{Op: "mail delete", Account: account}
+			a, p, err := op.LookUp(ctx, d.Store)
 			if err != nil {
 				return nil, err
 			}
 			if !p.MayDestroy() { // it counts for nothing
-				return nil, mail.Operation{Op: "mail delete", Account: account}.NoDestroy(&a, p)
+				return nil, op.NoDestroy(&a, p)
 			}
 			if f := args.confirmed(); f != nil {
 				return nil, f

@@ -209,6 +209,7 @@ func (t *shownTo) put(record *vault.Shown, key string, s vault.ShownFolder, now 
 // ids before it asks a server for anything, so that one that is refused stops all of it.
 func (d *Deps) resolve(ctx context.Context, call *discovery.Call, account string, refs []mail.Ref) ([]mail.Ref, error) {
 	refs = slices.Clone(refs)
+	accounts := map[string]meant{} // by the account that an id names
 	for i, r := range refs {
 		if account != "" && r.Account != "" && r.Account != account {
 			return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message id belongs to another account than --account.",
@@ -217,11 +218,36 @@ func (d *Deps) resolve(ctx context.Context, call *discovery.Call, account string
 		if r.Protocol != mail.IMAP || refs[i].UIDValidity != 0 {
 			continue
 		}
-		if err := d.resolveOne(ctx, call, account, &refs[i]); err != nil {
+		of, ok := accounts[r.Account]
+		if !ok {
+			var err error
+			if of, err = d.accountMeant(ctx, call, r, account); err != nil {
+				return nil, err
+			}
+			accounts[r.Account] = of
+		}
+		if err := d.resolveOne(ctx, call, of, &refs[i]); err != nil {
 			return nil, err
 		}
 	}
 	return refs, nil
+}
+
+// meant is the account of an id.
+type meant struct {
+	mail.Account
+	bare bool // nothing names it: it is the only one
+}
+
+// accountMeant looks up the account of an id, and notes it for the audit entry.
+func (d *Deps) accountMeant(ctx context.Context, call *discovery.Call, r mail.Ref, account string) (m meant, err error) {
+	name, bare, err := d.accountOf(ctx, r, account)
+	if err != nil {
+		return m, err
+	}
+	call.Account = name
+	a, err := d.Store.Account(ctx, name)
+	return meant{a, bare}, err
 }
 
 // accountOf is the account of an id: its own, else that of --account, else the only one that
@@ -247,17 +273,9 @@ func (d *Deps) accountOf(ctx context.Context, r mail.Ref, account string) (name 
 		Examples: []string{discovery.JoinCommand([]string{"mail", "get", named.Short(true)})}}
 }
 
-func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account string, r *mail.Ref) error {
-	name, bare, err := d.accountOf(ctx, *r, account)
-	if err != nil {
-		return err
-	}
-	r.Account = name
-	call.Account = r.Account
-	a, err := d.Store.Account(ctx, r.Account)
-	if err != nil {
-		return err
-	}
+func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, a meant, r *mail.Ref) error {
+	bare := a.bare
+	r.Account, call.Account = a.Name, a.Name
 	if a.Protocol == mail.POP3 {
 		return staleID(r, bare, fmt.Sprintf("Over POP3 there are no short ids, such as %s.", r.Short(!bare)))
 	}
@@ -280,7 +298,7 @@ func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, account str
 		}
 	}
 	switch now := d.now(); {
-	case !known || f.Mailbox != mailboxOf(&a) || bare && sole.Mailbox != r.Account:
+	case !known || f.Mailbox != mailboxOf(&a.Account) || bare && sole.Mailbox != r.Account:
 		return staleID(r, bare, fmt.Sprintf("Which message %s is cannot be told: its folder was not listed here yet.", r.Short(!bare)))
 	case bare && recent(sole.Changed, now):
 		return staleID(r, bare, fmt.Sprintf("Until %s an id without an account could be one of another account, which was the only one before.", answer.Minute(sole.Changed.Add(shownMistrust))))

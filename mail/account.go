@@ -156,13 +156,6 @@ const (
 	SentNever  SentCopy = "never"
 )
 
-// The values of OAuth.Provider.
-const (
-	ProviderGoogle    = "google"
-	ProviderMicrosoft = "microsoft"
-	ProviderCustom    = "custom"
-)
-
 // Submission is how an account's messages are sent.
 type Submission string
 
@@ -176,9 +169,9 @@ const GraphHost = "graph.microsoft.com"
 // OAuth is where and as whom an account gets its tokens (RFC 6749). It holds no
 // secret. The zero OAuth means that the account does not use OAuth.
 type OAuth struct {
-	Provider  string   `json:"provider"` // google, microsoft or custom
+	Provider  string   `json:"provider"` // the name of an OAuthService, or ProviderCustom
 	ClientID  string   `json:"client_id"`
-	Tenant    string   `json:"tenant,omitempty"`     // microsoft only; empty means common
+	Tenant    string   `json:"tenant,omitempty"`     // of a service that has tenants; empty means the service's default
 	AuthURL   string   `json:"auth_url,omitempty"`   // custom only
 	TokenURL  string   `json:"token_url,omitempty"`  // custom only
 	DeviceURL string   `json:"device_url,omitempty"` // custom only; empty: no device code
@@ -284,7 +277,7 @@ func (a *Account) Validate() error {
 	switch {
 	case a.Submission != "" && a.Submission != SubmitGraph:
 		return errors.New("submission must be by a server or graph")
-	case a.Submission == SubmitGraph && (a.Auth != AuthOAuth2 || a.OAuth.Provider == ProviderGoogle):
+	case a.Submission == SubmitGraph && !a.grantsGraph():
 		return errors.New("sending with Microsoft Graph needs auth oauth2 and a provider of Microsoft's")
 	case a.Submission == SubmitGraph && (a.SMTP.IsZero() || a.SMTP.Security == StartTLS):
 		return errors.New("sending with Microsoft Graph takes security tls alone")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -70,11 +71,20 @@ var (
 	scopePattern = regexp.MustCompile(`\A[\x21\x23-\x5b\x5d-\x7e]+\z`)
 )
 
+// validTenant reports whether s is a directory's name, domain or number, which becomes part of a
+// path.
+func validTenant(s string) bool { return len(s) <= maxTenant && tenantPattern.MatchString(s) }
+
+// grantsGraph reports whether the account's tokens can be good for Microsoft Graph.
+func (a *Account) grantsGraph() bool {
+	s, err := a.OAuth.Service()
+	return a.Auth == AuthOAuth2 && (err != nil || s.Graph) // validateAuth reports the error
+}
+
 func (o *OAuth) validate() error {
-	switch o.Provider {
-	case ProviderGoogle, ProviderMicrosoft, ProviderCustom:
-	default:
-		return errors.New("auth oauth2 needs a provider: google, microsoft or custom")
+	if all := OAuthProviders(); !slices.Contains(all, o.Provider) {
+		last := len(all) - 1
+		return fmt.Errorf("auth oauth2 needs a provider: %s or %s", strings.Join(all[:last], ", "), all[last])
 	}
 	if o.ClientID == "" {
 		return errors.New("auth oauth2 needs the client id that the provider gave for this program")
@@ -82,7 +92,7 @@ func (o *OAuth) validate() error {
 	if len(o.ClientID) > maxClientID || strings.ContainsFunc(o.ClientID, func(r rune) bool { return r < '!' || r > '~' }) {
 		return errors.New("the client id is not valid")
 	}
-	if o.Tenant != "" && (len(o.Tenant) > maxTenant || !tenantPattern.MatchString(o.Tenant)) {
+	if o.Tenant != "" && !validTenant(o.Tenant) {
 		return errors.New("a tenant is the name or id of one at microsoft")
 	}
 	if len(o.Scopes) > maxScopes {

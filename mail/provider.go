@@ -1,6 +1,8 @@
 package mail
 
 import (
+	"cmp"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -23,7 +25,8 @@ type Provider struct {
 	// and a password made for one program is needed. It is of interest with
 	// AuthPassword alone.
 	AppPassword bool
-	// OAuth is the provider's name for OAuth.Provider, where Auth has AuthOAuth2.
+	// OAuth names the OAuthService that grants access, where Auth has AuthOAuth2. The first
+	// provider of a service gives the servers to accounts of which only the service is known.
 	OAuth string
 	// FilesSent says that the submission server keeps a copy of what it is given in
 	// the sender's own folder, so that a copy of ours would be a second one.
@@ -34,6 +37,74 @@ type Provider struct {
 
 	HelpURL string // where the person makes an app password or a registration, or allows access
 	Note    string // what a person has to do there or to know, in whole sentences
+}
+
+// OAuthService is an authorization server as its public documentation describes it, and the
+// value of OAuth.Provider that stands for it. It may serve several providers.
+type OAuthService struct {
+	Name string // the value of OAuth.Provider
+
+	// The addresses of its endpoints. {tenant} in them stands for the account's tenant.
+	AuthURL, TokenURL string
+	DeviceURL         string // empty: it grants access to mail by no device code
+	Tenant            string // that of accounts without one; empty: it has no tenants
+
+	Scopes       []string          // for reading and sending mail, and for a refresh token
+	AuthParams   map[string]string // for the consent page, besides those of the standard
+	RedirectHost string            // of the redirection URI; empty: 127.0.0.1
+	LoginHint    bool              // its consent page takes the address that needs consent
+	SecretInBody bool              // it takes a client secret in the body of a request
+	HasSecret    bool              // it gives desktop clients a secret
+	Graph        bool              // its tokens are good for Microsoft Graph, where they are asked for
+}
+
+// ProviderCustom is the value of OAuth.Provider for an authorization server that the account
+// describes itself.
+const ProviderCustom = "custom"
+
+// Service returns the account's authorization server, with its tenant in the addresses. The
+// slices and maps are not to be changed. The error says what is wrong in o, in lower case.
+func (o *OAuth) Service() (OAuthService, error) {
+	if o.Provider == ProviderCustom {
+		return OAuthService{Name: ProviderCustom, AuthURL: o.AuthURL, TokenURL: o.TokenURL, DeviceURL: o.DeviceURL, Graph: true}, nil
+	}
+	s := OAuthServiceNamed(o.Provider)
+	if s == nil {
+		return OAuthService{}, errors.New("its OAuth provider is none of " + strings.Join(OAuthProviders(), ", "))
+	}
+	tenant := cmp.Or(o.Tenant, s.Tenant)
+	if tenant != "" && !validTenant(tenant) {
+		return OAuthService{}, errors.New("its OAuth tenant is not valid")
+	}
+	for _, address := range []*string{&s.AuthURL, &s.TokenURL, &s.DeviceURL} {
+		*address = strings.Replace(*address, "{tenant}", tenant, 1)
+	}
+	return *s, nil
+}
+
+// OAuthServiceNamed returns a copy of the service that a value of OAuth.Provider stands for, or
+// nil, as for ProviderCustom.
+func OAuthServiceNamed(name string) *OAuthService {
+	for _, s := range oauthServices {
+		if s.Name == name {
+			return &s
+		}
+	}
+	return nil
+}
+
+// OAuthProviders returns the values of OAuth.Provider, ProviderCustom last.
+func OAuthProviders() (names []string) {
+	for _, s := range oauthServices {
+		names = append(names, s.Name)
+	}
+	return append(names, ProviderCustom)
+}
+
+// ProviderWithOAuth returns the provider whose servers an account has of which only the OAuth
+// service is known, or nil.
+func ProviderWithOAuth(service string) *Provider {
+	return find(func(p *Provider) bool { return service != "" && p.OAuth == service })
 }
 
 // Incoming returns the server that accounts of the provider are read from: IMAP,
@@ -66,11 +137,6 @@ func find(meant func(p *Provider) bool) *Provider {
 		}
 	}
 	return nil
-}
-
-// ProviderNamed returns the provider with this ID, or nil.
-func ProviderNamed(id string) *Provider {
-	return find(func(p *Provider) bool { return p.ID == id })
 }
 
 // ProviderOf returns the provider whose own addresses are at the domain, or nil.
@@ -110,6 +176,28 @@ var (
 	zohoEUBorder   = Border{IDs: []string{"mx.zohomail.eu"}, Edge: []string{"mx.zoho.eu", "mx.zohomail.eu"}}
 )
 
+// oauthServices is in the order in which help names them.
+var oauthServices = []OAuthService{
+	{
+		Name: "google", AuthURL: "https://accounts.google.com/o/oauth2/v2/auth", TokenURL: "https://oauth2.googleapis.com/token",
+		Scopes: []string{"https://mail.google.com/"},
+		// Without the first Google sends no refresh token; without the second it sends one
+		// only the first time a person agrees.
+		AuthParams: map[string]string{"access_type": "offline", "prompt": "consent"},
+		LoginHint:  true, SecretInBody: true, HasSecret: true,
+	},
+	{
+		Name: "microsoft", AuthURL: microsoftOAuth + "authorize", TokenURL: microsoftOAuth + "token", DeviceURL: microsoftOAuth + "devicecode", Tenant: "common",
+		Scopes: []string{"https://outlook.office.com/IMAP.AccessAsUser.All", "https://outlook.office.com/SMTP.Send",
+			"https://outlook.office.com/POP.AccessAsUser.All", "offline_access"},
+		// Any port is allowed with this name; with the address only where somebody
+		// edited the registration by hand.
+		RedirectHost: "localhost", LoginHint: true, SecretInBody: true, Graph: true,
+	},
+}
+
+const microsoftOAuth = "https://login.microsoftonline.com/{tenant}/oauth2/v2.0/"
+
 // providers is in the order in which an MX record is compared.
 var providers = []Provider{
 	{
@@ -120,6 +208,13 @@ var providers = []Provider{
 		Note:    "An app password needs 2-Step Verification to be on. Where an administrator has turned app passwords off, use OAuth 2.0 with a client of your own.",
 	},
 	{
+		ID: "microsoft365", Name: "Microsoft 365", MX: []string{"mail.protection.outlook.com", "mx.microsoft"},
+		IMAP: tlsAt("outlook.office365.com", 993), POP3: tlsAt("outlook.office365.com", 995), SMTP: startTLSAt("smtp.office365.com", 587),
+		Auth: []Auth{AuthOAuth2}, OAuth: "microsoft", FilesSent: true, Border: microsoftBorder,
+		HelpURL: "https://portal.azure.com/#view/Microsoft_AAD_RegisteredApps",
+		Note:    "Passwords are not accepted from programs: an administrator of the organization registers a client and allows IMAP and authenticated SMTP for the mailbox.",
+	},
+	{
 		ID: "outlook", Name: "Outlook.com",
 		Domains: []string{"outlook.com", "hotmail.com", "live.com", "msn.com", "outlook.de", "outlook.fr", "outlook.es", "outlook.it", "hotmail.de", "hotmail.fr",
 			"hotmail.es", "hotmail.it", "hotmail.co.uk", "live.de", "live.fr", "live.nl", "live.co.uk"},
@@ -127,13 +222,6 @@ var providers = []Provider{
 		Auth: []Auth{AuthOAuth2}, OAuth: "microsoft", FilesSent: true, Border: microsoftBorder,
 		HelpURL: "https://portal.azure.com/#view/Microsoft_AAD_RegisteredApps",
 		Note:    "Passwords are not accepted from programs: register a desktop client and give its id. IMAP may have to be turned on in the settings of Outlook.com first.",
-	},
-	{
-		ID: "microsoft365", Name: "Microsoft 365", MX: []string{"mail.protection.outlook.com", "mx.microsoft"},
-		IMAP: tlsAt("outlook.office365.com", 993), POP3: tlsAt("outlook.office365.com", 995), SMTP: startTLSAt("smtp.office365.com", 587),
-		Auth: []Auth{AuthOAuth2}, OAuth: "microsoft", FilesSent: true, Border: microsoftBorder,
-		HelpURL: "https://portal.azure.com/#view/Microsoft_AAD_RegisteredApps",
-		Note:    "Passwords are not accepted from programs: an administrator of the organization registers a client and allows IMAP and authenticated SMTP for the mailbox.",
 	},
 	{
 		ID: "fastmail", Name: "Fastmail", Domains: []string{"fastmail.com", "fastmail.fm", "fastmail.net", "fastmail.org", "fastmail.de", "fastmail.co.uk", "sent.com", "messagingengine.com"},

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"errors"
 	"net/url"
 	"regexp"
 	"slices"
@@ -53,7 +54,7 @@ func TestEveryProviderIsUsable(t *testing.T) {
 		checkServers(t, &p)
 	}
 	for _, id := range []string{"gmail", "outlook", "microsoft365", "fastmail", "icloud", "yahoo", "gmx", "web.de", "posteo", "mailbox.org", "proton", "zoho"} {
-		if ProviderNamed(id) == nil {
+		if withID(id) == nil {
 			t.Errorf("%s is missing", id)
 		}
 	}
@@ -67,7 +68,7 @@ func checkServers(t *testing.T, p *Provider) {
 		}
 		return
 	}
-	if slices.Contains(p.Auth, AuthOAuth2) != (p.OAuth != "") || p.OAuth != "" && p.OAuth != "google" && p.OAuth != "microsoft" {
+	if slices.Contains(p.Auth, AuthOAuth2) != (p.OAuth != "") || p.OAuth != "" && OAuthServiceNamed(p.OAuth) == nil {
 		t.Errorf("%s: OAuth %q with %v", p.ID, p.OAuth, p.Auth)
 	}
 	if p.AppPassword && (!slices.Contains(p.Auth, AuthPassword) || p.Note == "") {
@@ -86,12 +87,42 @@ func checkServers(t *testing.T, p *Provider) {
 	}
 }
 
+// Each service is an account's with a client id alone, whatever an account says of its tenant.
+func TestOAuthServices(t *testing.T) {
+	for _, name := range OAuthProviders() {
+		o := OAuth{Provider: name, ClientID: "client"}
+		known := OAuthServiceNamed(name)
+		if known == nil { // the account describes it
+			o.TokenURL, o.DeviceURL = "https://token.example/", "https://device.example/"
+		} else if ProviderWithOAuth(name) == nil || len(known.Scopes) == 0 || known.AuthURL == "" {
+			t.Errorf("%s: no provider, no scopes or no consent page", name)
+		}
+		s, err := o.Service()
+		used := OAuth{Provider: ProviderCustom, ClientID: "client", AuthURL: s.AuthURL, TokenURL: s.TokenURL, DeviceURL: s.DeviceURL, Scopes: s.Scopes}
+		if err := errors.Join(err, o.validate(), used.validate()); err != nil || strings.Contains(s.AuthURL+s.TokenURL+s.DeviceURL, "{") {
+			t.Errorf("%s: %+v: %v", name, s, err)
+		}
+	}
+	for tenant, token := range map[string]string{"": "https://login.microsoftonline.com/common/oauth2/v2.0/token", "example.org": "https://login.microsoftonline.com/example.org/oauth2/v2.0/token",
+		"a/b": "", "..": "", "/": "", "a?b": "", "a#b": "", "a b": "", "a\nb": "", "é": "", strings.Repeat("a", 300): ""} {
+		o := OAuth{Provider: "microsoft", ClientID: "client", Tenant: tenant}
+		if s, err := o.Service(); s.TokenURL != token || (err == nil) != (token != "") {
+			t.Errorf("%q: %s, %v", tenant, s.TokenURL, err)
+		}
+	}
+	if p := ProviderWithOAuth("microsoft"); p.SMTP.Host != "smtp.office365.com" {
+		t.Errorf("an account of which only Microsoft is known sends by %s", p.SMTP.Host)
+	}
+}
+
+func withID(id string) *Provider { return find(func(p *Provider) bool { return p.ID == id }) }
+
 // What a caller gets is its own.
 func TestProvidersAreCopies(t *testing.T) {
 	Providers()[0].Domains[0] = "changed.example"
-	ProviderNamed("gmail").MX[0] = "changed.example"
+	withID("gmail").MX[0] = "changed.example"
 	ProviderOf("gmail.com").Auth[0] = "changed"
-	if p := ProviderNamed("gmail"); p.Domains[0] != "gmail.com" || p.MX[0] != "google.com" || p.Auth[0] != AuthPassword {
+	if p := withID("gmail"); p.Domains[0] != "gmail.com" || p.MX[0] != "google.com" || p.Auth[0] != AuthPassword {
 		t.Errorf("%+v", p)
 	}
 }

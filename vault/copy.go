@@ -127,7 +127,7 @@ func still(t kv.Tx, id []byte, moved bool) error {
 // if there is one, and marks the source as moved once both are the same: all that in one
 // transaction of the source, so that of two copies at once one finds it moved.
 func copyTo(ctx context.Context, v *Vault, id []byte, there kv.Engine, to string) (destination kv.Engine, records int, err error) {
-	shared, err := Shared(to)
+	kind, err := kindOf(to)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -150,11 +150,11 @@ func copyTo(ctx context.Context, v *Vault, id []byte, there kv.Engine, to string
 				if err != nil {
 					return err
 				}
-				if records++; shared && r.bucket != bucketHeaders {
+				if records++; kind.foreign && r.bucket != bucketHeaders {
 					sums.of(r.bucket).add(sumDigest(v.sumKey, r.bucket, r.Key, r.Value))
 				}
 			}
-			if shared {
+			if kind.foreign {
 				sums.of(countWrites).Records = writes
 				record, err := sums.record()
 				if err = errors.Join(err, put(bucketSums, sumsKey, record)); err != nil {
@@ -164,7 +164,7 @@ func copyTo(ctx context.Context, v *Vault, id []byte, there kv.Engine, to string
 			return errors.Join(put(bucketHeaders, []byte(keyFormat), moved), put(bucketHeaders, []byte(keyMoved), movedBody(format, unfinished)))
 		}
 		if destination = there; there == nil {
-			created, err := create(ctx, to, func(t kv.Tx) error { return fill(t.Put) })
+			created, err := kind.create(ctx, to, func(t kv.Tx) error { return fill(t.Put) })
 			if err == nil && !created {
 				err = fmt.Errorf("%w: %s has a vault", ErrTaken, Described(to))
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/internal/testmain"
+	"github.com/postern-mail/postern/vault/bolt"
 	"github.com/postern-mail/postern/vault/kv"
 	"github.com/postern-mail/postern/vault/vaulttest"
 )
@@ -83,7 +84,7 @@ func TestCopyInterrupted(t *testing.T) {
 	// Before the source was marked: its transaction fails after the destination was made.
 	failure := errors.New("no")
 	_, err = source.Transact(t.Context(), true, func(old kv.Tx) error {
-		_, err := create(t.Context(), to, func(tx kv.Tx) error {
+		_, err := bolt.Create(t.Context(), to, func(tx kv.Tx) error {
 			return errors.Join(tx.Put(bucketHeaders, []byte(keyFormat), []byte{0, 0, 0, movedFormat}), tx.Put(bucketHeaders, []byte(keyMoved), []byte("\x00\x00\x00\x01"+unfinished)),
 				tx.Put(bucketHeaders, []byte("id"), id))
 		})

@@ -36,11 +36,11 @@ func Init(ctx context.Context, path string, k Keys) (InitResult, error) {
 	if !errors.Is(err, ErrNoVault) {
 		return r, err
 	}
-	shared, err := Shared(path)
+	kind, err := kindOf(path)
 	if err != nil {
 		return InitResult{}, err
 	}
-	created, err := create(ctx, path, func(t kv.Tx) error { return writeNew(t, k, shared) })
+	created, err := kind.create(ctx, path, func(t kv.Tx) error { return writeNew(t, k, kind.foreign) })
 	if err != nil {
 		return InitResult{}, fmt.Errorf("vault %s: %w", Described(path), err)
 	}
@@ -84,7 +84,7 @@ func verifyExisting(ctx context.Context, path string, k Keys) (InitResult, error
 
 // writeNew fills an empty file: header, both slots, the signing key, and the
 // manifest of an empty policy.
-func writeNew(t kv.Tx, k Keys, shared bool) error {
+func writeNew(t kv.Tx, k Keys, withSums bool) error {
 	random := make([]byte, idSize+2*keySize)
 	if _, err := rand.Read(random); err != nil {
 		return err
@@ -102,7 +102,7 @@ func writeNew(t kv.Tx, k Keys, shared bool) error {
 		return err
 	}
 	manifest := values.seal(bucketPolicy, manifestKey, signManifest(private, id, &policy{generation: 1}))
-	if !shared {
+	if !withSums {
 		return t.Put(bucketPolicy, manifestKey, manifest)
 	}
 	sums, err := freshSums(t, values, data, id)

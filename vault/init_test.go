@@ -270,7 +270,7 @@ func TestAReplacedVaultIsRefusedByARunningProcess(t *testing.T) {
 func TestAnOlderPolicyIsRefusedByARunningProcess(t *testing.T) {
 	t.Parallel()
 	for _, file := range []bool{false, true} {
-		if file && vaulttest.Shared() {
+		if file && vaulttest.InDatabase() {
 			break // a database that went back is the engine's to find
 		}
 		path, k := newPlace(t)
@@ -300,7 +300,7 @@ func TestWaitingForItsTurnEndsWithTheContext(t *testing.T) {
 		run  func(context.Context, *Vault) error
 	}
 	calls := []call{{"write", write}}
-	if !vaulttest.Shared() { // there, who reads waits for nobody
+	if !vaulttest.InDatabase() { // there, who reads waits for nobody
 		calls = []call{{"write", write}, {"read", read}, {"write behind a read", write}}
 	}
 	must(t, holder.Update(t.Context(), func(kv.Tx) error {
@@ -309,14 +309,14 @@ func TestWaitingForItsTurnEndsWithTheContext(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 				defer cancel()
 				err := c.run(ctx, v)
-				if !vaulttest.Shared() || !errors.Is(err, ErrBusy) { // a database may say so first
+				if !vaulttest.InDatabase() || !errors.Is(err, ErrBusy) { // a database may say so first
 					wantErr(t, err, context.DeadlineExceeded, "%s, %s", name, c.what)
 				}
-				if held := (*Held)(nil); !vaulttest.Shared() && name == "other process" && (!errors.As(err, &held) || held.Lock != path+".lock") {
+				if held := (*Held)(nil); !vaulttest.InDatabase() && name == "other process" && (!errors.As(err, &held) || held.Lock != path+".lock") {
 					t.Errorf("%s, %s: %v, want it to name the lock", name, c.what, err)
 				}
 			}
-			if vaulttest.Shared() {
+			if vaulttest.InDatabase() {
 				must(t, read(t.Context(), v))
 			}
 		}
@@ -336,7 +336,9 @@ func linkToOpen(o *opening) {
 // othersRecords leaves a whole place that holds no vault.
 func othersRecords(o *opening) {
 	vaulttest.Remove(o, o.path)
-	must(o, second(create(o.Context(), o.path, func(tx kv.Tx) error { return tx.Put("something else", []byte("k"), nil) })))
+	kind, err := kindOf(o.path)
+	must(o, err)
+	must(o, second(kind.create(o.Context(), o.path, func(tx kv.Tx) error { return tx.Put("something else", []byte("k"), nil) })))
 }
 
 func newerFormat(o *opening) {
@@ -351,7 +353,7 @@ func newerFormat(o *opening) {
 // time, and the names beside it, or all rows.
 func snapshot(t testing.TB, path string) (all string) {
 	t.Helper()
-	if vaulttest.Shared() {
+	if vaulttest.InDatabase() {
 		return string(vaulttest.Content(t, path))
 	}
 	if info, err := os.Lstat(path); err == nil {

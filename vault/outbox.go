@@ -316,7 +316,7 @@ func (v *Vault) ChangeOutgoing(ctx context.Context, id string, change func(*mail
 		if err != nil {
 			return err
 		}
-		if v.shared { // else what is written now would pass for the newest
+		if v.kind.foreign { // else what is written now would pass for the newest
 			if err := newest(tx, id); err != nil && !errors.Is(err, mail.ErrNoOutgoing) {
 				return err
 			}

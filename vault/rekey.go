@@ -30,23 +30,23 @@ func Rekey(ctx context.Context, path string, now, next Keys) error {
 	if err := next.both("rekeying a vault"); err != nil {
 		return err
 	}
-	engine, err := engineAt(ctx, path)
+	kind, err := kindOf(path)
 	if err != nil {
 		return err
 	}
-	shared, err := Shared(path)
+	engine, err := kind.at(ctx, path)
 	if err != nil {
 		return err
 	}
 	if _, err = engine.Replace(ctx, func(old kv.Tx, put func(bucket string, key, value []byte) error) error {
-		return rekey(old, put, now, next, keepsAgent, shared)
+		return rekey(old, put, now, next, keepsAgent, kind.foreign)
 	}); err != nil {
 		return fmt.Errorf("vault %s: %w", engine.Path(), err)
 	}
 	return nil
 }
 
-func rekey(old kv.Tx, put func(bucket string, key, value []byte) error, now, next Keys, keepsAgent, shared bool) error {
+func rekey(old kv.Tx, put func(bucket string, key, value []byte) error, now, next Keys, keepsAgent, withSums bool) error {
 	h, err := readHeader(old)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func rekey(old kv.Tx, put func(bucket string, key, value []byte) error, now, nex
 			return err
 		}
 	}
-	if !shared {
+	if !withSums {
 		return nil
 	}
 	before, err := readSums(old, from)

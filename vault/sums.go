@@ -42,7 +42,7 @@ var leaving = []string{bucketPolicy, bucketResumed, bucketLimits, statePrefix + 
 // mayLeave refuses what would leave behind the transaction while everything is stopped, or where
 // what that depends on is not what was written last.
 func (v *Vault) mayLeave(t *transaction, o *mail.Outgoing) error {
-	if err := v.mayBegin(t); err != nil || !v.shared {
+	if err := v.mayBegin(t); err != nil || !v.kind.foreign {
 		return err
 	}
 	t.leaves = true
@@ -66,7 +66,7 @@ const (
 // checkKeys finds that an idempotency key was taken away, whose message would leave again. No
 // writer waits for it.
 func (v *Vault) checkKeys(ctx context.Context) error {
-	if !v.shared {
+	if !v.kind.foreign {
 		return nil
 	}
 	return v.view(ctx, func(t *transaction) error {
@@ -234,7 +234,7 @@ func (s *summing) record() ([]byte, error) {
 // checkSums compares the records of some buckets, or of all, with their sums. A vault in a
 // file has none.
 func (v *Vault) checkSums(t *transaction, buckets ...string) error {
-	if !v.shared {
+	if !v.kind.foreign {
 		return nil
 	}
 	var sums map[string]*bucketSum

@@ -38,7 +38,7 @@ var errNothing = errors.New("nothing to write")
 func (v *Vault) writeTogether(ctx context.Context, do func(*transaction, *job) error) error {
 	since := time.Now()
 	ended := func() error {
-		if !v.shared {
+		if !v.kind.remote {
 			return ctx.Err()
 		}
 		return kv.Ended(ctx, since, v.engine.Path())

@@ -68,7 +68,7 @@ type Vault struct {
 	outerKey  []byte // the keys of other packages derive from it
 	codeKey   []byte // makes approval codes; nil unless admin
 	sumKey    []byte // digests records, see checkSums
-	shared    bool   // in a database
+	kind      engineKind
 
 	writes       atomic.Int64 // of a vault in a database: those that were seen, see later
 	marks        string       // directory of this machine's marks of them; empty for none
@@ -109,7 +109,11 @@ func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) 
 	if o == nil {
 		o = &Options{}
 	}
-	engine, err := engineAt(ctx, path)
+	kind, err := kindOf(path)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := kind.at(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -126,10 +130,7 @@ func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) 
 	if err != nil {
 		return nil, fmt.Errorf("vault %s: %w", engine.Path(), err)
 	}
-	v := &Vault{engine: engine, now: o.Now, id: h.id, public: h.public}
-	if v.shared, err = Shared(path); err != nil {
-		return nil, err
-	}
+	v := &Vault{engine: engine, kind: kind, now: o.Now, id: h.id, public: h.public}
 	if v.now == nil {
 		v.now = time.Now
 	}
@@ -139,7 +140,7 @@ func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) 
 	if o.PolicyPin != "" && plainFingerprint(o.PolicyPin) != plainFingerprint(v.Fingerprint()) {
 		return nil, fmt.Errorf("vault %s: %w: it is %s", engine.Path(), ErrPolicyPin, v.Fingerprint())
 	}
-	if v.marks = o.Marks; v.shared && v.marks != "" {
+	if v.marks = o.Marks; kind.foreign && v.marks != "" {
 		writes, err := v.readMark()
 		if err != nil {
 			return nil, fmt.Errorf("vault %s: %w", engine.Path(), err)
@@ -186,7 +187,7 @@ func (v *Vault) Ready(ctx context.Context) error {
 	v.engine, v.now, v.id, v.public = o.engine, o.now, o.id, o.public
 	v.keys.Store(o.keys.Load())
 	v.auditKey, v.digestKey, v.limitKey, v.outerKey, v.codeKey = o.auditKey, o.digestKey, o.limitKey, o.outerKey, o.codeKey
-	v.sumKey, v.shared, v.marks = o.sumKey, o.shared, o.marks
+	v.sumKey, v.kind, v.marks = o.sumKey, o.kind, o.marks
 	v.sawWrites(o.writes.Load())
 	v.opened.Store(true)
 	return nil
@@ -283,9 +284,8 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 // Admin reports whether the vault was opened as the admin.
 func (v *Vault) Admin() bool { return v.opened.Load() && v.keys.Load().signing != nil }
 
-// Shared reports whether the vault is open and in a database, so that processes on other
-// machines may have it.
-func (v *Vault) Shared() bool { return v.opened.Load() && v.shared }
+// Remote reports whether the vault is open, and processes on other machines may have it too.
+func (v *Vault) Remote() bool { return v.opened.Load() && v.kind.remote }
 
 // Lock is kv.Engine.Lock.
 func (v *Vault) Lock(ctx context.Context, name string) (held context.Context, unlock func(), err error) {
@@ -518,7 +518,7 @@ func (v *Vault) transactWith(ctx context.Context, keys *dataKeys, write bool, fn
 		if !bytes.Equal(h.slots[slotAgent], keys.slot) {
 			return errStaleKeys
 		}
-		if write && v.shared {
+		if write && v.kind.foreign {
 			sums, err = newSumming(t, keys.values, v.sumKey)
 			if err == nil {
 				err = v.later(before, sums.sums)
@@ -529,7 +529,7 @@ func (v *Vault) transactWith(ctx context.Context, keys *dataKeys, write bool, fn
 			t = sums
 		}
 		x := &transaction{Tx: t, dataKeys: keys, header: h, writes: before, known: known}
-		if first = v.shared && v.marks != "" && !v.begun.Load(); first {
+		if first = v.kind.foreign && v.marks != "" && !v.begun.Load(); first {
 			if err := v.begin(x); err != nil {
 				return err
 			}

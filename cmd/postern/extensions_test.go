@@ -45,7 +45,7 @@ func ownFile(t testing.TB, path, content string, mode os.FileMode) {
 func contactsBeside(t testing.TB, v testVault, built bool) (dir string) {
 	t.Helper()
 	above := filepath.Dir(v.path)
-	if vaulttest.Shared() { // who calls says where they are
+	if vaulttest.InDatabase() { // who calls says where they are
 		above = t.TempDir()
 	}
 	ownDirectory(t, filepath.Dir(above))

@@ -68,7 +68,7 @@ func TestHouseScripts(t *testing.T) {
 		}
 	}
 	dir, files := "testdata/script/house", []string(nil)
-	if vaulttest.Shared() {
+	if vaulttest.InDatabase() {
 		dir, files = "", []string{"testdata/script/house/grant.txtar"}
 	}
 	testscript.Run(t, testscript.Params{

@@ -327,8 +327,8 @@ func parseClient(f *flag.FlagSet, args []string) (name string, err error) {
 // hasPassword reports whether a vault's place has a password in it.
 func hasPassword(place string) bool {
 	u, err := url.Parse(place)
-	if shared, _ := vault.Shared(place); !shared || err != nil {
-		return shared // one that cannot be read may have it anywhere
+	if address, _ := vault.IsAddress(place); !address || err != nil {
+		return address // one that cannot be read may have it anywhere
 	}
 	_, has := u.User.Password()
 	return has || u.Query().Has("password")
@@ -336,7 +336,7 @@ func hasPassword(place string) bool {
 
 // absolute is a path that means the same in another directory.
 func absolute(path string) string {
-	if shared, err := vault.Shared(path); shared || err != nil {
+	if address, err := vault.IsAddress(path); address || err != nil {
 		return path
 	}
 	if a, err := filepath.Abs(path); err == nil {

@@ -43,7 +43,7 @@ func (v testVault) keyFiles(t testing.TB) (admin, agent string, env []string) {
 func TestRekeyUnderManyProcesses(t *testing.T) {
 	t.Parallel()
 	writers, rounds := testmain.Rounds(6, 20), testmain.Rounds(8, 12)
-	if testing.Short() || vaulttest.Shared() {
+	if testing.Short() || vaulttest.InDatabase() {
 		writers, rounds = 2, 4
 	}
 	v := newVault(t)

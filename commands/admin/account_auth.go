@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/invopop/jsonschema"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -14,17 +18,27 @@ import (
 // authOptions say where an account's credential comes from. The source of a secret is not
 // secret, but people put the secret itself there.
 type authOptions struct {
-	Auth                  mail.Auth `json:"auth,omitempty" jsonschema:"enum=password,enum=oauth2,enum=helper,enum=keyring" jsonschema_description:"Where the credential comes from: the vault (password), an OAuth 2.0 provider, a helper command or the system keyring; password if left out"`
-	PasswordFrom          string    `json:"password-from,omitempty" acli:"form=secret,sensitive" jsonschema:"example=stdin,example=env:MAIL_PASSWORD" jsonschema_description:"Where the password is read from: stdin (its first line), env:NAME or file:PATH"`
-	Helper                string    `json:"helper,omitempty" acli:"sensitive" jsonschema:"minLength=1,maxLength=9000,example=biosecret get mail" jsonschema_description:"Command whose first line of output is the password, split as a command string is and run without a shell; by absolute path or found in PATH"`
-	OAuthProvider         string    `json:"oauth-provider,omitempty" jsonschema:"enum=google,enum=microsoft,enum=custom" jsonschema_description:"The OAuth 2.0 provider; google and microsoft also set the hosts that are not given"`
-	OAuthClientID         string    `json:"oauth-client-id,omitempty" jsonschema:"minLength=1,maxLength=512" jsonschema_description:"Client id that the provider gave for this program"`
-	OAuthClientSecretFrom string    `json:"oauth-client-secret-from,omitempty" acli:"form=secret,sensitive" jsonschema_description:"Where the client secret is read from, as with --password-from; a public client has none"`
-	OAuthTenant           string    `json:"oauth-tenant,omitempty" jsonschema:"minLength=1,maxLength=253" jsonschema_description:"Tenant at microsoft; common if left out"`
-	OAuthAuthURL          string    `json:"oauth-auth-url,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Consent page of a custom provider"`
-	OAuthTokenURL         string    `json:"oauth-token-url,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Token endpoint of a custom provider"`
-	OAuthDeviceURL        string    `json:"oauth-device-url,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Device authorization endpoint of a custom provider"`
-	OAuthScopes           []string  `json:"oauth-scope,omitempty" jsonschema:"minLength=1,maxLength=256,maxItems=20" jsonschema_description:"Scopes to ask for instead of the provider's own for mail"`
+	Auth                  mail.Auth     `json:"auth,omitempty" jsonschema:"enum=password,enum=oauth2,enum=helper,enum=keyring" jsonschema_description:"Where the credential comes from: the vault (password), an OAuth 2.0 provider, a helper command or the system keyring; password if left out"`
+	PasswordFrom          string        `json:"password-from,omitempty" acli:"form=secret,sensitive" jsonschema:"example=stdin,example=env:MAIL_PASSWORD" jsonschema_description:"Where the password is read from: stdin (its first line), env:NAME or file:PATH"`
+	Helper                string        `json:"helper,omitempty" acli:"sensitive" jsonschema:"minLength=1,maxLength=9000,example=biosecret get mail" jsonschema_description:"Command whose first line of output is the password, split as a command string is and run without a shell; by absolute path or found in PATH"`
+	OAuthProvider         oauthProvider `json:"oauth-provider,omitempty" jsonschema_description:"The OAuth 2.0 provider; all but custom also set the hosts that are not given"`
+	OAuthClientID         string        `json:"oauth-client-id,omitempty" jsonschema:"minLength=1,maxLength=512" jsonschema_description:"Client id that the provider gave for this program"`
+	OAuthClientSecretFrom string        `json:"oauth-client-secret-from,omitempty" acli:"form=secret,sensitive" jsonschema_description:"Where the client secret is read from, as with --password-from; a public client has none"`
+	OAuthTenant           string        `json:"oauth-tenant,omitempty" jsonschema:"minLength=1,maxLength=253" jsonschema_description:"Tenant at microsoft; common if left out"`
+	OAuthAuthURL          string        `json:"oauth-auth-url,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Consent page of a custom provider"`
+	OAuthTokenURL         string        `json:"oauth-token-url,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Token endpoint of a custom provider"`
+	OAuthDeviceURL        string        `json:"oauth-device-url,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Device authorization endpoint of a custom provider"`
+	OAuthScopes           []string      `json:"oauth-scope,omitempty" jsonschema:"minLength=1,maxLength=256,maxItems=20" jsonschema_description:"Scopes to ask for instead of the provider's own for mail"`
+}
+
+// oauthProvider is one of mail.OAuthProviders.
+type oauthProvider string
+
+// JSONSchemaExtend names them.
+func (oauthProvider) JSONSchemaExtend(s *jsonschema.Schema) {
+	for _, name := range mail.OAuthProviders() {
+		s.Enum = append(s.Enum, name)
+	}
 }
 
 // applyAuth changes where a's credential comes from. Settings of a source that a no longer
@@ -70,19 +84,25 @@ func (o *authOptions) givesOAuth() bool {
 
 // applyOAuth keeps nothing of another provider.
 func (o *authOptions) applyOAuth(a *mail.OAuth) error {
-	if o.OAuthProvider != "" && o.OAuthProvider != a.Provider {
-		*a = mail.OAuth{Provider: o.OAuthProvider}
+	if p := string(o.OAuthProvider); p != "" && p != a.Provider {
+		*a = mail.OAuth{Provider: p}
+	}
+	var tenants []string
+	for _, name := range mail.OAuthProviders() {
+		if s := mail.OAuthServiceNamed(name); s != nil && s.Tenant != "" {
+			tenants = append(tenants, name)
+		}
 	}
 	for _, b := range []struct {
-		options  string
-		given    bool
-		provider string
+		options   string
+		given     bool
+		providers []string
 	}{
-		{"--oauth-tenant goes", o.OAuthTenant != "", "microsoft"},
-		{"--oauth-auth-url, --oauth-token-url and --oauth-device-url go", o.OAuthAuthURL != "" || o.OAuthTokenURL != "" || o.OAuthDeviceURL != "", "custom"},
+		{"--oauth-tenant goes", o.OAuthTenant != "", tenants},
+		{"--oauth-auth-url, --oauth-token-url and --oauth-device-url go", o.OAuthAuthURL != "" || o.OAuthTokenURL != "" || o.OAuthDeviceURL != "", []string{mail.ProviderCustom}},
 	} {
-		if b.given && a.Provider != b.provider {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("%s with --oauth-provider %s.", b.options, b.provider),
+		if b.given && !slices.Contains(b.providers, a.Provider) {
+			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("%s with --oauth-provider %s.", b.options, strings.Join(b.providers, " or ")),
 				Hint: "Give that provider, or leave the option out."}
 		}
 	}
@@ -151,14 +171,10 @@ func (d *Deps) forgetInKeyring(ctx context.Context, name string) string {
 	return fmt.Sprintf("The system keyring may still have the password: service %s, user %s.", login.KeyringService, name)
 }
 
-// providers are those who give access to their own mail only, as package mail
-// knows them.
-var providers = map[string]*mail.Provider{"google": mail.ProviderNamed("gmail"), "microsoft": mail.ProviderNamed("microsoft365")}
-
 // preset gives a new account the servers of its provider where no others are given.
 func (o *accountOptions) preset(a *mail.Account) {
-	p, ok := providers[o.OAuthProvider]
-	if !ok {
+	p := mail.ProviderWithOAuth(string(o.OAuthProvider))
+	if p == nil {
 		return
 	}
 	if a.Protocol == mail.POP3 && o.POP3Host == "" {

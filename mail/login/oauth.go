@@ -24,22 +24,15 @@ func oauthConfig(a *mail.Account, clientSecret mail.Secret) (c oauth.Config, err
 	case a.OAuth.ClientID == "":
 		return c, errors.New("it has no OAuth client id")
 	}
-	switch a.OAuth.Provider {
-	case mail.ProviderGoogle:
-		c = oauth.Google()
-		c.LoginHint = a.Username
-	case mail.ProviderMicrosoft:
-		c = oauth.Microsoft(a.OAuth.Tenant)
-		c.LoginHint = a.Username
-		if c.TokenURL == "" {
-			return c, errors.New("its OAuth tenant is not valid")
-		}
-	case mail.ProviderCustom:
-		c = oauth.Config{AuthURL: a.OAuth.AuthURL, TokenURL: a.OAuth.TokenURL, DeviceURL: a.OAuth.DeviceURL}
-	default:
-		return c, errors.New("its OAuth provider is neither google, microsoft nor custom")
+	s, err := a.OAuth.Service()
+	if err != nil {
+		return c, err
 	}
-	c.ClientID, c.ClientSecret = a.OAuth.ClientID, oauth.Secret(clientSecret.Reveal())
+	c = oauth.Config{ClientID: a.OAuth.ClientID, ClientSecret: oauth.Secret(clientSecret.Reveal()), AuthURL: s.AuthURL, TokenURL: s.TokenURL, DeviceURL: s.DeviceURL,
+		Scopes: s.Scopes, AuthParams: s.AuthParams, RedirectHost: s.RedirectHost, SecretInBody: s.SecretInBody}
+	if s.LoginHint {
+		c.LoginHint = a.Username
+	}
 	if len(a.OAuth.Scopes) > 0 {
 		c.Scopes = a.OAuth.Scopes
 	}

@@ -33,7 +33,7 @@ func newFakeVault() *fakeVault {
 	return &fakeVault{fakeSeenStore: fakeSeenStore{states: map[string]mail.SeenState{}}, changed: make(chan struct{}), held: map[string]context.CancelFunc{}}
 }
 
-func (v *fakeVault) Shared() bool { return true }
+func (v *fakeVault) Remote() bool { return true }
 
 func (v *fakeVault) change() {
 	close(v.changed)

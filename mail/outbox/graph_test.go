@@ -111,7 +111,7 @@ func (g *fakeTokens) Refused(context.Context, *mail.Account, login.Credential) b
 func graphFixture(t *testing.T, g *fakeGraph, change ...func(*mail.Account)) *outboxFixture {
 	t.Helper()
 	o := newFixture(t, &fakeSubmissionServer{port: g.port}, append([]func(*mail.Account){func(a *mail.Account) {
-		a.Auth, a.OAuth, a.Submission = mail.AuthOAuth2, mail.OAuth{Provider: mail.ProviderMicrosoft, ClientID: "c"}, mail.SubmitGraph
+		a.Auth, a.OAuth, a.Submission = mail.AuthOAuth2, mail.OAuth{Provider: "microsoft", ClientID: "c"}, mail.SubmitGraph
 		a.SentCopy = mail.SentAuto
 	}}, change...)...)
 	boxes := mailbox.New(mailbox.Options{Directory: o.dir})

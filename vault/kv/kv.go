@@ -3,7 +3,7 @@
 // and are durable when they return.
 //
 // An engine knows neither the meaning of the records nor how they are sealed. A new
-// engine must pass the suite in kvtest, is chosen in vault/engine.go, and runs the vault's own
+// engine must pass the suite in kvtest, is a row of engineKinds in vault/engine.go, and runs the vault's own
 // tests through vault/vaulttest.
 package kv
 

@@ -59,11 +59,6 @@ const (
 	maxTransaction = time.Minute
 )
 
-// Is reports whether a vault's place is the address of a database.
-func Is(place string) bool {
-	return strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://")
-}
-
 // At returns the engine of the vault at an address, as libpq reads it: with the service
 // file, the password file and the PG* variables for what the address leaves out. It
 // refuses a connection to another machine that is not encrypted and verified

@@ -1,5 +1,5 @@
 // Package vaulttest says where the vaults of tests are: in files, or with the flag
-// -postgres in a PostgreSQL server. It knows no vault, so that package vault's own tests
+// -engine NAME with another engine. It knows no vault, so that package vault's own tests
 // can use it. A package whose tests make vaults calls [Main] from TestMain, [New] for each
 // vault, and has one test that calls [Again]. [Must], [WantErr] and [Size] are short ways to say
 // what most of these tests say.
@@ -26,7 +26,7 @@ import (
 )
 
 var (
-	inPostgres = flag.Bool("postgres", false, "keep the vaults of the tests in a PostgreSQL server that is started for them")
+	engineFlag = flag.String("engine", "", "keep the vaults of the tests with this engine, whose server is started for them: "+strings.Join(slices.Sorted(maps.Keys(engines)), ", ")+"; in files if left out")
 	engineAll  = flag.Bool("engine-all", false, "run all tests once more in a database, and not only what the engine decides")
 
 	server    *servertest.PostgresServer
@@ -34,13 +34,55 @@ var (
 	start     = sync.OnceFunc(func() { server, serverErr = servertest.StartPostgres() })
 )
 
+// engine is what tests do with the vaults of an engine, beside what a vault does.
+type engine struct {
+	installed func() error // not nil where its server is not
+	start     func()       // its server, for all tests of the package
+
+	place     func(t testing.TB) string // see New
+	content   func(t testing.TB, place string) []byte
+	remove    func(t testing.TB, place string)
+	endLeases func(t testing.TB, place string)
+}
+
+// engines are those of a server, by their name in -engine.
+var engines = map[string]engine{
+	"postgres": {installed: servertest.HasPostgres, start: start, place: newSchema, content: rows, remove: emptySchema, endLeases: func(t testing.TB, place string) {
+		server.Exec(t, "UPDATE "+schema(t, place)+".postern_leases SET until = now()")
+	}},
+}
+
+var file = engine{
+	start: func() {},
+	place: func(t testing.TB) string { return filepath.Join(t.TempDir(), "new", "postern.db") },
+	content: func(t testing.TB, place string) []byte {
+		b, err := os.ReadFile(place)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return b
+	},
+	remove:    func(t testing.TB, place string) { Must(t, os.Remove(place)) },
+	endLeases: func(testing.TB, string) {},
+}
+
+// chosen is the engine of this run.
+func chosen() engine {
+	if *engineFlag == "" {
+		return file
+	}
+	e, ok := engines[*engineFlag]
+	if !ok {
+		panic("there is no engine " + *engineFlag)
+	}
+	return e
+}
+
 // Main runs the tests of a package, and the server meanwhile where they need it. It returns
 // the exit code.
 func Main(m *testing.M) int {
 	return servertest.Main(func() int {
-		if *inPostgres {
-			start()
-		}
+		chosen().start()
 		defer func() {
 			if server != nil {
 				_ = server.Stop()
@@ -59,15 +101,22 @@ func Server(t testing.TB) *servertest.PostgresServer {
 	return server
 }
 
-// Again runs tests of the package once more with -postgres, in another process and without
-// -short: those that why names, each with what a database decides of it, or with -engine-all
-// all of them. It ends the test there, and where servers are not to be started.
+// Again runs tests of the package once more with each engine of a server, in another process
+// and without -short: those that why names, each with what a database decides of it, or with
+// -engine-all all of them. It ends the test there, and where servers are not to be started.
 func Again(t *testing.T, why map[string]string) {
 	t.Helper()
-	if *inPostgres {
+	if InDatabase() {
 		t.Skip("this is that run")
 	}
-	servertest.Check(t, servertest.HasPostgres())
+	for name, e := range engines {
+		servertest.Check(t, e.installed())
+		again(t, name, why)
+	}
+}
+
+func again(t *testing.T, name string, why map[string]string) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +135,7 @@ func Again(t *testing.T, why map[string]string) {
 		}
 		pattern = "^(" + strings.TrimPrefix(pattern, "|") + ")$"
 	}
-	args := []string{"-postgres", "-test.run=" + pattern, "-test.short=false", "-test.shuffle=" + flag.Lookup("test.shuffle").Value.String()}
+	args := []string{"-engine=" + name, "-test.run=" + pattern, "-test.short=false", "-test.shuffle=" + flag.Lookup("test.shuffle").Value.String()}
 	if end, ok := t.Deadline(); ok { // it has to say itself what takes too long
 		left := time.Until(end) * 9 / 10
 		args = append(args, "-test.timeout="+left.String())
@@ -96,14 +145,14 @@ func Again(t *testing.T, why map[string]string) {
 	}
 	out, err := exec.CommandContext(t.Context(), self, args...).CombinedOutput()
 	if err != nil {
-		t.Errorf("with -postgres: %v\n%s", err, out)
+		t.Errorf("with %s: %v\n%s", name, err, out)
 	} else if testing.Verbose() {
-		t.Logf("with -postgres:\n%s", out)
+		t.Logf("with %s:\n%s", name, out)
 	}
 }
 
-// Shared reports whether the tests' vaults are in a database.
-func Shared() bool { return *inPostgres }
+// InDatabase reports whether the tests' vaults are in a database, and not in files.
+func InDatabase() bool { return *engineFlag != "" }
 
 // Process returns the program of the tests as another process, with variables in its environment.
 func Process(env ...string) *exec.Cmd {
@@ -130,7 +179,7 @@ func WantErr(t testing.TB, err, want error, what string, args ...any) {
 
 // Size returns how much a test does: short with -short, else whole.
 func Size(whole, short int) int {
-	if testing.Short() || Shared() { // there, each step is a round trip
+	if testing.Short() || InDatabase() { // there, each step is a round trip
 		return short
 	}
 	return whole
@@ -139,7 +188,7 @@ func Size(whole, short int) int {
 // OnlyFile skips a test that is about a vault's file, and says why no other engine can run it.
 func OnlyFile(t testing.TB, why string) {
 	t.Helper()
-	if *inPostgres {
+	if InDatabase() {
 		t.Skip("only on a file: " + why)
 	}
 }
@@ -151,11 +200,7 @@ const Password = "password-of-the-database"
 // not there either, or the address of an empty schema.
 func New(t testing.TB) (place string) {
 	t.Helper()
-	if !*inPostgres {
-		return filepath.Join(t.TempDir(), "new", "postern.db")
-	}
-	servertest.Check(t, serverErr)
-	return strings.Replace(server.NewSchema(t), "@", ":"+Password+"@", 1)
+	return chosen().place(t)
 }
 
 // Fixture returns the place of a copy of a vault's file that an earlier version made. Where
@@ -166,7 +211,7 @@ func Fixture(t testing.TB, file string, move func(from, to string) error) (place
 	place = filepath.Join(t.TempDir(), "postern.db")
 	// Version control does not keep the file mode.
 	err = errors.Join(err, os.WriteFile(place, b, 0o600))
-	if copied := place; err == nil && *inPostgres {
+	if copied := place; err == nil && InDatabase() {
 		place = New(t)
 		err = move(copied, place)
 	}
@@ -180,13 +225,29 @@ func Fixture(t testing.TB, file string, move func(from, to string) error) (place
 // file, or all rows with their values one after another. It is nil where there is nothing.
 func Content(t testing.TB, place string) (all []byte) {
 	t.Helper()
-	if !*inPostgres {
-		b, err := os.ReadFile(place)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Fatal(err)
-		}
-		return b
-	}
+	return chosen().content(t, place)
+}
+
+// Remove removes the vault at a place, as who holds its file or its database can.
+func Remove(t testing.TB, place string) {
+	t.Helper()
+	chosen().remove(t, place)
+}
+
+// EndLeases ends the locks at a place that processes left when they were killed. In a file
+// they end with the process; in a database when their time is over, for which a test need
+// not wait.
+func EndLeases(t testing.TB, place string) {
+	t.Helper()
+	chosen().endLeases(t, place)
+}
+
+func newSchema(t testing.TB) string {
+	servertest.Check(t, serverErr)
+	return strings.Replace(server.NewSchema(t), "@", ":"+Password+"@", 1)
+}
+
+func rows(t testing.TB, place string) (all []byte) {
 	for _, table := range server.Exec(t, "SELECT table_name FROM information_schema.tables WHERE table_schema = '"+schema(t, place)+"' ORDER BY 1") {
 		for _, row := range server.Exec(t, "SELECT r.* FROM "+schema(t, place)+"."+table[0]+" r ORDER BY r") {
 			for _, value := range row {
@@ -205,25 +266,9 @@ func Content(t testing.TB, place string) (all []byte) {
 	return all
 }
 
-// Remove removes the vault at a place, as who holds its file or its database can.
-func Remove(t testing.TB, place string) {
-	t.Helper()
-	if *inPostgres {
-		server.Exec(t, "DROP SCHEMA "+schema(t, place)+" CASCADE")
-		server.Exec(t, "CREATE SCHEMA "+schema(t, place))
-	} else if err := os.Remove(place); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// EndLeases ends the locks at a place that processes left when they were killed. In a file
-// they end with the process; in a database when their time is over, for which a test need
-// not wait.
-func EndLeases(t testing.TB, place string) {
-	t.Helper()
-	if *inPostgres {
-		server.Exec(t, "UPDATE "+schema(t, place)+".postern_leases SET until = now()")
-	}
+func emptySchema(t testing.TB, place string) {
+	server.Exec(t, "DROP SCHEMA "+schema(t, place)+" CASCADE")
+	server.Exec(t, "CREATE SCHEMA "+schema(t, place))
 }
 
 func schema(t testing.TB, place string) string {

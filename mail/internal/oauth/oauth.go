@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"regexp"
 	"strings"
 	"time"
 
@@ -74,48 +73,6 @@ type Config struct {
 
 	now  func() time.Time                                 // nil means time.Now
 	wait func(ctx context.Context, d time.Duration) error // nil means a timer
-}
-
-// Google returns the settings of Google for mail. It has no device flow: Google grants
-// access to mail only through a browser.
-func Google() Config {
-	return Config{
-		AuthURL:  "https://accounts.google.com/o/oauth2/v2/auth",
-		TokenURL: "https://oauth2.googleapis.com/token",
-		Scopes:   []string{"https://mail.google.com/"},
-		// Without the first Google sends no refresh token; without the second it sends one
-		// only the first time a person agrees.
-		AuthParams:   map[string]string{"access_type": "offline", "prompt": "consent"},
-		SecretInBody: true,
-	}
-}
-
-// tenant is a directory's name, domain or number; it becomes part of a path.
-var tenant = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9.-]*\z`)
-
-// Microsoft returns the settings of Microsoft for mail. The tenant says whose users may
-// agree; empty means common, for all users. An invalid tenant makes a Config that every
-// method refuses.
-func Microsoft(directory string) Config {
-	if directory == "" {
-		directory = "common"
-	}
-	if len(directory) > 253 || !tenant.MatchString(directory) {
-		return Config{}
-	}
-	base := "https://login.microsoftonline.com/" + directory + "/oauth2/v2.0/"
-	const resource = "https://outlook.office.com/"
-	return Config{
-		AuthURL:   base + "authorize",
-		TokenURL:  base + "token",
-		DeviceURL: base + "devicecode",
-		Scopes: []string{resource + "IMAP.AccessAsUser.All", resource + "SMTP.Send",
-			resource + "POP.AccessAsUser.All", "offline_access"},
-		// Any port is allowed with this name; with the address only where somebody
-		// edited the registration by hand.
-		RedirectHost: "localhost",
-		SecretInBody: true,
-	}
 }
 
 // notGraphic reports a character that an address or a user code cannot hold.

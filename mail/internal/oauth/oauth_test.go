@@ -158,40 +158,6 @@ func failed(t *testing.T, err error, want wire.Kind) *Error {
 	return e
 }
 
-func TestPresetsAreUsableAsTheyAre(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]Config{"google": Google(), "microsoft": Microsoft(""), "a tenant": Microsoft("example.org")} {
-		c.ClientID = "client"
-		need := map[string]string{"authorization": c.AuthURL}
-		if name != "google" {
-			need["device"] = c.DeviceURL
-		}
-		if err := c.check(need); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if c := Microsoft("example.org"); !strings.HasPrefix(c.TokenURL, "https://login.microsoftonline.com/example.org/") {
-		t.Errorf("the tenant is not in %s", c.TokenURL)
-	}
-	if c := Microsoft(""); !strings.HasPrefix(c.TokenURL, "https://login.microsoftonline.com/common/") {
-		t.Errorf("not everybody's: %s", c.TokenURL)
-	}
-	for _, hostile := range []string{"a/b", "..", "/", "a?b", "a#b", "a b", "a\nb", "é", strings.Repeat("a", 300)} {
-		c := Microsoft(hostile)
-		c.ClientID = "client"
-		if _, err := c.Refresh(t.Context(), canaryRefresh); err == nil {
-			t.Errorf("the tenant %q is accepted", hostile)
-		} else {
-			failed(t, err, wire.KindInvalid)
-		}
-	}
-	// Google has no device flow, so Device refuses before it shows a code.
-	c := Google()
-	c.ClientID = "client"
-	_, err := c.Device(t.Context(), func(string, string) { t.Error("a code is shown") })
-	failed(t, err, wire.KindInvalid)
-}
-
 func long(n int) string { return strings.Repeat("a", n) }
 
 func TestAnInvalidConfigReachesNoServer(t *testing.T) {

@@ -227,9 +227,9 @@ func (s *System) AdminOpener() (open func(context.Context) (*vault.Vault, error)
 func (s *System) adminHint() string {
 	const alone = ", in a shell of your own from which no agent is started."
 	path, err := vault.DefaultPath(s.Getenv)
-	shared, _ := vault.Shared(path)
+	address, _ := vault.IsAddress(path)
 	switch {
-	case err == nil && !shared && !isFile(path):
+	case err == nil && !address && !isFile(path):
 		return "There is no vault yet: make one with 'postern init'."
 	case err == nil && isFile(AdminKeyFile(path)):
 		given := "put POSTERN_ADMIN_KEY_FILE=" + discovery.Quote(AdminKeyFile(path)) + " before 'postern'"

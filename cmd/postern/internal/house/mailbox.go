@@ -53,7 +53,7 @@ func (s *System) OpenMailbox(ctx context.Context, path string) (*vault.Vault, er
 
 // mailboxKeys returns the keys of the vault at path, which it makes where it is missing.
 func (s *System) mailboxKeys(ctx context.Context, path string) (vault.Keys, error) {
-	if shared, err := vault.Shared(path); shared || err != nil {
+	if address, err := vault.IsAddress(path); address || err != nil {
 		return vault.Keys{}, &discovery.Fault{Code: discovery.ConfigError, Message: "The agent mailbox of its own is a file.", Hint: "For a vault in a database set POSTERN_DB, and leave AGENT_MAIL_DB out."}
 	}
 	keys, err := s.keysFrom(ctx, s.Keyring, s.unseal)

@@ -323,7 +323,7 @@ func (p *keyPlace) settle(ctx context.Context, path string) error {
 // realPath is the place of a vault as its Path tells it: absolute and without symbolic links,
 // or an address without secrets.
 func realPath(path string) (string, error) {
-	if shared, err := vault.Shared(path); shared || err != nil {
+	if address, err := vault.IsAddress(path); address || err != nil {
 		return vault.Described(path), err
 	}
 	path, err := filepath.Abs(path)

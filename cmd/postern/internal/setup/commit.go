@@ -225,9 +225,9 @@ func (s *setup) makeVault(ctx context.Context, keys vault.Keys, undo *undoing) (
 		return vault.InitResult{}, err
 	}
 	r, err := vault.Init(ctx, s.Path, keys)
-	if shared, _ := vault.Shared(s.Path); r.Created {
+	if address, _ := vault.IsAddress(s.Path); r.Created {
 		undo.add(r.Path, func(ctx context.Context) error { return vault.Remove(ctx, s.Path) })
-	} else if !there && !shared {
+	} else if !there && !address {
 		undo.add(s.Path+".lock", func(context.Context) error { return os.RemoveAll(s.Path + ".lock") })
 	}
 	return r, err

@@ -299,11 +299,12 @@ func (w *wizard) hold(ctx context.Context, title, help string) error {
 // askClient asks for the OAuth 2.0 client.
 func (w *wizard) askClient(ctx context.Context, p *mail.Provider) (err error) {
 	d := &w.draft
-	d.oauth.Provider = p.OAuth
+	service := mail.OAuthServiceNamed(p.OAuth)
+	d.oauth.Provider = service.Name
 	if d.oauth.ClientID, err = w.ask.Text(ctx, textQuestion{Title: "Client id", Help: "Of the desktop client that you registered with the provider. See " + p.HelpURL, Check: oneWord}); err != nil {
 		return err
 	}
-	if d.hasSecret, err = w.ask.Confirm(ctx, "Has the client a secret, too?", p.OAuth == "google"); err != nil {
+	if d.hasSecret, err = w.ask.Confirm(ctx, "Has the client a secret, too?", service.HasSecret); err != nil {
 		return err
 	}
 	if d.hasSecret {
@@ -311,7 +312,7 @@ func (w *wizard) askClient(ctx context.Context, p *mail.Provider) (err error) {
 			return err
 		}
 	}
-	if p.OAuth != "google" { // Google does not allow mail access by a device code
+	if service.DeviceURL != "" {
 		how, err := w.ask.Choose(ctx, "Where do you agree to the access?", "", []choice{{"browser", "In a browser on this machine"}, {"device", "On another device, by a code"}})
 		if err != nil {
 			return err

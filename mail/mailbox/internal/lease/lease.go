@@ -15,8 +15,8 @@ import (
 
 // Others are those processes, as a vault in a database knows them.
 type Others interface {
-	// Shared reports whether there can be any.
-	Shared() bool
+	// Remote reports whether there can be any.
+	Remote() bool
 	// Lock waits for the named lock until ctx ends. held, which derives from ctx, ends when the
 	// lock is lost. A name has only letters, digits and dots.
 	Lock(ctx context.Context, name string) (held context.Context, unlock func(), err error)
@@ -37,7 +37,7 @@ const (
 )
 
 // Needed reports whether there can be others.
-func (l Leases) Needed() bool { return l.Others != nil && l.Others.Shared() }
+func (l Leases) Needed() bool { return l.Others != nil && l.Others.Remote() }
 
 // errHeld says that another process has a lease, as a server does of a mailbox, and tells of no
 // lock of the vault that somebody should look for.

@@ -19,7 +19,7 @@ type locked struct {
 	away bool
 }
 
-func (l locked) Shared() bool { return true }
+func (l locked) Remote() bool { return true }
 
 func (l locked) Lock(ctx context.Context, _ string) (context.Context, func(), error) {
 	if !l.away {
@@ -58,7 +58,7 @@ type silent struct {
 	back chan struct{}
 }
 
-func (silent) Shared() bool { return true }
+func (silent) Remote() bool { return true }
 
 func (s silent) Lock(ctx context.Context, _ string) (context.Context, func(), error) {
 	return ctx, func() { <-s.back }, nil
