@@ -60,7 +60,7 @@ const firstPiece = 4
 func newestFirst(set goimap.NumSet) (pieces []goimap.NumSet) {
 	switch set := set.(type) {
 	case goimap.UIDSet:
-		for n, left := uint32(firstPiece), set; len(left) > 0 && !set.Dynamic(); n *= 2 {
+		for n, left := uint32(firstPiece), set; len(left) > 0 && !set.Dynamic(); n = max(n, n*2) { // at last half of all numbers
 			var piece goimap.UIDSet
 			piece, left = SplitUIDs(left, n, false)
 			pieces = append(pieces, piece)
@@ -69,7 +69,7 @@ func newestFirst(set goimap.NumSet) (pieces []goimap.NumSet) {
 		if len(set) != 1 || set.Dynamic() {
 			break
 		}
-		for n, low, high := uint32(firstPiece), set[0].Start, set[0].Stop; high >= low; n *= 2 {
+		for n, low, high := uint32(firstPiece), set[0].Start, set[0].Stop; high >= low; n = max(n, n*2) {
 			from := high - min(n, high-low+1) + 1
 			pieces, high = append(pieces, goimap.SeqSet{{Start: from, Stop: high}}), from-1 // numbers begin at 1
 		}
