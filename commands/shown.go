@@ -87,12 +87,6 @@ func (d *Deps) shownTo(principal string) *shownTo {
 	return t
 }
 
-// mailboxOf names the mailbox that an account leads to: edited to another server or user
-// it leads to another one.
-func mailboxOf(a *mail.Account) string {
-	return string(a.Protocol) + " " + a.Incoming().Address() + " " + a.Username
-}
-
 // recent reports whether what was shown before an instant may still be in use. The zero
 // instant is never.
 func recent(at, now time.Time) bool { return !at.IsZero() && now.Sub(at) < shownMistrust }
@@ -116,7 +110,7 @@ func (d *Deps) shown(ctx context.Context, call *discovery.Call, refs ...mail.Ref
 	for _, r := range refs {
 		i := slices.IndexFunc(accounts, func(a mail.Account) bool { return a.Name == r.Account })
 		if r.Protocol == mail.IMAP && r.UIDValidity != 0 && i >= 0 {
-			shown[answer.FolderKey(r)] = vault.ShownFolder{Mailbox: mailboxOf(&accounts[i]), UIDValidity: r.UIDValidity, Time: now}
+			shown[answer.FolderKey(r)] = vault.ShownFolder{Mailbox: accounts[i].Mailbox(), UIDValidity: r.UIDValidity, Time: now}
 		}
 	}
 	if len(shown) == 0 {
@@ -298,7 +292,7 @@ func (d *Deps) resolveOne(ctx context.Context, call *discovery.Call, a meant, r 
 		}
 	}
 	switch now := d.now(); {
-	case !known || f.Mailbox != mailboxOf(&a.Account) || bare && sole.Mailbox != r.Account:
+	case !known || f.Mailbox != a.Account.Mailbox() || bare && sole.Mailbox != r.Account:
 		return staleID(r, bare, fmt.Sprintf("Which message %s is cannot be told: its folder was not listed here yet.", r.Short(!bare)))
 	case bare && recent(sole.Changed, now):
 		return staleID(r, bare, fmt.Sprintf("Until %s an id without an account could be one of another account, which was the only one before.", answer.Minute(sole.Changed.Add(shownMistrust))))

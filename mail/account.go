@@ -248,6 +248,12 @@ func (a *Account) Incoming() Endpoint {
 	return a.IMAP
 }
 
+// Mailbox names the mailbox that the account leads to: edited to another server or user it
+// leads to another one.
+func (a *Account) Mailbox() string {
+	return string(a.Protocol) + " " + a.Incoming().Address() + " " + a.Username
+}
+
 // Validate reports the first thing that makes the account unusable or unsafe.
 // The message names what to change and never holds a secret.
 func (a *Account) Validate() error {

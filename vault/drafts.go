@@ -11,7 +11,8 @@ import (
 )
 
 // draftsBucket holds the drafts that each principal wrote: by account and principal a list of
-// references, the newest last.
+// mailboxes and references, the newest last. An account that leads elsewhere by now has drafts
+// of other people under the same references.
 const draftsBucket = "drafts"
 
 // maxDrafts bounds the drafts that are remembered of a principal in an account.
@@ -19,8 +20,11 @@ const maxDrafts = 500
 
 func draftsKey(account, principal string) []byte { return []byte(account + "\x00" + principal) }
 
-// NoteDraft keeps that a principal wrote a draft; see mail.DraftStore.
-func (v *Vault) NoteDraft(ctx context.Context, principal string, ref mail.Ref) error {
+func draftIn(mailbox string, ref mail.Ref) string { return mailbox + " " + ref.String() }
+
+// NoteDraft keeps that a principal wrote a draft in a mailbox, see Account.Mailbox and
+// mail.DraftStore.
+func (v *Vault) NoteDraft(ctx context.Context, principal, mailbox string, ref mail.Ref) error {
 	return v.Update(ctx, func(tx kv.Tx) error {
 		key := draftsKey(ref.Account, principal)
 		record, err := tx.Get(draftsBucket, key)
@@ -31,7 +35,7 @@ func (v *Vault) NoteDraft(ctx context.Context, principal string, ref mail.Ref) e
 		if err != nil {
 			return err
 		}
-		refs = append(refs, ref.String())
+		refs = append(refs, draftIn(mailbox, ref))
 		if record, err = json.Marshal(refs[max(0, len(refs)-maxDrafts):]); err != nil {
 			return err
 		}
@@ -39,9 +43,9 @@ func (v *Vault) NoteDraft(ctx context.Context, principal string, ref mail.Ref) e
 	})
 }
 
-// DraftWriters returns which principal wrote each of some drafts of one account, empty where
-// that is not known.
-func (v *Vault) DraftWriters(ctx context.Context, refs []mail.Ref) (principals []string, err error) {
+// DraftWriters returns which principal wrote each of some drafts of one account's mailbox,
+// empty where that is not known.
+func (v *Vault) DraftWriters(ctx context.Context, mailbox string, refs []mail.Ref) (principals []string, err error) {
 	principals = make([]string, len(refs))
 	if len(refs) == 0 {
 		return principals, nil
@@ -57,7 +61,7 @@ func (v *Vault) DraftWriters(ctx context.Context, refs []mail.Ref) (principals [
 				return err
 			}
 			for i, ref := range refs {
-				if slices.Contains(known, ref.String()) {
+				if slices.Contains(known, draftIn(mailbox, ref)) {
 					principals[i] = string(r.Key[len(prefix):])
 				}
 			}

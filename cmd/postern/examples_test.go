@@ -100,7 +100,10 @@ func opened(t *testing.T, accounts []string) *testHouse {
 		list := h.Gateway.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "admin", Admin: true}, Line: "mail list --folder Drafts --full --account " + name})
 		ref, err := mail.ParseRef(regexp.MustCompile("imap:" + name + ":Drafts:[0-9]+:1").FindString(string(list.JSON)))
 		if err == nil {
-			err = h.vault.NoteDraft(t.Context(), "agent", ref)
+			var account mail.Account
+			if account, err = h.vault.Account(t.Context(), name); err == nil {
+				err = h.vault.NoteDraft(t.Context(), "agent", account.Mailbox(), ref)
+			}
 		}
 		if err != nil {
 			t.Fatalf("%v: %s", err, list.JSON)

@@ -331,3 +331,12 @@ func TestAnswerAheadOfItsCommand(t *testing.T) {
 	})
 	wantError(t, err, wire.KindProtocol, StageNoop)
 }
+
+// TestPiecesOfAllNumbersThereAre: a server may say that a folder has them.
+func TestPiecesOfAllNumbersThereAre(t *testing.T) {
+	for _, all := range []goimap.NumSet{goimap.UIDSet{{Start: 1, Stop: 1<<32 - 1}}, goimap.SeqSet{{Start: 1, Stop: 1<<32 - 1}}} {
+		if n := len(newestFirst(all)); n > 32 {
+			t.Errorf("%d pieces", n)
+		}
+	}
+}

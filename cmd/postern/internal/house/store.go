@@ -123,10 +123,11 @@ func (s *store) UpdateSeen(ctx context.Context, account, folder string, change f
 // NoteDraft implements mail.DraftStore. What the administrator writes is a person's.
 func (s *store) NoteDraft(ctx context.Context, ref mail.Ref) error {
 	p := principalOf(ctx)
-	if err := outOfScope(ctx, ref.Account); err != nil || isAdmin(p) {
+	a, err := s.account(ctx, ref.Account)
+	if err != nil || isAdmin(p) {
 		return err
 	}
-	return s.Vault.NoteDraft(ctx, p.Name, ref)
+	return s.Vault.NoteDraft(ctx, p.Name, a.Mailbox(), ref)
 }
 
 // Drafts implements mail.DraftStore.
@@ -135,11 +136,12 @@ func (s *store) Drafts(ctx context.Context, refs []mail.Ref) ([]mail.DraftOrigin
 	if len(refs) == 0 {
 		return origins, nil
 	}
-	if err := outOfScope(ctx, refs[0].Account); err != nil {
+	a, err := s.account(ctx, refs[0].Account)
+	if err != nil {
 		return nil, err
 	}
 	p := principalOf(ctx)
-	writers, err := s.DraftWriters(ctx, refs)
+	writers, err := s.DraftWriters(ctx, a.Mailbox(), refs)
 	for i, by := range writers {
 		origins[i] = mail.DraftOrigin{ByAgent: by != "" && by != mail.PersonPrincipal, Own: isAdmin(p) || by != "" && mail.Owns(p.Name, by)}
 	}

@@ -21,7 +21,7 @@ const maxMarks = 4
 // characters and those that would change the order of others are written out as in
 // \u{202E}, but joiners that belong to the spelling of emoji and words are left out, since
 // terminals differ in how wide they draw what is joined. Of the combining marks of a
-// character four are kept, and bytes that are not UTF-8 become U+FFFD. Text without any of
+// character four are kept, and one U+FFFD stands for the others, as for bytes that are not UTF-8. Text without any of
 // these stays the same. The length is not bounded: see Wrap and Cut.
 func Visible(s string) string {
 	var b strings.Builder
@@ -41,9 +41,11 @@ func Visible(s string) string {
 		if unicode.IsControl(r) && r != '\t' {
 			continue // and marks behind it combine with the character before it
 		}
-		if unicode.In(r, unicode.Mn, unicode.Me) {
-			if marks++; marks > maxMarks || b.Len() == 0 {
-				continue // a mark must combine with a character of its own text
+		if unicode.In(r, unicode.Mn, unicode.Me) && !plain.Unclear(r) {
+			if marks++; marks > maxMarks+1 {
+				continue
+			} else if marks > maxMarks || b.Len() == 0 { // a mark must combine with a character of its own text
+				r, marks = unicode.ReplacementChar, maxMarks+1
 			}
 		} else {
 			marks = 0

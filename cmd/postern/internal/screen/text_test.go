@@ -73,9 +73,10 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// What joins emoji or letters is left out where it belongs there, and written out elsewhere.
+// What joins emoji or letters is left out where it belongs there, and written out elsewhere, as are selectors; of a pile of marks is told.
 func TestJoiners(t *testing.T) {
-	for s, want := range map[string]string{"👩\u200d👩\u200d👧 family": "👩👩👧 family", "می\u200cروم": "میروم", "a\u200db": `a\u{200D}b`, "\u200d👧": `\u{200D}👧`, "👧\u200d": `👧\u{200D}`, "❤️\u200d🔥": "❤️🔥"} {
+	for s, want := range map[string]string{"👩\u200d👩\u200d👧 family": "👩👩👧 family", "می\u200cروم": "میروم", "a\u200db": `a\u{200D}b`, "\u200d👧": `\u{200D}👧`, "👧\u200d": `👧\u{200D}`, "❤️\u200d🔥": "❤️🔥",
+		"\U000e0141hi": `\u{E0141}hi`, "a\u0301\u0301\u0301\u0301\u0301\u0302": "a\u0301\u0301\u0301\u0301\ufffd", "\u0301\u0301x": "\ufffdx"} {
 		if got := Visible(s); got != want {
 			t.Errorf("%q: %q, want %q", s, got, want)
 		}
