@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
@@ -118,7 +116,7 @@ func (b *batch) locate(s *imap.Session, writable bool, w fetch.Wanted) (*located
 		} else {
 			opening = s.Examine(b.folder)
 		}
-		fetching = s.Fetch(imap.UIDs(b.uids...), w.Options())
+		fetching = s.Fetch(imap.UIDs(b.uids...), w.Items())
 	})
 	box, err := opening.Wait()
 	data, fetchErr := fetching.Wait()
@@ -263,21 +261,21 @@ func (m *Client) MarkRead(ctx context.Context, account string, refs []mail.Ref) 
 	if err != nil {
 		return nil, err
 	}
-	return b.flag(ctx, imap.MarkSeen, true, storeStep{goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagSeen}})
+	return b.flag(ctx, imap.MarkSeen, true, storeStep{flags: []string{fetch.FlagSeen}})
 }
 
 // storeStep is one STORE.
 type storeStep struct {
-	op    goimap.StoreFlagsOp
-	flags []goimap.Flag
+	remove bool // else they are added
+	flags  []string
 }
 
 // undone returns the flags that a message still has although they were removed, or lacks
 // although they were added, by its flags after the step.
-func undone[F ~string](now []F, step storeStep) (left []string) {
+func undone(now []string, step storeStep) (left []string) {
 	for _, f := range step.flags {
-		if fetch.HasFlag(now, f) != (step.op == goimap.StoreFlagsAdd) {
-			left = append(left, string(f))
+		if fetch.HasFlag(now, f) == step.remove {
+			left = append(left, f)
 		}
 	}
 	return left
@@ -326,7 +324,7 @@ func (b *batch) storeAtOnce(s *imap.Session, step storeStep) (done bool, err err
 	}
 	l := &located{box: box}
 	b.out = &Changed{Account: b.account.Name, Folder: b.folder, Attempted: 1}
-	data, err := s.Store(imap.UIDs(b.uids...), step.op, step.flags).Wait()
+	data, err := s.Store(imap.UIDs(b.uids...), step.remove, step.flags).Wait()
 	if imap.Refused(err) || err == nil && len(data) == 0 {
 		return false, nil // it came after the folder was opened, or does not exist
 	}
@@ -344,23 +342,19 @@ func (b *batch) storeAtOnce(s *imap.Session, step storeStep) (done bool, err err
 // was not.
 func (b *batch) stored(l *located, c *ChangedMessage, step storeStep) bool {
 	if left := undone(c.Flags, step); c.Flags != nil && len(left) > 0 {
-		b.out.Issues = append(b.out.Issues, b.notStored(l, c.Ref.UID, step.op, left))
+		b.out.Issues = append(b.out.Issues, b.notStored(l, c.Ref.UID, step.remove, left))
 		return false
 	}
 	b.out.Succeeded++
-	if step.op == goimap.StoreFlagsAdd {
-		c.Added = true
-	} else {
-		c.Removed = true
-	}
+	c.Added, c.Removed = c.Added || !step.remove, c.Removed || step.remove
 	return true
 }
 
 // notStored is the issue of a message whose flags the server did not change although it
 // said OK.
-func (b *batch) notStored(l *located, uid uint32, op goimap.StoreFlagsOp, left []string) mail.Issue {
+func (b *batch) notStored(l *located, uid uint32, remove bool, left []string) mail.Issue {
 	verb := "set"
-	if op == goimap.StoreFlagsDel {
+	if remove {
 		verb = "remove"
 	}
 	return b.refused(l, uid, imap.StageStore, fmt.Sprintf("The server did not %s %s; it may not allow it.", verb, strings.Join(left, ", ")))
@@ -372,7 +366,7 @@ func (b *batch) refused(l *located, uid uint32, stage string, message string) ma
 }
 
 // toldFlags is fetch.Flags, or nil if the server sent no flags.
-func toldFlags(flags []goimap.Flag) []string {
+func toldFlags(flags []string) []string {
 	if flags == nil {
 		return nil
 	}
@@ -388,7 +382,7 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, steps []storeS
 	for _, step := range steps {
 		b.out.Attempted += len(uids)
 		s.Renew()
-		data, err := s.Store(imap.UIDs(uids...), step.op, step.flags).Wait()
+		data, err := s.Store(imap.UIDs(uids...), step.remove, step.flags).Wait()
 		if err != nil {
 			broken = err
 			for i := range changed {
@@ -430,16 +424,13 @@ func (m *Client) SetFlags(ctx context.Context, account string, refs []mail.Ref, 
 		return nil, err
 	}
 	var steps []storeStep
-	for _, step := range []struct {
-		op    goimap.StoreFlagsOp
-		names []string
-	}{{goimap.StoreFlagsAdd, add}, {goimap.StoreFlagsDel, remove}} {
-		flags, err := b.flags(step.names, step.op == goimap.StoreFlagsAdd)
-		if err != nil {
+	for i, names := range [][]string{add, remove} {
+		step := storeStep{remove: i == 1}
+		if step.flags, err = b.flags(names, !step.remove); err != nil {
 			return nil, err
 		}
-		if len(flags) > 0 {
-			steps = append(steps, storeStep{step.op, flags})
+		if len(step.flags) > 0 {
+			steps = append(steps, step)
 		}
 	}
 	if len(steps) == 0 {
@@ -451,11 +442,11 @@ func (m *Client) SetFlags(ctx context.Context, account string, refs []mail.Ref, 
 // MaxFlags bounds the flags one change adds, and those it removes (001 section 7).
 const MaxFlags = 20
 
-func (b *batch) flags(names []string, adding bool) ([]goimap.Flag, error) {
+func (b *batch) flags(names []string, adding bool) ([]string, error) {
 	if len(names) > MaxFlags {
 		return nil, b.Invalid(fmt.Sprintf("At most %d flags can be changed at once.", MaxFlags), mail.AdviceSeveralCommands)
 	}
-	var flags []goimap.Flag
+	var flags []string
 	for _, n := range names {
 		f := fetch.CanonicalFlag(n)
 		switch {
@@ -463,13 +454,13 @@ func (b *batch) flags(names []string, adding bool) ([]goimap.Flag, error) {
 			return nil, b.Invalid("A flag is a keyword without spaces, or a system flag such as \\Flagged.", mail.AdviceFlags)
 		case strings.EqualFold(f, `\Recent`):
 			return nil, b.Invalid("The flag \\Recent belongs to the server.", mail.AdviceFlags)
-		case strings.EqualFold(f, string(goimap.FlagDraft)):
+		case strings.EqualFold(f, fetch.FlagDraft):
 			return nil, b.Invalid("The flag \\Draft belongs to drafts.", mail.AdviceFlags)
-		case adding && f == string(goimap.FlagDeleted):
+		case adding && f == fetch.FlagDeleted:
 			return nil, b.Invalid("The flag \\Deleted is not set this way.", mail.AdviceDelete)
 		}
-		if !slices.Contains(flags, goimap.Flag(f)) {
-			flags = append(flags, goimap.Flag(f))
+		if !slices.Contains(flags, f) {
+			flags = append(flags, f)
 		}
 	}
 	return flags, nil

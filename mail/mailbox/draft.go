@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
@@ -27,21 +25,21 @@ func (m *Client) Draft(ctx context.Context, op string, ref mail.Ref) (*StoredDra
 		return nil, err
 	}
 	d := &StoredDraft{}
-	opts := goimap.FetchOptions{RFC822Size: true, Flags: true, BodySection: []*goimap.FetchItemBodySection{fetch.HeaderSection()}}
-	err = x.readOne(ctx, ref, opts, func(s *imap.Session, g *fetch.Message) error {
+	items := imap.Items{Size: true, Flags: true, Sections: []imap.Section{fetch.WholeHeader}}
+	err = x.readOne(ctx, ref, items, func(s *imap.Session, g *fetch.Message) error {
 		drafts, err := x.knownFor(s, "drafts")
 		switch {
 		case err != nil:
 			return err
 		case !g.Readable:
 			return x.NoMessage("")
-		case g.Ref.Folder != drafts || !fetch.HasFlag(g.Flags, goimap.FlagDraft):
+		case g.Ref.Folder != drafts || !fetch.HasFlag(g.Flags, fetch.FlagDraft):
 			return x.Invalid("The message is not a draft in the account's folder for drafts.", mail.AdviceListDrafts)
 		case !x.Policy.Wrote(g.Header):
 			return x.Invalid("The draft is not from the account's own address.", mail.AdviceFileDraft)
 		}
 		d.Ref = g.Ref
-		d.Source, err = x.chunks(s, g.Ref.UID, nil, g.Size)
+		d.Source, err = x.chunks(s, g.Ref.UID, "", g.Size)
 		return err
 	})
 	if err != nil {
@@ -67,7 +65,7 @@ func (m *Client) RemoveDraft(ctx context.Context, op string, ref mail.Ref) *mail
 			switch {
 			case err != nil:
 				return err
-			case b.folder != drafts || !fetch.HasFlag(l.found[ref.UID].Flags, goimap.FlagDraft):
+			case b.folder != drafts || !fetch.HasFlag(l.found[ref.UID].Flags, fetch.FlagDraft):
 				return b.Invalid("The message is not a draft any more.", mail.AdviceListDrafts)
 			case !s.UIDPlus():
 				return b.Failure(mail.KindUnsupported, "", "The server can delete no single message: it has no UIDPLUS.", mail.AdviceTrash)

@@ -5,9 +5,6 @@ import (
 	"context"
 	"slices"
 
-	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapclient"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
@@ -20,33 +17,33 @@ const maxAlone = 100
 // as a whole: fetchAll then asks which messages exist, and fetches the missing ones one by
 // one. A message that is refused again is not readable. Where the connection breaks or the
 // time ends, it returns what came with the error; with newest the newest messages come first.
-func (x *imapBox) fetchAll(s *imap.Session, set goimap.NumSet, opts goimap.FetchOptions, newest bool) ([]fetch.Message, error) {
+func (x *imapBox) fetchAll(s *imap.Session, set imap.NumSet, items imap.Items, newest bool) ([]fetch.Message, error) {
 	box, _ := s.Selected()
 	begin := s.Fetch
 	if newest {
-		begin = func(set goimap.NumSet, opts goimap.FetchOptions) *imap.Fetching {
-			return s.FetchNewest(set, opts, false)
+		begin = func(set imap.NumSet, items imap.Items) *imap.Fetching {
+			return s.FetchNewest(set, items, false)
 		}
 	}
-	data, err := begin(set, opts).Wait()
+	data, err := begin(set, items).Wait()
 	if !imap.Refused(err) {
 		return x.readWindow(box, data), err
 	}
 	s.Renew()
-	all, allErr := s.Fetch(set, goimap.FetchOptions{UID: true}).Wait()
+	all, allErr := s.Fetch(set, imap.Items{}).Wait()
 	out := x.readWindow(box, data)
 	if allErr != nil || len(all)-len(data) > maxAlone {
 		return out, err
 	}
 	for _, d := range all {
-		if fetch.DataOf(data, uint32(d.UID)) != nil {
+		if fetch.DataOf(data, d.UID) != nil {
 			continue
 		}
 		s.Renew()
-		one, err := s.Fetch(imap.UIDs(uint32(d.UID)), opts).Wait()
+		one, err := s.Fetch(imap.UIDs(d.UID), items).Wait()
 		switch {
 		case imap.Refused(err):
-			out = append(out, fetch.Message{Ref: x.refTo(box.Name, box.UIDValidity, uint32(d.UID))})
+			out = append(out, fetch.Message{Ref: x.refTo(box.Name, box.UIDValidity, d.UID)})
 		case err != nil:
 			return out, err
 		default:
@@ -58,10 +55,10 @@ func (x *imapBox) fetchAll(s *imap.Session, set goimap.NumSet, opts goimap.Fetch
 }
 
 // readWindow returns messages of a folder by ascending UID.
-func (x *imapBox) readWindow(box imap.Folder, data []*imapclient.FetchMessageBuffer) []fetch.Message {
+func (x *imapBox) readWindow(box imap.Folder, data []*imap.Fetched) []fetch.Message {
 	out := make([]fetch.Message, len(data))
 	for i, d := range data {
-		out[i] = fetch.Read(x.refTo(box.Name, box.UIDValidity, uint32(d.UID)), d)
+		out[i] = fetch.Read(x.refTo(box.Name, box.UIDValidity, d.UID), d)
 	}
 	return out
 }
@@ -82,7 +79,7 @@ func (x *imapBox) walk(s *imap.Session, from fetch.Source, oldest bool, w fetch.
 	for set := from.Next(uint32(size()), oldest); set != nil; set = from.Next(uint32(size()), oldest) {
 		s.Renew()
 		x.looking(looked, box.Name)
-		got, err := x.fetchAll(s, set, w.Options(), !oldest)
+		got, err := x.fetchAll(s, set, w.Items(), !oldest)
 		if err != nil {
 			fn(unbroken(set, got, oldest))
 			return err
@@ -93,8 +90,8 @@ func (x *imapBox) walk(s *imap.Session, from fetch.Source, oldest bool, w fetch.
 		} else if empty == maxEmpty {
 			return x.givesNothing()
 		}
-		if uids, ok := set.(goimap.UIDSet); ok {
-			got = slices.DeleteFunc(got, func(g fetch.Message) bool { return !uids.Contains(goimap.UID(g.Ref.UID)) })
+		if uids, ok := set.(imap.UIDSet); ok {
+			got = slices.DeleteFunc(got, func(g fetch.Message) bool { return !uids.Contains(g.Ref.UID) })
 		}
 		if !oldest {
 			slices.Reverse(got)
@@ -108,23 +105,21 @@ func (x *imapBox) walk(s *imap.Session, from fetch.Source, oldest bool, w fetch.
 
 // unbroken is what came of a set of messages before an error, in the order of a list and up
 // to the first of which nothing came. got is by ascending UID.
-func unbroken(set goimap.NumSet, got []fetch.Message, oldest bool) []fetch.Message {
+func unbroken(set imap.NumSet, got []fetch.Message, oldest bool) []fetch.Message {
 	var numbers []uint32
 	byNumber := make(map[uint32]fetch.Message, len(got))
 	switch set := set.(type) {
-	case goimap.UIDSet:
-		numbers = imap.Numbers(set)
+	case imap.UIDSet:
+		numbers = set.Numbers()
 		for _, g := range got {
 			byNumber[g.Ref.UID] = g
 		}
-	case goimap.SeqSet:
-		for n := set[0].Start; n <= set[0].Stop; n++ {
-			numbers = append(numbers, n)
+	case imap.SeqRange:
+		for i := range set.Last - set.First + 1 {
+			numbers = append(numbers, set.First+i)
 		}
 		for _, g := range got {
-			if g.Data != nil {
-				byNumber[g.Data.SeqNum] = g
-			}
+			byNumber[g.Number] = g
 		}
 	}
 	if !oldest {
@@ -174,7 +169,7 @@ func (x *imapBox) fetchFrom(s *imap.Session, all fetch.Visits, advice mail.Advic
 		for _, r := range v.Requests {
 			if err == nil {
 				var some []fetch.Message
-				some, err = x.fetchAll(s, r.UIDs, r.Options, false)
+				some, err = x.fetchAll(s, r.UIDs, r.Items, false)
 				got = append(got, some...)
 			}
 		}
@@ -186,19 +181,20 @@ func (x *imapBox) fetchFrom(s *imap.Session, all fetch.Visits, advice mail.Advic
 }
 
 // fetchAgain fetches other data of messages, which may be in several folders, and puts it in
-// place of what is there. A message whose header does not come stays as it is.
-func (x *imapBox) fetchAgain(s *imap.Session, messages []*fetch.Message, w fetch.Wanted) error {
+// place of what is there. It returns the messages of which it came: one whose header does not
+// come stays as it is.
+func (x *imapBox) fetchAgain(s *imap.Session, messages []*fetch.Message, w fetch.Wanted) (replaced []*fetch.Message, err error) {
 	var all fetch.Visits
 	for _, g := range messages {
-		all.To(g.Ref.Folder, g.Ref.UIDValidity).Fetch(g.Ref.UID, w.Options())
+		all.To(g.Ref.Folder, g.Ref.UIDValidity).Fetch(g.Ref.UID, w.Items())
 	}
-	err := x.fetchFrom(s, all, mail.AdviceListAgain, func(_ int, v *fetch.Visit, got []fetch.Message) {
-		fetch.Replace(messages, got)
+	err = x.fetchFrom(s, all, mail.AdviceListAgain, func(_ int, v *fetch.Visit, got []fetch.Message) {
+		replaced = append(replaced, fetch.Replace(messages, got)...)
 	})
 	for _, v := range all {
 		err = cmp.Or(err, v.Err)
 	}
-	return err
+	return replaced, err
 }
 
 // withStructure runs ask, which also fetches the messages' structures, and again without
@@ -225,23 +221,17 @@ func complete(s *imap.Session, messages []*fetch.Message, doubtful func(*fetch.M
 	if len(uids) == 0 {
 		return nil
 	}
-	opts := goimap.FetchOptions{InternalDate: true}
-	if structure {
-		opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
-	}
 	s.Renew()
-	data, err := s.Fetch(imap.UIDs(uids...), opts).Wait()
+	data, err := s.Fetch(imap.UIDs(uids...), imap.Items{Date: true, Structure: structure}).Wait()
 	for _, g := range messages {
 		d := fetch.DataOf(data, g.Ref.UID)
 		if d == nil {
 			continue
 		}
 		if g.Internal.IsZero() {
-			g.Internal = d.InternalDate
+			g.Internal = d.Date
 		}
-		if d.BodyStructure != nil && g.Root == nil {
-			g.Root = fetch.PartsOf(d.BodyStructure)
-		}
+		g.Root = cmp.Or(g.Root, d.Structure)
 	}
 	if imap.Refused(err) {
 		return nil

@@ -6,11 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
-	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
 )
 
@@ -48,10 +45,6 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 		return nil, err
 	}
 	var out Placed
-	var flags []goimap.Flag
-	for _, f := range own.Flags {
-		flags = append(flags, goimap.Flag(f))
-	}
 	sent := false
 	err = x.change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) (err error) {
 		out, sent = Placed{}, false
@@ -78,7 +71,7 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 		}
 		s.Renew()
 		sent = true
-		placed, err := x.append(s, out.Folder, flags, own.Date, own.Source)
+		placed, err := x.append(s, out.Folder, own.Flags, own.Date, own.Source)
 		if err != nil {
 			return err
 		}
@@ -123,7 +116,7 @@ func (x *imapBox) told(placed mail.Ref) mail.Ref {
 
 // append puts a message into a folder. The Ref is zero where the server does not send the
 // UID (RFC 4315).
-func (x *imapBox) append(s *imap.Session, folder string, flags []goimap.Flag, date time.Time, source []byte) (mail.Ref, error) {
+func (x *imapBox) append(s *imap.Session, folder string, flags []string, date time.Time, source []byte) (mail.Ref, error) {
 	validity, uid, err := s.Append(folder, flags, date, source)
 	if err != nil || validity == 0 || uid == 0 {
 		return mail.Ref{}, err
@@ -148,8 +141,7 @@ func (x *imapBox) holds(s *imap.Session, folder, messageID string) (bool, error)
 	if _, err := s.Examine(folder).Wait(); err != nil {
 		return false, err
 	}
-	criteria := fetch.HeaderHolds("Message-ID", messageID)
-	found, err := s.Search(&criteria).Wait()
+	found, err := s.Search(imap.HeaderHolds("Message-ID", messageID)).Wait()
 	return len(found) > 0, err
 }
 

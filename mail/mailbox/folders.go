@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
@@ -15,8 +13,6 @@ import (
 )
 
 const defaultFolders = 200 // 001 section 3
-
-var folderCounts = goimap.StatusOptions{NumMessages: true, NumUnseen: true, UIDNext: true, UIDValidity: true}
 
 // Folders lists the account's folders: INBOX, those with a role, and the others by name. A
 // folder whose counts are not available is an Issue; it is listed without them. If the
@@ -55,24 +51,17 @@ func (x *imapBox) folders(ctx context.Context, q FolderQuery) (*FolderList, erro
 }
 
 // listFolders fills in the folders, and returns the statuses that came with them.
-func (x *imapBox) listFolders(s *imap.Session, q FolderQuery, list *FolderList) (map[string]*goimap.StatusData, error) {
+func (x *imapBox) listFolders(s *imap.Session, q FolderQuery, list *FolderList) (map[string]*imap.Status, error) {
 	return x.startList(s, q)(list)
 }
 
 // startList starts what listFolders needs of the server; listed is the rest of it.
-func (x *imapBox) startList(s *imap.Session, q FolderQuery) (listed func(list *FolderList) (map[string]*goimap.StatusData, error)) {
-	var opts *goimap.ListOptions
-	if s.Has("LIST-EXTENDED") {
-		opts = &goimap.ListOptions{ReturnSpecialUse: s.Has("SPECIAL-USE")}
-		if q.Counts && x.Policy.ShowsAll() && s.Has("LIST-STATUS") {
-			counts := folderCounts
-			opts.ReturnStatus = &counts
-		}
-	}
+func (x *imapBox) startList(s *imap.Session, q FolderQuery) (listed func(list *FolderList) (map[string]*imap.Status, error)) {
+	s.Capabilities() // what a LIST may ask for has to be known by then
 	var listing *imap.Listing
 	var telling *imap.Pending[imap.Namespaces]
-	s.Together(func() { telling, listing = s.Namespaces(), s.List(q.Pattern, opts) })
-	return func(list *FolderList) (map[string]*goimap.StatusData, error) {
+	s.Together(func() { telling, listing = s.Namespaces(), s.List(q.Pattern, q.Counts && x.Policy.ShowsAll()) })
+	return func(list *FolderList) (map[string]*imap.Status, error) {
 		data, err := listing.Wait()
 		spaces, spacesErr := telling.Wait()
 		if err = cmp.Or(err, spacesErr); err != nil {
@@ -84,25 +73,25 @@ func (x *imapBox) startList(s *imap.Session, q FolderQuery) (listed func(list *F
 
 // takeList fills in the folders that the server listed, hidden ones only where they are
 // revealed.
-func (x *imapBox) takeList(q FolderQuery, list *FolderList, data []*goimap.ListData, skipped int, spaces imap.Namespaces, revealed bool) (map[string]*goimap.StatusData, error) {
+func (x *imapBox) takeList(q FolderQuery, list *FolderList, data []imap.Listed, skipped int, spaces imap.Namespaces, revealed bool) (map[string]*imap.Status, error) {
 	unusable := mail.Issue{Kind: mail.KindRefused, Stage: imap.StageList, Message: "A folder whose name cannot be used was left out."}
 	list.Issues = slices.Repeat([]mail.Issue{unusable}, skipped)
-	statuses := make(map[string]*goimap.StatusData)
+	statuses := make(map[string]*imap.Status)
 	seen := make(map[string]bool)
 	for _, d := range data {
-		if seen[d.Mailbox] || !revealed && x.Policy.HidesFolder(d.Mailbox) {
+		if seen[d.Name] || !revealed && x.Policy.HidesFolder(d.Name) {
 			continue
 		}
-		seen[d.Mailbox] = true
-		if mail.CheckFolder(d.Mailbox) != nil {
+		seen[d.Name] = true
+		if mail.CheckFolder(d.Name) != nil {
 			list.Issues = append(list.Issues, unusable)
 			continue
 		}
-		f := folders.Of(d)
+		f := folders.Of(d.Name, d.Delimiter, d.Attributes)
 		f.Others = !spaces.Own(f.Name)
 		list.Folders = append(list.Folders, f)
 		if d.Status != nil {
-			statuses[d.Mailbox] = d.Status
+			statuses[d.Name] = d.Status
 		}
 	}
 	if q.Pattern == "*" {
@@ -136,13 +125,12 @@ func (x *access) cutFolders(q FolderQuery, list *FolderList) error {
 // count fills in the counts: those that came with the list, and the others, all requested
 // at once. Where the policy hides messages, count checks each that can be visible, so that
 // a count never reveals a hidden message.
-func (x *imapBox) count(s *imap.Session, list *FolderList, statuses map[string]*goimap.StatusData) error {
+func (x *imapBox) count(s *imap.Session, list *FolderList, statuses map[string]*imap.Status) error {
 	asked := make(map[string]*imap.Stating)
 	s.Together(func() {
 		for _, f := range list.Folders {
 			if statuses[f.Name] == nil && !f.NoSelect() && x.Policy.ShowsAll() {
-				counts := folderCounts
-				asked[f.Name] = s.Status(f.Name, &counts)
+				asked[f.Name] = s.Status(f.Name)
 			}
 		}
 	})
@@ -162,8 +150,8 @@ func (x *imapBox) count(s *imap.Session, list *FolderList, statuses map[string]*
 		switch {
 		case err != nil && !imap.Refused(err):
 			broken = err // the others fail too, and are waited for
-		case err == nil && st != nil && st.NumMessages != nil && st.NumUnseen != nil:
-			f.Counts = &Counts{Messages: *st.NumMessages, Unread: *st.NumUnseen, UIDNext: uint32(st.UIDNext), UIDValidity: st.UIDValidity}
+		case err == nil && st != nil && st.Counted:
+			f.Counts = &Counts{Messages: st.Messages, Unread: st.Unseen, UIDNext: st.UIDNext, UIDValidity: st.UIDValidity}
 		case f.Counts == nil:
 			list.Issues = append(list.Issues, mail.Issue{Kind: mail.KindRefused, Stage: imap.StageStatus, Retryable: true,
 				Message: fmt.Sprintf("The messages of folder %q were not counted: the server did not give the numbers.", f.Name)})
@@ -181,7 +169,7 @@ func (x *imapBox) visibleCounts(s *imap.Session, folder string) (*Counts, error)
 	counts := &Counts{UIDValidity: box.UIDValidity}
 	err = x.eachVisible(s, box, nil, func(g *fetch.Message) {
 		counts.Messages++
-		if !fetch.HasFlag(g.Flags, goimap.FlagSeen) {
+		if !fetch.HasFlag(g.Flags, fetch.FlagSeen) {
 			counts.Unread++
 		}
 	})
@@ -191,12 +179,12 @@ func (x *imapBox) visibleCounts(s *imap.Session, folder string) (*Counts, error)
 // eachVisible calls fn with the messages of the open folder that the policy shows, newest
 // first. found are the messages to check; nil means all. In a folder too large to check
 // each message, it first asks the server which can be visible.
-func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDSet, fn func(*fetch.Message)) error {
+func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found imap.UIDSet, fn func(*fetch.Message)) error {
 	from := fetch.Source{UIDs: found}
 	if found == nil {
 		from = fetch.Source{Low: 1, High: box.Exists}
 		if senders := senders(x.Policy); senders != nil && int(box.Exists) > x.m.bounds.judged {
-			uids, err := s.Search(senders).Wait()
+			uids, err := s.Search(imap.Criteria{AnyOf: [][]imap.Criteria{senders}}).Wait()
 			if err != nil {
 				return err
 			}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
@@ -163,17 +161,15 @@ func (x *imapBox) findReturned(ctx context.Context, all []*reading.Reading) erro
 		}
 		search := fetch.Visit{Folder: sent}
 		for _, r := range bounces {
-			criteria := fetch.HeaderHolds("Message-ID", "<"+r.Returned+">")
-			search.Criteria = append(search.Criteria, &criteria)
+			search.Criteria = append(search.Criteria, imap.HeaderHolds("Message-ID", "<"+r.Returned+">"))
 		}
 		if err = (fetch.Visits{&search}).Start(s, nil); err != nil || search.Err != nil {
 			return err
 		}
 		look := fetch.Visit{Folder: sent, UIDValidity: search.Box.UIDValidity}
 		for i, r := range bounces {
-			newest, _ := imap.SplitUIDs(search.Found[i], maxReturned, false)
-			for _, uid := range imap.Numbers(newest) {
-				if look.Fetch(uid, fetch.Wanted{Header: true}.Options()); x.Policy.ShowsAll() {
+			for _, uid := range search.Found[i].Newest(maxReturned).Numbers() {
+				if look.Fetch(uid, fetch.Wanted{Header: true}.Items()); x.Policy.ShowsAll() {
 					r.Message.Returned = x.refTo(search.Box.Name, look.UIDValidity, uid)
 				}
 			}
@@ -184,7 +180,7 @@ func (x *imapBox) findReturned(ctx context.Context, all []*reading.Reading) erro
 		return x.fetchFrom(s, fetch.Visits{&look}, mail.AdviceListAgain, func(_ int, _ *fetch.Visit, got []fetch.Message) {
 			for _, g := range got {
 				for i, r := range bounces {
-					if x.Policy.Sees(&g) && search.Found[i].Contains(goimap.UID(g.Ref.UID)) {
+					if x.Policy.Sees(&g) && search.Found[i].Contains(g.Ref.UID) {
 						r.Message.Returned = g.Ref
 					}
 				}

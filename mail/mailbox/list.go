@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
@@ -216,7 +214,7 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 // nothing of the others' texts is asked for.
 func (l *listing) snippets(s *imap.Session) (err error) {
 	if !l.want.Text {
-		if err := l.fetchAgain(s, l.shown, fetch.Wanted{Header: true, Structure: l.structured, Text: true, Dates: l.want.Dates, Full: l.q.Full}); err != nil {
+		if _, err := l.fetchAgain(s, l.shown, fetch.Wanted{Header: true, Structure: l.structured, Text: true, Dates: l.want.Dates, Full: l.q.Full}); err != nil {
 			return err
 		}
 	}
@@ -292,9 +290,7 @@ func (l *listing) byNumber(s *imap.Session) error {
 	s.Together(func() {
 		examine = s.Examine(l.q.Folder)
 		if bound != 0 {
-			var set goimap.UIDSet
-			set.AddRange(1, goimap.UID(bound))
-			counting = s.Count(&goimap.SearchCriteria{UID: []goimap.UIDSet{set}})
+			counting = s.Count(imap.Criteria{UIDs: []imap.UIDSet{imap.UIDsBetween(1, bound)}})
 		}
 	})
 	box, err := examine.Wait()
@@ -328,13 +324,11 @@ func (l *listing) byNumber(s *imap.Session) error {
 func (l *listing) guess(s *imap.Session, exists uint32) error {
 	n := uint32(l.windows(0)())
 	low, high := uint32(1), min(n, exists)
-	var set goimap.SeqSet
-	if l.q.OldestFirst {
-		set.AddRange(low, high)
-	} else {
+	set := imap.SeqRange{First: low, Last: high}
+	if !l.q.OldestFirst {
 		low = exists - high + 1
 		high = low
-		set.AddRange(low, exists)
+		set = imap.SeqRange{First: low, Last: exists}
 	}
 	again := false
 	box, data, err, fetchErr := fetch.Now(s, l.q.Folder, func() *imap.Fetching {
@@ -343,9 +337,9 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 		}
 		again = true
 		if l.q.OldestFirst {
-			return s.Fetch(set, l.want.Options())
+			return s.Fetch(set, l.want.Items())
 		}
-		return s.FetchNewest(set, l.want.Options(), true) // to the newest there is
+		return s.FetchNewest(set, l.want.Items(), true) // to the newest there is
 	})
 	if err != nil {
 		return err
@@ -361,7 +355,7 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 	got := l.readWindow(box, data)
 	if fetchErr != nil {
 		if box.Exists >= high {
-			l.take(unbroken(goimap.SeqSet{{Start: low, Stop: box.Exists}}, got, l.q.OldestFirst))
+			l.take(unbroken(imap.SeqRange{First: low, Last: box.Exists}, got, l.q.OldestFirst))
 		}
 		return fetchErr
 	}
@@ -389,7 +383,7 @@ func (l *listing) take(got []fetch.Message) (more bool) {
 		if l.Policy.ShowsAll() && l.page.UIDNext != 0 && g.Ref.UID >= l.page.UIDNext {
 			l.page.UIDNext = g.Ref.UID + 1
 		}
-		if l.q.BeforeUID != 0 && g.Ref.UID >= l.q.BeforeUID || g.Ref.UID <= l.q.AfterUID || l.q.Unread && fetch.HasFlag(g.Flags, goimap.FlagSeen) ||
+		if l.q.BeforeUID != 0 && g.Ref.UID >= l.q.BeforeUID || g.Ref.UID <= l.q.AfterUID || l.q.Unread && fetch.HasFlag(g.Flags, fetch.FlagSeen) ||
 			slices.ContainsFunc(l.shown, func(shown *fetch.Message) bool { return shown.Ref == g.Ref }) {
 			continue
 		}
@@ -415,7 +409,7 @@ func (l *listing) take(got []fetch.Message) (more bool) {
 func (l *listing) bySearch(s *imap.Session) error {
 	known, _ := s.Selected()
 	from := known.Name == l.q.Folder && l.searchable(uint64(known.Exists))
-	v := fetch.Visit{Folder: l.q.Folder, Criteria: []*goimap.SearchCriteria{l.criteria(from)}}
+	v := fetch.Visit{Folder: l.q.Folder, Criteria: []imap.Criteria{l.criteria(from)}}
 	err := (fetch.Visits{&v}).Start(s, nil)
 	if err = cmp.Or(err, v.Err, v.Errs[0]); err != nil {
 		return err
@@ -425,14 +419,14 @@ func (l *listing) bySearch(s *imap.Session) error {
 	if err := l.begin(s, box); err != nil {
 		return err
 	}
-	if more := !from && l.searchable(imap.CountUIDs(found)); more || l.q.New && anew {
+	if more := !from && l.searchable(found.Count()); more || l.q.New && anew {
 		// The search used an earlier state of the folder.
 		if found, err = s.Search(l.criteria(from || more)).Wait(); err != nil {
 			return err
 		}
 	}
-	first, _ := imap.SplitUIDs(found, uint32(l.q.Limit), l.q.OldestFirst)
-	for _, uid := range imap.Numbers(first) {
+	first, _ := found.Split(uint32(l.q.Limit), l.q.OldestFirst)
+	for _, uid := range first.Numbers() {
 		if _, known := l.pool.parts.Known(l.refTo(box.Name, box.UIDValidity, uid)); !known {
 			l.want.Structure = l.structured && l.Policy.ShowsAll()
 			break
@@ -443,28 +437,23 @@ func (l *listing) bySearch(s *imap.Session) error {
 
 // criteria selects at least what the query does. With from the server leaves out messages
 // that cannot be visible.
-func (l *listing) criteria(from bool) *goimap.SearchCriteria {
-	c := &goimap.SearchCriteria{}
+func (l *listing) criteria(from bool) imap.Criteria {
+	c := imap.Criteria{Unseen: l.q.Unread}
 	if from {
-		c.And(senders(l.Policy))
+		c.AnyOf = append(c.AnyOf, senders(l.Policy))
 	}
 	if l.q.New {
-		c.UID = append(c.UID, l.seen.unacked())
-	}
-	if l.q.Unread {
-		c.NotFlag = []goimap.Flag{goimap.FlagSeen}
+		c.UIDs = append(c.UIDs, l.seen.unacked())
 	}
 	if l.q.BeforeUID != 0 || l.q.AfterUID != 0 {
-		var set goimap.UIDSet
-		high := goimap.UID(1<<32 - 1)
+		high := uint32(1<<32 - 1)
 		if l.q.BeforeUID != 0 {
-			high = goimap.UID(max(l.q.BeforeUID, 2) - 1)
+			high = max(l.q.BeforeUID, 2) - 1
 		}
-		low := goimap.UID(min(l.q.AfterUID, 1<<32-2) + 1)
-		set.AddRange(min(low, high), max(low, high))
-		c.UID = append(c.UID, set)
+		low := min(l.q.AfterUID, 1<<32-2) + 1
+		c.UIDs = append(c.UIDs, imap.UIDsBetween(min(low, high), max(low, high)))
 	}
-	fetch.MayBeDated(c, l.q.Since, l.q.Until)
+	fetch.MayBeDated(&c, l.q.Since, l.q.Until)
 	return c
 }
 

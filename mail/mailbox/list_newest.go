@@ -3,8 +3,6 @@ package mailbox
 import (
 	"slices"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
@@ -25,17 +23,13 @@ func (l *listing) guessNewest(s *imap.Session) error {
 	n := l.windows(0)()
 	valid, newest := l.seen.state.UIDValidity, l.seen.state.Newest
 	uids := newest.Around(n)
-	var known goimap.UIDSet // the pieces begin where there are messages
-	known.AddRange(goimap.UID(uids.First), goimap.UID(newest.Last))
-	pieces := imap.NewestFirst(known)
+	pieces := imap.UIDsBetween(uids.First, newest.Last).NewestFirst() // they begin where there are messages
 	if uids.Last > newest.Last {
-		var newer goimap.UIDSet
-		newer.AddRange(goimap.UID(newest.Last+1), goimap.UID(uids.Last))
-		pieces = append([]goimap.UIDSet{newer}, pieces...)
+		pieces = append([]imap.UIDSet{imap.UIDsBetween(newest.Last+1, uids.Last)}, pieces...)
 	}
 	var requests []imap.FetchRequest
 	for _, piece := range pieces {
-		requests = append(requests, imap.FetchRequest{UIDs: piece, Options: l.want.Options()})
+		requests = append(requests, imap.FetchRequest{UIDs: piece, Items: l.want.Items()})
 	}
 	box, data, err, fetchErr := fetch.Now(s, l.q.Folder, func() *imap.Fetching { return s.FetchEach(requests) })
 	if err != nil {
@@ -47,12 +41,12 @@ func (l *listing) guessNewest(s *imap.Session) error {
 	l.listed = int(box.Exists)
 	older, covers := box.Exists, false
 	for _, d := range data {
-		older, covers = min(older, d.SeqNum-1), covers || d.SeqNum >= box.Exists
+		older, covers = min(older, d.Number-1), covers || d.Number >= box.Exists
 	}
 	switch {
 	case fetchErr != nil && !imap.Refused(fetchErr):
 		if box.UIDValidity == valid && covers {
-			l.take(unbroken(goimap.SeqSet{{Start: older + 1, Stop: box.Exists}}, l.readWindow(box, data), false))
+			l.take(unbroken(imap.SeqRange{First: older + 1, Last: box.Exists}, l.readWindow(box, data), false))
 		}
 		return fetchErr
 	case fetchErr != nil || box.UIDValidity != valid || !covers:

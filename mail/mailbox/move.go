@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapclient"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -144,7 +141,7 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 		if box.UIDValidity != l.box.UIDValidity {
 			return b.MadeAnew(mail.AdviceListAgain)
 		}
-		if raw, err = b.chunks(s, uid, nil, l.found[uid].Size); err == nil && b.MaskedIn(l.found[uid], raw).Any() {
+		if raw, err = b.chunks(s, uid, "", l.found[uid].Size); err == nil && b.MaskedIn(l.found[uid], raw).Any() {
 			err = b.Withheld("it is not copied to another account")
 		}
 		return err
@@ -153,10 +150,10 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 		return placed, err
 	}
 	b.out.Succeeded++
-	var flags []goimap.Flag
+	var flags []string
 	for _, f := range l.found[uid].Flags {
-		if f != string(goimap.FlagDeleted) && imap.ValidFlag(f) {
-			flags = append(flags, goimap.Flag(f))
+		if f != fetch.FlagDeleted && imap.ValidFlag(f) {
+			flags = append(flags, f)
 		}
 	}
 	sent := false
@@ -313,7 +310,7 @@ func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids [
 	b.out.Attempted += 2 * len(uids)
 	s.Renew()
 	before := s.Moved()
-	stored, err := s.Store(imap.UIDs(uids...), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted}).Wait()
+	stored, err := s.Store(imap.UIDs(uids...), false, []string{fetch.FlagDeleted}).Wait()
 	w := imap.Refusal(err)
 	if err != nil && w == nil {
 		lost(uids, err)
@@ -323,11 +320,11 @@ func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids [
 	for _, u := range uids {
 		d := fetch.DataOf(stored, u)
 		switch {
-		case w != nil && d != nil && fetch.HasFlag(d.Flags, goimap.FlagDeleted):
+		case w != nil && d != nil && fetch.HasFlag(d.Flags, fetch.FlagDeleted):
 			kept(u, imap.StageStore, marked, w)
 		case w != nil:
 			kept(u, imap.StageStore, "", w)
-		case d != nil && d.Flags != nil && !fetch.HasFlag(d.Flags, goimap.FlagDeleted):
+		case d != nil && d.Flags != nil && !fetch.HasFlag(d.Flags, fetch.FlagDeleted):
 			kept(u, imap.StageStore, " The server did not mark it \\Deleted; it may not allow it.", nil)
 		default:
 			doomed = append(doomed, u)
@@ -360,7 +357,7 @@ func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids [
 			b.out.Succeeded++ // it is gone, or the server says OK and shows nothing more
 		case w != nil:
 			kept(u, imap.StageExpunge, marked, w)
-		case d.Flags != nil && !fetch.HasFlag(d.Flags, goimap.FlagDeleted):
+		case d.Flags != nil && !fetch.HasFlag(d.Flags, fetch.FlagDeleted):
 			kept(u, imap.StageExpunge, " The server did not remove it; it may not allow it.", nil)
 		default:
 			kept(u, imap.StageExpunge, " The server did not remove it; it may not allow it."+marked, nil)
@@ -370,11 +367,11 @@ func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids [
 
 // wasExpunged reports whether a message, as a STORE told of it, is among those that
 // the server named as expunged, one after the other, when nothing else had changed.
-func wasExpunged(d *imapclient.FetchMessageBuffer, expunged []uint32) bool {
+func wasExpunged(d *imap.Fetched, expunged []uint32) bool {
 	if d == nil {
 		return false
 	}
-	at := d.SeqNum
+	at := d.Number
 	for _, n := range expunged {
 		if n == at {
 			return true
@@ -388,9 +385,9 @@ func wasExpunged(d *imapclient.FetchMessageBuffer, expunged []uint32) bool {
 
 // look asks which of the messages exist. It may not leave together with the command that
 // removes them: some servers answer it before they have removed any.
-func look(s *imap.Session, uids []uint32) ([]*imapclient.FetchMessageBuffer, error) {
+func look(s *imap.Session, uids []uint32) ([]*imap.Fetched, error) {
 	s.Renew()
-	return s.Fetch(imap.UIDs(uids...), goimap.FetchOptions{Flags: true}).Wait()
+	return s.Fetch(imap.UIDs(uids...), imap.Items{Flags: true}).Wait()
 }
 
 // Delete removes messages for good (001 section 10). Only the named ones are expunged; if

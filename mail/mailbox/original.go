@@ -5,8 +5,6 @@ import (
 	"mime"
 	"strings"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/codes"
 	"github.com/postern-mail/postern/mail/internal/imap"
@@ -119,13 +117,11 @@ func (m *Client) Named(ctx context.Context, op, account, id string) (found mail.
 			if err != nil || folder == "" || x.Policy.HidesFolder(folder) {
 				return err
 			}
-			criteria := fetch.HeaderHolds("Message-ID", "<"+id+">")
-			search := fetch.Visit{Folder: folder, Criteria: []*goimap.SearchCriteria{&criteria}}
+			search := fetch.Visit{Folder: folder, Criteria: []imap.Criteria{imap.HeaderHolds("Message-ID", "<"+id+">")}}
 			if err = (fetch.Visits{&search}).Start(s, nil); err != nil || search.Err != nil {
 				return err
 			}
-			newest, _ := imap.SplitUIDs(search.Found[0], maxReturned, false)
-			for _, uid := range imap.Numbers(newest) {
+			for _, uid := range search.Found[0].Newest(maxReturned).Numbers() {
 				refs = append(refs, x.refTo(search.Box.Name, search.Box.UIDValidity, uid))
 			}
 			return nil

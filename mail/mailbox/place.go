@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
@@ -82,7 +80,7 @@ func (x *imapBox) mayPut(spaces imap.Namespaces, folder string) error {
 // empty folder is one of another account.
 func (b *batch) mayLeave(ctx context.Context, l *located, uids []uint32, folder string) error {
 	own := &b.pool.own
-	draft := own.Is(b.folder, "drafts") || slices.ContainsFunc(uids, func(u uint32) bool { return fetch.HasFlag(l.found[u].Flags, goimap.FlagDraft) })
+	draft := own.Is(b.folder, "drafts") || slices.ContainsFunc(uids, func(u uint32) bool { return fetch.HasFlag(l.found[u].Flags, fetch.FlagDraft) })
 	switch {
 	case !draft:
 		return nil
@@ -116,7 +114,7 @@ func (m *Client) draftOrigins(ctx context.Context, refs []mail.Ref) ([]mail.Draf
 // noteDrafts says of the drafts of some summaries which an agent wrote.
 func (m *Client) noteDrafts(ctx context.Context, all []*Summary) error {
 	all = slices.DeleteFunc(all, func(s *Summary) bool {
-		return s.Ref.UIDValidity == 0 || !fetch.HasFlag(s.Flags, goimap.FlagDraft)
+		return s.Ref.UIDValidity == 0 || !fetch.HasFlag(s.Flags, fetch.FlagDraft)
 	})
 	if len(all) == 0 || m.o.Drafts == nil {
 		return nil

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
@@ -45,10 +43,10 @@ func (m *Client) Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*RawMes
 
 func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (out *RawMessage, err error) {
 	// What is masked is told by more than a small piece.
-	source := &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: max(limit, defaultRawBytes)}}
-	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, InternalDate: true, BodySection: []*goimap.FetchItemBodySection{source}}, func(_ *imap.Session, g *fetch.Message) error {
-		raw, ok := fetch.Section(g.Data, goimap.PartSpecifierNone, nil, false)
-		if !ok {
+	items := imap.Items{Size: true, Date: true, Sections: []imap.Section{{Size: max(limit, defaultRawBytes)}}}
+	err = x.readOne(ctx, ref, items, func(_ *imap.Session, g *fetch.Message) error {
+		raw := g.Source
+		if raw == nil {
 			return x.NoMessage("")
 		}
 		shown := raw[:min(int64(len(raw)), limit)]
@@ -61,13 +59,13 @@ func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (out *RawM
 }
 
 // readOne lends a session with one message that the policy shows, whose folder is open.
-func (x *imapBox) readOne(ctx context.Context, ref mail.Ref, opts goimap.FetchOptions, fn func(s *imap.Session, g *fetch.Message) error) error {
+func (x *imapBox) readOne(ctx context.Context, ref mail.Ref, items imap.Items, fn func(s *imap.Session, g *fetch.Message) error) error {
 	ref, err := x.named(ref)
 	if err != nil {
 		return err
 	}
 	return x.lend(ctx, ref.Folder, func(s *imap.Session) error {
-		g, err := x.one(s, ref, opts)
+		g, err := x.one(s, ref, items)
 		if err != nil {
 			return err
 		}
@@ -76,11 +74,11 @@ func (x *imapBox) readOne(ctx context.Context, ref mail.Ref, opts goimap.FetchOp
 }
 
 // one fetches data of one message that the policy shows, in one round trip.
-func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions) (*fetch.Message, error) {
-	if head := fetch.HeaderSection(); !x.Policy.ShowsAll() && !slices.ContainsFunc(opts.BodySection, func(o *goimap.FetchItemBodySection) bool { return fetch.SameSection(o, head) }) {
-		opts.BodySection = append(opts.BodySection, head)
+func (x *imapBox) one(s *imap.Session, ref mail.Ref, items imap.Items) (*fetch.Message, error) {
+	if !x.Policy.ShowsAll() && !slices.Contains(items.Sections, fetch.WholeHeader) {
+		items.Sections = append(items.Sections, fetch.WholeHeader)
 	}
-	box, data, err, fetchErr := fetch.Now(s, ref.Folder, func() *imap.Fetching { return s.Fetch(imap.UIDs(ref.UID), opts) })
+	box, data, err, fetchErr := fetch.Now(s, ref.Folder, func() *imap.Fetching { return s.Fetch(imap.UIDs(ref.UID), items) })
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +92,7 @@ func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions) (
 		return nil, fetchErr
 	}
 	d := fetch.DataOf(data, ref.UID)
-	if d == nil || len(d.BodySection) == 0 && d.BodyStructure == nil && d.RFC822Size == 0 {
+	if d == nil || len(d.Sections) == 0 && d.Structure == nil && d.Size == 0 {
 		return nil, x.NoMessage("")
 	}
 	ref.UIDValidity = box.UIDValidity
@@ -105,17 +103,17 @@ func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions) (
 	return &g, nil
 }
 
-// chunks fetches all of a message, or of a part of it. size is the server's figure; if it
-// is wrong, the bytes that the server sends count.
-func (x *imapBox) chunks(s *imap.Session, uid uint32, part []int, size int64) ([]byte, error) {
+// chunks fetches all of a message, or of a part of it by its section number. size is the
+// server's figure; if it is wrong, the bytes that the server sends count.
+func (x *imapBox) chunks(s *imap.Session, uid uint32, part string, size int64) ([]byte, error) {
 	if size > maxWholeBytes {
 		return nil, x.tooLarge()
 	}
 	var all []byte
 	for {
 		s.Renew()
-		data, err := s.Fetch(imap.UIDs(uid), goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{
-			{Part: part, Partial: &goimap.SectionPartial{Offset: int64(len(all)), Size: chunkBytes}}}}).Wait()
+		section := imap.Section{Part: part, Offset: int64(len(all)), Size: chunkBytes}
+		data, err := s.Fetch(imap.UIDs(uid), imap.Items{Sections: []imap.Section{section}}).Wait()
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +121,7 @@ func (x *imapBox) chunks(s *imap.Session, uid uint32, part []int, size int64) ([
 		if d == nil {
 			return nil, x.NoMessage("") // it vanished in between
 		}
-		b, ok := fetch.Section(d, goimap.PartSpecifierNone, part, false)
+		b, ok := d.Section(section)
 		if !ok {
 			return nil, x.NoMessage("")
 		}
@@ -211,8 +209,8 @@ func (x *access) textOf(ctx context.Context, a *AttachmentContent, chars int) (t
 
 func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (out *AttachmentContent, err error) {
 	err = withStructure(ctx, func(structure bool) error {
-		opts := fetch.Wanted{Structure: structure, Dates: true, Full: true, Text: structure && x.Policy.MasksCodes()}.Options()
-		return x.readOne(ctx, ref, opts, func(s *imap.Session, g *fetch.Message) (err error) {
+		items := fetch.Wanted{Structure: structure, Dates: true, Full: true, Text: structure && x.Policy.MasksCodes()}.Items()
+		return x.readOne(ctx, ref, items, func(s *imap.Session, g *fetch.Message) (err error) {
 			if x.MayMask(g) {
 				texts, err := x.ReadTexts(s, []*fetch.Message{g}, structure)
 				if err != nil {
@@ -233,7 +231,7 @@ func (x *imapBox) readAttachment(s *imap.Session, g *fetch.Message, part string)
 	root := g.Root
 	var entity *message.Entity
 	if message.Hollow(root) {
-		raw, err := x.chunks(s, g.Ref.UID, nil, g.Size)
+		raw, err := x.chunks(s, g.Ref.UID, "", g.Size)
 		if err != nil {
 			return nil, err
 		}
@@ -247,7 +245,7 @@ func (x *imapBox) readAttachment(s *imap.Session, g *fetch.Message, part string)
 	var raw []byte
 	if entity != nil {
 		raw = entity.Raw(p)
-	} else if raw, err = x.chunks(s, g.Ref.UID, fetch.PartNumbers(p.ID), p.Size); err != nil {
+	} else if raw, err = x.chunks(s, g.Ref.UID, p.ID, p.Size); err != nil {
 		return nil, err
 	}
 	return x.attachmentOf(g, root, p, raw, part)
@@ -306,8 +304,8 @@ func (x *access) noPart(all []*message.Part, part string) error {
 }
 
 func (x *imapBox) header(ctx context.Context, ref mail.Ref) (out *fetch.Message, err error) {
-	opts := goimap.FetchOptions{RFC822Size: true, InternalDate: true, BodySection: []*goimap.FetchItemBodySection{fetch.HeaderSection()}}
-	err = x.readOne(ctx, ref, opts, func(_ *imap.Session, g *fetch.Message) error {
+	items := imap.Items{Size: true, Date: true, Sections: []imap.Section{fetch.WholeHeader}}
+	err = x.readOne(ctx, ref, items, func(_ *imap.Session, g *fetch.Message) error {
 		if !g.Readable {
 			return x.NoMessage("")
 		}

@@ -12,7 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	goimap "github.com/emersion/go-imap/v2"
 	"golang.org/x/net/idna"
 
 	"github.com/postern-mail/postern/mail"
@@ -373,24 +372,23 @@ func (q *SearchQuery) selects() bool {
 // criteria is the search as the server gets it. It finds more than the query asks for: see
 // fetch.MayBeDated. With certainly it leaves out what is dated near a bound, or so long ago that
 // a server may mean a message without a date.
-func (q *SearchQuery) criteria(certainly bool) *goimap.SearchCriteria {
-	c := &goimap.SearchCriteria{}
-	for _, h := range []struct{ key, value string }{{"From", q.From}, {"To", q.To}, {"Subject", q.Subject}} {
-		if h.value != "" {
-			c.Header = append(c.Header, goimap.SearchCriteriaHeaderField{Key: h.key, Value: h.value})
+func (q *SearchQuery) criteria(certainly bool) imap.Criteria {
+	c := imap.Criteria{Unseen: q.Unread}
+	for _, h := range []imap.HeaderField{{Name: "From", Text: q.From}, {Name: "To", Text: q.To}, {Name: "Subject", Text: q.Subject}} {
+		if h.Text != "" {
+			c.Header = append(c.Header, h)
 		}
 	}
 	if q.Words != "" {
-		c.Or = append(c.Or, [2]goimap.SearchCriteria{fetch.HeaderHolds("Subject", q.Words), *bodyHolds(&goimap.SearchCriteria{}, q.Words)})
+		var body imap.Criteria
+		bodyHolds(&body, q.Words)
+		c.AnyOf = append(c.AnyOf, []imap.Criteria{imap.HeaderHolds("Subject", q.Words), body})
 	}
 	if q.Text != "" {
-		bodyHolds(c, q.Text)
-	}
-	if q.Unread {
-		c.NotFlag = []goimap.Flag{goimap.FlagSeen}
+		bodyHolds(&c, q.Text)
 	}
 	if !certainly {
-		fetch.MayBeDated(c, q.Since, q.Until)
+		fetch.MayBeDated(&c, q.Since, q.Until)
 		return c
 	}
 	if c.SentSince = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC); !q.Since.IsZero() {
@@ -404,17 +402,16 @@ func (q *SearchQuery) criteria(certainly bool) *goimap.SearchCriteria {
 
 // bodyHolds adds that words stand in the body, also as HTML may write them: servers search
 // its source.
-func bodyHolds(c *goimap.SearchCriteria, words string) *goimap.SearchCriteria {
+func bodyHolds(c *imap.Criteria, words string) {
 	var written strings.Builder
 	for _, r := range words {
 		written.WriteString(cmp.Or(entities()[r], string(r)))
 	}
 	if escaped := written.String(); escaped != words {
-		c.Or = append(c.Or, [2]goimap.SearchCriteria{{Body: []string{words}}, {Body: []string{escaped}}})
+		c.AnyOf = append(c.AnyOf, []imap.Criteria{{Body: []string{words}}, {Body: []string{escaped}}})
 	} else {
 		c.Body = append(c.Body, words)
 	}
-	return c
 }
 
 // entities are the names that HTML gives to letters with accents, such as "&auml;".
@@ -433,29 +430,29 @@ var entities = sync.OnceValue(func() map[rune]string {
 
 // recent is the search for matches in which a code may be masked, and for a few more: servers
 // know only days.
-func (a *accountSearch) recent() *goimap.SearchCriteria {
+func (a *accountSearch) recent() imap.Criteria {
 	c, since := a.q.criteria(false), a.m.o.Now().AddDate(0, 0, -5)
-	c.Or = append(c.Or, [2]goimap.SearchCriteria{{Since: since}, {SentSince: since}})
+	c.AnyOf = append(c.AnyOf, []imap.Criteria{{Since: since}, {SentSince: since}})
 	return c
 }
 
 // maxSenders bounds the entries from which a search is made.
 const maxSenders = 30
 
-// senders is the search criterion that leaves out most messages that the policy hides. It finds more than the list lets through, and is not relied on for a folder small
-// enough to check every message. It is nil when the list cannot be searched for.
-func senders(p reading.Judge) *goimap.SearchCriteria {
+// senders are criteria of which each message has one that the policy shows. So have others, and
+// they are not relied on for a folder small enough to check every message. They are nil when
+// the list cannot be searched for.
+func senders(p reading.Judge) (all []imap.Criteria) {
 	entries := p.Inbound()
 	if len(entries) == 0 || len(entries) > maxSenders {
 		return nil
 	}
-	var all []goimap.SearchCriteria
 	for _, e := range append(entries, p.Own()...) {
 		local, domain, _ := strings.Cut(e, "@")
-		all = append(all, fetch.HeaderHolds("From", local+"@"+domain))
+		all = append(all, imap.HeaderHolds("From", local+"@"+domain))
 		if written, err := idna.ToUnicode(domain); err == nil && written != domain {
-			all = append(all, fetch.HeaderHolds("From", local+"@"+written))
+			all = append(all, imap.HeaderHolds("From", local+"@"+written))
 		}
 	}
-	return fetch.AnyOf(all)
+	return all
 }

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/cursor"
 	"github.com/postern-mail/postern/mail/internal/imap"
@@ -48,11 +46,11 @@ type folderSearch struct {
 	before  uint32 // only smaller UIDs are left for the pages to come; 0 means all
 	err     error  // it failed
 
-	found  goimap.UIDSet             // the matches
-	recent goimap.UIDSet             // of these, the ones in which a code may be masked
-	doubt  goimap.UIDSet             // of these, the ones that are still to be checked
+	found  imap.UIDSet               // the matches
+	recent imap.UIDSet               // of these, the ones in which a code may be masked
+	doubt  imap.UIDSet               // of these, the ones that are still to be checked
 	wants  []uint32                  // of these, the ones to fetch now
-	judged goimap.UIDSet             // of these, the ones that were checked
+	judged imap.UIDSet               // of these, the ones that were checked
 	looked map[uint32]*fetch.Message // of these, the newest below before; nil for one that vanished
 }
 
@@ -257,16 +255,16 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 		case !a.Policy.ShowsAll() || a.q.Attachments || a.q.Invitations || a.dated() && !certain:
 			f.doubt = f.found
 		case a.dated():
-			f.doubt = imap.UIDsWithout(f.found, v.Found[1])
+			f.doubt = f.found.Without(v.Found[1])
 		}
 		if a.unmasks() {
 			f.recent = v.Found[len(v.Found)-1]
-			f.doubt = imap.UIDsTogether(f.doubt, f.recent)
+			f.doubt = f.doubt.With(f.recent)
 		}
 		if a.loose {
 			f.recent, f.doubt = f.found, f.found
 		}
-		matches += imap.CountUIDs(imap.UIDsWithout(f.found, f.recent)) // how many recent ones match by what is masked is not told
+		matches += f.found.Without(f.recent).Count() // how many recent ones match by what is masked is not told
 		if i < len(a.folders)-1 {
 			answered()
 		}
@@ -289,14 +287,14 @@ func tooMany(q *SearchQuery) string { return fmt.Sprintf("More than %d messages 
 func (a *accountSearch) narrow(s *imap.Session) error {
 	senders := senders(a.Policy)
 	for _, f := range a.folders {
-		if a.Policy.ShowsAll() || senders == nil || imap.CountUIDs(f.found) <= uint64(a.m.bounds.judged) {
+		if a.Policy.ShowsAll() || senders == nil || f.found.Count() <= uint64(a.m.bounds.judged) {
 			continue
 		}
 		if _, err := s.Examine(f.name).Wait(); err != nil {
 			return err
 		}
 		narrower := a.q.criteria(false)
-		narrower.And(senders)
+		narrower.AnyOf = append(narrower.AnyOf, senders)
 		found, err := s.Search(narrower).Wait()
 		if err != nil {
 			return err
@@ -313,7 +311,7 @@ func (a *accountSearch) check(s *imap.Session) error {
 	for {
 		var folders []*folderSearch
 		room := uint32(maxWindow)
-		doubt := make([]goimap.UIDSet, len(a.folders))
+		doubt := make([]imap.UIDSet, len(a.folders))
 		for i, f := range a.folders {
 			if doubt[i] = f.doubt; !f.answered() {
 				continue
@@ -335,7 +333,7 @@ func (a *accountSearch) check(s *imap.Session) error {
 		a.looking(0, a.folders[0].name)
 		if err := a.look(s, folders); err != nil {
 			for i, f := range a.folders { // what was not judged is no match
-				f.doubt = imap.UIDsWithout(doubt[i], imap.UIDsTogether(f.judged, imap.UIDsWithout(doubt[i], f.found)))
+				f.doubt = doubt[i].Without(f.judged.With(doubt[i].Without(f.found)))
 			}
 			return err
 		}
@@ -354,7 +352,7 @@ func (f *folderSearch) enough() bool { return !f.q.selects() && f.ahead() > uint
 // counted, it is no more than a page ahead: how many of a window are visible would tell how
 // many of it are hidden.
 func (f *folderSearch) total() int {
-	known := imap.CountUIDs(imap.UIDsWithout(f.found, f.doubt))
+	known := f.found.Without(f.doubt).Count()
 	if ahead, page := f.ahead(), uint64(f.q.Limit)+1; !f.Policy.ShowsAll() && !f.q.selects() && ahead > page {
 		known -= ahead - page
 	}
@@ -362,7 +360,7 @@ func (f *folderSearch) total() int {
 }
 
 // ahead is how many of them are for this page and those to come, down to the first in doubt.
-func (f *folderSearch) ahead() uint64 { return imap.CountUIDs(f.left()) }
+func (f *folderSearch) ahead() uint64 { return f.left().Count() }
 
 // hasMore reports whether there are matches for another page.
 func (f *folderSearch) hasMore() bool {
@@ -374,36 +372,34 @@ func (f *folderSearch) window(room uint32) (uids []uint32) {
 	if f.enough() || room == 0 {
 		return nil
 	}
-	var set goimap.UIDSet
-	set, f.doubt = imap.SplitUIDs(f.doubt, room, false)
-	return imap.Numbers(set)
+	var set imap.UIDSet
+	set, f.doubt = f.doubt.Split(room, false)
+	return set.Numbers()
 }
 
 // newest are the UIDs of the newest matches that are known to match and were not fetched.
 func (f *folderSearch) newest() (uids []uint32) {
-	set, _ := imap.SplitUIDs(f.left(), uint32(f.q.Limit), false)
-	return slices.DeleteFunc(imap.Numbers(set), func(uid uint32) bool {
+	return slices.DeleteFunc(f.left().Newest(f.q.Limit).Numbers(), func(uid uint32) bool {
 		_, ok := f.looked[uid]
 		return ok
 	})
 }
 
 // left are the matches for this page and those to come, down to the first in doubt.
-func (f *folderSearch) left() goimap.UIDSet {
+func (f *folderSearch) left() imap.UIDSet {
 	left := f.found
 	if f.before != 0 {
-		left = imap.UIDsWithout(left, goimap.UIDSet{{Start: goimap.UID(f.before), Stop: 1<<32 - 1}})
+		left = left.Without(imap.UIDsBetween(f.before, 1<<32-1))
 	}
-	if newest, _ := imap.SplitUIDs(f.doubt, 1, false); len(newest) > 0 {
-		left = imap.UIDsWithout(left, goimap.UIDSet{{Start: 1, Stop: newest[0].Start}})
+	if newest := f.doubt.Newest(1); len(newest) > 0 {
+		left = left.Without(imap.UIDsBetween(1, newest[0].First))
 	}
 	return left
 }
 
 // candidates are the newest of them, as far as they were fetched.
 func (f *folderSearch) candidates() (list []candidate) {
-	set, _ := imap.SplitUIDs(f.left(), uint32(f.q.Limit), false)
-	for _, uid := range slices.Backward(imap.Numbers(set)) {
+	for _, uid := range slices.Backward(f.left().Newest(f.q.Limit).Numbers()) {
 		g, ok := f.looked[uid]
 		if !ok {
 			break

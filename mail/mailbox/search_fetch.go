@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	goimap "github.com/emersion/go-imap/v2"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/postern-mail/postern/mail"
@@ -36,8 +35,7 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 		for _, f := range folders {
 			newest := f.newest()
 			f.wants = slices.DeleteFunc(f.wants, func(uid uint32) bool {
-				is := goimap.UID(uid)
-				return !f.found.Contains(is) || !structured && !f.recent.Contains(is) && !slices.Contains(newest, uid)
+				return !f.found.Contains(uid) || !structured && !f.recent.Contains(uid) && !slices.Contains(newest, uid)
 			})
 		}
 		folders = slices.DeleteFunc(folders, func(f *folderSearch) bool { return len(f.wants) == 0 || !f.answered() })
@@ -50,18 +48,20 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 	checked := structured || a.dated()
 	var recent []*fetch.Message
 	err := a.fetchEach(s, folders, want, func(f *folderSearch, got map[uint32]*fetch.Message) {
+		var judged []uint32
 		f.keep(func(uid uint32) bool {
-			g, new := got[uid], f.recent.Contains(goimap.UID(uid))
+			g, new := got[uid], f.recent.Contains(uid)
 			matches := g == nil && !checked && !new || g != nil && f.matches(g)
 			if matches {
 				f.looked[uid] = g
 			}
-			f.judged.AddNum(goimap.UID(uid))
+			judged = append(judged, uid)
 			if matches && new && g.Readable && (a.loose || a.MayMask(g)) {
 				recent = append(recent, g)
 			}
 			return matches
 		})
+		f.judged = f.judged.With(imap.UIDs(judged...))
 	})
 	hidden, unread, maskErr := a.unmask(s, recent, want.Structure)
 	err = cmp.Or(err, maskErr)
@@ -69,11 +69,11 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 		if f.wants = hidden[f.name]; err == nil {
 			f.wants = append(f.wants, unread[f.name]...)
 		} else if len(unread[f.name]) > 0 {
-			f.judged = imap.UIDsWithout(f.judged, imap.UIDs(unread[f.name]...))
+			f.judged = f.judged.Without(imap.UIDs(unread[f.name]...))
 		}
 		f.keep(func(uint32) bool { return false })
-		set, _ := imap.SplitUIDs(f.left(), uint32(a.q.Limit), false)
-		maps.DeleteFunc(f.looked, func(uid uint32, _ *fetch.Message) bool { return !set.Contains(goimap.UID(uid)) })
+		set := f.left().Newest(a.q.Limit)
+		maps.DeleteFunc(f.looked, func(uid uint32, _ *fetch.Message) bool { return !set.Contains(uid) })
 	}
 	return err
 }
@@ -111,13 +111,8 @@ func (a *accountSearch) unmask(s *imap.Session, all []*fetch.Message, structure 
 
 // keep judges the messages that were fetched, and drops the others from those found.
 func (f *folderSearch) keep(matches func(uid uint32) bool) {
-	var others goimap.UIDSet
-	for _, uid := range f.wants {
-		if !matches(uid) {
-			others.AddNum(goimap.UID(uid))
-		}
-	}
-	f.found = imap.UIDsWithout(f.found, others)
+	others := slices.DeleteFunc(slices.Clone(f.wants), matches)
+	f.found = f.found.Without(imap.UIDs(others...))
 }
 
 // matches applies the criteria that no server knows. A message whose header cannot be read
@@ -162,7 +157,7 @@ func (a *accountSearch) fetchEach(s *imap.Session, folders []*folderSearch, want
 func (f *folderSearch) requests(want fetch.Wanted) (all []imap.FetchRequest) {
 	var with, without []uint32
 	for _, uid := range f.wants {
-		if f.recent.Contains(goimap.UID(uid)) && want.Structure && f.q.ofBody() {
+		if f.recent.Contains(uid) && want.Structure && f.q.ofBody() {
 			with = append(with, uid)
 		} else {
 			without = append(without, uid)
@@ -170,8 +165,8 @@ func (f *folderSearch) requests(want fetch.Wanted) (all []imap.FetchRequest) {
 	}
 	for i, uids := range [][]uint32{without, with} {
 		want.Text = want.Text || i == 1
-		for _, piece := range imap.NewestFirst(imap.UIDs(uids...)) {
-			all = append(all, imap.FetchRequest{UIDs: piece, Options: want.Options()})
+		for _, piece := range imap.UIDs(uids...).NewestFirst() {
+			all = append(all, imap.FetchRequest{UIDs: piece, Items: want.Items()})
 		}
 	}
 	return all
@@ -186,7 +181,7 @@ func (a *accountSearch) snippets(ctx context.Context, shown []candidate, out map
 			continue
 		}
 		all = append(all, c.Message)
-		if _, has := fetch.Section(c.Data, goimap.PartSpecifierText, nil, false); !has {
+		if c.Message.Text == nil {
 			missing = append(missing, c.Message)
 		}
 	}
@@ -197,7 +192,7 @@ func (a *accountSearch) snippets(ctx context.Context, shown []candidate, out map
 		want := a.want
 		want.Text = true
 		if len(missing) > 0 {
-			if err := a.fetchAgain(s, missing, want); err != nil {
+			if _, err := a.fetchAgain(s, missing, want); err != nil {
 				return err
 			}
 		}

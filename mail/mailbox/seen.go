@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
@@ -74,12 +72,12 @@ func (x *imapBox) begun(s *imap.Session, box imap.Folder) (*begun, error) {
 	if box.UIDNext != 0 || box.Exists == 0 {
 		return b, nil
 	}
-	data, err := s.Fetch(goimap.SeqSetNum(box.Exists), goimap.FetchOptions{UID: true}).Wait()
+	data, err := s.Fetch(imap.SeqRange{First: box.Exists, Last: box.Exists}, imap.Items{}).Wait()
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range data {
-		b.last = max(b.last, uint32(d.UID))
+		b.last = max(b.last, d.UID)
 	}
 	b.floor = b.last
 	return b, nil
@@ -102,15 +100,15 @@ func (y *seeing) keep(ctx context.Context, x *imapBox, folder string) error {
 }
 
 // unacked is the set of new UIDs, whether or not messages have them.
-func (y *seeing) unacked() goimap.UIDSet {
-	var set goimap.UIDSet
+func (y *seeing) unacked() imap.UIDSet {
+	var all []imap.UIDRange
 	for _, r := range y.state.Unacked() {
-		set.AddRange(goimap.UID(r.First), goimap.UID(r.Last))
+		all = append(all, imap.UIDRange(r))
 	}
-	if len(set) == 0 {
-		set.AddNum(1<<32 - 1) // nothing is new; a set cannot be empty
+	if len(all) == 0 {
+		return imap.UIDs(1<<32 - 1) // nothing is new; a set cannot be empty
 	}
-	return set
+	return imap.UIDsIn(all)
 }
 
 // Ack marks messages as acknowledged, so that New no longer lists them (000 section 7.1).

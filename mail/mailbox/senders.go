@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
@@ -75,17 +73,17 @@ func (m *Client) recent(ctx context.Context, account, from string) (*imapBox, []
 	}
 	var got []fetch.Message
 	err = x.lend(ctx, inbox, func(s *imap.Session) error {
-		criteria := &goimap.SearchCriteria{}
+		var criteria imap.Criteria
 		if from != "" {
-			*criteria = fetch.HeaderHolds("From", from)
+			criteria = imap.HeaderHolds("From", from)
 		}
-		v := fetch.Visit{Folder: inbox, Criteria: []*goimap.SearchCriteria{criteria}}
+		v := fetch.Visit{Folder: inbox, Criteria: []imap.Criteria{criteria}}
 		err := (fetch.Visits{&v}).Start(s, nil)
 		if err = cmp.Or(err, v.Err, v.Errs[0]); err != nil {
 			return err
 		}
-		if newest, _ := imap.SplitUIDs(v.Found[0], recentMessages, false); len(newest) > 0 {
-			got, err = x.fetchAll(s, newest, fetch.Wanted{Header: true}.Options(), false)
+		if newest := v.Found[0].Newest(recentMessages); len(newest) > 0 {
+			got, err = x.fetchAll(s, newest, fetch.Wanted{Header: true}.Items(), false)
 		}
 		return err
 	})

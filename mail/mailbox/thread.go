@@ -8,9 +8,6 @@ import (
 	"slices"
 	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapclient"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
@@ -62,7 +59,7 @@ func (x *imapBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thr
 	var c *conversing
 	err = withStructure(ctx, func(structure bool) error {
 		return x.lend(ctx, ref.Folder, func(s *imap.Session) error {
-			c = &conversing{box: x, s: s, structure: structure, opened: map[string]uint32{}, looked: map[string]goimap.UIDSet{}, whole: map[mail.Ref]bool{}}
+			c = &conversing{box: x, s: s, structure: structure, opened: map[string]uint32{}, looked: map[string]imap.UIDSet{}, whole: map[mail.Ref]bool{}}
 			c.Threading = thread.New(&x.Viewer, q, c.rank)
 			return c.run(ref)
 		})
@@ -90,10 +87,10 @@ type conversing struct {
 	s         *imap.Session
 	structure bool
 
-	folders []string                 // to look in; the last stays open, for what comes after
-	opened  map[string]uint32        // UIDVALIDITY of the folders that were opened
-	looked  map[string]goimap.UIDSet // the messages of each folder that were looked at
-	whole   map[mail.Ref]bool        // the messages that were fetched with their texts
+	folders []string               // to look in; the last stays open, for what comes after
+	opened  map[string]uint32      // UIDVALIDITY of the folders that were opened
+	looked  map[string]imap.UIDSet // the messages of each folder that were looked at
+	whole   map[mail.Ref]bool      // the messages that were fetched with their texts
 }
 
 // rank prefers what is in the folder of all messages; else the account's own copy of what it
@@ -157,7 +154,7 @@ func (c *conversing) begin(ref mail.Ref) error {
 	var learned func() error
 	c.s.Ahead(func() { learned = c.box.learnRoles(c.s) })
 	w := c.wanted(1)
-	g, err := c.box.one(c.s, ref, w.Options())
+	g, err := c.box.one(c.s, ref, w.Items())
 	err = cmp.Or(err, learned())
 	if err != nil {
 		return err
@@ -191,12 +188,12 @@ func (c *conversing) wanted(n uint64) fetch.Wanted {
 
 // candidates fetches the messages that were not looked at before, the newest first, and with
 // them the answers, where they are few.
-func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
-	left, rest, n, others := map[string]goimap.UIDSet{}, map[string]goimap.UIDSet{}, uint64(0), uint64(0)
+func (c *conversing) candidates(found, answers map[string]imap.UIDSet) error {
+	left, rest, n, others := map[string]imap.UIDSet{}, map[string]imap.UIDSet{}, uint64(0), uint64(0)
 	for folder, uids := range found {
-		left[folder] = imap.UIDsWithout(uids, c.looked[folder])
-		rest[folder] = imap.UIDsWithout(imap.UIDsWithout(answers[folder], uids), c.looked[folder])
-		n, others = n+imap.CountUIDs(left[folder]), others+imap.CountUIDs(rest[folder])
+		left[folder] = uids.Without(c.looked[folder])
+		rest[folder] = answers[folder].Without(uids).Without(c.looked[folder])
+		n, others = n+left[folder].Count(), others+rest[folder].Count()
 	}
 	if n == 0 {
 		return nil
@@ -206,17 +203,16 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 	head.Structure, head.Text = false, false
 	for ; ; rest = nil {
 		var all fetch.Visits
-		ask := func(folder string, set goimap.UIDSet, w fetch.Wanted) {
+		ask := func(folder string, set imap.UIDSet, w fetch.Wanted) {
 			if len(set) > 0 {
-				v, looked := all.To(folder, c.opened[folder]), c.looked[folder]
-				v.Requests = append(v.Requests, imap.FetchRequest{UIDs: set, Options: w.Options()})
-				looked.AddSet(set)
-				c.looked[folder] = looked
+				v := all.To(folder, c.opened[folder])
+				v.Requests = append(v.Requests, imap.FetchRequest{UIDs: set, Items: w.Items()})
+				c.looked[folder] = c.looked[folder].With(set)
 			}
 		}
 		for _, folder := range c.folders { // the last stays open
-			var set goimap.UIDSet
-			set, left[folder] = imap.SplitUIDs(left[folder], maxWindow, false)
+			var set imap.UIDSet
+			set, left[folder] = left[folder].Split(maxWindow, false)
 			if ask(folder, set, w); others <= maxAnswers {
 				ask(folder, rest[folder], head)
 			}
@@ -237,7 +233,7 @@ func (c *conversing) candidates(found, answers map[string]goimap.UIDSet) error {
 				c.Cut = true // only for visible messages: hidden ones do not count
 			default:
 				c.Known = append(c.Known, g)
-				c.whole[g.Ref] = (w.Structure || w.Text) && found[g.Ref.Folder].Contains(goimap.UID(g.Ref.UID))
+				c.whole[g.Ref] = (w.Structure || w.Text) && found[g.Ref.Folder].Contains(g.Ref.UID)
 			}
 		}
 		if err != nil || c.Cut && c.Policy.ShowsAll() {
@@ -257,13 +253,12 @@ func (c *conversing) missing() ([]*fetch.Message, fetch.Wanted) {
 // are not here.
 func (c *conversing) read() error {
 	if missing, w := c.missing(); len(missing) > 0 {
-		before := make([]*imapclient.FetchMessageBuffer, len(missing))
-		for i, g := range missing {
-			before[i] = g.Data
+		replaced, err := c.box.fetchAgain(c.s, missing, w)
+		if err == nil {
+			replaced = missing
 		}
-		err := c.box.fetchAgain(c.s, missing, w)
-		for i, g := range missing {
-			c.whole[g.Ref] = err == nil || g.Data != before[i]
+		for _, g := range replaced {
+			c.whole[g.Ref] = true
 		}
 		if err != nil {
 			return err
@@ -302,7 +297,7 @@ const (
 // search returns the UIDs that match in each folder and, unless since is zero, those of all
 // answers that came from then on. With it come the texts that are missing of the messages
 // found until now. A folder that cannot be opened is left out from then on.
-func (c *conversing) search(criteria *goimap.SearchCriteria, since time.Time) (found, answers map[string]goimap.UIDSet, refused error) {
+func (c *conversing) search(criteria imap.Criteria, since time.Time) (found, answers map[string]imap.UIDSet, refused error) {
 	var all fetch.Visits
 	for _, folder := range c.folders {
 		v := all.To(folder, 0)
@@ -313,10 +308,10 @@ func (c *conversing) search(criteria *goimap.SearchCriteria, since time.Time) (f
 	missing, w := c.missing()
 	for _, g := range missing {
 		if slices.Contains(c.folders, g.Ref.Folder) {
-			all.To(g.Ref.Folder, 0).Fetch(g.Ref.UID, w.Options())
+			all.To(g.Ref.Folder, 0).Fetch(g.Ref.UID, w.Items())
 		}
 	}
-	found, answers = map[string]goimap.UIDSet{}, map[string]goimap.UIDSet{}
+	found, answers = map[string]imap.UIDSet{}, map[string]imap.UIDSet{}
 	err := all.Start(c.s, func(_ int, v *fetch.Visit) {
 		if len(v.Errs) > 1 && v.Errs[1] == nil {
 			answers[v.Folder] = v.Found[1]
@@ -344,14 +339,14 @@ func (c *conversing) search(criteria *goimap.SearchCriteria, since time.Time) (f
 
 // allAnswers reports whether all answers of the folders are known: they were few enough to
 // be fetched, and the server named those among them that were found otherwise.
-func (c *conversing) allAnswers(answers map[string]goimap.UIDSet, since time.Time) bool {
+func (c *conversing) allAnswers(answers map[string]imap.UIDSet, since time.Time) bool {
 	for _, folder := range c.folders {
 		named, ok := answers[folder]
-		if !ok || len(imap.UIDsWithout(named, c.looked[folder])) > 0 {
+		if !ok || len(named.Without(c.looked[folder])) > 0 {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(c.Known, func(g *fetch.Message) bool {
-		return len(g.Links()) > 0 && g.Internal.After(since.AddDate(0, 0, 2)) && slices.Contains(c.folders, g.Ref.Folder) && !answers[g.Ref.Folder].Contains(goimap.UID(g.Ref.UID))
+		return len(g.Links()) > 0 && g.Internal.After(since.AddDate(0, 0, 2)) && slices.Contains(c.folders, g.Ref.Folder) && !answers[g.Ref.Folder].Contains(g.Ref.UID)
 	})
 }

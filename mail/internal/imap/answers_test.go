@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
@@ -130,53 +128,51 @@ var calls = map[string]call{
 		return fmt.Sprint(f), err
 	}},
 	StageFetch: {"UID FETCH", StageFetch, NoChange, "", func(s *Session, _ string) (string, error) {
-		opts := goimap.FetchOptions{Flags: true, BodySection: wholeText, BodyStructure: &goimap.FetchItemBodyStructure{Extended: true}}
-		data, err := s.Fetch(goimap.UIDSetNum(1), opts).Wait()
+		opts := Items{Flags: true, Sections: wholeText, Structure: true}
+		data, err := s.Fetch(UIDs(1), opts).Wait()
 		return texts(data), err
 	}},
-	"texts":    {"UID FETCH", StageFetch, NoChange, "", textsOf(goimap.UIDSetNum(11, 12))},
-	"numbered": {"FETCH", StageFetch, NoChange, "", textsOf(goimap.SeqSetNum(1, 2))},
+	"texts":    {"UID FETCH", StageFetch, NoChange, "", textsOf(UIDs(11, 12))},
+	"numbered": {"FETCH", StageFetch, NoChange, "", textsOf(SeqRange{1, 2})},
 	"cut": {"UID FETCH", StageFetch, NoChange, "", func(s *Session, _ string) (string, error) {
-		data, err := s.Fetch(goimap.UIDSetNum(7), goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{
-			{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: 4}},
-			{Specifier: goimap.PartSpecifierHeader, Partial: &goimap.SectionPartial{Size: 3}}}}).Wait()
+		data, err := s.Fetch(UIDs(7), Items{Sections: []Section{{Only: Text, Size: 4}, {Only: Header, Size: 3}}}).Wait()
 		if err != nil || len(data) != 1 {
 			return "", err
 		}
 		var got []string
-		for _, b := range data[0].BodySection {
+		for _, b := range data[0].Sections {
 			if b.Bytes != nil {
-				got = append(got, fmt.Sprintf("%s=%s", b.Section.Specifier, b.Bytes))
+				got = append(got, fmt.Sprintf("%s=%s", b.Only, b.Bytes))
 			}
 		}
 		return strings.Join(got, " "), nil
 	}},
 	"each": {"UID FETCH", StageFetch, NoChange, "", func(s *Session, _ string) (string, error) {
-		flags := goimap.FetchOptions{Flags: true}
-		data, err := s.FetchEach([]FetchRequest{{goimap.UIDSetNum(1, 2), flags}, {goimap.UIDSetNum(3), flags}}).Wait()
+		flags := Items{Flags: true}
+		data, err := s.FetchEach([]FetchRequest{{UIDs(1, 2), flags}, {UIDs(3), flags}}).Wait()
 		return texts(data), err
 	}},
 	StageSearch: {"UID SEARCH", StageSearch, NoChange, "", func(s *Session, _ string) (string, error) {
-		set, err := s.Search(&goimap.SearchCriteria{}).Wait()
-		return set.String(), err
+		set, err := s.Search(Criteria{}).Wait()
+		return set.wire().String(), err
 	}},
 	"literals": {"UID SEARCH", StageSearch, NoChange, "", func(s *Session, _ string) (string, error) {
-		return "", second(s.Search(&goimap.SearchCriteria{Text: []string{"jörg", "größe"}}).Wait())
+		return "", second(s.Search(Criteria{Body: []string{"jörg", "größe"}}).Wait())
 	}},
 	StageList: {"LIST", StageList, NoChange, "*", func(s *Session, arg string) (string, error) {
-		l := s.List(arg, nil)
+		l := s.List(arg, false)
 		data, err := l.Wait()
 		var names []string
 		for _, d := range data {
-			names = append(names, d.Mailbox)
+			names = append(names, d.Name)
 		}
 		return fmt.Sprint(strings.Join(names, ","), " ", l.Skipped()), err
 	}},
 	StageStatus: {"STATUS", StageStatus, NoChange, "INBOX", func(s *Session, arg string) (string, error) {
-		return "", second(s.Status(arg, nil).Wait())
+		return "", second(s.Status(arg).Wait())
 	}},
 	StageStore: {"UID STORE", StageStore, ChangeFlags, `\Seen`, func(s *Session, arg string) (string, error) {
-		data, err := s.Store(goimap.UIDSetNum(11, 12), goimap.StoreFlagsAdd, []goimap.Flag{goimap.Flag(arg)}).Wait()
+		data, err := s.Store(UIDs(11, 12), false, []string{arg}).Wait()
 		if err != nil {
 			return "", err
 		}
@@ -188,31 +184,31 @@ var calls = map[string]call{
 			return "", err
 		}
 		// What came late belongs to nobody.
-		later, err := s.Fetch(goimap.UIDSetNum(12), goimap.FetchOptions{Flags: true}).Wait()
+		later, err := s.Fetch(UIDs(12), Items{Flags: true}).Wait()
 		if len(later) > 0 {
 			err = fmt.Errorf("a later fetch got %+v", later[0])
 		}
 		return strings.Join(got, " "), err
 	}},
 	StageCopy: {"UID COPY", StageCopy, MoveMessages, "Archive", func(s *Session, arg string) (string, error) {
-		c, err := s.Copy(goimap.UIDSetNum(11, 12, 14), arg).Wait()
+		c, err := s.Copy(UIDs(11, 12, 14), arg).Wait()
 		return fmt.Sprint(c.UIDValidity, c.Target), err
 	}},
 	StageMove: {"UID MOVE", StageMove, MoveMessages, "Archive", func(s *Session, arg string) (string, error) {
-		c, err := s.Move(goimap.UIDSetNum(11, 12, 14), arg).Wait()
+		c, err := s.Move(UIDs(11, 12, 14), arg).Wait()
 		return fmt.Sprint(c.UIDValidity, c.Target), err
 	}},
 	StageExpunge: {"UID EXPUNGE", StageExpunge, MoveMessages, "", func(s *Session, _ string) (string, error) {
 		if _, err := s.Select("INBOX").Wait(); err != nil {
 			return "", err
 		}
-		return "", second(s.Expunge(goimap.UIDSetNum(1, 2)).Wait())
+		return "", second(s.Expunge(UIDs(1, 2)).Wait())
 	}},
 	StageAppend: {"APPEND", StageAppend, AppendMessages, "Drafts", func(s *Session, arg string) (string, error) {
 		folder, flag, ok := strings.Cut(arg, " ")
-		var flags []goimap.Flag
+		var flags []string
 		if ok {
-			flags = []goimap.Flag{goimap.Flag(flag)}
+			flags = []string{flag}
 		}
 		validity, uid, err := s.Append(folder, flags, time.Time{}, []byte("abc"))
 		return fmt.Sprint(validity, uid), err
@@ -223,11 +219,11 @@ var calls = map[string]call{
 	}},
 }
 
-var wholeText = []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}
+var wholeText = []Section{{Only: Text}}
 
-func textsOf(set goimap.NumSet) func(*Session, string) (string, error) {
+func textsOf(set NumSet) func(*Session, string) (string, error) {
 	return func(s *Session, _ string) (string, error) {
-		data, err := s.Fetch(set, goimap.FetchOptions{Flags: true, BodySection: wholeText}).Wait()
+		data, err := s.Fetch(set, Items{Flags: true, Sections: wholeText}).Wait()
 		return texts(data), err
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
@@ -27,23 +26,23 @@ func TestFloodIsNotKept(t *testing.T) {
 	const size = 64 << 10
 	const times = 200 // 13 MB
 	body := strings.Repeat("x", size)
-	section := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}
+	section := Items{Sections: []Section{{Only: Text}}}
 	message := func(seq, uid int) string {
 		return fmt.Sprintf("* %d FETCH (UID %d BODY[TEXT] {%d}\r\n%s)\r\n", seq, uid, size, body)
 	}
 	tests := []struct {
 		name string
-		set  goimap.NumSet
+		set  NumSet
 		send func(i int) string
 		want int
 	}{
-		{"messages nobody asked for", goimap.UIDSetNum(7), func(i int) string { return message(i+1, i+1) }, 1},
-		{"the same message", goimap.UIDSetNum(7), func(int) string { return message(7, 7) }, 1},
-		{"the same number, other messages", goimap.SeqSetNum(7), func(i int) string { return message(7, i+1) }, 1},
-		{"messages whose number comes last", goimap.UIDSetNum(7), func(i int) string {
+		{"messages nobody asked for", UIDs(7), func(i int) string { return message(i+1, i+1) }, 1},
+		{"the same message", UIDs(7), func(int) string { return message(7, 7) }, 1},
+		{"the same number, other messages", SeqRange{7, 7}, func(i int) string { return message(7, i+1) }, 1},
+		{"messages whose number comes last", UIDs(7), func(i int) string {
 			return fmt.Sprintf("* %d FETCH (BODY[TEXT] {%d}\r\n%s UID %d)\r\n", i+1, size, body, i+1)
 		}, 1},
-		{"sections of one message", goimap.UIDSetNum(7), func(i int) string {
+		{"sections of one message", UIDs(7), func(i int) string {
 			return fmt.Sprintf("* 7 FETCH (UID 7 BODY[%d] {%d}\r\n%s)\r\n", i+1, size, body)
 		}, 1},
 	}
@@ -97,8 +96,8 @@ func TestBudgetFitsWhatWasAsked(t *testing.T) {
 		}
 	})
 	s := dial(t, cfg)
-	partial := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: 1000}}}}
-	err := s.Use(t.Context(), func(_ context.Context, s *Session) error { return second(s.Fetch(goimap.UIDSetNum(7), partial).Wait()) })
+	partial := Items{Sections: []Section{{Only: Text, Size: 1000}}}
+	err := s.Use(t.Context(), func(_ context.Context, s *Session) error { return second(s.Fetch(UIDs(7), partial).Wait()) })
 	if wantError(t, err, wire.KindLimit, StageFetch); !overLimit(err, "bytes") {
 		t.Errorf("ended by %v", err)
 	}
@@ -119,11 +118,11 @@ func TestBudgetIsGivenBack(t *testing.T) {
 	}))
 	cfg.Limits.Bytes = 12 << 20
 	s := dial(t, cfg)
-	fetch := func(opts goimap.FetchOptions) error { return second(s.Fetch(goimap.UIDSetNum(7), opts).Wait()) }
-	whole := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}
+	fetch := func(opts Items) error { return second(s.Fetch(UIDs(7), opts).Wait()) }
+	whole := Items{Sections: []Section{{Only: Text}}}
 	err := s.Use(t.Context(), func(context.Context, *Session) error {
 		for i := range 11 {
-			if err := fetch(goimap.FetchOptions{Flags: true}); err != nil {
+			if err := fetch(Items{Flags: true}); err != nil {
 				return fmt.Errorf("flags %d: %w", i, err)
 			}
 			if err := fetch(whole); err != nil {

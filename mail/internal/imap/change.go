@@ -1,6 +1,7 @@
 package imap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -35,15 +36,31 @@ func (s *Session) UIDPlus() bool { return s.Has("UIDPLUS") || s.Has("IMAP4REV2")
 // CanMove reports whether the server moves messages by itself (RFC 6851).
 func (s *Session) CanMove() bool { return s.Has("MOVE") || s.Has("IMAP4REV2") }
 
-// Store starts a UID STORE that adds flags or removes them. Wait returns the
+// Store starts a UID STORE that adds flags, or with remove removes them. Wait returns the
 // flags as they are now of the messages that exist. For its progress, see Fetch.
-func (s *Session) Store(set goimap.UIDSet, op goimap.StoreFlagsOp, flags []goimap.Flag) *Fetching {
-	for _, f := range flags {
-		if !ValidFlag(string(f)) {
-			return failedFetch(impossible(StageStore, errors.New("the flag is not valid")))
-		}
+func (s *Session) Store(set UIDSet, remove bool, flags []string) *Fetching {
+	change := &goimap.StoreFlags{Op: goimap.StoreFlagsAdd}
+	if remove {
+		change.Op = goimap.StoreFlagsDel
 	}
-	return s.collecting(StageStore, s.gather(gathering{sets: []goimap.NumSet{set}, stores: true}), s.client.Store(set, &goimap.StoreFlags{Op: op, Flags: flags}, nil))
+	var err error
+	if change.Flags, err = wireFlags(flags); err != nil {
+		f := &Fetching{done: make(chan struct{}), err: impossible(StageStore, err)}
+		close(f.done)
+		return f
+	}
+	return s.collecting(StageStore, s.gather(gathering{sets: []NumSet{set}, stores: true}), s.client.Store(set.uids(), change, nil))
+}
+
+// wireFlags is flags as the library has them. The error is that one of them cannot be sent.
+func wireFlags(flags []string) (out []goimap.Flag, err error) {
+	for _, f := range flags {
+		if !ValidFlag(f) {
+			return nil, errors.New("the flag is not valid")
+		}
+		out = append(out, goimap.Flag(f))
+	}
+	return out, nil
 }
 
 // ValidFlag reports whether a flag can be sent: a keyword is an atom, a system
@@ -90,11 +107,11 @@ type Copied struct {
 type Copying = Pending[Copied]
 
 // Copy starts a UID COPY.
-func (s *Session) Copy(set goimap.UIDSet, folder string) *Copying {
+func (s *Session) Copy(set UIDSet, folder string) *Copying {
 	if err := s.takes(folder); err != nil {
 		return unsent[Copied](StageCopy, err)
 	}
-	cmd := s.client.Copy(set, s.named(folder))
+	cmd := s.client.Copy(set.uids(), s.named(folder))
 	return &Copying{func() (Copied, error) {
 		data, err := cmd.Wait()
 		if err != nil {
@@ -106,7 +123,7 @@ func (s *Session) Copy(set goimap.UIDSet, folder string) *Copying {
 
 // Move starts a UID MOVE. Where CanMove is false it is refused here: the library's fallback
 // can remove messages that were never copied.
-func (s *Session) Move(set goimap.UIDSet, folder string) *Copying {
+func (s *Session) Move(set UIDSet, folder string) *Copying {
 	if err := s.takes(folder); err != nil {
 		return unsent[Copied](StageMove, err)
 	}
@@ -116,7 +133,7 @@ func (s *Session) Move(set goimap.UIDSet, folder string) *Copying {
 	if !s.CanMove() || !s.client.Caps().Has(goimap.CapMove) {
 		return unsent[Copied](StageMove, errors.New("server does not offer MOVE"))
 	}
-	cmd := s.client.Move(set, s.named(folder))
+	cmd := s.client.Move(set.uids(), s.named(folder))
 	return &Copying{func() (Copied, error) {
 		data, err := cmd.Wait()
 		if err != nil {
@@ -135,8 +152,10 @@ const maxCopied = 10_000
 // that do not fit together.
 func copied(validity uint32, source, dest goimap.UIDSet) Copied {
 	c := Copied{UIDValidity: validity, Target: map[uint32]uint32{}}
-	from, to := Numbers(source), Numbers(dest)
-	if validity == 0 || len(from) != len(to) {
+	of, ok := uidsOf(source)
+	at, also := uidsOf(dest)
+	from, to := of.Numbers(), at.Numbers()
+	if validity == 0 || !ok || !also || len(from) != len(to) {
 		return c
 	}
 	for i, u := range from {
@@ -152,11 +171,11 @@ type Expunging = Pending[[]uint32]
 
 // Expunge starts a UID EXPUNGE, which removes those of the messages that are
 // marked \Deleted. Without UIDPlus it is refused here.
-func (s *Session) Expunge(set goimap.UIDSet) *Expunging {
+func (s *Session) Expunge(set UIDSet) *Expunging {
 	if !s.UIDPlus() {
 		return unsent[[]uint32](StageExpunge, errors.New("server cannot expunge single messages"))
 	}
-	cmd := s.client.UIDExpunge(set)
+	cmd := s.client.UIDExpunge(set.uids())
 	var named []uint32
 	done := make(chan error, 1)
 	go func() { // the reader waits for each number to be taken
@@ -175,16 +194,12 @@ func (s *Session) Expunge(set goimap.UIDSet) *Expunging {
 
 // Append adds a message to a folder and waits for the outcome. UID and uidValidity are 0
 // when the server did not send them.
-func (s *Session) Append(folder string, flags []goimap.Flag, date time.Time, raw []byte) (uidValidity, uid uint32, err error) {
-	if err := s.takes(folder); err != nil {
+func (s *Session) Append(folder string, flags []string, date time.Time, raw []byte) (uidValidity, uid uint32, err error) {
+	sent, err := wireFlags(flags)
+	if err = cmp.Or(s.takes(folder), err); err != nil {
 		return 0, 0, impossible(StageAppend, err)
 	}
-	for _, f := range flags {
-		if !ValidFlag(string(f)) {
-			return 0, 0, impossible(StageAppend, errors.New("the flag is not valid"))
-		}
-	}
-	cmd := s.client.Append(s.named(folder), int64(len(raw)), &goimap.AppendOptions{Flags: flags, Time: date})
+	cmd := s.client.Append(s.named(folder), int64(len(raw)), &goimap.AppendOptions{Flags: sent, Time: date})
 	_, werr := cmd.Write(raw)
 	if cerr := cmd.Close(); werr == nil {
 		werr = cerr

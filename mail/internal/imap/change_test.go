@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
@@ -60,7 +59,7 @@ func TestChangeIsRepeatedOnlyBeforeItBegan(t *testing.T) {
 						return err
 					}
 				}
-				_, err := s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagSeen}).Wait()
+				_, err := s.Store(UIDs(1), false, []string{`\Seen`}).Wait()
 				return err
 			})
 			if (err == nil) != tc.succeeded || calls != tc.calls || sv.Accepted() != tc.conns {
@@ -107,7 +106,7 @@ func TestAppend(t *testing.T) {
 			})
 			err := with(t, cfg, AppendMessages, func(s *Session) error {
 				date := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-				validity, uid, err := s.Append("Drafts", []goimap.Flag{goimap.FlagDraft, "x"}, date, raw)
+				validity, uid, err := s.Append("Drafts", []string{`\Draft`, "x"}, date, raw)
 				if tc.refused {
 					if e := wantError(t, err, wire.KindRefused, StageAppend); e.Code != "TRYCREATE" || e.OutOfStep {
 						t.Errorf("error %+v", e)
@@ -138,21 +137,21 @@ func TestFetchEachKeepsAnswersApart(t *testing.T) {
 			"T2 OK done\r\n* 3 FETCH (BODY[1] {5}\r\nthree UID 13)\r\nT1 OK done\r\n")
 		s.Drain()
 	})
-	part := func(n int) goimap.FetchOptions {
-		return goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Part: []int{n}}}}
+	part := func(n string) Items {
+		return Items{Sections: []Section{{Part: n}}}
 	}
 	using(t, cfg, func(s *Session) error {
-		data, err := s.FetchEach([]FetchRequest{{goimap.UIDSetNum(11, 13), part(1)}, {goimap.UIDSetNum(12), part(2)}}).Wait()
+		data, err := s.FetchEach([]FetchRequest{{UIDs(11, 13), part("1")}, {UIDs(12), part("2")}}).Wait()
 		if err != nil {
 			return err
 		}
 		var got []string
 		for _, d := range data {
-			for _, b := range d.BodySection {
-				got = append(got, fmt.Sprint(d.UID, b.Section.Part, string(b.Bytes)))
+			for _, b := range d.Sections {
+				got = append(got, fmt.Sprintf("%d %s %s", d.UID, b.Part, b.Bytes))
 			}
 		}
-		if want := []string{"11 [1]one", "12 [2]two", "13 [1]three"}; !slices.Equal(got, want) {
+		if want := []string{"11 1 one", "12 2 two", "13 1 three"}; !slices.Equal(got, want) {
 			return fmt.Errorf("got %q, want %q", got, want)
 		}
 		return nil

@@ -3,10 +3,8 @@ package imap
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -85,132 +83,20 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 	}}
 }
 
-// Searching is a UID SEARCH that was started.
-// Wait returns the matching UIDs. The set can name more numbers than fit in
-// memory: count it before expanding it.
-type Searching = Pending[goimap.UIDSet]
-
-// Search starts a UID SEARCH. Where the server has no ESEARCH only one for each folder that
-// is opened may be in progress, because plain answers carry no tag; an EXAMINE between two
-// of them keeps their answers in order (RFC 3501 section 5.5). A charset is declared only for text beyond ASCII. RFC
-// 3501 section 6.4.4 lets a server refuse any charset: then the pool begins the lend again,
-// and of such text a search has the longest part in ASCII. It finds more, which the caller
-// has to check where InASCII says so.
-func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
-	var opts *goimap.SearchOptions
-	if s.HasAlready("ESEARCH") {
-		opts = &goimap.SearchOptions{ReturnAll: true}
-	}
-	if s.noCharset {
-		criteria = inASCII(criteria)
-	}
-	s.guard.declared = false
-	cmd := s.client.UIDSearch(criteria, opts)
-	declared := s.guard.declared
-	return &Searching{func() (goimap.UIDSet, error) {
-		data, err := cmd.Wait()
-		var refused *goimap.Error
-		if errors.As(err, &refused) && declared {
-			e := refusal(StageSearch, refused)
-			e.OutOfStep, e.Err = !s.alive(), errCharset // the library ends a connection where a literal was refused
-			return nil, e
-		}
-		if err = s.whole(StageSearch, err); err != nil {
-			return nil, err
-		}
-		set, _ := data.All.(goimap.UIDSet)
-		for _, r := range set {
-			if r.Start == 0 || r.Stop < r.Start {
-				err := fmt.Errorf("%w: search result with * in it", errNotIMAP)
-				s.guard.end(err)
-				return nil, s.fail(StageSearch, err)
-			}
-		}
-		return set, nil
-	}}
-}
-
-// InASCII reports whether the server refused a charset, so that searches have no text beyond
-// ASCII.
-func (s *Session) InASCII() bool { return s.noCharset }
-
-// inASCII returns criteria without text beyond ASCII, which match at least as many messages.
-func inASCII(c *goimap.SearchCriteria) *goimap.SearchCriteria {
-	out := *c
-	out.Header, out.Body, out.Text, out.Not, out.Or = nil, nil, nil, nil, nil
-	for _, h := range c.Header {
-		if part := asciiPart(h.Value); part != "" || h.Value == "" {
-			out.Header = append(out.Header, goimap.SearchCriteriaHeaderField{Key: h.Key, Value: part})
-		}
-	}
-	for _, texts := range []struct {
-		from []string
-		to   *[]string
-	}{{c.Body, &out.Body}, {c.Text, &out.Text}} {
-		for _, text := range texts.from {
-			if part := asciiPart(text); part != "" {
-				*texts.to = append(*texts.to, part)
-			}
-		}
-	}
-	for i := range c.Not { // less text would match less
-		if reflect.DeepEqual(inASCII(&c.Not[i]), &c.Not[i]) {
-			out.Not = append(out.Not, c.Not[i])
-		}
-	}
-	for _, or := range c.Or {
-		out.Or = append(out.Or, [2]goimap.SearchCriteria{*inASCII(&or[0]), *inASCII(&or[1])})
-	}
-	return &out
-}
-
-// asciiPart is the longest run of ASCII in a text.
-func asciiPart(s string) (longest string) {
-	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
-		if part = strings.TrimSpace(part); len(part) > len(longest) {
-			longest = part
-		}
-	}
-	return longest
-}
-
-// Counting is a SEARCH that was started for the number of its matches.
-// Wait returns how many messages match.
-type Counting = Pending[uint32]
-
-// Count starts a SEARCH by sequence number for the number of matches. No message
-// disappears while it runs (RFC 9051 section 7.5.1), so that for a range of UIDs
-// from 1 on the number is a sequence number. For its progress, see Search.
-func (s *Session) Count(criteria *goimap.SearchCriteria) *Counting {
-	extended := s.HasAlready("ESEARCH")
-	var opts *goimap.SearchOptions
-	if extended {
-		opts = &goimap.SearchOptions{ReturnCount: true}
-	}
-	cmd := s.client.Search(criteria, opts)
-	return &Counting{func() (uint32, error) {
-		data, err := cmd.Wait()
-		if err = s.whole(StageSearch, err); err != nil {
-			return 0, err
-		}
-		if extended {
-			return data.Count, nil
-		}
-		set, _ := data.All.(goimap.SeqSet)
-		var n uint32
-		for _, r := range set {
-			n += r.Stop - r.Start + 1
-		}
-		return n, nil
-	}}
-}
-
 // Listing is a LIST that was started.
 type Listing struct {
 	done    chan struct{}
-	data    []*goimap.ListData
+	data    []Listed
 	skipped int
 	err     error
+}
+
+// Listed is a folder as a server lists it.
+type Listed struct {
+	Name       string   // decoded
+	Delimiter  string   // empty for a flat name
+	Attributes []string // such as \Noselect, and its special use
+	Status     *Status  // nil where the server did not send it with the list
 }
 
 // Skipped returns how many folders have names that cannot be decoded. Wait leaves them out.
@@ -218,25 +104,44 @@ type Listing struct {
 func (l *Listing) Skipped() int { return l.skipped }
 
 // Wait returns the folders.
-func (l *Listing) Wait() ([]*goimap.ListData, error) {
+func (l *Listing) Wait() ([]Listed, error) {
 	<-l.done
 	return l.data, l.err
 }
 
-// List starts a LIST. Only one may be in progress.
-func (s *Session) List(pattern string, opts *goimap.ListOptions) *Listing {
+// List starts a LIST, with counts for one that has the Status of each folder where the server
+// sends that along. Only one may be in progress. Unless Capabilities was called, it costs what
+// that does, and cannot be part of Together.
+func (s *Session) List(pattern string, counts bool) *Listing {
 	l := &Listing{done: make(chan struct{})}
 	if pattern == "" || len(pattern) > 1024 || strings.ContainsFunc(pattern, unicode.IsControl) {
 		l.err = impossible(StageList, errors.New("folder pattern is empty, too long or holds a control character"))
 		close(l.done)
 		return l
 	}
+	var opts *goimap.ListOptions
+	if s.Has("LIST-EXTENDED") {
+		opts = &goimap.ListOptions{ReturnSpecialUse: s.Has("SPECIAL-USE")}
+		if counts && s.Has("LIST-STATUS") {
+			opts.ReturnStatus = statusItems()
+		}
+	}
 	before := s.guard.mend.skipped.Load()
 	cmd := s.client.List("", pattern, opts)
 	go func() {
 		defer close(l.done)
 		for d := cmd.Next(); d != nil; d = cmd.Next() {
-			l.data = append(l.data, d)
+			f := Listed{Name: d.Mailbox}
+			if d.Delim != 0 {
+				f.Delimiter = string(d.Delim)
+			}
+			for _, a := range d.Attrs {
+				f.Attributes = append(f.Attributes, string(a))
+			}
+			if d.Status != nil {
+				f.Status = statusOf(d.Status)
+			}
+			l.data = append(l.data, f)
 		}
 		l.err = s.fail(StageList, cmd.Close())
 		l.skipped = int(s.guard.mend.skipped.Load() - before)
@@ -244,18 +149,40 @@ func (s *Session) List(pattern string, opts *goimap.ListOptions) *Listing {
 	return l
 }
 
+// Status is the numbers of a folder.
+type Status struct {
+	Counted              bool // the server gave Messages and Unseen
+	Messages, Unseen     uint32
+	UIDNext, UIDValidity uint32 // 0 where it did not say
+}
+
+func statusItems() *goimap.StatusOptions {
+	return &goimap.StatusOptions{NumMessages: true, NumUnseen: true, UIDNext: true, UIDValidity: true}
+}
+
+func statusOf(d *goimap.StatusData) *Status {
+	st := &Status{UIDNext: uint32(d.UIDNext), UIDValidity: d.UIDValidity}
+	if st.Counted = d.NumMessages != nil && d.NumUnseen != nil; st.Counted {
+		st.Messages, st.Unseen = *d.NumMessages, *d.NumUnseen
+	}
+	return st
+}
+
 // Stating is a STATUS that was started.
 // Wait returns the counts.
-type Stating = Pending[*goimap.StatusData]
+type Stating = Pending[*Status]
 
 // Status starts a STATUS, of any folder at any time.
-func (s *Session) Status(name string, opts *goimap.StatusOptions) *Stating {
+func (s *Session) Status(name string) *Stating {
 	if err := wire.CheckFolder(name); err != nil {
-		return unsent[*goimap.StatusData](StageStatus, err)
+		return unsent[*Status](StageStatus, err)
 	}
-	cmd := s.client.Status(s.named(name), opts)
-	return &Stating{func() (*goimap.StatusData, error) {
+	cmd := s.client.Status(s.named(name), statusItems())
+	return &Stating{func() (*Status, error) {
 		data, err := cmd.Wait()
-		return data, s.fail(StageStatus, err)
+		if err != nil {
+			return nil, s.fail(StageStatus, err)
+		}
+		return statusOf(data), nil
 	}}
 }

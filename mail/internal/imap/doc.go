@@ -10,7 +10,8 @@
 //	what leaves                                what comes
 //
 //	Session.Fetch, Search, …                   Fetching.Wait, Searching.Wait, …
-//	  commands.go, change.go, fetch.go           commands.go, change.go, fetch.go
+//	  commands.go, search.go, fetch.go,          commands.go, search.go, fetch.go,
+//	  change.go                                  change.go
 //	        |                                          ^
 //	go-imap's client: tags and encodes         go-imap's client: decodes
 //	        |                                          ^
@@ -50,7 +51,10 @@
 // mended or left out. A new connection costs as few round trips as it can, and commands
 // sent before the login is answered do not rely on anything that the server said before it.
 //
-// The package knows nothing of accounts, policies or MIME. A server's quirk is a case of
+// What goes in and comes out are values of this package: UIDSet, Criteria, Items, Fetched. No
+// other package of the program knows the library.
+//
+// The package knows nothing of accounts or policies, and reads no text. A server's quirk is a case of
 // mend.go or mend_fetch.go and a row of mend_test.go. What the data that is then missing means
 // is decided above: for a list in listing.run (mailbox/list.go), for a search in finding.fill
 // (mailbox/search.go). Effects on a user are tested in mailbox/hostile_server_test.go.

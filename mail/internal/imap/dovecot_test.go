@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
@@ -39,13 +37,13 @@ func TestColdReadIsOneFlightAfterTheGreeting(t *testing.T) {
 			var f *Fetching
 			s.Together(func() {
 				e = s.Examine("INBOX")
-				f = s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{}}})
+				f = s.Fetch(UIDs(1), Items{Sections: []Section{{}}})
 			})
 			if _, err := e.Wait(); err != nil {
 				return err
 			}
 			data, err := f.Wait()
-			if err == nil && (len(data) != 1 || !strings.Contains(string(data[0].BodySection[0].Bytes), "The body of one")) {
+			if err == nil && (len(data) != 1 || !strings.Contains(string(data[0].Sections[0].Bytes), "The body of one")) {
 				err = fmt.Errorf("got %d messages", len(data))
 			}
 			return err

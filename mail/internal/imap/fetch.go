@@ -19,11 +19,11 @@ type Fetching struct {
 	err  error
 }
 
-// Wait returns one buffer for each requested message that the server answered with a UID,
+// Wait returns what came of each requested message that the server answered with a UID,
 // by ascending UID. When the server refuses the command after it has answered for some
 // messages, or a FETCH ends because the connection broke or the time was over, Wait returns
 // those that came whole with the error.
-func (f *Fetching) Wait() ([]*imapclient.FetchMessageBuffer, error) {
+func (f *Fetching) Wait() ([]*Fetched, error) {
 	<-f.done
 	if f.g == nil {
 		return nil, f.err
@@ -32,84 +32,62 @@ func (f *Fetching) Wait() ([]*imapclient.FetchMessageBuffer, error) {
 	if f.err != nil && !Refused(f.err) && (f.g.stores || Unreadable(f.err)) {
 		return nil, f.err
 	}
-	out := make([]*imapclient.FetchMessageBuffer, 0, len(got))
+	out := make([]*Fetched, 0, len(got))
 	for _, m := range got {
 		out = append(out, m)
 	}
-	slices.SortFunc(out, func(a, b *imapclient.FetchMessageBuffer) int { return cmp.Compare(a.UID, b.UID) })
+	slices.SortFunc(out, func(a, b *Fetched) int { return cmp.Compare(a.UID, b.UID) })
 	return out, f.err
 }
 
-// Fetch starts a FETCH, by UID or by sequence number as the set says. Sections
-// are always fetched with PEEK. Only one for each folder that is opened may be in progress.
-func (s *Session) Fetch(set goimap.NumSet, opts goimap.FetchOptions) *Fetching {
-	g := gathering{sets: []goimap.NumSet{set}}
-	g.ask(&opts)
-	gathered := s.gather(g)
-	return s.collecting(StageFetch, gathered, s.client.Fetch(set, peeking(opts)))
+// Fetch starts a FETCH, by UID or by sequence number as the set says. Only one for each folder
+// that is opened may be in progress.
+func (s *Session) Fetch(set NumSet, items Items) *Fetching {
+	return s.fetch([]NumSet{set}, []Items{items})
 }
 
 // FetchRequest is one of several FETCHes that are in progress at once.
 type FetchRequest struct {
-	UIDs    goimap.UIDSet
-	Options goimap.FetchOptions
+	UIDs  UIDSet
+	Items Items
 }
 
 // FetchEach starts several FETCHes in one write. They may request different items, but not
 // the same message. Wait is like Fetch's, for all of them. It counts as one Fetch.
 func (s *Session) FetchEach(requests []FetchRequest) *Fetching {
-	var g gathering
+	var sets []NumSet
+	var items []Items
 	for _, r := range requests {
-		g.sets = append(g.sets, r.UIDs)
-		g.ask(&r.Options)
+		sets, items = append(sets, r.UIDs), append(items, r.Items)
 	}
-	gathered := s.gather(g)
-	var cmds []*imapclient.FetchCommand
-	s.Together(func() {
-		for _, r := range requests {
-			cmds = append(cmds, s.client.Fetch(r.UIDs, peeking(r.Options)))
-		}
-	})
-	return s.collecting(StageFetch, gathered, cmds...)
+	return s.fetch(sets, items)
 }
 
 // FetchNewest is Fetch in pieces that leave in one write, the newest messages first: servers
 // answer each piece from its oldest on, and what comes before a break is of use only where
-// nothing newer is missing. With andNewer a range of sequence numbers goes on to the newest
-// message there is.
-func (s *Session) FetchNewest(set goimap.NumSet, opts goimap.FetchOptions, andNewer bool) *Fetching {
-	pieces := newestFirst(set)
-	if newest, ok := pieces[0].(goimap.SeqSet); ok && andNewer {
-		newest[0].Stop = 0
+// nothing newer is missing. With andNewer a SeqRange goes on to the newest message there is.
+func (s *Session) FetchNewest(set NumSet, items Items, andNewer bool) *Fetching {
+	pieces := set.newestFirst()
+	if r, ok := set.(SeqRange); ok && andNewer && len(pieces) > 0 {
+		r = pieces[0].(SeqRange)
+		pieces[0] = SeqRange{First: r.First}
 	}
-	g := gathering{sets: pieces}
-	g.ask(&opts)
+	return s.fetch(pieces, slices.Repeat([]Items{items}, len(pieces)))
+}
+
+func (s *Session) fetch(sets []NumSet, items []Items) *Fetching {
+	g := gathering{sets: sets}
+	for _, w := range items {
+		g.ask(w)
+	}
 	gathered := s.gather(g)
 	var cmds []*imapclient.FetchCommand
 	s.Together(func() {
-		for _, piece := range pieces {
-			cmds = append(cmds, s.client.Fetch(piece, peeking(opts)))
+		for i, set := range sets {
+			cmds = append(cmds, s.client.Fetch(set.wire(), items[i].wire()))
 		}
 	})
 	return s.collecting(StageFetch, gathered, cmds...)
-}
-
-// peeking is the options with PEEK at every section and with the UID.
-func peeking(opts goimap.FetchOptions) *goimap.FetchOptions {
-	opts.UID = true
-	opts.BodySection = slices.Clone(opts.BodySection)
-	for i, b := range opts.BodySection {
-		peek := *b
-		peek.Peek = true
-		opts.BodySection[i] = &peek
-	}
-	return &opts
-}
-
-func failedFetch(err error) *Fetching {
-	f := &Fetching{done: make(chan struct{}), err: err}
-	close(f.done)
-	return f
 }
 
 // collecting takes the messages of commands as they come in. Each command is read
@@ -150,54 +128,49 @@ func (s *Session) take(stage string, cmd *imapclient.FetchCommand) error {
 // has all of it, and two goroutines would read the connection: after an error the message and
 // its command may not be touched until the reader has ended, and need not be after that.
 func (s *Session) collect(m *imapclient.FetchMessageData) error {
-	buf := &imapclient.FetchMessageBuffer{SeqNum: m.SeqNum}
+	got := &Fetched{Number: m.SeqNum}
 	var g *gathering
-	ended := false
+	begun, ended := false, false
 	for item := m.Next(); item != nil; item = m.Next() {
 		switch item := item.(type) {
 		case imapclient.FetchItemDataBodySection:
-			if item.Literal == nil {
-				if g.wants(buf) {
-					buf.BodySection = append(buf.BodySection, imapclient.FetchBodySectionBuffer{Section: item.Section})
+			var b []byte
+			if item.Literal != nil {
+				var err error
+				if b, err = read(item.Literal, g.most(got)); err != nil {
+					s.guard.end(io.ErrUnexpectedEOF)
+					<-s.client.Closed()
+					return err
 				}
-				continue
 			}
-			b, err := read(item.Literal, g.most(buf))
-			if err != nil {
-				s.guard.end(io.ErrUnexpectedEOF)
-				<-s.client.Closed()
-				return err
-			}
-			if g.wants(buf) {
-				buf.BodySection = append(buf.BodySection, imapclient.FetchBodySectionBuffer{Section: item.Section, Bytes: b})
+			if g.wants(got) {
+				got.Sections = append(got.Sections, SectionBytes{sectionOf(item.Section), b})
 			}
 		case imapclient.FetchItemDataFlags:
-			buf.Flags = item.Flags
-			if buf.Flags == nil {
-				buf.Flags = []goimap.Flag{} // sent, but empty
+			got.Flags = []string{} // sent, but empty
+			for _, f := range item.Flags {
+				got.Flags = append(got.Flags, string(f))
 			}
 		case imapclient.FetchItemDataUID:
-			buf.UID = item.UID
+			got.UID = uint32(item.UID)
 		case imapclient.FetchItemDataInternalDate:
-			buf.InternalDate = item.Time
+			got.Date = item.Time
 		case imapclient.FetchItemDataRFC822Size:
-			buf.RFC822Size = item.Size
+			got.Size = item.Size
 		case imapclient.FetchItemDataBinarySectionSize:
 			// our own, the first and the last; see orderItem
-			if ended = len(buf.BinarySectionSize) > 0; !ended {
-				buf.BinarySectionSize = []imapclient.FetchItemDataBinarySectionSize{item}
+			if ended = begun; !begun {
+				begun, got.order = true, item.Size
 				g = s.askedIn(uint32(item.Part[0]) - 1)
 			}
-		case imapclient.FetchItemDataModSeq:
-			buf.ModSeq = item.ModSeq
 		case imapclient.FetchItemDataBodyStructure:
-			buf.BodyStructure = item.BodyStructure
+			got.Structure = structureOf(item.BodyStructure)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g != nil && ended && slices.Contains(s.asked, g) {
-		g.add(buf)
+		g.add(got)
 	}
 	s.taken++
 	s.cond.Broadcast()
@@ -246,7 +219,7 @@ func (s *Session) takeStray(m *imapclient.FetchMessageData) { _ = s.collect(m) }
 // gather begins a FETCH: from here on g takes the data that comes in. The budget shrinks to
 // the needs of such an answer.
 func (s *Session) gather(g gathering) *gathering {
-	g.got = make(map[goimap.UID]*imapclient.FetchMessageBuffer)
+	g.got = make(map[uint32]*Fetched)
 	g.opened = s.opens
 	g.count()
 	s.mu.Lock()
@@ -264,7 +237,7 @@ func (s *Session) gather(g gathering) *gathering {
 
 // gathered ends a FETCH, when every message that came in before its answer has been taken:
 // the library does not wait for the last message it hands to takeStray.
-func (s *Session) gathered(g *gathering) map[goimap.UID]*imapclient.FetchMessageBuffer {
+func (s *Session) gathered(g *gathering) map[uint32]*Fetched {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n := s.guard.mend.fetches.Load(); s.taken < n && !s.dead; {
@@ -280,7 +253,7 @@ func (s *Session) gathered(g *gathering) map[goimap.UID]*imapclient.FetchMessage
 // more, or the same again: unrequested data is not kept, and each message has only one
 // buffer.
 type gathering struct {
-	sets     []goimap.NumSet
+	sets     []NumSet
 	opened   uint32 // the number of folders opened until the one it is for
 	messages int    // the most that can come
 	sections int    // of one message
@@ -288,7 +261,7 @@ type gathering struct {
 	open     bool   // some section was requested whole
 	stores   bool   // it is of a STORE
 
-	got map[goimap.UID]*imapclient.FetchMessageBuffer
+	got map[uint32]*Fetched
 }
 
 const (
@@ -301,37 +274,17 @@ const (
 )
 
 // ask adds the items that a FETCH asks for of each message.
-func (g *gathering) ask(opts *goimap.FetchOptions) {
-	g.sections = max(g.sections, len(opts.BodySection))
-	for _, b := range opts.BodySection {
-		if b.Partial == nil || b.Partial.Size <= 0 {
-			g.open = true
-		} else {
-			g.section = max(g.section, b.Partial.Size)
-		}
+func (g *gathering) ask(w Items) {
+	g.sections = max(g.sections, len(w.Sections))
+	for _, s := range w.Sections {
+		g.open, g.section = g.open || s.Size <= 0, max(g.section, s.Size)
 	}
 }
 
 // count works out how many messages the sets can hold.
 func (g *gathering) count() {
-	add := func(start, stop uint32) {
-		n := int64(stop) - int64(start) + 1
-		if start == 0 || stop == 0 {
-			n = maxOpenSet
-		}
-		g.messages = int(min(int64(g.messages)+n, 1<<31-1))
-	}
 	for _, set := range g.sets {
-		switch set := set.(type) {
-		case goimap.UIDSet:
-			for _, r := range set {
-				add(uint32(r.Start), uint32(r.Stop))
-			}
-		case goimap.SeqSet:
-			for _, r := range set {
-				add(r.Start, r.Stop)
-			}
-		}
+		g.messages = int(min(int64(g.messages)+set.most(), 1<<31-1))
 	}
 }
 
@@ -342,12 +295,12 @@ func (g *gathering) bytes() int64 {
 
 // wants reports whether another section of a message can be used. The message may not be
 // known yet.
-func (g *gathering) wants(m *imapclient.FetchMessageBuffer) bool {
-	return g != nil && len(m.BodySection) < g.sections && (m.UID == 0 || g.holds(m))
+func (g *gathering) wants(m *Fetched) bool {
+	return g != nil && len(m.Sections) < g.sections && (m.UID == 0 || g.holds(m))
 }
 
 // most is how many bytes of the next section can be used.
-func (g *gathering) most(m *imapclient.FetchMessageBuffer) int64 {
+func (g *gathering) most(m *Fetched) int64 {
 	switch {
 	case !g.wants(m):
 		return 0
@@ -357,27 +310,14 @@ func (g *gathering) most(m *imapclient.FetchMessageBuffer) int64 {
 	return g.section
 }
 
-// holds reports whether a message was requested. A set with * in it also holds the newest
-// message, with any number.
-func (g *gathering) holds(m *imapclient.FetchMessageBuffer) bool {
-	for _, set := range g.sets {
-		switch set := set.(type) {
-		case goimap.UIDSet:
-			if set.Dynamic() || set.Contains(m.UID) {
-				return true
-			}
-		case goimap.SeqSet:
-			if set.Dynamic() || set.Contains(m.SeqNum) {
-				return true
-			}
-		}
-	}
-	return false
+// holds reports whether a message was requested.
+func (g *gathering) holds(m *Fetched) bool {
+	return slices.ContainsFunc(g.sets, func(set NumSet) bool { return set.holds(m) })
 }
 
 // add takes a message. Data without a UID is an unsolicited flag change. Later data of a
 // message completes or replaces the earlier data.
-func (g *gathering) add(m *imapclient.FetchMessageBuffer) {
+func (g *gathering) add(m *Fetched) {
 	if m.UID == 0 || !g.holds(m) {
 		return
 	}
@@ -386,7 +326,7 @@ func (g *gathering) add(m *imapclient.FetchMessageBuffer) {
 	case old == nil && len(g.got) >= g.messages:
 	case old == nil:
 		g.got[m.UID] = m
-	case order(m) < order(old):
+	case m.order < old.order:
 		g.complete(m, old)
 		g.got[m.UID] = m
 	default:
@@ -394,46 +334,23 @@ func (g *gathering) add(m *imapclient.FetchMessageBuffer) {
 	}
 }
 
-// order tells which of two messages came first.
-func order(m *imapclient.FetchMessageBuffer) uint32 {
-	if len(m.BinarySectionSize) == 0 {
-		return 0
-	}
-	return m.BinarySectionSize[0].Size
-}
-
 // complete adds later data to a message.
-func (g *gathering) complete(m, later *imapclient.FetchMessageBuffer) {
+func (g *gathering) complete(m, later *Fetched) {
 	if later.Flags != nil {
 		m.Flags = later.Flags
 	}
-	if !later.InternalDate.IsZero() {
-		m.InternalDate = later.InternalDate
+	if !later.Date.IsZero() {
+		m.Date = later.Date
 	}
-	if later.BodyStructure != nil {
-		m.BodyStructure = later.BodyStructure
-	}
-	m.RFC822Size = cmp.Or(later.RFC822Size, m.RFC822Size)
-	m.ModSeq = cmp.Or(later.ModSeq, m.ModSeq)
-	m.BinarySectionSize = later.BinarySectionSize
-	for _, b := range later.BodySection {
-		i := slices.IndexFunc(m.BodySection, func(o imapclient.FetchBodySectionBuffer) bool { return sameSection(o.Section, b.Section) })
+	m.Structure = cmp.Or(later.Structure, m.Structure)
+	m.Size, m.order = cmp.Or(later.Size, m.Size), later.order
+	for _, b := range later.Sections {
+		i := slices.IndexFunc(m.Sections, func(o SectionBytes) bool { return o.Section == b.Section })
 		switch {
 		case i >= 0:
-			m.BodySection[i] = b
-		case len(m.BodySection) < g.sections:
-			m.BodySection = append(m.BodySection, b)
+			m.Sections[i] = b
+		case len(m.Sections) < g.sections:
+			m.Sections = append(m.Sections, b)
 		}
 	}
-}
-
-func sameSection(a, b *goimap.FetchItemBodySection) bool {
-	offset := func(s *goimap.FetchItemBodySection) int64 {
-		if s.Partial == nil {
-			return 0
-		}
-		return s.Partial.Offset
-	}
-	return a.Specifier == b.Specifier && slices.Equal(a.Part, b.Part) && offset(a) == offset(b) &&
-		slices.Equal(a.HeaderFields, b.HeaderFields) && slices.Equal(a.HeaderFieldsNot, b.HeaderFieldsNot)
 }

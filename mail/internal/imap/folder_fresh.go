@@ -53,7 +53,7 @@ func (s *Session) unchanged(folder string, writable bool, while time.Duration) (
 // returns what Wait would. current reports whether the data is up to date: since the folder
 // was opened, the server has reported no message added, removed or flagged, and no trouble
 // with the folder.
-func (s *Session) Still(start func() *Fetching) (data []*imapclient.FetchMessageBuffer, current bool, err error) {
+func (s *Session) Still(start func() *Fetching) (data []*Fetched, current bool, err error) {
 	before := s.guard.mend.fetches.Load()
 	warnings := s.guard.warnings.Load()
 	var f *Fetching

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
@@ -46,10 +45,10 @@ func TestFoldersOfTheSameUIDsDoNotMix(t *testing.T) {
 		using(t, cfg, func(s *Session) error {
 			names := []string{"A", "B", "Gone", "C"}
 			opening, search, fetch := make([]*Examining, 4), make([]*Searching, 4), make([]*Fetching, 4)
-			text := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: 10}}}}
+			text := Items{Sections: []Section{{Only: Text, Size: 10}}}
 			s.Together(func() {
 				for i, name := range names {
-					opening[i], search[i] = s.Examine(name), s.Search(&goimap.SearchCriteria{})
+					opening[i], search[i] = s.Examine(name), s.Search(Criteria{})
 				}
 			})
 			for i, name := range names {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
@@ -77,17 +76,17 @@ func TestGrantEndsWithTheLend(t *testing.T) {
 	sv := scripted.Serve(t, obedient)
 	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 1})
 	var kept *Session
-	seen := []goimap.Flag{goimap.FlagSeen}
+	seen := []string{`\Seen`}
 	err := p.Change(t.Context(), "INBOX", MarkSeen, func(_ context.Context, s *Session) error {
 		kept = s
-		_, err := s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsAdd, seen).Wait()
+		_, err := s.Store(UIDs(1), false, seen).Wait()
 		return err
 	})
 	must(t, err)
 	forbidden := func(name string) {
 		t.Helper()
 		err := p.Lend(t.Context(), "INBOX", func(_ context.Context, s *Session) error {
-			return second(s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsAdd, seen).Wait())
+			return second(s.Store(UIDs(1), false, seen).Wait())
 		})
 		if e := wantError(t, err, wire.KindProtocol, StageStore); !errors.Is(e, ErrForbidden) {
 			t.Errorf("%s: ended by %v", name, e)
@@ -111,7 +110,7 @@ func TestGrantEndsWithTheLend(t *testing.T) {
 	forbidden("after a panic")
 	// One grant says nothing about another.
 	err = p.Change(t.Context(), "INBOX", MarkSeen, func(_ context.Context, s *Session) error {
-		return second(s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsDel, seen).Wait())
+		return second(s.Store(UIDs(1), true, seen).Wait())
 	})
 	if e := wantError(t, err, wire.KindProtocol, StageStore); !errors.Is(e, ErrForbidden) {
 		t.Errorf("ended by %v", e)

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/emersion/go-imap/v2/imapclient"
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
@@ -104,11 +103,11 @@ func using(t *testing.T, cfg Config, fn func(s *Session) error) {
 }
 
 // texts is what a FETCH found: each message's UID and the content of its sections.
-func texts(data []*imapclient.FetchMessageBuffer) string {
+func texts(data []*Fetched) string {
 	var all []string
 	for _, m := range data {
 		text := fmt.Sprintf("%d:", m.UID)
-		for _, b := range m.BodySection {
+		for _, b := range m.Sections {
 			text += string(b.Bytes)
 		}
 		all = append(all, text)

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
@@ -259,7 +258,7 @@ func TestCancelEndsAnExpensiveAnswer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	err := s.Use(ctx, func(_ context.Context, s *Session) error {
-		search := s.Search(&goimap.SearchCriteria{})
+		search := s.Search(Criteria{})
 		for arrived := int64(0); arrived == 0; {
 			s.guard.mu.Lock()
 			arrived = s.cfg.Limits.Answers - s.guard.budget.answers
@@ -305,7 +304,7 @@ func TestASetInFallingOrder(t *testing.T) {
 	})
 	using(t, cfg, func(s *Session) error {
 		start := time.Now()
-		set, err := s.Search(&goimap.SearchCriteria{}).Wait()
+		set, err := s.Search(Criteria{}).Wait()
 		if took := time.Since(start); err != nil || len(set) != first/2 || !set.Contains(first) || set.Contains(first-1) || took > 10*time.Second {
 			t.Errorf("%d ranges after %s, %v", len(set), took, err)
 		}
@@ -334,8 +333,8 @@ func TestAnswerAheadOfItsCommand(t *testing.T) {
 
 // TestPiecesOfAllNumbersThereAre: a server may say that a folder has them.
 func TestPiecesOfAllNumbersThereAre(t *testing.T) {
-	for _, all := range []goimap.NumSet{goimap.UIDSet{{Start: 1, Stop: 1<<32 - 1}}, goimap.SeqSet{{Start: 1, Stop: 1<<32 - 1}}} {
-		if n := len(newestFirst(all)); n > 32 {
+	for _, all := range []NumSet{UIDsBetween(1, 1<<32-1), SeqRange{1, 1<<32 - 1}} {
+		if n := len(all.newestFirst()); n > 32 {
 			t.Errorf("%d pieces", n)
 		}
 	}

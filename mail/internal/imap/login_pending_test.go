@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
@@ -24,7 +23,7 @@ func openAndFetch(s *Session) (examineErr, fetchErr error) {
 	var f *Fetching
 	s.Together(func() {
 		e = s.Examine("INBOX")
-		f = s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{Flags: true})
+		f = s.Fetch(UIDs(1), Items{Flags: true})
 	})
 	_, examineErr = e.Wait()
 	_, fetchErr = f.Wait()
@@ -214,7 +213,7 @@ func TestCapabilitiesAreAskedForOnce(t *testing.T) {
 				if !s.CanMove() || !s.UIDPlus() {
 					return fmt.Errorf("capabilities %v", s.Capabilities())
 				}
-				_, err := s.Move(goimap.UIDSetNum(1), "B").Wait()
+				_, err := s.Move(UIDs(1), "B").Wait()
 				return err
 			})
 		}, "[AUTHENTICATE][CAPABILITY SELECT][UID]"},
@@ -301,8 +300,8 @@ func TestHeldLoginWithASynchronizingLiteral(t *testing.T) {
 	})
 	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	mustLend(t, p, "", func(_ context.Context, s *Session) error {
-		set, err := s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: "Grüße"}}}).Wait()
-		if err == nil && set.String() != "2:3" {
+		set, err := s.Search(HeaderHolds("Subject", "Grüße")).Wait()
+		if err == nil && set.wire().String() != "2:3" {
 			err = fmt.Errorf("found %v", set)
 		}
 		return err

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
@@ -99,7 +98,7 @@ func TestPoolServesInOrder(t *testing.T) {
 // and what was answered is not asked again.
 func TestPoolReplacesADeadSession(t *testing.T) {
 	store := func(_ context.Context, s *Session) error {
-		return second(s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagSeen}).Wait())
+		return second(s.Store(UIDs(1), false, []string{`\Seen`}).Wait())
 	}
 	for name, tc := range map[string]struct {
 		last  string // of the server, in place of an answer to the second lend

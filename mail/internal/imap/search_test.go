@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
@@ -53,10 +52,10 @@ func TestSearchWithoutACharsetWhereItIsRefused(t *testing.T) {
 			})
 			p := newPool(t, PoolOptions{Config: configOf(sv)})
 			for range 2 { // the second time it is known
-				var set goimap.UIDSet
+				var set UIDSet
 				err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) (err error) {
 					if _, err = s.Examine("INBOX").Wait(); err == nil {
-						set, err = s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: tc.Subject}}}).Wait()
+						set, err = s.Search(HeaderHolds("Subject", tc.Subject)).Wait()
 					}
 					return err
 				})

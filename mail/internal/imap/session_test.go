@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
@@ -170,8 +169,8 @@ func TestTogetherIsOneWrite(t *testing.T) {
 		var c *Counting
 		var f *Fetching
 		s.Together(func() {
-			e, c = s.Examine("A"), s.Count(&goimap.SearchCriteria{UID: []goimap.UIDSet{goimap.UIDSetNum(1)}})
-			f = s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{Flags: true})
+			e, c = s.Examine("A"), s.Count(Criteria{UIDs: []UIDSet{UIDs(1)}})
+			f = s.Fetch(UIDs(1), Items{Flags: true})
 		})
 		if box, err := e.Wait(); err != nil || box.Exists != 9 {
 			return fmt.Errorf("%+v %w", box, err)
@@ -184,10 +183,10 @@ func TestTogetherIsOneWrite(t *testing.T) {
 		}
 		var x *Searching
 		s.Together(func() {
-			x = s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: "Grüße"}}})
+			x = s.Search(HeaderHolds("Subject", "Grüße"))
 		})
 		set, err := x.Wait()
-		if err != nil || set.String() != "2:3" {
+		if err != nil || set.wire().String() != "2:3" {
 			return fmt.Errorf("%v %w", set, err)
 		}
 		return nil
@@ -215,7 +214,7 @@ func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
 		{"together", func(s *Session, waits chan<- func() error, end func()) {
 			end()
 			s.Together(func() {
-				f, n := s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{Flags: true}), s.Noop()
+				f, n := s.Fetch(UIDs(1), Items{Flags: true}), s.Noop()
 				waits <- func() error { return second(f.Wait()) }
 				waits <- n.Wait
 			})
@@ -224,7 +223,7 @@ func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
 			s.Together(func() {
 				first := s.Noop()
 				end()
-				l := s.List("*", nil)
+				l := s.List("*", false)
 				waits <- first.Wait
 				waits <- func() error { return second(l.Wait()) }
 			})
@@ -232,7 +231,7 @@ func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
 		{"with a literal", func(s *Session, waits chan<- func() error, end func()) {
 			end()
 			s.Together(func() {
-				x := s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: "Grüße"}}})
+				x := s.Search(HeaderHolds("Subject", "Grüße"))
 				waits <- func() error { return second(x.Wait()) }
 				waits <- s.Noop().Wait
 			})

@@ -6,16 +6,13 @@ package fetch
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapclient"
-
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
@@ -31,23 +28,26 @@ type Message struct {
 	Size     int64
 	Headed   int           // length of the header that came, in bytes
 	Root     *message.Part // nil when the server did not tell
-	Data     *imapclient.FetchMessageBuffer
+
+	// What IMAP brought, nil where it was not asked for or did not come: the header, or fields of
+	// it; the beginning of the text; the beginning of the whole message.
+	Head, Text, Source []byte
+	Number             uint32 // the sequence number, with IMAP
 }
 
 // Read reads what a server gave of a message.
-func Read(ref mail.Ref, d *imapclient.FetchMessageBuffer) Message {
-	g := Message{Ref: ref, Flags: Flags(d.Flags), Internal: d.InternalDate, Size: d.RFC822Size, Data: d}
-	raw, ok := Section(d, goimap.PartSpecifierHeader, nil, false)
-	if ok {
-		g.Whole = len(raw) < HeaderBytes
+func Read(ref mail.Ref, d *imap.Fetched) Message {
+	g := Message{Ref: ref, Flags: Flags(d.Flags), Internal: d.Date, Size: d.Size, Root: d.Structure, Number: d.Number}
+	if g.Head, g.Readable = d.Section(WholeHeader); !g.Readable {
+		g.Head, g.Readable = d.Section(imap.Section{Only: imap.Header, Fields: "any"})
 	} else {
-		raw, ok = Section(d, goimap.PartSpecifierHeader, nil, true)
+		g.Whole = len(g.Head) < HeaderBytes
 	}
-	g.Header, g.Readable, g.Headed = rfc5322.ParseHeader(raw), ok, len(raw)
-	if d.BodyStructure != nil {
-		if g.Root = PartsOf(d.BodyStructure); g.Root != nil {
-			g.Root.Forward = message.IsForward(g.Header.Text("Subject"))
-		}
+	g.Text, _ = d.Section(imap.Section{Only: imap.Text})
+	g.Source, _ = d.Section(imap.Section{})
+	g.Header, g.Headed = rfc5322.ParseHeader(g.Head), len(g.Head)
+	if g.Root != nil {
+		g.Root.Forward = message.IsForward(g.Header.Text("Subject"))
 	}
 	return g
 }
@@ -68,23 +68,18 @@ func (g *Message) Unreadable() mail.Issue {
 		Message: "The server did not give the message's header."}
 }
 
-// Section returns the fetched bytes of a section; listed tells a selection of header fields
-// from the whole header.
-func Section(d *imapclient.FetchMessageBuffer, specifier goimap.PartSpecifier, part []int, listed bool) ([]byte, bool) {
-	for _, b := range d.BodySection {
-		if b.Section.Specifier == specifier && (len(b.Section.HeaderFields) > 0) == listed &&
-			PartID(b.Section.Part) == PartID(part) && b.Bytes != nil {
-			return b.Bytes, true
-		}
-	}
-	return nil, false
-}
+// The system flags that have a meaning here (RFC 9051 section 2.3.2).
+const (
+	FlagSeen    = `\Seen`
+	FlagDeleted = `\Deleted`
+	FlagDraft   = `\Draft`
+)
 
 // Flags keeps valid flags and leaves out \Recent, which belongs to the session.
-func Flags(flags []goimap.Flag) []string {
+func Flags(flags []string) []string {
 	out := make([]string, 0, len(flags))
 	for _, f := range flags {
-		if s := plain.Line(string(f)); s != "" && !strings.EqualFold(s, `\Recent`) && len(out) < 100 {
+		if s := plain.Line(f); s != "" && !strings.EqualFold(s, `\Recent`) && len(out) < 100 {
 			out = append(out, CanonicalFlag(s))
 		}
 	}
@@ -93,17 +88,17 @@ func Flags(flags []goimap.Flag) []string {
 
 // CanonicalFlag gives the system flags, whose case does not matter, one spelling.
 func CanonicalFlag(s string) string {
-	for _, f := range []goimap.Flag{goimap.FlagSeen, goimap.FlagAnswered, goimap.FlagFlagged, goimap.FlagDeleted, goimap.FlagDraft} {
-		if strings.EqualFold(s, string(f)) {
-			return string(f)
+	for _, f := range []string{FlagSeen, `\Answered`, `\Flagged`, FlagDeleted, FlagDraft} {
+		if strings.EqualFold(s, f) {
+			return f
 		}
 	}
 	return s
 }
 
 // HasFlag reports whether a flag is among others, whose case does not matter.
-func HasFlag[F ~string](flags []F, flag goimap.Flag) bool {
-	return slices.ContainsFunc(flags, func(f F) bool { return strings.EqualFold(string(f), string(flag)) })
+func HasFlag(flags []string, flag string) bool {
+	return slices.ContainsFunc(flags, func(f string) bool { return strings.EqualFold(f, flag) })
 }
 
 // HasAttachments is what lists, searches and single messages mean by it. Images inside the
@@ -189,80 +184,14 @@ func Replace(messages []*Message, got []Message) (replaced []*Message) {
 	return replaced
 }
 
-func DataOf(data []*imapclient.FetchMessageBuffer, uid uint32) *imapclient.FetchMessageBuffer {
+// DataOf is what was fetched of a message; nil when nothing was.
+func DataOf(data []*imap.Fetched, uid uint32) *imap.Fetched {
 	for _, d := range data {
-		if uint32(d.UID) == uid {
+		if d.UID == uid {
 			return d
 		}
 	}
 	return nil
-}
-
-// PartsOf makes our tree of a BODYSTRUCTURE, with its section numbers (RFC 9051
-// section 6.4.5.1), within the bounds of a tree parsed here.
-func PartsOf(b goimap.BodyStructure) *message.Part {
-	left := message.MaxParts
-	root := partOf(b, "", message.MaxDepth, &left)
-	if root != nil && len(root.Children) == 0 && root.Type != "multipart" {
-		root.ID = "1"
-	}
-	return root
-}
-
-func partOf(b goimap.BodyStructure, id string, depth int, left *int) *message.Part {
-	if *left--; *left < 0 || depth < 0 {
-		return nil
-	}
-	var disposition string
-	var params map[string]string
-	if d := b.Disposition(); d != nil {
-		disposition, params = d.Value, d.Params
-	}
-	switch b := b.(type) {
-	case *goimap.BodyStructureSinglePart:
-		if b.Type == "" { // the server could not read it (RFC 2045 section 5.2)
-			b.Type, b.Subtype = "text", "plain"
-		}
-		return message.NewPart(message.Part{ID: id, Type: b.Type, Subtype: b.Subtype, Params: b.Params, Disposition: disposition,
-			Encoding: b.Encoding, Size: int64(b.Size), ContentID: b.ID}, params)
-	case *goimap.BodyStructureMultiPart:
-		p := message.Part{ID: id, Type: "multipart", Subtype: b.Subtype, Disposition: disposition}
-		if b.Extended != nil {
-			p.Params = b.Extended.Params
-		}
-		if id != "" {
-			id += "."
-		}
-		for i, c := range b.Children {
-			if child := partOf(c, id+strconv.Itoa(i+1), depth-1, left); child != nil {
-				p.Children = append(p.Children, child)
-			}
-		}
-		return message.NewPart(p, params)
-	}
-	return nil
-}
-
-// PartID writes a section number as a Part has it.
-func PartID(part []int) string {
-	s := make([]string, len(part))
-	for i, n := range part {
-		s[i] = strconv.Itoa(n)
-	}
-	return strings.Join(s, ".")
-}
-
-// PartNumbers reads what PartID writes.
-func PartNumbers(id string) []int {
-	var part []int
-	for s := range strings.SplitSeq(id, ".") {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
-			return nil
-		}
-		part = append(part, n)
-	}
-	return part
 }
 
 // maxPartFacts bounds the messages of one account to remember.
@@ -355,13 +284,16 @@ var Curated = []string{"sender", "reply-to", "bcc", "in-reply-to", "references",
 var readFields = strings.Fields(strings.ToUpper("From To Cc Subject Date Message-ID " + strings.Join(Curated, " ") +
 	" MIME-Version Content-Type Content-Transfer-Encoding Content-Disposition Content-ID"))
 
+// WholeHeader is a header that is fetched whole, within its bound.
+var WholeHeader = imap.Section{Only: imap.Header, Size: HeaderBytes}
+
 // head is the section of the header that is fetched. From may stand below any number of
 // trace fields, which are therefore bounded as a whole header is.
-func (w Wanted) head() *goimap.FetchItemBodySection {
+func (w Wanted) head() imap.Section {
 	fields, size := shownFields, int64(shownBytes)
 	switch {
 	case w.Header:
-		return HeaderSection()
+		return WholeHeader
 	case w.Read:
 		fields, size = readFields, HeaderBytes
 	case w.Full:
@@ -378,23 +310,15 @@ func (w Wanted) head() *goimap.FetchItemBodySection {
 	if w.Trace {
 		fields, size = slices.Concat(fields, traceFields), HeaderBytes
 	}
-	return &goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierHeader, HeaderFields: fields, Partial: &goimap.SectionPartial{Size: size}}
+	return imap.Section{Only: imap.Header, Fields: strings.Join(fields, " "), Size: size}
 }
 
-func HeaderSection() *goimap.FetchItemBodySection {
-	return &goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierHeader, Partial: &goimap.SectionPartial{Size: HeaderBytes}}
-}
-
-func (w Wanted) Options() goimap.FetchOptions {
-	// The fields come from the header itself and not from ENVELOPE, so that lists and the
-	// policy read them the same way.
-	opts := goimap.FetchOptions{Flags: true, InternalDate: w.Dates, RFC822Size: w.Full || w.Thread || w.Copies, BodySection: []*goimap.FetchItemBodySection{w.head()}}
+// Items is what a FETCH asks for. The fields come from the header itself and not from ENVELOPE,
+// so that lists and the policy read them the same way.
+func (w Wanted) Items() imap.Items {
+	items := imap.Items{Flags: true, Date: w.Dates, Size: w.Full || w.Thread || w.Copies, Structure: w.Structure, Sections: []imap.Section{w.head()}}
 	if w.Text {
-		opts.BodySection = append(opts.BodySection,
-			&goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: TextBytes}})
+		items.Sections = append(items.Sections, imap.Section{Only: imap.Text, Size: TextBytes})
 	}
-	if w.Structure {
-		opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
-	}
-	return opts
+	return items
 }

@@ -3,11 +3,9 @@ package fetch
 import (
 	"cmp"
 	"errors"
+	"reflect"
 	"slices"
 	"time"
-
-	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapclient"
 
 	"github.com/postern-mail/postern/mail/internal/imap"
 )
@@ -16,40 +14,30 @@ import (
 type Visit struct {
 	Folder      string
 	UIDValidity uint32 // the UIDVALIDITY to which the UIDs of requests belong; 0 means the present one
-	Criteria    []*goimap.SearchCriteria
+	Criteria    []imap.Criteria
 	Requests    []imap.FetchRequest
 
 	Box   imap.Folder
-	Err   error           // the server did not open the folder, or it was replaced
-	Found []goimap.UIDSet // for each of criteria
-	Errs  []error         // for each of criteria, the server's refusal
-	Data  []*imapclient.FetchMessageBuffer
+	Err   error         // the server did not open the folder, or it was replaced
+	Found []imap.UIDSet // for each of criteria
+	Errs  []error       // for each of criteria, the server's refusal
+	Data  []*imap.Fetched
 	// Refused is the server's refusal of requests; data is incomplete then.
 	Refused error
 }
 
-// Fetch adds a message to the requests. Messages with the same options share a FETCH; one
+// Fetch adds a message to the requests. Messages of which the same is asked share a FETCH; one
 // that is in the requests already stays there.
-func (v *Visit) Fetch(uid uint32, opts goimap.FetchOptions) {
-	if slices.ContainsFunc(v.Requests, func(r imap.FetchRequest) bool { return r.UIDs.Contains(goimap.UID(uid)) }) {
+func (v *Visit) Fetch(uid uint32, items imap.Items) {
+	if slices.ContainsFunc(v.Requests, func(r imap.FetchRequest) bool { return r.UIDs.Contains(uid) }) {
 		return
 	}
-	i := slices.IndexFunc(v.Requests, func(r imap.FetchRequest) bool { return sameOptions(r.Options, opts) })
+	i := slices.IndexFunc(v.Requests, func(r imap.FetchRequest) bool { return reflect.DeepEqual(r.Items, items) })
 	if i < 0 {
 		i = len(v.Requests)
-		v.Requests = append(v.Requests, imap.FetchRequest{Options: opts})
+		v.Requests = append(v.Requests, imap.FetchRequest{Items: items})
 	}
-	v.Requests[i].UIDs.AddNum(goimap.UID(uid))
-}
-
-func sameOptions(a, b goimap.FetchOptions) bool {
-	return a.Flags == b.Flags && a.InternalDate == b.InternalDate && a.RFC822Size == b.RFC822Size &&
-		(a.BodyStructure == nil) == (b.BodyStructure == nil) && slices.EqualFunc(a.BodySection, b.BodySection, SameSection)
-}
-
-func SameSection(a, b *goimap.FetchItemBodySection) bool {
-	return a.Specifier == b.Specifier && slices.Equal(a.Part, b.Part) && slices.Equal(a.HeaderFields, b.HeaderFields) &&
-		(a.Partial == nil) == (b.Partial == nil) && (a.Partial == nil || *a.Partial == *b.Partial)
+	v.Requests[i].UIDs = v.Requests[i].UIDs.With(imap.UIDs(uid))
 }
 
 // Visits are visits to several folders, one to each.
@@ -105,7 +93,7 @@ func (all Visits) Start(s *imap.Session, answered func(i int, v *Visit)) (broken
 	})
 	for i, v := range all {
 		v.Box, v.Err, v.Refused = box, nil, nil
-		v.Found, v.Errs = make([]goimap.UIDSet, len(v.Criteria)), make([]error, len(v.Criteria))
+		v.Found, v.Errs = make([]imap.UIDSet, len(v.Criteria)), make([]error, len(v.Criteria))
 		for n, o := range slices.Backward(sent[i].opening) {
 			b, err := o.Wait()
 			if n == 0 {
@@ -140,7 +128,7 @@ func (all Visits) Start(s *imap.Session, answered func(i int, v *Visit)) (broken
 // only if not. Opening it each time would work too, but costs servers more the larger the
 // folder is; sending a NOOP first would not, since Dovecot answers the commands sent with
 // it from the session's earlier state.
-func Now(s *imap.Session, folder string, start func() *imap.Fetching) (box imap.Folder, data []*imapclient.FetchMessageBuffer, openErr, fetchErr error) {
+func Now(s *imap.Session, folder string, start func() *imap.Fetching) (box imap.Folder, data []*imap.Fetched, openErr, fetchErr error) {
 	if box, ok := s.Unchanged(folder, false); ok {
 		data, current, err := s.Still(start)
 		if current || err != nil && !imap.Refused(err) {
@@ -161,60 +149,39 @@ func Now(s *imap.Session, folder string, start func() *imap.Fetching) (box imap.
 
 // Source is the messages to walk: a set of UIDs, or a range of sequence numbers.
 type Source struct {
-	UIDs      goimap.UIDSet // none: by number
-	Low, High uint32        // from 1; high 0 means none
+	UIDs      imap.UIDSet // none: by number
+	Low, High uint32      // from 1; high 0 means none
 }
 
 // Next takes n messages from one end; nil means that no messages are left.
-func (c *Source) Next(n uint32, oldest bool) goimap.NumSet {
+func (c *Source) Next(n uint32, oldest bool) imap.NumSet {
 	if len(c.UIDs) > 0 {
-		var window goimap.UIDSet
-		window, c.UIDs = imap.SplitUIDs(c.UIDs, n, oldest)
+		var window imap.UIDSet
+		window, c.UIDs = c.UIDs.Split(n, oldest)
 		return window
 	}
 	if c.High == 0 || c.Low > c.High {
 		return nil
 	}
 	n = min(n, c.High-c.Low+1)
-	var set goimap.SeqSet
 	if oldest {
-		set.AddRange(c.Low, c.Low+n-1)
 		c.Low += n
-	} else {
-		set.AddRange(c.High-n+1, c.High)
-		c.High -= n
+		return imap.SeqRange{First: c.Low - n, Last: c.Low - 1}
 	}
-	return set
-}
-
-// HeaderHolds matches messages that have some text in a header field.
-func HeaderHolds(field, text string) goimap.SearchCriteria {
-	return goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: field, Value: text}}}
-}
-
-// AnyOf matches where one of the criteria does. It nests as little as possible, since
-// servers bound the depth. It is nil without criteria.
-func AnyOf(all []goimap.SearchCriteria) *goimap.SearchCriteria {
-	switch n := len(all); n {
-	case 0:
-		return nil
-	case 1:
-		return &all[0]
-	default:
-		return &goimap.SearchCriteria{Or: [][2]goimap.SearchCriteria{{*AnyOf(all[:n/2]), *AnyOf(all[n/2:])}}}
-	}
+	c.High -= n
+	return imap.SeqRange{First: c.High + 1, Last: c.High + n}
 }
 
 // MayBeDated adds bounds to a search that every message within the times has. The server
 // knows only days, without their zone, so the bounds are a day wider on either side; a
 // message without a readable Date counts by its INTERNALDATE.
-func MayBeDated(c *goimap.SearchCriteria, since, until time.Time) {
+func MayBeDated(c *imap.Criteria, since, until time.Time) {
 	if !since.IsZero() {
 		day := since.UTC().AddDate(0, 0, -1)
-		c.Or = append(c.Or, [2]goimap.SearchCriteria{{SentSince: day}, {Since: day}})
+		c.AnyOf = append(c.AnyOf, []imap.Criteria{{SentSince: day}, {Since: day}})
 	}
 	if !until.IsZero() {
 		day := until.UTC().AddDate(0, 0, 2)
-		c.Or = append(c.Or, [2]goimap.SearchCriteria{{SentBefore: day}, {Before: day}})
+		c.AnyOf = append(c.AnyOf, []imap.Criteria{{SentBefore: day}, {Before: day}})
 	}
 }

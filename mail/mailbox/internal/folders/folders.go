@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -43,17 +41,14 @@ type Counts struct {
 // roles are the special uses of RFC 6154, in the order in which their folders are listed.
 var roles = []string{"drafts", "sent", "archive", "all", "flagged", "junk", "trash"}
 
-// Of is a folder as a server listed it.
-func Of(d *goimap.ListData) Folder {
-	f := Folder{Name: d.Mailbox}
-	if d.Delim != 0 {
-		f.Delimiter = string(d.Delim)
-	}
-	for _, a := range d.Attrs {
-		if use := strings.ToLower(strings.TrimPrefix(string(a), `\`)); slices.Contains(roles, use) {
+// Of is a folder as a server listed it, with its special use among the attributes.
+func Of(name, delimiter string, attributes []string) Folder {
+	f := Folder{Name: name, Delimiter: delimiter}
+	for _, a := range attributes {
+		if use := strings.ToLower(strings.TrimPrefix(a, `\`)); slices.Contains(roles, use) {
 			f.Role = use
 		} else {
-			f.Attributes = append(f.Attributes, string(a))
+			f.Attributes = append(f.Attributes, a)
 		}
 	}
 	if strings.EqualFold(f.Name, "INBOX") {

@@ -5,9 +5,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapclient"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/codes"
 	"github.com/postern-mail/postern/mail/internal/imap"
@@ -87,43 +84,34 @@ func (r *Reading) Failed() mail.Issue {
 	return i
 }
 
-// options selects the data of the first fetch. Where the policy hides messages, it judges
+// items selects the data of the first fetch. Where the policy hides messages, it judges
 // the same bytes of the header as in a list; a sender is judged by all of it.
-func (r *Reading) options() goimap.FetchOptions {
+func (r *Reading) items() imap.Items {
 	fields := r.Policy.ShowsAll() && !r.Policy.Judges() && r.Query.Headers != HeadersAll && r.structure
-	opts := fetch.Wanted{Header: !fields, Read: true, Structure: r.structure, Text: r.structure, Dates: true, Full: true}.Options()
+	items := fetch.Wanted{Header: !fields, Read: true, Structure: r.structure, Text: r.structure, Dates: true, Full: true}.Items()
 	if !r.structure {
-		opts.BodySection = append(opts.BodySection, prefixSection())
+		items.Sections = append(items.Sections, prefix)
 	}
-	return opts
+	return items
 }
 
-// prefixSection is the beginning of the whole message.
-func prefixSection() *goimap.FetchItemBodySection {
-	return &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: MaxPartBytes}}
-}
+// prefix is the beginning of the whole message.
+var prefix = imap.Section{Size: MaxPartBytes}
 
 // Start takes the result of the first fetch, and applies the policy.
 func (r *Reading) Start(g fetch.Message) {
 	r.Got = g
-	d := g.Data
 	if !r.Policy.Sees(&r.Got) {
 		r.finish(nil, r.NoMessage("filtered"))
 		return
 	}
-	head, hasHead := fetch.Section(d, goimap.PartSpecifierHeader, nil, false)
-	complete := r.Got.Whole
-	if !hasHead {
-		head, hasHead = fetch.Section(d, goimap.PartSpecifierHeader, nil, true)
-		complete = hasHead && len(head) < fetch.HeaderBytes
-	}
-	body, hasBody := fetch.Section(d, goimap.PartSpecifierText, nil, false)
+	complete := g.Readable && g.Headed < fetch.HeaderBytes
 	if r.Root = r.Got.Root; message.Hollow(r.Root) {
 		r.Root = nil // it is read here
 	}
-	r.whole = hasHead && hasBody && complete && len(body) < fetch.TextBytes
+	r.whole = complete && g.Text != nil && len(g.Text) < fetch.TextBytes
 	if r.whole || r.Root != nil && complete {
-		here := message.Parse(joinMessage(head, body))
+		here := message.Parse(joinMessage(g.Head, g.Text))
 		// Where the server sees other parts than we do, its numbers count: attachments are
 		// fetched by them.
 		if r.whole && r.Root != nil && !sameShape(here.Root, r.Root) {
@@ -132,12 +120,11 @@ func (r *Reading) Start(g fetch.Message) {
 			r.take(here, r.whole)
 		}
 	} else if r.Root == nil {
-		raw, ok := fetch.Section(d, goimap.PartSpecifierNone, nil, false)
-		if r.raw = !ok; ok {
-			r.takeRaw(raw)
+		if r.raw = g.Source == nil; !r.raw {
+			r.takeRaw(g.Source)
 		}
 	}
-	if hasHead && !complete {
+	if g.Readable && !complete {
 		r.issues = append(r.issues, r.issue("The header is longer than 64 KiB; what lies beyond is not shown."))
 	}
 }
@@ -226,19 +213,19 @@ func joinMessage(head, body []byte) []byte {
 }
 
 // missing returns the sections still to be fetched for the answer.
-func (r *Reading) missing() []*goimap.FetchItemBodySection {
+func (r *Reading) missing() []imap.Section {
 	if r.raw {
-		return []*goimap.FetchItemBodySection{prefixSection()}
+		return []imap.Section{prefix}
 	}
 	if r.whole {
 		return nil
 	}
-	var sections []*goimap.FetchItemBodySection
+	var sections []imap.Section
 	want := func(p *message.Part, n int64) {
 		n = min(n, p.Size)
-		if numbers := fetch.PartNumbers(p.ID); !r.asked[p.ID] && int64(len(r.have[p.ID])) < n && numbers != nil && len(sections) < maxSections {
+		if !r.asked[p.ID] && int64(len(r.have[p.ID])) < n && p.ID != "" && len(sections) < maxSections {
 			r.asked[p.ID] = true
-			sections = append(sections, &goimap.FetchItemBodySection{Part: numbers, Partial: &goimap.SectionPartial{Size: n}})
+			sections = append(sections, imap.Section{Part: p.ID, Size: n})
 		}
 	}
 	if r.Root != nil {
@@ -356,18 +343,18 @@ func IsPDF(p *message.Part) bool {
 }
 
 // accept takes the result of a further fetch.
-func (r *Reading) accept(d *imapclient.FetchMessageBuffer) {
+func (r *Reading) accept(d *imap.Fetched) {
 	if r.raw {
-		if raw, ok := fetch.Section(d, goimap.PartSpecifierNone, nil, false); ok {
+		if raw, ok := d.Section(imap.Section{}); ok {
 			r.takeRaw(raw)
 		} else {
 			r.finish(nil, r.NoMessage(""))
 		}
 		return
 	}
-	for _, b := range d.BodySection {
-		if id := fetch.PartID(b.Section.Part); b.Section.Specifier == goimap.PartSpecifierNone && id != "" && len(b.Bytes) > len(r.have[id]) {
-			r.have[id] = b.Bytes
+	for _, s := range d.Sections {
+		if s.Only == "" && s.Part != "" && len(s.Bytes) > len(r.have[s.Part]) {
+			r.have[s.Part] = s.Bytes
 		}
 	}
 	if r.Root != nil {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
@@ -177,7 +175,7 @@ func readAll(s *imap.Session, members []*Reading) error {
 	var all fetch.Visits
 	var broken error
 	for _, r := range members {
-		all.To(r.Ref.Folder, 0).Fetch(r.Ref.UID, r.options())
+		all.To(r.Ref.Folder, 0).Fetch(r.Ref.UID, r.items())
 	}
 	if len(all) == 1 {
 		v := all[0]
@@ -200,10 +198,10 @@ func readAll(s *imap.Session, members []*Reading) error {
 			r.finish(nil, v.Err)
 		case r.Ref.UIDValidity != 0 && r.Ref != ref:
 			r.finish(nil, r.MadeAnew(mail.AdviceListAgain))
-		case broken != nil && (v.Err != nil || d == nil || len(d.BodySection) == 0):
+		case broken != nil && (v.Err != nil || d == nil || len(d.Sections) == 0):
 		case v.Refused != nil && broken == nil:
 			refused = v.Refused
-		case d == nil || len(d.BodySection) == 0:
+		case d == nil || len(d.Sections) == 0:
 			r.finish(nil, r.NoMessage(""))
 		default:
 			r.Start(fetch.Read(ref, d))
@@ -222,7 +220,7 @@ func Rest(s *imap.Session, members []*Reading) error {
 				continue
 			}
 			if sections := r.missing(); len(sections) > 0 {
-				all.To(r.Ref.Folder, r.Got.Ref.UIDValidity).Fetch(r.Ref.UID, goimap.FetchOptions{BodySection: sections})
+				all.To(r.Ref.Folder, r.Got.Ref.UIDValidity).Fetch(r.Ref.UID, imap.Items{Sections: sections})
 			} else {
 				r.finish(r.compose(), nil)
 			}

@@ -10,10 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
@@ -235,18 +234,16 @@ const (
 )
 
 // AnswersAfter matches messages that came from a day on and name another message.
-func AnswersAfter(day time.Time) *goimap.SearchCriteria {
-	c := fetch.AnyOf([]goimap.SearchCriteria{fetch.HeaderHolds("References", ""), fetch.HeaderHolds("In-Reply-To", "")})
-	c.Since = day
-	return c
+func AnswersAfter(day time.Time) imap.Criteria {
+	return imap.Criteria{Since: day, AnyOf: [][]imap.Criteria{{imap.HeaderHolds("References", ""), imap.HeaderHolds("In-Reply-To", "")}}}
 }
 
 // Criteria matches messages that have or name one of the ids, or have all words of one
 // of the subjects: between words a server may see other white space.
-func Criteria(ids, subjects []string) *goimap.SearchCriteria {
-	var all []goimap.SearchCriteria
+func Criteria(ids, subjects []string) imap.Criteria {
+	var all []imap.Criteria
 	for _, id := range ids {
-		all = append(all, fetch.HeaderHolds("Message-ID", id), fetch.HeaderHolds("References", id), fetch.HeaderHolds("In-Reply-To", id))
+		all = append(all, imap.HeaderHolds("Message-ID", id), imap.HeaderHolds("References", id), imap.HeaderHolds("In-Reply-To", id))
 	}
 	for _, s := range subjects {
 		words := strings.Fields(s)
@@ -254,11 +251,11 @@ func Criteria(ids, subjects []string) *goimap.SearchCriteria {
 		if len(strings.Join(ascii, "")) >= minASCII {
 			words = ascii // they need no CHARSET, which not every server takes
 		}
-		var c goimap.SearchCriteria
+		var c imap.Criteria
 		for _, word := range words[:min(len(words), maxSubjectWords)] {
-			c.Header = append(c.Header, fetch.HeaderHolds("Subject", word).Header...)
+			c.Header = append(c.Header, imap.HeaderField{Name: "Subject", Text: word})
 		}
 		all = append(all, c)
 	}
-	return fetch.AnyOf(all)
+	return imap.Criteria{AnyOf: [][]imap.Criteria{all}}
 }
