@@ -16,6 +16,12 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
+// What many results have, for those who show one.
+type (
+	Issue      = answer.Issue
+	NextAction = answer.NextAction
+)
+
 // Mailboxes is guarded access to mail; *mailbox.Client implements it.
 type Mailboxes interface {
 	Verify(ctx context.Context, account string) (*mail.Verification, error)

@@ -303,8 +303,8 @@ func eventTime(e *mailbox.CalendarEvent, t time.Time, form func(time.Time) strin
 	return form(t)
 }
 
-// details are the messages of the answer.
-func (r *MailGetResult) details() []*MessageDetail {
+// Details are the messages of the answer, whether it has one or several.
+func (r *MailGetResult) Details() []*MessageDetail {
 	if r.Message != nil {
 		return []*MessageDetail{r.Message}
 	}
@@ -326,7 +326,7 @@ func (r *MailGetResult) Truncate(fraction float64) bool {
 			texts = append(texts, s)
 		}
 	}
-	all := r.details()
+	all := r.Details()
 	for _, m := range all {
 		text(&m.Truncated, &m.From, &m.To, &m.CC, &m.Subject, &m.InternetMessageID)
 		for i := range m.Headers {

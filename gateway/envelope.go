@@ -39,6 +39,7 @@ type Answer struct {
 
 	// What JSON says in the full answer, for a caller in this process. None of it is ever sent.
 	Result  any              // what the command returned; nil on failure, and where --fields chose a part of it
+	Data    json.RawMessage  // the data; nil on failure
 	Fault   *discovery.Fault // nil on success
 	Message string           // of a success
 	Cut     bool             // Result was made smaller to fit, or ends before its end

@@ -300,7 +300,7 @@ func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 		m.Command, m.DurationMS, e.Meta = command, &ms, &m
 	}
 	if f == nil {
-		return Answer{JSON: e.encode(), Failed: x.failed, Receipts: x.delivered, Result: x.result, Message: x.message, Cut: x.cut, Audit: m.Audit}
+		return Answer{JSON: e.encode(), Failed: x.failed, Receipts: x.delivered, Result: x.result, Data: x.data, Message: x.message, Cut: x.cut, Audit: m.Audit}
 	}
 	return Answer{JSON: e.encode(), Code: f.Code, Asked: x.asked, Fault: f}
 }

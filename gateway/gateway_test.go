@@ -193,7 +193,7 @@ func do(t *testing.T, g *gateway.Gateway, p gateway.Principal, line string) enve
 		t.Errorf("%s: incomplete _meta: %s", line, a.JSON)
 	}
 	if b, err := plain.JSON(a.Result); err != nil || a.Success() != (a.Fault == nil) || (a.Result == nil) != (!a.Success() || strings.Contains(line, "--fields")) ||
-		a.Result != nil && string(b) != string(e.Data) || a.Message != e.Message || a.Cut != e.Meta.Truncated || a.Audit != e.Meta.Audit {
+		a.Result != nil && string(b) != string(e.Data) || a.Message != e.Message || string(a.Data) != string(e.Data) || a.Cut != e.Meta.Truncated || a.Audit != e.Meta.Audit {
 		t.Errorf("%s: %+v says something else than %s", line, a, a.JSON)
 	}
 	return e
