@@ -80,31 +80,17 @@ func mailDraft(d *Deps) *discovery.Command {
 		Timeout:  transferTime,
 		Examples: []string{inPieces.Example, "mail draft --append-to Drafts/1 --body More."},
 	}, func(ctx context.Context, call *discovery.Call, args *mailDraftArgs) (*MailDraftResult, error) {
-		if len(args.BCC) > 0 && !call.Admin {
-			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "A draft of an agent has no hidden recipients: the person would send it without seeing them.",
-				Hint: "Leave --bcc out; the person adds them in a mail program."}
-		}
-		name, err := d.composeIn(ctx, call, &args.composeArgs)
+		name, m, onto, err := args.draft(ctx, d, call)
 		if err != nil {
 			return nil, err
-		}
-		m, err := d.letter(ctx, call, name, &args.recipientArgs, &args.textArgs)
-		if err != nil {
-			return nil, err
-		}
-		m.Subject = args.Subject
-		if args.Forward != "" {
-			m.Forward, m.Whole = args.parent, args.AsAttachment
-		} else if args.AppendTo == "" {
-			m.ReplyTo, m.ToSender, m.ToAll, m.Quote = args.parent, args.parent != nil && len(args.recipients()) == 0, args.All, args.Quote
 		}
 		if err := d.charge(ctx, call, 1); err != nil {
 			return nil, err
 		}
 		ctx = mail.WithProgress(ctx, call.Progress)
 		var saved *outbox.SavedDraft
-		if args.AppendTo != "" {
-			saved, err = d.Outbox.AppendToDraft(ctx, *args.parent, m)
+		if onto != nil {
+			saved, err = d.Outbox.AppendToDraft(ctx, *onto, m)
 		} else {
 			saved, err = d.Outbox.SaveDraft(ctx, name, m)
 		}
@@ -135,6 +121,36 @@ func mailDraft(d *Deps) *discovery.Command {
 		}
 		return r, nil
 	})
+}
+
+// draft is what the command writes, of which account, and the draft that it goes on with; nil for
+// none.
+func (a *mailDraftArgs) draft(ctx context.Context, d *Deps, call *discovery.Call) (account string, m outbox.Draft, onto *mail.Ref, err error) {
+	if len(a.BCC) > 0 && !call.Admin {
+		return "", m, nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "A draft of an agent has no hidden recipients: the person would send it without seeing them.",
+			Hint: "Leave --bcc out; the person adds them in a mail program."}
+	}
+	if account, err = d.composeIn(ctx, call, &a.composeArgs); err != nil {
+		return "", m, nil, err
+	}
+	m, err = d.letter(ctx, call, account, &a.recipientArgs, &a.textArgs)
+	switch m.Subject = a.Subject; {
+	case a.AppendTo != "":
+		return account, m, a.parent, err
+	case a.Forward != "":
+		m.Forward, m.Whole = a.parent, a.AsAttachment
+	default:
+		m.ReplyTo, m.ToSender, m.ToAll, m.Quote = a.parent, a.parent != nil && len(a.recipients()) == 0, a.All, a.Quote
+	}
+	return account, m, nil, err
+}
+
+func (a *mailDraftArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call, _ *discovery.Command) (*outbox.Decision, error) {
+	account, m, onto, err := a.draft(ctx, d, call)
+	if err == nil {
+		err = d.Outbox.ForeseeDraft(ctx, account, m, onto)
+	}
+	return nil, err
 }
 
 // Summary implements discovery.Summarizer.

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 type mailGetArgs struct {
@@ -44,7 +45,9 @@ func (a *mailGetArgs) Validate() error {
 
 func (a *mailGetArgs) OnAccount() string { return a.named.OnAccount() }
 
-func (a *mailGetArgs) ids() []mail.Ref { return a.named.refs }
+func (a *mailGetArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call, c *discovery.Command) (*outbox.Decision, error) {
+	return a.named.foresee(ctx, d, call, c)
+}
 
 // MailGetResult answers mail get (001 section 5).
 type MailGetResult struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 // messageArgs name one message, by id or by folder and UID, and its account.
@@ -37,7 +38,9 @@ func (a *messageArgs) Validate() error {
 
 func (a *messageArgs) OnAccount() string { return a.named.OnAccount() }
 
-func (a *messageArgs) ids() []mail.Ref { return a.named.refs }
+func (a *messageArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call, c *discovery.Command) (*outbox.Decision, error) {
+	return a.named.foresee(ctx, d, call, c)
+}
 
 // message resolves the one message that a command works on.
 func (d *Deps) message(ctx context.Context, call *discovery.Call, a *messageArgs) (mail.Ref, error) {
@@ -107,8 +110,19 @@ func (a *messagesArgs) OnAccount() string {
 	return a.Account
 }
 
-// ids are those that the command names, before they are resolved.
-func (a *messagesArgs) ids() []mail.Ref { return a.refs }
+func (a *messagesArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call, c *discovery.Command) (*outbox.Decision, error) {
+	return nil, d.mayChange(ctx, call, c, a, "")
+}
+
+// mayChange returns the error with which a command about messages would end before a server is
+// asked; nil where there is none. toAccount is where copies go; empty for their own.
+func (d *Deps) mayChange(ctx context.Context, call *discovery.Call, c *discovery.Command, a *messagesArgs, toAccount string) error {
+	refs, err := d.messages(ctx, call, a)
+	if err == nil && (c.Effect == discovery.Flag || c.Effect == discovery.Write) {
+		err = d.Mailboxes.MayChange(ctx, c.Path, refs[0].Account, refs, toAccount)
+	}
+	return err
+}
 
 // sameFolder compares names; that of the inbox is the only one without regard to
 // case (RFC 9051 section 5.1).

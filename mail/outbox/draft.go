@@ -66,34 +66,49 @@ type SavedDraft struct {
 // recipients, but none that the outbound list does not have, see CheckDraft; the message it replies to has to be visible. Failures are
 // as for Mailboxes.Copy.
 func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*SavedDraft, error) {
-	s, err := b.drafter(ctx, account)
+	s, m, err := b.newDraft(ctx, account, &d)
 	if err != nil {
 		return nil, err
-	}
-	if err := b.fill(ctx, s, &d); err != nil {
-		return nil, err
-	}
-	l, err := s.read(&d)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.policy.CheckDraft(l.recipients); err != nil {
-		return nil, err
-	}
-	m, err := b.message(ctx, s, l, newName())
-	if err != nil {
-		return nil, err
-	}
-	if l.original != nil {
-		if err := s.noCode(l.original.Masked); err != nil {
-			return nil, err
-		}
 	}
 	saved, err := b.saveDraft(ctx, s, m, "")
 	if err == nil {
 		saved.Elsewhere, saved.LeftOut = d.elsewhere, d.leftOut
 	}
 	return saved, err
+}
+
+// ForeseeDraft returns the error with which SaveDraft would end before anything is filed, or where
+// onto names a draft AppendToDraft; nil where there is none.
+func (b *Outbox) ForeseeDraft(ctx context.Context, account string, d Draft, onto *mail.Ref) (err error) {
+	if onto == nil {
+		_, _, err = b.newDraft(ctx, account, &d)
+	} else {
+		_, _, _, err = b.longerDraft(ctx, *onto, d)
+	}
+	return err
+}
+
+// newDraft is a draft as SaveDraft files it.
+func (b *Outbox) newDraft(ctx context.Context, account string, d *Draft) (*sender, *compose.Message, error) {
+	s, err := b.drafter(ctx, account)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := b.fill(ctx, s, d); err != nil {
+		return nil, nil, err
+	}
+	l, err := s.read(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.policy.CheckDraft(l.recipients); err != nil {
+		return nil, nil, err
+	}
+	m, err := b.message(ctx, s, l, newName())
+	if err == nil && l.original != nil {
+		err = s.noCode(l.original.Masked)
+	}
+	return s, m, err
 }
 
 // drafter is sender for an account that drafts can be filed in.

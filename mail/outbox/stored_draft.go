@@ -87,23 +87,37 @@ func (d *storedDraft) draft() *Draft {
 // text is not all of what its readers would see is KindUnsupported, and one that is not the
 // caller's own KindReadOnly.
 func (b *Outbox) AppendToDraft(ctx context.Context, ref mail.Ref, more Draft) (*SavedDraft, error) {
-	s, err := b.drafter(ctx, ref.Account)
+	s, m, old, err := b.longerDraft(ctx, ref, more)
 	if err != nil {
 		return nil, err
+	}
+	saved, err := b.saveDraft(ctx, s, m, "<"+m.MessageID+">")
+	if err == nil {
+		saved.Left = b.o.Mailboxes.RemoveDraft(ctx, s.Op, old)
+	}
+	return saved, err
+}
+
+// longerDraft is a draft with what is added to it as AppendToDraft files it, and the whole
+// reference of the one before.
+func (b *Outbox) longerDraft(ctx context.Context, ref mail.Ref, more Draft) (s *sender, m *compose.Message, whole mail.Ref, err error) {
+	if s, err = b.drafter(ctx, ref.Account); err != nil {
+		return nil, nil, whole, err
 	}
 	old, err := b.storedDraft(ctx, s, ref)
 	switch {
 	case err != nil:
-		return nil, err
 	case !old.Own:
-		return nil, s.others("An agent goes on with the drafts that it wrote, and no others.")
+		err = s.others("An agent goes on with the drafts that it wrote, and no others.")
 	case old.Incomplete || old.html != "" || len(old.texts) != 1:
-		return nil, s.Unsupported("The draft is not one text, or has HTML that was not made of it here, so nothing can be added to it.", mail.AdviceFileDraft)
+		err = s.Unsupported("The draft is not one text, or has HTML that was not made of it here, so nothing can be added to it.", mail.AdviceFileDraft)
 	case old.quoted > 0:
-		return nil, s.Unsupported("The draft ends with what it quotes, so nothing can be added behind that.", mail.AdviceFileDraft)
+		err = s.Unsupported("The draft ends with what it quotes, so nothing can be added behind that.", mail.AdviceFileDraft)
+	default:
+		err = s.noCode(old.secrets())
 	}
-	if err := s.noCode(old.secrets()); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, nil, whole, err
 	}
 	d := old.draft()
 	d.stored, d.Markdown = nil, old.markdown
@@ -121,22 +135,17 @@ func (b *Outbox) AppendToDraft(ctx context.Context, ref mail.Ref, more Draft) (*
 		_, _ = fmt.Fprintf(name, " %q %x", f.Name, sha256.Sum256(f.Content))
 	}
 	l, err := s.read(d)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = s.policy.CheckDraft(l.recipients)
 	}
-	if err := s.policy.CheckDraft(l.recipients); err != nil {
-		return nil, err
-	}
-	m, err := b.message(ctx, s, l, idAlphabet.EncodeToString(name.Sum(nil)[:20]))
 	if err != nil {
-		return nil, err
+		return nil, nil, whole, err
+	}
+	if m, err = b.message(ctx, s, l, idAlphabet.EncodeToString(name.Sum(nil)[:20])); err != nil {
+		return nil, nil, whole, err
 	}
 	m.From.Name, m.InReplyTo, m.References = old.from.Name, old.parent, old.references
-	saved, err := b.saveDraft(ctx, s, m, "<"+m.MessageID+">")
-	if err == nil {
-		saved.Left = b.o.Mailboxes.RemoveDraft(ctx, s.Op, old.Ref)
-	}
-	return saved, err
+	return s, m, old.Ref, nil
 }
 
 // removeDraft removes the draft of a message that was sent and whose copy needs nothing more.
