@@ -30,10 +30,10 @@ type Decision struct {
 	HTML       string       // what a person sees of HTML that was not made of it; empty for none
 	Files      []ShownFile  // all other parts
 
-	// Step is what Approve would do with the entry now. Where it would do nothing, WhyNot is the
-	// error that it would return.
+	// Step is what Approve would do with the entry now. Where it would do nothing, WhyNot says why,
+	// in a sentence.
 	Step   Step
-	WhyNot error
+	WhyNot string
 	// New are recipients, none of them an own address, to whom no message of the account is known
 	// to have gone before, as far back as the outbox reaches, see mail.KeepOutgoing. It is empty
 	// where nothing would leave.
@@ -122,7 +122,9 @@ func (b *Outbox) Show(ctx context.Context, id string) (*Decision, error) {
 		return nil, wrapStore(ctx, op, err)
 	}
 	d := &Decision{Outgoing: present(e, b.now()), Here: true}
-	if d.Step, d.WhyNot = b.next(mail.Operation{Op: "outbox approve", Account: e.Account}, &e); d.Step != StepNone && d.Step != StepFinish {
+	if d.Step, err = b.next(mail.Operation{Op: op, Account: e.Account}, &e); err != nil {
+		d.WhyNot = reasonOf(err)
+	} else if d.Step != StepFinish {
 		if d.New, err = b.newTo(ctx, &e); err != nil {
 			return nil, wrapStore(ctx, op, err)
 		}
