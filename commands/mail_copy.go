@@ -10,17 +10,12 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/outbox"
 )
 
 type mailCopyArgs struct {
 	messagesArgs
 	To        string `json:"to" acli:"form=folder" jsonschema_description:"Folder the copies go to"`
 	ToAccount string `json:"to-account,omitempty" acli:"form=name" jsonschema_description:"Account of that folder; the messages' own if left out"`
-}
-
-func (a *mailCopyArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call, c *discovery.Command) (*outbox.Decision, error) {
-	return nil, d.mayChange(ctx, call, c, &a.messagesArgs, a.ToAccount)
 }
 
 // MailCopyResult answers mail copy (001 section 8).

@@ -26,7 +26,7 @@ func (a *mailDeleteArgs) decision(ctx context.Context, d *Deps, account string, 
 	return foreseen, err
 }
 
-func (a *mailDeleteArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call, _ *discovery.Command) (*outbox.Decision, error) {
+func (a *mailDeleteArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call) (*outbox.Decision, error) {
 	refs, err := d.messages(ctx, call, &a.messagesArgs)
 	if err != nil {
 		return nil, err

@@ -80,20 +80,14 @@ func mailDraft(d *Deps) *discovery.Command {
 		Timeout:  transferTime,
 		Examples: []string{inPieces.Example, "mail draft --append-to Drafts/1 --body More."},
 	}, func(ctx context.Context, call *discovery.Call, args *mailDraftArgs) (*MailDraftResult, error) {
-		name, m, onto, err := args.draft(ctx, d, call)
+		account, m, err := args.draft(ctx, d, call)
 		if err != nil {
 			return nil, err
 		}
 		if err := d.charge(ctx, call, 1); err != nil {
 			return nil, err
 		}
-		ctx = mail.WithProgress(ctx, call.Progress)
-		var saved *outbox.SavedDraft
-		if onto != nil {
-			saved, err = d.Outbox.AppendToDraft(ctx, *onto, m)
-		} else {
-			saved, err = d.Outbox.SaveDraft(ctx, name, m)
-		}
+		saved, err := args.save(mail.WithProgress(ctx, call.Progress), d, account, m)
 		if err != nil {
 			return nil, err
 		}
@@ -123,32 +117,36 @@ func mailDraft(d *Deps) *discovery.Command {
 	})
 }
 
-// draft is what the command writes, of which account, and the draft that it goes on with; nil for
-// none.
-func (a *mailDraftArgs) draft(ctx context.Context, d *Deps, call *discovery.Call) (account string, m outbox.Draft, onto *mail.Ref, err error) {
+// draft is what the command writes, and of which account.
+func (a *mailDraftArgs) draft(ctx context.Context, d *Deps, call *discovery.Call) (account string, m outbox.Draft, err error) {
 	if len(a.BCC) > 0 && !call.Admin {
-		return "", m, nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "A draft of an agent has no hidden recipients: the person would send it without seeing them.",
+		return "", m, &discovery.Fault{Code: discovery.PermissionDenied, Message: "A draft of an agent has no hidden recipients: the person would send it without seeing them.",
 			Hint: "Leave --bcc out; the person adds them in a mail program."}
 	}
 	if account, err = d.composeIn(ctx, call, &a.composeArgs); err != nil {
-		return "", m, nil, err
+		return "", m, err
 	}
 	m, err = d.letter(ctx, call, account, &a.recipientArgs, &a.textArgs)
-	switch m.Subject = a.Subject; {
-	case a.AppendTo != "":
-		return account, m, a.parent, err
-	case a.Forward != "":
+	m.Subject = a.Subject
+	if a.Forward != "" {
 		m.Forward, m.Whole = a.parent, a.AsAttachment
-	default:
+	} else if a.AppendTo == "" {
 		m.ReplyTo, m.ToSender, m.ToAll, m.Quote = a.parent, a.parent != nil && len(a.recipients()) == 0, a.All, a.Quote
 	}
-	return account, m, nil, err
+	return account, m, err
 }
 
-func (a *mailDraftArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call, _ *discovery.Command) (*outbox.Decision, error) {
-	account, m, onto, err := a.draft(ctx, d, call)
-	if err == nil {
-		err = d.Outbox.ForeseeDraft(ctx, account, m, onto)
+func (a *mailDraftArgs) save(ctx context.Context, d *Deps, account string, m outbox.Draft) (*outbox.SavedDraft, error) {
+	if a.AppendTo != "" {
+		return d.Outbox.AppendToDraft(ctx, *a.parent, m)
+	}
+	return d.Outbox.SaveDraft(ctx, account, m)
+}
+
+func (a *mailDraftArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call) (*outbox.Decision, error) {
+	account, m, err := a.draft(ctx, d, call)
+	if m.DryRun = true; err == nil {
+		_, err = a.save(ctx, d, account, m)
 	}
 	return nil, err
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/outbox"
 )
 
 type mailGetArgs struct {
@@ -43,11 +42,7 @@ func (a *mailGetArgs) Validate() error {
 	return a.named.Validate()
 }
 
-func (a *mailGetArgs) OnAccount() string { return a.named.OnAccount() }
-
-func (a *mailGetArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call, c *discovery.Command) (*outbox.Decision, error) {
-	return a.named.foresee(ctx, d, call, c)
-}
+func (a *mailGetArgs) which() *messagesArgs { return &a.named }
 
 // MailGetResult answers mail get (001 section 5).
 type MailGetResult struct {

@@ -195,7 +195,7 @@ func (d *Deps) listFrom(ctx context.Context, call *discovery.Call, args *mailLis
 	return before, after, names, all, err
 }
 
-func (a *mailListArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call, _ *discovery.Command) (*outbox.Decision, error) {
+func (a *mailListArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call) (*outbox.Decision, error) {
 	_, _, _, _, err := d.listFrom(ctx, call, a)
 	return nil, err
 }

@@ -64,7 +64,7 @@ func (a *mailWatchArgs) OnAccount() string {
 	return a.Account
 }
 
-func (a *mailWatchArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call, _ *discovery.Command) (*outbox.Decision, error) {
+func (a *mailWatchArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call) (*outbox.Decision, error) {
 	_, _, _, err := d.watchFrom(ctx, call, a)
 	return nil, err
 }

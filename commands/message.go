@@ -11,7 +11,6 @@ import (
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/outbox"
 )
 
 // messageArgs name one message, by id or by folder and UID, and its account.
@@ -36,11 +35,7 @@ func (a *messageArgs) Validate() error {
 	return a.named.Validate()
 }
 
-func (a *messageArgs) OnAccount() string { return a.named.OnAccount() }
-
-func (a *messageArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call, c *discovery.Command) (*outbox.Decision, error) {
-	return a.named.foresee(ctx, d, call, c)
-}
+func (a *messageArgs) which() *messagesArgs { return &a.named }
 
 // message resolves the one message that a command works on.
 func (d *Deps) message(ctx context.Context, call *discovery.Call, a *messageArgs) (mail.Ref, error) {
@@ -110,19 +105,7 @@ func (a *messagesArgs) OnAccount() string {
 	return a.Account
 }
 
-func (a *messagesArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call, c *discovery.Command) (*outbox.Decision, error) {
-	return nil, d.mayChange(ctx, call, c, a, "")
-}
-
-// mayChange returns the error with which a command about messages would end before a server is
-// asked; nil where there is none. toAccount is where copies go; empty for their own.
-func (d *Deps) mayChange(ctx context.Context, call *discovery.Call, c *discovery.Command, a *messagesArgs, toAccount string) error {
-	refs, err := d.messages(ctx, call, a)
-	if err == nil && (c.Effect == discovery.Flag || c.Effect == discovery.Write) {
-		err = d.Mailboxes.MayChange(ctx, c.Path, refs[0].Account, refs, toAccount)
-	}
-	return err
-}
+func (a *messagesArgs) which() *messagesArgs { return a }
 
 // sameFolder compares names; that of the inbox is the only one without regard to
 // case (RFC 9051 section 5.1).

@@ -18,7 +18,6 @@ type Outbox interface {
 	Send(ctx context.Context, account string, r outbox.Request) (*mail.Outgoing, error)
 	Foresee(ctx context.Context, account string, r outbox.Request, offline bool) (*outbox.Decision, error)
 	ForeseeDeletion(ctx context.Context, account string, refs []mail.Ref) (*outbox.Decision, error)
-	ForeseeDraft(ctx context.Context, account string, d outbox.Draft, onto *mail.Ref) error
 	HoldDeletion(ctx context.Context, account string, refs []mail.Ref, principal string) (*mail.Outgoing, error)
 	SaveDraft(ctx context.Context, account string, d outbox.Draft) (*outbox.SavedDraft, error)
 	AppendToDraft(ctx context.Context, ref mail.Ref, more outbox.Draft) (*outbox.SavedDraft, error)

@@ -7,6 +7,7 @@ import (
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
 )
 
@@ -67,18 +68,21 @@ func policyExplain(d *Deps) *discovery.Command {
 	})
 }
 
-// foreseen are the arguments of a command that says what it would do, and does nothing: what may
-// change or send as far as that goes without it, any other up to the messages that it is about.
-// The decision is nil where nothing leaves and nothing is deleted.
-type foreseen interface {
-	foresee(ctx context.Context, d *Deps, call *discovery.Call, c *discovery.Command) (*outbox.Decision, error)
-}
-
-// onAll are the arguments of a command that works on one account or on all.
-type onAll interface {
-	OnAccount() string
-	OnAll() bool
-}
+// What the arguments of a command are, as far as it can be said what the command would do.
+type (
+	// foreseen say what the command would do, and do nothing of it. The decision is nil where
+	// nothing leaves and nothing is deleted.
+	foreseen interface {
+		foresee(ctx context.Context, d *Deps, call *discovery.Call) (*outbox.Decision, error)
+	}
+	// aboutMessages name messages that are read, or changed in nothing but flags and folder.
+	aboutMessages interface{ which() *messagesArgs }
+	// onAccounts are of a command that works on one account or on all.
+	onAccounts interface {
+		OnAccount() string
+		OnAll() bool
+	}
+)
 
 // foresee runs a command dry. It fills in the account and whether a person would decide, and
 // returns the refusal with which the command would end; nil for none. What comes of a server or
@@ -96,13 +100,22 @@ func (d *Deps) foresee(ctx context.Context, call *discovery.Call, x *Explanation
 			decision, err = d.Outbox.Foresee(ctx, account, request, true)
 		}
 	case foreseen:
-		decision, err = a.foresee(ctx, d, &as, x.Command)
-	case onAll:
+		decision, err = a.foresee(ctx, d, &as)
+	case aboutMessages:
+		var refs []mail.Ref
+		if refs, err = d.messages(ctx, &as, a.which()); err == nil && (x.Command.Effect == discovery.Flag || x.Command.Effect == discovery.Write) {
+			to := ""
+			if other, ok := a.(*mailCopyArgs); ok {
+				to = other.ToAccount
+			}
+			err = d.Mailboxes.MayChange(ctx, x.Command.Path, as.Account, refs, to)
+		}
+	case onAccounts:
 		_, _, err = d.accounts(ctx, &as, argument.AccountsOption{Account: a.OnAccount()})
 	case interface{ OnAccount() string }:
 		_, err = d.account(ctx, &as, argument.AccountOption{Account: a.OnAccount()})
 	}
-	if several, ok := x.Args.(onAll); as.Account != "" && !(ok && several.OnAll()) {
+	if several, ok := x.Args.(onAccounts); as.Account != "" && !(ok && several.OnAll()) {
 		if _, unknown := d.Store.Account(ctx, as.Account); unknown != nil {
 			as.Account, err = "", cmp.Or(err, unknown)
 		}

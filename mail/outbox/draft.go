@@ -23,6 +23,7 @@ type Draft struct {
 	FromFile    bool      // Body was read from a file
 	FromMail    bool      // some of Attachments are those of a message that was received
 	As          string    // the sender, one of the account's own addresses; empty for its first
+	DryRun      bool      // of a draft to keep: everything but the filing, so that an error is the one it would end with
 
 	// Of the message of ReplyTo: it goes to its sender besides those named, or to all whom that
 	// went to as well, but oneself; and its text follows.
@@ -66,49 +67,34 @@ type SavedDraft struct {
 // recipients, but none that the outbound list does not have, see CheckDraft; the message it replies to has to be visible. Failures are
 // as for Mailboxes.Copy.
 func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*SavedDraft, error) {
-	s, m, err := b.newDraft(ctx, account, &d)
+	s, err := b.drafter(ctx, account)
 	if err != nil {
 		return nil, err
 	}
-	saved, err := b.saveDraft(ctx, s, m, "")
+	if err := b.fill(ctx, s, &d); err != nil {
+		return nil, err
+	}
+	l, err := s.read(&d)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.policy.CheckDraft(l.recipients); err != nil {
+		return nil, err
+	}
+	m, err := b.message(ctx, s, l, newName())
+	if err != nil {
+		return nil, err
+	}
+	if l.original != nil {
+		if err := s.noCode(l.original.Masked); err != nil {
+			return nil, err
+		}
+	}
+	saved, err := b.saveDraft(ctx, s, m, "", d.DryRun)
 	if err == nil {
 		saved.Elsewhere, saved.LeftOut = d.elsewhere, d.leftOut
 	}
 	return saved, err
-}
-
-// ForeseeDraft returns the error with which SaveDraft would end before anything is filed, or where
-// onto names a draft AppendToDraft; nil where there is none.
-func (b *Outbox) ForeseeDraft(ctx context.Context, account string, d Draft, onto *mail.Ref) (err error) {
-	if onto == nil {
-		_, _, err = b.newDraft(ctx, account, &d)
-	} else {
-		_, _, _, err = b.longerDraft(ctx, *onto, d)
-	}
-	return err
-}
-
-// newDraft is a draft as SaveDraft files it.
-func (b *Outbox) newDraft(ctx context.Context, account string, d *Draft) (*sender, *compose.Message, error) {
-	s, err := b.drafter(ctx, account)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := b.fill(ctx, s, d); err != nil {
-		return nil, nil, err
-	}
-	l, err := s.read(d)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := s.policy.CheckDraft(l.recipients); err != nil {
-		return nil, nil, err
-	}
-	m, err := b.message(ctx, s, l, newName())
-	if err == nil && l.original != nil {
-		err = s.noCode(l.original.Masked)
-	}
-	return s, m, err
 }
 
 // drafter is sender for an account that drafts can be filed in.
@@ -133,10 +119,13 @@ func (s *sender) others(message string) error {
 }
 
 // saveDraft files a draft, unless the folder has one with this Message-ID; empty means always.
-func (b *Outbox) saveDraft(ctx context.Context, s *sender, m *compose.Message, once string) (*SavedDraft, error) {
+func (b *Outbox) saveDraft(ctx context.Context, s *sender, m *compose.Message, once string, dry bool) (*SavedDraft, error) {
 	built, err := compose.Build(m)
 	if err != nil {
 		return nil, s.unbuildable(err)
+	}
+	if dry {
+		return &SavedDraft{Account: s.Account}, nil
 	}
 	put, err := b.o.Mailboxes.File(ctx, s.Op, s.Account, &mailbox.OwnMessage{Role: "drafts", Flags: []string{`\Draft`, `\Seen`}, Date: m.Date, Source: built.Copy, Once: once})
 	if errors.Is(err, mailbox.ErrNoRole) {

@@ -87,37 +87,23 @@ func (d *storedDraft) draft() *Draft {
 // text is not all of what its readers would see is KindUnsupported, and one that is not the
 // caller's own KindReadOnly.
 func (b *Outbox) AppendToDraft(ctx context.Context, ref mail.Ref, more Draft) (*SavedDraft, error) {
-	s, m, old, err := b.longerDraft(ctx, ref, more)
+	s, err := b.drafter(ctx, ref.Account)
 	if err != nil {
 		return nil, err
-	}
-	saved, err := b.saveDraft(ctx, s, m, "<"+m.MessageID+">")
-	if err == nil {
-		saved.Left = b.o.Mailboxes.RemoveDraft(ctx, s.Op, old)
-	}
-	return saved, err
-}
-
-// longerDraft is a draft with what is added to it as AppendToDraft files it, and the whole
-// reference of the one before.
-func (b *Outbox) longerDraft(ctx context.Context, ref mail.Ref, more Draft) (s *sender, m *compose.Message, whole mail.Ref, err error) {
-	if s, err = b.drafter(ctx, ref.Account); err != nil {
-		return nil, nil, whole, err
 	}
 	old, err := b.storedDraft(ctx, s, ref)
 	switch {
 	case err != nil:
+		return nil, err
 	case !old.Own:
-		err = s.others("An agent goes on with the drafts that it wrote, and no others.")
+		return nil, s.others("An agent goes on with the drafts that it wrote, and no others.")
 	case old.Incomplete || old.html != "" || len(old.texts) != 1:
-		err = s.Unsupported("The draft is not one text, or has HTML that was not made of it here, so nothing can be added to it.", mail.AdviceFileDraft)
+		return nil, s.Unsupported("The draft is not one text, or has HTML that was not made of it here, so nothing can be added to it.", mail.AdviceFileDraft)
 	case old.quoted > 0:
-		err = s.Unsupported("The draft ends with what it quotes, so nothing can be added behind that.", mail.AdviceFileDraft)
-	default:
-		err = s.noCode(old.secrets())
+		return nil, s.Unsupported("The draft ends with what it quotes, so nothing can be added behind that.", mail.AdviceFileDraft)
 	}
-	if err != nil {
-		return nil, nil, whole, err
+	if err := s.noCode(old.secrets()); err != nil {
+		return nil, err
 	}
 	d := old.draft()
 	d.stored, d.Markdown = nil, old.markdown
@@ -135,17 +121,22 @@ func (b *Outbox) longerDraft(ctx context.Context, ref mail.Ref, more Draft) (s *
 		_, _ = fmt.Fprintf(name, " %q %x", f.Name, sha256.Sum256(f.Content))
 	}
 	l, err := s.read(d)
-	if err == nil {
-		err = s.policy.CheckDraft(l.recipients)
-	}
 	if err != nil {
-		return nil, nil, whole, err
+		return nil, err
 	}
-	if m, err = b.message(ctx, s, l, idAlphabet.EncodeToString(name.Sum(nil)[:20])); err != nil {
-		return nil, nil, whole, err
+	if err := s.policy.CheckDraft(l.recipients); err != nil {
+		return nil, err
+	}
+	m, err := b.message(ctx, s, l, idAlphabet.EncodeToString(name.Sum(nil)[:20]))
+	if err != nil {
+		return nil, err
 	}
 	m.From.Name, m.InReplyTo, m.References = old.from.Name, old.parent, old.references
-	return s, m, old.Ref, nil
+	saved, err := b.saveDraft(ctx, s, m, "<"+m.MessageID+">", more.DryRun)
+	if err == nil && !more.DryRun {
+		saved.Left = b.o.Mailboxes.RemoveDraft(ctx, s.Op, old.Ref)
+	}
+	return saved, err
 }
 
 // removeDraft removes the draft of a message that was sent and whose copy needs nothing more.
