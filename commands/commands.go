@@ -16,6 +16,12 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
+// What many results have, for those who show one.
+type (
+	Issue      = answer.Issue
+	NextAction = answer.NextAction
+)
+
 // Mailboxes is guarded access to mail; *mailbox.Client implements it.
 type Mailboxes interface {
 	Verify(ctx context.Context, account string) (*mail.Verification, error)
@@ -38,6 +44,7 @@ type Mailboxes interface {
 	Move(ctx context.Context, account string, refs []mail.Ref, toFolder string) (*mailbox.Changed, error)
 	Trash(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
 	Delete(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
+	MayChange(ctx context.Context, op, account string, refs []mail.Ref, toAccount string) error
 }
 
 // Attachments is where what a caller saves goes, and what it sends comes from: one

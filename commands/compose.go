@@ -85,9 +85,6 @@ func (a *textArgs) Validate() error {
 	return nil
 }
 
-// attached is the message of --attach-from, nil for none, for policy explain.
-func (a *textArgs) attached() *mail.Ref { return a.attachFrom }
-
 // composeArgs are what a new message is written from, to be sent or kept as a draft.
 type composeArgs struct {
 	argument.AccountOption

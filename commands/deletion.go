@@ -10,6 +10,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 // Deletions for good about which a person decides stand in the outbox beside messages to send,
@@ -52,13 +53,16 @@ func shownDeletion(o *mail.Outgoing) *OutboxShowResult {
 	return r
 }
 
-// noteDeletes gives the messages of a deletion the ids of a compact answer.
-func (d *Deps) noteDeletes(ctx context.Context, call *discovery.Call, r *OutboxShowResult) {
+// noteIDs gives the messages that an entry names the ids of a compact answer.
+func (d *Deps) noteIDs(ctx context.Context, call *discovery.Call, r *OutboxShowResult) {
 	var refs []mail.Ref
 	for _, m := range r.Deletes {
 		if ref, err := mail.ParseRef(m.ID); err == nil {
 			refs = append(refs, ref)
 		}
+	}
+	if ref, err := mail.ParseRef(r.Answers); err == nil {
+		r.short = d.shown(ctx, call, ref).Of(ref)
 	}
 	if len(refs) != len(r.Deletes) || len(refs) == 0 {
 		return
@@ -102,7 +106,7 @@ func (d *Deps) deleted(ctx context.Context, call *discovery.Call, o *mail.Outgoi
 	}
 	r := &MailDeleteResult{batchResult{Account: o.Account, Folder: o.Folder, changed: []string{}}, []Deleted{}, Steps{}}
 	shown := shownDeletion(o)
-	d.noteDeletes(ctx, call, shown)
+	d.noteIDs(ctx, call, shown)
 	var issues []mail.Issue
 	for i, m := range o.Deletes {
 		if m.Outcome == mail.DeletionDone {
@@ -149,14 +153,14 @@ func notDeleted(o *mail.Outgoing) *discovery.Fault {
 }
 
 // deletionQuestion is questionText for a deletion.
-func deletionQuestion(o *mail.Outgoing) (question string, ok bool) {
+func deletionQuestion(o *outbox.Decision) (question string, ok bool) {
 	var b strings.Builder
 	b.WriteString("Delete these messages for good? They cannot be brought back.\nNothing is deleted unless you approve it.\n\n")
 	questionRow(&b, "Account:", o.Account)
 	questionRow(&b, "Folder:", quoted(o.Folder))
 	questionRow(&b, "Count:", answer.Count(len(o.Deletes), "message", "messages"))
 	questionRow(&b, "Outbox:", o.ID)
-	questionRow(&b, "Why:", whyAsked(o))
+	questionRow(&b, "Why:", o.Why())
 	b.WriteString("\nWhat their senders wrote stands on the lines that begin with >:\n\n")
 	for _, m := range o.Deletes {
 		var from []string

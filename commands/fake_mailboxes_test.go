@@ -16,7 +16,7 @@ import (
 // fakeMailboxes is Mailboxes that answers what a test put there, and remembers what it was
 // asked.
 type fakeMailboxes struct {
-	commands.Mailboxes // nil: what no test here asks
+	commands.Mailboxes // says what may be changed, without a server
 
 	page        mailbox.Page
 	watch       mailbox.WatchPage

@@ -14,12 +14,13 @@ import (
 // fakeOutbox is an Outbox that says what no server says on demand: every message and deletion is
 // the one entry m0, whose outcome a test sets.
 type fakeOutbox struct {
-	commands.Outbox // nil
-	entry           outbox.Shown
+	commands.Outbox // says what becomes of deletions and drafts
+	entry           outbox.Decision
 	becomes         mail.OutboxState  // when it is approved
 	fails           error             // of Send and Approve
 	draft           outbox.SavedDraft // every draft
-	request         outbox.Request    // the last one
+	request         outbox.Request    // the last one, and whether it was to be foreseen offline
+	offline         bool
 }
 
 // newOutboxFixture is a fixture of an agent whose person may be asked in its client.
@@ -27,7 +28,7 @@ func newOutboxFixture(t testing.TB, mode mail.Mode, state mail.OutboxState) (*fi
 	t.Helper()
 	b := agent(newFixture(t, nil, work("work", mode)))
 	must(t, b.vault.SetSetting(t.Context(), admin.AskSetting, "on"))
-	y := &fakeOutbox{entry: outbox.Shown{Here: true, Body: "The text.", Outgoing: mail.Outgoing{ID: "m0", Account: "work", Principal: "agent", State: state, Created: at, Changed: at,
+	y := &fakeOutbox{Outbox: b.real(), entry: outbox.Decision{Here: true, Body: "The text.", Outgoing: mail.Outgoing{ID: "m0", Account: "work", Principal: "agent", State: state, Created: at, Changed: at,
 		From: "desk@example.org", Recipients: []string{"ann@example.org"}, To: []mail.Address{{Addr: "ann@example.org"}}, Subject: "s", Digest: strings.Repeat("ab", 32)}}}
 	b.deps.Outbox = y
 	return b, y
@@ -41,6 +42,12 @@ func (y *fakeOutbox) outcome() (*mail.Outgoing, error) {
 func (y *fakeOutbox) Send(_ context.Context, _ string, r outbox.Request) (*mail.Outgoing, error) {
 	y.request = r
 	return y.outcome()
+}
+
+func (y *fakeOutbox) Foresee(_ context.Context, _ string, r outbox.Request, offline bool) (*outbox.Decision, error) {
+	y.request, y.offline = r, offline
+	d := y.entry
+	return &d, y.fails
 }
 
 func (y *fakeOutbox) HoldDeletion(context.Context, string, []mail.Ref, string) (*mail.Outgoing, error) {
@@ -59,7 +66,7 @@ func (y *fakeOutbox) List(context.Context, mail.OutboxQuery) ([]mail.Outgoing, b
 	return []mail.Outgoing{y.entry.Outgoing}, false, nil
 }
 
-func (y *fakeOutbox) Show(context.Context, string) (*outbox.Shown, error) {
+func (y *fakeOutbox) Show(context.Context, string) (*outbox.Decision, error) {
 	s := y.entry
 	return &s, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
@@ -46,10 +47,10 @@ func newFixture(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Acc
 	v := commandtest.Vault(t, &vault.Options{Now: func() time.Time { return at }}, accounts...)
 	b := &fixture{saved: fakeFiles{}, vault: v, Caller: commandtest.Caller{Principal: gateway.Principal{Name: "admin", Admin: true}}}
 	if b.fakeMailboxes, _ = mailboxes.(*fakeMailboxes); mailboxes == nil {
-		b.fakeMailboxes = &fakeMailboxes{}
+		b.fakeMailboxes = &fakeMailboxes{Mailboxes: mailbox.New(mailbox.Options{Directory: v})}
 		mailboxes = b.fakeMailboxes
 	}
-	b.deps = &commands.Deps{Store: commandtest.Store{Vault: v}, Agents: agents.Deps{Mailbox: agentmail.New(v)}, Mailboxes: mailboxes, Attachments: b.saved, Now: func() time.Time { return at },
+	b.deps = &commands.Deps{Store: commandtest.Store{Vault: v}, Agents: agents.Deps{Mailbox: agentmail.New(v)}, Mailboxes: mailboxes, Outbox: b.real(), Attachments: b.saved, Now: func() time.Time { return at },
 		Exists: func(path string) bool { return b.Registry.Exists(path) },
 		Explain: func(ctx context.Context, call *discovery.Call, line string) (commands.Explanation, error) {
 			e, err := b.Gateway.Explain(ctx, gateway.Request{Principal: gateway.Principal{Name: call.Principal, Admin: call.Admin}, Line: line})
@@ -62,6 +63,11 @@ func newFixture(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Acc
 		Settings: vaultSettings{v}, Auditor: v})
 	must(t, err)
 	return b
+}
+
+// real is an outbox whose mail servers do not exist: it says what it would do.
+func (b *fixture) real() *outbox.Outbox {
+	return outbox.New(outbox.Options{Directory: b.vault, Mailboxes: mailbox.New(mailbox.Options{Directory: b.vault}), Store: b.vault, Now: func() time.Time { return at }})
 }
 
 type vaultSettings struct{ v *vault.Vault }

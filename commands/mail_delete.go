@@ -8,6 +8,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 type mailDeleteArgs struct {
@@ -15,14 +16,22 @@ type mailDeleteArgs struct {
 	Confirm bool `json:"confirm,omitempty" acli:"needed" jsonschema_description:"Required: the messages are to be gone for good"`
 }
 
-// confirmed is the fault of a deletion that may not be meant, or nil. Where the account deletes
-// nothing for good that is said in its place.
-func (a *mailDeleteArgs) confirmed() *discovery.Fault {
-	if a.Confirm {
-		return nil
+// decision is what becomes of the messages.
+func (a *mailDeleteArgs) decision(ctx context.Context, d *Deps, account string, refs []mail.Ref) (*outbox.Decision, error) {
+	foreseen, err := d.Outbox.ForeseeDeletion(ctx, account, refs)
+	if err == nil && !a.Confirm {
+		err = &discovery.Fault{Code: discovery.ValidationError, Message: "--confirm is missing: deleted messages cannot be brought back.",
+			Hint: "Add --confirm to delete them for good, or use 'mail trash' to put them into the trash."}
 	}
-	return &discovery.Fault{Code: discovery.ValidationError, Message: "--confirm is missing: deleted messages cannot be brought back.",
-		Hint: "Add --confirm to delete them for good, or use 'mail trash' to put them into the trash."}
+	return foreseen, err
+}
+
+func (a *mailDeleteArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call) (*outbox.Decision, error) {
+	refs, err := d.messages(ctx, call, &a.messagesArgs)
+	if err != nil {
+		return nil, err
+	}
+	return a.decision(ctx, d, refs[0].Account, refs)
 }
 
 // MailDeleteResult answers mail delete (001 section 10).
@@ -55,21 +64,14 @@ func mailDelete(d *Deps) *discovery.Command {
 			return d.deleted(ctx, call, o)
 		}
 		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
-			op := mail.Operation{Op: "mail delete", Account: account}
-			a, p, err := op.LookUp(ctx, d.Store)
+			foreseen, err := args.decision(ctx, d, account, refs)
 			if err != nil {
-				return nil, err
-			}
-			if !p.MayDestroy() { // it counts for nothing
-				return nil, op.NoDestroy(&a, p)
-			}
-			if f := args.confirmed(); f != nil {
-				return nil, f
+				return nil, err // it counts for nothing
 			}
 			if err := d.charge(ctx, call, len(refs)); err != nil {
 				return nil, err
 			}
-			if !p.DestroyNeedsApproval() {
+			if !foreseen.Waits() {
 				return d.Mailboxes.Delete(ctx, account, refs)
 			}
 			o, err := d.Outbox.HoldDeletion(ctx, account, refs, call.Principal)

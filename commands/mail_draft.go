@@ -80,34 +80,14 @@ func mailDraft(d *Deps) *discovery.Command {
 		Timeout:  transferTime,
 		Examples: []string{inPieces.Example, "mail draft --append-to Drafts/1 --body More."},
 	}, func(ctx context.Context, call *discovery.Call, args *mailDraftArgs) (*MailDraftResult, error) {
-		if len(args.BCC) > 0 && !call.Admin {
-			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "A draft of an agent has no hidden recipients: the person would send it without seeing them.",
-				Hint: "Leave --bcc out; the person adds them in a mail program."}
-		}
-		name, err := d.composeIn(ctx, call, &args.composeArgs)
+		account, m, err := args.draft(ctx, d, call)
 		if err != nil {
 			return nil, err
-		}
-		m, err := d.letter(ctx, call, name, &args.recipientArgs, &args.textArgs)
-		if err != nil {
-			return nil, err
-		}
-		m.Subject = args.Subject
-		if args.Forward != "" {
-			m.Forward, m.Whole = args.parent, args.AsAttachment
-		} else if args.AppendTo == "" {
-			m.ReplyTo, m.ToSender, m.ToAll, m.Quote = args.parent, args.parent != nil && len(args.recipients()) == 0, args.All, args.Quote
 		}
 		if err := d.charge(ctx, call, 1); err != nil {
 			return nil, err
 		}
-		ctx = mail.WithProgress(ctx, call.Progress)
-		var saved *outbox.SavedDraft
-		if args.AppendTo != "" {
-			saved, err = d.Outbox.AppendToDraft(ctx, *args.parent, m)
-		} else {
-			saved, err = d.Outbox.SaveDraft(ctx, name, m)
-		}
+		saved, err := args.save(mail.WithProgress(ctx, call.Progress), d, account, m)
 		if err != nil {
 			return nil, err
 		}
@@ -135,6 +115,40 @@ func mailDraft(d *Deps) *discovery.Command {
 		}
 		return r, nil
 	})
+}
+
+// draft is what the command writes, and of which account.
+func (a *mailDraftArgs) draft(ctx context.Context, d *Deps, call *discovery.Call) (account string, m outbox.Draft, err error) {
+	if len(a.BCC) > 0 && !call.Admin {
+		return "", m, &discovery.Fault{Code: discovery.PermissionDenied, Message: "A draft of an agent has no hidden recipients: the person would send it without seeing them.",
+			Hint: "Leave --bcc out; the person adds them in a mail program."}
+	}
+	if account, err = d.composeIn(ctx, call, &a.composeArgs); err != nil {
+		return "", m, err
+	}
+	m, err = d.letter(ctx, call, account, &a.recipientArgs, &a.textArgs)
+	m.Subject = a.Subject
+	if a.Forward != "" {
+		m.Forward, m.Whole = a.parent, a.AsAttachment
+	} else if a.AppendTo == "" {
+		m.ReplyTo, m.ToSender, m.ToAll, m.Quote = a.parent, a.parent != nil && len(a.recipients()) == 0, a.All, a.Quote
+	}
+	return account, m, err
+}
+
+func (a *mailDraftArgs) save(ctx context.Context, d *Deps, account string, m outbox.Draft) (*outbox.SavedDraft, error) {
+	if a.AppendTo != "" {
+		return d.Outbox.AppendToDraft(ctx, *a.parent, m)
+	}
+	return d.Outbox.SaveDraft(ctx, account, m)
+}
+
+func (a *mailDraftArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call) (*outbox.Decision, error) {
+	account, m, err := a.draft(ctx, d, call)
+	if m.DryRun = true; err == nil {
+		_, err = a.save(ctx, d, account, m)
+	}
+	return nil, err
 }
 
 // Summary implements discovery.Summarizer.

@@ -42,9 +42,7 @@ func (a *mailGetArgs) Validate() error {
 	return a.named.Validate()
 }
 
-func (a *mailGetArgs) OnAccount() string { return a.named.OnAccount() }
-
-func (a *mailGetArgs) ids() []mail.Ref { return a.named.refs }
+func (a *mailGetArgs) which() *messagesArgs { return &a.named }
 
 // MailGetResult answers mail get (001 section 5).
 type MailGetResult struct {
@@ -303,8 +301,8 @@ func eventTime(e *mailbox.CalendarEvent, t time.Time, form func(time.Time) strin
 	return form(t)
 }
 
-// details are the messages of the answer.
-func (r *MailGetResult) details() []*MessageDetail {
+// Details are the messages of the answer, whether it has one or several.
+func (r *MailGetResult) Details() []*MessageDetail {
 	if r.Message != nil {
 		return []*MessageDetail{r.Message}
 	}
@@ -326,7 +324,7 @@ func (r *MailGetResult) Truncate(fraction float64) bool {
 			texts = append(texts, s)
 		}
 	}
-	all := r.details()
+	all := r.Details()
 	for _, m := range all {
 		text(&m.Truncated, &m.From, &m.To, &m.CC, &m.Subject, &m.InternetMessageID)
 		for i := range m.Headers {

@@ -54,7 +54,7 @@ type attachmentBrief struct {
 func (r *MailGetResult) Brief() mailGetBrief {
 	b := mailGetBrief{Rest: r.Rest(r.NextAction)}
 	b.Hint = r.hint
-	for _, e := range r.details() {
+	for _, e := range r.Details() {
 		m := e.brief(r.own, r.IDs)
 		if r.Message == nil && e.NextChar > 0 {
 			m.More = e.more(e.NextChar)

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 type mailListArgs struct {
@@ -133,11 +134,7 @@ func mailList(d *Deps) *discovery.Command {
 	}, func(ctx context.Context, call *discovery.Call, args *mailListArgs) (*MailListResult, error) {
 		folder := folderOf(args.Folder, slices.Concat(args.before, args.after)...)
 		call.Target = folder
-		before, after, err := d.anchors(ctx, call, args.AccountsOption, args.before, args.after)
-		if err != nil {
-			return nil, err
-		}
-		names, all, err := d.accounts(ctx, call, argument.AccountsOption{Account: cmp.Or(args.Account, soleKey(before), soleKey(after))})
+		before, after, names, all, err := d.listFrom(ctx, call, args)
 		if err != nil {
 			return nil, err
 		}
@@ -188,6 +185,19 @@ func mailList(d *Deps) *discovery.Command {
 		}
 		return r, nil
 	})
+}
+
+// listFrom resolves the accounts to list and the messages to go on from.
+func (d *Deps) listFrom(ctx context.Context, call *discovery.Call, args *mailListArgs) (before, after map[string]mail.Ref, names []string, all bool, err error) {
+	if before, after, err = d.anchors(ctx, call, args.AccountsOption, args.before, args.after); err == nil {
+		names, all, err = d.accounts(ctx, call, argument.AccountsOption{Account: cmp.Or(args.Account, soleKey(before), soleKey(after))})
+	}
+	return before, after, names, all, err
+}
+
+func (a *mailListArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call) (*outbox.Decision, error) {
+	_, _, _, _, err := d.listFrom(ctx, call, a)
+	return nil, err
 }
 
 // anchors resolves the messages to go on from, and returns them by account.

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/postern-mail/postern/commands/internal/answer"
@@ -33,8 +32,6 @@ func (a *letterArgs) Validate() (err error) {
 	}
 	return nil
 }
-
-func (a *letterArgs) ids() []mail.Ref { return []mail.Ref{a.ref} }
 
 // about resolves the message that a letter is about.
 func (d *Deps) about(ctx context.Context, call *discovery.Call, a *letterArgs) (mail.Ref, error) {
@@ -87,40 +84,14 @@ func mailReply(d *Deps) *discovery.Command {
 		Timeout:  sendTime,
 		Examples: []string{"mail reply 50 --body 'Thank you.'", "mail reply 50 --all --quote --body Yes."},
 	}, func(ctx context.Context, call *discovery.Call, args *mailReplyArgs) (*MailSendResult, error) {
-		if call.Reply != nil {
-			return d.sentAfterAll(ctx, call, args.Key != "")
-		}
-		account, m, err := d.reply(ctx, call, args)
-		if err != nil {
-			return nil, err
-		}
-		r, err := d.send(ctx, call, account, outbox.Request{Draft: m}, &args.sendArgs)
-		if refused, ok := errors.AsType[*mail.SendRefused](err); ok && len(refused.Recipients) > 0 {
-			call.Target += " " + recipientsTarget(refused.Recipients)
-		}
-		if r != nil {
-			r.to = r.Recipients
-		}
-		return r, err
+		return d.send(ctx, call, args)
 	})
 }
 
-// reply is the draft of a reply, and its account.
-func (d *Deps) reply(ctx context.Context, call *discovery.Call, args *mailReplyArgs) (account string, m outbox.Draft, err error) {
-	ref, m, err := d.letterAbout(ctx, call, &args.letterArgs, &args.recipientArgs, &args.textArgs)
-	m.ReplyTo, m.ToSender, m.ToAll, m.Quote = &ref, true, args.All, args.Quote
-	return ref.Account, m, err
-}
-
-// foresee is a reply as the outbox would begin with it, without a word to the submission
-// server. It reads the message.
-func (d *Deps) foresee(ctx context.Context, call *discovery.Call, args *mailReplyArgs) (*mail.Outgoing, error) {
-	as := *call // what the audit entry says is the caller's own
-	account, m, err := d.reply(ctx, &as, args)
-	if err != nil {
-		return nil, err
-	}
-	return d.Outbox.Send(ctx, account, outbox.Request{Draft: m, Principal: call.Principal, DryRun: true, Offline: true})
+func (a *mailReplyArgs) request(ctx context.Context, d *Deps, call *discovery.Call) (account string, r outbox.Request, err error) {
+	ref, m, err := d.letterAbout(ctx, call, &a.letterArgs, &a.recipientArgs, &a.textArgs)
+	m.ReplyTo, m.ToSender, m.ToAll, m.Quote = &ref, true, a.All, a.Quote
+	return ref.Account, outbox.Request{Draft: m}, err
 }
 
 // answerHint says what the caller of an answer may not expect of its recipients.
@@ -170,15 +141,15 @@ func mailForward(d *Deps) *discovery.Command {
 		Timeout:  sendTime,
 		Examples: []string{"mail forward 50 --to ann@example.org --body 'For you.'", "mail forward 50 --to ann@example.org --as-attachment"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailForwardArgs) (*MailSendResult, error) {
-		if call.Reply != nil {
-			return d.sentAfterAll(ctx, call, args.Key != "")
-		}
-		ref, m, err := d.letterAbout(ctx, call, &args.letterArgs, &args.recipientArgs, &args.textArgs)
-		if err != nil {
-			return nil, err
-		}
-		m.Forward, m.Whole = &ref, args.AsAttachment
-		call.Target += " " + recipientsTarget(args.recipients())
-		return d.send(ctx, call, ref.Account, outbox.Request{Draft: m}, &args.sendArgs)
+		return d.send(ctx, call, args)
 	})
+}
+
+func (a *mailForwardArgs) request(ctx context.Context, d *Deps, call *discovery.Call) (account string, r outbox.Request, err error) {
+	ref, m, err := d.letterAbout(ctx, call, &a.letterArgs, &a.recipientArgs, &a.textArgs)
+	if err == nil {
+		call.Target += " " + recipientsTarget(a.recipients())
+	}
+	m.Forward, m.Whole = &ref, a.AsAttachment
+	return ref.Account, outbox.Request{Draft: m}, err
 }

@@ -28,6 +28,8 @@ type mailSendArgs struct {
 	Draft string `json:"draft,omitempty" acli:"value=ID,rare" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Draft to send as it stands"`
 }
 
+func (a *sendArgs) how() *sendArgs { return a }
+
 // Validate checks that there is somebody to send to, or a draft that says so.
 func (a *mailSendArgs) Validate() error {
 	if a.Draft != "" {
@@ -92,62 +94,78 @@ func mailSend(d *Deps) *discovery.Command {
 		Timeout:  sendTime,
 		Examples: []string{"mail send --to ann@example.org --subject Lunch --body 'Shall we say noon?'", "mail send --draft Drafts/1"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailSendArgs) (*MailSendResult, error) {
-		if call.Reply != nil {
-			return d.sentAfterAll(ctx, call, args.Key != "")
-		}
-		name, err := d.composeIn(ctx, call, &args.composeArgs)
-		if err != nil {
-			return nil, err
-		}
-		if args.Draft != "" {
-			call.Target = args.parent.String()
-			r, err := d.send(ctx, call, name, outbox.Request{Stored: args.parent}, &args.sendArgs)
-			if r != nil {
-				r.to = r.Recipients
-			}
-			return r, err
-		}
-		m, err := d.letter(ctx, call, name, &args.recipientArgs, &args.textArgs)
-		if err != nil {
-			return nil, err
-		}
-		m.Subject, m.ReplyTo = args.Subject, args.parent
-		return d.send(ctx, call, name, outbox.Request{Draft: m}, &args.sendArgs)
+		return d.send(ctx, call, args)
 	})
 }
 
-// sentAfterAll goes on with a send that a person was asked about.
-func (d *Deps) sentAfterAll(ctx context.Context, call *discovery.Call, keyed bool) (*MailSendResult, error) {
-	o, err := d.decided(ctx, call, keyed)
+func (a *mailSendArgs) request(ctx context.Context, d *Deps, call *discovery.Call) (account string, r outbox.Request, err error) {
+	if account, err = d.composeIn(ctx, call, &a.composeArgs); err != nil {
+		return "", r, err
+	}
+	if a.Draft != "" {
+		call.Target, r.Stored = a.parent.String(), a.parent
+		return account, r, nil
+	}
+	r.Draft, err = d.letter(ctx, call, account, &a.recipientArgs, &a.textArgs)
+	r.Draft.Subject, r.Draft.ReplyTo = a.Subject, a.parent
+	return account, r, err
+}
+
+// sending are the arguments of a command that sends.
+type sending interface {
+	how() *sendArgs
+	// request is what the command asks the outbox for, and of which account.
+	request(ctx context.Context, d *Deps, call *discovery.Call) (account string, r outbox.Request, err error)
+}
+
+// send runs a command that sends, goes on with it when a person was asked, or rehearses it.
+func (d *Deps) send(ctx context.Context, call *discovery.Call, args sending) (*MailSendResult, error) {
+	how := args.how()
+	keyed := how.Key != ""
+	if call.Reply != nil {
+		o, err := d.decided(ctx, call, keyed)
+		if err != nil {
+			return nil, err
+		}
+		return sent(o)
+	}
+	account, r, err := args.request(ctx, d, call)
 	if err != nil {
 		return nil, err
 	}
-	return sent(o)
-}
-
-// send hands a letter to the outbox.
-func (d *Deps) send(ctx context.Context, call *discovery.Call, account string, r outbox.Request, args *sendArgs) (*MailSendResult, error) {
-	r.Key, r.DryRun, r.Principal = args.Key, args.DryRun, call.Principal
-	o, err := d.Outbox.Send(mail.WithProgress(ctx, call.Progress), account, r)
+	r.Key, r.Principal = how.Key, call.Principal
+	ctx = mail.WithProgress(ctx, call.Progress)
+	var o *mail.Outgoing
+	var result *MailSendResult
+	if how.DryRun {
+		var foreseen *outbox.Decision
+		foreseen, err = d.Outbox.Foresee(ctx, account, r, false)
+		o, result = &foreseen.Outgoing, rehearsed(foreseen, keyed)
+	} else if o, err = d.Outbox.Send(ctx, account, r); err == nil {
+		noteOutgoing(call, o)
+		if o.State == mail.OutboxWaiting {
+			return nil, d.waits(ctx, call, o, keyed)
+		}
+		result, err = sent(o)
+	}
+	if refused, ok := errors.AsType[*mail.SendRefused](err); ok && r.Draft.ToSender && len(refused.Recipients) > 0 {
+		call.Target += " " + recipientsTarget(refused.Recipients)
+	}
 	if err != nil {
 		return nil, failedSend(call, o, err)
 	}
-	if args.DryRun {
-		return rehearsed(o, args.Key != ""), nil
+	if r.Draft.ToSender || r.Stored != nil {
+		result.to = result.Recipients
 	}
-	noteOutgoing(call, o)
-	if o.State == mail.OutboxWaiting {
-		return nil, d.waits(ctx, call, o, args.Key != "")
-	}
-	return sent(o)
+	return result, nil
 }
 
 // rehearsed is the answer to a dry run. A state, and names that the real send makes, are left
 // out.
-func rehearsed(o *mail.Outgoing, keyed bool) *MailSendResult {
-	r := &MailSendResult{Sending: sendingOf(o), DryRun: true, Replayed: o.Replayed, Hint: answerHint(o.Elsewhere, o.LeftOut)}
+func rehearsed(o *outbox.Decision, keyed bool) *MailSendResult {
+	r := &MailSendResult{Sending: sendingOf(&o.Outgoing), DryRun: true, Replayed: o.Replayed, Hint: answerHint(o.Elsewhere, o.LeftOut)}
 	if !o.Replayed {
-		r.NeedsApproval, r.Asks = o.State == mail.OutboxWaiting, sentences(o.Asks)
+		r.NeedsApproval, r.Asks = o.Waits(), o.Reasons()
 		if len(o.Asks) > 0 {
 			r.Hint = strings.TrimSpace("It would wait" + since(o.Asks) + ". " + r.Hint)
 		}

@@ -31,9 +31,9 @@ func replied(t *testing.T, b *fixture, line, state string, v discovery.Verdict) 
 const sendLine = "mail send --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'"
 
 func TestAnAnswerToAMessageThatChangedSendsNothing(t *testing.T) {
-	for name, change := range map[string]func(*outbox.Shown){
-		"other content":   func(s *outbox.Shown) { s.Digest = strings.Repeat("0", 64) },
-		"other principal": func(s *outbox.Shown) { s.Principal = "robot" },
+	for name, change := range map[string]func(*outbox.Decision){
+		"other content":   func(s *outbox.Decision) { s.Digest = strings.Repeat("0", 64) },
+		"other principal": func(s *outbox.Decision) { s.Principal = "robot" },
 	} {
 		b, y := newOutboxFixture(t, mail.Approve, mail.OutboxWaiting)
 		y.becomes = mail.OutboxAccepted

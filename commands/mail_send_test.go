@@ -19,7 +19,7 @@ func TestAFileLeavesOnlyWhereItsAccountLets(t *testing.T) {
 	open, writes := work("open", mail.ReadWrite), work("writes", mail.Draft)
 	open.AllowOut.Entries = []string{"*"}
 	b := agent(newFixture(t, nil, work("private", mail.ReadOnly), open, writes))
-	y := &fakeOutbox{entry: outbox.Shown{Outgoing: mail.Outgoing{State: mail.OutboxAccepted}}}
+	y := &fakeOutbox{entry: outbox.Decision{Outgoing: mail.Outgoing{State: mail.OutboxAccepted}}}
 	b.deps.Outbox = y
 	for _, name := range []string{"of-private/a", "of-gone/a", "of-open/a", "a"} {
 		b.saved[name] = []byte("x")

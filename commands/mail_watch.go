@@ -13,6 +13,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 type mailWatchArgs struct {
@@ -61,6 +62,11 @@ func (a *mailWatchArgs) OnAccount() string {
 		return a.after[0].Account
 	}
 	return a.Account
+}
+
+func (a *mailWatchArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call) (*outbox.Decision, error) {
+	_, _, _, err := d.watchFrom(ctx, call, a)
+	return nil, err
 }
 
 // matches reports whether a message is one to wait for.

@@ -35,9 +35,7 @@ func (a *messageArgs) Validate() error {
 	return a.named.Validate()
 }
 
-func (a *messageArgs) OnAccount() string { return a.named.OnAccount() }
-
-func (a *messageArgs) ids() []mail.Ref { return a.named.refs }
+func (a *messageArgs) which() *messagesArgs { return &a.named }
 
 // message resolves the one message that a command works on.
 func (d *Deps) message(ctx context.Context, call *discovery.Call, a *messageArgs) (mail.Ref, error) {
@@ -107,8 +105,7 @@ func (a *messagesArgs) OnAccount() string {
 	return a.Account
 }
 
-// ids are those that the command names, before they are resolved.
-func (a *messagesArgs) ids() []mail.Ref { return a.refs }
+func (a *messagesArgs) which() *messagesArgs { return a }
 
 // sameFolder compares names; that of the inbox is the only one without regard to
 // case (RFC 9051 section 5.1).

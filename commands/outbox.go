@@ -16,11 +16,13 @@ type Outbox interface {
 	// Verify connects to the account's submission server, logs in and sends nothing.
 	Verify(ctx context.Context, account string) (*mail.Verification, error)
 	Send(ctx context.Context, account string, r outbox.Request) (*mail.Outgoing, error)
+	Foresee(ctx context.Context, account string, r outbox.Request, offline bool) (*outbox.Decision, error)
+	ForeseeDeletion(ctx context.Context, account string, refs []mail.Ref) (*outbox.Decision, error)
 	HoldDeletion(ctx context.Context, account string, refs []mail.Ref, principal string) (*mail.Outgoing, error)
 	SaveDraft(ctx context.Context, account string, d outbox.Draft) (*outbox.SavedDraft, error)
 	AppendToDraft(ctx context.Context, ref mail.Ref, more outbox.Draft) (*outbox.SavedDraft, error)
 	List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error)
-	Show(ctx context.Context, id string) (*outbox.Shown, error)
+	Show(ctx context.Context, id string) (*outbox.Decision, error)
 	Cancel(ctx context.Context, id, principal string) (*mail.Outgoing, error)
 	Approve(ctx context.Context, id, digest, by string) (*mail.Outgoing, error)
 	Reject(ctx context.Context, id, by, reason string) (*mail.Outgoing, error)
@@ -58,7 +60,7 @@ func sendingOf(o *mail.Outgoing) Sending {
 
 // outgoing returns a message of the outbox to a caller that may see it: the administrator,
 // or the agent that sent it. For others it does not exist.
-func (d *Deps) outgoing(ctx context.Context, call *discovery.Call, id string) (*outbox.Shown, error) {
+func (d *Deps) outgoing(ctx context.Context, call *discovery.Call, id string) (*outbox.Decision, error) {
 	call.Target = "outbox " + id
 	s, err := d.Outbox.Show(ctx, id)
 	if err != nil {
@@ -78,13 +80,15 @@ func (d *Deps) outgoing(ctx context.Context, call *discovery.Call, id string) (*
 const htmlMade = "made of this text as Markdown, goes beside it"
 
 // shownOutgoing is all of a message, its text included.
-func shownOutgoing(s *outbox.Shown) *OutboxShowResult {
+func shownOutgoing(s *outbox.Decision) *OutboxShowResult {
 	if s.Kind == mail.OutboxDelete {
-		return shownDeletion(&s.Outgoing)
+		r := shownDeletion(&s.Outgoing)
+		r.decision = s
+		return r
 	}
-	r := &OutboxShowResult{Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: answer.UTC(s.Created), Changed: answer.UTC(s.Changed),
+	r := &OutboxShowResult{decision: s, Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: answer.UTC(s.Created), Changed: answer.UTC(s.Changed),
 		To: answer.Written(s.To), CC: answer.Written(s.CC), BCC: answer.Written(s.BCC), Attempts: s.Attempts, ServerCode: s.Code,
-		Attachments: []AttachmentSent{}, Text: plain.LineEnds(s.Body), TextMissing: !s.Here, Unasked: s.Unasked != ""}
+		Answers: s.ReplyTo, Attachments: []AttachmentSent{}, Text: plain.LineEnds(s.Body), TextMissing: !s.Here, Unasked: s.Unasked != ""}
 	switch {
 	case s.Markdown:
 		r.HTML = htmlMade

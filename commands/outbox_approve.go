@@ -7,6 +7,7 @@ import (
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 type outboxApproveArgs struct {
@@ -40,20 +41,19 @@ func outboxApprove(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, failedSend(call, o, err)
 		}
+		s.Outgoing, s.Step = *o, outbox.StepNone // the digest is the same, so this is what was done
+		r := shownOutgoing(s)
 		if s.Kind == mail.OutboxDelete {
 			if f := notDeleted(o); f != nil {
 				return nil, f
 			}
-			r := shownDeletion(o)
-			d.noteDeletes(ctx, call, r)
+			d.noteIDs(ctx, call, r)
 			return r, nil
 		}
 		done, err := sent(o)
 		if err != nil {
 			return nil, err
 		}
-		s.Outgoing = *o // the digest is the same, so this is the text that went
-		r := shownOutgoing(s)
 		r.from(0)
 		r.Issues = done.Issues
 		return r, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 type outboxShowArgs struct {
@@ -27,7 +28,9 @@ type OutboxShowResult struct {
 	To          []string           `json:"to" acli:"untrusted"`
 	CC          []string           `json:"cc" acli:"untrusted"`
 	BCC         []string           `json:"bcc" acli:"untrusted"`
-	NotPlain    []string           `json:"not_plain,omitempty" acli:"untrusted"` // recipients with letters that may look like others, and what those are
+	NotPlain    []string           `json:"not_plain,omitempty" acli:"untrusted"`                                                                           // recipients with letters that may look like others, and what those are
+	New         []string           `json:"new_recipients,omitempty" jsonschema_description:"Recipients to whom nothing is known to have been sent before"` // for the administrator alone
+	Answers     string             `json:"answers,omitempty" jsonschema_description:"The message that it answers"`
 	Attempts    int                `json:"attempts"`
 	ServerCode  int                `json:"server_code,omitempty"`
 	Attachments []AttachmentSent   `json:"attachments"`
@@ -44,7 +47,9 @@ type OutboxShowResult struct {
 	Issues      []answer.Issue     `json:"issues,omitempty"` // what went wrong after it was sent
 	NextAction  *answer.NextAction `json:"next_action,omitempty"`
 
-	offset int // of Text in the whole text, in characters
+	decision *outbox.Decision
+	offset   int    // of Text in the whole text, in characters
+	short    string // Answers, in a compact answer
 }
 
 // AttachmentSent is a file of an outgoing message.
@@ -71,12 +76,12 @@ func outboxShow(d *Deps) *discovery.Command {
 		}
 		r := shownOutgoing(s)
 		r.from(args.Offset)
-		d.noteDeletes(ctx, call, r)
+		d.noteIDs(ctx, call, r)
 		if s.State == mail.OutboxRejected {
 			r.Why, r.Reason = r.Reason, "" // a person's word, and not a server's
 		}
-		if s.State == mail.OutboxWaiting {
-			r.Why, r.Asks = whyAsked(&s.Outgoing), sentences(s.Asks)
+		if s.Waits() {
+			r.Why, r.Asks = s.Why(), s.Reasons()
 			r.NextAction = answer.Next("Take it back, if it is no longer wanted", "outbox", "cancel", s.ID)
 		}
 		if !call.Admin {
@@ -84,26 +89,30 @@ func outboxShow(d *Deps) *discovery.Command {
 		}
 		// What approves it stands here alone: who has it has looked, with the
 		// administrator's key.
-		if r.Digest = s.Digest; s.Ended() && s.State != mail.OutboxAccepted || !s.Here {
+		r.New = s.New
+		if r.Digest = s.Digest; s.Step == outbox.StepNone || !s.Here {
 			return r, nil
 		}
 		if r.Code, err = d.Store.ApprovalCode(ctx, s.ID, s.Digest); err != nil {
 			return nil, err
 		}
 		approve := discovery.JoinCommand([]string{"outbox", "approve", s.ID, "--code", r.Code})
-		switch {
-		case s.Kind == mail.OutboxDelete && s.State == mail.OutboxWaiting:
+		switch s.Step {
+		case outbox.StepDelete:
 			r.NextAction = answer.NextLine("Delete exactly these for good", approve)
-		case s.Kind == mail.OutboxDelete:
+		case outbox.StepDeleteRest:
 			r.NextAction = answer.NextLine("Delete what is left of these for good", approve)
-		case s.State == mail.OutboxWaiting, s.State == mail.OutboxQueued:
+		case outbox.StepSend:
 			r.NextAction = answer.NextLine("Send exactly this", approve)
-		case s.State == mail.OutboxUnknown:
+		case outbox.StepSendAgain:
 			r.NextAction = answer.Next("If it did arrive, or is no longer wanted, let it rest; '"+approve+"' sends it again", "outbox", "reject", s.ID)
 		}
 		return r, nil
 	})
 }
+
+// Decision is what is shown, as a value.
+func (r *OutboxShowResult) Decision() *outbox.Decision { return r.decision }
 
 // outboxShowBrief is a message of the outbox as the person who decides has to see it.
 type outboxShowBrief struct {
@@ -119,6 +128,8 @@ type outboxShowBrief struct {
 	BCC         []string                           `json:"bcc,omitempty" acli:"untrusted"`
 	Recipients  []string                           `json:"recipients,omitempty"`
 	NotPlain    []string                           `json:"not_plain,omitempty" acli:"untrusted"`
+	New         []string                           `json:"new_recipients,omitempty" jsonschema_description:"Recipients to whom nothing is known to have been sent before"`
+	Answers     string                             `json:"answers,omitempty" jsonschema_description:"The message that it answers"`
 	Subject     string                             `json:"subject,omitempty" acli:"untrusted"`
 	Principal   string                             `json:"principal"`
 	Date        string                             `json:"date"`
@@ -148,7 +159,7 @@ func (r *OutboxShowResult) Brief() outboxShowBrief {
 	if len(r.To)+len(r.CC)+len(r.BCC) != len(r.Recipients) {
 		b.Recipients = r.Recipients // the header does not say all of it
 	}
-	b.NotPlain = r.NotPlain
+	b.NotPlain, b.New, b.Answers = r.NotPlain, r.New, r.short
 	b.Folder, b.Deletes = r.Folder, r.deletionRows()
 	var files []outboxAttachment
 	for _, a := range r.Attachments {

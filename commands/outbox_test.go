@@ -10,7 +10,7 @@ import (
 )
 
 // code is what approves a message.
-func (b *fixture) code(t testing.TB, s *outbox.Shown) string {
+func (b *fixture) code(t testing.TB, s *outbox.Decision) string {
 	t.Helper()
 	code, err := b.vault.ApprovalCode(t.Context(), s.ID, s.Digest)
 	must(t, err)

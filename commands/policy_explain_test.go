@@ -37,9 +37,9 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 	b.OK(t, "config set deny 'mail raw'")
 	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1)}}
 	agent(b)
-	b.deps.Outbox = &fakeOutbox{}
 	for _, test := range testmain.Table[struct{ Line, Code, Reason, Account string }](t, "testdata/cases/explained.txt") {
 		calls := len(b.calls)
+		b.deps.Outbox = b.real()
 		e := b.OK(t, `policy explain "`+test.Line+`"`)
 		text := func(name string) string { s, _ := e.Data[name].(string); return s }
 		waits, code := e.Data["needs_approval"] == true, test.Code
@@ -59,11 +59,13 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 			t.Errorf("%s: it was run", test.Line)
 		}
 		// What it says is what happens, but for an account's mode, which Mailboxes judges.
+		b.deps.Outbox = &fakeOutbox{Outbox: b.deps.Outbox}
 		if a := b.Do(t, strings.ReplaceAll(test.Line, `\"`, `"`)); !slices.Contains([]string{"ro_mode", "draft_mode", "destroy", "across"}, test.Reason) && test.Line != "mail copy imap:rw:INBOX:7:1 --to x --to-account nobody" &&
 			test.Line != "mail list --account nobody" && a.Error.Code != code {
 			t.Errorf("%s: explained as %q, and ends with %q %s", test.Line, test.Code, a.Error.Code, a.Error.Message)
 		}
 	}
+	b.deps.Outbox = b.real()
 	// Who asks whether a message may be sent has no text yet, and means any of those to be filed.
 	for line, want := range map[string]string{
 		"mail send --account any --to ann@example.org":   "",

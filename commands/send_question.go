@@ -3,7 +3,6 @@ package commands
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -36,9 +35,9 @@ const (
 // questionText is the question about a message that waits. It is not ok when the
 // text is longer than a question shows, holds what a client that renders Markdown would not
 // show, or has other HTML beside it: nobody says yes to what they did not see.
-func questionText(s *outbox.Shown) (question string, ok bool) {
+func questionText(s *outbox.Decision) (question string, ok bool) {
 	if s.Kind == mail.OutboxDelete {
-		return deletionQuestion(&s.Outgoing)
+		return deletionQuestion(s)
 	}
 	var b strings.Builder
 	b.WriteString("Send this message? Nothing leaves unless you approve it.\n\n")
@@ -66,6 +65,16 @@ func questionText(s *outbox.Shown) (question string, ok bool) {
 			row("Goes to:", addressShown(r))
 		}
 	}
+	if ref, err := mail.ParseRef(s.ReplyTo); err == nil {
+		row("Answers:", "message "+harmless(ref.Short(false)))
+	}
+	if len(s.New) > 0 {
+		var people []string
+		for _, r := range s.New {
+			people = append(people, addressShown(r))
+		}
+		row("New:", "nothing is known to have been sent to "+strings.Join(people, ", ")+" before")
+	}
 	row("Subject:", quoted(s.Subject))
 	for _, f := range s.Files {
 		row("File:", fmt.Sprintf("%s, %s, %s", quoted(plain.Clip(f.Name, maxQuestionName)), harmless(f.Type), answer.Count(int(f.Size), "byte", "bytes")))
@@ -74,7 +83,7 @@ func questionText(s *outbox.Shown) (question string, ok bool) {
 		row("HTML:", htmlMade)
 	}
 	row("Outbox:", s.ID)
-	row("Why:", whyAsked(&s.Outgoing))
+	row("Why:", s.Why())
 	text := strings.TrimRight(plain.LineEnds(s.Body), "\n")
 	if !fits(text) || hides.MatchString(text) || s.HTML != "" {
 		return "", false
@@ -99,32 +108,6 @@ func questionRow(b *strings.Builder, name, value string) {
 	for _, l := range lines[1:] {
 		fmt.Fprintf(b, "        > %s\n", l)
 	}
-}
-
-// whyAsked says what made a person decide about an entry of the outbox.
-func whyAsked(o *mail.Outgoing) string {
-	if o.Kind == mail.OutboxDelete {
-		return "a person decides about each deletion for good in " + o.Account
-	}
-	why := "mode approve: a person decides about each message of " + o.Account
-	switch {
-	case slices.Equal(o.Asks, []mail.Ask{mail.AskCode}), slices.Equal(o.Asks, []mail.Ask{mail.AskDraft}):
-		why = o.Asks[0].Sentence()
-	case len(o.Asks) > 0:
-		why = "mode reply: " + o.Asks[0].Sentence()
-	}
-	if o.Elsewhere && !slices.Contains(o.Asks[:min(1, len(o.Asks))], mail.AskElsewhere) {
-		why += "; and it goes elsewhere than to the sender of the message that it answers, as that one asks"
-	}
-	return why
-}
-
-// sentences are why an entry waits in mode reply, each a clause; nil in another mode.
-func sentences(asks []mail.Ask) (all []string) {
-	for _, a := range asks {
-		all = append(all, a.Sentence())
-	}
-	return all
 }
 
 // personShown is an address before the name that the agent gave it: a name can look

@@ -10,8 +10,8 @@ import (
 	"github.com/postern-mail/postern/mail/outbox"
 )
 
-func letter(body string) *outbox.Shown {
-	return &outbox.Shown{Here: true, Body: body, HeaderFrom: mail.Address{Name: "Help Desk", Addr: "desk@example.org"}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", State: mail.OutboxWaiting, From: "desk@example.org",
+func letter(body string) *outbox.Decision {
+	return &outbox.Decision{Here: true, Body: body, HeaderFrom: mail.Address{Name: "Help Desk", Addr: "desk@example.org"}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", State: mail.OutboxWaiting, From: "desk@example.org",
 		Recipients: []string{"ann@example.org", "bob@example.com", "carl@example.net", "dora@example.net"},
 		To:         []mail.Address{{Name: "Ann Lee", Addr: "ann@example.org"}, {Addr: "bob@example.com"}}, CC: []mail.Address{{Name: "boss@example.org", Addr: "carl@example.net"}},
 		BCC: []mail.Address{{Addr: "dora@example.net"}}, Subject: "Lunch on Friday", Digest: "0123456789abcdef0123456789abcdef"},
@@ -78,7 +78,7 @@ func TestQuestionTellsOfAnswersThatGoElsewhere(t *testing.T) {
 	}
 }
 
-func mustAsk(t *testing.T, s *outbox.Shown) string {
+func mustAsk(t *testing.T, s *outbox.Decision) string {
 	t.Helper()
 	got, ok := questionText(s)
 	if !ok {
@@ -129,10 +129,10 @@ func FuzzQuestion(f *testing.F) {
 	} {
 		f.Add(seed, seed, seed)
 	}
-	bare, _ := questionText(&outbox.Shown{Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", From: "desk@example.org", Digest: "0123456789abcdef"}})
+	bare, _ := questionText(&outbox.Decision{Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", From: "desk@example.org", Digest: "0123456789abcdef"}})
 	plain := strings.Split(bare, "\n")
 	f.Fuzz(func(t *testing.T, name, subject, body string) {
-		s := &outbox.Shown{Body: body, Outgoing: mail.Outgoing{To: []mail.Address{{Name: name, Addr: "ann@example.org"}}, ID: "0123abcd", Account: "work", From: "desk@example.org", Recipients: []string{"ann@example.org"}, Subject: subject, Digest: "0123456789abcdef"},
+		s := &outbox.Decision{Body: body, Outgoing: mail.Outgoing{To: []mail.Address{{Name: name, Addr: "ann@example.org"}}, ID: "0123abcd", Account: "work", From: "desk@example.org", Recipients: []string{"ann@example.org"}, Subject: subject, Digest: "0123456789abcdef"},
 			Files: []outbox.ShownFile{{FileName: mail.FileName{Name: name, Type: "text/plain"}}}}
 		got, ok := questionText(s)
 		if !ok { // nobody is asked about what is not shown whole

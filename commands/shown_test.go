@@ -53,8 +53,9 @@ func TestAShortIDNeedsAnAccountWhereThereAreSeveral(t *testing.T) {
 	if !slices.Equal(e.Error.Examples, []string{"mail get home:3"}) {
 		t.Errorf("examples %q", e.Error.Examples)
 	}
-	for line, account := range map[string]any{"mail get 3": nil, "mail delete 3 2 --confirm": nil, "mail get home:3": "home", "mail delete 3 home:2 --confirm": "home", "mail get 3 --account work": "work"} {
-		if e := b.OK(t, "policy explain '"+line+"'"); e.Data["allowed"] != (account != nil) || e.Data["account_id"] != account {
+	for line, code := range map[string]any{"mail get 3": "VALIDATION_ERROR", "mail delete 3 2 --confirm": "VALIDATION_ERROR", "mail get home:3": "CONFLICT", "mail list --before home:3": "CONFLICT",
+		"mail delete 3 home:2 --confirm": "VALIDATION_ERROR", "mail get 3 --account work": nil} {
+		if e := b.OK(t, "policy explain '"+line+"'"); e.Data["allowed"] != (code == nil) || e.Data["code"] != code {
 			t.Errorf("%s is explained as %v", line, e.Data)
 		}
 	}

@@ -36,6 +36,14 @@ type Answer struct {
 	// Receipts are the functions to run once the command's answer has arrived. Use
 	// WriteTo or Delivered.
 	Receipts []func()
+
+	// What JSON says in the full answer, for a caller in this process. None of it is ever sent.
+	Result  any              // what the command returned; nil on failure, and where --fields chose a part of it
+	Data    json.RawMessage  // the data; nil on failure
+	Fault   *discovery.Fault // nil on success
+	Message string           // of a success
+	Cut     bool             // Result was made smaller to fit, or ends before its end
+	Audit   string           // that the command took effect and its entry could not be written; empty otherwise
 }
 
 // Success reports whether the command did what it was asked.

@@ -27,6 +27,7 @@ type execution struct {
 	plan        plan
 	call        discovery.Call
 
+	result    any // what the command returned, where the answer has all of it
 	data      []byte
 	message   string
 	untrusted []string
@@ -248,6 +249,9 @@ func (x *execution) encode(result any) error {
 			if !labelled {
 				x.untrusted = l.command.Untrusted(x.data, l.full)
 			}
+			if l.projection == nil {
+				x.result = result
+			}
 			return nil
 		}
 		t, ok := result.(discovery.Truncator)
@@ -296,9 +300,9 @@ func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 		m.Command, m.DurationMS, e.Meta = command, &ms, &m
 	}
 	if f == nil {
-		return Answer{JSON: e.encode(), Failed: x.failed, Receipts: x.delivered}
+		return Answer{JSON: e.encode(), Failed: x.failed, Receipts: x.delivered, Result: x.result, Data: x.data, Message: x.message, Cut: x.cut, Audit: m.Audit}
 	}
-	return Answer{JSON: e.encode(), Code: f.Code, Asked: x.asked}
+	return Answer{JSON: e.encode(), Code: f.Code, Asked: x.asked, Fault: f}
 }
 
 // auditTime bounds the writing of an entry, which goes on when the caller has gone: the

@@ -102,7 +102,7 @@ func (g *Gateway) Do(ctx context.Context, r Request) Answer {
 	if g.panics(finish) {
 		x.asked, x.delivered, x.data = nil, nil, nil
 		if f = g.internalFault(errPanic); g.panics(finish) { // without an entry then
-			a = Answer{JSON: (&envelope{Error: &failure{Code: f.Code, Message: f.Message, Hint: f.Hint}}).encode(), Code: f.Code}
+			a = Answer{JSON: (&envelope{Error: &failure{Code: f.Code, Message: f.Message, Hint: f.Hint}}).encode(), Code: f.Code, Fault: f}
 		}
 	}
 	return a

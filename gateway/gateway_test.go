@@ -15,6 +15,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/internal/testmain"
 )
 
@@ -190,6 +191,10 @@ func do(t *testing.T, g *gateway.Gateway, p gateway.Principal, line string) enve
 	}
 	if e.Meta.DurationMS == nil || e.Meta.NowUTC == "" {
 		t.Errorf("%s: incomplete _meta: %s", line, a.JSON)
+	}
+	if b, err := plain.JSON(a.Result); err != nil || a.Success() != (a.Fault == nil) || (a.Result == nil) != (!a.Success() || strings.Contains(line, "--fields")) ||
+		a.Result != nil && string(b) != string(e.Data) || a.Message != e.Message || string(a.Data) != string(e.Data) || a.Cut != e.Meta.Truncated || a.Audit != e.Meta.Audit {
+		t.Errorf("%s: %+v says something else than %s", line, a, a.JSON)
 	}
 	return e
 }

@@ -256,7 +256,7 @@ func (e *SendRefused) Error() string {
 // CheckSend reports whether a message may go to all of these recipients: to, cc
 // and bcc together. Each must be one plain address, without a name, angle
 // brackets or white space. One that is not allowed refuses them all. The error
-// is a *SendRefused. Whether a permitted send waits for a person is NeedsApproval.
+// is a *SendRefused. Whether a permitted send waits for a person is Waits.
 func (p *Policy) CheckSend(recipients []string) error {
 	switch {
 	case p == nil || p.out == nil || !p.MayFile():
@@ -304,8 +304,7 @@ func (p *Policy) checkRecipients(recipients []string) error {
 	return nil
 }
 
-// NeedsApproval reports whether a send that CheckSend permits waits for a person. Only this
-// function and, for replies, Asks decide that.
+// NeedsApproval reports whether sends wait for a person as a rule. Waits decides about each.
 func (p *Policy) NeedsApproval() bool { return p == nil || p.mode != ReadWrite }
 
 // entrySet is a compiled allow-list.

@@ -7,7 +7,8 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
-// Ask is a condition of mode reply that a message does not meet, so that it waits for a person.
+// Ask is why a message waits for a person: a condition of mode reply that it does not meet, or
+// what every mode that sends asks about.
 type Ask string
 
 // The conditions, in the order in which Asks names those that fail.
@@ -77,6 +78,35 @@ const (
 	MaxUnasked    = 5
 	UnaskedWithin = time.Hour
 )
+
+// SendFacts are what Waits judges of a message.
+type SendFacts struct {
+	ReplyFacts       // in mode reply alone
+	Coded       bool // it carries a one-time code, or a link that logs in, of another message
+	OthersDraft bool // it is a stored draft that the caller did not write
+	Passed      bool // it was judged before, and was to go unasked then: in mode reply nothing but Recipients counts any more
+}
+
+// Waits reports whether a message that CheckSend permits waits for a person, and why: in mode
+// approve each does, without a reason. Only this function decides that, for every mode, and its
+// result depends on nothing but the policy and the facts.
+func (p *Policy) Waits(f *SendFacts) (waits bool, asks []Ask) {
+	switch {
+	case p.RepliesUnasked() && !f.Passed:
+		asks = p.Asks(&f.ReplyFacts)
+	case p.RepliesUnasked():
+		if !p.Knows(f.Recipients) {
+			asks = []Ask{AskRecipient}
+		}
+	case p.NeedsApproval():
+		return true, nil
+	case f.Coded:
+		asks = []Ask{AskCode}
+	case f.OthersDraft:
+		asks = []Ask{AskDraft}
+	}
+	return len(asks) > 0, asks
+}
 
 // ReplyFacts are what Asks judges of a message.
 type ReplyFacts struct {

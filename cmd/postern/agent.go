@@ -78,38 +78,37 @@ func (p *process) agent(ctx context.Context, args []string) error {
 	defer h.Close()
 	tokens := append([]string{"agent"}, args...)
 	answer := h.Gateway.Do(ctx, gateway.Request{Principal: h.Principal, Tokens: tokens, Full: true})
-	o, line := p.promptOptions(h), discovery.JoinCommand(tokens)
-	o.Shell = true
-	if path := o.Path(line); answer.Success() && terminal.Is(p.stdout) && (path == "help" || path == "agent describe") {
-		prompt.Show(o, answer, line)
-		return nil
+	if answer.Fault != nil {
+		return p.agentError(answer.Fault)
 	}
-	out, err := bareAnswer(answer)
-	if err != nil {
+	switch answer.Result.(type) {
+	case discovery.HelpResult, *agents.Description:
+		if o := p.promptOptions(h); terminal.Is(p.stdout) {
+			o.Shell = true
+			prompt.Show(o, answer)
+			return nil
+		}
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, answer.Data, "", "  "); err != nil {
 		return p.agentError(err)
 	}
-	if !answer.Success() {
-		return p.agentFailure(string(out), answer.ExitStatus())
-	}
-	if _, err := p.stdout.Write(append(out, '\n')); err != nil {
+	if _, err := p.stdout.Write(append(plainUnicode(out.Bytes()), '\n')); err != nil {
 		return err
 	}
-	if note := cutNote(answer); note != "" {
-		p.agentSays("note", inShell.Replace(note))
+	if answer.Cut {
+		p.agentSays("note", inShell.Replace(answer.Message))
 	}
 	answer.Delivered()
 	return nil
 }
 
-// agentError is report with the error in JSON.
+// agentError is report with the error in JSON, as one text. The commands that its hint names are written for
+// a shell, where help is something else.
 func (p *process) agentError(err error) error {
 	f := faultOf(err)
-	return p.agentFailure(bareMessage(f.Message, f.Hint), f.Code.ExitStatus())
-}
-
-func (p *process) agentFailure(message string, status int) error {
-	p.agentSays("error", message)
-	return exitStatus(status)
+	p.agentSays("error", strings.TrimSpace(f.Message+" "+inShell.Replace(f.Hint)))
+	return exitStatus(f.Code.ExitStatus())
 }
 
 // agentSays writes an object with one text to standard error.
@@ -118,54 +117,7 @@ func (p *process) agentSays(name, text string) {
 	fmt.Fprintf(p.stderr, "{%q: %s}\n", name, plainUnicode(b))
 }
 
-// cutNote is how to go on where an answer ends before its end, which what a program prints has
-// no place for; empty otherwise.
-func cutNote(a gateway.Answer) string {
-	var envelope struct {
-		Message string `json:"message"`
-		Meta    struct {
-			Truncated bool `json:"truncated"`
-		} `json:"_meta"`
-	}
-	if json.Unmarshal(a.JSON, &envelope) != nil || !envelope.Meta.Truncated {
-		return ""
-	}
-	return envelope.Message
-}
-
-// bareMessage is a failure as one text. The commands that its hint names are written for
-// a shell, where help is something else.
-func bareMessage(message, hint string) string {
-	if hint == "" {
-		return message
-	}
-	return message + " " + inShell.Replace(hint)
-}
-
 var inShell = strings.NewReplacer("'help", "'postern help", "'agent ", "'postern agent ", "Usage: agent ", "Usage: postern agent ")
-
-// bareAnswer takes the envelope off an answer: the data, indented by two spaces, or
-// the text of the failure.
-func bareAnswer(a gateway.Answer) ([]byte, error) {
-	var envelope struct {
-		Data  json.RawMessage `json:"data"`
-		Error struct {
-			Message string `json:"message"`
-			Hint    string `json:"hint"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(a.JSON, &envelope); err != nil {
-		return nil, err
-	}
-	if !a.Success() {
-		return []byte(bareMessage(envelope.Error.Message, envelope.Error.Hint)), nil
-	}
-	var b bytes.Buffer
-	if err := json.Indent(&b, envelope.Data, "", "  "); err != nil {
-		return nil, err
-	}
-	return plainUnicode(b.Bytes()), nil
-}
 
 // plainUnicode replaces the escapes of JSON from U+00A0 up by the characters; those that
 // steer a terminal stay escaped.

@@ -93,9 +93,9 @@ func (p *process) once(ctx context.Context, r gateway.Request, asJSON bool) erro
 		}
 	}
 	r.Full = !asJSON && terminal.Is(p.stdout)
-	answer, line := o.Answer(ctx, r, line)
+	answer := o.Answer(ctx, r, line)
 	if r.Full {
-		prompt.Show(o, answer, line)
+		prompt.Show(o, answer)
 	} else if _, err := answer.WriteTo(p.stdout); err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/cmd/postern/internal/setup"
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
@@ -124,21 +123,10 @@ func (h administrator) Run(ctx context.Context, tokens ...string) (json.RawMessa
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var envelope struct {
-		Success bool            `json:"success"`
-		Data    json.RawMessage `json:"data"`
-		Error   struct {
-			Code          discovery.Code
-			Message, Hint string
-		} `json:"error"`
+	if answer.Fault != nil {
+		return nil, answer.Fault
 	}
-	if err := json.Unmarshal(answer.JSON, &envelope); err != nil {
-		return nil, err
-	}
-	if !envelope.Success {
-		return nil, &discovery.Fault{Code: envelope.Error.Code, Message: envelope.Error.Message, Hint: envelope.Error.Hint}
-	}
-	return envelope.Data, nil
+	return answer.Data, nil
 }
 
 // keygen prints a fresh key.

@@ -70,25 +70,29 @@ func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folde
 	}
 }
 
+// beginAcross is begin for messages that are copied to another account, which may be changed.
+func (m *Client) beginAcross(ctx context.Context, account string, refs []mail.Ref, toAccount string) (b *batch, to *imapBox, err error) {
+	x, err := m.openIMAP(ctx, "mail copy", account, "no folders to copy from", mail.AdvicePOP3Parts)
+	if err == nil {
+		b, err = x.batch(refs)
+	}
+	if err == nil {
+		to, err = m.openToChange(ctx, "mail copy", toAccount)
+	}
+	if err == nil && !b.Policy.MayGive(to.Policy.Policy) {
+		err = b.NotGiven(toAccount)
+	}
+	return b, to, err
+}
+
 // copyAcross copies messages to another account one by one.
 func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*Changed, error) {
-	x, err := m.openIMAP(ctx, "mail copy", account, "no folders to copy from", mail.AdvicePOP3Parts)
-	if err != nil {
-		return nil, err
-	}
-	b, err := x.batch(refs)
-	if err != nil {
-		return nil, err
-	}
-	to, err := m.openToChange(ctx, "mail copy", toAccount)
+	b, to, err := m.beginAcross(ctx, account, refs, toAccount)
 	if err != nil {
 		return nil, err
 	}
 	if toFolder, err = b.folderName(toFolder); err != nil {
 		return nil, err
-	}
-	if !b.Policy.MayGive(to.Policy.Policy) {
-		return nil, b.NotGiven(toAccount)
 	}
 	ready := make(chan error, 1)
 	go func() { ready <- to.mayTake(ctx, toFolder) }() // while the messages are looked at
@@ -404,13 +408,19 @@ func (m *Client) DeleteApproved(ctx context.Context, account string, refs []mail
 	return m.destroy(ctx, account, refs, true)
 }
 
-func (m *Client) destroy(ctx context.Context, account string, refs []mail.Ref, approved bool) (*Changed, error) {
+// beginDestroy is begin for messages that are to be deleted for good.
+func (m *Client) beginDestroy(ctx context.Context, account string, refs []mail.Ref, approved bool) (*batch, error) {
 	b, err := m.begin(ctx, "mail delete", account, refs)
+	if err == nil && (!b.Policy.MayDestroy() || b.Policy.DestroyNeedsApproval() && !approved) {
+		err = b.NoDestroy(&b.account, b.Policy.Policy)
+	}
+	return b, err
+}
+
+func (m *Client) destroy(ctx context.Context, account string, refs []mail.Ref, approved bool) (*Changed, error) {
+	b, err := m.beginDestroy(ctx, account, refs, approved)
 	if err != nil {
 		return nil, err
-	}
-	if !b.Policy.MayDestroy() || b.Policy.DestroyNeedsApproval() && !approved {
-		return nil, b.NoDestroy(&b.account, b.Policy.Policy)
 	}
 	return b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
 		if !s.UIDPlus() {
@@ -439,12 +449,9 @@ func (m *Client) destroy(ctx context.Context, account string, refs []mail.Ref, a
 // ToDelete returns messages that somebody wants to delete for good, with whole references, as
 // the policy shows them. If one of them does not exist, it is an error that names it.
 func (m *Client) ToDelete(ctx context.Context, account string, refs []mail.Ref) ([]Summary, error) {
-	b, err := m.begin(ctx, "mail delete", account, refs)
+	b, err := m.beginDestroy(ctx, account, refs, true)
 	if err != nil {
 		return nil, err
-	}
-	if !b.Policy.MayDestroy() {
-		return nil, b.NoDestroy(&b.account, b.Policy.Policy)
 	}
 	var shown []Summary
 	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
@@ -462,4 +469,22 @@ func (m *Client) ToDelete(ctx context.Context, account string, refs []mail.Ref) 
 		return nil
 	})
 	return shown, err
+}
+
+// MayChange returns the error with which a change to messages of one folder, or their copying to
+// another account, would end before a server is asked; nil where there is none. An empty toAccount
+// is their own.
+func (m *Client) MayChange(ctx context.Context, op, account string, refs []mail.Ref, toAccount string) (err error) {
+	if toAccount != "" && toAccount != account {
+		_, _, err = m.beginAcross(ctx, account, refs, toAccount)
+	} else {
+		_, err = m.begin(ctx, op, account, refs)
+	}
+	return err
+}
+
+// MayDestroy is MayChange for a deletion. asks reports whether it takes a person's word.
+func (m *Client) MayDestroy(ctx context.Context, account string, refs []mail.Ref) (asks bool, err error) {
+	b, err := m.beginDestroy(ctx, account, refs, true)
+	return err == nil && b.Policy.DestroyNeedsApproval(), err
 }

@@ -26,16 +26,16 @@ func (c *content) secrets() codes.Found {
 }
 
 // secretsOf is secrets of a letter that was not written in the command alone, where the
-// account masks codes. raw is the letter as it leaves. What the message has that it answers or
+// account masks codes. leaves is the letter as it leaves. What the message has that it answers or
 // hands on counts first: beside other words it might not be found any more.
-func (s *sender) secretsOf(d *Draft, raw []byte) codes.Found {
+func (s *sender) secretsOf(d *Draft, leaves func() *content) codes.Found {
 	switch {
 	case !s.policy.MasksCodes() || d.ReplyTo == nil && d.Forward == nil && d.stored == nil && !d.FromMail:
 		return codes.Found{}
 	case d.original != nil && d.original.Masked.Any():
 		return d.original.Masked
 	}
-	return contentOf(raw).secrets()
+	return leaves().secrets()
 }
 
 // noCode refuses to put a code into a draft: agents read drafts, and beside their own words they
@@ -63,23 +63,4 @@ func nameless(people []mail.Address) (bare []mail.Address) {
 		bare = append(bare, mail.Address{Addr: a.Addr})
 	}
 	return bare
-}
-
-// Mask hides codes and links that log in from an agent, which sees its own entries. The
-// person who decides sees them. Of an entry that is Coded it hides the whole text: beside every
-// number that an agent wrote above it, the hidden one would be told.
-func (s *Shown) Mask() {
-	if s.Coded && s.Here {
-		s.Subject, s.Body, s.HTML, s.Files = s.kept, codes.HiddenCode, "", nil
-		s.To, s.CC = nameless(s.To), nameless(s.CC)
-		for _, f := range s.Attachments {
-			s.Files = append(s.Files, ShownFile{FileName: f})
-		}
-		return
-	}
-	mask(&s.Outgoing, s.secrets)
-	s.Body, s.HTML = s.secrets.MaskLines(s.Body), s.secrets.MaskLines(s.HTML)
-	for i := range s.Files {
-		s.Files[i].Name = s.secrets.Mask(s.Files[i].Name)
-	}
 }

@@ -292,9 +292,7 @@ func TestWhatAReplyAnswersIsMarked(t *testing.T) {
 	if e := d.mustSend(reply(0)); e.Unmarked != nil {
 		t.Errorf("%+v", e.Unmarked)
 	}
-	dry := reply(1)
-	dry.DryRun = true
-	must(t, second(d.Send(t.Context(), account, dry)))
+	must(t, second(d.Foresee(t.Context(), account, reply(1), false)))
 	marked(true, false, false, false)
 
 	d.dir.Edit(func(a *mail.Account) { a.Mode = mail.Approve })

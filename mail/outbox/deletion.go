@@ -15,8 +15,22 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
+// ForeseeDeletion says what becomes of messages of one folder that are to be deleted for good,
+// without a word to a server: where it Waits HoldDeletion is the way, else Mailboxes.Delete.
+func (b *Outbox) ForeseeDeletion(ctx context.Context, account string, refs []mail.Ref) (*Decision, error) {
+	asks, err := b.o.Mailboxes.MayDestroy(ctx, account, refs)
+	if err != nil {
+		return nil, err
+	}
+	d := &Decision{Outgoing: mail.Outgoing{Kind: mail.OutboxDelete, Account: account, State: mail.OutboxQueued, Folder: refs[0].Folder}}
+	if asks {
+		d.Wait()
+	}
+	return d, nil
+}
+
 // HoldDeletion puts the deletion of messages of one folder into the outbox, where it waits for
-// a person as a send does: for an account whose policy says DestroyNeedsApproval. Nothing is
+// a person as a send does, where ForeseeDeletion says so. Nothing is
 // deleted. A message that does not exist is an error, and nothing waits then. Where the same
 // deletion of the same principal waits already, that entry is returned, with Replayed.
 func (b *Outbox) HoldDeletion(ctx context.Context, account string, refs []mail.Ref, principal string) (*mail.Outgoing, error) {

@@ -121,8 +121,8 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 	if err != nil {
 		return stays(err)
 	}
-	if e.Decided == "" && !s.leaves(e) {
-		return nil, outcome{result: resultNotSent, waits: true, asks: s.asksNow(e)}, nil
+	if waits, asks := s.waitsStill(e); waits && e.Decided == "" {
+		return nil, outcome{result: resultNotSent, waits: true, asks: asks}, nil
 	}
 	if message, err = s.asSubmitted(e, message); err != nil {
 		return stays(err)
@@ -193,19 +193,22 @@ func (s *sender) asSubmitted(e *mail.Outgoing, message []byte) ([]byte, error) {
 
 // sameAddresses reports whether two lists have the same addresses in any order and number.
 func sameAddresses(a, b []string) bool {
-	set := func(list []string) []string {
-		var out []string
+	set := func(list []string) (keys []string) {
 		for _, s := range list {
-			normal, ok := mail.NormalAddress(s)
-			if !ok {
-				normal = s
-			}
-			out = append(out, normal)
+			keys = append(keys, addressKey(s))
 		}
-		slices.Sort(out)
-		return slices.Compact(out)
+		slices.Sort(keys)
+		return slices.Compact(keys)
 	}
 	return slices.Equal(set(a), set(b))
+}
+
+// addressKey is an address as it is compared.
+func addressKey(s string) string {
+	if normal, ok := mail.NormalAddress(s); ok {
+		return normal
+	}
+	return s
 }
 
 // unstoppable returns a context that ends with ctx, which has a deadline, but not because
@@ -285,22 +288,21 @@ func (b *Outbox) record(ctx context.Context, id string, conclude func(*mail.Outg
 	return kept, err
 }
 
-// rehearse is a dry run's way to the server and back.
-func (b *Outbox) rehearse(ctx context.Context, s *sender, e *mail.Outgoing, message []byte) (*mail.Outgoing, error) {
-	e.ID = ""
+// rehearse goes to the server and back with a message.
+func (b *Outbox) rehearse(ctx context.Context, s *sender, e *mail.Outgoing, message []byte) error {
 	message, err := s.asSubmitted(e, message)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	session, err := b.dial(ctx, s.Operation, &s.account)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = session.Close() }()
 	if err := session.Check(smtp.Envelope{From: e.From, Recipients: e.Recipients, SMTPUTF8: e.SMTPUTF8}, message); err != nil {
-		return nil, failed(context.Background(), s.Operation, &s.account, err).err
+		return failed(context.Background(), s.Operation, &s.account, err).err
 	}
-	return e, nil
+	return nil
 }
 
 // Approve sends a message, or deletes messages, that a person approved, in this call. digest has to be the Digest
@@ -322,15 +324,12 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 	if digest == "" || digest != e.Digest {
 		return nil, o.Conflict("The digest is not that of the message; nothing is sent.", mail.AdviceApproveDigest).About(e.ID)
 	}
-	switch e = present(e, b.now()); e.State {
-	case mail.OutboxWaiting, mail.OutboxQueued, mail.OutboxUnknown:
-	case mail.OutboxAccepted:
-		if unfinished(&e) {
-			return b.fileAgain(ctx, op, e), nil
-		}
-		return &e, o.Conflict("The message was sent already.", mail.AdviceShowEntry).About(e.ID)
-	default:
-		return &e, notSent(o, &e)
+	switch step, err := b.next(o, &e); {
+	case err != nil:
+		e = present(e, b.now())
+		return &e, err
+	case step == StepFinish:
+		return b.fileAgain(ctx, op, e), nil
 	}
 	// Before the entry is claimed: what cannot be done does not count as an attempt.
 	if e.Kind == mail.OutboxDelete {

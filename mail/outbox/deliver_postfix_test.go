@@ -168,7 +168,7 @@ func limitsAreKnownBeforeAnythingIsSent(t *testing.T, p *postfixServers) {
 	foreign := func(r *outbox.Request) { r.Draft.To = []mail.Address{{Addr: "jörg@example.net"}} }
 	for want, request := range map[mail.Kind]func(*outbox.Request){mail.KindRefused: large, mail.KindUnsupported: foreign} {
 		for _, dry := range []bool{true, false} {
-			e, err := d.Send(t.Context(), account, hello(request, func(r *outbox.Request) { r.DryRun = dry }))
+			e, err := d.sendOrForesee(hello(request), dry)
 			if kind(err) != want || dry != (e == nil) || e != nil && (e.State != mail.OutboxRefused || e.Temporary) {
 				t.Errorf("%s, dry %v: %+v, %v", want, dry, e, err)
 			}

@@ -23,6 +23,7 @@ type Draft struct {
 	FromFile    bool      // Body was read from a file
 	FromMail    bool      // some of Attachments are those of a message that was received
 	As          string    // the sender, one of the account's own addresses; empty for its first
+	DryRun      bool      // of a draft to keep: everything but the filing, so that an error is the one it would end with
 
 	// Of the message of ReplyTo: it goes to its sender besides those named, or to all whom that
 	// went to as well, but oneself; and its text follows.
@@ -89,7 +90,7 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 			return nil, err
 		}
 	}
-	saved, err := b.saveDraft(ctx, s, m, "")
+	saved, err := b.saveDraft(ctx, s, m, "", d.DryRun)
 	if err == nil {
 		saved.Elsewhere, saved.LeftOut = d.elsewhere, d.leftOut
 	}
@@ -118,10 +119,13 @@ func (s *sender) others(message string) error {
 }
 
 // saveDraft files a draft, unless the folder has one with this Message-ID; empty means always.
-func (b *Outbox) saveDraft(ctx context.Context, s *sender, m *compose.Message, once string) (*SavedDraft, error) {
+func (b *Outbox) saveDraft(ctx context.Context, s *sender, m *compose.Message, once string, dry bool) (*SavedDraft, error) {
 	built, err := compose.Build(m)
 	if err != nil {
 		return nil, s.unbuildable(err)
+	}
+	if dry {
+		return &SavedDraft{Account: s.Account}, nil
 	}
 	put, err := b.o.Mailboxes.File(ctx, s.Op, s.Account, &mailbox.OwnMessage{Role: "drafts", Flags: []string{`\Draft`, `\Seen`}, Date: m.Date, Source: built.Copy, Once: once})
 	if errors.Is(err, mailbox.ErrNoRole) {

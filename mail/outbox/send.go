@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
@@ -21,8 +22,6 @@ type Request struct {
 	// characters: however often the same request is made with it, the message leaves
 	// once. It is forgotten KeepOutgoing after the entry has ended. Empty means none.
 	Key       string
-	DryRun    bool   // everything but the sending; see Send
-	Offline   bool   // of a dry run: without a word to the submission server
 	Principal string // the caller
 }
 
@@ -56,11 +55,58 @@ func (e *Limited) Error() string {
 // and no attempt is under way: the entry is returned as it stands, with Replayed, if
 // the request is the same, and KindConflict if it is another. Neither is charged.
 // While another command is sending it the error is a KindConflict that is Retryable.
-//
-// A dry run does the same up to the login at the submission server and the check of its
-// announced limits, sends and keeps nothing and charges nothing. Its entry has no ID; State
-// is what it would begin as.
 func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Outgoing, error) {
+	p, err := b.prepare(ctx, account, r, false)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.repeats:
+		return b.repeated(ctx, p.sender, *p.entry, p.request, false)
+	}
+	return b.submit(ctx, p)
+}
+
+// Foresee says what Send would do with a request, without an ID. It does the same up to the login
+// at the submission server and the check of its announced limits, or offline without a word to that
+// server; it sends and keeps nothing and charges nothing. The Decision is never nil: with an error
+// it is the entry that the Key has already, if there is one.
+func (b *Outbox) Foresee(ctx context.Context, account string, r Request, offline bool) (*Decision, error) {
+	d := &Decision{}
+	p, err := b.prepare(ctx, account, r, true)
+	if err != nil {
+		return d, err
+	}
+	if p.repeats {
+		e, err := b.repeated(ctx, p.sender, *p.entry, p.request, true)
+		if e != nil {
+			d.Outgoing = *e
+		}
+		return d, err
+	}
+	if err = b.take(ctx, r.Principal, false); err != nil {
+		return d, wrapStore(ctx, p.sender.Op, err)
+	}
+	if !offline {
+		err = b.rehearse(ctx, p.sender, p.entry, p.message)
+	}
+	if err == nil {
+		d.Outgoing = *p.entry
+		d.ID = ""
+	}
+	return d, err
+}
+
+// prepared is a message as it would leave and as it was judged, or the entry that its key has.
+type prepared struct {
+	sender  *sender
+	entry   *mail.Outgoing
+	message []byte
+	repeats bool   // the key has an entry
+	request string // digest of the request
+}
+
+// prepare writes the message of a request, and judges it.
+func (b *Outbox) prepare(ctx context.Context, account string, r Request, dry bool) (*prepared, error) {
 	const op = "mail send"
 	s, err := b.sender(ctx, op, account)
 	if err != nil {
@@ -88,7 +134,7 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 	if e, found, err := b.byKey(ctx, account, key); err != nil {
 		return nil, wrapStore(ctx, op, err)
 	} else if found {
-		return b.repeated(ctx, s, e, request, r.DryRun)
+		return &prepared{sender: s, entry: &e, repeats: true, request: request}, nil
 	}
 	d := &r.Draft
 	if r.Stored != nil {
@@ -100,7 +146,7 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 	} else if err := b.fill(ctx, s, d); err != nil {
 		return nil, err
 	}
-	if l, err = s.read(d); err != nil {
+	if l, err = s.read(d); err != nil { // with whom the message adds that is answered
 		return nil, err
 	}
 	if len(l.recipients) == 0 {
@@ -117,36 +163,34 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 		return nil, err
 	}
 	e.Request, e.Key, e.Principal = request, key, r.Principal
-	if err := b.judge(ctx, s, l, e, message, r.DryRun); err != nil {
+	leaves := sync.OnceValue(func() *content { return contentOf(message) })
+	if err := b.judge(ctx, s, l, e, leaves, dry); err != nil {
 		return nil, wrapStore(ctx, op, err)
 	}
-	if r.DryRun {
-		if err := b.take(ctx, r.Principal, false); err != nil {
-			return nil, wrapStore(ctx, op, err)
-		}
-		if r.Offline {
-			return e, nil
-		}
-		return b.rehearse(ctx, s, e, message)
-	}
+	return &prepared{sender: s, entry: e, message: message, request: request}, nil
+}
+
+// submit puts a message into the outbox, and sends it unless it waits there.
+func (b *Outbox) submit(ctx context.Context, p *prepared) (*mail.Outgoing, error) {
 	var a attempt
-	if e.State == mail.OutboxQueued {
+	if p.entry.State == mail.OutboxQueued {
 		now := b.now()
-		if a, err = claim(e, newName(), now, b.lease(ctx, now)); err != nil {
+		var err error
+		if a, err = claim(p.entry, newName(), now, b.lease(ctx, now)); err != nil {
 			return nil, err
 		}
 	}
-	kept, added, err := b.admit(ctx, e, message)
+	kept, added, err := b.admit(ctx, p.entry, p.message)
 	switch {
 	case err != nil:
-		return nil, wrapStore(ctx, op, err)
+		return nil, wrapStore(ctx, p.sender.Op, err)
 	case !added: // another command was first
-		return b.repeated(ctx, s, kept, request, false)
+		return b.repeated(ctx, p.sender, kept, p.request, false)
 	case kept.State == mail.OutboxWaiting:
 		b.log(ctx, "outgoing message waits for a person", &kept)
 		return &kept, nil
 	}
-	return b.deliver(ctx, op, kept, a)
+	return b.deliver(ctx, p.sender.Op, kept, a)
 }
 
 // byKey finds the entry of a key; there is none without a key.
@@ -202,24 +246,29 @@ func (b *Outbox) repeated(ctx context.Context, s *sender, e mail.Outgoing, reque
 		return &e, nil
 	case e.State != mail.OutboxQueued || busy(&e, b.now()):
 		return b.latest(s.Operation, e)
-	case dry:
-		return &e, nil
 	}
-	return b.resume(ctx, s, e)
+	return b.resume(ctx, s, e, dry)
 }
 
 // resume goes on with an entry that is queued and has not left.
-func (b *Outbox) resume(ctx context.Context, s *sender, e mail.Outgoing) (*mail.Outgoing, error) {
+func (b *Outbox) resume(ctx context.Context, s *sender, e mail.Outgoing, dry bool) (*mail.Outgoing, error) {
 	if err := s.policy.CheckSend(e.Recipients); err != nil {
 		return &e, err
 	}
+	waits, asks := s.waitsStill(&e)
 	queued := func(e *mail.Outgoing) error {
 		if e.State != mail.OutboxQueued {
 			return errNotHeld
 		}
 		return nil
 	}
-	if s.leaves(&e) {
+	switch {
+	case dry && waits:
+		e.Wait(asks...)
+		return &e, nil
+	case dry:
+		return &e, nil
+	case !waits:
 		return b.attempt(ctx, s.Op, e.ID, queued)
 	}
 	now := b.now()
@@ -228,7 +277,7 @@ func (b *Outbox) resume(ctx context.Context, s *sender, e mail.Outgoing) (*mail.
 			return false, errNotHeld
 		}
 		release(e, now)
-		e.Wait(s.asksNow(e)...)
+		e.Wait(asks...)
 		return false, nil
 	})
 	if errors.Is(err, errNotHeld) {
@@ -252,15 +301,14 @@ func (b *Outbox) late(ctx context.Context, op, id string) (*mail.Outgoing, error
 
 // latest returns an entry as it is now, with the error that says why it is not sent.
 func (b *Outbox) latest(o mail.Operation, e mail.Outgoing) (*mail.Outgoing, error) {
+	_, err := b.next(o, &e)
 	switch {
 	case e.State == mail.OutboxAccepted:
-		return &e, nil
-	case busy(&e, b.now()):
-		return &e, underWay(o, &e)
-	case e.State == mail.OutboxWaiting, e.State == mail.OutboxUnknown && !e.Settled:
-		return &e, nil
+		err = nil
+	case err == nil && e.State == mail.OutboxQueued:
+		err = notSent(o, &e)
 	}
-	return &e, notSent(o, &e)
+	return &e, err
 }
 
 func underWay(o mail.Operation, e *mail.Outgoing) error {

@@ -128,6 +128,18 @@ func kind(err error) mail.Kind {
 	return ""
 }
 
+// sendOrForesee sends, or in a dry run returns the entry that is foreseen.
+func (o *outboxFixture) sendOrForesee(r outbox.Request, dry bool) (*mail.Outgoing, error) {
+	if !dry {
+		return o.Send(o.t.Context(), account, r)
+	}
+	d, err := o.Foresee(o.t.Context(), account, r, false)
+	if err != nil {
+		return nil, err
+	}
+	return &d.Outgoing, nil
+}
+
 func (o *outboxFixture) mustSend(r outbox.Request) *mail.Outgoing {
 	o.t.Helper()
 	e, err := o.Send(o.t.Context(), account, r)
@@ -244,8 +256,7 @@ func TestSendRefusesBeforeAnythingLeaves(t *testing.T) {
 				c.request(&r)
 			}
 			for _, dry := range []bool{false, true} {
-				r.DryRun = dry
-				e, err := o.Send(t.Context(), account, r)
+				e, err := o.sendOrForesee(r, dry)
 				var refused *mail.SendRefused
 				if e != nil || err == nil || kind(err) != c.kind || errors.As(err, &refused) != (c.reason != "") || refused != nil && refused.Reason != c.reason {
 					t.Errorf("dry %v: %+v, %v", dry, e, err)
@@ -280,7 +291,7 @@ func TestSendChargesAfterEverythingElsePassed(t *testing.T) {
 	if !errors.As(err, &limited) || limited.Wait != 90*time.Second {
 		t.Fatalf("Send: %v", err)
 	}
-	if _, err := o.Send(t.Context(), account, hello(func(r *outbox.Request) { r.DryRun = true })); !errors.As(err, &limited) {
+	if _, err := o.sendOrForesee(hello(), true); !errors.As(err, &limited) {
 		t.Errorf("a dry run: %v", err)
 	}
 	if n := len(o.server.commands()); n > 0 || len(o.entries()) > 0 {
@@ -288,7 +299,7 @@ func TestSendChargesAfterEverythingElsePassed(t *testing.T) {
 	}
 	o.take = nil
 	charged := o.taken
-	if _, err := o.Send(t.Context(), account, hello(func(r *outbox.Request) { r.DryRun = true })); err != nil || o.taken != charged {
+	if _, err := o.sendOrForesee(hello(), true); err != nil || o.taken != charged {
 		t.Errorf("a dry run was charged: %v", err)
 	}
 	o.mustSend(hello(keyed("k")))
@@ -464,9 +475,9 @@ func TestCallerThatGivesUp(t *testing.T) {
 func TestDryRunGoesToTheServerAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t, newFakeSubmission(t))
-	r := hello(keyed("k"), func(r *outbox.Request) { r.DryRun = true })
-	e := o.mustSend(r)
-	if e.ID != "" || e.State != mail.OutboxQueued || e.Size == 0 || e.Digest == "" || !slices.Equal(e.Recipients, []string{"bob@example.net"}) {
+	r := hello(keyed("k"))
+	e, err := o.sendOrForesee(r, true)
+	if err != nil || e.ID != "" || e.State != mail.OutboxQueued || e.Size == 0 || e.Digest == "" || !slices.Equal(e.Recipients, []string{"bob@example.net"}) {
 		t.Errorf("entry %+v", e)
 	}
 	if said := strings.Join(o.server.commands(), " "); !strings.HasPrefix(said, "EHLO AUTH") || strings.Contains(said, "MAIL") {
@@ -476,22 +487,22 @@ func TestDryRunGoesToTheServerAndLeavesNothing(t *testing.T) {
 		t.Error("a dry run left something")
 	}
 	o.server.fault(stepAuth, fault{reply: "535 5.7.8 no"})
-	mailtest.WantKind(t, second(o.Send(t.Context(), account, r)), mail.KindAuth)
+	mailtest.WantKind(t, second(o.sendOrForesee(r, true)), mail.KindAuth)
 	small := newFixture(t, newFakeSubmission(t, "SIZE 300"))
-	if _, err := small.Send(t.Context(), account, r); kind(err) == "" || len(small.server.messages()) > 0 {
+	if _, err := small.sendOrForesee(r, true); kind(err) == "" || len(small.server.messages()) > 0 {
 		t.Errorf("a message that is too large: %v", err)
 	}
 	if said := strings.Join(small.server.commands(), " "); strings.Contains(said, "MAIL") {
 		t.Errorf("commands %s", said)
 	}
 	waits := newFixture(t, newFakeSubmission(t), approving)
-	if e := waits.mustSend(r); e.State != mail.OutboxWaiting || e.ID != "" || len(waits.entries()) > 0 || len(waits.server.commands()) == 0 {
+	if e, err := waits.sendOrForesee(r, true); err != nil || e.State != mail.OutboxWaiting || e.ID != "" || len(waits.entries()) > 0 || len(waits.server.commands()) == 0 {
 		t.Errorf("one that would wait: %+v", e)
 	}
 	// Of a key that there is already it tells what a send would.
 	o.server.at(nil)
-	o.mustSend(hello(keyed("k")))
-	if e := o.mustSend(r); !e.Replayed || e.State != mail.OutboxAccepted || len(o.server.messages()) != 1 {
+	o.mustSend(r)
+	if e, err := o.sendOrForesee(r, true); err != nil || !e.Replayed || e.State != mail.OutboxAccepted || len(o.server.messages()) != 1 {
 		t.Errorf("dry run of a known key: %+v", e)
 	}
 }

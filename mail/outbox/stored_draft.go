@@ -132,8 +132,8 @@ func (b *Outbox) AppendToDraft(ctx context.Context, ref mail.Ref, more Draft) (*
 		return nil, err
 	}
 	m.From.Name, m.InReplyTo, m.References = old.from.Name, old.parent, old.references
-	saved, err := b.saveDraft(ctx, s, m, "<"+m.MessageID+">")
-	if err == nil {
+	saved, err := b.saveDraft(ctx, s, m, "<"+m.MessageID+">", more.DryRun)
+	if err == nil && !more.DryRun {
 		saved.Left = b.o.Mailboxes.RemoveDraft(ctx, s.Op, old.Ref)
 	}
 	return saved, err

@@ -12,12 +12,11 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-// judge sets how a new entry begins: queued, or waiting for a person. What carries a code, and a draft
-// that is not the caller's own, waits in every mode. In mode reply it is
-// judged by the very bytes that its digest names. The store has the last word about how many
-// went unasked; a dry run foresees it.
-func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoing, message []byte, dry bool) error {
-	found := s.secretsOf(l.Draft, message)
+// judge sets how a new entry begins: queued, or waiting for a person. What the policy asks about is
+// judged by the very bytes that leave. The store has the last word about how many went unasked; a
+// dry run foresees it.
+func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoing, leaves func() *content, dry bool) error {
+	found := s.secretsOf(l.Draft, leaves)
 	if e.Coded = found.Any(); e.Coded {
 		e.To, e.CC = nameless(e.To), nameless(e.CC)
 	}
@@ -27,22 +26,10 @@ func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoi
 	case l.Subject == "": // else an agent would be told which of its own numbers is the code
 		e.Subject = found.Mask(e.Subject)
 	}
-	switch e.State = mail.OutboxQueued; {
-	case !s.policy.NeedsApproval() && found.Any():
-		e.Wait(mail.AskCode)
-		return nil
-	case !s.policy.NeedsApproval() && l.stored != nil && !l.stored.Own:
-		e.Wait(mail.AskDraft)
-		return nil
-	case !s.policy.NeedsApproval():
-		return nil
-	case !s.policy.RepliesUnasked():
-		e.Wait()
-		return nil
-	}
-	f := mail.ReplyFacts{Recipients: e.Recipients}
-	if l.ReplyTo != nil && l.ToSender && l.original != nil && l.Forward == nil && l.stored == nil {
-		c := contentOf(message)
+	f := mail.SendFacts{Coded: e.Coded, OthersDraft: l.stored != nil && !l.stored.Own}
+	f.Recipients = e.Recipients
+	if s.policy.RepliesUnasked() && l.ReplyTo != nil && l.ToSender && l.original != nil && l.Forward == nil && l.stored == nil {
+		c := leaves()
 		f.Reply, f.Answered, f.Attachments = true, l.original.Header, len(c.files)
 		f.Verified = s.policy.Verdict(f.Answered) == mail.Verified
 		f.FromFile = l.FromFile
@@ -50,7 +37,7 @@ func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoi
 		f.CarriesCode = l.original.Masked.Any() || c.secrets().Any()
 		f.NewSubject = c.Header.Text("Subject") != compose.ReplySubject(l.original.Header.Text("Subject"))
 	}
-	if dry {
+	if dry && f.Reply {
 		since := e.Created.Add(-mail.UnaskedWithin)
 		recent, _, err := b.o.Store.ListOutgoing(ctx, mail.OutboxQuery{Account: e.Account, Limit: mail.MaxUnasked,
 			Only: func(o *mail.Outgoing) bool { return o.Unasked != "" && o.Created.After(since) }})
@@ -59,12 +46,21 @@ func (b *Outbox) judge(ctx context.Context, s *sender, l *letter, e *mail.Outgoi
 		}
 		f.Unasked = len(recent)
 	}
-	if asks := s.policy.Asks(&f); len(asks) > 0 {
+	waits, asks := s.policy.Waits(&f)
+	switch e.State = mail.OutboxQueued; {
+	case waits:
 		e.Wait(asks...)
-	} else {
+	case s.policy.RepliesUnasked():
 		e.Unasked = e.Digest
 	}
 	return nil
+}
+
+// waitsStill judges an entry anew, by the policy as it is now, about which no person decided.
+func (s *sender) waitsStill(e *mail.Outgoing) (waits bool, asks []mail.Ask) {
+	f := mail.SendFacts{Coded: e.Coded, Passed: e.Unasked != "" && e.Unasked == e.Digest}
+	f.Recipients = e.Recipients
+	return s.policy.Waits(&f)
 }
 
 // foreign reports whether what leaves has a link or an address that neither the sender of the
@@ -115,17 +111,4 @@ func (s *sender) foreign(c *content, o *mailbox.Original) (link, number bool) {
 	judge(written, known)
 	judge(quoted, append(known, o.Text, subject))
 	return link, number
-}
-
-// leaves reports whether a queued entry about which no person decided may leave now.
-func (s *sender) leaves(e *mail.Outgoing) bool {
-	return !s.policy.NeedsApproval() || s.policy.RepliesUnasked() && e.Unasked != "" && e.Unasked == e.Digest && s.policy.Knows(e.Recipients)
-}
-
-// asksNow is why an entry waits that went unasked before; nil where the mode asks about each.
-func (s *sender) asksNow(e *mail.Outgoing) []mail.Ask {
-	if s.policy.RepliesUnasked() && !s.policy.Knows(e.Recipients) {
-		return []mail.Ask{mail.AskRecipient}
-	}
-	return nil
 }

@@ -66,8 +66,8 @@ func TestAReplyGoesUnaskedOrSaysWhyItWaits(t *testing.T) {
 			d.now = func() time.Time { return later }
 			ref := d.source(strings.ReplaceAll(fromBob, cmp.Or(c.Old, "\x00"), c.New))
 			left := len(d.server.messages())
-			dry, err := d.Send(t.Context(), account, replyTo(ref, change, func(r *outbox.Request) { r.DryRun, r.Offline = true, true }))
-			if err != nil || !asked(dry.Asks) || (dry.State == mail.OutboxWaiting) != (len(asks) > 0) {
+			dry, err := d.Foresee(t.Context(), account, replyTo(ref, change), true)
+			if err != nil || !asked(dry.Asks) || dry.Waits() != (len(asks) > 0) {
 				t.Errorf("a dry run: %+v, %v", dry, err)
 			}
 			e := d.mustSend(replyTo(ref, change))
@@ -107,7 +107,7 @@ func TestWhatThePolicyAsksAboutByNowWaits(t *testing.T) {
 		"approve by now":                  {replying, func(a *mail.Account) { a.Mode = mail.Approve }, nil},
 		"the recipient is unknown by now": {replying, func(a *mail.Account) { a.AllowIn.Entries = nil }, []mail.Ask{mail.AskRecipient}},
 		"from RW to approve":              {func(a *mail.Account) { replying(a); a.Mode = mail.ReadWrite }, func(a *mail.Account) { a.Mode = mail.Approve }, nil},
-		"from RW to reply":                {func(a *mail.Account) { replying(a); a.Mode = mail.ReadWrite }, func(a *mail.Account) { a.Mode = mail.Reply }, nil},
+		"from RW to reply":                {func(a *mail.Account) { replying(a); a.Mode = mail.ReadWrite }, func(a *mail.Account) { a.Mode = mail.Reply }, []mail.Ask{mail.AskNoReply}},
 	} {
 		for _, key := range []string{"", strings.ReplaceAll(name, " ", "-")} {
 			t.Run(name+" "+key, func(t *testing.T) {

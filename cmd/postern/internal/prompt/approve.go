@@ -11,10 +11,12 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
+	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
 )
 
 // The person on a terminal who holds the administrator's key approves what is sent:
@@ -39,64 +41,59 @@ func (c *conversation) approveOne(ctx context.Context, id []string) {
 	if !ok {
 		return
 	}
-	shown := c.look().Draw(orderedjson.Object{{Name: "success", Value: true}, {Name: "data", Value: o}}, "outbox show")
-	state := o.Str("state")
-	if state != "waiting" && state != "queued" && state != "unknown" || o.Str("code") == "" {
+	shown := c.look().Render(gateway.Answer{Result: o})
+	if o.State != mail.OutboxWaiting && o.State != mail.OutboxQueued && o.State != mail.OutboxUnknown || o.Code == "" {
 		_, _ = io.WriteString(c.Stdout, shown)
 		return
 	}
 	if c.decide(ctx, strings.TrimRight(shown, "\n")+"\n\n"+c.look().Strong(questionOf(o)), "y "+yesOf(o)+", anything else leaves "+them(o)+": ") != discovery.Accepted {
 		c.status = discovery.ApprovalRequired.ExitStatus()
-		c.tell("Nothing was done. " + c.typedAs("outbox reject "+o.Str("outbox_id")) + " refuses it for good.")
+		c.tell("Nothing was done. " + c.typedAs("outbox reject "+o.ID) + " refuses it for good.")
 		return
 	}
-	line := approval(o)
-	if a := c.do(ctx, line); a.Code != discovery.Conflict || !c.overtaken(ctx, o.Str("outbox_id")) {
-		c.show(a, line)
+	if a := c.do(ctx, approval(o)); a.Code != discovery.Conflict || !c.overtaken(ctx, o.ID) {
+		c.show(a)
 	}
 }
 
 // questionOf asks about an entry that was shown, yesOf says what a yes does.
-func questionOf(entry orderedjson.Object) string {
+func questionOf(entry *commands.OutboxShowResult) string {
 	switch {
-	case entry.Str("kind") == "delete":
+	case entry.Kind == mail.OutboxDelete:
 		return "Delete exactly these for good?"
-	case entry.Str("state") == "unknown":
+	case entry.State == mail.OutboxUnknown:
 		return "It may have arrived already. Send it again?"
 	}
 	return "Send exactly this?"
 }
 
-func them(entry orderedjson.Object) string {
-	if entry.Str("kind") == "delete" {
+func them(entry *commands.OutboxShowResult) string {
+	if entry.Kind == mail.OutboxDelete {
 		return "them as they are"
 	}
 	return "it as it is"
 }
 
-func yesOf(entry orderedjson.Object) string {
-	if entry.Str("kind") == "delete" {
+func yesOf(entry *commands.OutboxShowResult) string {
+	if entry.Kind == mail.OutboxDelete {
 		return "deletes"
 	}
 	return "sends it"
 }
 
 // approval is the command that approves an entry as it was shown.
-func approval(entry orderedjson.Object) string {
-	return discovery.JoinCommand([]string{"outbox", "approve", entry.Str("outbox_id"), "--code", entry.Str("code")})
+func approval(entry *commands.OutboxShowResult) string {
+	return discovery.JoinCommand([]string{"outbox", "approve", entry.ID, "--code", entry.Code})
 }
 
 // overtaken tells what somebody else decided about an entry meanwhile, once that is
 // known. ok is false where it is not within a few seconds.
 func (c *conversation) overtaken(ctx context.Context, id string) (ok bool) {
 	for range 10 {
-		v, _ := orderedjson.Decode(c.do(ctx, command("outbox", "show", id)).JSON)
-		answer, _ := v.(orderedjson.Object)
-		data, _ := answer.Get("data").(orderedjson.Object)
-		switch data.Str("state") {
-		case "", "waiting", "queued", "unknown": // it may be leaving
-		default:
-			c.tell("Somebody else decided about it. " + answer.Str("message") + ".")
+		a := c.do(ctx, command("outbox", "show", id))
+		r, known := a.Result.(*commands.OutboxShowResult)
+		if known && r.State != mail.OutboxWaiting && r.State != mail.OutboxQueued && r.State != mail.OutboxUnknown { // else it may be leaving
+			c.tell("Somebody else decided about it. " + a.Message + ".")
 			return true
 		}
 		select {
@@ -110,20 +107,18 @@ func (c *conversation) overtaken(ctx context.Context, id string) (ok bool) {
 
 // said runs a command about an entry and tells in a line what it did, or why it did not. It
 // reports whether the entry waits no more.
-func (c *conversation) said(ctx context.Context, line string, entry orderedjson.Object) (decided bool) {
+func (c *conversation) said(ctx context.Context, line string, entry *commands.OutboxShowResult) (decided bool) {
 	a := c.do(ctx, line)
-	v, _ := orderedjson.Decode(a.JSON)
-	answer, _ := v.(orderedjson.Object)
-	if text := answer.Str("message"); a.Success() && text != "" {
+	if a.Success() && a.Message != "" {
 		a.Delivered()
 		c.status = 0
-		c.tell(text + ".")
+		c.tell(a.Message + ".")
 		return true
 	}
-	if c.status = a.ExitStatus(); a.Code == discovery.Conflict && c.overtaken(ctx, entry.Str("outbox_id")) {
+	if c.status = a.ExitStatus(); a.Code == discovery.Conflict && c.overtaken(ctx, entry.ID) {
 		return true
 	}
-	c.show(a, line)
+	c.show(a)
 	return a.Success() || !c.waits(ctx, entry)
 }
 
@@ -180,16 +175,16 @@ func (c *conversation) nothing(id string) (status int) {
 // waiting returns the ids of what waits, the oldest first. If it fails, the person has been
 // told.
 func (c *conversation) waiting(ctx context.Context, prefix string) (ids []string, ok bool) {
-	const line = "outbox list --state waiting --limit 500"
-	data, ok := c.data(ctx, line)
-	messages, _ := data.Get("messages").([]any)
-	for _, m := range slices.Backward(messages) {
-		entry, _ := m.(orderedjson.Object)
-		if id := entry.Str("outbox_id"); id != "" && strings.HasPrefix(id, prefix) {
-			ids = append(ids, id)
+	r, ok := resultOf[*commands.OutboxListResult](ctx, c, "outbox list --state waiting --limit 500")
+	if !ok {
+		return nil, false
+	}
+	for _, entry := range slices.Backward(r.Messages) {
+		if strings.HasPrefix(entry.ID, prefix) {
+			ids = append(ids, entry.ID)
 		}
 	}
-	return ids, ok
+	return ids, true
 }
 
 // walk shows one entry and asks what becomes of it. on is false where the person ends, which
@@ -199,12 +194,13 @@ func (c *conversation) walk(ctx context.Context, id string, more bool) (decided,
 	if !ok {
 		return false, ctx.Err() == nil
 	}
-	if o.Str("state") != "waiting" || o.Str("code") == "" {
+	if o.State != mail.OutboxWaiting || o.Code == "" {
 		c.tell("It does not wait any more.")
 		return true, true
 	}
-	seen := slices.DeleteFunc(slices.Clone(o), func(m orderedjson.Member) bool { return m.Name == "digest" || m.Name == "code" })
-	shown := c.look().Draw(orderedjson.Object{{Name: "success", Value: true}, {Name: "data", Value: seen}}, "outbox show")
+	seen := *o
+	seen.Code = ""
+	shown := c.look().Render(gateway.Answer{Result: &seen})
 	if !c.page(ctx, append(strings.Split(strings.TrimRight(shown, "\n"), "\n"), "", c.look().Strong(questionOf(o)))) {
 		c.tell("Not all of it was shown, so you are not asked.")
 		return false, ctx.Err() == nil
@@ -235,10 +231,10 @@ func (c *conversation) walk(ctx context.Context, id string, more bool) (decided,
 
 // refuse refuses an entry, with a reason for whoever asked for it, if that was somebody else. A
 // reason that is too long is asked for again. The results are those of walk.
-func (c *conversation) refuse(ctx context.Context, o orderedjson.Object) (decided, on bool) {
+func (c *conversation) refuse(ctx context.Context, o *commands.OutboxShowResult) (decided, on bool) {
 	for {
-		line := []string{"outbox", "reject", o.Str("outbox_id")}
-		if by := o.Str("principal"); by != c.Principal.Name && by != c.Person {
+		line := []string{"outbox", "reject", o.ID}
+		if by := o.Principal; by != c.Principal.Name && by != c.Person {
 			why, err := c.read(ctx, c.begun("Why, for "+screen.Line(by)+" to read? Enter for no reason: "))
 			if err != nil {
 				fmt.Fprintln(c.Stdout)
@@ -256,39 +252,44 @@ func (c *conversation) refuse(ctx context.Context, o orderedjson.Object) (decide
 }
 
 // waits reports whether an entry still waits, which somebody else may have decided about.
-func (c *conversation) waits(ctx context.Context, entry orderedjson.Object) bool {
-	now := part(c.do(ctx, command("outbox", "show", entry.Str("outbox_id"))), "data").Str("state")
-	return now == "waiting" || now == ""
+func (c *conversation) waits(ctx context.Context, entry *commands.OutboxShowResult) bool {
+	now := c.stateOf(ctx, entry.ID)
+	return now == mail.OutboxWaiting || now == ""
+}
+
+// stateOf is the state of an entry of the outbox; empty where that cannot be told.
+func (c *conversation) stateOf(ctx context.Context, id string) mail.OutboxState {
+	if r, ok := c.do(ctx, command("outbox", "show", id)).Result.(*commands.OutboxShowResult); ok {
+		return r.State
+	}
+	return ""
 }
 
 // whole is the answer of 'outbox show' with all of the text, however many calls that takes.
 // If it fails, the person has been told.
-func (c *conversation) whole(ctx context.Context, id []string) (data orderedjson.Object, ok bool) {
+func (c *conversation) whole(ctx context.Context, id []string) (entry *commands.OutboxShowResult, ok bool) {
 	all, chars := "", 0
 	for digest := ""; ; {
 		line := discovery.JoinCommand(append([]string{"outbox", "show", "--offset", strconv.Itoa(chars)}, id...))
 		a := c.do(ctx, line)
 		a.Delivered()
-		data = part(a, "data")
-		text, isText := data.Get("text").(string)
-		if !a.Success() || !isText || digest != "" && data.Str("digest") != digest {
-			c.show(a, line)
+		r, isEntry := a.Result.(*commands.OutboxShowResult)
+		if !isEntry || digest != "" && r.Digest != digest {
+			c.show(a)
 			return nil, false
 		}
-		digest = data.Str("digest")
-		all += text
-		chars += utf8.RuneCountInString(text)
-		if data.Get("truncated") == true && text != "" {
+		digest = r.Digest
+		all += r.Text
+		chars += utf8.RuneCountInString(r.Text)
+		if r.Truncated && r.Text != "" {
 			continue
 		}
-		data = slices.DeleteFunc(data, func(m orderedjson.Member) bool {
-			return m.Name == "text" || m.Name == "next_action" || m.Name == "truncated"
-		})
-		if n := data.Get("text_chars"); n != nil && fmt.Sprint(n) != strconv.Itoa(chars) {
+		if r.TextChars != chars {
 			c.tell("Not all of the text could be read. Nothing was sent.")
 			return nil, false
 		}
-		return append(data, orderedjson.Member{Name: "text", Value: all}), true
+		r.Text, r.NextAction, r.Truncated = all, nil, false
+		return r, true
 	}
 }
 

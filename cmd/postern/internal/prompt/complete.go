@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
+	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
@@ -273,54 +273,51 @@ func NewCompleter(d Door) *Completer {
 }
 
 // note keeps the names in an answer.
-func (c *Completer) note(envelope []byte) {
-	v, err := orderedjson.Decode(envelope)
-	o, ok := v.(orderedjson.Object)
-	if err != nil || !ok {
-		return
-	}
+func (c *Completer) note(a gateway.Answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if data, isObject := o.Get("data").(orderedjson.Object); isObject {
-		c.take(data)
-	} else if e, isObject := o.Get("error").(orderedjson.Object); isObject {
-		for _, x := range e.Strings("examples") { // of what waits for a person
-			if id, ok := strings.CutPrefix(x, "outbox show "); ok {
-				c.name("outbox_id", id)
+	switch r := a.Result.(type) {
+	case *commands.MailFoldersResult:
+		c.current, c.listed[r.Account] = r.Account, nil
+		for _, f := range r.Folders {
+			if screen.Visible(f.Name) == f.Name { // what is proposed is printed
+				c.listed[r.Account] = append(c.listed[r.Account], f.Name)
 			}
 		}
+	case *commands.MailListResult:
+		c.listedIn(r.Account, r.Messages)
+	case *commands.MailSearchResult:
+		c.listedIn(r.Account, r.Messages)
+	case *commands.MailWatchResult:
+		c.listedIn(r.Account, r.Messages)
+	case *commands.MailThreadResult:
+		c.current = r.Account
+		for i := range r.Messages {
+			c.name("message_id", r.Messages[i].ID)
+		}
+	case *commands.MailGetResult:
+		for _, m := range r.Details() {
+			c.name("message_id", m.ID)
+		}
+	case *commands.MailDraftResult:
+		c.name("message_id", r.ID)
+	case *commands.MailSendResult:
+		c.name("outbox_id", r.ID)
+	case *commands.OutboxListResult:
+		for i := range r.Messages {
+			c.name("outbox_id", r.Messages[i].ID)
+		}
+	case *commands.OutboxShowResult:
+		c.name("outbox_id", r.ID)
 	}
+	c.name("outbox_id", outboxID(a)) // what waits for a person
 }
 
-func (c *Completer) take(o orderedjson.Object) {
-	if account := o.Str("account_id"); account != "" {
-		list, ok := o.Objects("folders")
-		if ok {
-			c.listed[account] = nil
-		}
-		for _, x := range list {
-			if name := x.Str("name"); screen.Visible(name) == name { // what is proposed is printed
-				c.listed[account] = append(c.listed[account], name)
-			}
-		}
-		if _, inFolder := o.Get("folder").(string); ok || inFolder {
-			c.current = account
-		}
-	}
-	for _, field := range []string{"message_id", "outbox_id"} {
-		c.name(field, o.Str(field))
-	}
-	for _, f := range o {
-		switch v := f.Value.(type) {
-		case orderedjson.Object:
-			c.take(v)
-		case []any:
-			for _, x := range v {
-				if e, ok := x.(orderedjson.Object); ok {
-					c.take(e)
-				}
-			}
-		}
+// listedIn notes the messages of a list, whose account is the latest where the list has one.
+func (c *Completer) listedIn(account string, messages []commands.MessageEntry) {
+	c.current = cmp.Or(account, c.current)
+	for i := range messages {
+		c.name("message_id", messages[i].ID)
 	}
 }
 

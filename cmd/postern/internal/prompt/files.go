@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,7 +14,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
+	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -83,13 +82,13 @@ func saveDir(place string) (string, error) {
 
 // eachPart gets the attachments of a message, or the one that is named, until do says no.
 func (c *conversation) eachPart(ctx context.Context, args []string, do func(name string, content []byte) bool) {
-	m, ok := c.message(ctx, args[0], "100")
+	m, _, ok := c.message(ctx, args[0], "100")
 	if !ok {
 		return
 	}
-	list, _ := m.Objects("attachments")
+	list := m.Attachments
 	if len(args) > 1 {
-		list = slices.DeleteFunc(list, func(a orderedjson.Object) bool { return a.Str("part_id") != args[1] })
+		list = slices.DeleteFunc(list, func(a commands.AttachmentEntry) bool { return a.PartID != args[1] })
 	}
 	if len(list) == 0 {
 		c.status = discovery.NotFound.ExitStatus()
@@ -101,16 +100,8 @@ func (c *conversation) eachPart(ctx context.Context, args []string, do func(name
 		return
 	}
 	for _, a := range list {
-		part, ok := c.data(ctx, command("mail", "attachment", "--full", "--max-bytes", "67108864", "--part", a.Str("part_id"), m.Str("message_id")))
-		if !ok {
-			return
-		}
-		content, err := base64.StdEncoding.DecodeString(part.Str("content_base64"))
-		if err != nil {
-			c.tell("The attachment could not be read.")
-			return
-		}
-		if !do(fileName(part.Str("filename"), a.Str("part_id")), content) {
+		part, ok := resultOf[*commands.MailAttachmentResult](ctx, c, command("mail", "attachment", "--max-bytes", "67108864", "--part", a.PartID, m.ID))
+		if !ok || !do(fileName(part.Filename, a.PartID), part.Content) {
 			return
 		}
 	}

@@ -20,7 +20,6 @@ import (
 
 	"github.com/peterh/liner"
 
-	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/discovery"
@@ -346,10 +345,10 @@ func (c *conversation) answer(ctx context.Context, line string) {
 // to whoever can give it, who is asked about it at once.
 func (c *conversation) execute(ctx context.Context, r gateway.Request, line string) gateway.Answer {
 	r.Full = true
-	a, line := c.Answer(ctx, r, line)
+	a := c.Answer(ctx, r, line)
 	if id := waitsAs(a); id != "" && c.decidesHere() {
 		defer a.Delivered()
-		c.complete.note(a.JSON)
+		c.complete.note(a)
 		decided := false
 		if admin, end, ok := c.administrator(ctx); ok {
 			admin.status = a.ExitStatus()
@@ -363,7 +362,7 @@ func (c *conversation) execute(ctx context.Context, r gateway.Request, line stri
 		}
 		return a
 	}
-	c.show(a, line)
+	c.show(a)
 	if a.Code == discovery.ApprovalRequired {
 		c.announced = max(c.announced, 1) // the answer says so
 	}
@@ -372,14 +371,6 @@ func (c *conversation) execute(ctx context.Context, r gateway.Request, line stri
 		c.tell("Or the word '" + word + "' of this prompt?")
 	}
 	return a
-}
-
-// part is the data of an answer, or its error; nil without it.
-func part(a gateway.Answer, name string) orderedjson.Object {
-	v, _ := orderedjson.Decode(a.JSON)
-	answer, _ := v.(orderedjson.Object)
-	o, _ := answer.Get(name).(orderedjson.Object)
-	return o
 }
 
 // waitsAs is the id of what an answer says to wait for a person; empty for none.
@@ -392,7 +383,10 @@ func waitsAs(a gateway.Answer) string {
 
 // outboxID is the entry of the outbox that a failure names; empty for none.
 func outboxID(a gateway.Answer) string {
-	for _, x := range part(a, "error").Strings("examples") {
+	if a.Fault == nil {
+		return ""
+	}
+	for _, x := range a.Fault.Examples {
 		if id, ok := strings.CutPrefix(x, "outbox show "); ok {
 			return id
 		}
@@ -408,15 +402,15 @@ func (c *conversation) do(ctx context.Context, line string) gateway.Answer {
 }
 
 // show shows an answer, which has arrived then.
-func (c *conversation) show(a gateway.Answer, line string) {
+func (c *conversation) show(a gateway.Answer) {
 	defer a.Delivered()
 	c.status = a.ExitStatus()
-	c.complete.note(a.JSON)
+	c.complete.note(a)
 	if c.JSON {
 		fmt.Fprintf(c.Stdout, "%s\n", a.JSON)
 		return
 	}
-	_, _ = io.WriteString(c.Stdout, c.look().Render(a.JSON, c.Path(line)))
+	_, _ = io.WriteString(c.Stdout, c.look().Render(a))
 }
 
 // resolve takes a line apart and finds its command, which is nil for a group.
@@ -425,21 +419,6 @@ func (d *Door) resolve(line string) (tokens []string, found discovery.Resolved, 
 		found, err = d.Registry.Resolve(tokens, d.visible)
 	}
 	return tokens, found, err
-}
-
-// Path is the command that a line names, "help" where it asks for a page; empty for none.
-func (d *Door) Path(line string) string {
-	if _, args, ok := wordOf(line); ok && AsksPage(args) {
-		return "help"
-	}
-	_, found, err := d.resolve(line)
-	switch {
-	case err != nil:
-		return ""
-	case found.Command == nil || slices.Contains(found.Rest, "--help") || slices.Contains(found.Rest, "-h"):
-		return "help"
-	}
-	return found.Command.Path
 }
 
 // NeedsVault reports whether the answer to a line takes the vault: it is no page, and nothing is
@@ -457,9 +436,8 @@ func (d *Door) NeedsVault(line string) bool {
 }
 
 // Answer runs a command. A refused line that only asks for a page, for a person also by the name of
-// a group alone, gets that: what the administrator may do is no secret, and a page runs nothing. It
-// returns the line that was answered, too.
-func (o *Options) Answer(ctx context.Context, r gateway.Request, line string) (gateway.Answer, string) {
+// a group alone, gets that: what the administrator may do is no secret, and a page runs nothing.
+func (o *Options) Answer(ctx context.Context, r gateway.Request, line string) gateway.Answer {
 	a := o.Progress.Do(ctx, o.Door, r)
 	tokens := r.Tokens
 	if tokens == nil && r.Full {
@@ -467,11 +445,11 @@ func (o *Options) Answer(ctx context.Context, r gateway.Request, line string) (g
 	}
 	page := o.pageOf(tokens, r.Full)
 	if a.Code != discovery.PermissionDenied || o.JSON || page == "" {
-		return a, line
+		return a
 	}
 	door := o.Door
-	door.Principal.Admin, line = true, "help "+page
-	return o.Progress.Do(ctx, door, gateway.Request{Line: line, Full: r.Full}), line
+	door.Principal.Admin = true
+	return o.Progress.Do(ctx, door, gateway.Request{Line: "help " + page, Full: r.Full})
 }
 
 // pageOf is the command or group whose page the tokens ask for; empty for none.
@@ -493,9 +471,9 @@ func (d *Door) pageOf(tokens []string, group bool) (path string) {
 	return path
 }
 
-// Show writes the full answer of a line. It has arrived then.
-func Show(o Options, a gateway.Answer, line string) {
-	_, _ = io.WriteString(o.Stdout, (&conversation{Options: o}).look().Render(a.JSON, o.Path(line)))
+// Show writes a full answer. It has arrived then.
+func Show(o Options, a gateway.Answer) {
+	_, _ = io.WriteString(o.Stdout, (&conversation{Options: o}).look().Render(a))
 	a.Delivered()
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/internal/testmain"
@@ -86,8 +87,7 @@ func (c *conversation) at(lines ...string) *strings.Builder {
 
 func (c *conversation) run1(t *testing.T, line string) {
 	t.Helper()
-	a := c.Gateway.Do(t.Context(), gateway.Request{Principal: c.Principal, Line: line, Full: true})
-	c.complete.note(a.JSON)
+	c.complete.note(c.Gateway.Do(t.Context(), gateway.Request{Principal: c.Principal, Line: line, Full: true}))
 }
 
 func TestCompletion(t *testing.T) {
@@ -266,7 +266,9 @@ func TestWhereTheHistoryIs(t *testing.T) {
 func TestWhatToTypeNextIsQuoted(t *testing.T) {
 	c := talk(t)
 	const id = "imap:demo:Old 'mail':1:5"
-	shown := c.look().Render([]byte(`{"success":true,"data":{"folder":"Old 'mail'","messages":[{"message_id":"`+id+`"}]}}`), "mail list")
+	list := &commands.MailListResult{Folder: "Old 'mail'"}
+	list.Messages = []commands.MessageEntry{{ID: id}}
+	shown := c.look().Render(gateway.Answer{Result: list})
 	_, line, _ := strings.Cut(strings.TrimRight(shown, "\x1b[0m\n"), "Read one: ")
 	if tokens, err := gateway.Tokenize(line); err != nil || !slices.Equal(tokens, []string{"read", id}) {
 		t.Errorf("%q is %q, %v", line, tokens, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
@@ -64,10 +65,8 @@ func TestThePromptSaysWhatWaits(t *testing.T) {
 	if strings.Contains(got, "wait") || opened != 2 || ended != 2 {
 		t.Errorf("the administrator's door was opened %d times and closed %d times; at the end: %s", opened, ended, got)
 	}
-	list, _ := c.data(t.Context(), "outbox list --state rejected")
-	rejected, _ := list.Objects("messages")
-	if shown, _ := c.data(t.Context(), "outbox show "+rejected[0].Str("outbox_id")); shown.Str("why") != "Ask her first" {
-		t.Errorf("what was refused does not say why: %v", shown)
+	if r, ok := resultOf[*commands.OutboxListResult](t.Context(), c, "outbox list --state rejected"); !ok || r.Messages[0].Why != "Ask her first" {
+		t.Errorf("what was refused does not say why: %v", r)
 	}
 	if got := sit("approve", "y", "version"); strings.HasPrefix(got, "1 message") || strings.Contains(got, "wait for") {
 		t.Errorf("what was said is said again: %s", got)

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
+	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
@@ -116,13 +116,9 @@ func AsksPage(args []string) bool {
 }
 
 // page is the page of a word, in the form of that of a command.
-func (w *word) page() orderedjson.Object {
-	var examples []any
-	for _, x := range w.examples {
-		examples = append(examples, x)
-	}
-	return orderedjson.Object{{Name: "success", Value: true}, {Name: "data", Value: orderedjson.Object{{Name: "command", Value: w.name},
-		{Name: "description", Value: strings.ToUpper(w.about[:1]) + w.about[1:] + "."}, {Name: "usage", Value: strings.TrimSpace(w.name + " " + w.takes)}, {Name: "examples", Value: examples}}}}
+func (w *word) page() gateway.Answer {
+	return gateway.Answer{Result: discovery.HelpResult{Command: w.name, Description: strings.ToUpper(w.about[:1]) + w.about[1:] + ".",
+		Usage: strings.TrimSpace(w.name + " " + w.takes), Examples: w.examples}}
 }
 
 // takesAll reports whether a word takes that many arguments.
@@ -139,7 +135,7 @@ func (c *conversation) runWord(ctx context.Context, w word, args []string) {
 		if asks {
 			c.status = 0
 		}
-		_, _ = io.WriteString(c.Stdout, c.look().Draw(w.page(), "help"))
+		_, _ = io.WriteString(c.Stdout, c.look().Render(w.page()))
 		return
 	}
 	_, stop := signal.NotifyContext(context.Background(), os.Interrupt) // Ctrl-C stops a command, and not what is around it
@@ -190,38 +186,43 @@ func (c *conversation) tell(s string) {
 // command makes a command string.
 func command(tokens ...string) string { return discovery.JoinCommand(tokens) }
 
-// data runs a command and returns what it answers. If it fails, the person has been told.
-func (c *conversation) data(ctx context.Context, line string) (data orderedjson.Object, ok bool) {
-	return c.ask(ctx, line, func(gateway.Answer) {})
+// resultOf runs a command and returns what it returned. If it fails, the person has been told.
+func resultOf[R any](ctx context.Context, c *conversation, line string) (result R, ok bool) {
+	a, ok := c.ask(ctx, line)
+	if ok {
+		result, ok = a.Result.(R)
+	}
+	return result, ok
 }
 
-// ask runs a command, hands its answer on and returns the data. If it fails, the person has
-// been told.
-func (c *conversation) ask(ctx context.Context, line string, answered func(gateway.Answer)) (data orderedjson.Object, ok bool) {
-	a := c.do(ctx, line)
-	if !a.Success() {
-		c.show(a, line)
-		return nil, false
+// ask runs a command whose answer is shown otherwise. If it fails, the person has been told.
+func (c *conversation) ask(ctx context.Context, line string) (a gateway.Answer, ok bool) {
+	if a = c.do(ctx, line); !a.Success() {
+		c.show(a)
+		return a, false
 	}
 	a.Delivered()
-	c.complete.note(a.JSON)
+	c.complete.note(a)
 	c.status = 0
-	answered(a)
-	return part(a, "data"), true
+	return a, true
 }
 
-// message is one message, with its account. If it fails, the person has been told.
-func (c *conversation) message(ctx context.Context, id, chars string) (m orderedjson.Object, ok bool) {
-	data, ok := c.data(ctx, command("mail", "get", "--chars", chars, id))
-	if !ok || len(messagesOf(data)) != 1 {
-		return nil, false
+// message is one message, and its account. If it fails, the person has been told.
+func (c *conversation) message(ctx context.Context, id, chars string) (m *commands.MessageDetail, account string, ok bool) {
+	r, ok := resultOf[*commands.MailGetResult](ctx, c, command("mail", "get", "--chars", chars, id))
+	if !ok || len(r.Details()) != 1 {
+		return nil, "", false
 	}
-	return append(messagesOf(data)[0], orderedjson.Member{Name: "account_id", Value: data.Str("account_id")}), true
+	return r.Details()[0], r.Account, true
 }
 
 // view runs a command and shows its answer, with a pager where it is longer than the window.
-func (c *conversation) view(ctx context.Context, line string) (data orderedjson.Object, ok bool) {
-	return c.ask(ctx, line, func(a gateway.Answer) { c.pager(ctx, c.look().Render(a.JSON, c.Path(line))) })
+func (c *conversation) view(ctx context.Context, line string) gateway.Answer {
+	a, ok := c.ask(ctx, line)
+	if ok {
+		c.pager(ctx, c.look().Render(a))
+	}
+	return a
 }
 
 // pager shows text that may be longer than the window: with the program that PAGER names, else
@@ -276,34 +277,33 @@ func (c *conversation) inbox(ctx context.Context, args []string) {
 		}
 	}
 	line := command(c.lists(ctx, strconv.Itoa(min(max(height-10, 10), 100)), args)...)
-	c.ask(ctx, line, func(a gateway.Answer) {
-		v, _ := orderedjson.Decode(a.JSON)
-		answer, _ := v.(orderedjson.Object)
-		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--before") }) {
-			goesOn(answer, typed, "--before")
-		}
-		c.pager(ctx, c.look().Draw(answer, c.Path(line)))
-	})
+	a, ok := c.ask(ctx, line)
+	if !ok {
+		return
+	}
+	if r, whole := a.Result.(*commands.MailListResult); whole && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--before") }) {
+		goesOn(r.NextAction, typed, "--before")
+	}
+	c.pager(ctx, c.look().Render(a))
 }
 
-// goesOn has the next page of an answer be shown with other words: with typed, and the option that
+// goesOn has the next page be shown with other words: with typed, and the option that
 // says where that page begins, or where its value is not for typing, with typed alone. It returns the
 // command that they stand for; empty where there is no next page.
-func goesOn(answer orderedjson.Object, typed, option string) (line string) {
-	next := answer
-	for _, name := range []string{"data", "next_action", "arguments"} {
-		next, _ = next.Get(name).(orderedjson.Object)
+func goesOn(next *commands.NextAction, typed, option string) (line string) {
+	if next == nil {
+		return ""
 	}
-	for i := range next {
-		tokens, err := gateway.Tokenize(next.Str("command"))
-		at := slices.Index(tokens, option)
-		if next[i].Name != "command" || err != nil || at < 0 || at+1 >= len(tokens) {
-			continue
-		}
-		if line, next[i].Value = next.Str("command"), typed; option == "--before" {
-			next[i].Value = typed + " " + command(tokens[at:at+2]...)
-		}
+	line = next.Arguments.Command
+	tokens, err := gateway.Tokenize(line)
+	at := slices.Index(tokens, option)
+	if err != nil || at < 0 || at+1 >= len(tokens) {
+		return ""
 	}
+	if option == "--before" {
+		typed += " " + command(tokens[at:at+2]...)
+	}
+	next.Arguments.Command = typed
 	return line
 }
 
@@ -327,14 +327,14 @@ func (c *conversation) more(ctx context.Context, _ []string) {
 
 // found shows a page of a search. At the prompt 'more' shows the next one.
 func (c *conversation) found(ctx context.Context, line string) {
-	c.ask(ctx, line, func(a gateway.Answer) {
-		v, _ := orderedjson.Decode(a.JSON)
-		answer, _ := v.(orderedjson.Object)
-		if !c.Shell {
-			c.next = goesOn(answer, "more", "--cursor")
-		}
-		c.pager(ctx, c.look().Draw(answer, c.Path(line)))
-	})
+	a, ok := c.ask(ctx, line)
+	if !ok {
+		return
+	}
+	if r, whole := a.Result.(*commands.MailSearchResult); whole && !c.Shell {
+		c.next = goesOn(r.NextAction, "more", "--cursor")
+	}
+	c.pager(ctx, c.look().Render(a))
 }
 
 func (c *conversation) searches(ctx context.Context, args []string) []string {
@@ -350,15 +350,15 @@ func gets(args []string) []string {
 
 // reads shows messages, and marks those as read that were not.
 func (c *conversation) reads(ctx context.Context, args []string) {
-	data, ok := c.view(ctx, command(gets(args)...))
-	if !ok {
+	r, whole := c.view(ctx, command(gets(args)...)).Result.(*commands.MailGetResult)
+	if !whole {
 		return
 	}
 	marked := 0
-	for _, m := range messagesOf(data) {
-		if _, flagged := m.Get("flags").([]any); flagged && !isPOP3(m) && !slices.Contains(m.Strings("flags"), `\Seen`) {
+	for _, m := range r.Details() {
+		if !isPOP3(m) && !slices.Contains(m.Flags, `\Seen`) {
 			// Where nothing may be changed it stays unread, and nobody needs to be told.
-			a := c.do(ctx, command("mail", "mark-read", m.Str("message_id")))
+			a := c.do(ctx, command("mail", "mark-read", m.ID))
 			if a.Delivered(); a.Success() {
 				marked++
 			}
@@ -369,17 +369,8 @@ func (c *conversation) reads(ctx context.Context, args []string) {
 	}
 }
 
-// messagesOf are the messages of an answer that has one or several.
-func messagesOf(data orderedjson.Object) []orderedjson.Object {
-	if m, ok := data.Get("message").(orderedjson.Object); ok {
-		return []orderedjson.Object{m}
-	}
-	list, _ := data.Objects("messages")
-	return list
-}
-
 // isPOP3 reports whether a message is in a mailbox that has neither flags nor folders.
-func isPOP3(m orderedjson.Object) bool { return strings.HasPrefix(m.Str("message_id"), "pop3:") }
+func isPOP3(m *commands.MessageDetail) bool { return strings.HasPrefix(m.ID, "pop3:") }
 
 func (c *conversation) thread(ctx context.Context, args []string) {
 	c.view(ctx, command(threads(args)...))
@@ -401,7 +392,7 @@ func (c *conversation) trash(ctx context.Context, args []string) {
 
 // archive moves messages to the folder for the archive, which only their account knows.
 func (c *conversation) archive(ctx context.Context, args []string) {
-	m, ok := c.message(ctx, args[0], "100")
+	m, account, ok := c.message(ctx, args[0], "100")
 	if !ok {
 		return
 	}
@@ -409,39 +400,41 @@ func (c *conversation) archive(ctx context.Context, args []string) {
 		c.file(ctx, append([]string{"mail", "move", "--to=Archive"}, args...))
 		return
 	}
-	folders, ok := c.data(ctx, command("mail", "folders", "--account", m.Str("account_id")))
+	r, ok := resultOf[*commands.MailFoldersResult](ctx, c, command("mail", "folders", "--account", account))
 	if !ok {
 		return
 	}
-	list, _ := folders.Objects("folders")
 	for _, role := range []string{"archive", "all"} {
-		for _, f := range list {
-			if f.Str("role") == role {
-				c.file(ctx, append([]string{"mail", "move", "--to=" + f.Str("name")}, args...))
+		for _, f := range r.Folders {
+			if f.Role == role {
+				c.file(ctx, append([]string{"mail", "move", "--to=" + f.Name}, args...))
 				return
 			}
 		}
 	}
 	c.status = discovery.NotFound.ExitStatus()
-	c.tell("The account " + m.Str("account_id") + " has no folder for the archive. " + c.typedAs("mail move ID --to FOLDER") + " takes any.")
+	c.tell("The account " + account + " has no folder for the archive. " + c.typedAs("mail move ID --to FOLDER") + " takes any.")
 }
 
 // file runs a command that moves messages, says what it did, and keeps it for undo.
 func (c *conversation) file(ctx context.Context, tokens []string) {
-	line := command(tokens...)
-	a := c.do(ctx, line)
-	c.show(a, line)
+	a := c.do(ctx, command(tokens...))
+	c.show(a)
 	if a.Code.ExitStatus() == discovery.ValidationError.ExitStatus() || a.Code == discovery.NotFound {
 		return // nothing was moved
 	}
-	data := part(a, "data")
-	f := filing{from: data.Str("source_folder"), to: data.Str("destination_folder")}
-	for _, m := range messagesOf(data) {
-		if id := m.Str("new_message_id"); id != "" {
-			f.ids = append(f.ids, id)
+	c.filed = nil
+	r, ok := a.Result.(*commands.MailMoveResult)
+	if !ok {
+		return
+	}
+	f := filing{from: r.Folder, to: r.To}
+	for _, m := range r.Messages {
+		if m.New != "" {
+			f.ids = append(f.ids, m.New)
 		}
 	}
-	if c.filed = nil; len(f.ids) > 0 {
+	if len(f.ids) > 0 {
 		c.filed = &f
 	}
 }
@@ -456,15 +449,15 @@ func (c *conversation) undo(ctx context.Context, _ []string) {
 		c.tell("There is nothing to take back: it knows of the last 'archive' or 'trash' of this sitting alone.")
 		return
 	}
-	data, ok := c.data(ctx, command(append([]string{"mail", "move", "--to", f.from}, f.ids...)...))
+	r, ok := resultOf[*commands.MailMoveResult](ctx, c, command(append([]string{"mail", "move", "--to", f.from}, f.ids...)...))
 	if !ok {
 		return
 	}
 	c.filed = nil
-	told := fmt.Sprintf("%s moved back from %s to %s", counted(len(messagesOf(data)), "message"), f.to, f.from)
+	told := fmt.Sprintf("%s moved back from %s to %s", counted(len(r.Messages), "message"), f.to, f.from)
 	before := ", now "
-	for _, m := range messagesOf(data) {
-		id := m.Str("new_message_id")
+	for _, m := range r.Messages {
+		id := m.New
 		if id == "" { // not every server tells it
 			continue
 		}

@@ -20,10 +20,11 @@ import (
 
 	"github.com/peterh/liner"
 
-	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
+	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
 )
 
 func (c *conversation) write(ctx context.Context, args []string) {
@@ -42,8 +43,10 @@ func (c *conversation) write(ctx context.Context, args []string) {
 
 // usual is the account that commands without --account are for.
 func (c *conversation) usual(ctx context.Context) string {
-	data, _ := c.data(ctx, "mail accounts")
-	return data.Str("default_account")
+	if r, ok := resultOf[*commands.MailAccountsResult](ctx, c, "mail accounts"); ok {
+		return r.Default
+	}
+	return ""
 }
 
 // reply begins with whom the answer reaches, as the command itself would have it. An account
@@ -55,15 +58,14 @@ func (c *conversation) reply(ctx context.Context, args []string) {
 		c.tell(c.typedAs("reply ID") + " answers the sender, " + c.typedAs("reply ID all") + " everybody it reached.")
 		return
 	}
-	m, ok := c.message(ctx, args[0], longest)
+	m, account, ok := c.message(ctx, args[0], longest)
 	if !ok {
 		return
 	}
-	id := m.Str("message_id")
-	l := newLetter([]string{"mail", "send", "--reply-to", id}, "To", "Cc", "Subject", "Attach")
-	l.account = m.Str("account_id")
-	try := []string{"mail", "reply", "--body", "x", "--dry-run", id}
-	if to := m.Str("answers_to"); to != "" {
+	l := newLetter([]string{"mail", "send", "--reply-to", m.ID}, "To", "Cc", "Subject", "Attach")
+	l.account = account
+	try := []string{"mail", "reply", "--body", "x", "--dry-run", m.ID}
+	if to := m.AnswersTo; to != "" {
 		c.tell("Its sender asks that answers go elsewhere, to " + screen.Line(to) + ". The answer is to that address unless you change To.")
 		try = append(try, "--to="+to)
 	}
@@ -72,14 +74,14 @@ func (c *conversation) reply(ctx context.Context, args []string) {
 		if l.command[1] = "draft"; all {
 			l.command = append(l.command, "--all")
 		}
-	} else if dry, ok := c.data(ctx, command(try...)); ok {
-		to := dry.Strings("recipients")
-		l.values["To"], l.values["Subject"] = strings.Join(to, ", "), dry.Str("subject")
+	} else if dry, ok := resultOf[*commands.MailSendResult](ctx, c, command(try...)); ok {
+		to := dry.Recipients
+		l.values["To"], l.values["Subject"] = strings.Join(to, ", "), dry.Subject
 		if all {
-			if dry, ok = c.data(ctx, command(append(try, "--all")...)); !ok {
+			if dry, ok = resultOf[*commands.MailSendResult](ctx, c, command(append(try, "--all")...)); !ok {
 				return
 			}
-			l.values["Cc"] = strings.Join(slices.DeleteFunc(dry.Strings("recipients"), func(a string) bool { return slices.Contains(to, a) }), ", ")
+			l.values["Cc"] = strings.Join(slices.DeleteFunc(dry.Recipients, func(a string) bool { return slices.Contains(to, a) }), ", ")
 		}
 	} else {
 		return
@@ -91,12 +93,14 @@ func (c *conversation) reply(ctx context.Context, args []string) {
 
 // mode is what the account of a letter allows; empty where that cannot be told.
 func (c *conversation) mode(ctx context.Context, l *letter) string {
-	data, _ := c.data(ctx, "mail accounts")
-	account := cmp.Or(l.values["Account"], l.account, data.Str("default_account"))
-	list, _ := data.Objects("accounts")
-	for _, a := range list {
-		if a.Str("account_id") == account || len(list) == 1 {
-			return a.Str("mode")
+	r, ok := resultOf[*commands.MailAccountsResult](ctx, c, "mail accounts")
+	if !ok {
+		return ""
+	}
+	account := cmp.Or(l.values["Account"], l.account, r.Default)
+	for _, a := range r.Accounts {
+		if a.ID == account || len(r.Accounts) == 1 {
+			return string(a.Mode)
 		}
 	}
 	return ""
@@ -119,13 +123,13 @@ func (c *conversation) sends(ctx context.Context, l *letter) string {
 var modeline = regexp.MustCompile(`(^|\s)([vV]im?|ex)([<=>]?\d*):`)
 
 // quotation is a message as an answer quotes it. Nothing in it steers an editor or a terminal.
-func quotation(m orderedjson.Object) string {
-	head := screen.Line(m.Str("from")) + " wrote:"
-	if date, err := time.Parse(time.RFC3339, m.Str("date")); err == nil {
+func quotation(m *commands.MessageDetail) string {
+	head := screen.Line(m.From) + " wrote:"
+	if date, err := time.Parse(time.RFC3339, m.Date); err == nil {
 		head = "On " + date.Format("2 January 2006 at 15:04") + ", " + head // as 'mail reply --quote' has it
 	}
 	lines := []string{head}
-	for line := range strings.SplitSeq(strings.TrimRight(m.Str("body_text"), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimRight(m.BodyText, "\n"), "\n") {
 		line = strings.Map(func(r rune) rune {
 			if unicode.IsControl(r) && r != '\t' {
 				return -1
@@ -134,20 +138,20 @@ func quotation(m orderedjson.Object) string {
 		}, modeline.ReplaceAllString(line, "$1$2$3 :"))
 		lines = append(lines, strings.TrimRight("> "+line, " "))
 	}
-	if m.Get("truncated") == true {
+	if m.Truncated {
 		lines = append(lines, "> [...]")
 	}
 	return strings.Join(lines, "\n")
 }
 
 func (c *conversation) forward(ctx context.Context, args []string) {
-	m, ok := c.message(ctx, args[0], "100")
+	m, account, ok := c.message(ctx, args[0], "100")
 	if !ok {
 		return
 	}
-	l := newLetter([]string{"mail", "forward", m.Str("message_id")}, "To", "Cc", "Attach")
-	l.values["To"], l.named, l.account = strings.Join(args[1:], ", "), len(args) > 1, m.Str("account_id")
-	l.below = "Below it follows: " + m.Str("subject") + ", from " + m.Str("from") + "."
+	l := newLetter([]string{"mail", "forward", m.ID}, "To", "Cc", "Attach")
+	l.values["To"], l.named, l.account = strings.Join(args[1:], ", "), len(args) > 1, account
+	l.below = "Below it follows: " + m.Subject + ", from " + m.From + "."
 	c.compose(ctx, l, "")
 }
 
@@ -345,10 +349,10 @@ func (c *conversation) post(ctx context.Context, l *letter, draft bool) outcome 
 	case id == "":
 		return unsent
 	}
-	switch part(c.do(context.WithoutCancel(ctx), command("outbox", "show", id)), "data").Str("state") {
-	case "accepted", "waiting":
+	switch c.stateOf(context.WithoutCancel(ctx), id) {
+	case mail.OutboxAccepted, mail.OutboxWaiting:
 		return safe
-	case "refused", "rejected", "cancelled":
+	case mail.OutboxRefused, mail.OutboxRejected, mail.OutboxCancelled:
 		return unsent
 	}
 	return perhaps

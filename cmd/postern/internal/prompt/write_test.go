@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
+	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
@@ -159,8 +158,8 @@ func TestAKeptLetterIsTakenUpAgain(t *testing.T) {
 			t.Errorf("%s: it does not say %q, or keeps another number than %d:\n%s\n%q", c.Lines, c.Says, c.Kept, out, p.kept())
 		}
 	}
-	if data, _ := p.data(t.Context(), "mail thread 22"); !strings.Contains(fmt.Sprint(data), "Thank you.") {
-		t.Errorf("it is no answer: %v", data)
+	if a := p.do(t.Context(), "mail thread 22"); !strings.Contains(string(a.Data), "Thank you.") {
+		t.Errorf("it is no answer: %s", a.Data)
 	}
 	// Without an editor, what cannot be read is left as it is.
 	p.env["EDITOR"] = ""
@@ -245,11 +244,11 @@ func TestAPersonIsToldThatTheirLetterWaits(t *testing.T) {
 func TestAQuotationHasOneForm(t *testing.T) {
 	p := newPerson(t, asksAboutAll)
 	for _, id := range []string{"22", "50"} {
-		m, _ := p.message(t.Context(), id, longest)
+		m, _, _ := p.message(t.Context(), id, longest)
 		head, _, _ := strings.Cut(quotation(m), "\n")
-		a := p.do(t.Context(), command("mail", "reply", id, "--quote", "--body", "x"))
-		if entry := part(p.do(t.Context(), command("outbox", "show", waitsAs(a))), "data"); !strings.Contains(entry.Str("text"), "\n"+head+"\n") {
-			t.Errorf("%q is not in %q", head, entry.Str("text"))
+		waits := waitsAs(p.do(t.Context(), command("mail", "reply", id, "--quote", "--body", "x")))
+		if entry, ok := resultOf[*commands.OutboxShowResult](t.Context(), p.conversation, command("outbox", "show", waits)); !ok || !strings.Contains(entry.Text, "\n"+head+"\n") {
+			t.Errorf("%q is not in %+v", head, entry)
 		}
 	}
 }
@@ -317,11 +316,11 @@ func TestALongLetterArrivesWhole(t *testing.T) {
 	if out := p.types("write", "d"); !strings.Contains(out, "The draft is in Drafts") {
 		t.Fatal(out)
 	}
-	data, _ := p.data(t.Context(), "mail get --chars 20000 --folder Drafts --uid 2")
-	if messages := messagesOf(data); len(messages) != 1 {
-		t.Fatalf("no draft: %v", data)
+	r, ok := resultOf[*commands.MailGetResult](t.Context(), p.conversation, "mail get --chars 20000 --folder Drafts --uid 2")
+	if !ok || r.Message == nil {
+		t.Fatalf("no draft: %v", r)
 	}
-	got, want := messagesOf(data)[0].Str("body_text"), strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
+	got, want := r.Message.BodyText, strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 	if len(got) < 19000 || !strings.HasPrefix(want, got[:19000]) {
 		t.Errorf("it differs: %.200q", got)
 	}
@@ -332,8 +331,8 @@ func TestALongLetterArrivesWhole(t *testing.T) {
 func TestASenderCannotWriteTheLetter(t *testing.T) {
 	l := newLetter([]string{"mail", "send"}, "To", "Cc", "Subject")
 	l.values["Subject"] = "Re: x\nCc: eve@example.net\x1b[2J"
-	l.text = quotation(orderedjson.Object{{Name: "date", Value: "2026-11-14T10:00:00Z"}, {Name: "from", Value: "Eve\n\x1b]0;x\a <eve@example.net>"},
-		{Name: "body_text", Value: "One\x1b[2J\rtwo\tthree\n vim: set makeprg=x:\nex: no.\n"}})
+	l.text = quotation(&commands.MessageDetail{Date: "2026-11-14T10:00:00Z", From: "Eve\n\x1b]0;x\a <eve@example.net>",
+		BodyText: "One\x1b[2J\rtwo\tthree\n vim: set makeprg=x:\nex: no.\n"})
 	const want = "To:\nCc:\nSubject: Re: x Cc: eve@example.net[2J\n\nOn 14 November 2026 at 10:00, Eve ]0;x <eve@example.net> wrote:\n> One[2Jtwo\tthree\n>  vim : set makeprg=x:\n> ex : no."
 	if got := l.format(); got != want {
 		t.Errorf("%q", got)

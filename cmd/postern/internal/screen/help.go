@@ -5,77 +5,74 @@ import (
 	"strings"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/postern-mail/postern/discovery"
 )
 
 // help draws a page of help.
-func (p *painter) help(data object) bool {
-	if data.Str("description") == "" {
-		return false
+func (p *painter) help(r *discovery.HelpResult) {
+	if r.Command != "" {
+		p.line(p.in(styleBold, Line(r.Command)))
 	}
-	if c := data.Str("command"); c != "" {
-		p.line(p.in(styleBold, text(c)))
-	}
-	p.wrapped("", "", text(data.Get("description")))
-	list, _ := data.Objects("commands")
-	if u := data.Str("usage"); u != "" {
+	p.wrapped("", "", Line(r.Description))
+	list := r.Commands
+	if r.Usage != "" {
 		p.line("")
-		if data.Str("command") != "" && len(list) > 0 { // a group, whose usage says nothing
-			p.wrapped("", "", "Type one of these, most often '"+p.typed(text(usual(list).Get("name")))+"'.")
+		if r.Command != "" && len(list) > 0 { // a group, whose usage says nothing
+			p.wrapped("", "", "Type one of these, most often '"+p.typed(usual(list))+"'.")
 		} else {
-			p.wrapped("", styleDim, "Usage: "+p.typed(text(u)))
+			p.wrapped("", styleDim, "Usage: "+p.typed(Line(r.Usage)))
 		}
 	}
 	if len(list) > 0 {
 		p.line("")
 		p.line(p.in(styleBold, "Commands"))
-		if data.Str("command") == "" {
+		if r.Command == "" {
 			list = grouped(list)
 		}
 		var rows [][2]string
 		for _, c := range list {
-			rows = append(rows, [2]string{text(c.Get("name")), text(c.Get("description"))})
+			rows = append(rows, [2]string{Line(c.Name), Line(c.Description)})
 		}
 		p.columns(rows)
 	}
-	if list, ok := data.Objects("arguments"); ok && len(list) > 0 {
+	if len(r.Arguments) > 0 {
 		p.line("")
 		p.line(p.in(styleBold, "Arguments"))
 		var rows [][2]string
-		for _, a := range list {
-			rows = append(rows, [2]string{argumentName(a), argumentText(a)})
+		for _, a := range r.Arguments {
+			rows = append(rows, [2]string{argumentName(&a), argumentText(&a)})
 		}
 		p.columns(rows)
 	}
-	if list := data.Strings("examples"); len(list) > 0 {
+	if len(r.Examples) > 0 {
 		p.line("")
 		p.line(p.in(styleBold, "Examples"))
-		for _, x := range list {
-			p.line("  ", p.typed(text(x)))
+		for _, x := range r.Examples {
+			p.line("  ", p.typed(Line(x)))
 		}
 	}
-	return true
 }
 
 // usual is the command of a group that a person most probably wants: the one that lists or shows
 // what there is, else the first.
-func usual(commands []object) object {
+func usual(commands []discovery.CommandHelp) (name string) {
 	for _, verb := range []string{" list", " show", " check"} {
 		for _, c := range commands {
-			if strings.HasSuffix(c.Str("name"), verb) {
-				return c
+			if strings.HasSuffix(c.Name, verb) {
+				return Line(c.Name)
 			}
 		}
 	}
-	return commands[0]
+	return Line(commands[0].Name)
 }
 
 // grouped makes one entry of the commands that share their first word: its description
 // is their second words. A person finds the rest with help of the group.
-func grouped(commands []object) []object {
-	var list []object
+func grouped(commands []discovery.CommandHelp) (list []discovery.CommandHelp) {
 	at := map[string]int{}
 	for _, c := range commands {
-		word, rest, _ := strings.Cut(c.Str("name"), " ")
+		word, rest, _ := strings.Cut(c.Name, " ")
 		verb, _, _ := strings.Cut(rest, " ")
 		i, known := at[word]
 		switch {
@@ -83,10 +80,10 @@ func grouped(commands []object) []object {
 			list = append(list, c)
 		case !known:
 			at[word] = len(list)
-			list = append(list, object{{Name: "name", Value: word}, {Name: "description", Value: verb}})
+			list = append(list, discovery.CommandHelp{Name: word, Description: verb})
 		default:
-			if d := list[i].Str("description"); !slices.Contains(strings.Fields(d), verb) {
-				list[i][1].Value = d + " " + verb
+			if !slices.Contains(strings.Fields(list[i].Description), verb) {
+				list[i].Description += " " + verb
 			}
 		}
 	}
@@ -139,25 +136,23 @@ func (l Look) Page(about string, sections ...Section) string {
 	return p.b.String()
 }
 
-func argumentName(a object) string {
-	n := text(a.Get("name"))
-	if s := text(a.Get("short")); s != "" {
-		n += ", -" + strings.TrimPrefix(s, "-")
+func argumentName(a *discovery.ArgumentHelp) string {
+	if a.Short != "" {
+		return Line(a.Name) + ", -" + strings.TrimPrefix(Line(a.Short), "-")
 	}
-	return n
+	return Line(a.Name)
 }
 
 // argumentText returns the purpose of an argument and its values.
-func argumentText(a object) string {
+func argumentText(a *discovery.ArgumentHelp) string {
 	var more []string
-	if a.Get("required") == true {
+	if a.Required {
 		more = append(more, "required")
 	}
-	if list := a.Strings("enum"); len(list) > 0 {
-		more = append(more, "one of "+text(strings.Join(list, ", ")))
+	if len(a.Enum) > 0 {
+		more = append(more, "one of "+text(a.Enum))
 	}
-	low, high := text(a.Get("minimum")), text(a.Get("maximum"))
-	switch {
+	switch low, high := text(a.Minimum), text(a.Maximum); {
 	case low != "" && high != "":
 		more = append(more, low+" to "+high)
 	case low != "":
@@ -165,10 +160,10 @@ func argumentText(a object) string {
 	case high != "":
 		more = append(more, "at most "+high)
 	}
-	if d := text(a.Get("default")); d != "" {
+	if d := text(a.Default); d != "" {
 		more = append(more, "default "+d)
 	}
-	s := text(a.Get("description"))
+	s := Line(a.Description)
 	if len(more) > 0 {
 		s += " (" + strings.Join(more, "; ") + ")"
 	}

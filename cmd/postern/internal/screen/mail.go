@@ -2,13 +2,15 @@ package screen
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/mail"
 )
 
 // when returns a date in its shortest form that is clear today.
@@ -21,95 +23,80 @@ func (p *painter) when(date string) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// id returns a message's id as it is typed here, of the one that an answer has.
-func (p *painter) id(long any) string {
-	s, _ := long.(string)
-	if p.ID != nil {
-		s = p.ID(s)
-	}
-	return Line(s)
-}
+// date is when for a date, else the text as it is.
+func (p *painter) date(s string) string { return cmp.Or(p.when(s), Line(s)) }
 
-// isPOP3 reports whether a message is in a mailbox that has no flags.
-func isPOP3(m object) bool { return strings.HasPrefix(m.Str("message_id"), "pop3:") }
+// id returns a message's id as it is typed here, of the one that an answer has.
+func (p *painter) id(long string) string {
+	if p.ID != nil {
+		long = p.ID(long)
+	}
+	return Line(long)
+}
 
 // flags says what a person understands of the flags of a message; empty for one that was read
 // and has no other.
-func flags(list []any) string {
+func flags(list []string) string {
 	var words []string
-	if !slices.Contains(list, any(`\Seen`)) {
+	if !slices.Contains(list, `\Seen`) {
 		words = append(words, "unread")
 	}
 	for _, f := range list {
-		if f := text(f); f != `\Seen` && f != `\Recent` {
+		if f := Line(f); f != `\Seen` && f != `\Recent` {
 			words = append(words, strings.ToLower(strings.TrimLeft(f, `\$`)))
 		}
 	}
 	return strings.Join(words, ", ")
 }
 
-// marks returns the flags of a message for a list, in one character each.
-func marks(m object) string {
-	mark := []byte("N  ")
-	if isPOP3(m) {
-		mark[0] = ' '
-	}
-	for _, f := range m.Strings("flags") {
-		switch f {
-		case `\Seen`:
-			mark[0] = ' '
-		case `\Flagged`:
-			mark[1] = '*'
+// marks returns the flags of a message for a list, in one character each. One whose flags are not known is not unread.
+func marks(m *commands.MessageEntry) string {
+	mark := []byte("   ")
+	for i, is := range []bool{m.Flags != nil && !slices.Contains(m.Flags, `\Seen`), slices.Contains(m.Flags, `\Flagged`), m.HasAttachments} {
+		if is {
+			mark[i] = "N*@"[i]
 		}
-	}
-	if m.Get("has_attachments") == true {
-		mark[2] = '@'
 	}
 	return string(mark)
 }
 
 // correspondent is who wrote a message, in a column; to whom, where the account itself did.
-func correspondent(m object, columns int) string {
-	if to := text(m.Get("to")); m.Get("own") == true && to != "" {
-		return "to " + to
+func correspondent(m *commands.MessageEntry, columns int) string {
+	if m.Own && m.To != "" {
+		return "to " + Line(m.To)
 	}
-	return sender(text(m.Get("from")), columns)
+	return sender(Line(m.From), columns)
 }
 
 // messages draws a list, one message a line, or two lines for each in a narrow
 // window.
-func (p *painter) messages(data object) bool {
-	list, ok := data.Objects("messages")
-	if !ok {
-		return false
+func (p *painter) messages(account, folder string, list []commands.MessageEntry) {
+	if len(list) == 0 {
+		return
 	}
 	idWidth, longest := 3, 0
-	for _, m := range list {
-		if m.Str("message_id") == "" {
-			return false
-		}
-		longest = max(longest, runewidth.StringWidth(correspondent(m, p.Width)))
-		idWidth = max(idWidth, runewidth.StringWidth(p.id(m.Get("message_id"))))
+	for i := range list {
+		longest = max(longest, runewidth.StringWidth(correspondent(&list[i], p.Width)))
+		idWidth = max(idWidth, runewidth.StringWidth(p.id(list[i].ID)))
 	}
-	if len(list) == 0 {
-		return true
-	}
-	p.line(p.in(styleBold, p.folder(data)))
+	p.line(p.in(styleBold, folderOf(account, folder)))
 	apart := idWidth > p.Width/2 // on a line of its own
 	if apart {
 		idWidth = 0
 	}
 	rest := p.Width - 4 - idWidth - 2 - 16 - 2
 	wide := rest >= 30
-	from := max(12, min(longest, rest*2/5))
-	for _, m := range list {
-		date := p.when(cmp.Or(m.Str("date"), m.Str("received")))
-		head := marks(m) + " " + fill(p.id(m.Get("message_id")), idWidth) + "  " + fill(date, 16) + "  "
+	from, all := max(12, min(longest, rest*2/5)), []string{}
+	for i := range list {
+		m := &list[i]
+		all = append(all, marks(m))
+		date := p.when(cmp.Or(m.Date, m.Received))
+		head := all[i] + " " + fill(p.id(m.ID), idWidth) + "  " + fill(date, 16) + "  "
 		style := ""
 		if strings.HasPrefix(head, "N") {
 			style = styleBold
 		}
-		subject := cmp.Or(strings.TrimSpace(text(m.Get("subject"))), "(no subject)")
+		subject := cmp.Or(strings.TrimSpace(Line(m.Subject)), "(no subject)")
 		room := p.Width - runewidth.StringWidth(head)
 		if wide {
 			room = from
@@ -126,23 +113,23 @@ func (p *painter) messages(data object) bool {
 			p.line("     ", Cut(subject, p.Width-5))
 		}
 		if apart {
-			p.line("     ", p.id(m.Get("message_id")))
+			p.line("     ", p.id(m.ID))
 		}
 		p.doubts("     ", m)
-		if s := m.Str("snippet"); s != "" {
-			p.broken("     ", styleDim, text(linked(s)))
+		if m.Snippet != "" {
+			p.broken("     ", styleDim, Line(linked(m.Snippet)))
 		}
 	}
-	p.legend(list)
-	p.line(p.in(styleDim, "Read one: "+p.typed("read ")+p.quote(p.id(list[0].Get("message_id")))))
-	return true
+	p.legend(all)
+	p.first = list[0].ID
+	p.line(p.in(styleDim, "Read one: "+p.typed("read ")+p.quote(p.id(p.first))))
 }
 
 // legend explains the marks of a list, as far as it has any.
-func (p *painter) legend(list []object) {
+func (p *painter) legend(marks []string) {
 	var used []string
-	for i, meaning := range []string{"N unread", "* flagged", "@ attachments"} {
-		if slices.ContainsFunc(list, func(m object) bool { return marks(m)[i] != ' ' }) {
+	for _, meaning := range []string{"N unread", "* flagged", "@ attachments"} {
+		if strings.Contains(strings.Join(marks, ""), meaning[:1]) {
 			used = append(used, meaning)
 		}
 	}
@@ -153,24 +140,24 @@ func (p *painter) legend(list []object) {
 
 // doubtsOf says where the sender of a message is not who it seems, or does not get an answer,
 // each a field and its value.
-func doubtsOf(m object) (all [][2]string) {
-	if m.Str("sender") == "failed" {
+func doubtsOf(m *commands.MessageEntry) (all [][2]string) {
+	if m.Sender == mail.Failed {
 		all = append(all, [2]string{"Sender", "forged, as the mail server says"})
 	}
-	if other := text(m.Get("posing_as")); other != "" {
-		all = append(all, [2]string{"Name", "it shows another address: " + other})
+	if m.PosingAs != "" {
+		all = append(all, [2]string{"Name", "it shows another address: " + Line(m.PosingAs)})
 	}
-	if to := text(m.Get("answers_to")); to != "" {
-		all = append(all, [2]string{"Answers", "they go to " + to})
+	if m.AnswersTo != "" {
+		all = append(all, [2]string{"Answers", "they go to " + Line(m.AnswersTo)})
 	}
-	if m.Get("by_agent") == true {
+	if m.ByAgent {
 		all = append(all, [2]string{"Draft", "written by an agent"})
 	}
 	return all
 }
 
 // doubts is doubtsOf in a list.
-func (p *painter) doubts(indent string, m object) {
+func (p *painter) doubts(indent string, m *commands.MessageEntry) {
 	for _, d := range doubtsOf(m) {
 		p.broken(indent, styleBold, "["+d[0]+": "+d[1]+"]")
 	}
@@ -191,62 +178,54 @@ func sender(from string, columns int) string {
 	return strings.Trim(from[i:], " <>")
 }
 
-// folder returns the folder and the account of an answer.
-func (p *painter) folder(data object) string {
-	return strings.Trim(text(data.Get("account_id"))+", "+text(data.Get("folder")), ", ")
+// folderOf names the account and the folder of an answer, of which it may have neither.
+func folderOf(account, folder string) string {
+	return strings.Trim(Line(account)+", "+Line(folder), ", ")
 }
 
 // thread draws a conversation: each message below the one it answers, or where texts are
 // shown one below the other, with what is new in it.
-func (p *painter) thread(data object) bool {
-	list, ok := data.Objects("messages")
-	if !ok {
-		return false
-	}
-	depth, texts := map[string]int{}, false
-	for _, m := range list {
-		if m.Str("message_id") == "" {
-			return false
-		}
-		texts = texts || m.Str("body_text") != ""
-	}
-	p.broken("", styleBold, text(data.Get("subject")))
-	p.line(p.in(styleDim, p.folder(data)))
-	subject := text(data.Get("subject"))
-	for i, m := range list {
-		d := 0
-		parent, known := depth[m.Str("parent_message_id")]
+func (p *painter) thread(r *commands.MailThreadResult) {
+	depth, subject, all := map[string]int{}, Line(r.Subject), []string{}
+	texts := slices.ContainsFunc(r.Messages, func(m commands.ThreadEntry) bool { return m.BodyText != "" })
+	p.broken("", styleBold, subject)
+	p.line(p.in(styleDim, folderOf(r.Account, r.Folder)))
+	for i := range r.Messages {
+		m, d := &r.Messages[i], 0
+		parent, known := depth[m.Parent]
 		if known {
 			d = min(parent+1, 10)
 		}
-		depth[m.Str("message_id")] = d
+		depth[m.ID] = d
+		all = append(all, marks(&m.MessageEntry))
 		indent, style := "", ""
 		if d > 0 && !texts {
 			indent = strings.Repeat("  ", d-1) + "└ "
 		}
-		if texts || strings.HasPrefix(marks(m), "N") {
+		if texts || all[i][0] == 'N' {
 			style = styleBold
 		}
 		if texts {
 			p.line("")
 		}
-		id := p.id(m.Get("message_id"))
-		head := indent + marks(m) + " " + runewidth.FillRight(id, 2) + "  "
-		head += Cut(fill(p.when(cmp.Or(m.Str("date"), m.Str("received"))), 16)+"  "+text(m.Get("from")), p.Width-runewidth.StringWidth(head))
+		head := indent + all[i] + " " + runewidth.FillRight(p.id(m.ID), 2) + "  "
+		head += Cut(fill(p.when(cmp.Or(m.Date, m.Received)), 16)+"  "+Line(m.From), p.Width-runewidth.StringWidth(head))
 		p.line(p.in(style, strings.TrimRight(head, " ")))
-		if known && texts && m.Str("parent_message_id") != list[i-1].Str("message_id") {
-			p.line("    ", p.in(styleDim, "answers "+p.id(m.Get("parent_message_id"))))
+		if known && texts && m.Parent != r.Messages[i-1].ID {
+			p.line("    ", p.in(styleDim, "answers "+p.id(m.Parent)))
 		}
-		if s := text(m.Get("subject")); s != "" && !strings.EqualFold(strings.TrimPrefix(s, "Re: "), subject) {
+		if s := Line(m.Subject); s != "" && !strings.EqualFold(strings.TrimPrefix(s, "Re: "), subject) {
 			p.line(strings.Repeat(" ", runewidth.StringWidth(indent)+4), Cut(s, p.Width-runewidth.StringWidth(indent)-4))
 		}
-		p.doubts("     ", m)
-		if s := m.Str("body_text"); s != "" {
-			p.quoted(linked(s), "    | ", "", p.Width)
+		p.doubts("     ", &m.MessageEntry)
+		if m.BodyText != "" {
+			p.quoted(linked(m.BodyText), "    | ", "", p.Width)
 		}
 	}
-	p.legend(list)
-	return true
+	p.legend(all)
+	if len(r.Messages) > 0 {
+		p.first = r.Messages[0].ID
+	}
 }
 
 // header writes a field of a message: its name and its value.
@@ -277,72 +256,64 @@ func (p *painter) hanging(indent, style, s string) {
 // linked says in a person's words which links of a text lead elsewhere than they show.
 func linked(s string) string { return strings.ReplaceAll(s, "(other host ", "(the link goes to ") }
 
-// message draws a mail, or several with a rule between them.
-func (p *painter) message(data object) bool {
-	list := []object{}
-	if m, ok := data.Get("message").(object); ok {
-		list = append(list, m)
-	} else if list, ok = data.Objects("messages"); !ok || len(list) == 0 {
-		return false
+// mails draws a message, or several with a rule between them. It is false for none.
+func (p *painter) mails(r *commands.MailGetResult) bool {
+	list := r.Messages
+	if r.Message != nil {
+		list = []commands.MessageDetail{*r.Message}
 	}
-	for _, m := range list {
-		if m.Str("message_id") == "" || m.Get("body_text") == nil {
-			return false
-		}
-	}
-	for i, m := range list {
+	for i := range list {
 		if i > 0 {
 			p.line("")
 			p.line(p.in(styleDim, strings.Repeat("─", min(p.Width, 100))))
 		}
-		p.mail(m)
+		p.mail(&list[i])
 	}
-	return true
+	return len(list) > 0
 }
 
-func (p *painter) mail(m object) {
-	p.header("From", text(m.Get("from")))
-	for _, d := range doubtsOf(m) { // fields of their own: a long name goes on beside them
+func (p *painter) mail(m *commands.MessageDetail) {
+	id := p.id(m.ID)
+	p.header("From", Line(m.From))
+	for _, d := range doubtsOf(&commands.MessageEntry{Sender: m.Sender, PosingAs: m.PosingAs, AnswersTo: m.AnswersTo, ByAgent: m.ByAgent}) { // fields of their own: a long name goes on beside them
 		p.header(d[0], d[1])
 	}
-	if m.Str("sender") == "verified" {
+	if m.Sender == mail.Verified {
 		p.header("Sender", "verified by the mail server")
 	}
-	p.header("To", text(m.Get("to")))
-	p.header("Cc", text(m.Get("cc")))
-	p.header("Date", p.when(m.Str("date")))
-	p.header("Subject", text(m.Get("subject")))
-	if list, ok := m.Get("flags").([]any); ok && !isPOP3(m) {
-		p.header("Flags", flags(list))
+	p.header("To", Line(m.To))
+	p.header("Cc", Line(m.CC))
+	p.header("Date", p.when(m.Date))
+	p.header("Subject", Line(m.Subject))
+	if m.Flags != nil && !strings.HasPrefix(m.ID, "pop3:") { // such a mailbox has none
+		p.header("Flags", flags(m.Flags))
 	}
-	if list, ok := m.Objects("headers"); ok {
-		for _, h := range list {
-			p.hanging("", styleDim, text(h.Get("name"))+": "+text(h.Get("value")))
-		}
+	for _, h := range m.Headers {
+		p.hanging("", styleDim, Line(h.Name)+": "+Line(h.Value))
 	}
 	p.line("")
-	for _, note := range m.Strings("notes") {
-		p.wrapped("", styleDim, "["+text(note)+"]")
+	for _, note := range m.Notes {
+		p.wrapped("", styleDim, "["+Line(note)+"]")
 	}
-	if m.Str("body_text") != "" || m.Str("body_html") == "" && len(m.Strings("notes")) == 0 {
-		p.body(linked(m.Str("body_text")), styleDim, min(p.Width, 100))
+	if m.BodyText != "" || m.BodyHTML == "" && len(m.Notes) == 0 {
+		p.body(linked(m.BodyText), styleDim, min(p.Width, 100))
 	}
 	p.line("")
-	if m.Get("truncated") == true {
+	if m.Truncated {
 		p.line(p.in(styleDim, "[the text goes on: --chars or --from-char shows more]"))
 	}
-	if n := text(m.Get("hidden_chars")); n != "" {
-		p.wrapped("", styleDim, n+" hidden characters are left out: '"+p.typed("mail raw ")+p.quote(p.id(m.Get("message_id")))+"' shows all of the source.")
+	if m.HiddenChars > 0 {
+		p.wrapped("", styleDim, fmt.Sprintf("%d hidden characters are left out: '%s' shows all of the source.", m.HiddenChars, p.typed("mail raw ")+p.quote(id)))
 	}
-	if html := m.Str("body_html"); html != "" {
+	if m.BodyHTML != "" {
 		p.line(p.in(styleBold, "HTML"))
-		p.quoted(html, "| ", "", p.Width)
+		p.quoted(m.BodyHTML, "| ", "", p.Width)
 	}
-	if id := p.id(m.Get("returned_message_id")); id != "" {
-		p.line(p.in(styleDim, "[what came back: "+id+"]"))
+	if m.Returned != "" {
+		p.line(p.in(styleDim, "[what came back: "+p.id(m.Returned)+"]"))
 	}
-	p.files(m, p.id(m.Get("message_id")))
-	p.line(p.in(styleDim, "Id: "+p.id(m.Get("message_id"))))
+	p.files(m.Attachments, id)
+	p.line(p.in(styleDim, "Id: "+id))
 }
 
 // bodyMark begins each line of a mail's text, so that no line can pass for a part of
@@ -358,117 +329,91 @@ func (p *painter) body(s, style string, width int) {
 	p.quoted(s, bodyMark, style, width)
 }
 
-func (p *painter) files(m object, id string) {
-	list, ok := m.Objects("attachments")
-	if !ok || len(list) == 0 {
+func (p *painter) files(list []commands.AttachmentEntry, id string) {
+	if len(list) == 0 {
 		return
 	}
 	p.line(p.in(styleBold, "Attachments"))
-	var told []string // the same invitation comes as a form of the text and as a file
+	var told []commands.EventEntry // the same invitation comes as a form of the text and as a file
 	for _, a := range list {
-		name := text(a.Get("filename"))
-		if name == "" {
-			name = "(no name)"
+		p.hanging("  ", "", fmt.Sprintf("[%s] %s, %s, %s", Line(a.PartID), cmp.Or(Line(a.Filename), "(no name)"), Line(a.ContentType), size(a.Size)))
+		if a.Text != "" {
+			p.quoted(linked(a.Text), "    | ", "", p.Width)
 		}
-		part := ""
-		if s := text(a.Get("part_id")); s != "" {
-			part = "[" + s + "] "
-		}
-		p.hanging("  ", "", fmt.Sprintf("%s%s, %s, %s", part, name, text(a.Get("content_type")), size(a.Get("size_bytes"))))
-		if t := a.Str("extracted_text"); t != "" {
-			p.quoted(linked(t), "    | ", "", p.Width)
-		}
-		if events, ok := a.Objects("events"); ok {
-			for _, e := range events {
-				if form := fmt.Sprint(e); !slices.Contains(told, form) {
-					told = append(told, form)
-					p.object(e, "    ")
-				}
+		for _, e := range a.Events {
+			if event, ok := valueOf(e).(object); ok && !slices.Contains(told, e) {
+				told = append(told, e)
+				p.object(event, "    ")
 			}
 		}
 	}
-	if id != "" {
-		p.line(p.in(styleDim, "Save one: "+p.typed("save ")+p.quote(id)+" "+text(list[0].Get("part_id"))))
-	}
+	p.line(p.in(styleDim, "Save one: "+p.typed("save ")+p.quote(id)+" "+Line(list[0].PartID)))
 }
 
 // size returns a number of bytes in the usual words.
-func size(v any) string {
-	n, ok := v.(json.Number)
-	if !ok {
-		return "size unknown"
-	}
-	b, err := n.Float64()
+func size(bytes int64) string {
 	switch {
-	case err != nil:
-		return "size unknown"
-	case b < 1000:
-		return fmt.Sprintf("%.0f bytes", b)
-	case b < 1e6:
-		return fmt.Sprintf("%.1f kB", b/1e3)
+	case bytes < 1000:
+		return fmt.Sprintf("%d bytes", bytes)
+	case bytes < 1e6:
+		return fmt.Sprintf("%.1f kB", float64(bytes)/1e3)
 	}
-	return fmt.Sprintf("%.1f MB", b/1e6)
+	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
 }
 
 // stateOf is the state of an entry of the outbox, in the words of the sentences about it.
-func stateOf(entry object) string {
-	if state := text(entry.Get("state")); state != "accepted" { // by the server
-		return state
+func stateOf(state mail.OutboxState) string {
+	if state == mail.OutboxAccepted { // by the server
+		return "sent"
 	}
-	return "sent"
+	return text(state)
 }
 
 // outgoing draws a message of the outbox with everything that is or would be sent:
 // the agent's text is behind the mark of a body, and none of it is dim.
-func (p *painter) outgoing(data object) bool {
-	text_, isText := data.Get("text").(string)
-	if data.Str("outbox_id") == "" || !isText {
-		return false
-	}
-	p.header("Outbox", text(data.Get("outbox_id"))+" ("+stateOf(data)+")")
-	p.header("Account", text(data.Get("account_id")))
-	p.header("From", text(data.Get("from")))
-	for _, kind := range []struct{ name, field string }{{"To", "to"}, {"Cc", "cc"}, {"Bcc", "bcc"}} {
-		for _, a := range data.Strings(kind.field) {
-			p.header(kind.name, text(a))
+func (p *painter) outgoing(r *commands.OutboxShowResult) {
+	p.header("Outbox", Line(r.ID)+" ("+stateOf(r.State)+")")
+	p.header("Account", Line(r.Account))
+	p.header("From", Line(r.From))
+	for _, f := range []struct {
+		name string
+		list []string
+	}{{"To", r.To}, {"Cc", r.CC}, {"Bcc", r.BCC}} {
+		for _, a := range f.list {
+			p.header(f.name, Line(a))
 		}
 	}
 	// Names in the header can say anything: these addresses are the recipients.
-	p.header("Goes to", text(data.Get("recipients")))
-	for _, a := range data.Strings("not_plain") {
-		p.header("Beware", text(a))
+	p.header("Goes to", text(r.Recipients))
+	for _, a := range r.NotPlain {
+		p.header("Beware", Line(a))
 	}
-	p.header("Subject", text(data.Get("subject")))
-	p.header("By", text(data.Get("principal"))+", "+p.when(data.Str("created")))
-	p.header("Why", text(data.Get("why")))
-	p.header("Decided", text(data.Get("decided_by")))
-	p.header("Reason", text(data.Get("reason")))
-	p.header("Code", text(data.Get("code")))
-	if list, ok := data.Objects("attachments"); ok {
-		for _, a := range list {
-			p.header("File", fmt.Sprintf("%s, %s, %s", text(a.Get("name")), text(a.Get("content_type")), size(a.Get("size_bytes"))))
-		}
+	p.header("Subject", Line(r.Subject))
+	p.header("By", Line(r.Principal)+", "+p.when(r.Created))
+	p.header("Why", Line(r.Why))
+	p.header("Decided", Line(r.DecidedBy))
+	p.header("Reason", Line(r.Reason))
+	p.header("Code", Line(r.Code))
+	for _, a := range r.Attachments {
+		p.header("File", fmt.Sprintf("%s, %s, %s", Line(a.Name), Line(a.Type), size(a.Size)))
 	}
-	p.header("HTML", text(data.Get("html")))
-	p.header("Folder", text(data.Get("folder")))
+	p.header("HTML", Line(r.HTML))
+	p.header("Folder", Line(r.Folder))
 	p.line("")
-	if list, ok := data.Objects("deletes"); ok {
+	switch {
+	case r.Deletes != nil:
 		p.line("To be deleted for good:")
-		for _, m := range list {
-			parts := []string{runewidth.FillRight(p.id(m.Get("message_id")), 6), fill(p.when(m.Str("date")), 16), text(m.Get("from")), text(m.Get("subject"))}
+		for _, m := range r.Deletes {
+			parts := []string{runewidth.FillRight(p.id(m.ID), 6), fill(p.when(m.Date), 16), text(m.From), Line(m.Subject)}
 			p.hanging("> ", "", strings.Join(parts, "  "))
-			if outcome := text(m.Get("outcome")); outcome != "" {
-				p.broken("  ", styleDim, strings.TrimSpace(outcome+" "+text(m.Get("reason"))))
+			if m.Outcome != "" {
+				p.broken("  ", styleDim, strings.TrimSpace(text(m.Outcome)+" "+Line(m.Reason)))
 			}
 		}
-		p.line("")
-		return true
-	}
-	if data.Get("text_missing") == true {
+	case r.TextMissing:
 		p.line(p.in(styleDim, "The text is not kept any more."))
-	} else {
-		p.body(text_, "", p.Width)
+	default:
+		p.body(r.Text, "", p.Width)
 	}
 	p.line("")
-	return true
 }

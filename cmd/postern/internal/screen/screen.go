@@ -5,19 +5,18 @@
 // the order of others are written out. The text of a mail has a mark on every line, so
 // that none of it can pass for a part of the answer.
 //
-// Look.Render draws the envelope of a command. The functions are for other text on a
-// terminal: Visible and Line make text safe to show, and Wrap and Cut fit safe text into
+// Look.Render draws the answer of a command, from the value that the command returned. The functions are for other
+// text on a terminal: Visible and Line make text safe to show, and Wrap and Cut fit safe text into
 // a window. A width is a number of columns; a wide character takes two and a combining
 // mark 0.
 //
-// The package knows the form of some commands' answers, and nothing of callers, rules or
-// how a terminal is read. It writes nothing itself, and is safe for concurrent use.
+// The package knows what commands return, and nothing of callers, rules or
+// how a terminal is read. It runs no command and writes nothing itself, and is safe for concurrent use.
 package screen
 
 import (
 	"cmp"
-	"encoding/base64"
-	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,13 +24,10 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/internal/plain"
-)
-
-type (
-	object = orderedjson.Object
-	member = orderedjson.Member
 )
 
 // minWidth is the smallest width that is drawn for, in columns.
@@ -58,50 +54,46 @@ type Look struct {
 	Shell []string
 }
 
-// Render draws the envelope of an answer, as lines that each end in a line feed. The
-// path is that of the command, such as "mail list": some have a view of their own; an
-// answer that the view does not expect is drawn like that of any other path. A failure
-// is drawn alike for all of them.
+// Render draws an answer, as lines that each end in a line feed. Many results have a view of their own; any other,
+// and a part of one that --fields chose, is drawn member by member. A failure is drawn alike for all of them.
 //
 // Text is broken at the window's width; only the senders and subjects of a list are cut. Words
-// that are not a stranger's, ids and text to be copied stay whole, so a line can be wider. There is no error: an envelope that is not a JSON
-// object is one line of visible text, and one with neither success nor an error gives no
-// text.
-func (l Look) Render(envelope []byte, path string) string {
-	v, err := orderedjson.Decode(envelope)
-	o, ok := v.(object)
-	if err != nil || !ok {
-		return Visible(string(envelope)) + "\n"
-	}
-	return l.Draw(o, path)
-}
-
-// Draw is Render for an envelope that was decoded.
-func (l Look) Draw(o orderedjson.Object, path string) string {
-	p := &painter{Look: l, said: text(o.Get("message")), exact: path == "schema"}
+// that are not a stranger's, ids and text to be copied stay whole, so a line can be wider. There is no error: data that
+// are not JSON are one line of visible text, and an answer without any, a fault or a sentence gives no text.
+func (l Look) Render(a gateway.Answer) string {
+	p := &painter{Look: l, said: Line(a.Message), next: memberOf[*commands.NextAction](a.Result)}
 	if l.Zone == nil {
 		p.Zone = time.Local
 	}
-	p.Width = max(p.Width, minWidth)
-	if o.Get("success") == true {
-		data := o.Get("data")
-		view, shown := views[path], false
-		fields, isObject := data.(object)
-		if fields.Get("issues") != nil {
-			p.said = issues.ReplaceAllString(p.said, "")
-		}
-		if isObject && view != nil {
-			shown = view(p, fields)
-		}
-		if !shown {
-			p.b.Reset()
-			p.data(data)
-		}
-		p.after(o, data, shown)
-	} else if e, ok := o.Get("error").(object); ok {
-		p.failure(e)
+	if p.Width = max(p.Width, minWidth); a.Fault != nil {
+		p.failure(a.Fault)
+		return p.b.String()
 	}
+	issues := memberOf[[]commands.Issue](a.Result)
+	if len(issues) > 0 {
+		p.said = issuesTold.ReplaceAllString(p.said, "")
+	}
+	if !p.view(a.Result) {
+		issues = nil // they are among the members
+		p.b.Reset()
+		p.data(a.Data)
+	}
+	p.after(a, issues)
 	return p.b.String()
+}
+
+// memberOf is the field of this type that a result has, also where it is one of what is embedded in it; else it is zero.
+func memberOf[T any](result any) (member T) {
+	v := reflect.Indirect(reflect.ValueOf(result))
+	if v.Kind() != reflect.Struct {
+		return member
+	}
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if f.IsExported() && f.Type == reflect.TypeFor[T]() {
+			return v.FieldByIndex(f.Index).Interface().(T)
+		}
+	}
+	return member
 }
 
 // painter writes one answer.
@@ -110,7 +102,9 @@ type painter struct {
 	b    strings.Builder
 	said string // the sentence below the view, which a view may complete
 
-	exact bool // names are shown as programs need them
+	next  *commands.NextAction // what the answer proposes; nil for nothing
+	first string               // the id of the first message of a list, as the answer has it
+	exact bool                 // names are shown as programs need them
 }
 
 // The styles, which end with styleOff.
@@ -182,66 +176,53 @@ func (p *painter) advice(s string) string {
 	})
 }
 
-func (p *painter) failure(e object) {
-	style, waits := styleRed, text(e.Get("code")) == "APPROVAL_REQUIRED"
+func (p *painter) failure(f *discovery.Fault) {
+	style, waits := styleRed, f.Code == discovery.ApprovalRequired
 	if waits { // which is as it should be, and the hint says what to do
 		style = styleBold
 	}
-	p.wrapped("", style, cmp.Or(text(e.Get("message")), text(e.Get("code"))))
-	if h := text(e.Get("hint")); h != "" {
-		p.wrapped("", "", p.advice(h))
+	p.wrapped("", style, cmp.Or(Line(f.Message), text(f.Code)))
+	if f.Hint != "" {
+		p.wrapped("", "", p.advice(Line(f.Hint)))
 	}
-	if list := e.Strings("examples"); len(list) > 0 && !waits {
+	if len(f.Examples) > 0 && !waits {
 		p.line(p.in(styleDim, "For example:"))
-		for _, x := range list {
-			p.line("  ", p.typed(text(x))) // whole, to be copied
+		for _, x := range f.Examples {
+			p.line("  ", p.typed(Line(x))) // whole, to be copied
 		}
 	}
 }
 
 // after writes the parts of an answer besides its data.
-func (p *painter) after(o object, data any, shown bool) {
-	fields, _ := data.(object)
-	if list, ok := fields.Objects("issues"); ok && shown {
-		for _, i := range list {
-			note := "Note"
-			if id := p.id(i.Get("message_id")); id != "" {
-				note += " on " + id
-			}
-			p.wrapped("", styleRed, note+": "+text(i.Get("message")))
+func (p *painter) after(a gateway.Answer, issues []commands.Issue) {
+	for _, i := range issues {
+		note := "Note"
+		if id := p.id(i.MessageID); id != "" {
+			note += " on " + id
 		}
+		p.wrapped("", styleRed, note+": "+Line(i.Message))
 	}
 	if p.said != "" {
 		p.wrapped("", styleDim, stamp.ReplaceAllStringFunc(sentence(p.said), p.when))
 	}
-	n, _ := fields.Get("next_action").(object)
-	a, _ := n.Get("arguments").(object)
-	if command := a.Str("command"); command != "" && !p.reads(command, fields) {
-		p.wrapped("", styleDim, strings.Replace(text(n.Get("instruction")), ": ", "; ", 1)+":")
-		p.line("  ", p.typed(p.short(command)))
+	// Below a list stands how its first message is read.
+	if n := p.next; n != nil && (p.first == "" || n.Arguments.Command != "mail get "+p.quote(p.first)) {
+		p.wrapped("", styleDim, strings.Replace(Line(n.Instruction), ": ", "; ", 1)+":")
+		p.line("  ", p.typed(p.short(n.Arguments.Command)))
 	}
-	if meta, ok := o.Get("_meta").(object); ok {
-		if meta.Get("truncated") == true {
-			p.wrapped("", styleDim, "The answer was cut to fit.")
-		}
-		if a := meta.Str("audit"); a != "" {
-			p.wrapped("", styleRed, text(a))
-		}
+	if a.Cut {
+		p.wrapped("", styleDim, "The answer was cut to fit.")
+	}
+	if a.Audit != "" {
+		p.wrapped("", styleRed, Line(a.Audit))
 	}
 }
 
-// issues is the end of a sentence that counts what is told one by one.
-var issues = regexp.MustCompile(`(; partial|; failed|^Partial|^Failed), with \d+ issues?$`)
+// issuesTold is the end of a sentence that counts what is told one by one.
+var issuesTold = regexp.MustCompile(`(; partial|; failed|^Partial|^Failed), with \d+ issues?$`)
 
 // stamp is a time as programs read it.
 var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
-
-// reads reports whether a command reads the first message of a list, below which stands how
-// that is done.
-func (p *painter) reads(command string, list object) bool {
-	messages, ok := list.Objects("messages")
-	return ok && len(messages) > 0 && command == "mail get "+p.quote(messages[0].Str("message_id"))
-}
 
 // sentence ends a sentence of ours.
 func sentence(s string) string {
@@ -272,115 +253,6 @@ func (p *painter) short(command string) string {
 	return Line(command)
 }
 
-func (p *painter) data(data any) {
-	switch v := data.(type) {
-	case object:
-		p.object(v, "")
-	case []any:
-		p.list(v, "")
-	default:
-		p.line(text(v))
-	}
-}
-
-// skipped reports members that are for programs, or are shown elsewhere.
-func skipped(f member) bool {
-	list, isList := f.Value.([]any)
-	return f.Value == nil || f.Name == "next_action" || f.Name == "has_more" && f.Value == false || f.Name == "status" && f.Value == "ok" || isList && len(list) == 0
-}
-
-// label is the name of a member as a person reads it.
-func (p *painter) label(name string) string {
-	if p.exact {
-		return Visible(name)
-	}
-	name = strings.ReplaceAll(strings.TrimSuffix(Visible(name), "_id"), "_", " ")
-	if name != "" && name[0] >= 'a' && name[0] <= 'z' {
-		return string(name[0]-'a'+'A') + name[1:]
-	}
-	return name
-}
-
-// value is what a member says in one line. Bytes are counted, not shown.
-func (p *painter) value(f member) string {
-	s, isText := f.Value.(string)
-	switch {
-	case isText && strings.HasSuffix(f.Name, "base64"):
-		return fmt.Sprintf("%d bytes", base64.StdEncoding.DecodedLen(len(s))-strings.Count(s, "="))
-	case strings.HasSuffix(f.Name, "message_id"):
-		return p.id(f.Value)
-	case strings.HasSuffix(f.Name, "size_bytes"):
-		return size(f.Value)
-	case isText && p.when(s) != "":
-		return p.when(s)
-	}
-	if list, ok := f.Value.([]any); ok && f.Name == "flags" {
-		return flags(list)
-	}
-	return text(f.Value)
-}
-
-// record writes what has a name each, the values aligned.
-func (p *painter) record(rows [][2]string, indent string) {
-	longest := 0
-	for _, r := range rows {
-		longest = max(longest, runewidth.StringWidth(r[0]))
-	}
-	longest = min(longest, p.Width/2)
-	rest := indent + strings.Repeat(" ", longest+2)
-	for _, r := range rows {
-		name, rest := indent+runewidth.FillRight(r[0], longest)+"  ", rest
-		wide := func(word string) bool { return runewidth.StringWidth(word) > p.Width-len(rest) }
-		if slices.ContainsFunc(strings.Fields(r[1]), wide) { // such as an id or an address
-			p.line(p.in(styleBold, name))
-			name, rest = indent+"  ", indent+"  "
-		}
-		for part := range strings.SplitSeq(r[1], "\n") {
-			for _, l := range Words(part, p.Width-len(rest)) {
-				p.line(p.in(styleBold, name), l)
-				name = rest
-			}
-		}
-	}
-}
-
-// object shows scalars first, aligned, then nested values, each under its name; a
-// text of several lines comes last, each behind a mark, so that no line can pass
-// for a part of the answer.
-func (p *painter) object(o object, indent string) {
-	var rows [][2]string
-	for _, f := range o {
-		if list, isList := f.Value.([]any); !skipped(f) && (scalar(f.Value) || isList && (f.Name == "flags" || len(list) == 1 && scalar(list[0]))) {
-			rows = append(rows, [2]string{p.label(f.Name), p.value(f)})
-		}
-	}
-	if !p.exact {
-		rows = withContent(rows)
-	}
-	p.record(rows, indent)
-	for _, f := range o {
-		if skipped(f) {
-			continue
-		}
-		switch v := f.Value.(type) {
-		case object:
-			p.line(indent, p.in(styleBold, p.label(f.Name)))
-			p.object(v, indent+"  ")
-		case []any:
-			if f.Name != "flags" && (len(v) > 1 || !scalar(v[0])) {
-				p.line(indent, p.in(styleBold, p.label(f.Name)))
-				p.list(v, indent+"  ")
-			}
-		case string:
-			if !scalar(v) {
-				p.line("")
-				p.quoted(v, indent+"> ", "", p.Width)
-				p.line("")
-			}
-		}
-	}
-}
-
 // quoted writes text of several lines in a window of so many columns, each behind a mark. What
 // is quoted in it has the mark's style, and where a line is broken each part has its own marks,
 // so that nothing looks less quoted than it is.
@@ -396,118 +268,4 @@ func (p *painter) quoted(s, mark, style string, width int) {
 			p.line(p.in(style, strings.TrimRight(mark, " ")), " ", p.in(look, strings.TrimRight(own+part, " ")))
 		}
 	}
-}
-
-func (p *painter) list(list []any, indent string) {
-	var columns []column
-	at, deep := map[string]int{}, false
-	for i, v := range list {
-		o, ok := v.(object)
-		if !ok {
-			columns = nil
-			break
-		}
-		for _, f := range o {
-			c, known := at[f.Name]
-			if !known {
-				c, at[f.Name] = len(columns), len(columns)
-				columns = append(columns, column{name: p.label(f.Name), cells: make([]string, len(list))})
-			}
-			columns[c].cells[i] = p.value(f)
-			if inner, isList := f.Value.([]any); !scalar(f.Value) && (!isList || len(inner) > 0 && !scalar(inner[0])) {
-				deep = true
-			}
-		}
-	}
-	if len(columns) == 0 {
-		for _, v := range list {
-			p.wrapped(indent, "", text(v))
-		}
-		return
-	}
-	if deep || !p.table(columns, indent) {
-		for i, v := range list {
-			if i > 0 {
-				p.line("")
-			}
-			p.object(v.(object), indent)
-		}
-	}
-}
-
-// column is one of a table.
-type column struct {
-	name  string
-	cells []string // visible
-	cut   bool     // what others wrote, of which a part tells enough
-	usual bool     // left out of a narrow window where no two cells say different things
-}
-
-const narrowest = 10 // columns of what is cut
-
-// table gives every column the width it needs. Where that is too much, it cuts what may be cut,
-// the widest first, else breaks the last column between words; and where even that does not
-// fit, it writes nothing and is false. A column without any content is left out.
-func (p *painter) table(columns []column, indent string) bool {
-	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return strings.Join(c.cells, "") == "" })
-	if len(columns) == 0 {
-		return true
-	}
-	widths := make([]int, len(columns))
-	room := p.Width - runewidth.StringWidth(indent) + 2
-	for i, c := range columns {
-		widths[i] = runewidth.StringWidth(c.name)
-		for _, cell := range c.cells {
-			for part := range strings.SplitSeq(cell, "\n") {
-				widths[i] = max(widths[i], runewidth.StringWidth(part))
-			}
-		}
-		room -= widths[i] + 2
-	}
-	for ; room < 0; room++ {
-		widest := -1
-		for i, c := range columns {
-			if c.cut && widths[i] > narrowest && (widest < 0 || widths[i] > widths[widest]) {
-				widest = i
-			}
-		}
-		if widest < 0 {
-			break
-		}
-		widths[widest]--
-	}
-	last := len(columns) - 1
-	if widths[last] += min(room, 0); widths[last] < min(20, p.Width/3) && room < 0 {
-		return false
-	}
-	line := func(style string, cell func(column) string) {
-		head := indent
-		for i, c := range columns[:last] {
-			head += fill(cell(c), widths[i]) + "  "
-		}
-		for part := range strings.SplitSeq(cell(columns[last]), "\n") {
-			if columns[last].cut {
-				part = Cut(part, widths[last])
-			}
-			for _, l := range Words(part, widths[last]) {
-				p.line(p.in(style, strings.TrimRight(head+l, " ")))
-				head = strings.Repeat(" ", runewidth.StringWidth(head))
-			}
-		}
-	}
-	line(styleBold, func(c column) string { return c.name })
-	for i := range columns[0].cells {
-		line("", func(c column) string { return c.cells[i] })
-	}
-	return true
-}
-
-func scalar(v any) bool {
-	switch v := v.(type) {
-	case object, []any:
-		return false
-	case string:
-		return !strings.Contains(plain.LineEnds(v), "\n")
-	}
-	return true
 }

@@ -169,18 +169,18 @@ func text(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
-	case string:
-		return Line(v)
-	case []any:
+	case []string:
 		parts := make([]string, len(v))
-		for i, x := range v {
-			parts[i] = text(x)
+		for i, s := range v {
+			parts[i] = Line(s)
 		}
 		return strings.Join(parts, ", ")
+	case []any:
+		return strings.Join(words(v), ", ")
 	case object:
 		parts := make([]string, len(v))
 		for i, f := range v {
-			parts[i] = Line(f.Name) + "=" + text(f.Value)
+			parts[i] = Line(f.name) + "=" + text(f.value)
 		}
 		return strings.Join(parts, " ")
 	case bool:
@@ -189,5 +189,5 @@ func text(v any) string {
 		}
 		return "no"
 	}
-	return fmt.Sprint(v)
+	return Line(fmt.Sprint(v))
 }

@@ -2,529 +2,424 @@ package screen
 
 import (
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/commands/admin"
+	"github.com/postern-mail/postern/commands/agents"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
 )
 
-// views show the answers of some commands in their own way. A view returns false
-// for an unexpected answer, such as one with only some fields; it is then shown
+// view draws a result in its own way. It is false for one that has none, or nothing to show in it, which is then drawn
 // like any other.
-var views = map[string]func(p *painter, data object) bool{
-	"mail list":       (*painter).messages,
-	"mail search":     (*painter).messages,
-	"mail watch":      (*painter).messages,
-	"mail thread":     (*painter).thread,
-	"mail get":        (*painter).message,
-	"mail accounts":   listed("accounts", "account_id=Account", "email=Address", "protocol=Protocol", "host=Server", "mode=Mode"),
-	"mail folders":    listed("folders", "name=Folder", "role=Role", "messages=Messages", "unread=Unread"),
-	"mail verify":     (*painter).login,
-	"mail move":       filed("destination_folder"),
-	"mail copy":       filed("destination_folder"),
-	"mail trash":      filed("destination_folder"),
-	"mail delete":     filed(""),
-	"mail mark-read":  filed(""),
-	"mail flags":      filed(""),
-	"mail ack":        filed(""),
-	"mail send":       (*painter).sent,
-	"mail reply":      (*painter).sent,
-	"mail forward":    (*painter).sent,
-	"mail draft":      (*painter).sent,
-	"mail raw":        (*painter).raw,
-	"mail attachment": (*painter).attachment,
-	"outbox list": listed("messages", "outbox_id=Id", "state=State", "created=Created", "?account_id=Account", "?principal=By",
-		"~recipients=To", "~subject=Subject"),
-	"outbox show":         (*painter).outgoing,
-	"outbox approve":      (*painter).outgoing,
-	"outbox cancel":       (*painter).sent,
-	"outbox reject":       (*painter).sent,
-	"account list":        (*painter).accounts,
-	"account show":        (*painter).account,
-	"account remove":      told,
-	"account add":         (*painter).account,
-	"account edit":        (*painter).account,
-	"allow in list":       (*painter).rules,
-	"allow in add":        (*painter).rules,
-	"allow in remove":     (*painter).rules,
-	"allow out list":      (*painter).rules,
-	"allow out add":       (*painter).rules,
-	"allow out remove":    (*painter).rules,
-	"allow folder list":   (*painter).rules,
-	"allow folder add":    (*painter).rules,
-	"allow folder remove": (*painter).rules,
-	"hide folder list":    (*painter).rules,
-	"hide folder add":     (*painter).rules,
-	"hide folder remove":  (*painter).rules,
-	"config list":         listed("settings", "name=Setting", "value=Value", "description=Meaning"),
-	"config get":          (*painter).setting,
-	"config set":          (*painter).setting,
-	"grant list":          listed("grants", "name=Name", "accounts=Accounts", "profile=Profile", "identity=Identity", "extensions=Extensions", "expired=Expired", "expires=Expires"),
-	"grant add":           (*painter).grant,
-	"grant remove":        told,
-	"policy show":         (*painter).policy,
-	"policy explain":      (*painter).explained,
-	"audit list":          (*painter).audit,
-	"audit verify":        whole,
-	"vault check":         whole,
-	"doctor":              (*painter).doctor,
-	"stop":                (*painter).stopped,
-	"resume":              func(*painter, object) bool { return true },
-	"version":             (*painter).version,
-	"help":                (*painter).help,
-	"agent describe":      (*painter).describe,
-}
-
-// listed draws a list as a table, or as records in a narrow window. A column is the name of a
-// member and its heading, with ~ before it where a part of it tells enough, and ? where a narrow
-// window does without it if it says the same in every row.
-func listed(list string, columns ...string) func(*painter, object) bool {
-	return func(p *painter, data object) bool {
-		entries, ok := data.Objects(list)
-		var table []column
-		for _, spec := range columns {
-			name, heading, _ := strings.Cut(spec, "=")
-			c := column{name: heading, cut: name[0] == '~', usual: name[0] == '?'}
-			for _, e := range entries {
-				cell := ""
-				if v := e.Get(strings.TrimLeft(name, "~?")); v != nil && v != false {
-					cell = p.value(member{Name: name, Value: v})
-				}
-				if name == "state" {
-					cell = stateOf(e)
-				}
-				c.cells = append(c.cells, cell)
-			}
-			table = append(table, c)
+func (p *painter) view(result any) bool {
+	switch r := result.(type) {
+	case *commands.MailListResult:
+		p.messages(r.Account, r.Folder, r.Messages)
+	case *commands.MailSearchResult:
+		p.messages(r.Account, r.Folder, r.Messages)
+	case *commands.MailWatchResult:
+		p.messages(r.Account, r.Folder, r.Messages)
+	case *commands.MailThreadResult:
+		p.thread(r)
+	case *commands.MailGetResult:
+		return p.mails(r)
+	case *commands.MailAccountsResult:
+		return p.rows(tableOf("Account,Address,Protocol,Server,Mode", r.Accounts, func(a *commands.AccountEntry) []string {
+			return []string{Line(a.ID), Line(a.Email), text(a.Protocol), Line(a.Host), text(a.Mode)}
+		}))
+	case *commands.MailFoldersResult:
+		return p.rows(tableOf("Folder,Role,Messages,Unread", r.Folders, func(f *commands.FolderEntry) []string {
+			return []string{Line(f.Name), Line(f.Role), number(f.Messages), number(f.Unread)}
+		}))
+	case *commands.MailVerifyResult:
+		if !r.OK {
+			return false
 		}
-		return ok && p.rows(table)
-	}
-}
-
-// rows draws a table, or records where it does not fit. It is false for rows without content.
-func (p *painter) rows(table []column) bool {
-	if len(table[0].cells) == 0 || p.table(table, "") {
-		return len(table[0].cells) == 0 || p.b.Len() > 0
-	}
-	if less := slices.DeleteFunc(slices.Clone(table), func(c column) bool {
-		said := slices.DeleteFunc(slices.Clone(c.cells), func(s string) bool { return s == "" })
-		return c.usual && len(slices.Compact(said)) < 2
-	}); p.table(less, "") {
-		return true
-	}
-	for i := range table[0].cells {
-		var fields [][2]string
-		for _, c := range table {
-			if c.cells[i] != "" {
-				fields = append(fields, [2]string{c.name, c.cells[i]})
-			}
+		p.said += fmt.Sprintf(" to %s:%d, account %s, within %d ms", Line(r.Server.Host), r.Server.Port, Line(r.Account), r.LatencyMS)
+	case *commands.MailMoveResult:
+		p.said += " to " + Line(r.To)
+	case *commands.MailCopyResult:
+		if p.said += " to " + Line(r.To); r.ToAccount != r.Account {
+			p.said += " of " + Line(r.ToAccount)
 		}
-		p.record(fields, "")
-		p.line("") // behind the last too: what is said of all of them is none of its fields
+	case *commands.MailDeleteResult, *commands.MailMarkReadResult, *commands.MailFlagsResult, *commands.MailAckResult, admin.GrantRemoveResult, admin.ResumeResult: // the sentence says all
+	case admin.AccountRemoveResult:
+		return r.LeftInKeyring == ""
+	case admin.AuditVerifyResult:
+		return r.OK
+	case admin.VaultCheckResult:
+		return r.OK
+	case *commands.MailSendResult:
+		p.sent(&r.Sending, slices.Concat(r.Asks, []string{r.Hint})...)
+	case *commands.OutboxDecided:
+		p.sent(&r.Sending)
+	case *commands.MailDraftResult:
+		p.sent(&commands.Sending{}, r.Hint)
+	case *commands.MailRawResult:
+		p.quoted(string(r.Source), bodyMark, "", p.Width)
+	case *commands.MailAttachmentResult:
+		p.attachment(r)
+	case *commands.OutboxListResult:
+		return p.rows(tableOf("Id,State,Created,?Account,?By,~To,~Subject", r.Messages, func(m *commands.OutboxEntry) []string {
+			return []string{Line(m.ID), stateOf(m.State), p.date(m.Created), Line(m.Account), Line(m.Principal), text(m.Recipients), Line(m.Subject)}
+		}))
+	case *commands.OutboxShowResult:
+		p.outgoing(r)
+	case *admin.AccountListResult:
+		return p.accounts(r)
+	case admin.AccountShowResult:
+		p.account(&r.Account)
+	case *admin.AccountAddResult:
+		p.account(&r.Account)
+	case *admin.AccountEditResult:
+		p.account(&r.Account)
+	case *admin.RuleListResult:
+		return p.rules(r)
+	case admin.ConfigListResult:
+		return p.rows(tableOf("Setting,Value,Meaning", r.Settings, func(s *admin.SettingShown) []string {
+			return []string{Line(s.Name), Line(s.Value), Line(s.Description)}
+		}))
+	case admin.SettingShown:
+		p.setting(&r)
+	case *admin.GrantListResult:
+		return p.rows(tableOf("Name,Accounts,Profile,Identity,Extensions,Expired,Expires", r.Grants, func(g *admin.GrantDetail) []string {
+			return []string{Line(g.Name), text(g.Accounts), Line(g.Profile), Line(g.Identity), text(g.Extensions), yes(g.Expired), p.date(g.Expires)}
+		}))
+	case *admin.GrantAddResult:
+		p.grant(r)
+	case *admin.PolicyShowResult:
+		p.policy(r)
+	case *commands.PolicyExplainResult:
+		p.explained(r)
+	case *admin.AuditListResult:
+		return p.audit(r)
+	case admin.DoctorResult:
+		return p.doctor(r)
+	case admin.StopResult:
+		p.said = sentence(p.said) + p.advice(" 'resume' lets everything go on, with the administrator's key")
+		return p.rows(tableOf("Id,Account,Kind", r.Leaving, func(o *admin.Outgoing) []string { return []string{Line(o.ID), Line(o.Account), text(o.Kind)} }))
+	case discovery.VersionResult:
+		p.line(Line(r.Implementation.Name), " ", Line(r.Implementation.Version), ", ACLI ", Line(r.ACLIVersion))
+	case discovery.HelpResult:
+		p.help(&r)
+	case *agents.Description:
+		p.describe(r)
+	default:
+		_, p.exact = r.(discovery.SchemaResult)
+		return false
 	}
 	return true
 }
 
-// told draws the sentence alone, which says all of it.
-func told(p *painter, data object) bool { return p.said != "" && len(data) == 1 }
-
-// whole draws the sentence alone, where all is well.
-func whole(_ *painter, data object) bool { return data.Get("ok") == true }
-
-// stopped draws what was leaving, and names the way on.
-func (p *painter) stopped(data object) bool {
-	p.said = sentence(p.said) + p.advice(" 'resume' lets everything go on, with the administrator's key")
-	return listed("leaving", "outbox_id=Id", "account_id=Account", "kind=Kind")(p, data)
+// number is a count that may not be known.
+func number(n *uint32) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprint(*n)
 }
 
-// filed tells what was changed in a sentence, and where it is now.
-func filed(to string) func(*painter, object) bool {
-	return func(p *painter, data object) bool {
-		if folder := text(data.Get(to)); folder != "" && p.said != "" {
-			if there := text(data.Get("destination_account_id")); there != "" && there != text(data.Get("source_account_id")) {
-				folder += " of " + there
-			}
-			p.said += " to " + folder
-		}
-		_, ok := data.Objects("messages")
-		return ok && p.said != ""
+// yes is empty for what is not so.
+func yes(is bool) string {
+	if is {
+		return "yes"
 	}
+	return ""
 }
 
 // sent tells what became of a message in a sentence, and where more of it is.
-func (p *painter) sent(data object) bool {
-	if p.said == "" || data.Get("recipients") == nil {
-		return false
-	}
-	if state := data.Str("state"); state == "accepted" && data.Str("sent_copy") == "filed" {
+func (p *painter) sent(s *commands.Sending, hints ...string) {
+	if s.State == mail.OutboxAccepted && s.SentCopy == mail.SentFiled {
 		p.said = sentence(p.said) + " A copy is in the folder for sent mail"
 	}
-	for _, s := range append(data.Strings("asks"), text(data.Get("hint"))) {
-		if s != "" {
-			p.wrapped("", "", p.advice(sentence(text(s))))
+	for _, h := range hints {
+		if h != "" {
+			p.wrapped("", "", p.advice(sentence(Line(h))))
 		}
 	}
-	if id := data.Str("outbox_id"); id != "" {
-		p.said = sentence(p.said) + p.advice(" See it with 'outbox show "+text(id)+"'")
+	if s.ID != "" {
+		p.said = sentence(p.said) + p.advice(" See it with 'outbox show "+Line(s.ID)+"'")
 	}
-	return true
-}
-
-// login tells of an account that was logged in to.
-func (p *painter) login(data object) bool {
-	server, ok := data.Get("server").(object)
-	if !ok || data.Get("ok") != true {
-		return false
-	}
-	p.said += fmt.Sprintf(" to %s:%s, account %s, within %s ms", text(server.Get("host")), text(server.Get("port")), text(data.Get("account_id")), text(data.Get("latency_ms")))
-	return true
-}
-
-// raw shows the source of a message as text.
-func (p *painter) raw(data object) bool {
-	source, ok := content(data, "raw_source_base64")
-	if ok {
-		p.quoted(source, bodyMark, "", p.Width)
-	}
-	return ok
-}
-
-// content is what a member holds in base64, of which a terminal shows what it can.
-func content(data object, name string) (string, bool) {
-	s, ok := data.Get(name).(string)
-	b, err := base64.StdEncoding.DecodeString(s)
-	return string(b), ok && err == nil
 }
 
 // attachment shows text as text, and of anything else what it is and how to save it.
-func (p *painter) attachment(data object) bool {
-	id, kind := p.id(data.Get("message_id")), data.Str("content_type")
-	if id == "" || kind == "" {
-		return false
-	}
-	p.hanging("", styleBold, fmt.Sprintf("%s, %s, %s", cmp.Or(text(data.Get("filename")), "(no name)"), text(kind), size(data.Get("size_bytes"))))
-	said, has := data.Get("extracted_text").(string)
-	bytes, encoded := content(data, "content_base64")
-	if encoded && strings.HasPrefix(kind, "text/") && utf8.ValidString(bytes) && !strings.Contains(bytes, "\x00") {
-		said, has, encoded = bytes, true, false
-	}
-	switch path := text(data.Get("saved_to")); {
-	case has:
-		p.quoted(said, bodyMark, "", p.Width)
-	case path != "":
-		p.said = "Saved as " + path
-	case encoded:
+func (p *painter) attachment(r *commands.MailAttachmentResult) {
+	p.hanging("", styleBold, fmt.Sprintf("%s, %s, %s", cmp.Or(Line(r.Filename), "(no name)"), Line(r.ContentType), size(r.Size)))
+	switch content := string(r.Content); {
+	case r.Content != nil && strings.HasPrefix(r.ContentType, "text/") && utf8.ValidString(content) && !strings.Contains(content, "\x00"):
+		p.quoted(content, bodyMark, "", p.Width)
+	case r.Text != "":
+		p.quoted(r.Text, bodyMark, "", p.Width)
+	case r.SavedTo != "":
+		p.said = "Saved as " + Line(r.SavedTo)
+	case r.Content != nil:
 		p.said = ""
-		p.columns([][2]string{{p.typed("save ") + p.quote(id) + " " + text(data.Get("part_id")), "keeps it"}, {p.typed("open ") + p.quote(id) + " " + text(data.Get("part_id")), "looks at it"}})
+		which := " " + p.quote(p.id(r.ID)) + " " + Line(r.PartID)
+		p.columns([][2]string{{p.typed("save") + which, "keeps it"}, {p.typed("open") + which, "looks at it"}})
 	}
-	return true
+}
+
+// serverOf is the one that an account reads from.
+func serverOf(a *admin.AccountDetail) mail.Endpoint {
+	if a.Protocol == mail.POP3 {
+		return a.POP3
+	}
+	return a.IMAP
 }
 
 // accounts draws what tells accounts apart, one in a row; 'account show' has the rest.
-func (p *painter) accounts(data object) bool {
-	list, ok := data.Objects("accounts")
-	table := []column{{name: "Account"}, {name: "Address"}, {name: "Server"}, {name: "Mode"}, {name: "Mail from"}, {name: "Writes to"}}
-	for _, a := range list {
-		server, complete := a.Get(a.Str("protocol")).(object)
-		if !complete {
-			return false
-		}
-		place := text(server.Get("host"))
-		if port := text(server.Get("port")); !slices.Contains([]string{"993", "143", "995", "110"}, port) {
-			place += ":" + port
-		}
-		for i, cell := range []string{text(a.Get("name")), text(a.Get("email")), place, text(a.Get("mode")), entries(a.Get("allow_in"), 1), writes(a, 1)} {
-			table[i].cells = append(table[i].cells, cell)
-		}
-	}
-	if len(list) > 0 && p.said != "" {
+func (p *painter) accounts(r *admin.AccountListResult) bool {
+	if len(r.Accounts) > 0 {
 		p.said = sentence(p.said) + " 'postern init' adds another"
 	}
-	return ok && p.rows(table)
+	return p.rows(tableOf("Account,Address,Server,Mode,Mail from,Writes to", r.Accounts, func(a *admin.AccountDetail) []string {
+		server := serverOf(a)
+		place := Line(server.Host)
+		if !slices.Contains([]uint16{993, 143, 995, 110}, server.Port) {
+			place += fmt.Sprintf(":%d", server.Port)
+		}
+		return []string{Line(a.Name), Line(a.Email), place, text(a.Mode), entries(a.AllowIn, 1), writes(a, 1)}
+	}))
 }
 
 // entries is whom a list of an account lets pass, at most so many by name; 0 means all of them.
-func entries(list any, most int) string {
-	l, _ := list.(object)
-	verified := l.Strings("verified")
-	names := append(l.Strings("entries"), verified...)
+func entries(l admin.ListShown, most int) string {
+	names := slices.Concat(l.Entries, l.Verified)
 	switch {
-	case l.Get("enabled") != true || slices.Contains(names, "*") && !slices.Contains(verified, "*"):
+	case !l.Enabled || slices.Contains(names, "*") && !slices.Contains(l.Verified, "*"):
 		return "everybody"
 	case len(names) == 0:
 		return "nobody"
 	case most > 0 && len(names) > most:
 		return fmt.Sprintf("%d on the list", len(names))
 	}
-	return text(strings.Join(names, ", "))
+	return text(names)
 }
 
 // writes is whom an account may write to in its mode.
-func writes(a object, most int) string {
-	if mode := a.Str("mode"); mode == "RO" || mode == "draft" {
+func writes(a *admin.AccountDetail, most int) string {
+	if a.Mode == mail.ReadOnly || a.Mode == mail.Draft {
 		return "nobody"
 	}
-	return entries(a.Get("allow_out"), most)
+	return entries(a.AllowOut, most)
 }
 
 // account draws one account with everything but its secrets.
-func (p *painter) account(data object) bool {
-	a, ok := data.Get("account").(object)
-	server, complete := a.Get(a.Str("protocol")).(object)
-	if !ok || !complete {
-		return false
-	}
-	at := func(v any) string {
-		o, _ := v.(object)
-		if o.Str("host") == "" {
+func (p *painter) account(a *admin.AccountDetail) {
+	at := func(e mail.Endpoint) string {
+		if e.IsZero() {
 			return ""
 		}
-		return fmt.Sprintf("%s:%s, %s", text(o.Get("host")), text(o.Get("port")), text(o.Get("security")))
+		return fmt.Sprintf("%s:%d, %s", Line(e.Host), e.Port, text(e.Security))
 	}
-	sends, deletes := at(a.Get("smtp")), map[string]string{"on": "for good too", "off": "nothing for good", "before": "for good, unasked"}[a.Str("destroy")]
-	if a.Str("submission") != "" {
+	sends, deletes := at(a.SMTP), map[string]string{"on": "for good too", "off": "nothing for good", "before": "for good, unasked"}[a.Destroy]
+	if a.Submission != "" {
 		sends = "with Microsoft Graph"
 	}
-	if a.Str("mode") == "RO" {
+	if a.Mode == mail.ReadOnly {
 		deletes = "nothing"
 	}
-	rows := [][2]string{{"Account", text(a.Get("name"))}, {"Address", text(a.Get("email"))}, {"Reads", a.Str("protocol") + " " + at(server)}, {"Sends", sends},
-		{"Login", text(a.Get("username")) + ", " + text(a.Get("auth"))}, {"Mode", text(a.Get("mode"))}, {"Deletes", deletes},
-		{"Shows mail from", entries(a.Get("allow_in"), 0)}, {"Writes to", writes(a, 0)},
-		{"Codes", map[string]string{"mask": "hidden", "give": "hidden, and given by 'mail code'", "show": "shown"}[a.Str("codes")]},
-		{"Trusts", map[bool]string{true: "only the certificates given for it, not those of the system"}[a.Get("custom_ca") == true]}}
-	told := " name email protocol imap pop3 smtp submission username auth mode destroy allow_in allow_out codes custom_ca "
-	for _, f := range a {
-		if empty := f.Value == false || f.Value == "auto"; !empty && !skipped(f) && !strings.Contains(told, " "+f.Name+" ") {
-			rows = append(rows, [2]string{p.label(f.Name), p.value(f)})
-		}
+	copies, trusts := text(a.SentCopy), ""
+	if a.SentCopy == mail.SentAuto {
+		copies = ""
 	}
-	p.record(withContent(rows), "")
-	return true
+	if a.CustomCA {
+		trusts = "only the certificates given for it, not those of the system"
+	}
+	var oauth any
+	if !a.OAuth.IsZero() {
+		oauth = valueOf(a.OAuth)
+	}
+	p.record(withContent([][2]string{{"Account", Line(a.Name)}, {"Address", Line(a.Email)}, {"Reads", text(a.Protocol) + " " + at(serverOf(a))}, {"Sends", sends},
+		{"Login", Line(a.Username) + ", " + text(a.Auth)}, {"Mode", text(a.Mode)}, {"Deletes", deletes},
+		{"Shows mail from", entries(a.AllowIn, 0)}, {"Writes to", writes(a, 0)},
+		{"Codes", map[mail.Codes]string{mail.CodesMask: "hidden", mail.CodesGive: "hidden, and given by 'mail code'", mail.CodesShow: "shown"}[a.Codes]},
+		{"Trusts", trusts}, {"Own addresses", text(a.OwnAddresses)}, {"Display name", Line(a.DisplayName)}, {"Sent copy", copies}, {"Helper", text(a.Helper)}, {"Oauth", text(oauth)},
+		{"Allow folders", text(a.AllowFolders)}, {"Hide folders", text(a.HideFolders)}, {"Subject pattern", Line(a.SubjectPattern)}, {"Process backlog", yes(a.ProcessBacklog)},
+		{"Authserv ids", text(a.AuthServIDs)}, {"Judges senders", yes(a.JudgesSenders)}}), "")
 }
 
-func withContent(rows [][2]string) (kept [][2]string) {
-	for _, r := range rows {
-		if r[1] != "" {
-			kept = append(kept, r)
-		}
-	}
-	return kept
+func withContent(rows [][2]string) [][2]string {
+	return slices.DeleteFunc(rows, func(r [2]string) bool { return r[1] == "" })
 }
 
 // rules draws a list of an account, one entry a line.
-func (p *painter) rules(data object) bool {
-	title, known := map[string]string{"in": "Agents see messages of", "out": "Agents may write to", "allow": "Agents may file into, beside the account's own folders", "hide": "Agents do not see"}[data.Str("list")]
-	list, verified := data.Strings("entries"), data.Strings("verified")
-	if !known || data.Get("entries") == nil {
-		return false
-	}
-	heading, who := title, entries(data, 0)
-	if data.Get("enabled") == false {
+func (p *painter) rules(r *admin.RuleListResult) bool {
+	heading := map[string]string{"in": "Agents see messages of", "out": "Agents may write to", "allow": "Agents may file into, beside the account's own folders", "hide": "Agents do not see"}[r.List]
+	if !r.Enabled {
 		heading = "The list, which is off"
 	}
-	if len(list)+len(verified) > 0 {
-		p.wrapped("", styleBold, heading+" (account "+text(data.Get("account_id"))+"):")
+	if len(r.Entries)+len(r.Verified) > 0 {
+		p.wrapped("", styleBold, heading+" (account "+Line(r.Account)+"):")
 	}
-	for _, e := range list {
-		p.line("  ", text(e))
+	for _, e := range r.Entries {
+		p.line("  ", Line(e))
 	}
-	for _, e := range verified {
-		p.line("  ", text(e), ", verified")
+	for _, e := range r.Verified {
+		p.line("  ", Line(e), ", verified")
 	}
-	if senders, ok := data.Objects("senders"); ok && len(senders) > 0 {
+	if len(r.Senders) > 0 {
 		p.line("")
-		return listed("senders", "entry=Of the newest 50 from", "verified=Verified", "failed=Forged", "unknown=Unknown")(p, append(data[:0:0], member{Name: "senders", Value: data.Get("senders")}))
+		return p.rows(tableOf("Of the newest 50 from,Verified,Forged,Unknown", r.Senders, func(s *admin.SenderReport) []string {
+			return []string{Line(s.Entry), fmt.Sprint(s.Verified), fmt.Sprint(s.Failed), fmt.Sprint(s.Unknown)}
+		}))
 	}
-	for _, f := range []string{"added", "removed"} {
-		if n := len(data.Strings(f)); n > 0 {
-			p.said = fmt.Sprintf("%s %d: %s", p.label(f), n, p.said)
-		}
+	if n := len(r.Added); n > 0 {
+		p.said = fmt.Sprintf("Added %d: %s", n, p.said)
 	}
-	if absent := data.Strings("absent"); len(absent) > 0 {
-		p.wrapped("", styleBold, "The server has no folder of this name now: "+text(strings.Join(absent, ", "))+".")
+	if n := len(r.Removed); n > 0 {
+		p.said = fmt.Sprintf("Removed %d: %s", n, p.said)
 	}
-	if addresses := data.Str("list") == "in" || data.Str("list") == "out"; addresses && (who == "everybody" || who == "nobody") {
+	if len(r.Absent) > 0 {
+		p.wrapped("", styleBold, "The server has no folder of this name now: "+text(r.Absent)+".")
+	}
+	who := entries(admin.ListShown{Enabled: r.Enabled, Entries: r.Entries, Verified: r.Verified}, 0)
+	if addresses := r.List == "in" || r.List == "out"; addresses && (who == "everybody" || who == "nobody") {
 		p.said = sentence(p.said) + " It lets " + who + " pass"
 	}
 	return true
 }
 
-func (p *painter) setting(data object) bool {
-	if data.Str("name") == "" || data.Get("default") == nil {
-		return false
-	}
+func (p *painter) setting(s *admin.SettingShown) {
 	bounds := ""
-	if low := text(data.Get("minimum")); low != "" {
-		bounds = low + " to " + text(data.Get("maximum"))
+	if s.Minimum != nil && s.Maximum != nil {
+		bounds = fmt.Sprintf("%d to %d", *s.Minimum, *s.Maximum)
 	}
-	p.record(withContent([][2]string{{"Setting", text(data.Get("name"))}, {"Value", cmp.Or(text(data.Get("value")), "(none)")}, {"Default", text(data.Get("default"))}, {"Takes", bounds}, {"Meaning", text(data.Get("description"))}}), "")
+	p.record(withContent([][2]string{{"Setting", Line(s.Name)}, {"Value", cmp.Or(Line(s.Value), "(none)")}, {"Default", Line(s.Default)}, {"Takes", bounds}, {"Meaning", Line(s.Description)}}), "")
 	p.said = ""
-	return true
 }
 
 // grant draws a new grant, and its token whole on a line of its own.
-func (p *painter) grant(data object) bool {
-	g, ok := data.Get("grant").(object)
-	if !ok || data.Str("token") == "" {
-		return false
+func (p *painter) grant(r *admin.GrantAddResult) {
+	if g, ok := valueOf(r.Grant).(object); ok {
+		p.object(g, "")
 	}
-	p.object(g, "")
 	p.line("")
 	p.wrapped("", "", "The token, which is shown this once:")
 	p.line("")
-	p.line(p.in(styleBold, text(data.Get("token"))))
+	p.line(p.in(styleBold, Line(r.Token)))
 	p.line("")
-	return true
 }
 
-func (p *painter) policy(data object) bool {
-	list, ok := data.Objects("accounts")
-	if !ok || data.Str("principal") == "" {
-		return false
-	}
-	who := text(data.Get("principal"))
-	if data.Get("admin") == true {
+func (p *painter) policy(r *admin.PolicyShowResult) {
+	who := Line(r.Principal)
+	if r.Admin {
 		who += ", the administrator"
 	}
-	rows := [][2]string{{"You are", who}, {"Profile", text(data.Get("profile"))}, {"Stopped", text(data.Get("stopped"))}, {"Not for agents", text(data.Get("deny"))},
-		{"Limits", fmt.Sprintf("%s commands a minute, %s messages sent and %s changed an hour", text(data.Get("commands_per_minute")), text(data.Get("sends_per_hour")), text(data.Get("changes_per_hour")))}}
-	p.record(withContent(rows), "")
-	for _, a := range list {
-		may := []string{"read"}
-		for _, right := range [][3]string{{"may_change", "flag and file", ""}, {"may_send", "send", "sends_need_approval"}, {"may_destroy", "delete for good", "destroying_needs_approval"}} {
-			if a.Get(right[0]) != true {
-				continue
+	p.record(withContent([][2]string{{"You are", who}, {"Profile", Line(r.Profile)}, {"Stopped", Line(r.Stopped)}, {"Not for agents", text(r.Deny)},
+		{"Limits", fmt.Sprintf("%d commands a minute, %d messages sent and %d changed an hour", r.CommandsPerMinute, r.SendsPerHour, r.ChangesPerHour)}}), "")
+	for _, a := range r.Accounts {
+		may, hides, whom := []string{"read"}, []string(nil), ""
+		right := func(has, asks bool, name string) {
+			if has && asks {
+				name += " after a person's word"
 			}
-			if a.Get(right[2]) == true {
-				right[1] += " after a person's word"
-			}
-			may = append(may, right[1])
-		}
-		var hides []string
-		for _, h := range [][2]string{{"inbound_list", "senders"}, {"subject_filter", "subjects"}, {"hides_folders", "folders"}} {
-			if a.Get(h[0]) == true {
-				hides = append(hides, h[1])
+			if has {
+				may = append(may, name)
 			}
 		}
-		whom := ""
-		if a.Get("may_send") == true {
-			whom = entries(a.Get("outbound_list"), 0)
+		right(a.MayChange, false, "flag and file")
+		right(a.MaySend, a.NeedsApproval, "send")
+		right(a.MayDestroy, a.DestroyAsks, "delete for good")
+		for _, h := range []struct {
+			hides bool
+			what  string
+		}{{a.InboundList, "senders"}, {a.SubjectFilter, "subjects"}, {a.HidesFolders, "folders"}} {
+			if h.hides {
+				hides = append(hides, h.what)
+			}
+		}
+		if a.MaySend {
+			whom = entries(a.Outbound, 0)
 		}
 		p.line("")
-		p.record(withContent([][2]string{{"Account", text(a.Get("account_id"))}, {"Mode", text(a.Get("mode"))}, {"Agents may", strings.Join(may, ", ")},
-			{"Rules hide", strings.Join(hides, ", ")}, {"Writes to", whom}, {"Folders", text(a.Get("allow_folders"))}, {"Hidden", text(a.Get("hide_folders"))}}), "")
+		p.record(withContent([][2]string{{"Account", Line(a.ID)}, {"Mode", text(a.Mode)}, {"Agents may", strings.Join(may, ", ")},
+			{"Rules hide", strings.Join(hides, ", ")}, {"Writes to", whom}, {"Folders", text(a.AllowFolders)}, {"Hidden", text(a.HideFolders)}}), "")
 	}
-	return true
 }
 
-func (p *painter) explained(data object) bool {
-	command := cmp.Or(text(data.Get("command")), "It")
-	switch allowed, ok := data.Get("allowed").(bool); {
-	case !ok:
-		return false
-	case !allowed:
-		p.wrapped("", styleRed, command+" would be refused. "+text(data.Get("message")))
-		p.wrapped("", "", p.advice(text(data.Get("hint"))))
-	case data.Get("needs_approval") == true:
+func (p *painter) explained(r *commands.PolicyExplainResult) {
+	command := cmp.Or(Line(r.Command), "It")
+	switch {
+	case !r.Allowed:
+		p.wrapped("", styleRed, command+" would be refused. "+Line(r.Message))
+		p.wrapped("", "", p.advice(Line(r.Hint)))
+	case r.NeedsApproval:
 		p.wrapped("", "", command+" would wait for a person's word.")
-		for _, s := range data.Strings("asks") {
-			p.wrapped("  ", "", text(s))
+		for _, s := range r.Asks {
+			p.wrapped("  ", "", Line(s))
 		}
 	default:
 		p.wrapped("", "", command+" would run.")
 	}
-	return true
 }
 
-func (p *painter) audit(data object) bool {
-	list, ok := data.Objects("entries")
-	table := []column{{name: "No"}, {name: "When"}, {name: "Who"}, {name: "Account", usual: true}, {name: "Outcome"}, {name: "Command"}}
-	for _, e := range list {
-		if e.Str("command") == "" || e.Get("success") == nil {
-			return false
+func (p *painter) audit(r *admin.AuditListResult) bool {
+	return p.rows(tableOf("No,When,Who,?Account,Outcome,Command", r.Entries, func(e *admin.AuditShown) []string {
+		outcome, command := "done", Line(e.Command)
+		if !e.Success {
+			outcome = strings.ToLower(strings.ReplaceAll(Line(e.ErrorCode), "_", " "))
 		}
-		outcome := "done"
-		if e.Get("success") != true {
-			outcome = strings.ToLower(strings.ReplaceAll(text(e.Get("error_code")), "_", " "))
+		if e.Count > 1 {
+			outcome += fmt.Sprintf(" x%d", e.Count)
 		}
-		if n := text(e.Get("count")); n != "" && n != "1" {
-			outcome += " x" + n
-		}
-		command := text(e.Get("command"))
-		for _, f := range []string{"target", "reason"} {
-			if s := text(e.Get(f)); s != "" {
-				command += "\n(" + s + ")"
+		for _, s := range []string{e.Target, e.Reason} {
+			if s != "" {
+				command += "\n(" + Line(s) + ")"
 			}
 		}
-		for i, cell := range []string{text(e.Get("seq")), p.when(e.Str("timestamp")), text(e.Get("principal")), text(e.Get("account")), outcome, command} {
-			table[i].cells = append(table[i].cells, cell)
-		}
-	}
-	return ok && p.rows(table)
+		return []string{fmt.Sprint(e.Seq), p.when(e.Timestamp), Line(e.Principal), Line(e.Account), outcome, command}
+	}))
 }
 
-func (p *painter) doctor(data object) bool {
-	list, ok := data.Objects("checks")
-	table, fails := []column{{name: "Check"}, {name: "State"}, {name: "What was found"}}, false
-	for _, c := range list {
-		state := "ok"
-		if c.Get("ok") != true {
-			state, fails = "FAILS", true
+func (p *painter) doctor(r admin.DoctorResult) bool {
+	shown := p.rows(tableOf("Check,State,What was found", r.Checks, func(c *admin.Check) []string {
+		state, found := "ok", Line(c.Detail)
+		if !c.OK {
+			state = "FAILS"
 		}
-		found := text(c.Get("detail"))
-		if hint := text(c.Get("hint")); hint != "" {
-			found += "\n" + p.advice(hint)
+		if c.Hint != "" {
+			found += "\n" + p.advice(Line(c.Hint))
 		}
-		for i, cell := range []string{text(c.Get("name")), state, found} {
-			table[i].cells = append(table[i].cells, cell)
-		}
-	}
-	if !ok || !p.rows(table) {
-		return false
-	}
-	if fails && p.said != "" {
+		return []string{Line(c.Name), state, found}
+	}))
+	if shown && slices.ContainsFunc(r.Checks, func(c admin.Check) bool { return !c.OK }) {
 		p.wrapped("", styleRed, sentence(p.said))
 		p.said = ""
 	}
-	return true
-}
-
-func (p *painter) version(data object) bool {
-	i, ok := data.Get("implementation").(object)
-	if ok {
-		p.line(text(i.Get("name")), " ", text(i.Get("version")), ", ACLI ", text(data.Get("acli_version")))
-	}
-	return ok
+	return shown
 }
 
 // describe draws the agent mailbox in short: its commands, or one of them with its arguments.
-func (p *painter) describe(data object) bool {
-	commands, whole := data.Get("commands").(object)
-	if !whole {
-		commands = data
+func (p *painter) describe(d *agents.Description) {
+	of := &d.CommandHelps
+	if d.Commands != nil {
+		of = d.Commands
 	}
 	var rows [][2]string
-	for _, c := range commands {
-		about, ok := c.Value.(object)
-		if !ok || about.Str("description") == "" {
-			return false
+	for _, c := range []struct {
+		name string
+		help *agents.CommandHelp
+	}{{"describe", of.Describe}, {"send", of.Send}, {"read", of.Read}, {"ack", of.Ack}, {"status", of.Status}, {"cleanup", of.Cleanup}} {
+		switch {
+		case c.help == nil:
+		case d.Commands == nil:
+			p.help(&discovery.HelpResult{Command: "agent " + c.name, Description: c.help.Description, Arguments: c.help.Args, Examples: c.help.Examples})
+			return
+		default:
+			first, _, _ := strings.Cut(Line(c.help.Description), ". ")
+			rows = append(rows, [2]string{"agent " + c.name, strings.TrimSuffix(first, ".")})
 		}
-		if !whole {
-			return p.help(append(object{{Name: "command", Value: "agent " + c.Name}}, append(about, member{Name: "arguments", Value: about.Get("args")})...))
-		}
-		first, _, _ := strings.Cut(text(about.Get("description")), ". ")
-		rows = append(rows, [2]string{"agent " + text(c.Name), strings.TrimSuffix(first, ".")})
 	}
-	if len(rows) == 0 {
-		return false
-	}
-	p.wrapped("", "", text(data.Get("description")))
+	p.wrapped("", "", Line(d.Description))
 	p.line("")
 	p.line(p.in(styleBold, "Commands"))
 	p.columns(rows)
 	p.line("")
 	p.wrapped("", styleDim, "One of them with its arguments: '"+p.typed("agent describe send")+"'")
-	return true
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/commands/admin"
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/internal/testmain"
 )
 
@@ -32,7 +34,7 @@ func TestNoRowIsForged(t *testing.T) {
 	data := `{"message":{"message_id":"imap:a:INBOX:1:2","from":"x@evil.example","subject":"hi","body_text":"x","headers":[{"name":"List-Id","value":` + asJSON(t, forged) +
 		`}],"attachments":[{"part_id":"2","filename":"` + file + `","content_type":"text/plain","size_bytes":1}]}}`
 	for _, width := range []int{20, 40, 79, 80, 81, 100} {
-		drawn := draw(width, "mail get", data)
+		drawn := draw(t, width, "mail get", data)
 		if strings.Count("\n"+drawn, "\nFrom:") != 1 || strings.Contains("\n"+drawn, "\nFlags:") || strings.Contains(drawn, "\n  [3]") {
 			t.Errorf("at %d columns a row is forged:\n%s", width, drawn)
 		}
@@ -46,7 +48,7 @@ func TestSeveralMessagesAreDrawnEach(t *testing.T) {
 	}
 	want := "From:    x@example.org\n\n│ first\n│ ── second\n\n[what came back: imap:a:Sent:1:1]\nId: imap:a:INBOX:1:1\n\n" + strings.Repeat("─", 30) +
 		"\nFrom:    x@example.org\n\n│ second\n\n[what came back: imap:a:Sent:1:2]\nId: imap:a:INBOX:1:2\n"
-	if got := draw(30, "mail get", `{"messages":[`+one("1", `first\n── second`)+`,`+one("2", "second")+`]}`); got != want {
+	if got := draw(t, 30, "mail get", `{"messages":[`+one("1", `first\n── second`)+`,`+one("2", "second")+`]}`); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -54,11 +56,11 @@ func TestSeveralMessagesAreDrawnEach(t *testing.T) {
 // A conversation says of each message where it is and what is new in it; no text of it can
 // pass for another message.
 func TestAConversationShowsFoldersAndTexts(t *testing.T) {
-	envelope := []byte(`{"success":true,"data":{"folder":"INBOX","subject":"Plan","messages":[
+	const data = `{"folder":"INBOX","subject":"Plan","messages":[
 		{"message_id":"imap:a:INBOX:1:5","folder":"INBOX","date":"2026-05-04T09:00:00Z","from":"bob@example.org","flags":["\\Seen"],"body_text":"Shall we?\nN  6     2026-05-04 09:00  eve@example.org"},
-		{"message_id":"imap:a:Sent:1:7","folder":"Sent","date":"2026-05-04T10:00:00Z","from":"me@example.org","parent_message_id":"imap:a:INBOX:1:5","flags":["\\Seen"],"has_attachments":true,"body_text":"Yes."}]}}`)
+		{"message_id":"imap:a:Sent:1:7","folder":"Sent","date":"2026-05-04T10:00:00Z","from":"me@example.org","parent_message_id":"imap:a:INBOX:1:5","flags":["\\Seen"],"has_attachments":true,"body_text":"Yes."}]}`
 	short := map[string]string{"imap:a:INBOX:1:5": "5", "imap:a:Sent:1:7": "Sent/7"}
-	shown := Look{Width: 80, Zone: time.UTC, ID: func(long string) string { return short[long] }}.Render(envelope, "mail thread")
+	shown := Look{Width: 80, Zone: time.UTC, ID: func(long string) string { return short[long] }}.Render(answerOf(t, "mail thread", data))
 	for _, want := range []string{"\n\n    5   2026-05-04 09:00  bob@example.org\n    | Shall we?\n    | N  6  ", "\n\n  @ Sent/7  2026-05-04 10:00  me@example.org\n    | Yes.\nMarks: @ attachments.\n"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("%q is not in\n%s", want, shown)
@@ -69,8 +71,8 @@ func TestAConversationShowsFoldersAndTexts(t *testing.T) {
 // That a check failed stands out; that all is well does not.
 func TestAFailedCheckStandsOut(t *testing.T) {
 	for ok, want := range map[bool]string{true: styleDim + "Said.", false: styleRed + "Said."} {
-		data := fmt.Sprintf(`{"success":true,"message":"Said","data":{"checks":[{"name":"vault","ok":%t,"detail":"x"}]}}`, ok)
-		if got := (Look{Width: 80, Color: true}).Render([]byte(data), "doctor"); !strings.HasSuffix(got, want+styleOff+"\n") {
+		a := gateway.Answer{Message: "Said", Result: admin.DoctorResult{Checks: []admin.Check{{Name: "vault", OK: ok, Detail: "x"}}}}
+		if got := (Look{Width: 80, Color: true}).Render(a); !strings.HasSuffix(got, want+styleOff+"\n") {
 			t.Errorf("%t: %q", ok, got)
 		}
 	}
@@ -86,7 +88,7 @@ func TestViews(t *testing.T) {
 		if width == 0 {
 			width = 100
 		}
-		got, not, times := draw(width, tc.Path, tc.Data), tc.Not, 0
+		got, not, times := draw(t, width, tc.Path, tc.Data), tc.Not, 0
 		if once, _, ok := strings.Cut(not, "+"); ok { // as often as it is here, is too often
 			not, times = once, strings.Count(not, "+")
 		}
@@ -110,10 +112,10 @@ func TestTheOutboxAndTheLogAreTables(t *testing.T) {
 		{"audit list", "entries", done, failed, "work", "No    When              Who    Account  Outcome            Command\n"},
 	} {
 		data := fmt.Sprintf(`{"%s":[`+tc.one+","+tc.other+`]}`, tc.list, tc.account)
-		if got := draw(80, tc.path, data); !strings.HasPrefix(got, tc.heading) || strings.Contains(got, "\n\n") {
+		if got := draw(t, 80, tc.path, data); !strings.HasPrefix(got, tc.heading) || strings.Contains(got, "\n\n") {
 			t.Errorf("%s: %s", tc.path, got)
 		}
-		if got := draw(40, tc.path, data); strings.Contains(got, "\n\n\n") || !strings.Contains(got, "\n\n") {
+		if got := draw(t, 40, tc.path, data); strings.Contains(got, "\n\n\n") || !strings.Contains(got, "\n\n") {
 			t.Errorf("%s as records: %s", tc.path, got)
 		}
 	}
@@ -122,8 +124,9 @@ func TestTheOutboxAndTheLogAreTables(t *testing.T) {
 // The sentence below an answer says what a person has to do next.
 func TestAPersonIsToldTheWay(t *testing.T) {
 	for _, tc := range testmain.Table[struct{ Path, Message, Data, Says string }](t, "testdata/cases/told.txt") {
-		envelope := `{"success":true,"message":"` + tc.Message + `","data":` + tc.Data + `}`
-		if out := (Look{Width: 120, Zone: time.UTC, Shell: []string{"mail", "resume"}}).Render([]byte(envelope), tc.Path); !strings.Contains(out, tc.Says) {
+		a := answerOf(t, tc.Path, tc.Data)
+		a.Message = tc.Message
+		if out := (Look{Width: 120, Zone: time.UTC, Shell: []string{"mail", "resume"}}).Render(a); !strings.Contains(out, tc.Says) {
 			t.Errorf("%s does not say %q: %s", tc.Path, tc.Says, out)
 		}
 	}
