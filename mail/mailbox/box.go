@@ -3,8 +3,11 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"strings"
+	"time"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/cursor"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/pop3"
 	"github.com/postern-mail/postern/mail/internal/visible"
@@ -19,13 +22,12 @@ type access struct {
 	reading.Viewer
 	m       *Client
 	account mail.Account
-	tell    func(done, total float64, what string) // how far it is; see WithProgress
 }
 
 func (x *access) base() *access { return x }
 
-// box is an account's mailbox by the protocol it is read with; imapBox and popBox implement
-// it. Operations that only IMAP has are methods of imapBox; see openIMAP.
+// box is an account's mailbox by the protocol it is read with, and what every protocol has.
+// What some lack is in the interfaces below; see with.
 type box interface {
 	base() *access
 	warm(ctx context.Context) error
@@ -43,33 +45,83 @@ type box interface {
 	ack(ctx context.Context, refs []mail.Ref) (*Changed, error)
 }
 
+// searcher is a box whose server searches.
+type searcher interface {
+	box
+	// search fills in what matches in the account, from the places on where it was left.
+	search(ctx context.Context, q *SearchQuery, at []cursor.Place, out *matches) error
+	// withID is Client.Named.
+	withID(ctx context.Context, id string) mail.Ref
+	// recent gives the headers of the newest messages of INBOX, of those whose From has some
+	// text where it is not empty, whatever the policy hides.
+	recent(ctx context.Context, from string) ([]fetch.Message, error)
+}
+
+// notifier is a box that tells of mail when it comes.
+type notifier interface {
+	box
+	watch(ctx context.Context, q *WatchQuery) (*WatchPage, error)
+}
+
+// changer is a box whose messages can be changed, and into which messages can be put.
+type changer interface {
+	box
+	// changes are those of the messages named, which are all in one folder.
+	changes(refs []mail.Ref) (changes, error)
+	// file puts a message into the folder of its role, see Client.File; put one into any folder
+	// that mayTake allows, and gives its reference where the server and the policy tell it.
+	file(ctx context.Context, own *OwnMessage) (*Placed, error)
+	put(ctx context.Context, folder string, flags []string, date time.Time, source []byte) (mail.Ref, error)
+	mayTake(ctx context.Context, folder string) error
+	draft(ctx context.Context, ref mail.Ref) (*StoredDraft, error)
+}
+
+// changes are what can be done to some messages of one folder. The methods of Client say more.
+type changes interface {
+	base() *access
+	markRead(ctx context.Context) (*Changed, error)
+	setFlags(ctx context.Context, add, remove []string) (*Changed, error)
+	copy(ctx context.Context, folder string) (*Changed, error)
+	copyTo(ctx context.Context, to changer, folder string) (*Changed, error)
+	move(ctx context.Context, folder string) (*Changed, error)
+	trash(ctx context.Context) (*Changed, error)
+	delete(ctx context.Context, approved bool) (*Changed, error)
+	toDelete(ctx context.Context) ([]Summary, error)
+	removeDraft(ctx context.Context) (*Changed, error)
+}
+
 var (
-	_ box = (*imapBox)(nil)
+	_ interface {
+		searcher
+		notifier
+		changer
+	} = (*imapBox)(nil)
 	_ box = (*popBox)(nil)
 )
+
+// with opens an account whose box is a B. Of another one lacks says what its protocol has not,
+// and advice what to do instead.
+func with[B box](ctx context.Context, m *Client, op, account, lacks string, advice mail.Advice) (found B, err error) {
+	b, err := m.open(ctx, op, account)
+	if err != nil {
+		return found, err
+	}
+	found, ok := b.(B)
+	if !ok {
+		err = b.base().lacks(lacks, advice)
+	}
+	return found, err
+}
+
+// lacks is the error of a command that needs something the account's protocol has not.
+func (x *access) lacks(what string, advice mail.Advice) error {
+	return x.Unsupported("The account is read with "+strings.ToUpper(string(x.account.Protocol))+", which has "+what+".", advice)
+}
 
 // imapBox is box for IMAP.
 type imapBox struct {
 	*access
 	pool *accountPool
-}
-
-// refTo names a message of a folder of the account.
-func (x *imapBox) refTo(folder string, uidValidity, uid uint32) mail.Ref {
-	return mail.Ref{Protocol: mail.IMAP, Account: x.Account, Folder: folder, UIDValidity: uidValidity, UID: uid}
-}
-
-// openIMAP opens an account for an operation that only IMAP has. lacks and advice say what
-// POP3 lacks and what to do instead.
-func (m *Client) openIMAP(ctx context.Context, op, name, lacks string, advice mail.Advice) (*imapBox, error) {
-	b, err := m.open(ctx, op, name)
-	if err != nil {
-		return nil, err
-	}
-	if x, ok := b.(*imapBox); ok {
-		return x, nil
-	}
-	return nil, b.base().notPOP3(lacks, advice)
 }
 
 // readiness is an interface that Credentials may also implement. It is asked before an
@@ -101,7 +153,7 @@ func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &access{Viewer: reading.Viewer{Operation: o, Policy: reading.Judge{Policy: policy}, Now: m.o.Now, Memory: &m.memory, Work: visible.NewWork(ctx)}, m: m, account: a, tell: mail.Progress(ctx)}
+	x := &access{Viewer: reading.Viewer{Operation: o, Policy: reading.Judge{Policy: policy}, Now: m.o.Now, Memory: &m.memory, Work: visible.NewWork(ctx), Tell: mail.Progress(ctx)}, m: m, account: a}
 	if err := login.Check(o, &a, m.o.Credentials); err != nil {
 		return nil, err
 	}

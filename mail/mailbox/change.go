@@ -16,7 +16,7 @@ import (
 // MaxBatch bounds the messages one change may name.
 const MaxBatch = 100
 
-// batch is a change to messages of one folder.
+// batch is changes by IMAP.
 type batch struct {
 	*imapBox
 	refs   []mail.Ref // as they were named; UIDValidity 0 means as it is now
@@ -28,21 +28,30 @@ type batch struct {
 }
 
 // begin checks the references: messages of one folder of an account that may be changed.
-func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref) (*batch, error) {
+func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref) (changes, error) {
 	x, err := m.openToChange(ctx, op, account)
 	if err != nil {
 		return nil, err
 	}
-	return x.batch(refs)
+	return x.changes(refs)
+}
+
+// change makes one of the changes.
+func (m *Client) change(ctx context.Context, op, account string, refs []mail.Ref, do func(changes, context.Context) (*Changed, error)) (*Changed, error) {
+	b, err := m.begin(ctx, op, account, refs)
+	if err != nil {
+		return nil, err
+	}
+	return do(b, ctx)
 }
 
 // openToChange opens an account whose mailbox may be changed.
-func (m *Client) openToChange(ctx context.Context, op, account string) (*imapBox, error) {
-	x, err := m.openIMAP(ctx, op, account, "no flags and no folders", mail.AdvicePOP3Read)
-	if err == nil && !x.Policy.MayFile() {
-		err = x.ReadOnly(&x.account)
+func (m *Client) openToChange(ctx context.Context, op, account string) (changer, error) {
+	b, err := with[changer](ctx, m, op, account, "no flags and no folders", mail.AdvicePOP3Read)
+	if err == nil && !b.base().Policy.MayFile() {
+		err = b.base().ReadOnly(&b.base().account)
 	}
-	return x, err
+	return b, err
 }
 
 // checkCount bounds the messages of one command.
@@ -52,6 +61,8 @@ func (x *access) checkCount(refs []mail.Ref) error {
 	}
 	return nil
 }
+
+func (x *imapBox) changes(refs []mail.Ref) (changes, error) { return x.batch(refs) }
 
 // batch checks the references: messages of one folder of the account.
 func (x *imapBox) batch(refs []mail.Ref) (*batch, error) {
@@ -136,7 +147,7 @@ func (b *batch) locate(s *imap.Session, writable bool, w fetch.Wanted) (*located
 		return nil, fetchErr
 	}
 	l := &located{box: box, found: map[uint32]*fetch.Message{}, spaces: spaces}
-	got := b.readWindow(box, data)
+	got := b.Window(box, data)
 	for i := range got {
 		switch g := &got[i]; {
 		case !slices.Contains(b.uids, g.Ref.UID):
@@ -192,7 +203,7 @@ func (b *batch) issue(l *located, uid uint32, e *mail.Error) mail.Issue {
 }
 
 func (b *batch) ref(l *located, uid uint32) mail.Ref {
-	return b.refTo(b.folder, l.box.UIDValidity, uid)
+	return b.RefTo(b.folder, l.box.UIDValidity, uid)
 }
 
 // change lends a session that may make the changes grant allows. Changes of one account
@@ -257,10 +268,10 @@ func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.C
 // MarkRead sets \Seen and nothing else (004 section 3). If one of the messages does not
 // exist, no message is changed. A message that the server does not mark is an Issue.
 func (m *Client) MarkRead(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
-	b, err := m.begin(ctx, "mail mark-read", account, refs)
-	if err != nil {
-		return nil, err
-	}
+	return m.change(ctx, "mail mark-read", account, refs, changes.markRead)
+}
+
+func (b *batch) markRead(ctx context.Context) (*Changed, error) {
 	return b.flag(ctx, imap.MarkSeen, true, storeStep{flags: []string{fetch.FlagSeen}})
 }
 
@@ -419,10 +430,10 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, steps []storeS
 // system flag; \Recent and \Draft cannot be set, and \Deleted cannot be added: use Delete. A message
 // that does not exist is an Issue, and so is one whose flags the server leaves unchanged.
 func (m *Client) SetFlags(ctx context.Context, account string, refs []mail.Ref, add, remove []string) (*Changed, error) {
-	b, err := m.begin(ctx, "mail flags", account, refs)
-	if err != nil {
-		return nil, err
-	}
+	return m.change(ctx, "mail flags", account, refs, func(b changes, ctx context.Context) (*Changed, error) { return b.setFlags(ctx, add, remove) })
+}
+
+func (b *batch) setFlags(ctx context.Context, add, remove []string) (_ *Changed, err error) {
 	var steps []storeStep
 	for i, names := range [][]string{add, remove} {
 		step := storeStep{remove: i == 1}

@@ -332,12 +332,3 @@ func (x *imapBox) ask(ctx context.Context, done func(capabilities []string)) err
 		return err
 	})
 }
-
-// looking reports how many messages of how many of a folder have been looked at. With rules
-// that hide messages it gives no numbers, since those would count hidden messages.
-func (x *access) looking(done int, folder string) {
-	if !x.Policy.ShowsAll() {
-		done = 0
-	}
-	x.tell(float64(done), 0, "reading "+folder)
-}

@@ -35,14 +35,15 @@ const codesLooked = 20
 // once: that is noted before it is told. Without such a message it waits for one; then the
 // error is KindNotFound. Codes that the account does not give are KindReadOnly.
 func (m *Client) Code(ctx context.Context, account string, q CodeQuery) (*GivenCode, error) {
-	x, err := m.openIMAP(ctx, "mail code", account, "no codes: its server only hands out whole messages", mail.AdviceMailProgram)
+	b, err := with[notifier](ctx, m, "mail code", account, "no codes: its server only hands out whole messages", mail.AdviceMailProgram)
 	if err != nil {
 		return nil, err
 	}
+	x := b.base()
 	if !x.Policy.GivesCodes() || m.o.Seen == nil {
 		return nil, x.Failure(mail.KindReadOnly, "", "The account gives no one-time codes.", mail.AdviceAllowCodes)
 	}
-	page, err := x.list(ctx, ListQuery{Limit: codesLooked})
+	page, err := b.list(ctx, ListQuery{Limit: codesLooked})
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (m *Client) Code(ctx context.Context, account string, q CodeQuery) (*GivenC
 	for after := lastUID(page); ; {
 		for i := range page.Messages {
 			if s := &page.Messages[i]; from(s) {
-				if c, err := x.give(ctx, s.Ref); c != nil || err != nil {
+				if c, err := m.give(ctx, b, s.Ref); c != nil || err != nil {
 					return c, err
 				}
 			}
@@ -74,15 +75,16 @@ func below(addr, domain string) bool {
 }
 
 // give is the code of a message; nil without one that may be given.
-func (x *imapBox) give(ctx context.Context, ref mail.Ref) (*GivenCode, error) {
+func (m *Client) give(ctx context.Context, b box, ref mail.Ref) (*GivenCode, error) {
+	x := b.base()
 	r := &reading.Reading{Viewer: &x.Viewer, Ref: ref, Bare: true, Query: GetQuery{BodyChars: reading.MaxBodyChars, Headers: HeadersAll}}
-	if err := x.get(ctx, []*reading.Reading{r}); err != nil || r.Err != nil {
+	if err := b.get(ctx, []*reading.Reading{r}); err != nil || r.Err != nil {
 		if r.Err != nil && x.AsError(r.Err).Kind == mail.KindNotFound {
 			return nil, nil
 		}
 		return nil, cmp.Or(err, r.Err)
 	}
-	now, age := x.m.o.Now(), x.m.o.Now().Sub(r.Got.Internal)
+	now, age := m.o.Now(), m.o.Now().Sub(r.Got.Internal)
 	if dated, ok := r.Got.Header.Date(); ok { // what is sent on later is not what was asked for now
 		age = max(age, now.Sub(dated))
 	}
@@ -90,7 +92,7 @@ func (x *imapBox) give(ctx context.Context, ref mail.Ref) (*GivenCode, error) {
 		return nil, nil
 	}
 	first := false
-	err := x.m.o.Seen.UpdateSeen(ctx, x.Account, inbox, func(s *mail.SeenState) error {
+	err := m.o.Seen.UpdateSeen(ctx, x.Account, inbox, func(s *mail.SeenState) error {
 		first = s.Give(r.Got.Ref.UIDValidity, r.Got.Ref.UID, now)
 		return nil
 	})

@@ -13,6 +13,6 @@
 // is asked and what came (internal/fetch), what is shown of it under the policy
 // (internal/reading), which messages make a conversation (internal/thread), and what folders
 // are for (internal/folders). access holds what an operation needs of its account.
-// imapBox.walk goes through a folder; fetch.Visits search several folders and fetch from them
+// imapBox.Walk goes through a folder; fetch.Visits search several folders and fetch from them
 // in one write.
 package mailbox

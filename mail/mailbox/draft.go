@@ -20,13 +20,27 @@ type StoredDraft struct {
 // the account's folder for drafts that is marked \Draft and that the account itself wrote. A
 // hidden message and one that does not exist give the same error; any other is KindInvalid.
 func (m *Client) Draft(ctx context.Context, op string, ref mail.Ref) (*StoredDraft, error) {
-	x, err := m.openIMAP(ctx, op, ref.Account, "no drafts", mail.AdviceSendNow)
+	x, err := with[changer](ctx, m, op, ref.Account, "no drafts", mail.AdviceSendNow)
 	if err != nil {
 		return nil, err
 	}
+	d, err := x.draft(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	origin, err := m.draftOrigins(ctx, []mail.Ref{d.Ref})
+	if err != nil {
+		return nil, err
+	}
+	d.Own = origin[0].Own
+	return d, nil
+}
+
+// draft is Client.Draft, but for whose it is.
+func (x *imapBox) draft(ctx context.Context, ref mail.Ref) (*StoredDraft, error) {
 	d := &StoredDraft{}
 	items := imap.Items{Size: true, Flags: true, Sections: []imap.Section{fetch.WholeHeader}}
-	err = x.readOne(ctx, ref, items, func(s *imap.Session, g *fetch.Message) error {
+	err := x.readOne(ctx, ref, items, func(s *imap.Session, g *fetch.Message) error {
 		drafts, err := x.knownFor(s, "drafts")
 		switch {
 		case err != nil:
@@ -42,15 +56,7 @@ func (m *Client) Draft(ctx context.Context, op string, ref mail.Ref) (*StoredDra
 		d.Source, err = x.chunks(s, g.Ref.UID, "", g.Size)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	origin, err := m.draftOrigins(ctx, []mail.Ref{d.Ref})
-	if err != nil {
-		return nil, err
-	}
-	d.Own = origin[0].Own
-	return d, nil
+	return d, err
 }
 
 // RemoveDraft removes a draft for good: that message alone, where the server can remove one
@@ -60,19 +66,7 @@ func (m *Client) RemoveDraft(ctx context.Context, op string, ref mail.Ref) *mail
 	b, err := m.begin(ctx, op, ref.Account, []mail.Ref{ref})
 	var out *Changed
 	if err == nil {
-		out, err = b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
-			drafts, err := b.knownFor(s, "drafts")
-			switch {
-			case err != nil:
-				return err
-			case b.folder != drafts || !fetch.HasFlag(l.found[ref.UID].Flags, fetch.FlagDraft):
-				return b.Invalid("The message is not a draft any more.", mail.AdviceListDrafts)
-			case !s.UIDPlus():
-				return b.Failure(mail.KindUnsupported, "", "The server can delete no single message: it has no UIDPLUS.", mail.AdviceTrash)
-			}
-			b.expunge(ctx, s, l, uids, "The draft is still there.", "Whether the draft is still there is not known.")
-			return nil
-		})
+		out, err = b.removeDraft(ctx)
 	}
 	var known *mail.Error
 	switch {
@@ -87,4 +81,20 @@ func (m *Client) RemoveDraft(ctx context.Context, op string, ref mail.Ref) *mail
 		return &out.Issues[0]
 	}
 	return nil
+}
+
+func (b *batch) removeDraft(ctx context.Context) (*Changed, error) {
+	return b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
+		drafts, err := b.knownFor(s, "drafts")
+		switch {
+		case err != nil:
+			return err
+		case b.folder != drafts || !fetch.HasFlag(l.found[uids[0]].Flags, fetch.FlagDraft):
+			return b.Invalid("The message is not a draft any more.", mail.AdviceListDrafts)
+		case !s.UIDPlus():
+			return b.Failure(mail.KindUnsupported, "", "The server can delete no single message: it has no UIDPLUS.", mail.AdviceTrash)
+		}
+		b.expunge(ctx, s, l, uids, "The draft is still there.", "Whether the draft is still there is not known.")
+		return nil
+	})
 }

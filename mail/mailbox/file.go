@@ -44,9 +44,13 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 	if err != nil {
 		return nil, err
 	}
+	return x.file(ctx, own)
+}
+
+func (x *imapBox) file(ctx context.Context, own *OwnMessage) (*Placed, error) {
 	var out Placed
 	sent := false
-	err = x.change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) (err error) {
+	err := x.change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) (err error) {
 		out, sent = Placed{}, false
 		if own.UnlessFiled && s.Has(gmailCapability) {
 			return ErrSelfFiling
@@ -121,7 +125,7 @@ func (x *imapBox) append(s *imap.Session, folder string, flags []string, date ti
 	if err != nil || validity == 0 || uid == 0 {
 		return mail.Ref{}, err
 	}
-	return x.refTo(folder, validity, uid), nil
+	return x.RefTo(folder, validity, uid), nil
 }
 
 const inbox = "INBOX"

@@ -10,6 +10,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
+	"github.com/postern-mail/postern/mail/mailbox/internal/search"
 )
 
 const defaultFolders = 200 // 001 section 3
@@ -183,7 +184,7 @@ func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found imap.UIDSe
 	from := fetch.Source{UIDs: found}
 	if found == nil {
 		from = fetch.Source{Low: 1, High: box.Exists}
-		if senders := senders(x.Policy); senders != nil && int(box.Exists) > x.m.bounds.judged {
+		if senders := search.Senders(x.Policy); senders != nil && int(box.Exists) > x.m.bounds.judged {
 			uids, err := s.Search(imap.Criteria{AnyOf: [][]imap.Criteria{senders}}).Wait()
 			if err != nil {
 				return err
@@ -191,7 +192,7 @@ func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found imap.UIDSe
 			from = fetch.Source{UIDs: uids}
 		}
 	}
-	return x.walk(s, from, false, fetch.Wanted{Header: true}, nil, func(got []fetch.Message) bool {
+	return x.Walk(s, from, false, fetch.Wanted{Header: true}, func() int { return maxWindow }, func(got []fetch.Message) bool {
 		for i := range got {
 			if x.Policy.Sees(&got[i]) {
 				fn(&got[i])
@@ -199,10 +200,4 @@ func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found imap.UIDSe
 		}
 		return true
 	})
-}
-
-func (x *access) givesNothing() error {
-	e := x.Failure(mail.KindRefused, imap.StageFetch, "The server lists messages that it does not return.", mail.AdviceAskOperator)
-	e.Retryable = true
-	return e
 }

@@ -170,14 +170,14 @@ func (x *imapBox) findReturned(ctx context.Context, all []*reading.Reading) erro
 		for i, r := range bounces {
 			for _, uid := range search.Found[i].Newest(maxReturned).Numbers() {
 				if look.Fetch(uid, fetch.Wanted{Header: true}.Items()); x.Policy.ShowsAll() {
-					r.Message.Returned = x.refTo(search.Box.Name, look.UIDValidity, uid)
+					r.Message.Returned = x.RefTo(search.Box.Name, look.UIDValidity, uid)
 				}
 			}
 		}
 		if x.Policy.ShowsAll() || len(look.Requests) == 0 {
 			return nil
 		}
-		return x.fetchFrom(s, fetch.Visits{&look}, mail.AdviceListAgain, func(_ int, _ *fetch.Visit, got []fetch.Message) {
+		return x.FetchFrom(s, fetch.Visits{&look}, mail.AdviceListAgain, func(_ int, _ *fetch.Visit, got []fetch.Message) {
 			for _, g := range got {
 				for i, r := range bounces {
 					if x.Policy.Sees(&g) && search.Found[i].Contains(g.Ref.UID) {

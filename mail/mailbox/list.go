@@ -12,6 +12,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
+	"github.com/postern-mail/postern/mail/mailbox/internal/search"
 )
 
 // The bounds of List.
@@ -97,7 +98,7 @@ func (x *imapBox) listing(q ListQuery, seen *seeing) *listing {
 
 // do makes the page, also from the messages found before the server failed.
 func (l *listing) do(ctx context.Context) error {
-	err := withStructure(ctx, func(structure bool) error { return l.run(ctx, structure) })
+	err := fetch.WithStructure(ctx, func(structure bool) error { return l.run(ctx, structure) })
 	if l.page != nil {
 		for _, g := range l.shown {
 			l.page.Messages = append(l.page.Messages, l.summary(g))
@@ -202,7 +203,7 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 				return err
 			}
 		}
-		return complete(s, l.shown, func(g *fetch.Message) bool {
+		return fetch.Complete(s, l.shown, func(g *fetch.Message) bool {
 			_, known := l.pool.parts.Known(g.Ref)
 			return !known && g.Root == nil && g.Doubtful()
 		}, structure)
@@ -214,7 +215,7 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 // nothing of the others' texts is asked for.
 func (l *listing) snippets(s *imap.Session) (err error) {
 	if !l.want.Text {
-		if _, err := l.fetchAgain(s, l.shown, fetch.Wanted{Header: true, Structure: l.structured, Text: true, Dates: l.want.Dates, Full: l.q.Full}); err != nil {
+		if _, err := l.FetchAgain(s, l.shown, fetch.Wanted{Header: true, Structure: l.structured, Text: true, Dates: l.want.Dates, Full: l.q.Full}); err != nil {
 			return err
 		}
 	}
@@ -225,7 +226,7 @@ func (l *listing) snippets(s *imap.Session) (err error) {
 // searchable reports whether a folder of this many messages is so large that the server
 // must first search for those that can be visible.
 func (l *listing) searchable(exists uint64) bool {
-	return int(exists) > l.m.bounds.judged && !l.Policy.ShowsAll() && senders(l.Policy) != nil
+	return int(exists) > l.m.bounds.judged && !l.Policy.ShowsAll() && search.Senders(l.Policy) != nil
 }
 
 // begin fills in the folder's data.
@@ -265,7 +266,7 @@ func (l *listing) windows(last int) func() int {
 
 // numbered goes through the sequence numbers low..high from the end asked for.
 func (l *listing) numbered(s *imap.Session, low, high uint32, last int) error {
-	return l.walk(s, fetch.Source{Low: low, High: high}, l.q.OldestFirst, l.want, l.windows(last), l.take)
+	return l.Walk(s, fetch.Source{Low: low, High: high}, l.q.OldestFirst, l.want, l.windows(last), l.take)
 }
 
 // byNumber lists by sequence numbers, whose order is that of UIDs (RFC 9051 section
@@ -352,10 +353,10 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 		// The folder no longer has the range.
 		return l.numbered(s, 1, box.Exists, 0)
 	}
-	got := l.readWindow(box, data)
+	got := l.Window(box, data)
 	if fetchErr != nil {
 		if box.Exists >= high {
-			l.take(unbroken(imap.SeqRange{First: low, Last: box.Exists}, got, l.q.OldestFirst))
+			l.take(fetch.Unbroken(imap.SeqRange{First: low, Last: box.Exists}, got, l.q.OldestFirst))
 		}
 		return fetchErr
 	}
@@ -427,12 +428,12 @@ func (l *listing) bySearch(s *imap.Session) error {
 	}
 	first, _ := found.Split(uint32(l.q.Limit), l.q.OldestFirst)
 	for _, uid := range first.Numbers() {
-		if _, known := l.pool.parts.Known(l.refTo(box.Name, box.UIDValidity, uid)); !known {
+		if _, known := l.pool.parts.Known(l.RefTo(box.Name, box.UIDValidity, uid)); !known {
 			l.want.Structure = l.structured && l.Policy.ShowsAll()
 			break
 		}
 	}
-	return l.walk(s, fetch.Source{UIDs: found}, l.q.OldestFirst, l.want, l.windows(0), l.take)
+	return l.Walk(s, fetch.Source{UIDs: found}, l.q.OldestFirst, l.want, l.windows(0), l.take)
 }
 
 // criteria selects at least what the query does. With from the server leaves out messages
@@ -440,7 +441,7 @@ func (l *listing) bySearch(s *imap.Session) error {
 func (l *listing) criteria(from bool) imap.Criteria {
 	c := imap.Criteria{Unseen: l.q.Unread}
 	if from {
-		c.AnyOf = append(c.AnyOf, senders(l.Policy))
+		c.AnyOf = append(c.AnyOf, search.Senders(l.Policy))
 	}
 	if l.q.New {
 		c.UIDs = append(c.UIDs, l.seen.unacked())

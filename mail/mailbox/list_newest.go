@@ -46,13 +46,13 @@ func (l *listing) guessNewest(s *imap.Session) error {
 	switch {
 	case fetchErr != nil && !imap.Refused(fetchErr):
 		if box.UIDValidity == valid && covers {
-			l.take(unbroken(imap.SeqRange{First: older + 1, Last: box.Exists}, l.readWindow(box, data), false))
+			l.take(fetch.Unbroken(imap.SeqRange{First: older + 1, Last: box.Exists}, l.Window(box, data), false))
 		}
 		return fetchErr
 	case fetchErr != nil || box.UIDValidity != valid || !covers:
 		older = box.Exists
 	default:
-		got := l.readWindow(box, data)
+		got := l.Window(box, data)
 		slices.Reverse(got)
 		if !l.take(got) {
 			return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
@@ -24,9 +25,13 @@ func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAc
 	if err != nil {
 		return nil, err
 	}
-	if toFolder, err = b.folderName(toFolder); err != nil {
+	if toFolder, err = b.base().folderName(toFolder); err != nil {
 		return nil, err
 	}
+	return b.copy(ctx, toFolder)
+}
+
+func (b *batch) copy(ctx context.Context, toFolder string) (*Changed, error) {
 	return b.runFound(ctx, imap.CopyMessages, false, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
 		if err := b.mayFile(ctx, s, l, uids, toFolder); err != nil {
 			return err
@@ -37,19 +42,19 @@ func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAc
 		if err != nil {
 			return b.noFolder(err, toFolder)
 		}
-		b.arrived(l, uids, c, account, toFolder)
+		b.arrived(l, uids, c, b.Account, toFolder)
 		return nil
 	})
 }
 
 // noFolder turns the server's refusal of an unknown folder, with the code TRYCREATE (RFC
 // 9051 section 7.1) or without, into our error.
-func (b *batch) noFolder(err error, folder string) error {
+func (x *imapBox) noFolder(err error, folder string) error {
 	w := imap.Refusal(err)
 	if w == nil || w.Code != "TRYCREATE" && w.Code != "NONEXISTENT" {
 		return err
 	}
-	e := b.Failure(mail.KindNotFound, w.Stage, fmt.Sprintf("There is no folder %q to put the messages in.", folder), mail.AdviceFolders)
+	e := x.Failure(mail.KindNotFound, w.Stage, fmt.Sprintf("There is no folder %q to put the messages in.", folder), mail.AdviceFolders)
 	e.Err, e.Missing = err, folder
 	return e
 }
@@ -71,16 +76,16 @@ func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folde
 }
 
 // beginAcross is begin for messages that are copied to another account, which may be changed.
-func (m *Client) beginAcross(ctx context.Context, account string, refs []mail.Ref, toAccount string) (b *batch, to *imapBox, err error) {
-	x, err := m.openIMAP(ctx, "mail copy", account, "no folders to copy from", mail.AdvicePOP3Parts)
+func (m *Client) beginAcross(ctx context.Context, account string, refs []mail.Ref, toAccount string) (b changes, to changer, err error) {
+	x, err := with[changer](ctx, m, "mail copy", account, "no folders to copy from", mail.AdvicePOP3Parts)
 	if err == nil {
-		b, err = x.batch(refs)
+		b, err = x.changes(refs)
 	}
 	if err == nil {
 		to, err = m.openToChange(ctx, "mail copy", toAccount)
 	}
-	if err == nil && !b.Policy.MayGive(to.Policy.Policy) {
-		err = b.NotGiven(toAccount)
+	if err == nil && !x.base().Policy.MayGive(to.base().Policy.Policy) {
+		err = x.base().NotGiven(toAccount)
 	}
 	return b, to, err
 }
@@ -91,15 +96,19 @@ func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref
 	if err != nil {
 		return nil, err
 	}
-	if toFolder, err = b.folderName(toFolder); err != nil {
+	if toFolder, err = b.base().folderName(toFolder); err != nil {
 		return nil, err
 	}
+	return b.copyTo(ctx, to, toFolder)
+}
+
+func (b *batch) copyTo(ctx context.Context, to changer, toFolder string) (*Changed, error) {
 	ready := make(chan error, 1)
 	go func() { ready <- to.mayTake(ctx, toFolder) }() // while the messages are looked at
 	var l *located
 	var uids []uint32
 	b.files = true
-	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
+	err := b.lend(ctx, b.folder, func(s *imap.Session) error {
 		var err error
 		if l, err = b.locate(s, false, fetch.Wanted{Dates: true, Full: true}); err != nil {
 			return err
@@ -114,7 +123,7 @@ func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref
 	}
 	var last *mail.Error
 	for i, u := range uids {
-		b.tell(float64(i), float64(len(uids)), "copying messages")
+		b.Tell(float64(i), float64(len(uids)), "copying messages")
 		c := ChangedMessage{Ref: b.ref(l, u)}
 		if c.New, err = b.carry(ctx, to, l, u, toFolder); err != nil {
 			last = b.AsError(b.wrap(ctx, err))
@@ -131,7 +140,7 @@ func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref
 
 // carry fetches one message and appends it to the other account. It keeps the
 // flags that describe the message and the date it arrived.
-func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, folder string) (placed mail.Ref, err error) {
+func (b *batch) carry(ctx context.Context, to changer, l *located, uid uint32, folder string) (placed mail.Ref, err error) {
 	if ctx.Err() != nil {
 		return placed, ctx.Err()
 	}
@@ -160,25 +169,27 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 			flags = append(flags, f)
 		}
 	}
+	if placed, err = to.put(ctx, folder, flags, l.found[uid].Internal, raw); err == nil {
+		b.out.Succeeded++
+	}
+	return placed, err
+}
+
+func (x *imapBox) put(ctx context.Context, folder string, flags []string, date time.Time, source []byte) (placed mail.Ref, err error) {
 	sent := false
-	err = to.change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) error {
+	err = x.change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) error {
 		if err := stepAside(s, folder); err != nil {
 			return err
 		}
 		sent = true
-		placed, err = to.append(s, folder, flags, l.found[uid].Internal, raw)
-		placed = to.told(placed)
+		placed, err = x.append(s, folder, flags, date, source)
 		return err
 	})
-	if err == nil {
-		b.out.Succeeded++
-		return placed, nil
-	}
 	answered := imap.Refused(err)
-	if err = to.inFolder(ctx, folder, b.noFolder(err, folder)); sent && !answered {
-		err = to.undecided(err, "Whether the copy arrived is not known.", mail.AdviceLookIntoFolder)
+	if err = x.inFolder(ctx, folder, x.noFolder(err, folder)); err != nil && sent && !answered {
+		err = x.undecided(err, "Whether the copy arrived is not known.", mail.AdviceLookIntoFolder)
 	}
-	return placed, err
+	return x.told(placed), err
 }
 
 // Move moves messages to another folder of the account (001 section 9): with MOVE
@@ -189,25 +200,29 @@ func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFo
 	if err != nil {
 		return nil, err
 	}
-	if toFolder, err = b.folderName(toFolder); err != nil {
+	if toFolder, err = b.base().folderName(toFolder); err != nil {
 		return nil, err
 	}
+	return b.move(ctx, toFolder)
+}
+
+func (b *batch) move(ctx context.Context, toFolder string) (*Changed, error) {
 	if toFolder == b.folder {
 		return nil, b.Invalid("The messages are in that folder already.", mail.AdviceOtherFolder)
 	}
 	return b.runFound(ctx, imap.MoveMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
-		return b.move(ctx, s, l, uids, toFolder)
+		return b.moveFound(ctx, s, l, uids, toFolder)
 	})
 }
 
 // Trash moves messages as Move does, to the account's trash, which is in the answer. A
 // message that is there already is refused.
 func (m *Client) Trash(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
-	b, err := m.begin(ctx, "mail trash", account, refs)
-	if err != nil {
-		return nil, err
-	}
-	return b.runFound(ctx, imap.MoveMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
+	return m.change(ctx, "mail trash", account, refs, changes.trash)
+}
+
+func (b *batch) trash(ctx context.Context) (*Changed, error) {
+	return b.runFound(ctx, imap.MoveMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) (err error) {
 		if b.out.To, err = b.knownFor(s, "trash"); err == nil && b.out.To == "" {
 			b.out.To, err = b.folderFor(s, "trash") // it may be new
 		}
@@ -219,11 +234,11 @@ func (m *Client) Trash(ctx context.Context, account string, refs []mail.Ref) (*C
 		case b.out.To == b.folder:
 			return b.Invalid("The messages are in the trash already.", mail.AdviceDelete)
 		}
-		return b.move(ctx, s, l, uids, b.out.To)
+		return b.moveFound(ctx, s, l, uids, b.out.To)
 	})
 }
 
-func (b *batch) move(ctx context.Context, s *imap.Session, l *located, uids []uint32, toFolder string) error {
+func (b *batch) moveFound(ctx context.Context, s *imap.Session, l *located, uids []uint32, toFolder string) error {
 	if err := b.mayFile(ctx, s, l, uids, toFolder); err != nil {
 		return err
 	}
@@ -409,10 +424,12 @@ func (m *Client) DeleteApproved(ctx context.Context, account string, refs []mail
 }
 
 // beginDestroy is begin for messages that are to be deleted for good.
-func (m *Client) beginDestroy(ctx context.Context, account string, refs []mail.Ref, approved bool) (*batch, error) {
+func (m *Client) beginDestroy(ctx context.Context, account string, refs []mail.Ref, approved bool) (changes, error) {
 	b, err := m.begin(ctx, "mail delete", account, refs)
-	if err == nil && (!b.Policy.MayDestroy() || b.Policy.DestroyNeedsApproval() && !approved) {
-		err = b.NoDestroy(&b.account, b.Policy.Policy)
+	if err == nil {
+		if x := b.base(); !x.Policy.MayDestroy() || x.Policy.DestroyNeedsApproval() && !approved {
+			err = x.NoDestroy(&x.account, x.Policy.Policy)
+		}
 	}
 	return b, err
 }
@@ -422,6 +439,10 @@ func (m *Client) destroy(ctx context.Context, account string, refs []mail.Ref, a
 	if err != nil {
 		return nil, err
 	}
+	return b.delete(ctx, approved)
+}
+
+func (b *batch) delete(ctx context.Context, approved bool) (*Changed, error) {
 	return b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
 		if !s.UIDPlus() {
 			return b.Failure(mail.KindUnsupported, "", "The server can delete no single message: it has no UIDPLUS.", mail.AdviceTrash)
@@ -453,7 +474,10 @@ func (m *Client) ToDelete(ctx context.Context, account string, refs []mail.Ref) 
 	if err != nil {
 		return nil, err
 	}
-	var shown []Summary
+	return b.toDelete(ctx)
+}
+
+func (b *batch) toDelete(ctx context.Context) (shown []Summary, err error) {
 	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
 		l, err := b.locate(s, false, fetch.Wanted{Dates: true})
 		if err != nil {
@@ -486,5 +510,5 @@ func (m *Client) MayChange(ctx context.Context, op, account string, refs []mail.
 // MayDestroy is MayChange for a deletion. asks reports whether it takes a person's word.
 func (m *Client) MayDestroy(ctx context.Context, account string, refs []mail.Ref) (asks bool, err error) {
 	b, err := m.beginDestroy(ctx, account, refs, true)
-	return err == nil && b.Policy.DestroyNeedsApproval(), err
+	return err == nil && b.base().Policy.DestroyNeedsApproval(), err
 }

@@ -2,8 +2,6 @@ package mailbox
 
 import (
 	"context"
-	"mime"
-	"strings"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/codes"
@@ -92,7 +90,7 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 		if a.Content == nil && p.Size > 0 {
 			return nil, x.Failure(mail.KindLimit, imap.StageFetch, "Its attachments are too many or too large to be handed on together.", mail.AdviceMailProgram)
 		}
-		o.Files = append(o.Files, &AttachmentContent{Ref: o.Ref, Attachment: a, FullType: fullType(p), part: p})
+		o.Files = append(o.Files, &AttachmentContent{Ref: o.Ref, Attachment: a, FullType: reading.FullType(p)})
 	}
 	return o, nil
 }
@@ -100,12 +98,15 @@ func (m *Client) Original(ctx context.Context, op string, ref mail.Ref, q Origin
 // Named returns the newest message with a Message-ID, given without its brackets, in INBOX, else in
 // the archive, that the policy shows; the zero Ref where there is none or it cannot be told. It
 // costs a search of each folder.
-func (m *Client) Named(ctx context.Context, op, account, id string) (found mail.Ref) {
+func (m *Client) Named(ctx context.Context, op, account, id string) mail.Ref {
 	b, err := m.open(ctx, op, account)
-	x, ok := b.(*imapBox)
-	if err != nil || !ok {
-		return mail.Ref{}
+	if x, ok := b.(searcher); ok && err == nil {
+		return x.withID(ctx, id)
 	}
+	return mail.Ref{}
+}
+
+func (x *imapBox) withID(ctx context.Context, id string) (found mail.Ref) {
 	for _, role := range []string{"", "archive"} {
 		var refs []mail.Ref
 		_ = x.lend(ctx, "", func(s *imap.Session) (err error) {
@@ -122,7 +123,7 @@ func (m *Client) Named(ctx context.Context, op, account, id string) (found mail.
 				return err
 			}
 			for _, uid := range search.Found[0].Newest(maxReturned).Numbers() {
-				refs = append(refs, x.refTo(search.Box.Name, search.Box.UIDValidity, uid))
+				refs = append(refs, x.RefTo(search.Box.Name, search.Box.UIDValidity, uid))
 			}
 			return nil
 		})
@@ -136,19 +137,4 @@ func (m *Client) Named(ctx context.Context, op, account, id string) (found mail.
 		}
 	}
 	return mail.Ref{}
-}
-
-// fullType is the type of an attachment as it can be told on: with the charset of a text and
-// the method of an invitation, application/octet-stream where it is not a type.
-func fullType(p *message.Part) string {
-	params := make(map[string]string)
-	for _, name := range []string{"charset", "method"} {
-		if v := p.Param(name); v != "" && p.Type == "text" && len(v) < 64 && strings.IndexFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }) < 0 {
-			params[name] = v
-		}
-	}
-	if t := mime.FormatMediaType(p.MediaType(), params); t != "" && len(t) < 200 {
-		return t
-	}
-	return "application/octet-stream"
 }

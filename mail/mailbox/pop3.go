@@ -39,11 +39,6 @@ func (x *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Mailbox) 
 	return x.wrap(ctx, x.kept.Lend(ctx, fresh, fn))
 }
 
-// notPOP3 is the error of a command that needs something POP3 lacks.
-func (x *access) notPOP3(what string, advice mail.Advice) error {
-	return x.Unsupported("The account is read with POP3, which has "+what+".", advice)
-}
-
 // folderIs refuses every folder but INBOX.
 func (x *popBox) folderIs(folder string) error {
 	if folder != "" && !strings.EqualFold(folder, popFolder) {
@@ -106,9 +101,9 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		if x.m.o.Seen == nil {
 			advice = mail.AdviceKeepIDs
 		}
-		return nil, x.notPOP3("no flags, so it is not known which messages are unread", advice)
+		return nil, x.lacks("no flags, so it is not known which messages are unread", advice)
 	case q.BeforeUID != 0 || q.AfterUID != 0:
-		return nil, x.notPOP3("no UIDs", mail.AdvicePOP3Page)
+		return nil, x.lacks("no UIDs", mail.AdvicePOP3Page)
 	}
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
 	page := &Page{Folder: popFolder}
@@ -242,7 +237,7 @@ func (x *popBox) place(ctx context.Context, s *pop3.Mailbox, anchor mail.Ref, no
 // named refuses a reference that cannot name a message of a POP3 account.
 func (x *popBox) named(ref mail.Ref) error {
 	if ref.Protocol != mail.POP3 || ref.UIDL == "" {
-		return x.notPOP3("no UIDs", mail.AdvicePOP3ID)
+		return x.lacks("no UIDs", mail.AdvicePOP3ID)
 	}
 	return nil
 }
@@ -335,12 +330,12 @@ func (x *popBox) attachment(ctx context.Context, ref mail.Ref, part string) (*At
 		return nil, x.Withheld("its attachments are not shown")
 	}
 	e := message.Parse(raw)
-	p, err := x.choose(e.Root, part)
+	p, err := x.Choose(e.Root, part)
 	if err != nil {
 		return nil, err
 	}
 	g.Ref = x.ref(ref.UIDL)
-	return x.attachmentOf(&g, e.Root, p, e.Raw(p), part)
+	return x.AttachmentOf(&g, e.Root, p, e.Raw(p), part)
 }
 
 // thread groups by the headers of the newest messages (004 section 5).

@@ -3,9 +3,7 @@ package mailbox
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/internal/plain"
@@ -126,7 +124,7 @@ func (x *imapBox) chunks(s *imap.Session, uid uint32, part string, size int64) (
 			return nil, x.NoMessage("")
 		}
 		all = append(all, b...)
-		x.tell(float64(len(all)), float64(max(size, int64(len(all)))), "bytes read")
+		x.Tell(float64(len(all)), float64(max(size, int64(len(all)))), "bytes read")
 		if len(b) < chunkBytes {
 			return all, nil
 		}
@@ -170,7 +168,7 @@ func (m *Client) AttachmentText(ctx context.Context, ref mail.Ref, q AttachmentQ
 	}
 	q.Chars = within(q.Chars, defaultAttachmentChars, minAttachmentChars, maxAttachmentChars)
 	from := within(q.FromChar, 1, 1, reading.MaxFromChar)
-	text, cut, err := b.base().textOf(ctx, a, from-1+q.Chars)
+	text, cut, err := b.base().TextOf(ctx, m.o.PDFText, a, from-1+q.Chars)
 	if err != nil {
 		return nil, err
 	}
@@ -185,30 +183,8 @@ func (m *Client) AttachmentText(ctx context.Context, ref mail.Ref, q AttachmentQ
 	return a, nil
 }
 
-// textOf reads the text of an attachment, from its beginning.
-func (x *access) textOf(ctx context.Context, a *AttachmentContent, chars int) (text string, cut bool, err error) {
-	p := *a.part
-	p.Encoding, p.Size = "", a.Size // its content is decoded
-	if !reading.IsPDF(&p) {
-		text, hidden, cut, ok := message.PartText(x.Work, &p, a.Content, chars)
-		a.HiddenChars = hidden
-		if !ok {
-			return "", false, x.Unsupported("The attachment is neither text nor a PDF.", mail.AdviceContent)
-		}
-		return text, cut, nil
-	}
-	if x.m.o.PDFText == nil {
-		return "", false, x.Unsupported("PDF text is not available here.", mail.AdviceContent)
-	}
-	text, cut, err = x.m.o.PDFText.Text(ctx, a.Content, chars)
-	if err != nil && ctx.Err() == nil {
-		err = x.Unsupported("The text of the PDF could not be read: "+plain.Line(err.Error())+".", mail.AdviceContent)
-	}
-	return plain.Text(text), cut, err
-}
-
 func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (out *AttachmentContent, err error) {
-	err = withStructure(ctx, func(structure bool) error {
+	err = fetch.WithStructure(ctx, func(structure bool) error {
 		items := fetch.Wanted{Structure: structure, Dates: true, Full: true, Text: structure && x.Policy.MasksCodes()}.Items()
 		return x.readOne(ctx, ref, items, func(s *imap.Session, g *fetch.Message) (err error) {
 			if x.MayMask(g) {
@@ -238,7 +214,7 @@ func (x *imapBox) readAttachment(s *imap.Session, g *fetch.Message, part string)
 		entity = message.Parse(raw)
 		root = entity.Root
 	}
-	p, err := x.choose(root, part)
+	p, err := x.Choose(root, part)
 	if err != nil {
 		return nil, err
 	}
@@ -248,59 +224,7 @@ func (x *imapBox) readAttachment(s *imap.Session, g *fetch.Message, part string)
 	} else if raw, err = x.chunks(s, g.Ref.UID, p.ID, p.Size); err != nil {
 		return nil, err
 	}
-	return x.attachmentOf(g, root, p, raw, part)
-}
-
-// attachmentOf is the attachment that was named, from the octets of the part it is or is in.
-func (x *access) attachmentOf(g *fetch.Message, root, p *message.Part, raw []byte, part string) (*AttachmentContent, error) {
-	if x.MaskedPart(g, p, raw).Any() {
-		return nil, x.Withheld("this part of it is not shown")
-	}
-	if part != "" && p.ID != part {
-		if p, raw = message.Inner(p, raw, part); p == nil {
-			return nil, x.noPart(message.Attachments(root), part)
-		}
-		if x.MaskedPart(g, p, raw).Any() {
-			return nil, x.Withheld("this part of it is not shown")
-		}
-	}
-	content := message.DecodeBody(raw, p.Encoding)
-	return &AttachmentContent{Ref: g.Ref, part: p, FullType: fullType(p), Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
-		ContentType: plain.Line(p.MediaType()), Size: int64(len(content)), Content: content}}, nil
-}
-
-// choose finds the named attachment, or the named part of the text, or the part that it is in.
-func (x *access) choose(root *message.Part, part string) (*message.Part, error) {
-	if part != "" {
-		for p := range root.Leaves() {
-			if p.ID == part || strings.HasPrefix(part, p.ID+".") {
-				return p, nil
-			}
-		}
-	}
-	all := message.Attachments(root)
-	if part == "" && len(all) == 1 {
-		return all[0], nil
-	}
-	return nil, x.noPart(all, part)
-}
-
-func (x *access) noPart(all []*message.Part, part string) error {
-	var ids []string
-	for _, p := range all {
-		ids = append(ids, p.ID)
-	}
-	const most = 20
-	if len(ids) > most {
-		ids = append(ids[:most], "…")
-	}
-	switch {
-	case len(all) == 0:
-		return x.Failure(mail.KindNotFound, "parse", "The message has no attachment.", mail.AdviceGet)
-	case part == "":
-		return x.Invalid(fmt.Sprintf("The message has %d attachments.", len(all)), mail.AdviceNamePart).About(strings.Join(ids, ", "))
-	}
-	return x.Failure(mail.KindNotFound, "parse", "The message has no such attachment.", mail.AdviceNamePart).About(strings.Join(ids, ", "))
+	return x.AttachmentOf(g, root, p, raw, part)
 }
 
 func (x *imapBox) header(ctx context.Context, ref mail.Ref) (out *fetch.Message, err error) {

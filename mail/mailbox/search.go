@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"html"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
-
-	"golang.org/x/net/idna"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/cursor"
@@ -44,10 +42,10 @@ const (
 // brought into their bounds.
 func (m *Client) Search(ctx context.Context, accounts []string, q SearchQuery) (*SearchPage, error) {
 	f := &finding{m: m, op: mail.Operation{Op: "mail search", Account: accounts[0]}, accounts: accounts, q: q}
-	boxes := make([]*imapBox, len(accounts))
+	boxes := make([]searcher, len(accounts))
 	for i, name := range accounts {
 		var err error
-		if boxes[i], err = m.openIMAP(ctx, f.op.Op, name, "no search: its server only hands out whole messages", mail.AdvicePOP3Read); err != nil {
+		if boxes[i], err = with[searcher](ctx, m, f.op.Op, name, "no search: its server only hands out whole messages", mail.AdvicePOP3Read); err != nil {
 			if len(accounts) == 1 || errors.Is(err, context.Canceled) {
 				return nil, err
 			}
@@ -69,16 +67,15 @@ func (m *Client) Search(ctx context.Context, accounts []string, q SearchQuery) (
 		if x == nil {
 			continue
 		}
-		s := &accountSearch{imapBox: x, q: &f.q, index: i, want: x.Policy.Headers(f.q.Full)}
+		a := &matches{access: x.base(), index: i}
 		if len(f.accounts) > 1 {
-			s.whose = " of " + x.Account
+			a.whose = " of " + a.Account
 		}
-		s.want.Dates = true
-		s.at = slices.DeleteFunc(slices.Clone(f.at.Places), func(p cursor.Place) bool { return p.Account != i })
-		f.parts = append(f.parts, s)
+		at := slices.DeleteFunc(slices.Clone(f.at.Places), func(p cursor.Place) bool { return p.Account != i })
+		f.parts = append(f.parts, a)
 		all.Go(func() {
 			defer func() { panicked[i] = recover() }()
-			s.err = s.run(within)
+			a.err = x.search(within, &f.q, at, a)
 		})
 	}
 	all.Wait()
@@ -97,9 +94,56 @@ type finding struct {
 	accounts []string
 	q        SearchQuery
 	at       cursor.Position // where the search continues; zero at its beginning
-	parts    []*accountSearch
+	parts    []*matches
 	page     SearchPage
 	err      error // the first of those that failed
+}
+
+// matches is what one account has of a Search, as far as it was found in time.
+type matches struct {
+	*access
+	index int    // of the account
+	whose string // " of" and its name, for what is told where there are several accounts; else empty
+	err   error  // it failed
+
+	folders []*folderMatches
+	leftOut []string     // the folders for junk and deleted messages that were not searched
+	issues  []mail.Issue // what was not searched, or not in time
+	// snippets reads the beginning of the texts of some of the messages found.
+	snippets func(ctx context.Context, all []*fetch.Message) (map[mail.Ref]*Message, error)
+}
+
+// folderMatches is what one folder has.
+type folderMatches struct {
+	*access
+	name    string
+	valid   uint32 // its UIDVALIDITY; 0 until it has answered, and then that of the cursor
+	uidNext uint32
+	before  uint32 // only smaller UIDs are left for the pages to come; 0 means all
+	err     error  // it failed
+
+	list   []candidate // the newest below before, as many as a page has
+	coming uint64      // how many are known for this page and those to come
+	unsure bool        // there may be more
+	count  int         // how many are known
+}
+
+func (f *folderMatches) answered() bool { return f.valid != 0 && f.err == nil }
+
+// hasMore reports whether there are matches for another page.
+func (f *folderMatches) hasMore() bool {
+	return f.err == nil && (f.valid == 0 || f.coming > 0 || f.unsure)
+}
+
+// reached are the places where the next page continues.
+func (a *matches) reached() []cursor.Place {
+	var at []cursor.Place
+	for _, f := range a.folders {
+		if unsearched := f.valid == 0 && f.err == nil; unsearched || f.before != 0 {
+			at = append(at, cursor.Place{Account: a.index, Folder: f.name, UIDValidity: f.valid, Before: f.before})
+		}
+	}
+	return at
 }
 
 // failed notes that one of several accounts cannot be searched.
@@ -149,17 +193,10 @@ func (f *finding) prepare(ctx context.Context) error {
 	return nil
 }
 
-// position is the query as a cursor carries it.
-func (f *finding) position() cursor.Position {
-	q := &f.q
-	return cursor.Position{Accounts: f.accounts, Folders: q.Folders, Everywhere: q.Everywhere, Words: q.Words, From: q.From, To: q.To,
-		Subject: q.Subject, Text: q.Text, Unread: q.Unread, Attachments: q.Attachments, Invitations: q.Invitations, Since: q.Since, Until: q.Until}
-}
-
 // resume takes the criteria of the search that a cursor continues.
 func (f *finding) resume(ctx context.Context) error {
 	q := &f.q
-	if q.Words+q.From+q.To+q.Subject+q.Text != "" || q.Unread || q.Attachments || q.Invitations || !q.Since.IsZero() || !q.Until.IsZero() {
+	if q.Selects() || q.Attachments || q.Invitations {
 		return f.op.Invalid("A cursor carries its criteria; others cannot be given with it.", mail.AdviceCursor)
 	}
 	c, err := f.m.cursors.Open(ctx, q.Cursor)
@@ -172,8 +209,7 @@ func (f *finding) resume(ctx context.Context) error {
 	if !slices.Equal(c.Accounts, f.accounts) || len(q.Folders) > 0 && !slices.Equal(c.Folders, q.Folders) || q.Everywhere && !c.Everywhere {
 		return f.op.Invalid("The cursor belongs to another account or folder.", mail.AdviceCursor)
 	}
-	q.Folders, q.Everywhere, q.Words, q.From, q.To, q.Subject, q.Text = c.Folders, c.Everywhere, c.Words, c.From, c.To, c.Subject, c.Text
-	q.Unread, q.Attachments, q.Invitations, q.Since, q.Until = c.Unread, c.Attachments, c.Invitations, c.Since, c.Until
+	q.GoOn(c)
 	f.at = *c
 	return nil
 }
@@ -181,7 +217,7 @@ func (f *finding) resume(ctx context.Context) error {
 // answer makes the page of what the accounts have.
 func (f *finding) answer(ctx context.Context) (*SearchPage, error) {
 	f.page.Unread, f.page.Attachments, f.page.Invitations = f.q.Unread, f.q.Attachments, f.q.Invitations
-	var folders []*folderSearch
+	var folders []*folderMatches
 	searched := 0
 	for _, a := range f.parts {
 		if a.err != nil {
@@ -192,7 +228,7 @@ func (f *finding) answer(ctx context.Context) (*SearchPage, error) {
 			continue
 		}
 		searched++
-		f.page.Issues = append(f.page.Issues, a.issues()...)
+		f.page.Issues = append(f.page.Issues, a.issues...)
 		for _, name := range a.leftOut {
 			f.page.LeftOut = append(f.page.LeftOut, f.named(a, name))
 		}
@@ -214,15 +250,15 @@ func (f *finding) answer(ctx context.Context) (*SearchPage, error) {
 	}
 	total := 0
 	for _, s := range folders {
-		total += s.total()
+		total += s.count
 	}
-	if total > f.q.MaxMatches && f.q.selects() {
+	if total > f.q.MaxMatches && f.q.Selects() {
 		return nil, f.op.Invalid(tooMany(&f.q), mail.AdviceNarrow)
 	}
 	shown := f.choose(folders)
 	f.fill(ctx, shown)
 	for _, a := range f.parts {
-		f.page.HasMore = f.page.HasMore || a.err == nil && slices.ContainsFunc(a.folders, (*folderSearch).hasMore)
+		f.page.HasMore = f.page.HasMore || a.err == nil && slices.ContainsFunc(a.folders, (*folderMatches).hasMore)
 	}
 	if f.page.Total = total; !f.page.HasMore && f.q.Cursor == "" {
 		f.page.Total = f.page.Attempted
@@ -230,7 +266,7 @@ func (f *finding) answer(ctx context.Context) (*SearchPage, error) {
 	if !f.page.HasMore {
 		return &f.page, nil
 	}
-	at := f.position()
+	at := f.q.Position(f.accounts)
 	for _, a := range f.parts {
 		at.Places = append(at.Places, a.reached()...)
 	}
@@ -247,7 +283,7 @@ func (f *finding) answer(ctx context.Context) (*SearchPage, error) {
 }
 
 // named is a folder's name, with its account where several are searched.
-func (f *finding) named(a *accountSearch, folder string) string {
+func (f *finding) named(a *matches, folder string) string {
 	if len(f.accounts) > 1 {
 		return a.Account + ":" + folder
 	}
@@ -256,19 +292,19 @@ func (f *finding) named(a *accountSearch, folder string) string {
 
 // candidate is a message that may be on the page.
 type candidate struct {
-	*fetch.Message               // nil: it vanished
-	folder         *folderSearch //
-	uid            uint32
+	*fetch.Message // nil: it vanished
+	folder         *folderMatches
+	ref            mail.Ref
 	key            time.Time // when the newest was received of those from here on in its folder
 }
 
 // choose takes the messages of the page: time and again the next of the folder that has the
 // newest. So each folder is left at one UID, wherever a message of it was moved there late.
-func (f *finding) choose(folders []*folderSearch) (shown []candidate) {
+func (f *finding) choose(folders []*folderMatches) (shown []candidate) {
 	lists := make([][]candidate, len(folders))
 	first := make(map[string]mail.Ref) // of the copies of a message
 	for i, s := range folders {
-		lists[i] = s.candidates()
+		lists[i] = s.list
 		for _, c := range lists[i] {
 			if id := c.identity(); id != "" && first[id] == (mail.Ref{}) {
 				first[id] = c.Ref
@@ -291,7 +327,8 @@ func (f *finding) choose(folders []*folderSearch) (shown []candidate) {
 		if !copied && len(shown) == f.q.Limit {
 			break
 		}
-		lists[best], c.folder.before = lists[best][1:], c.uid
+		lists[best], c.folder.before = lists[best][1:], c.ref.UID
+		c.folder.coming--
 		if !copied {
 			shown = append(shown, c)
 		}
@@ -330,8 +367,8 @@ func (f *finding) fill(ctx context.Context, shown []candidate) {
 		switch {
 		case c.Message == nil:
 			f.page.Failed++
-			f.page.Issues = append(f.page.Issues, mail.Issue{Kind: mail.KindNotFound, Stage: imap.StageFetch, UID: c.uid,
-				MessageID: c.folder.refTo(c.folder.name, c.folder.valid, c.uid).String(), Message: "The message was removed in the meantime."})
+			f.page.Issues = append(f.page.Issues, mail.Issue{Kind: mail.KindNotFound, Stage: imap.StageFetch, UID: c.ref.UID,
+				MessageID: c.ref.String(), Message: "The message was removed in the meantime."})
 		case !c.Readable:
 			f.page.Failed++
 			f.page.Issues = append(f.page.Issues, c.Unreadable())
@@ -356,103 +393,18 @@ func (f *finding) snippets(ctx context.Context, shown []candidate) map[mail.Ref]
 		if a.err != nil {
 			continue
 		}
-		if err := a.snippets(ctx, shown, out); err != nil {
+		var all []*fetch.Message
+		for _, c := range shown {
+			if c.folder.access == a.access && c.Message != nil && c.Readable {
+				all = append(all, c.Message)
+			}
+		}
+		texts, err := a.snippets(ctx, all)
+		maps.Copy(out, texts)
+		if err != nil {
 			f.page.Issues = append(f.page.Issues, a.AsError(a.wrap(ctx, err)).Issue())
 		}
 		f.page.Issues = append(f.page.Issues, a.Unjudged()...)
 	}
 	return out
-}
-
-// selects reports whether the query has criteria that the server can search for.
-func (q *SearchQuery) selects() bool {
-	return q.Words+q.From+q.To+q.Subject+q.Text != "" || q.Unread || !q.Since.IsZero() || !q.Until.IsZero()
-}
-
-// criteria is the search as the server gets it. It finds more than the query asks for: see
-// fetch.MayBeDated. With certainly it leaves out what is dated near a bound, or so long ago that
-// a server may mean a message without a date.
-func (q *SearchQuery) criteria(certainly bool) imap.Criteria {
-	c := imap.Criteria{Unseen: q.Unread}
-	for _, h := range []imap.HeaderField{{Name: "From", Text: q.From}, {Name: "To", Text: q.To}, {Name: "Subject", Text: q.Subject}} {
-		if h.Text != "" {
-			c.Header = append(c.Header, h)
-		}
-	}
-	if q.Words != "" {
-		var body imap.Criteria
-		bodyHolds(&body, q.Words)
-		c.AnyOf = append(c.AnyOf, []imap.Criteria{imap.HeaderHolds("Subject", q.Words), body})
-	}
-	if q.Text != "" {
-		bodyHolds(&c, q.Text)
-	}
-	if !certainly {
-		fetch.MayBeDated(&c, q.Since, q.Until)
-		return c
-	}
-	if c.SentSince = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC); !q.Since.IsZero() {
-		c.SentSince = q.Since.UTC().AddDate(0, 0, 2)
-	}
-	if !q.Until.IsZero() {
-		c.SentBefore = q.Until.UTC().AddDate(0, 0, -1)
-	}
-	return c
-}
-
-// bodyHolds adds that words stand in the body, also as HTML may write them: servers search
-// its source.
-func bodyHolds(c *imap.Criteria, words string) {
-	var written strings.Builder
-	for _, r := range words {
-		written.WriteString(cmp.Or(entities()[r], string(r)))
-	}
-	if escaped := written.String(); escaped != words {
-		c.AnyOf = append(c.AnyOf, []imap.Criteria{{Body: []string{words}}, {Body: []string{escaped}}})
-	} else {
-		c.Body = append(c.Body, words)
-	}
-}
-
-// entities are the names that HTML gives to letters with accents, such as "&auml;".
-var entities = sync.OnceValue(func() map[rune]string {
-	names := map[rune]string{'ß': "&szlig;", 'æ': "&aelig;", 'Æ': "&AElig;", 'ð': "&eth;", 'þ': "&thorn;"}
-	for letter := range strings.SplitSeq("AEIOUYNCaeiouync", "") {
-		for accent := range strings.SplitSeq("grave acute circ tilde uml ring cedil slash", " ") {
-			name := "&" + letter + accent + ";"
-			if r := []rune(html.UnescapeString(name)); len(r) == 1 {
-				names[r[0]] = name
-			}
-		}
-	}
-	return names
-})
-
-// recent is the search for matches in which a code may be masked, and for a few more: servers
-// know only days.
-func (a *accountSearch) recent() imap.Criteria {
-	c, since := a.q.criteria(false), a.m.o.Now().AddDate(0, 0, -5)
-	c.AnyOf = append(c.AnyOf, []imap.Criteria{{Since: since}, {SentSince: since}})
-	return c
-}
-
-// maxSenders bounds the entries from which a search is made.
-const maxSenders = 30
-
-// senders are criteria of which each message has one that the policy shows. So have others, and
-// they are not relied on for a folder small enough to check every message. They are nil when
-// the list cannot be searched for.
-func senders(p reading.Judge) (all []imap.Criteria) {
-	entries := p.Inbound()
-	if len(entries) == 0 || len(entries) > maxSenders {
-		return nil
-	}
-	for _, e := range append(entries, p.Own()...) {
-		local, domain, _ := strings.Cut(e, "@")
-		all = append(all, imap.HeaderHolds("From", local+"@"+domain))
-		if written, err := idna.ToUnicode(domain); err == nil && written != domain {
-			all = append(all, imap.HeaderHolds("From", local+"@"+written))
-		}
-	}
-	return all
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
+	"github.com/postern-mail/postern/mail/mailbox/internal/search"
 )
 
 // accountSearch is a Search in one account. It opens and searches every folder in one
@@ -21,30 +22,23 @@ import (
 // checked, it goes on in windows.
 type accountSearch struct {
 	*imapBox
-	q     *SearchQuery
-	index int    // of the account
-	whose string // of it, for what is told: its name where there are several accounts, else empty
-	want  fetch.Wanted
-	at    []cursor.Place // where the search continues in this account
+	q    *SearchQuery
+	out  *matches
+	want fetch.Wanted
+	at   []cursor.Place // where the search continues in this account
 
 	folders []*folderSearch
-	leftOut []string // the folders for junk and deleted messages that are not searched
 	until   time.Time
 	loose   bool  // the server searched for less than the query has: each match is read
 	late    bool  // until passed before every match was checked
 	cut     error // what ended the search after some matches were found; nil if nothing did
 	empty   int   // fetches in a row that brought nothing
-	err     error
 }
 
 // folderSearch is the search of one folder.
 type folderSearch struct {
 	*accountSearch
-	name    string
-	valid   uint32 // its UIDVALIDITY; 0 until it has answered, and then that of the cursor
-	uidNext uint32
-	before  uint32 // only smaller UIDs are left for the pages to come; 0 means all
-	err     error  // it failed
+	*folderMatches
 
 	found  imap.UIDSet               // the matches
 	recent imap.UIDSet               // of these, the ones in which a code may be masked
@@ -54,18 +48,16 @@ type folderSearch struct {
 	looked map[uint32]*fetch.Message // of these, the newest below before; nil for one that vanished
 }
 
-// reached are the places where the next page continues.
-func (a *accountSearch) reached() []cursor.Place {
-	var at []cursor.Place
+func (x *imapBox) search(ctx context.Context, q *SearchQuery, at []cursor.Place, out *matches) error {
+	a := &accountSearch{imapBox: x, q: q, out: out, at: at, want: x.Policy.Headers(q.Full)}
+	a.want.Dates = true
+	err := a.run(ctx)
 	for _, f := range a.folders {
-		switch {
-		case f.valid == 0 && f.err == nil: // not searched in time
-			at = append(at, cursor.Place{Account: a.index, Folder: f.name, Before: f.before})
-		case f.before != 0:
-			at = append(at, cursor.Place{Account: a.index, Folder: f.name, UIDValidity: f.valid, Before: f.before})
-		}
+		f.list, f.coming, f.unsure, f.count = f.candidates(), f.ahead(), len(f.doubt) > 0, f.total()
+		out.folders = append(out.folders, f.folderMatches)
 	}
-	return at
+	out.issues, out.snippets = a.issues(), a.snippets
+	return err
 }
 
 // issues tell what was not searched, or not in time.
@@ -75,11 +67,11 @@ func (a *accountSearch) issues() []mail.Issue {
 		switch {
 		case f.err != nil:
 			issue := a.AsError(a.wrap(context.Background(), f.err)).Issue()
-			issue.Message = fmt.Sprintf("Folder %q%s was not searched: %s", f.name, a.whose, issue.Message)
+			issue.Message = fmt.Sprintf("Folder %q%s was not searched: %s", f.name, a.out.whose, issue.Message)
 			issues = append(issues, issue)
 		case f.valid == 0:
 			issues = append(issues, mail.Issue{Kind: mail.KindTimeout, Stage: imap.StageSearch, Retryable: true,
-				Message: fmt.Sprintf("Folder %q%s was not searched in time: the next page begins with it.", f.name, a.whose)})
+				Message: fmt.Sprintf("Folder %q%s was not searched in time: the next page begins with it.", f.name, a.out.whose)})
 		}
 	}
 	if a.cut != nil {
@@ -87,7 +79,7 @@ func (a *accountSearch) issues() []mail.Issue {
 	}
 	if a.late {
 		issues = append(issues, mail.Issue{Kind: mail.KindTimeout, Stage: imap.StageFetch, Retryable: true,
-			Message: fmt.Sprintf("There was no time to check every match%s: the next page goes on.", a.whose)})
+			Message: fmt.Sprintf("There was no time to check every match%s: the next page goes on.", a.out.whose)})
 	}
 	return issues
 }
@@ -97,7 +89,7 @@ func (a *accountSearch) run(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		a.until = time.Now().Add(time.Until(deadline) / 2)
 	}
-	return withStructure(ctx, func(structure bool) error {
+	return fetch.WithStructure(ctx, func(structure bool) error {
 		a.want.Structure = structure
 		return a.search(ctx)
 	})
@@ -169,7 +161,7 @@ func (a *accountSearch) end(ctx context.Context, err error) error {
 // scope chooses the folders to search: first those that were not searched in time before,
 // then INBOX, then the others as the server lists them.
 func (a *accountSearch) scope(s *imap.Session) error {
-	a.folders, a.leftOut, a.late, a.cut, a.empty = nil, nil, false, nil, 0
+	a.folders, a.out.leftOut, a.late, a.cut, a.empty = nil, nil, false, nil, 0
 	names := a.q.Folders
 	if len(names) == 0 {
 		all, err := a.allFolders(s)
@@ -186,7 +178,7 @@ func (a *accountSearch) scope(s *imap.Session) error {
 			case f.NoSelect():
 			case slices.Contains(junk, f.Name) || f.Others && (f.Role == "junk" || f.Role == "trash"):
 				if !a.q.Everywhere {
-					a.leftOut = append(a.leftOut, f.Name)
+					a.out.leftOut = append(a.out.leftOut, f.Name)
 				} else {
 					names = append(names, f.Name)
 				}
@@ -196,7 +188,7 @@ func (a *accountSearch) scope(s *imap.Session) error {
 		}
 	}
 	for _, name := range names {
-		f := &folderSearch{accountSearch: a, name: name, looked: map[uint32]*fetch.Message{}}
+		f := &folderSearch{accountSearch: a, folderMatches: &folderMatches{access: a.access, name: name}, looked: map[uint32]*fetch.Message{}}
 		if !slices.ContainsFunc(a.folders, func(o *folderSearch) bool { return o.name == name }) {
 			a.folders = append(a.folders, f)
 		}
@@ -214,26 +206,22 @@ func (f *folderSearch) turn() int {
 	return 1
 }
 
-func (a *accountSearch) dated() bool { return !a.q.Since.IsZero() || !a.q.Until.IsZero() }
-
-func (f *folderSearch) answered() bool { return f.valid != 0 && f.err == nil }
-
 // ask opens and searches all the folders in one write. It calls answered when one has
 // answered and others have not.
 func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 	var all fetch.Visits
-	certain := a.dated() && s.HasAlready("ESEARCH") // the other servers would have to open each folder again
+	certain := a.q.Dated() && s.HasAlready("ESEARCH") // the other servers would have to open each folder again
 	for _, f := range a.folders {
 		v := all.To(f.name, 0)
-		if v.Criteria = append(v.Criteria, a.q.criteria(false)); certain {
-			v.Criteria = append(v.Criteria, a.q.criteria(true))
+		if v.Criteria = append(v.Criteria, a.q.Criteria(false)); certain {
+			v.Criteria = append(v.Criteria, a.q.Criteria(true))
 		}
 		if a.unmasks() {
-			v.Criteria = append(v.Criteria, a.recent())
+			v.Criteria = append(v.Criteria, a.q.Recent(a.m.o.Now()))
 		}
 	}
-	a.looking(0, a.folders[0].name)
-	a.loose = s.InASCII() && a.q.beyondASCII()
+	a.Looking(0, a.folders[0].name)
+	a.loose = s.InASCII() && a.q.BeyondASCII()
 	var anew error
 	var refused []error
 	matches := uint64(0)
@@ -252,9 +240,9 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 		}
 		f.valid, f.uidNext, f.found = v.Box.UIDValidity, v.Box.UIDNext, v.Found[0]
 		switch {
-		case !a.Policy.ShowsAll() || a.q.Attachments || a.q.Invitations || a.dated() && !certain:
+		case !a.Policy.ShowsAll() || a.q.Attachments || a.q.Invitations || a.q.Dated() && !certain:
 			f.doubt = f.found
-		case a.dated():
+		case a.q.Dated():
 			f.doubt = f.found.Without(v.Found[1])
 		}
 		if a.unmasks() {
@@ -274,7 +262,7 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 		return cmp.Or(broken, anew)
 	case len(refused) == len(a.folders):
 		return errors.Join(refused...) // perhaps only their charset
-	case a.Policy.ShowsAll() && a.q.selects() && matches > uint64(a.q.MaxMatches):
+	case a.Policy.ShowsAll() && a.q.Selects() && matches > uint64(a.q.MaxMatches):
 		return a.Invalid(tooMany(a.q), mail.AdviceNarrow)
 	}
 	return a.narrow(s)
@@ -285,7 +273,7 @@ func tooMany(q *SearchQuery) string { return fmt.Sprintf("More than %d messages 
 // narrow searches folders again, where there are too many matches to check each whether
 // the policy shows it, for those that can be visible.
 func (a *accountSearch) narrow(s *imap.Session) error {
-	senders := senders(a.Policy)
+	senders := search.Senders(a.Policy)
 	for _, f := range a.folders {
 		if a.Policy.ShowsAll() || senders == nil || f.found.Count() <= uint64(a.m.bounds.judged) {
 			continue
@@ -293,7 +281,7 @@ func (a *accountSearch) narrow(s *imap.Session) error {
 		if _, err := s.Examine(f.name).Wait(); err != nil {
 			return err
 		}
-		narrower := a.q.criteria(false)
+		narrower := a.q.Criteria(false)
 		narrower.AnyOf = append(narrower.AnyOf, senders)
 		found, err := s.Search(narrower).Wait()
 		if err != nil {
@@ -330,7 +318,7 @@ func (a *accountSearch) check(s *imap.Session) error {
 		if len(folders) == 0 {
 			return nil
 		}
-		a.looking(0, a.folders[0].name)
+		a.Looking(0, a.folders[0].name)
 		if err := a.look(s, folders); err != nil {
 			for i, f := range a.folders { // what was not judged is no match
 				f.doubt = doubt[i].Without(f.judged.With(doubt[i].Without(f.found)))
@@ -346,14 +334,14 @@ func (a *accountSearch) check(s *imap.Session) error {
 func (f *folderSearch) doubtful() bool { return f.answered() && !f.enough() && len(f.doubt) > 0 }
 
 // enough reports whether a folder has more than a page needs, and is not to be counted.
-func (f *folderSearch) enough() bool { return !f.q.selects() && f.ahead() > uint64(f.q.Limit) }
+func (f *folderSearch) enough() bool { return !f.q.Selects() && f.ahead() > uint64(f.q.Limit) }
 
 // total is how many matches are known. Where the policy hides messages and the folder is not
 // counted, it is no more than a page ahead: how many of a window are visible would tell how
 // many of it are hidden.
 func (f *folderSearch) total() int {
 	known := f.found.Without(f.doubt).Count()
-	if ahead, page := f.ahead(), uint64(f.q.Limit)+1; !f.Policy.ShowsAll() && !f.q.selects() && ahead > page {
+	if ahead, page := f.ahead(), uint64(f.q.Limit)+1; !f.Policy.ShowsAll() && !f.q.Selects() && ahead > page {
 		known -= ahead - page
 	}
 	return int(known)
@@ -361,11 +349,6 @@ func (f *folderSearch) total() int {
 
 // ahead is how many of them are for this page and those to come, down to the first in doubt.
 func (f *folderSearch) ahead() uint64 { return f.left().Count() }
-
-// hasMore reports whether there are matches for another page.
-func (f *folderSearch) hasMore() bool {
-	return f.err == nil && (f.valid == 0 || f.ahead() > 0 || len(f.doubt) > 0)
-}
 
 // window takes the newest matches in doubt, as far as there is room.
 func (f *folderSearch) window(room uint32) (uids []uint32) {
@@ -404,7 +387,7 @@ func (f *folderSearch) candidates() (list []candidate) {
 		if !ok {
 			break
 		}
-		list = append(list, candidate{Message: g, folder: f, uid: uid})
+		list = append(list, candidate{Message: g, folder: f.folderMatches, ref: f.RefTo(f.name, f.valid, uid)})
 	}
 	var newest time.Time
 	for i := range slices.Backward(list) {

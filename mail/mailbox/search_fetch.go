@@ -5,10 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
-	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
@@ -45,7 +41,7 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 		n += len(f.wants)
 	}
 	want.Text = a.q.Snippet > 0 && n <= a.q.Limit
-	checked := structured || a.dated()
+	checked := structured || a.q.Dated()
 	var recent []*fetch.Message
 	err := a.fetchEach(s, folders, want, func(f *folderSearch, got map[uint32]*fetch.Message) {
 		var judged []uint32
@@ -80,7 +76,7 @@ func (a *accountSearch) look(s *imap.Session, folders []*folderSearch) error {
 
 // unmasks reports whether matches have to be checked for codes and links that are masked:
 // the server matches them too, and would tell them digit by digit.
-func (a *accountSearch) unmasks() bool { return a.q.ofText() && a.Policy.MasksCodes() }
+func (a *accountSearch) unmasks() bool { return a.q.OfText() && a.Policy.MasksCodes() }
 
 // unmask returns the UIDs, by folder, of messages that match by what is masked in them alone,
 // or by less than the query has, and of those of which that could not be read.
@@ -89,10 +85,10 @@ func (a *accountSearch) unmask(s *imap.Session, all []*fetch.Message, structure 
 	if len(all) == 0 {
 		return hidden, unread, nil
 	}
-	if !a.q.ofBody() && !a.loose { // the text decides where a list, which does not know it, would hide what matches
+	if !a.q.OfBody() && !a.loose { // the text decides where a list, which does not know it, would hide what matches
 		all = slices.DeleteFunc(all, func(g *fetch.Message) bool {
 			s := a.Summary(g, true)
-			return !a.Suspected(g).Any() || a.q.stands(&s, "")
+			return !a.Suspected(g).Any() || a.q.Stands(&s, "")
 		})
 	}
 	texts, err := a.ReadTexts(s, all, structure)
@@ -102,7 +98,7 @@ func (a *accountSearch) unmask(s *imap.Session, all []*fetch.Message, structure 
 		switch {
 		case r.Message == nil:
 			unread[r.Ref.Folder] = append(unread[r.Ref.Folder], r.Ref.UID)
-		case (a.loose || r.Masked.Any()) && !a.q.stands(&s, r.Text.All()):
+		case (a.loose || r.Masked.Any()) && !a.q.Stands(&s, r.Text.All()):
 			hidden[r.Ref.Folder] = append(hidden[r.Ref.Folder], r.Ref.UID)
 		}
 	}
@@ -133,7 +129,7 @@ func (a *accountSearch) fetchEach(s *imap.Session, folders []*folderSearch, want
 		all.To(f.name, f.valid).Requests = f.requests(want)
 	}
 	a.empty++
-	err := a.fetchFrom(s, all, mail.AdviceSearchAnew, func(i int, v *fetch.Visit, got []fetch.Message) {
+	err := a.FetchFrom(s, all, mail.AdviceSearchAnew, func(i int, v *fetch.Visit, got []fetch.Message) {
 		byUID := make(map[uint32]*fetch.Message, len(got))
 		for i := range got {
 			byUID[got[i].Ref.UID], a.empty = &got[i], 0
@@ -146,8 +142,8 @@ func (a *accountSearch) fetchEach(s *imap.Session, folders []*folderSearch, want
 	for i, v := range all {
 		folders[i].err = cmp.Or(folders[i].err, v.Err)
 	}
-	if err == nil && a.empty == maxEmpty {
-		err = a.givesNothing()
+	if err == nil && a.empty == reading.MaxEmpty {
+		err = a.GivesNothing()
 	}
 	return err
 }
@@ -157,7 +153,7 @@ func (a *accountSearch) fetchEach(s *imap.Session, folders []*folderSearch, want
 func (f *folderSearch) requests(want fetch.Wanted) (all []imap.FetchRequest) {
 	var with, without []uint32
 	for _, uid := range f.wants {
-		if f.recent.Contains(uid) && want.Structure && f.q.ofBody() {
+		if f.recent.Contains(uid) && want.Structure && f.q.OfBody() {
 			with = append(with, uid)
 		} else {
 			without = append(without, uid)
@@ -172,65 +168,23 @@ func (f *folderSearch) requests(want fetch.Wanted) (all []imap.FetchRequest) {
 	return all
 }
 
-// snippets adds the opening of the text of each message on the page that is of this
-// account, from what was fetched or from its folder.
-func (a *accountSearch) snippets(ctx context.Context, shown []candidate, out map[mail.Ref]*Message) error {
-	var all, missing []*fetch.Message
-	for _, c := range shown {
-		if c.folder.accountSearch != a || c.Message == nil || !c.Readable {
-			continue
-		}
-		all = append(all, c.Message)
-		if c.Message.Text == nil {
-			missing = append(missing, c.Message)
-		}
-	}
+// snippets reads the openings of the texts of messages, from what was fetched or from their
+// folders.
+func (a *accountSearch) snippets(ctx context.Context, all []*fetch.Message) (texts map[mail.Ref]*Message, err error) {
 	if len(all) == 0 {
-		return nil
+		return nil, nil
 	}
-	return a.lend(ctx, all[0].Ref.Folder, func(s *imap.Session) error {
+	missing := slices.DeleteFunc(slices.Clone(all), func(g *fetch.Message) bool { return g.Text != nil })
+	err = a.lend(ctx, all[0].Ref.Folder, func(s *imap.Session) (err error) {
 		want := a.want
 		want.Text = true
 		if len(missing) > 0 {
-			if _, err := a.fetchAgain(s, missing, want); err != nil {
+			if _, err := a.FetchAgain(s, missing, want); err != nil {
 				return err
 			}
 		}
-		texts, err := a.Excerpts(s, reading.Excerpt{Chars: a.q.Snippet, Words: cmp.Or(a.q.Words, a.q.Text)}, all, want.Structure)
-		maps.Copy(out, texts)
+		texts, err = a.Excerpts(s, reading.Excerpt{Chars: a.q.Snippet, Words: cmp.Or(a.q.Words, a.q.Text)}, all, want.Structure)
 		return err
 	})
+	return texts, err
 }
-
-// stands reports whether the criteria on what a message says stand in what is shown of it.
-// A server matches what is masked, too.
-func (q *SearchQuery) stands(s *Summary, text string) bool {
-	subject, text := folded(s.Subject), folded(text)
-	holds := func(words string, in ...string) bool {
-		return words == "" || slices.ContainsFunc(in, func(s string) bool { return strings.Contains(s, folded(words)) })
-	}
-	named := func(people []mail.Address) string {
-		var all []string
-		for _, a := range people {
-			all = append(all, a.Name+" <"+a.Addr+">")
-		}
-		return folded(strings.Join(all, ", "))
-	}
-	return holds(q.Words, subject, text) && holds(q.Subject, subject) && holds(q.Text, text) && holds(q.From, named(s.From)) && holds(q.To, named(s.To))
-}
-
-// folded is text as words are found in it: without regard to case, and to how accents are
-// written.
-func folded(s string) string {
-	return strings.ToLower(norm.NFC.String(strings.Join(strings.Fields(s), " ")))
-}
-
-// beyondASCII reports whether a criterion has text that a server needs a charset for.
-func (q *SearchQuery) beyondASCII() bool {
-	return strings.ContainsFunc(q.Words+q.Text+q.Subject+q.From+q.To, func(r rune) bool { return r >= utf8.RuneSelf })
-}
-
-// ofText reports whether the query has criteria on what a message says, ofBody whether on more
-// of it than its subject and names.
-func (q *SearchQuery) ofText() bool { return q.ofBody() || q.Subject+q.From+q.To != "" }
-func (q *SearchQuery) ofBody() bool { return q.Words+q.Text != "" }

@@ -18,14 +18,14 @@ const recentMessages = 50
 // allow-list matches. It looks at messages that the inbound list hides, too: what it answers
 // is for the administrator. It is empty with POP3.
 func (m *Client) JudgeSender(ctx context.Context, account, entry string) (map[mail.Verdict]int, error) {
-	x, got, err := m.recent(ctx, account, strings.TrimPrefix(entry, "*"))
+	b, got, err := m.recent(ctx, account, strings.TrimPrefix(entry, "*"))
 	counts := map[mail.Verdict]int{}
 	for _, g := range got {
 		if slices.ContainsFunc(g.Header.Addresses("From"), func(a mail.Address) bool {
 			addr, ok := mail.NormalAddress(a.Addr)
 			return ok && (entry == "*" || addr == entry || strings.HasPrefix(entry, "@") && strings.HasSuffix(addr, entry))
 		}) {
-			counts[x.Policy.VerdictOn(&g)]++
+			counts[b.base().Policy.VerdictOn(&g)]++
 		}
 	}
 	return counts, err
@@ -63,15 +63,18 @@ func (m *Client) AuthServID(ctx context.Context, account string) (string, error)
 	return "", err
 }
 
-// recent fetches the headers of the newest messages of INBOX, of those whose From has some
-// text where it is not empty, whatever the policy hides.
-func (m *Client) recent(ctx context.Context, account, from string) (*imapBox, []fetch.Message, error) {
+// recent is searcher.recent, without messages where no server searches.
+func (m *Client) recent(ctx context.Context, account, from string) (box, []fetch.Message, error) {
 	b, err := m.open(ctx, "mail list", account)
-	x, ok := b.(*imapBox)
+	x, ok := b.(searcher)
 	if err != nil || !ok {
 		return nil, nil, err
 	}
-	var got []fetch.Message
+	got, err := x.recent(ctx, from)
+	return x, got, err
+}
+
+func (x *imapBox) recent(ctx context.Context, from string) (got []fetch.Message, err error) {
 	err = x.lend(ctx, inbox, func(s *imap.Session) error {
 		var criteria imap.Criteria
 		if from != "" {
@@ -83,9 +86,9 @@ func (m *Client) recent(ctx context.Context, account, from string) (*imapBox, []
 			return err
 		}
 		if newest := v.Found[0].Newest(recentMessages); len(newest) > 0 {
-			got, err = x.fetchAll(s, newest, fetch.Wanted{Header: true}.Items(), false)
+			got, err = x.FetchAll(s, newest, fetch.Wanted{Header: true}.Items(), false)
 		}
 		return err
 	})
-	return x, got, err
+	return got, err
 }

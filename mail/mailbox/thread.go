@@ -57,7 +57,7 @@ func (x *imapBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thr
 		return nil, err
 	}
 	var c *conversing
-	err = withStructure(ctx, func(structure bool) error {
+	err = fetch.WithStructure(ctx, func(structure bool) error {
 		return x.lend(ctx, ref.Folder, func(s *imap.Session) error {
 			c = &conversing{box: x, s: s, structure: structure, opened: map[string]uint32{}, looked: map[string]imap.UIDSet{}, whole: map[mail.Ref]bool{}}
 			c.Threading = thread.New(&x.Viewer, q, c.rank)
@@ -129,7 +129,7 @@ func (c *conversing) run(ref mail.Ref) error {
 		if len(ids)+len(subjects) == 0 {
 			return c.read()
 		}
-		c.box.looking(0, ref.Folder)
+		c.box.Looking(0, ref.Folder)
 		found, answers, err := c.search(thread.Criteria(ids, subjects), since)
 		if err != nil {
 			return err
@@ -221,7 +221,7 @@ func (c *conversing) candidates(found, answers map[string]imap.UIDSet) error {
 			return nil
 		}
 		var got []fetch.Message
-		err := c.box.fetchFrom(c.s, all, mail.AdviceListAgain, func(_ int, _ *fetch.Visit, some []fetch.Message) { got = append(got, some...) })
+		err := c.box.FetchFrom(c.s, all, mail.AdviceListAgain, func(_ int, _ *fetch.Visit, some []fetch.Message) { got = append(got, some...) })
 		for _, v := range all {
 			err = cmp.Or(err, v.Err)
 		}
@@ -253,7 +253,7 @@ func (c *conversing) missing() ([]*fetch.Message, fetch.Wanted) {
 // are not here.
 func (c *conversing) read() error {
 	if missing, w := c.missing(); len(missing) > 0 {
-		replaced, err := c.box.fetchAgain(c.s, missing, w)
+		replaced, err := c.box.FetchAgain(c.s, missing, w)
 		if err == nil {
 			replaced = missing
 		}
@@ -329,7 +329,7 @@ func (c *conversing) search(criteria imap.Criteria, since time.Time) (found, ans
 			if found[v.Folder] = v.Found[0]; len(v.Found[0])+len(answers[v.Folder]) > 0 {
 				c.opened[v.Folder] = v.Box.UIDValidity
 			}
-			for _, g := range fetch.Replace(missing, c.box.readWindow(v.Box, v.Data)) {
+			for _, g := range fetch.Replace(missing, c.box.Window(v.Box, v.Data)) {
 				c.whole[g.Ref] = v.Refused == nil
 			}
 		}

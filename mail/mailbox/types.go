@@ -8,6 +8,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
 	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
+	"github.com/postern-mail/postern/mail/mailbox/internal/search"
 	"github.com/postern-mail/postern/mail/mailbox/internal/thread"
 )
 
@@ -58,33 +59,6 @@ type Page struct {
 	Issues      []mail.Issue
 }
 
-// SearchQuery selects messages of one folder, several or all. All criteria must hold; text
-// is matched by the server as a phrase, without regard to case, anywhere in the field. With
-// a Cursor every criterion comes from the search it continues, and Folders and Everywhere
-// may only repeat it.
-//
-// Without Folders all are searched but those for junk and deleted messages; where one of
-// them has the role "all", that one is searched alone.
-type SearchQuery struct {
-	Folders     []string // none means all
-	Everywhere  bool     // with all, also the folders for junk and deleted messages
-	Words       string   // in subject or text; each criterion 1..256 runes
-	From        string
-	To          string
-	Subject     string
-	Text        string // in the body
-	Unread      bool
-	Attachments bool
-	Invitations bool      // a calendar is among the parts
-	Since       time.Time // only messages dated at or after, as in ListQuery; zero means no bound
-	Until       time.Time // only messages dated before; zero means no bound
-	Limit       int       // 1..50; 0 means 20
-	Cursor      string
-	Snippet     int // runes of the beginning of the text, 50..500; 0 means none
-	Full        bool
-	MaxMatches  int // more matches are refused; 0 means 20,000
-}
-
 // SearchPage is a run of matches, newest first by the time they were received. Folder and
 // UIDValidity are empty unless one folder was searched.
 //
@@ -117,16 +91,6 @@ type RawMessage struct {
 	Truncated bool // Source is only the beginning
 
 	masked codes.Found // what of it is not shown
-}
-
-// AttachmentContent is one attachment with its decoded bytes.
-type AttachmentContent struct {
-	Ref mail.Ref
-	Attachment
-	FullType string // ContentType with the parameters that its content needs, as outbox.Attachment takes it
-	NextChar int    // AttachmentText: the FromChar that goes on; 0 at the end
-
-	part *message.Part
 }
 
 // Changed is the outcome of a change to a batch of messages. Messages are in the order they
@@ -172,6 +136,10 @@ type (
 	HeaderField = reading.HeaderField
 	// Attachment describes a part of a message that is not its text.
 	Attachment = reading.Attachment
+	// AttachmentContent is one attachment with its decoded bytes.
+	AttachmentContent = reading.AttachmentContent
+	// SearchQuery selects messages of one folder, several or all.
+	SearchQuery = search.Query
 	// CalendarEvent is one event of an iCalendar part (RFC 5545). Text is cleaned.
 	CalendarEvent = message.Event
 	// ThreadQuery bounds Thread.

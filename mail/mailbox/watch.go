@@ -52,14 +52,18 @@ type WatchPage struct {
 // KindUnsupported.
 func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*WatchPage, error) {
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
-	x, err := m.openWatch(ctx, account)
+	x, err := toWatch[notifier](ctx, m, account)
 	if err != nil {
 		return nil, err
 	}
-	if q.Folder, err = x.folderName(cmp.Or(q.Folder, inbox)); err != nil {
+	if q.Folder, err = x.base().folderName(cmp.Or(q.Folder, inbox)); err != nil {
 		return nil, err
 	}
-	w, page, err := x.firstLook(ctx, &q)
+	return x.watch(ctx, &q)
+}
+
+func (x *imapBox) watch(ctx context.Context, q *WatchQuery) (*WatchPage, error) {
+	w, page, err := x.firstLook(ctx, q)
 	if err != nil || page != nil {
 		return page, err
 	}
@@ -76,10 +80,10 @@ func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*Watc
 		case <-waiting.Done():
 		}
 	}()
-	x.tell(0, 0, "waiting for mail in "+q.Folder)
+	x.Tell(0, 0, "waiting for mail in "+q.Folder)
 	wait := func(context.Context) error {
 		var err error
-		page, err = m.await(waiting, x, &q, w)
+		page, err = x.m.await(waiting, x, q, w)
 		return err
 	}
 	if q.Aside != nil {
@@ -93,9 +97,9 @@ func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*Watc
 	return page, err
 }
 
-func (m *Client) openWatch(ctx context.Context, account string) (*imapBox, error) {
-	return m.openIMAP(ctx, watchOp, account, "no way to wait for mail",
-		mail.AdvicePOP3Poll)
+// toWatch opens an account in which mail can be waited for.
+func toWatch[B box](ctx context.Context, m *Client, account string) (B, error) {
+	return with[B](ctx, m, watchOp, account, "no way to wait for mail", mail.AdvicePOP3Poll)
 }
 
 // firstLook lists the messages already in the folder. If they answer the query it returns
@@ -188,7 +192,7 @@ func (m *Client) await(ctx context.Context, x *imapBox, q *WatchQuery, w *watche
 		// The account has other connections now. If they lead to another server, the known
 		// state is of another folder.
 		where := x.mailbox()
-		if x, err = m.openWatch(ctx, x.Account); err != nil {
+		if x, err = toWatch[*imapBox](ctx, m, x.Account); err != nil {
 			return nil, err
 		}
 		if x.mailbox() != where {

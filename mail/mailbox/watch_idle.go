@@ -217,7 +217,7 @@ func (p *post) fail(err error) {
 
 // open looks the account up as it is now.
 func (p *post) open(ctx context.Context) (*imapBox, error) {
-	x, err := p.m.openWatch(ctx, p.account)
+	x, err := toWatch[*imapBox](ctx, p.m, p.account)
 	if err == nil && x.pool != p.pool {
 		err = errMoved
 	}

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"reflect"
 	"slices"
@@ -184,4 +185,79 @@ func MayBeDated(c *imap.Criteria, since, until time.Time) {
 		day := until.UTC().AddDate(0, 0, 2)
 		c.AnyOf = append(c.AnyOf, []imap.Criteria{{SentBefore: day}, {Before: day}})
 	}
+}
+
+// Unbroken is what came of a set of messages before an error, in the order of a list and up
+// to the first of which nothing came. got is by ascending UID.
+func Unbroken(set imap.NumSet, got []Message, oldest bool) []Message {
+	var numbers []uint32
+	byNumber := make(map[uint32]Message, len(got))
+	switch set := set.(type) {
+	case imap.UIDSet:
+		numbers = set.Numbers()
+		for _, g := range got {
+			byNumber[g.Ref.UID] = g
+		}
+	case imap.SeqRange:
+		for i := range set.Last - set.First + 1 {
+			numbers = append(numbers, set.First+i)
+		}
+		for _, g := range got {
+			byNumber[g.Number] = g
+		}
+	}
+	if !oldest {
+		slices.Reverse(numbers)
+	}
+	var whole []Message
+	for _, n := range numbers {
+		g, ok := byNumber[n]
+		if !ok {
+			break
+		}
+		whole = append(whole, g)
+	}
+	return whole
+}
+
+// WithStructure runs ask, which also fetches the messages' structures, and again without
+// them if the answer cannot be read: one message's BODYSTRUCTURE can make the answer for
+// all of them unreadable. Then their headers say roughly whether they have attachments.
+func WithStructure(ctx context.Context, ask func(structure bool) error) error {
+	err := ask(true)
+	if ctx.Err() == nil && imap.Unreadable(err) {
+		err = ask(false)
+	}
+	return err
+}
+
+// Complete fetches of messages in the open folder what their list did not: with structure the
+// structures of those of which it is in doubt what they have, and when those came that do not say
+// when they were sent. If the server refuses, that stays unknown.
+func Complete(s *imap.Session, messages []*Message, doubtful func(*Message) bool, structure bool) error {
+	var uids []uint32
+	for _, g := range messages {
+		if structure && doubtful(g) || g.DateOrArrival().IsZero() {
+			uids = append(uids, g.Ref.UID)
+		}
+	}
+	if len(uids) == 0 {
+		return nil
+	}
+	s.Renew()
+	data, err := s.Fetch(imap.UIDs(uids...), imap.Items{Date: true, Structure: structure}).Wait()
+	for _, g := range messages {
+		d := DataOf(data, g.Ref.UID)
+		if d == nil {
+			continue
+		}
+		if g.Internal.IsZero() {
+			g.Internal = d.Date
+		}
+		g.Root = cmp.Or(g.Root, d.Structure)
+	}
+	if imap.Refused(err) {
+		return nil
+	}
+	return err
 }

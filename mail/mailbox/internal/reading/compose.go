@@ -232,7 +232,7 @@ func (r *Reading) html(out *Message, chars int) bool {
 // given back.
 func (r *Reading) attachmentText(a *Attachment, i int, p *message.Part, raw []byte) {
 	switch {
-	case IsPDF(p):
+	case isPDF(p):
 		pdfBytes := message.DecodeBody(raw, p.Encoding)
 		if int64(len(raw)) < p.Size || len(pdfBytes) > maxPDFBytes {
 			r.issues = append(r.issues, r.issue(fmt.Sprintf("The text of part %s was not read: it is larger than 5 MB.", p.ID)))

@@ -326,7 +326,7 @@ func (r *Reading) need(p *message.Part) int64 {
 // textOfAttachment is how many octets of an attachment are fetched for its text.
 func textOfAttachment(p *message.Part, chars int) int64 {
 	switch {
-	case IsPDF(p):
+	case isPDF(p):
 		if p.Size > maxPDFBytes*3/2 {
 			return 0
 		}
@@ -337,7 +337,7 @@ func textOfAttachment(p *message.Part, chars int) int64 {
 	return 0
 }
 
-func IsPDF(p *message.Part) bool {
+func isPDF(p *message.Part) bool {
 	return p.MediaType() == "application/pdf" || p.MediaType() == "application/x-pdf" ||
 		p.MediaType() == "application/octet-stream" && strings.HasSuffix(strings.ToLower(p.Filename), ".pdf")
 }

@@ -30,8 +30,9 @@ type Viewer struct {
 	mail.Operation
 	Policy Judge
 	Now    func() time.Time
-	Memory *Memory       // of the process; nil for none
-	Work   *visible.Work // what the operation may spend on HTML; nil bounds each document by itself
+	Memory *Memory                                // of the process; nil for none
+	Tell   func(done, total float64, what string) // how far the operation is; see mail.WithProgress
+	Work   *visible.Work                          // what the operation may spend on HTML; nil bounds each document by itself
 }
 
 // Judge is the policy of an account, with the folders in which the account's own messages
