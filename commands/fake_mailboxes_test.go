@@ -91,7 +91,7 @@ func (s *fakeMailboxes) Watch(ctx context.Context, account string, q mailbox.Wat
 	s.called("watch", account)
 	s.watched = q
 	p := s.watch
-	p.Folder = q.Folder
+	p.Folder, p.After = q.Folder, mail.Ref{Protocol: mail.IMAP, Account: account, Folder: q.Folder, UIDValidity: p.UIDValidity, UID: p.After.UID}
 	return &p, nil
 }
 

@@ -106,7 +106,7 @@ func mailDraft(d *Deps) *discovery.Command {
 		}
 		switch {
 		case saved.Hidden: // nothing shows it here
-		case saved.Ref.UID != 0:
+		case saved.Ref != (mail.Ref{}):
 			r.ID = saved.Ref.String()
 			r.short = d.shown(ctx, call, saved.Ref).Of(saved.Ref)
 			r.NextAction = answer.Next("See the draft", "mail", "get", r.ID)

@@ -48,9 +48,9 @@ func (a *mailListArgs) Validate() (err error) {
 		for _, c := range a.after {
 			switch sole := b.Account == "" || c.Account == "" || b.Account == c.Account; {
 			case !sole && a.OnAll():
-			case !sole, b.Protocol != c.Protocol, b.Protocol == mail.POP3 && b == c, b.Protocol == mail.IMAP && b.UID-1 <= c.UID:
+			case !sole, !c.Precedes(b):
 				return errors.New("nothing can lie between --before and --after")
-			case b.Protocol == mail.IMAP && !sameFolder(b.Folder, c.Folder):
+			case !sameFolder(b.Folder, c.Folder):
 				return errors.New("the messages of --before and --after are in different folders")
 			}
 		}
@@ -71,7 +71,7 @@ func anchors(o argument.AccountsOption, option string, ids []string, folder stri
 			return nil, fmt.Errorf("%s names two messages of one account", option)
 		case o.Account != "" && !o.OnAll() && r.Account != "" && r.Account != o.Account:
 			return nil, fmt.Errorf("the message id of %s belongs to another account than --account", option)
-		case r.Protocol == mail.IMAP && (folder != "" && !sameFolder(r.Folder, folder) || i > 0 && refs[0].Protocol == mail.IMAP && !sameFolder(r.Folder, refs[0].Folder)):
+		case r.Folder != "" && (folder != "" && !sameFolder(r.Folder, folder) || i > 0 && refs[0].Folder != "" && !sameFolder(r.Folder, refs[0].Folder)):
 			f := &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The message id of %s belongs to another folder than --folder.", option)}
 			if i == 0 && !strings.ContainsAny(id, "/:") {
 				meant := r
@@ -149,9 +149,6 @@ func mailList(d *Deps) *discovery.Command {
 			p := accountPage{Page: *page, account: name, from: q.Before, beyond: page.Next}
 			if args.OldestFirst {
 				p.from = q.After
-			}
-			if uid := lastUID(page, args.OldestFirst); uid != 0 && p.beyond == (mail.Ref{}) {
-				p.beyond = mail.Ref{Protocol: mail.IMAP, Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity, UID: uid}
 			}
 			return p, nil
 		})

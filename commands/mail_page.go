@@ -135,24 +135,6 @@ func (p *pageResult) brief(folder string, o *answer.Outcome, goesOn bool) pageBr
 	return pageBrief{folder, p.now, discovery.TableOf(rowsOf(p.Messages, o.IDs, p.implied...)), o.Rest(more)}
 }
 
-// lastUID is how far a page came: to its last message, or to one behind it that
-// could not be read.
-func lastUID(p *mailbox.Page, oldestFirst bool) uint32 {
-	var last uint32
-	reach := func(uid uint32) {
-		if uid != 0 && (last == 0 || oldestFirst && uid > last || !oldestFirst && uid < last) {
-			last = uid
-		}
-	}
-	for i := range p.Messages {
-		reach(p.Messages[i].Ref.UID)
-	}
-	for _, i := range p.Issues {
-		reach(i.UID)
-	}
-	return last
-}
-
 // refs are the messages of an answer and how far its pages came, for shown.
 func (p *pageResult) refs(list []mailbox.Summary) []mail.Ref {
 	refs := refsOf(list)

@@ -90,9 +90,9 @@ type MailSearchResult struct {
 	HasMore     bool           `json:"has_more"`
 	Truncated   bool           `json:"truncated,omitempty"`
 
-	leftOut []string // folders for junk and deleted messages that were not searched
-	beyond  int      // matches in these, where nothing else matches; -1 where that is not known
-	first   string   // of the accounts
+	leftOut []string       // folders for junk and deleted messages that were not searched
+	beyond  int            // matches in these, where nothing else matches; -1 where that is not known
+	first   string         // of the accounts
 	implied []mailbox.Mark // marks that the criteria imply
 	when    map[mail.Ref]string
 	args    *mailSearchArgs

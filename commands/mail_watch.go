@@ -157,18 +157,12 @@ func (d *Deps) watchEach(ctx context.Context, names []string, after map[string]m
 	return eachAccount(ctx, names, func(ctx context.Context, name string) (accountPage, error) {
 		q := q
 		from, given := after[name]
-		q.FromNow, q.AfterUID, q.UIDValidity, q.Until = !given, from.UID, from.UIDValidity, argument.WaitUntil(ctx, wait)
+		q.FromNow, q.After, q.Until = !given, from, argument.WaitUntil(ctx, wait)
 		page, err := d.Mailboxes.Watch(ctx, name, q)
 		if err != nil {
 			return accountPage{}, err
 		}
-		at := func(uid uint32) mail.Ref {
-			return mail.Ref{Protocol: mail.IMAP, Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity, UID: uid}
-		}
-		p := accountPage{Page: page.Page, account: name, from: from, beyond: at(page.After)}
-		if len(page.Messages) > 0 {
-			p.from = at(page.Messages[0].Ref.UID - 1)
-		}
+		p := accountPage{Page: page.Page, account: name, from: page.From, beyond: page.After}
 		if len(page.Messages)+len(page.Issues) > 0 {
 			once.Do(func() { close(arrived) })
 		}

@@ -19,7 +19,7 @@ func TestWatchPassesOnWhatIsAsked(t *testing.T) {
 		"mail watch":                  {mailbox.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50}, 50 * time.Second, 50 * time.Second},
 		"mail watch --after 0":        {mailbox.WatchQuery{Folder: "INBOX", Limit: 50}, 50 * time.Second, 50 * time.Second},
 		"mail watch --wait 4m --full": {mailbox.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50, Full: true}, 4 * time.Minute, 4 * time.Minute},
-		"mail watch --after imap:work:Archive:7:4294967295 -n 3 --wait 90": {mailbox.WatchQuery{Folder: "Archive", AfterUID: 1<<32 - 1, UIDValidity: 7, Limit: 3},
+		"mail watch --after imap:work:Archive:7:4294967295 -n 3 --wait 90": {mailbox.WatchQuery{Folder: "Archive", After: mail.Ref{UIDValidity: 7, UID: 1<<32 - 1}, Limit: 3},
 			90 * time.Second, 90 * time.Second},
 		// The empty answer comes before the command would be stopped.
 		"mail watch --wait 4m --timeout 8": {mailbox.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50}, 6 * time.Second, 7 * time.Second},
@@ -34,7 +34,7 @@ func TestWatchPassesOnWhatIsAsked(t *testing.T) {
 			t.Errorf("%s: it waits %s", line, until.Sub(start))
 		}
 		got.Aside, got.Until = nil, time.Time{}
-		if got.Folder != want.q.Folder || got.AfterUID != want.q.AfterUID || got.FromNow != want.q.FromNow || got.UIDValidity != want.q.UIDValidity ||
+		if got.Folder != want.q.Folder || got.After.UID != want.q.After.UID || got.FromNow != want.q.FromNow || got.After.UIDValidity != want.q.After.UIDValidity ||
 			got.Limit != want.q.Limit || got.Full != want.q.Full {
 			t.Errorf("%s:\n%+v, want\n%+v", line, got, want.q)
 		}
@@ -47,12 +47,12 @@ func TestWatchOfAllAccounts(t *testing.T) {
 	b.Compact = true
 	came := mailbox.Summary{Ref: mail.Ref{Protocol: mail.IMAP, Account: "work", Folder: "INBOX", UIDValidity: 7, UID: 6}, Subject: "new", From: []mail.Address{{Addr: "ann@example.org"}}, Flags: []string{`\Seen`}}
 	b.watching = func(ctx context.Context, account string, q mailbox.WatchQuery) (*mailbox.WatchPage, error) {
-		p := &mailbox.WatchPage{Page: mailbox.Page{Folder: q.Folder, UIDValidity: 7}, After: q.AfterUID}
+		p := &mailbox.WatchPage{Page: mailbox.Page{Folder: q.Folder, UIDValidity: 7}, After: mail.Ref{Protocol: mail.IMAP, Account: account, Folder: q.Folder, UIDValidity: 7, UID: q.After.UID}}
 		switch {
 		case account == "lost":
 			return nil, &mail.Error{Kind: mail.KindConnection, Stage: "connect", Message: "Away."}
 		case account == "work" && (q.Match == nil || q.Match(&came)):
-			p.Messages, p.After = []mailbox.Summary{came}, 6
+			p.Messages, p.After = []mailbox.Summary{came}, came.Ref
 		default:
 			select {
 			case <-q.Stop:

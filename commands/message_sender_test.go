@@ -23,7 +23,7 @@ func TestSendersThatAreNotWhoTheySeemAreMarked(t *testing.T) {
 	list[3].From = []mail.Address{{Name: "boss@example.com", Addr: "eve@example.net"}}
 	b.page = mailbox.Page{Folder: "INBOX", UIDValidity: 7, Messages: list}
 	b.search = mailbox.SearchPage{Page: b.page, Searched: []string{"INBOX"}, Total: 4}
-	b.watch = mailbox.WatchPage{Page: b.page, After: 1}
+	b.watch = mailbox.WatchPage{Page: b.page, After: ref(1)}
 	b.thread = mailbox.Thread{Folder: "INBOX", UIDValidity: 7, Subject: "Plan"}
 	for _, s := range list {
 		b.thread.Messages = append(b.thread.Messages, mailbox.ThreadMessage{Summary: s})

@@ -25,11 +25,11 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 			}},
 		{"list where the last is unreadable", "mail list --account work", "mail list --before imap:work:INBOX:7:2",
 			func(s *fakeMailboxes) {
-				s.page = mailbox.Page{UIDValidity: 7, Messages: list[:1], HasMore: true, Issues: []mail.Issue{issue}}
+				s.page = mailbox.Page{UIDValidity: 7, Messages: list[:1], HasMore: true, Next: ref(2), Issues: []mail.Issue{issue}}
 			}},
 		{"list where all are unreadable", "mail list --account work", "mail list --before imap:work:INBOX:7:2",
 			func(s *fakeMailboxes) {
-				s.page = mailbox.Page{UIDValidity: 7, HasMore: true, Issues: []mail.Issue{issue}}
+				s.page = mailbox.Page{UIDValidity: 7, HasMore: true, Next: ref(2), Issues: []mail.Issue{issue}}
 			}},
 		{"list with POP3", "mail list --account work -n2", "mail list --before pop3:work:b --limit 2",
 			func(s *fakeMailboxes) { s.page = popPage("a", "b") }},

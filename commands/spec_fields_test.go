@@ -55,7 +55,7 @@ func Test001_FullAnswersHaveEveryFieldOfTheSpecs(t *testing.T) {
 			s.page = mailbox.Page{Messages: list, Issues: specIssues, HasMore: true}
 		}},
 		{"mail watch", specOutcome + specIssue + specNext + specPage, func(s *fakeMailboxes) {
-			s.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7, Messages: list, Issues: specIssues}, After: 2}
+			s.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7, Messages: list, Issues: specIssues}, After: ref(2)}
 		}},
 	} {
 		b := newFixture(t, nil, work("work", mail.ReadOnly))

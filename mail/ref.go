@@ -68,6 +68,12 @@ func ParseRef(s string) (Ref, error) {
 	return r, nil
 }
 
+// Precedes reports whether another message can lie behind this one and before o, which is of the
+// same account and folder.
+func (r Ref) Precedes(o Ref) bool {
+	return r.Protocol == o.Protocol && (r.Protocol == POP3 && r != o || r.Protocol == IMAP && o.UID-1 > r.UID)
+}
+
 // CheckFolder reports why name cannot be a folder's name, or nil.
 func CheckFolder(name string) error { return wire.CheckFolder(name) }
 

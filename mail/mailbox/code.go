@@ -48,7 +48,7 @@ func (m *Client) Code(ctx context.Context, account string, q CodeQuery) (*GivenC
 		return nil, err
 	}
 	from := func(s *Summary) bool { return len(s.From) == 1 && below(s.From[0].Addr, q.From) }
-	for after := lastUID(page); ; {
+	for after := x.RefTo(inbox, page.UIDValidity, lastUID(page)); ; {
 		for i := range page.Messages {
 			if s := &page.Messages[i]; from(s) {
 				if c, err := m.give(ctx, b, s.Ref); c != nil || err != nil {
@@ -59,11 +59,11 @@ func (m *Client) Code(ctx context.Context, account string, q CodeQuery) (*GivenC
 		if m.o.Now().After(q.Until) {
 			return nil, x.Failure(mail.KindNotFound, "", "No message with a one-time code came from this domain within ten minutes, from a verified sender and not given before.", mail.AdviceWaitForCode)
 		}
-		came, err := m.Watch(ctx, account, WatchQuery{AfterUID: after, FromNow: after == 0, UIDValidity: page.UIDValidity, Until: q.Until, Match: from, Aside: q.Aside})
+		came, err := m.Watch(ctx, account, WatchQuery{After: after, FromNow: after.UID == 0, Until: q.Until, Match: from, Aside: q.Aside})
 		if err != nil {
 			return nil, err
 		}
-		page, after = &came.Page, max(after, came.After)
+		page, after = &came.Page, came.After
 		slices.Reverse(page.Messages)
 	}
 }

@@ -122,7 +122,7 @@ func TestLyingServers(t *testing.T) {
 		}},
 		{"a message without its header", oneMessage, "* 1 FETCH (UID 5 FLAGS (\\Seen))\r\n", "", func(t *testing.T, m *mailbox.Client) {
 			p, err := m.List(t.Context(), account, mailbox.ListQuery{})
-			if err != nil || len(p.Messages) != 0 || len(p.Issues) != 1 || p.Issues[0].UID != 5 || p.Issues[0].Stage != "parse" || p.HasMore {
+			if err != nil || len(p.Messages) != 0 || len(p.Issues) != 1 || p.Issues[0].UID != 5 || p.Issues[0].Stage != "parse" || p.HasMore || p.Next.UID != 5 {
 				t.Errorf("%+v %v", p, err)
 			}
 		}},

@@ -35,8 +35,6 @@ type FolderList struct {
 type ListQuery struct {
 	Folder      string // empty means INBOX
 	Unread      bool
-	BeforeUID   uint32    // only smaller UIDs; 0 means no bound
-	AfterUID    uint32    // only greater UIDs; 0 means no bound
 	Before      mail.Ref  // only messages that came before this one; zero means no bound
 	After       mail.Ref  // only messages that came after this one; zero means no bound
 	New         bool      // only messages above the floor that were not acknowledged (000 section 6)
@@ -55,7 +53,7 @@ type Page struct {
 	UIDNext     uint32 // 0 when the server did not say
 	Messages    []Summary
 	HasMore     bool     // the query matches more than these
-	Next        mail.Ref // POP3: with HasMore, the message to continue behind; zero when no message can be named
+	Next        mail.Ref // the message to continue a list behind, shown or not; zero when none can be named, and with POP3 without HasMore
 	Issues      []mail.Issue
 }
 

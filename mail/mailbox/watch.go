@@ -14,13 +14,12 @@ import (
 // WatchQuery says what Watch waits for. The zero query waits for any message of
 // INBOX until its context ends.
 type WatchQuery struct {
-	Folder      string    // empty means INBOX
-	AfterUID    uint32    // only greater UIDs; 0 means any
-	FromNow     bool      // only messages from now on, in place of AfterUID
-	UIDValidity uint32    // of the folder of AfterUID, unless that is 0; 0 means any
-	Limit       int       // 1..500; 0 means 50
-	Full        bool      // as for ListQuery
-	Until       time.Time // when to answer that nothing has come; zero means never
+	Folder  string    // empty means INBOX
+	After   mail.Ref  // only messages behind this one of the folder; zero means any, and so does a UID of 0
+	FromNow bool      // only messages from now on, in place of After
+	Limit   int       // 1..500; 0 means 50
+	Full    bool      // as for ListQuery
+	Until   time.Time // when to answer that nothing has come; zero means never
 
 	Stop  <-chan struct{}       // closed when the answer is wanted at once; nil means never
 	Match func(s *Summary) bool // whether a message ends the wait; nil means that any does. It is called on other goroutines
@@ -33,9 +32,9 @@ type WatchQuery struct {
 // WatchPage holds the messages that arrived, oldest first; it may be empty.
 type WatchPage struct {
 	Page
-	// After is the AfterUID of a Watch that misses no later message. It reveals no message
-	// that the policy hides.
-	After uint32
+	// After is that of a Watch that misses no later message, and From that of one that gives
+	// these messages again. They reveal no message that the policy hides.
+	From, After mail.Ref
 }
 
 // Watch returns when a message that the inbound policy shows is in a folder behind a UID:
@@ -105,9 +104,9 @@ func toWatch[B box](ctx context.Context, m *Client, account string) (B, error) {
 // firstLook lists the messages already in the folder. If they answer the query it returns
 // that page; else the point to wait from.
 func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *WatchPage, error) {
-	lq := ListQuery{Folder: q.Folder, AfterUID: q.AfterUID, Limit: q.Limit, OldestFirst: true, Full: q.Full}
+	lq := ListQuery{Folder: q.Folder, After: mail.Ref{UID: q.After.UID}, Limit: q.Limit, OldestFirst: true, Full: q.Full}
 	if q.FromNow {
-		lq.AfterUID, lq.OldestFirst, lq.Full, lq.Limit = 0, false, false, 1
+		lq.After, lq.OldestFirst, lq.Full, lq.Limit = mail.Ref{}, false, false, 1
 	}
 	l := x.listing(lq, &seeing{})
 	err := l.do(ctx)
@@ -117,17 +116,17 @@ func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *Watc
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case q.UIDValidity != 0 && q.AfterUID != 0 && q.UIDValidity != l.page.UIDValidity:
+	case q.After.UIDValidity != 0 && q.After.UID != 0 && q.After.UIDValidity != l.page.UIDValidity:
 		return nil, nil, x.MadeAnew(mail.AdviceWatchAnew)
 	case !q.FromNow && hasNews(l.page):
-		return nil, watched(l.page, q.AfterUID), nil
+		return nil, x.watched(l.page, q.After.UID), nil
 	case l.broken:
 		// Messages may follow those that could be read.
 		e := x.Failure(mail.KindConnection, imap.StageFetch, "The folder could not be read to its end.", mail.AdviceVerify)
 		e.Retryable = true
 		return nil, nil, e
 	}
-	after := q.AfterUID
+	after := q.After.UID
 	if q.FromNow {
 		after = lastUID(l.page)
 	}
@@ -147,19 +146,28 @@ func hasNews(p *Page) bool {
 	return len(p.Messages) > 0 || slices.ContainsFunc(p.Issues, func(i mail.Issue) bool { return i.UID != 0 })
 }
 
-func watched(p *Page, after uint32) *WatchPage {
-	return &WatchPage{Page: *p, After: max(after, lastUID(p))}
+func (x *imapBox) watched(p *Page, after uint32) *WatchPage {
+	out := &WatchPage{Page: *p, After: x.RefTo(p.Folder, p.UIDValidity, max(after, lastUID(p)))}
+	if len(p.Messages) > 0 {
+		out.From = x.RefTo(p.Folder, p.UIDValidity, p.Messages[0].Ref.UID-1)
+	}
+	return out
 }
 
-// lastUID is the greatest UID on a page.
-func lastUID(p *Page) (uid uint32) {
+// lastUID is the greatest UID on a page; 0 where it has none.
+func lastUID(p *Page) uint32 { return slices.Max(append(uidsOf(p), 0)) }
+
+// uidsOf are the UIDs on a page, also of what could not be read.
+func uidsOf(p *Page) (uids []uint32) {
 	for i := range p.Messages {
-		uid = max(uid, p.Messages[i].Ref.UID)
+		uids = append(uids, p.Messages[i].Ref.UID)
 	}
-	for i := range p.Issues {
-		uid = max(uid, p.Issues[i].UID)
+	for _, i := range p.Issues {
+		if i.UID != 0 {
+			uids = append(uids, i.UID)
+		}
 	}
-	return uid
+	return uids
 }
 
 // await waits until ctx ends or mail came.
@@ -180,11 +188,11 @@ func (m *Client) await(ctx context.Context, x *imapBox, q *WatchQuery, w *watche
 				if err != nil && !errors.Is(err, errMoved) {
 					return nil, err
 				}
-				return &WatchPage{Page: Page{Folder: q.Folder, UIDValidity: w.validity}, After: w.after}, nil
+				return x.watched(&Page{Folder: q.Folder, UIDValidity: w.validity}, w.after), nil
 			}
 		}
 		if came.err == nil {
-			return watched(came.page, w.after), nil
+			return x.watched(came.page, w.after), nil
 		}
 		if !errors.Is(came.err, errMoved) || ctx.Err() != nil {
 			return nil, came.err

@@ -106,26 +106,26 @@ func onWatchable(t *testing.T, user string, test func(t *testing.T, b *box), cha
 
 func TestWatchReturnsWhatArrives(t *testing.T) {
 	onWatchable(t, "watch", func(t *testing.T, b *box) {
-		if p := b.watch(mailbox.WatchQuery{FromNow: true, Until: time.Now()}).wants(); p.After != 0 {
-			t.Errorf("of an empty folder: after %d", p.After)
+		if p := b.watch(mailbox.WatchQuery{FromNow: true, Until: time.Now()}).wants(); p.After.UID != 0 {
+			t.Errorf("of an empty folder: after %d", p.After.UID)
 		}
-		w := b.watch(mailbox.WatchQuery{AfterUID: 0})
+		w := b.watch(mailbox.WatchQuery{})
 		b.Add("INBOX", letter{Subject: "old"})
 		w.wants("old")
 		w = b.watch(mailbox.WatchQuery{FromNow: true})
 		uid := b.Add("INBOX", letter{Subject: "first"})[0]
 		p := w.wants("first")
-		if p.After != uid || p.Folder != "INBOX" || p.UIDValidity == 0 || p.HasMore || p.Messages[0].Ref.UID != uid {
+		if p.After.UID != uid || p.Folder != "INBOX" || p.UIDValidity == 0 || p.HasMore || p.Messages[0].Ref.UID != uid {
 			t.Errorf("got %+v", p)
 		}
 		// What came in between is there at once, the oldest first.
 		b.Add("INBOX", letter{Subject: "second"}, letter{Subject: "third"})
-		p = b.watch(mailbox.WatchQuery{AfterUID: p.After, UIDValidity: p.UIDValidity, Limit: 1}).wants("second")
+		p = b.watch(mailbox.WatchQuery{After: p.After, Limit: 1}).wants("second")
 		if !p.HasMore {
 			t.Error("it does not say that there is more")
 		}
-		p = b.watch(mailbox.WatchQuery{AfterUID: p.After}).wants("third")
-		w = b.watch(mailbox.WatchQuery{AfterUID: p.After, Full: true})
+		p = b.watch(mailbox.WatchQuery{After: p.After}).wants("third")
+		w = b.watch(mailbox.WatchQuery{After: p.After, Full: true})
 		b.Add("INBOX", letter{Subject: "fourth"})
 		if p := w.wants("fourth"); len(p.Messages[0].To) != 1 || p.Messages[0].Size == 0 {
 			t.Errorf("not everything was told: %+v", p.Messages[0])
@@ -158,17 +158,17 @@ func TestWatchDoesNotTellOfHiddenMail(t *testing.T) {
 		if p := until(); !reflect.DeepEqual(p, quiet) {
 			t.Errorf("with hidden mail %+v, without %+v", p, quiet)
 		}
-		w := b.watch(mailbox.WatchQuery{AfterUID: quiet.After})
+		w := b.watch(mailbox.WatchQuery{After: quiet.After})
 		for i := range 5 {
 			b.Add("INBOX", letter{Subject: fmt.Sprint("hidden ", i), From: "eve@example.net"})
 		}
 		uid := b.Add("INBOX", letter{Subject: "shown"})[0]
-		if p := w.wants("shown"); p.After != uid || p.UIDNext != 0 {
+		if p := w.wants("shown"); p.After.UID != uid || p.UIDNext != 0 {
 			t.Errorf("got %+v", p)
 		}
 		// While it waits the rules may change: what counts is how they are when
 		// something comes.
-		w = b.watch(mailbox.WatchQuery{AfterUID: uid})
+		w = b.watch(mailbox.WatchQuery{After: mail.Ref{UID: uid}})
 		b.Dir.Edit(func(a *mail.Account) { a.AllowIn.Entries = []string{"eve@example.net"} })
 		b.Add("INBOX", letter{Subject: "now hidden"}, letter{Subject: "now shown", From: "eve@example.net"})
 		w.wants("now shown")
@@ -180,7 +180,7 @@ func TestWatchOfAFolderThatIsMadeAnew(t *testing.T) {
 	b.SetPace(never, 20*time.Millisecond, 0)
 	b.folder("Box")
 	uid := b.Add("Box", letter{Subject: "old"})[0]
-	q := mailbox.WatchQuery{Folder: "Box", AfterUID: uid, UIDValidity: b.list(mailbox.ListQuery{Folder: "Box"}).UIDValidity}
+	q := mailbox.WatchQuery{Folder: "Box", After: mail.Ref{UID: uid, UIDValidity: b.list(mailbox.ListQuery{Folder: "Box"}).UIDValidity}}
 	w := b.watch(q)
 	for {
 		must(t, b.Again(func() error { return b.Admin.Delete("Box").Wait() }))
@@ -491,7 +491,7 @@ func TestAWatchWithALimitSkipsNothing(t *testing.T) {
 	})
 	m.SetPace(5*time.Millisecond, never, 0)
 	b := &box{&mailtest.Box{Client: m, T: t}}
-	w := b.watch(mailbox.WatchQuery{AfterUID: old, Limit: 1})
+	w := b.watch(mailbox.WatchQuery{After: mail.Ref{UID: old}, Limit: 1})
 	came.Store(4)
 	var shown, failed []uint32
 	for range 4 {
@@ -500,10 +500,10 @@ func TestAWatchWithALimitSkipsNothing(t *testing.T) {
 		for _, i := range p.Issues {
 			failed = append(failed, i.UID)
 		}
-		if p.After == old+4 {
+		if p.After.UID == old+4 {
 			break
 		}
-		w = b.watch(mailbox.WatchQuery{AfterUID: p.After, Limit: 1})
+		w = b.watch(mailbox.WatchQuery{After: p.After, Limit: 1})
 	}
 	if !slices.Equal(shown, []uint32{101, 102, 104}) || !slices.Equal(failed, []uint32{103}) {
 		t.Errorf("shown %v, unreadable %v", shown, failed)
@@ -517,11 +517,11 @@ func TestWatchWaitsForWhatMatches(t *testing.T) {
 	onWatchable(t, "match", func(t *testing.T, b *box) {
 		first := b.Add("INBOX", letter{Subject: "other"}, letter{Subject: "other"}, letter{Subject: "wanted 1"}, letter{Subject: "other"})
 		p := b.watch(mailbox.WatchQuery{Match: matches}).wants("wanted 1")
-		if p.After < first[2] {
-			t.Errorf("goes on behind %d", p.After)
+		if p.After.UID < first[2] {
+			t.Errorf("goes on behind %d", p.After.UID)
 		}
 		b.watch(mailbox.WatchQuery{Match: matches, Limit: 1}).wants("wanted 1")
-		w := b.watch(mailbox.WatchQuery{Match: matches, AfterUID: p.After, Limit: 1})
+		w := b.watch(mailbox.WatchQuery{Match: matches, After: p.After, Limit: 1})
 		everything := b.watch(mailbox.WatchQuery{FromNow: true})
 		b.Add("INBOX", letter{Subject: "unwanted"})
 		everything.wants("unwanted")
@@ -537,13 +537,13 @@ func TestAWatchIsStopped(t *testing.T) {
 		stop := make(chan struct{})
 		w := b.watch(mailbox.WatchQuery{FromNow: true, Stop: stop})
 		close(stop)
-		if p := w.wants(); p.After != uid {
+		if p := w.wants(); p.After.UID != uid {
 			t.Errorf("%+v", p)
 		}
-		if p := b.watch(mailbox.WatchQuery{FromNow: true, Stop: stop}).wants(); p.After != uid {
+		if p := b.watch(mailbox.WatchQuery{FromNow: true, Stop: stop}).wants(); p.After.UID != uid {
 			t.Errorf("stopped before it began: %+v", p)
 		}
 		b.Add("INBOX", letter{Subject: "new"})
-		b.watch(mailbox.WatchQuery{AfterUID: uid, Stop: stop}).wants("new")
+		b.watch(mailbox.WatchQuery{After: mail.Ref{UID: uid}, Stop: stop}).wants("new")
 	})
 }
