@@ -258,18 +258,14 @@ func linked(s string) string { return strings.ReplaceAll(s, "(other host ", "(th
 
 // mails draws a message, or several with a rule between them. It is false for none.
 func (p *painter) mails(r *commands.MailGetResult) bool {
-	list := r.Messages
-	if r.Message != nil {
-		list = []commands.MessageDetail{*r.Message}
-	}
-	for i := range list {
+	for i, m := range r.Details() {
 		if i > 0 {
 			p.line("")
 			p.line(p.in(styleDim, strings.Repeat("─", min(p.Width, 100))))
 		}
-		p.mail(&list[i])
+		p.mail(m)
 	}
-	return len(list) > 0
+	return len(r.Details()) > 0
 }
 
 func (p *painter) mail(m *commands.MessageDetail) {
