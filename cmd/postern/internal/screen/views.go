@@ -27,7 +27,7 @@ func (p *painter) view(result any) bool {
 	case *commands.MailThreadResult:
 		p.thread(r)
 	case *commands.MailGetResult:
-		return p.mails(r)
+		p.mails(r)
 	case *commands.MailAccountsResult:
 		p.rows(tableOf("Account,Address,Protocol,Server,Mode", r.Accounts, func(a *commands.AccountEntry) []string {
 			return []string{Line(a.ID), Line(a.Email), text(a.Protocol), Line(a.Host), text(a.Mode)}
@@ -88,7 +88,7 @@ func (p *painter) view(result any) bool {
 		p.setting(&r)
 	case *admin.GrantListResult:
 		p.rows(tableOf("Name,Accounts,Profile,Identity,Extensions,Expired,Expires", r.Grants, func(g *admin.GrantDetail) []string {
-			return []string{Line(g.Name), text(g.Accounts), Line(g.Profile), Line(g.Identity), text(g.Extensions), yes(g.Expired), p.date(g.Expires)}
+			return []string{Line(g.Name), text(g.Accounts), Line(g.Profile), Line(g.Identity), text(g.Extensions), where(g.Expired, "yes"), p.date(g.Expires)}
 		}))
 	case *admin.GrantAddResult:
 		p.grant(r)
@@ -124,10 +124,10 @@ func number(n *uint32) string {
 	return fmt.Sprint(*n)
 }
 
-// yes is empty for what is not so.
-func yes(is bool) string {
+// where is a word for what is so, and empty else.
+func where(is bool, word string) string {
 	if is {
-		return "yes"
+		return word
 	}
 	return ""
 }
@@ -224,24 +224,13 @@ func (p *painter) account(a *admin.AccountDetail) {
 	if a.Mode == mail.ReadOnly {
 		deletes = "nothing"
 	}
-	copies, trusts := text(a.SentCopy), ""
-	if a.SentCopy == mail.SentAuto {
-		copies = ""
-	}
-	if a.CustomCA {
-		trusts = "only the certificates given for it, not those of the system"
-	}
-	var oauth any
-	if !a.OAuth.IsZero() {
-		oauth = valueOf(a.OAuth)
-	}
 	p.record([][2]string{{"Account", Line(a.Name)}, {"Address", Line(a.Email)}, {"Reads", text(a.Protocol) + " " + at(serverOf(a))}, {"Sends", sends},
 		{"Login", Line(a.Username) + ", " + text(a.Auth)}, {"Mode", text(a.Mode)}, {"Deletes", deletes},
 		{"Shows mail from", entries(a.AllowIn, 0)}, {"Writes to", writes(a, 0)},
 		{"Codes", map[mail.Codes]string{mail.CodesMask: "hidden", mail.CodesGive: "hidden, and given by 'mail code'", mail.CodesShow: "shown"}[a.Codes]},
-		{"Trusts", trusts}, {"Own addresses", text(a.OwnAddresses)}, {"Display name", Line(a.DisplayName)}, {"Sent copy", copies}, {"Helper", text(a.Helper)}, {"Oauth", text(oauth)},
-		{"Allow folders", text(a.AllowFolders)}, {"Hide folders", text(a.HideFolders)}, {"Subject pattern", Line(a.SubjectPattern)}, {"Process backlog", yes(a.ProcessBacklog)},
-		{"Authserv ids", text(a.AuthServIDs)}, {"Judges senders", yes(a.JudgesSenders)}}, "")
+		{"Trusts", where(a.CustomCA, "only the certificates given for it, not those of the system")}, {"Own addresses", text(a.OwnAddresses)}, {"Display name", Line(a.DisplayName)}, {"Sent copy", where(a.SentCopy != mail.SentAuto, text(a.SentCopy))}, {"Helper", text(a.Helper)}, {"Oauth", where(!a.OAuth.IsZero(), text(valueOf(a.OAuth)))},
+		{"Allow folders", text(a.AllowFolders)}, {"Hide folders", text(a.HideFolders)}, {"Subject pattern", Line(a.SubjectPattern)}, {"Process backlog", where(a.ProcessBacklog, "yes")},
+		{"Authserv ids", text(a.AuthServIDs)}, {"Judges senders", where(a.JudgesSenders, "yes")}}, "")
 }
 
 // rules draws a list of an account, one entry a line.
@@ -303,39 +292,15 @@ func (p *painter) grant(r *admin.GrantAddResult) {
 }
 
 func (p *painter) policy(r *admin.PolicyShowResult) {
-	who := Line(r.Principal)
-	if r.Admin {
-		who += ", the administrator"
-	}
-	p.record([][2]string{{"You are", who}, {"Profile", Line(r.Profile)}, {"Stopped", Line(r.Stopped)}, {"Not for agents", text(r.Deny)},
+	p.record([][2]string{{"You are", Line(r.Principal) + where(r.Admin, ", the administrator")}, {"Profile", Line(r.Profile)}, {"Stopped", Line(r.Stopped)}, {"Not for agents", text(r.Deny)},
 		{"Limits", fmt.Sprintf("%d commands a minute, %d messages sent and %d changed an hour", r.CommandsPerMinute, r.SendsPerHour, r.ChangesPerHour)}}, "")
 	for _, a := range r.Accounts {
-		may, hides, whom := []string{"read"}, []string(nil), ""
-		right := func(has, asks bool, name string) {
-			if has && asks {
-				name += " after a person's word"
-			}
-			if has {
-				may = append(may, name)
-			}
-		}
-		right(a.MayChange, false, "flag and file")
-		right(a.MaySend, a.NeedsApproval, "send")
-		right(a.MayDestroy, a.DestroyAsks, "delete for good")
-		for _, h := range []struct {
-			hides bool
-			what  string
-		}{{a.InboundList, "senders"}, {a.SubjectFilter, "subjects"}, {a.HidesFolders, "folders"}} {
-			if h.hides {
-				hides = append(hides, h.what)
-			}
-		}
-		if a.MaySend {
-			whom = entries(a.Outbound, 0)
-		}
+		const asks = " after a person's word"
+		may := []string{"read", where(a.MayChange, "flag and file"), where(a.MaySend, "send"+where(a.NeedsApproval, asks)), where(a.MayDestroy, "delete for good"+where(a.DestroyAsks, asks))}
+		hides := []string{where(a.InboundList, "senders"), where(a.SubjectFilter, "subjects"), where(a.HidesFolders, "folders")}
 		p.line("")
-		p.record([][2]string{{"Account", Line(a.ID)}, {"Mode", text(a.Mode)}, {"Agents may", strings.Join(may, ", ")},
-			{"Rules hide", strings.Join(hides, ", ")}, {"Writes to", whom}, {"Folders", text(a.AllowFolders)}, {"Hidden", text(a.HideFolders)}}, "")
+		p.record([][2]string{{"Account", Line(a.ID)}, {"Mode", text(a.Mode)}, {"Agents may", text(may)},
+			{"Rules hide", text(hides)}, {"Writes to", where(a.MaySend, entries(a.Outbound, 0))}, {"Folders", text(a.AllowFolders)}, {"Hidden", text(a.HideFolders)}}, "")
 	}
 }
 
@@ -396,7 +361,7 @@ func (p *painter) describe(d *agents.Description) {
 	if d.Commands != nil {
 		of = d.Commands
 	}
-	var rows [][2]string
+	page := &discovery.HelpResult{Command: "agent", Description: d.Description}
 	for _, c := range []struct {
 		name string
 		help *agents.CommandHelp
@@ -404,17 +369,12 @@ func (p *painter) describe(d *agents.Description) {
 		switch {
 		case c.help == nil:
 		case d.Commands == nil:
-			p.help(&discovery.HelpResult{Command: "agent " + c.name, Description: c.help.Description, Arguments: c.help.Args, Examples: c.help.Examples})
-			return
+			page = &discovery.HelpResult{Command: "agent " + c.name, Description: c.help.Description, Arguments: c.help.Args, Examples: c.help.Examples}
 		default:
-			first, _, _ := strings.Cut(Line(c.help.Description), ". ")
-			rows = append(rows, [2]string{"agent " + c.name, strings.TrimSuffix(first, ".")})
+			first, _, _ := strings.Cut(c.help.Description, ". ")
+			page.Commands = append(page.Commands, discovery.CommandHelp{Name: "agent " + c.name, Description: strings.TrimSuffix(first, ".")})
+			p.said = "One of them with its arguments: '" + p.typed("agent describe send") + "'"
 		}
 	}
-	p.wrapped("", "", Line(d.Description))
-	p.line("")
-	p.line(p.in(styleBold, "Commands"))
-	p.columns(rows)
-	p.line("")
-	p.wrapped("", styleDim, "One of them with its arguments: '"+p.typed("agent describe send")+"'")
+	p.help(page)
 }
