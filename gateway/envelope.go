@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -44,6 +45,21 @@ type Answer struct {
 	Message string           // of a success
 	Cut     bool             // Result was made smaller to fit, or ends before its end
 	Audit   string           // that the command took effect and its entry could not be written; empty otherwise
+}
+
+// Member is the field of this type that the result of an answer has, also where that is one of what is embedded in it;
+// zero where it has none. T is a type of which a result has one field.
+func Member[T any](a Answer) (member T) {
+	v := reflect.Indirect(reflect.ValueOf(a.Result))
+	if v.Kind() != reflect.Struct {
+		return member
+	}
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if field, err := v.FieldByIndexErr(f.Index); err == nil && f.IsExported() && f.Type == reflect.TypeFor[T]() {
+			return field.Interface().(T)
+		}
+	}
+	return member
 }
 
 // Success reports whether the command did what it was asked.

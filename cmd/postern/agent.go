@@ -10,9 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+	"regexp"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
@@ -119,41 +118,19 @@ func (p *process) agentSays(name, text string) {
 
 var inShell = strings.NewReplacer("'help", "'postern help", "'agent ", "'postern agent ", "Usage: agent ", "Usage: postern agent ")
 
+// escapes are those of characters in JSON, and any other one of theirs, so that none is seen within it.
+var escapes = regexp.MustCompile(`\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\u[0-9a-f]{4}|\\.`)
+
 // plainUnicode replaces the escapes of JSON from U+00A0 up by the characters; those that
 // steer a terminal stay escaped.
 func plainUnicode(b []byte) []byte {
-	out := make([]byte, 0, len(b))
-	for i := 0; i < len(b); {
-		if b[i] != '\\' || i+1 >= len(b) {
-			out = append(out, b[i])
-			i++
-			continue
+	return escapes.ReplaceAllFunc(b, func(escape []byte) []byte {
+		var s string
+		if err := json.Unmarshal(fmt.Appendf(nil, "\"%s\"", escape), &s); err != nil || s < "\u00a0" || s == string(utf8.RuneError) {
+			return escape
 		}
-		r, n := escaped(b[i:])
-		if low, m := escaped(b[i+n:]); utf16.IsSurrogate(r) && m > 0 {
-			r, n = utf16.DecodeRune(r, low), n+m
-		}
-		if r < 0xa0 || r == utf8.RuneError || utf16.IsSurrogate(r) {
-			out = append(out, b[i], b[i+1])
-			i += 2
-			continue
-		}
-		out = utf8.AppendRune(out, r)
-		i += n
-	}
-	return out
-}
-
-// escaped reads one \uXXXX. It returns 0, 0 for any other text.
-func escaped(b []byte) (rune, int) {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return 0, 0
-	}
-	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
-	if err != nil {
-		return 0, 0
-	}
-	return rune(n), 6
+		return []byte(s)
+	})
 }
 
 // asCorrespondent wires for the bare process: with the vault that AGENT_MAIL_DB names, else

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
@@ -116,8 +115,8 @@ func (p *process) administer(o setup.AdministratorOptions) (setup.Administrator,
 	return administrator{h}, err
 }
 
-// Run runs one command and returns its data, or its error as a fault.
-func (h administrator) Run(ctx context.Context, tokens ...string) (json.RawMessage, error) {
+// Run runs one command and returns what that returned, or its error as a fault.
+func (h administrator) Run(ctx context.Context, tokens ...string) (any, error) {
 	answer := h.Gateway.Do(ctx, gateway.Request{Principal: h.Principal, Tokens: tokens, Full: true})
 	defer answer.Delivered()
 	if err := ctx.Err(); err != nil {
@@ -126,7 +125,7 @@ func (h administrator) Run(ctx context.Context, tokens ...string) (json.RawMessa
 	if answer.Fault != nil {
 		return nil, answer.Fault
 	}
-	return answer.Data, nil
+	return answer.Result, nil
 }
 
 // keygen prints a fresh key.

@@ -285,40 +285,27 @@ func (c *Completer) note(a gateway.Answer) {
 			}
 		}
 	case *commands.MailListResult:
-		c.listedIn(r.Account, r.Messages)
+		c.current = cmp.Or(r.Account, c.current)
 	case *commands.MailSearchResult:
-		c.listedIn(r.Account, r.Messages)
-	case *commands.MailWatchResult:
-		c.listedIn(r.Account, r.Messages)
+		c.current = cmp.Or(r.Account, c.current)
 	case *commands.MailThreadResult:
 		c.current = r.Account
-		for i := range r.Messages {
-			c.name("message_id", r.Messages[i].ID)
-		}
 	case *commands.MailGetResult:
 		for _, m := range r.Details() {
 			c.name("message_id", m.ID)
 		}
-	case *commands.MailDraftResult:
-		c.name("message_id", r.ID)
-	case *commands.MailSendResult:
-		c.name("outbox_id", r.ID)
-	case *commands.OutboxListResult:
-		for i := range r.Messages {
-			c.name("outbox_id", r.Messages[i].ID)
-		}
-	case *commands.OutboxShowResult:
-		c.name("outbox_id", r.ID)
 	}
+	for _, m := range gateway.Member[[]commands.MessageEntry](a) {
+		c.name("message_id", m.ID)
+	}
+	for _, m := range gateway.Member[[]commands.ThreadEntry](a) {
+		c.name("message_id", m.ID)
+	}
+	for _, e := range gateway.Member[[]commands.OutboxEntry](a) {
+		c.name("outbox_id", e.ID)
+	}
+	c.name("outbox_id", gateway.Member[commands.Sending](a).ID)
 	c.name("outbox_id", outboxID(a)) // what waits for a person
-}
-
-// listedIn notes the messages of a list, whose account is the latest where the list has one.
-func (c *Completer) listedIn(account string, messages []commands.MessageEntry) {
-	c.current = cmp.Or(account, c.current)
-	for i := range messages {
-		c.name("message_id", messages[i].ID)
-	}
 }
 
 // name keeps an id, the latest first.

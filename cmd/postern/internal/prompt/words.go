@@ -277,20 +277,19 @@ func (c *conversation) inbox(ctx context.Context, args []string) {
 		}
 	}
 	line := command(c.lists(ctx, strconv.Itoa(min(max(height-10, 10), 100)), args)...)
-	a, ok := c.ask(ctx, line)
-	if !ok {
-		return
+	if a, ok := c.ask(ctx, line); ok {
+		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--before") }) {
+			goesOn(a, typed, "--before")
+		}
+		c.pager(ctx, c.look().Render(a))
 	}
-	if r, whole := a.Result.(*commands.MailListResult); whole && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--before") }) {
-		goesOn(r.NextAction, typed, "--before")
-	}
-	c.pager(ctx, c.look().Render(a))
 }
 
 // goesOn has the next page be shown with other words: with typed, and the option that
 // says where that page begins, or where its value is not for typing, with typed alone. It returns the
 // command that they stand for; empty where there is no next page.
-func goesOn(next *commands.NextAction, typed, option string) (line string) {
+func goesOn(a gateway.Answer, typed, option string) (line string) {
+	next := gateway.Member[*commands.NextAction](a)
 	if next == nil {
 		return ""
 	}
@@ -327,14 +326,12 @@ func (c *conversation) more(ctx context.Context, _ []string) {
 
 // found shows a page of a search. At the prompt 'more' shows the next one.
 func (c *conversation) found(ctx context.Context, line string) {
-	a, ok := c.ask(ctx, line)
-	if !ok {
-		return
+	if a, ok := c.ask(ctx, line); ok {
+		if !c.Shell {
+			c.next = goesOn(a, "more", "--cursor")
+		}
+		c.pager(ctx, c.look().Render(a))
 	}
-	if r, whole := a.Result.(*commands.MailSearchResult); whole && !c.Shell {
-		c.next = goesOn(r.NextAction, "more", "--cursor")
-	}
-	c.pager(ctx, c.look().Render(a))
 }
 
 func (c *conversation) searches(ctx context.Context, args []string) []string {

@@ -20,42 +20,27 @@ type member struct {
 	value any
 }
 
-// decode reads the JSON value that a text begins with, which is one that the value of a member can be. It goes as deep as
-// the text does: answers are bounded where they are made.
-func decode(d *json.Decoder) (any, error) {
-	t, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
+// decode reads a value that is known to be JSON. It goes as deep as that does: answers are bounded where they are made.
+func decode(d *json.Decoder) any {
+	t, _ := d.Token()
 	switch t {
 	case json.Delim('{'):
 		o := object{}
 		for d.More() {
-			name, err := d.Token()
-			if err != nil {
-				return nil, err
-			}
-			value, err := decode(d)
-			if err != nil {
-				return nil, err
-			}
-			o = append(o, member{name.(string), value})
+			name, _ := d.Token()
+			o = append(o, member{name.(string), decode(d)})
 		}
-		_, err = d.Token()
-		return o, err
+		_, _ = d.Token()
+		return o
 	case json.Delim('['):
 		list := []any{}
 		for d.More() {
-			value, err := decode(d)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, value)
+			list = append(list, decode(d))
 		}
-		_, err = d.Token()
-		return list, err
+		_, _ = d.Token()
+		return list
 	}
-	return t, nil
+	return t
 }
 
 // valueOf is a value of ours as its JSON has it; nil for one that has none.
@@ -66,8 +51,7 @@ func valueOf(v any) any {
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	value, _ := decode(d)
-	return value
+	return decode(d)
 }
 
 // data draws any JSON value; what is none is a line of text.
@@ -146,9 +130,6 @@ func (p *painter) object(o object, indent string) {
 		if list, isList := f.value.([]any); scalar(f.value) || isList && (f.name == "flags" || len(list) == 1 && scalar(list[0])) {
 			rows = append(rows, [2]string{p.label(f.name), p.value(f)})
 		}
-	}
-	if !p.exact {
-		rows = withContent(rows)
 	}
 	p.record(rows, indent)
 	for _, f := range o {

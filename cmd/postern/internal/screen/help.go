@@ -24,27 +24,18 @@ func (p *painter) help(r *discovery.HelpResult) {
 			p.wrapped("", styleDim, "Usage: "+p.typed(Line(r.Usage)))
 		}
 	}
-	if len(list) > 0 {
-		p.line("")
-		p.line(p.in(styleBold, "Commands"))
-		if r.Command == "" {
-			list = grouped(list)
-		}
-		var rows [][2]string
-		for _, c := range list {
-			rows = append(rows, [2]string{Line(c.Name), Line(c.Description)})
-		}
-		p.columns(rows)
+	if r.Command == "" {
+		list = grouped(list)
 	}
-	if len(r.Arguments) > 0 {
-		p.line("")
-		p.line(p.in(styleBold, "Arguments"))
-		var rows [][2]string
-		for _, a := range r.Arguments {
-			rows = append(rows, [2]string{argumentName(&a), argumentText(&a)})
-		}
-		p.columns(rows)
+	commands, arguments := Section{Title: "Commands"}, Section{Title: "Arguments"}
+	for _, c := range list {
+		commands.Rows = append(commands.Rows, [2]string{Line(c.Name), Line(c.Description)})
 	}
+	for _, a := range r.Arguments {
+		arguments.Rows = append(arguments.Rows, argument(&a))
+	}
+	p.section(commands)
+	p.section(arguments)
 	if len(r.Examples) > 0 {
 		p.line("")
 		p.line(p.in(styleBold, "Examples"))
@@ -129,43 +120,31 @@ func (l Look) Page(about string, sections ...Section) string {
 		p.wrapped("", "", about)
 	}
 	for _, s := range sections {
-		p.line("")
-		p.wrapped("", styleBold, s.Title)
-		p.columns(s.Rows)
+		p.section(s)
 	}
 	return p.b.String()
 }
 
-func argumentName(a *discovery.ArgumentHelp) string {
-	if a.Short != "" {
-		return Line(a.Name) + ", -" + strings.TrimPrefix(Line(a.Short), "-")
+// section draws what has any rows.
+func (p *painter) section(s Section) {
+	if len(s.Rows) > 0 {
+		p.line("")
+		p.wrapped("", styleBold, s.Title)
+		p.columns(s.Rows)
 	}
-	return Line(a.Name)
 }
 
-// argumentText returns the purpose of an argument and its values.
-func argumentText(a *discovery.ArgumentHelp) string {
-	var more []string
-	if a.Required {
-		more = append(more, "required")
-	}
-	if len(a.Enum) > 0 {
-		more = append(more, "one of "+text(a.Enum))
-	}
-	switch low, high := text(a.Minimum), text(a.Maximum); {
-	case low != "" && high != "":
-		more = append(more, low+" to "+high)
-	case low != "":
-		more = append(more, "at least "+low)
+// argument returns the names of an argument, and its purpose and values.
+func argument(a *discovery.ArgumentHelp) [2]string {
+	low, high, usual := text(a.Minimum), text(a.Maximum), text(a.Default)
+	bounds := "at least " + low
+	switch {
+	case low == "":
+		bounds = where(high != "", "at most "+high)
 	case high != "":
-		more = append(more, "at most "+high)
+		bounds = low + " to " + high
 	}
-	if d := text(a.Default); d != "" {
-		more = append(more, "default "+d)
-	}
-	s := Line(a.Description)
-	if len(more) > 0 {
-		s += " (" + strings.Join(more, "; ") + ")"
-	}
-	return s
+	more := []string{where(a.Required, "required"), where(len(a.Enum) > 0, "one of "+text(a.Enum)), bounds, where(usual != "", "default "+usual)}
+	said := strings.Join(slices.DeleteFunc(more, func(s string) bool { return s == "" }), "; ")
+	return [2]string{Line(a.Name) + where(a.Short != "", ", -"+strings.TrimPrefix(Line(a.Short), "-")), Line(a.Description) + where(said != "", " ("+said+")")}
 }

@@ -196,7 +196,7 @@ func (p *painter) thread(r *commands.MailThreadResult) {
 		if known {
 			d = min(parent+1, 10)
 		}
-		depth[m.ID] = d
+		depth[m.ID], p.first = d, r.Messages[0].ID
 		all = append(all, marks(&m.MessageEntry))
 		indent, style := "", ""
 		if d > 0 && !texts {
@@ -223,9 +223,6 @@ func (p *painter) thread(r *commands.MailThreadResult) {
 		}
 	}
 	p.legend(all)
-	if len(r.Messages) > 0 {
-		p.first = r.Messages[0].ID
-	}
 }
 
 // header writes a field of a message: its name and its value.
@@ -256,20 +253,15 @@ func (p *painter) hanging(indent, style, s string) {
 // linked says in a person's words which links of a text lead elsewhere than they show.
 func linked(s string) string { return strings.ReplaceAll(s, "(other host ", "(the link goes to ") }
 
-// mails draws a message, or several with a rule between them. It is false for none.
-func (p *painter) mails(r *commands.MailGetResult) bool {
-	list := r.Messages
-	if r.Message != nil {
-		list = []commands.MessageDetail{*r.Message}
-	}
-	for i := range list {
+// mails draws a message, or several with a rule between them.
+func (p *painter) mails(r *commands.MailGetResult) {
+	for i, m := range r.Details() {
 		if i > 0 {
 			p.line("")
 			p.line(p.in(styleDim, strings.Repeat("─", min(p.Width, 100))))
 		}
-		p.mail(&list[i])
+		p.mail(m)
 	}
-	return len(list) > 0
 }
 
 func (p *painter) mail(m *commands.MessageDetail) {

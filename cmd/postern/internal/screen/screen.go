@@ -16,7 +16,6 @@ package screen
 
 import (
 	"cmp"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,7 +60,7 @@ type Look struct {
 // that are not a stranger's, ids and text to be copied stay whole, so a line can be wider. There is no error: data that
 // are not JSON are one line of visible text, and an answer without any, a fault or a sentence gives no text.
 func (l Look) Render(a gateway.Answer) string {
-	p := &painter{Look: l, said: Line(a.Message), next: memberOf[*commands.NextAction](a.Result)}
+	p := &painter{Look: l, said: Line(a.Message), next: gateway.Member[*commands.NextAction](a)}
 	if l.Zone == nil {
 		p.Zone = time.Local
 	}
@@ -69,7 +68,7 @@ func (l Look) Render(a gateway.Answer) string {
 		p.failure(a.Fault)
 		return p.b.String()
 	}
-	issues := memberOf[[]commands.Issue](a.Result)
+	issues := gateway.Member[[]commands.Issue](a)
 	if len(issues) > 0 {
 		p.said = issuesTold.ReplaceAllString(p.said, "")
 	}
@@ -80,20 +79,6 @@ func (l Look) Render(a gateway.Answer) string {
 	}
 	p.after(a, issues)
 	return p.b.String()
-}
-
-// memberOf is the field of this type that a result has, also where it is one of what is embedded in it; else it is zero.
-func memberOf[T any](result any) (member T) {
-	v := reflect.Indirect(reflect.ValueOf(result))
-	if v.Kind() != reflect.Struct {
-		return member
-	}
-	for _, f := range reflect.VisibleFields(v.Type()) {
-		if f.IsExported() && f.Type == reflect.TypeFor[T]() {
-			return v.FieldByIndex(f.Index).Interface().(T)
-		}
-	}
-	return member
 }
 
 // painter writes one answer.
@@ -225,12 +210,7 @@ var issuesTold = regexp.MustCompile(`(; partial|; failed|^Partial|^Failed), with
 var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 // sentence ends a sentence of ours.
-func sentence(s string) string {
-	if strings.HasSuffix(s, ".") {
-		return s
-	}
-	return s + "."
-}
+func sentence(s string) string { return strings.TrimSuffix(s, ".") + "." }
 
 // longID is a long message id as a word of a command.
 var longID = regexp.MustCompile(`'imap:[^']+'|\bimap:[^ ']+`)

@@ -89,33 +89,31 @@ func (p *painter) table(columns []column, indent string) bool {
 	return true
 }
 
-// rows draws a table, or records where it does not fit. It is false for rows without content.
-func (p *painter) rows(table []column) bool {
-	if len(table[0].cells) == 0 || p.table(table, "") {
-		return len(table[0].cells) == 0 || p.b.Len() > 0
-	}
-	if less := slices.DeleteFunc(slices.Clone(table), func(c column) bool {
+// rows draws a table, or where that does not fit one without the usual, or records.
+func (p *painter) rows(table []column) {
+	less := slices.DeleteFunc(slices.Clone(table), func(c column) bool {
 		said := slices.DeleteFunc(slices.Clone(c.cells), func(s string) bool { return s == "" })
 		return c.usual && len(slices.Compact(said)) < 2
-	}); p.table(less, "") {
-		return true
+	})
+	if p.table(table, "") || p.table(less, "") {
+		return
 	}
 	for i := range table[0].cells {
 		var fields [][2]string
 		for _, c := range table {
-			if c.cells[i] != "" {
-				fields = append(fields, [2]string{c.name, c.cells[i]})
-			}
+			fields = append(fields, [2]string{c.name, c.cells[i]})
 		}
 		p.record(fields, "")
 		p.line("") // behind the last too: what is said of all of them is none of its fields
 	}
-	return true
 }
 
-// record writes what has a name each, the values aligned.
+// record writes what has a name each, the values aligned. What says nothing is left out.
 func (p *painter) record(rows [][2]string, indent string) {
 	longest := 0
+	if !p.exact {
+		rows = slices.DeleteFunc(rows, func(r [2]string) bool { return r[1] == "" })
+	}
 	for _, r := range rows {
 		longest = max(longest, runewidth.StringWidth(r[0]))
 	}

@@ -170,9 +170,11 @@ func text(v any) string {
 	case nil:
 		return ""
 	case []string:
-		parts := make([]string, len(v))
-		for i, s := range v {
-			parts[i] = Line(s)
+		var parts []string
+		for _, s := range v {
+			if s != "" {
+				parts = append(parts, Line(s))
+			}
 		}
 		return strings.Join(parts, ", ")
 	case []any:

@@ -27,13 +27,13 @@ func (p *painter) view(result any) bool {
 	case *commands.MailThreadResult:
 		p.thread(r)
 	case *commands.MailGetResult:
-		return p.mails(r)
+		p.mails(r)
 	case *commands.MailAccountsResult:
-		return p.rows(tableOf("Account,Address,Protocol,Server,Mode", r.Accounts, func(a *commands.AccountEntry) []string {
+		p.rows(tableOf("Account,Address,Protocol,Server,Mode", r.Accounts, func(a *commands.AccountEntry) []string {
 			return []string{Line(a.ID), Line(a.Email), text(a.Protocol), Line(a.Host), text(a.Mode)}
 		}))
 	case *commands.MailFoldersResult:
-		return p.rows(tableOf("Folder,Role,Messages,Unread", r.Folders, func(f *commands.FolderEntry) []string {
+		p.rows(tableOf("Folder,Role,Messages,Unread", r.Folders, func(f *commands.FolderEntry) []string {
 			return []string{Line(f.Name), Line(f.Role), number(f.Messages), number(f.Unread)}
 		}))
 	case *commands.MailVerifyResult:
@@ -65,13 +65,13 @@ func (p *painter) view(result any) bool {
 	case *commands.MailAttachmentResult:
 		p.attachment(r)
 	case *commands.OutboxListResult:
-		return p.rows(tableOf("Id,State,Created,?Account,?By,~To,~Subject", r.Messages, func(m *commands.OutboxEntry) []string {
+		p.rows(tableOf("Id,State,Created,?Account,?By,~To,~Subject", r.Messages, func(m *commands.OutboxEntry) []string {
 			return []string{Line(m.ID), stateOf(m.State), p.date(m.Created), Line(m.Account), Line(m.Principal), text(m.Recipients), Line(m.Subject)}
 		}))
 	case *commands.OutboxShowResult:
 		p.outgoing(r)
 	case *admin.AccountListResult:
-		return p.accounts(r)
+		p.accounts(r)
 	case admin.AccountShowResult:
 		p.account(&r.Account)
 	case *admin.AccountAddResult:
@@ -79,16 +79,16 @@ func (p *painter) view(result any) bool {
 	case *admin.AccountEditResult:
 		p.account(&r.Account)
 	case *admin.RuleListResult:
-		return p.rules(r)
+		p.rules(r)
 	case admin.ConfigListResult:
-		return p.rows(tableOf("Setting,Value,Meaning", r.Settings, func(s *admin.SettingShown) []string {
+		p.rows(tableOf("Setting,Value,Meaning", r.Settings, func(s *admin.SettingShown) []string {
 			return []string{Line(s.Name), Line(s.Value), Line(s.Description)}
 		}))
 	case admin.SettingShown:
 		p.setting(&r)
 	case *admin.GrantListResult:
-		return p.rows(tableOf("Name,Accounts,Profile,Identity,Extensions,Expired,Expires", r.Grants, func(g *admin.GrantDetail) []string {
-			return []string{Line(g.Name), text(g.Accounts), Line(g.Profile), Line(g.Identity), text(g.Extensions), yes(g.Expired), p.date(g.Expires)}
+		p.rows(tableOf("Name,Accounts,Profile,Identity,Extensions,Expired,Expires", r.Grants, func(g *admin.GrantDetail) []string {
+			return []string{Line(g.Name), text(g.Accounts), Line(g.Profile), Line(g.Identity), text(g.Extensions), where(g.Expired, "yes"), p.date(g.Expires)}
 		}))
 	case *admin.GrantAddResult:
 		p.grant(r)
@@ -97,12 +97,12 @@ func (p *painter) view(result any) bool {
 	case *commands.PolicyExplainResult:
 		p.explained(r)
 	case *admin.AuditListResult:
-		return p.audit(r)
+		p.audit(r)
 	case admin.DoctorResult:
-		return p.doctor(r)
+		p.doctor(r)
 	case admin.StopResult:
 		p.said = sentence(p.said) + p.advice(" 'resume' lets everything go on, with the administrator's key")
-		return p.rows(tableOf("Id,Account,Kind", r.Leaving, func(o *admin.Outgoing) []string { return []string{Line(o.ID), Line(o.Account), text(o.Kind)} }))
+		p.rows(tableOf("Id,Account,Kind", r.Leaving, func(o *admin.Outgoing) []string { return []string{Line(o.ID), Line(o.Account), text(o.Kind)} }))
 	case discovery.VersionResult:
 		p.line(Line(r.Implementation.Name), " ", Line(r.Implementation.Version), ", ACLI ", Line(r.ACLIVersion))
 	case discovery.HelpResult:
@@ -124,10 +124,10 @@ func number(n *uint32) string {
 	return fmt.Sprint(*n)
 }
 
-// yes is empty for what is not so.
-func yes(is bool) string {
+// where is a word for what is so, and empty else.
+func where(is bool, word string) string {
 	if is {
-		return "yes"
+		return word
 	}
 	return ""
 }
@@ -173,11 +173,11 @@ func serverOf(a *admin.AccountDetail) mail.Endpoint {
 }
 
 // accounts draws what tells accounts apart, one in a row; 'account show' has the rest.
-func (p *painter) accounts(r *admin.AccountListResult) bool {
+func (p *painter) accounts(r *admin.AccountListResult) {
 	if len(r.Accounts) > 0 {
 		p.said = sentence(p.said) + " 'postern init' adds another"
 	}
-	return p.rows(tableOf("Account,Address,Server,Mode,Mail from,Writes to", r.Accounts, func(a *admin.AccountDetail) []string {
+	p.rows(tableOf("Account,Address,Server,Mode,Mail from,Writes to", r.Accounts, func(a *admin.AccountDetail) []string {
 		server := serverOf(a)
 		place := Line(server.Host)
 		if !slices.Contains([]uint16{993, 143, 995, 110}, server.Port) {
@@ -224,32 +224,17 @@ func (p *painter) account(a *admin.AccountDetail) {
 	if a.Mode == mail.ReadOnly {
 		deletes = "nothing"
 	}
-	copies, trusts := text(a.SentCopy), ""
-	if a.SentCopy == mail.SentAuto {
-		copies = ""
-	}
-	if a.CustomCA {
-		trusts = "only the certificates given for it, not those of the system"
-	}
-	var oauth any
-	if !a.OAuth.IsZero() {
-		oauth = valueOf(a.OAuth)
-	}
-	p.record(withContent([][2]string{{"Account", Line(a.Name)}, {"Address", Line(a.Email)}, {"Reads", text(a.Protocol) + " " + at(serverOf(a))}, {"Sends", sends},
+	p.record([][2]string{{"Account", Line(a.Name)}, {"Address", Line(a.Email)}, {"Reads", text(a.Protocol) + " " + at(serverOf(a))}, {"Sends", sends},
 		{"Login", Line(a.Username) + ", " + text(a.Auth)}, {"Mode", text(a.Mode)}, {"Deletes", deletes},
 		{"Shows mail from", entries(a.AllowIn, 0)}, {"Writes to", writes(a, 0)},
 		{"Codes", map[mail.Codes]string{mail.CodesMask: "hidden", mail.CodesGive: "hidden, and given by 'mail code'", mail.CodesShow: "shown"}[a.Codes]},
-		{"Trusts", trusts}, {"Own addresses", text(a.OwnAddresses)}, {"Display name", Line(a.DisplayName)}, {"Sent copy", copies}, {"Helper", text(a.Helper)}, {"Oauth", text(oauth)},
-		{"Allow folders", text(a.AllowFolders)}, {"Hide folders", text(a.HideFolders)}, {"Subject pattern", Line(a.SubjectPattern)}, {"Process backlog", yes(a.ProcessBacklog)},
-		{"Authserv ids", text(a.AuthServIDs)}, {"Judges senders", yes(a.JudgesSenders)}}), "")
-}
-
-func withContent(rows [][2]string) [][2]string {
-	return slices.DeleteFunc(rows, func(r [2]string) bool { return r[1] == "" })
+		{"Trusts", where(a.CustomCA, "only the certificates given for it, not those of the system")}, {"Own addresses", text(a.OwnAddresses)}, {"Display name", Line(a.DisplayName)}, {"Sent copy", where(a.SentCopy != mail.SentAuto, text(a.SentCopy))}, {"Helper", text(a.Helper)}, {"Oauth", where(!a.OAuth.IsZero(), text(valueOf(a.OAuth)))},
+		{"Allow folders", text(a.AllowFolders)}, {"Hide folders", text(a.HideFolders)}, {"Subject pattern", Line(a.SubjectPattern)}, {"Process backlog", where(a.ProcessBacklog, "yes")},
+		{"Authserv ids", text(a.AuthServIDs)}, {"Judges senders", where(a.JudgesSenders, "yes")}}, "")
 }
 
 // rules draws a list of an account, one entry a line.
-func (p *painter) rules(r *admin.RuleListResult) bool {
+func (p *painter) rules(r *admin.RuleListResult) {
 	heading := map[string]string{"in": "Agents see messages of", "out": "Agents may write to", "allow": "Agents may file into, beside the account's own folders", "hide": "Agents do not see"}[r.List]
 	if !r.Enabled {
 		heading = "The list, which is off"
@@ -265,9 +250,10 @@ func (p *painter) rules(r *admin.RuleListResult) bool {
 	}
 	if len(r.Senders) > 0 {
 		p.line("")
-		return p.rows(tableOf("Of the newest 50 from,Verified,Forged,Unknown", r.Senders, func(s *admin.SenderReport) []string {
+		p.rows(tableOf("Of the newest 50 from,Verified,Forged,Unknown", r.Senders, func(s *admin.SenderReport) []string {
 			return []string{Line(s.Entry), fmt.Sprint(s.Verified), fmt.Sprint(s.Failed), fmt.Sprint(s.Unknown)}
 		}))
+		return
 	}
 	if n := len(r.Added); n > 0 {
 		p.said = fmt.Sprintf("Added %d: %s", n, p.said)
@@ -282,7 +268,6 @@ func (p *painter) rules(r *admin.RuleListResult) bool {
 	if addresses := r.List == "in" || r.List == "out"; addresses && (who == "everybody" || who == "nobody") {
 		p.said = sentence(p.said) + " It lets " + who + " pass"
 	}
-	return true
 }
 
 func (p *painter) setting(s *admin.SettingShown) {
@@ -290,7 +275,7 @@ func (p *painter) setting(s *admin.SettingShown) {
 	if s.Minimum != nil && s.Maximum != nil {
 		bounds = fmt.Sprintf("%d to %d", *s.Minimum, *s.Maximum)
 	}
-	p.record(withContent([][2]string{{"Setting", Line(s.Name)}, {"Value", cmp.Or(Line(s.Value), "(none)")}, {"Default", Line(s.Default)}, {"Takes", bounds}, {"Meaning", Line(s.Description)}}), "")
+	p.record([][2]string{{"Setting", Line(s.Name)}, {"Value", cmp.Or(Line(s.Value), "(none)")}, {"Default", Line(s.Default)}, {"Takes", bounds}, {"Meaning", Line(s.Description)}}, "")
 	p.said = ""
 }
 
@@ -307,39 +292,15 @@ func (p *painter) grant(r *admin.GrantAddResult) {
 }
 
 func (p *painter) policy(r *admin.PolicyShowResult) {
-	who := Line(r.Principal)
-	if r.Admin {
-		who += ", the administrator"
-	}
-	p.record(withContent([][2]string{{"You are", who}, {"Profile", Line(r.Profile)}, {"Stopped", Line(r.Stopped)}, {"Not for agents", text(r.Deny)},
-		{"Limits", fmt.Sprintf("%d commands a minute, %d messages sent and %d changed an hour", r.CommandsPerMinute, r.SendsPerHour, r.ChangesPerHour)}}), "")
+	p.record([][2]string{{"You are", Line(r.Principal) + where(r.Admin, ", the administrator")}, {"Profile", Line(r.Profile)}, {"Stopped", Line(r.Stopped)}, {"Not for agents", text(r.Deny)},
+		{"Limits", fmt.Sprintf("%d commands a minute, %d messages sent and %d changed an hour", r.CommandsPerMinute, r.SendsPerHour, r.ChangesPerHour)}}, "")
 	for _, a := range r.Accounts {
-		may, hides, whom := []string{"read"}, []string(nil), ""
-		right := func(has, asks bool, name string) {
-			if has && asks {
-				name += " after a person's word"
-			}
-			if has {
-				may = append(may, name)
-			}
-		}
-		right(a.MayChange, false, "flag and file")
-		right(a.MaySend, a.NeedsApproval, "send")
-		right(a.MayDestroy, a.DestroyAsks, "delete for good")
-		for _, h := range []struct {
-			hides bool
-			what  string
-		}{{a.InboundList, "senders"}, {a.SubjectFilter, "subjects"}, {a.HidesFolders, "folders"}} {
-			if h.hides {
-				hides = append(hides, h.what)
-			}
-		}
-		if a.MaySend {
-			whom = entries(a.Outbound, 0)
-		}
+		const asks = " after a person's word"
+		may := []string{"read", where(a.MayChange, "flag and file"), where(a.MaySend, "send"+where(a.NeedsApproval, asks)), where(a.MayDestroy, "delete for good"+where(a.DestroyAsks, asks))}
+		hides := []string{where(a.InboundList, "senders"), where(a.SubjectFilter, "subjects"), where(a.HidesFolders, "folders")}
 		p.line("")
-		p.record(withContent([][2]string{{"Account", Line(a.ID)}, {"Mode", text(a.Mode)}, {"Agents may", strings.Join(may, ", ")},
-			{"Rules hide", strings.Join(hides, ", ")}, {"Writes to", whom}, {"Folders", text(a.AllowFolders)}, {"Hidden", text(a.HideFolders)}}), "")
+		p.record([][2]string{{"Account", Line(a.ID)}, {"Mode", text(a.Mode)}, {"Agents may", text(may)},
+			{"Rules hide", text(hides)}, {"Writes to", where(a.MaySend, entries(a.Outbound, 0))}, {"Folders", text(a.AllowFolders)}, {"Hidden", text(a.HideFolders)}}, "")
 	}
 }
 
@@ -359,8 +320,8 @@ func (p *painter) explained(r *commands.PolicyExplainResult) {
 	}
 }
 
-func (p *painter) audit(r *admin.AuditListResult) bool {
-	return p.rows(tableOf("No,When,Who,?Account,Outcome,Command", r.Entries, func(e *admin.AuditShown) []string {
+func (p *painter) audit(r *admin.AuditListResult) {
+	p.rows(tableOf("No,When,Who,?Account,Outcome,Command", r.Entries, func(e *admin.AuditShown) []string {
 		outcome, command := "done", Line(e.Command)
 		if !e.Success {
 			outcome = strings.ToLower(strings.ReplaceAll(Line(e.ErrorCode), "_", " "))
@@ -377,8 +338,8 @@ func (p *painter) audit(r *admin.AuditListResult) bool {
 	}))
 }
 
-func (p *painter) doctor(r admin.DoctorResult) bool {
-	shown := p.rows(tableOf("Check,State,What was found", r.Checks, func(c *admin.Check) []string {
+func (p *painter) doctor(r admin.DoctorResult) {
+	p.rows(tableOf("Check,State,What was found", r.Checks, func(c *admin.Check) []string {
 		state, found := "ok", Line(c.Detail)
 		if !c.OK {
 			state = "FAILS"
@@ -388,11 +349,10 @@ func (p *painter) doctor(r admin.DoctorResult) bool {
 		}
 		return []string{Line(c.Name), state, found}
 	}))
-	if shown && slices.ContainsFunc(r.Checks, func(c admin.Check) bool { return !c.OK }) {
+	if slices.ContainsFunc(r.Checks, func(c admin.Check) bool { return !c.OK }) {
 		p.wrapped("", styleRed, sentence(p.said))
 		p.said = ""
 	}
-	return shown
 }
 
 // describe draws the agent mailbox in short: its commands, or one of them with its arguments.
@@ -401,7 +361,7 @@ func (p *painter) describe(d *agents.Description) {
 	if d.Commands != nil {
 		of = d.Commands
 	}
-	var rows [][2]string
+	page := &discovery.HelpResult{Command: "agent", Description: d.Description}
 	for _, c := range []struct {
 		name string
 		help *agents.CommandHelp
@@ -409,17 +369,12 @@ func (p *painter) describe(d *agents.Description) {
 		switch {
 		case c.help == nil:
 		case d.Commands == nil:
-			p.help(&discovery.HelpResult{Command: "agent " + c.name, Description: c.help.Description, Arguments: c.help.Args, Examples: c.help.Examples})
-			return
+			page = &discovery.HelpResult{Command: "agent " + c.name, Description: c.help.Description, Arguments: c.help.Args, Examples: c.help.Examples}
 		default:
-			first, _, _ := strings.Cut(Line(c.help.Description), ". ")
-			rows = append(rows, [2]string{"agent " + c.name, strings.TrimSuffix(first, ".")})
+			first, _, _ := strings.Cut(c.help.Description, ". ")
+			page.Commands = append(page.Commands, discovery.CommandHelp{Name: "agent " + c.name, Description: strings.TrimSuffix(first, ".")})
+			p.said = "One of them with its arguments: '" + p.typed("agent describe send") + "'"
 		}
 	}
-	p.wrapped("", "", Line(d.Description))
-	p.line("")
-	p.line(p.in(styleBold, "Commands"))
-	p.columns(rows)
-	p.line("")
-	p.wrapped("", styleDim, "One of them with its arguments: '"+p.typed("agent describe send")+"'")
+	p.help(page)
 }

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
@@ -80,30 +80,21 @@ func (s *setup) secret(ctx context.Context, source string) (mail.Secret, error) 
 	return mail.NewSecret([]byte(held.Reveal())), nil
 }
 
-// check is one line of doctor's answer.
-type check struct {
-	Name   string         `json:"name"`
-	OK     bool           `json:"ok"`
-	Detail string         `json:"detail"`
-	Code   discovery.Code `json:"code"`
-	Hint   string         `json:"hint"`
-}
-
 // try makes the account in a vault that lasts for this call, and logs in to its
 // servers. The checks are those of the servers; the error is the reason why there
 // are none.
-func (s *setup) try(ctx context.Context) (account mail.Account, checks []check, err error) {
+func (s *setup) try(ctx context.Context) (account mail.Account, checks []admin.Check, err error) {
 	v, remove, err := vault.Temporary(ctx, nil)
 	if err != nil {
 		return account, nil, fmt.Errorf("the account cannot be tried: %w", err)
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	admin, err := s.Administer(AdministratorOptions{Vault: v, ReadSecret: s.secret, Keyring: &trialKeyring{}})
+	administrator, err := s.Administer(AdministratorOptions{Vault: v, ReadSecret: s.secret, Keyring: &trialKeyring{}})
 	if err != nil {
 		return account, nil, err
 	}
-	defer admin.Close()
-	if _, err := admin.Run(ctx, append([]string{"account", "add"}, s.Account...)...); err != nil {
+	defer administrator.Close()
+	if _, err := administrator.Run(ctx, append([]string{"account", "add"}, s.Account...)...); err != nil {
 		return account, nil, err
 	}
 	if account, err = v.Account(ctx, s.name()); err != nil {
@@ -114,21 +105,15 @@ func (s *setup) try(ctx context.Context) (account mail.Account, checks []check, 
 		if s.Device {
 			line = append(line, "--device")
 		}
-		if _, err := admin.Run(ctx, line...); err != nil {
+		if _, err := administrator.Run(ctx, line...); err != nil {
 			return account, nil, err
 		}
 	}
-	raw, err := admin.Run(ctx, "doctor", "--account="+account.Name, "--timeout", "60")
+	found, err := administrator.Run(ctx, "doctor", "--account="+account.Name, "--timeout", "60")
 	if err != nil {
 		return account, nil, err
 	}
-	var answer struct {
-		Checks []check `json:"checks"`
-	}
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		return account, nil, err
-	}
-	for _, c := range answer.Checks {
+	for _, c := range found.(admin.DoctorResult).Checks {
 		if c.Name != "vault" {
 			checks = append(checks, c)
 		}
@@ -146,7 +131,7 @@ func (s *setup) try(ctx context.Context) (account mail.Account, checks []check, 
 }
 
 // failed returns the first check that did not pass, as an error, or nil.
-func failed(checks []check) error {
+func failed(checks []admin.Check) error {
 	for _, c := range checks {
 		if !c.OK {
 			return &discovery.Fault{Code: c.Code, Message: fmt.Sprintf("Nothing was stored, since the test of %s failed: %s", c.Name, c.Detail), Hint: c.Hint}

@@ -12,7 +12,6 @@ package setup
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -91,9 +90,9 @@ type Finder interface {
 
 // Administrator runs commands on one vault with the rights of its administrator.
 type Administrator interface {
-	// Run runs one command and returns its data. An error that the command answers is
+	// Run runs one command and returns what that returned. An error that the command answers is
 	// a *discovery.Fault.
-	Run(ctx context.Context, tokens ...string) (json.RawMessage, error)
+	Run(ctx context.Context, tokens ...string) (any, error)
 	Close()
 }
 

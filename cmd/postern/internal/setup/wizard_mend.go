@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-mail/postern/commands/admin"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -62,7 +63,7 @@ func (w *wizard) server(service string) mail.Endpoint {
 }
 
 // mend asks what to change after a failed try.
-func (w *wizard) mend(ctx context.Context, checks []check) error {
+func (w *wizard) mend(ctx context.Context, checks []admin.Check) error {
 	d := &w.draft
 	login, certificate, onlySMTP := len(checks) == 0, "", len(checks) > 1
 	for _, c := range checks {
