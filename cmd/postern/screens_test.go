@@ -58,6 +58,11 @@ func wantWhole(t *testing.T, line string, a gateway.Answer) {
 		return screen.Look{Width: width, Zone: time.UTC, Quote: discovery.Quote, Shell: shell, ID: func(id string) string { return shortID(id, false) }}.Render(a)
 	}
 	wide, wideInShell := draw(9999), draw(9999, "mail", "outbox")
+	data := a.Data
+	if a.Data = nil; draw(9999) != wide && !fromJSON.MatchString(line) {
+		t.Errorf("%s has no view of what it returns any more", line)
+	}
+	a.Data = data
 	var bytes struct {
 		Source  []byte `json:"raw_source_base64"`
 		Content []byte `json:"content_base64"`
@@ -73,6 +78,7 @@ func wantWhole(t *testing.T, line string, a gateway.Answer) {
 }
 
 var (
+	fromJSON  = regexp.MustCompile(`^(schema|mail code|vault rekey|account authorize|agent (send|status|read|ack|cleanup))`)
 	firstCell = regexp.MustCompile(`(?m)^(?:[N ][* ][@ ] )?(\d+|[a-z0-9]{16}|\S+/\d+)  `)
 	ofOthers  = regexp.MustCompile(`(?m)^ *(│|>|\|)( .*)?$|^─+$`)
 	whole     = regexp.MustCompile(`(?m)^  postern( \S+)+$`)

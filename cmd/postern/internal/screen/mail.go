@@ -27,12 +27,7 @@ func (p *painter) when(date string) string {
 func (p *painter) date(s string) string { return cmp.Or(p.when(s), Line(s)) }
 
 // id returns a message's id as it is typed here, of the one that an answer has.
-func (p *painter) id(long string) string {
-	if p.ID != nil {
-		long = p.ID(long)
-	}
-	return Line(long)
-}
+func (p *painter) id(long string) string { return Line(p.ID(long)) }
 
 // flags says what a person understands of the flags of a message; empty for one that was read
 // and has no other.
@@ -122,7 +117,7 @@ func (p *painter) messages(account, folder string, list []commands.MessageEntry)
 	}
 	p.legend(all)
 	p.first = list[0].ID
-	p.line(p.in(styleDim, "Read one: "+p.typed("read ")+p.quote(p.id(p.first))))
+	p.line(p.in(styleDim, "Read one: "+p.typed("read ")+p.Quote(p.id(p.first))))
 }
 
 // legend explains the marks of a list, as far as it has any.
@@ -295,7 +290,7 @@ func (p *painter) mail(m *commands.MessageDetail) {
 		p.line(p.in(styleDim, "[the text goes on: --chars or --from-char shows more]"))
 	}
 	if m.HiddenChars > 0 {
-		p.wrapped("", styleDim, fmt.Sprintf("%d hidden characters are left out: '%s' shows all of the source.", m.HiddenChars, p.typed("mail raw ")+p.quote(id)))
+		p.wrapped("", styleDim, fmt.Sprintf("%d hidden characters are left out: '%s' shows all of the source.", m.HiddenChars, p.typed("mail raw ")+p.Quote(id)))
 	}
 	if m.BodyHTML != "" {
 		p.line(p.in(styleBold, "HTML"))
@@ -339,7 +334,7 @@ func (p *painter) files(list []commands.AttachmentEntry, id string) {
 			}
 		}
 	}
-	p.line(p.in(styleDim, "Save one: "+p.typed("save ")+p.quote(id)+" "+Line(list[0].PartID)))
+	p.line(p.in(styleDim, "Save one: "+p.typed("save ")+p.Quote(id)+" "+Line(list[0].PartID)))
 }
 
 // size returns a number of bytes in the usual words.

@@ -61,10 +61,15 @@ type Look struct {
 // are not JSON are one line of visible text, and an answer without any, a fault or a sentence gives no text.
 func (l Look) Render(a gateway.Answer) string {
 	p := &painter{Look: l, said: Line(a.Message), next: gateway.Member[*commands.NextAction](a)}
-	if l.Zone == nil {
-		p.Zone = time.Local
+	p.Zone, p.Width = cmp.Or(l.Zone, time.Local), max(l.Width, minWidth)
+	same := func(s string) string { return s }
+	if l.Quote == nil {
+		p.Quote = same
 	}
-	if p.Width = max(p.Width, minWidth); a.Fault != nil {
+	if l.ID == nil {
+		p.ID = same
+	}
+	if a.Fault != nil {
 		p.failure(a.Fault)
 		return p.b.String()
 	}
@@ -74,7 +79,6 @@ func (l Look) Render(a gateway.Answer) string {
 	}
 	if !p.view(a.Result) {
 		issues = nil // they are among the members
-		p.b.Reset()
 		p.data(a.Data)
 	}
 	p.after(a, issues)
@@ -110,14 +114,6 @@ func (p *painter) in(style, s string) string {
 
 // Strong returns visible text as what stands out from the lines around it.
 func (l Look) Strong(s string) string { return (&painter{Look: l}).in(styleBold, s) }
-
-// quote returns a word quoted for a command line.
-func (p *painter) quote(word string) string {
-	if p.Quote == nil {
-		return word
-	}
-	return p.Quote(word)
-}
 
 func (p *painter) line(parts ...string) {
 	p.b.WriteString(strings.TrimRight(strings.Join(parts, ""), " ") + "\n")
@@ -191,7 +187,7 @@ func (p *painter) after(a gateway.Answer, issues []commands.Issue) {
 		p.wrapped("", styleDim, stamp.ReplaceAllStringFunc(sentence(p.said), p.when))
 	}
 	// Below a list stands how its first message is read.
-	if n := p.next; n != nil && (p.first == "" || n.Arguments.Command != "mail get "+p.quote(p.first)) {
+	if n := p.next; n != nil && (p.first == "" || n.Arguments.Command != "mail get "+p.Quote(p.first)) {
 		p.wrapped("", styleDim, strings.Replace(Line(n.Instruction), ": ", "; ", 1)+":")
 		p.line("  ", p.typed(p.short(n.Arguments.Command)))
 	}
@@ -221,16 +217,13 @@ func (p *painter) short(command string) string {
 	if id, ok := strings.CutPrefix(command, "mail get "); ok && longID.FindString(id) == id {
 		command = "read " + id
 	}
-	if p.ID != nil {
-		command = longID.ReplaceAllStringFunc(command, func(word string) string {
-			ids := strings.Split(strings.ReplaceAll(strings.Trim(word, "'"), `\,`, "\x00"), ",") // of several accounts
-			for i, id := range ids {
-				ids[i] = p.ID(strings.ReplaceAll(id, "\x00", ","))
-			}
-			return p.quote(strings.Join(ids, ","))
-		})
-	}
-	return Line(command)
+	return Line(longID.ReplaceAllStringFunc(command, func(word string) string {
+		ids := strings.Split(strings.ReplaceAll(strings.Trim(word, "'"), `\,`, "\x00"), ",") // of several accounts
+		for i, id := range ids {
+			ids[i] = p.ID(strings.ReplaceAll(id, "\x00", ","))
+		}
+		return p.Quote(strings.Join(ids, ","))
+	}))
 }
 
 // quoted writes text of several lines in a window of so many columns, each behind a mark. What

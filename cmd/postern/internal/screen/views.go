@@ -159,7 +159,7 @@ func (p *painter) attachment(r *commands.MailAttachmentResult) {
 		p.said = "Saved as " + Line(r.SavedTo)
 	case r.Content != nil:
 		p.said = ""
-		which := " " + p.quote(p.id(r.ID)) + " " + Line(r.PartID)
+		which := " " + p.Quote(p.id(r.ID)) + " " + Line(r.PartID)
 		p.columns([][2]string{{p.typed("save") + which, "keeps it"}, {p.typed("open") + which, "looks at it"}})
 	}
 }
