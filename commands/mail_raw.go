@@ -12,7 +12,7 @@ import (
 
 type mailRawArgs struct {
 	messageArgs
-	MaxBytes int64 `json:"max-bytes,omitempty" acli:"rare" jsonschema:"minimum=1024,maximum=1000000,default=200000" jsonschema_description:"At most this many bytes, from the beginning"`
+	MaxBytes int64 `json:"max-bytes,omitempty" acli:"form=raw_bytes,rare" jsonschema_description:"At most this many bytes, from the beginning"`
 }
 
 // MailRawResult answers mail raw (001 section 6).

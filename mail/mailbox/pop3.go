@@ -67,7 +67,7 @@ func (x *popBox) heads(ctx context.Context, s *pop3.Mailbox, all []pop3.Message,
 	for len(all) > 0 {
 		n := min(popGroup, len(all))
 		if size != nil {
-			n = within(size(), n, 1, n)
+			n = Bound{1, n, n}.of(size())
 		}
 		group := all[:n]
 		all = all[n:]
@@ -110,7 +110,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	case q.BeforeUID != 0 || q.AfterUID != 0:
 		return nil, x.notPOP3("no UIDs", mail.AdvicePOP3Page)
 	}
-	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
+	q.Limit = ListLimit.of(q.Limit)
 	page := &Page{Folder: popFolder}
 	var names popNames
 	err := x.lend(ctx, true, func(s *pop3.Mailbox) error {
@@ -156,7 +156,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 			return true
 		})
 		if err == nil && q.Snippet != 0 {
-			err = x.snippets(ctx, s, within(q.Snippet, minSnippet, minSnippet, maxSnippet), page.Messages)
+			err = x.snippets(ctx, s, SnippetChars.of(q.Snippet), page.Messages)
 		}
 		return err
 	})

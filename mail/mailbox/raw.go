@@ -21,10 +21,6 @@ import (
 
 // The bounds of messages and attachments fetched whole.
 const (
-	defaultRawBytes = 200_000 // 001 section 6
-	minRawBytes     = 1024
-	maxRawBytes     = 1_000_000
-
 	chunkBytes    = 4 << 20  // of one message or part in one fetch
 	maxWholeBytes = 64 << 20 // of one message or attachment altogether, as transferred
 )
@@ -36,7 +32,7 @@ func (m *Client) Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*RawMes
 	if err != nil {
 		return nil, err
 	}
-	raw, err := b.raw(ctx, ref, int64(within(int(maxBytes), defaultRawBytes, minRawBytes, maxRawBytes)))
+	raw, err := b.raw(ctx, ref, int64(RawBytes.of(int(maxBytes))))
 	if err == nil && raw.masked.Any() {
 		return nil, b.base().Withheld("its source is not shown")
 	}
@@ -45,7 +41,7 @@ func (m *Client) Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*RawMes
 
 func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (out *RawMessage, err error) {
 	// What is masked is told by more than a small piece.
-	source := &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: max(limit, defaultRawBytes)}}
+	source := &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: max(limit, int64(RawBytes.Default))}}
 	err = x.readOne(ctx, ref, goimap.FetchOptions{RFC822Size: true, InternalDate: true, BodySection: []*goimap.FetchItemBodySection{source}}, func(_ *imap.Session, g *fetch.Message) error {
 		raw, ok := fetch.Section(g.Data, goimap.PartSpecifierNone, nil, false)
 		if !ok {
@@ -170,8 +166,8 @@ func (m *Client) AttachmentText(ctx context.Context, ref mail.Ref, q AttachmentQ
 	if err != nil {
 		return nil, err
 	}
-	q.Chars = within(q.Chars, defaultAttachmentChars, minAttachmentChars, maxAttachmentChars)
-	from := within(q.FromChar, 1, 1, reading.MaxFromChar)
+	q.Chars = AttachmentChars.of(q.Chars)
+	from := max(FromChar.of(q.FromChar), 1)
 	text, cut, err := b.base().textOf(ctx, a, from-1+q.Chars)
 	if err != nil {
 		return nil, err

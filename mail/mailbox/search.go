@@ -24,10 +24,6 @@ import (
 
 // The bounds of Search (001 section 4).
 const (
-	defaultSearchLimit = 20
-	maxSearchLimit     = 50
-	minSnippet         = 50
-	maxSnippet         = 500
 	maxCriterion       = 256 // characters
 	// DefaultMaxMatches is how many matches a search may have.
 	DefaultMaxMatches = 20_000
@@ -120,10 +116,7 @@ func breaksLine(r rune) bool { return r < ' ' || r == 0x7f || r == 0x2028 || r =
 // prepare checks the query, or replaces it by the query of the cursor.
 func (f *finding) prepare(ctx context.Context) error {
 	q := &f.q
-	q.Limit = within(q.Limit, defaultSearchLimit, 1, maxSearchLimit)
-	if q.Snippet != 0 {
-		q.Snippet = within(q.Snippet, minSnippet, minSnippet, maxSnippet)
-	}
+	q.Limit, q.Snippet = SearchLimit.of(q.Limit), SnippetChars.of(q.Snippet)
 	if q.MaxMatches <= 0 {
 		q.MaxMatches = DefaultMaxMatches
 	}
