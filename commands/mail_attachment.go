@@ -108,7 +108,7 @@ func mailAttachment(d *Deps) *discovery.Command {
 		if args.AsText {
 			return d.attachmentText(ctx, call, args, ref)
 		}
-		a, err := d.Mailboxes.Attachment(mail.WithProgress(ctx, call.Progress), ref, args.Part)
+		a, err := d.Mailboxes.Attachment(ctx, ref, args.Part)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +143,7 @@ func attachmentResult(a *mailbox.AttachmentContent) *MailAttachmentResult {
 }
 
 func (d *Deps) attachmentText(ctx context.Context, call *discovery.Call, args *mailAttachmentArgs, ref mail.Ref) (*MailAttachmentResult, error) {
-	a, err := d.Mailboxes.AttachmentText(mail.WithProgress(ctx, call.Progress), ref, mailbox.AttachmentQuery{Part: args.Part, Chars: args.Chars, FromChar: args.FromChar})
+	a, err := d.Mailboxes.AttachmentText(ctx, ref, mailbox.AttachmentQuery{Part: args.Part, Chars: args.Chars, FromChar: args.FromChar})
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,6 @@ func mailDraft(d *Deps) *discovery.Command {
 		if err := d.charge(ctx, call, 1); err != nil {
 			return nil, err
 		}
-		ctx = mail.WithProgress(ctx, call.Progress)
 		var saved *outbox.SavedDraft
 		if args.AppendTo != "" {
 			saved, err = d.Outbox.AppendToDraft(ctx, *args.parent, m)

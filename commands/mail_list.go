@@ -141,7 +141,6 @@ func mailList(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		ctx = mail.WithProgress(ctx, call.Progress)
 		pages, failed, err := eachAccount(ctx, names, func(ctx context.Context, name string) (accountPage, error) {
 			q := mailbox.ListQuery{Folder: folder, New: args.New, Unread: args.Unread, Before: before[name], After: after[name], Since: args.Since.Time, Until: args.until(),
 				Limit: args.Limit, OldestFirst: args.OldestFirst, Snippet: args.Snippet, Full: call.Full}

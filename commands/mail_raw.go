@@ -7,7 +7,6 @@ import (
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/mail"
 )
 
 type mailRawArgs struct {
@@ -57,7 +56,7 @@ func mailRaw(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		m, err := d.Mailboxes.Raw(mail.WithProgress(ctx, call.Progress), ref, args.MaxBytes)
+		m, err := d.Mailboxes.Raw(ctx, ref, args.MaxBytes)
 		if err != nil {
 			return nil, err
 		}

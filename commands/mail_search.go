@@ -201,7 +201,7 @@ func mailSearch(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		page, err := d.Mailboxes.Search(mail.WithProgress(ctx, call.Progress), names, q)
+		page, err := d.Mailboxes.Search(ctx, names, q)
 		if err != nil {
 			return nil, err
 		}

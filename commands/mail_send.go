@@ -128,7 +128,7 @@ func (d *Deps) sentAfterAll(ctx context.Context, call *discovery.Call, keyed boo
 // send hands a letter to the outbox.
 func (d *Deps) send(ctx context.Context, call *discovery.Call, account string, r outbox.Request, args *sendArgs) (*MailSendResult, error) {
 	r.Key, r.DryRun, r.Principal = args.Key, args.DryRun, call.Principal
-	o, err := d.Outbox.Send(mail.WithProgress(ctx, call.Progress), account, r)
+	o, err := d.Outbox.Send(ctx, account, r)
 	if err != nil {
 		return nil, failedSend(call, o, err)
 	}

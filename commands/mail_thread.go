@@ -80,7 +80,7 @@ func mailThread(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		t, err := d.Mailboxes.Thread(mail.WithProgress(ctx, call.Progress), ref, mailbox.ThreadQuery{Limit: args.Limit, Chars: args.Chars, Full: call.Full})
+		t, err := d.Mailboxes.Thread(ctx, ref, mailbox.ThreadQuery{Limit: args.Limit, Chars: args.Chars, Full: call.Full})
 		if err != nil {
 			return nil, err
 		}

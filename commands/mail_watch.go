@@ -106,7 +106,7 @@ func mailWatch(d *Deps) *discovery.Command {
 		}
 		var pages []accountPage
 		var failed []answer.Issue
-		err = aside(mail.WithProgress(ctx, call.Progress), func(ctx context.Context) (err error) {
+		err = aside(ctx, func(ctx context.Context) (err error) {
 			pages, failed, err = d.watchEach(ctx, names, after, q, args.wait)
 			return err
 		})

@@ -24,7 +24,7 @@ import (
 
 // The bounds of Search (001 section 4).
 const (
-	maxCriterion       = 256 // characters
+	maxCriterion = 256 // characters
 	// DefaultMaxMatches is how many matches a search may have.
 	DefaultMaxMatches = 20_000
 )

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
@@ -64,8 +65,10 @@ var linePattern = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
 
 const lineWords = "must be one line without control characters"
 
-// Command is discovery.New with our forms.
+// Command is discovery.New with our forms. What run does with mail tells its progress.
 func Command[A, R any](s discovery.Spec, run func(context.Context, *discovery.Call, *A) (R, error)) *discovery.Command {
 	s.Forms = forms
-	return discovery.New(s, run)
+	return discovery.New(s, func(ctx context.Context, call *discovery.Call, args *A) (R, error) {
+		return run(mail.WithProgress(ctx, call.Progress), call, args)
+	})
 }
