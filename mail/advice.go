@@ -104,7 +104,6 @@ const (
 	AdviceNarrow              Advice = "narrow"                // narrow the search
 	AdvicePOP3Read            Advice = "pop3_read"             // what POP3 can do
 	AdvicePOP3New             Advice = "pop3_new"              // list messages that were not acknowledged
-	AdvicePOP3Page            Advice = "pop3_page"             // page by message id, or bound the time
 	AdvicePOP3ID              Advice = "pop3_id"               // name a message by its id
 	AdvicePOP3Poll            Advice = "pop3_poll"             // list new messages now and then
 	AdvicePOP3Parts           Advice = "pop3_parts"            // read the message instead of copying it

@@ -118,7 +118,7 @@ func TestWarmCosts(t *testing.T) {
 		{"list of everything", 1, 0, func() error { return second(b.List(t.Context(), account, mailbox.ListQuery{Limit: 500})) }},
 		{"list of the unread", 2, 0, func() error { return second(b.List(t.Context(), account, mailbox.ListQuery{Unread: true})) }},
 		{"list by UID", 2, 0, func() error {
-			return second(b.List(t.Context(), account, mailbox.ListQuery{BeforeUID: 30, AfterUID: 10}))
+			return second(b.List(t.Context(), account, mailbox.ListQuery{Before: b.Ref("INBOX", 30), After: b.Ref("INBOX", 10)}))
 		}},
 		{"list with something new", 2, 0, func() error {
 			b.Add("INBOX", letter{Subject: "new", Date: "Mon, 2 Mar 2026 09:00:00 +0000"})

@@ -171,7 +171,7 @@ func Test004_4_INV06_ReadingChangesNothing(t *testing.T) {
 	files, before := s.Files(t, e.User("trace")), modseq()
 	for _, hide := range []bool{false, true} {
 		b.Dir.Edit(func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: hide, Entries: []string{"bob@example.org"}} })
-		for _, q := range []mailbox.ListQuery{{}, {OldestFirst: true, Full: true}, {Unread: true}, {BeforeUID: 10}, {Since: dayOne, Until: dayOne.AddDate(1, 0, 0)}} {
+		for _, q := range []mailbox.ListQuery{{}, {OldestFirst: true, Full: true}, {Unread: true}, {Before: b.Ref("INBOX", 10)}, {Since: dayOne, Until: dayOne.AddDate(1, 0, 0)}} {
 			b.list(q)
 		}
 		for _, u := range uids {

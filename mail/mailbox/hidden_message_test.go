@@ -239,7 +239,7 @@ func TestHiddenMessagesAreNowhere(t *testing.T) {
 			}
 		}
 		for range 2 { // cold, warm
-			for _, q := range []mailbox.ListQuery{{}, {Limit: 10}, {Limit: 9}, {Since: dayOne}, {Until: dayOne.AddDate(1, 0, 0)}, {BeforeUID: 1000}} {
+			for _, q := range []mailbox.ListQuery{{}, {Limit: 10}, {Limit: 9}, {Since: dayOne}, {Until: dayOne.AddDate(1, 0, 0)}, {Before: b.Ref("INBOX", 1000)}} {
 				q.OldestFirst = true
 				p := b.list(q)
 				want := shown
@@ -335,7 +335,7 @@ func TestLargeFolderWithFewVisible(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if p := b.list(mailbox.ListQuery{BeforeUID: 120}); !slices.Equal(subjects(p), []string{"first"}) || p.HasMore || len(p.Issues) != 0 {
+	if p := b.list(mailbox.ListQuery{Before: b.Ref("INBOX", 120)}); !slices.Equal(subjects(p), []string{"first"}) || p.HasMore || len(p.Issues) != 0 {
 		t.Errorf("%+v", p)
 	}
 	if p := b.list(mailbox.ListQuery{Unread: true, Limit: 1, OldestFirst: true}); !slices.Equal(subjects(p), []string{"first"}) || !p.HasMore {

@@ -63,11 +63,7 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 			return nil, x.noAnchor("")
 		}
 	}
-	if q.Before.UID != 0 && (q.BeforeUID == 0 || q.Before.UID < q.BeforeUID) {
-		q.BeforeUID = q.Before.UID
-	}
-	q.AfterUID = max(q.AfterUID, q.After.UID)
-	if anchored := q.Before.UID != 0 || q.After.UID != 0; anchored && q.BeforeUID != 0 && q.BeforeUID-1 <= q.AfterUID {
+	if q.Before.UID != 0 && q.Before.UID-1 <= q.After.UID {
 		return nil, x.Invalid("No message lies between the bounds that were given.", mail.AdviceNoBound)
 	}
 	l := x.listing(q, &seeing{store: x.m.o.Seen})
@@ -176,12 +172,12 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 	l.structured = structure
 	// A snippet needs it, too; and pages further back are mostly of messages not listed before.
 	l.want.Text = l.q.Snippet > 0 && l.Policy.ShowsAll()
-	l.want.Structure = structure && l.Policy.ShowsAll() && (l.q.Full || l.want.Text || l.q.BeforeUID != 0 || !l.pool.parts.Begun(l.q.Folder))
+	l.want.Structure = structure && l.Policy.ShowsAll() && (l.q.Full || l.want.Text || l.q.Before.UID != 0 || !l.pool.parts.Begun(l.q.Folder))
 	return l.lend(ctx, l.q.Folder, func(s *imap.Session) error {
 		// From the start: after a dead connection this runs again.
 		l.page, l.shown, l.opening, l.next, l.reached, l.listed, l.came = &Page{Folder: l.q.Folder}, nil, nil, 0, 0, 0, 0
 		find := l.byNumber
-		if l.q.Unread || l.q.New || dated(&l.q) || l.q.BeforeUID != 0 && l.q.AfterUID != 0 {
+		if l.q.Unread || l.q.New || dated(&l.q) || l.q.Before.UID != 0 && l.q.After.UID != 0 {
 			find = l.bySearch
 		}
 		if err := find(s); err != nil {
@@ -273,7 +269,7 @@ func (l *listing) byNumber(s *imap.Session) error {
 	if l.searchable(uint64(known.Exists)) && known.Name == l.q.Folder {
 		return l.bySearch(s)
 	}
-	if known.Name == l.q.Folder && known.Exists > 0 && l.q.BeforeUID == 0 && l.q.AfterUID == 0 {
+	if known.Name == l.q.Folder && known.Exists > 0 && l.q.Before.UID == 0 && l.q.After.UID == 0 {
 		return l.guess(s, known.Exists)
 	}
 	if known.Name != l.q.Folder && l.fromTheNewest() && l.seen.state.Newest.Messages > 0 {
@@ -281,7 +277,7 @@ func (l *listing) byNumber(s *imap.Session) error {
 	}
 	// The number of messages up to a UID is the sequence number of the last of them. UIDs
 	// have gaps, so it takes a search; counting keeps its answer short.
-	bound := cmp.Or(l.q.AfterUID, max(l.q.BeforeUID, 1)-1)
+	bound := cmp.Or(l.q.After.UID, max(l.q.Before.UID, 1)-1)
 	var examine *imap.Examining
 	var counting *imap.Counting
 	s.Together(func() {
@@ -305,9 +301,9 @@ func (l *listing) byNumber(s *imap.Session) error {
 		return err
 	}
 	low, high := uint32(1), box.Exists
-	if l.q.AfterUID != 0 {
+	if l.q.After.UID != 0 {
 		low = min(counted, box.Exists) + 1
-	} else if l.q.BeforeUID != 0 {
+	} else if l.q.Before.UID != 0 {
 		high = min(counted, high)
 	}
 	if l.searchable(uint64(box.Exists)) {
@@ -384,7 +380,7 @@ func (l *listing) take(got []fetch.Message) (more bool) {
 		if l.Policy.ShowsAll() && l.page.UIDNext != 0 && g.Ref.UID >= l.page.UIDNext {
 			l.page.UIDNext = g.Ref.UID + 1
 		}
-		if l.q.BeforeUID != 0 && g.Ref.UID >= l.q.BeforeUID || g.Ref.UID <= l.q.AfterUID || l.q.Unread && fetch.HasFlag(g.Flags, goimap.FlagSeen) ||
+		if l.q.Before.UID != 0 && g.Ref.UID >= l.q.Before.UID || g.Ref.UID <= l.q.After.UID || l.q.Unread && fetch.HasFlag(g.Flags, goimap.FlagSeen) ||
 			slices.ContainsFunc(l.shown, func(shown *fetch.Message) bool { return shown.Ref == g.Ref }) {
 			continue
 		}
@@ -449,13 +445,13 @@ func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 	if l.q.Unread {
 		c.NotFlag = []goimap.Flag{goimap.FlagSeen}
 	}
-	if l.q.BeforeUID != 0 || l.q.AfterUID != 0 {
+	if l.q.Before.UID != 0 || l.q.After.UID != 0 {
 		var set goimap.UIDSet
 		high := goimap.UID(1<<32 - 1)
-		if l.q.BeforeUID != 0 {
-			high = goimap.UID(max(l.q.BeforeUID, 2) - 1)
+		if l.q.Before.UID != 0 {
+			high = goimap.UID(max(l.q.Before.UID, 2) - 1)
 		}
-		low := goimap.UID(min(l.q.AfterUID, 1<<32-2) + 1)
+		low := goimap.UID(min(l.q.After.UID, 1<<32-2) + 1)
 		set.AddRange(min(low, high), max(low, high))
 		c.UID = append(c.UID, set)
 	}

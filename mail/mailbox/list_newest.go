@@ -12,7 +12,7 @@ import (
 
 // fromTheNewest reports whether the list is of the newest messages, whatever they are.
 func (l *listing) fromTheNewest() bool {
-	return !l.q.OldestFirst && !l.q.Unread && !l.q.New && l.q.BeforeUID == 0 && l.q.AfterUID == 0 && !dated(&l.q)
+	return !l.q.OldestFirst && !l.q.Unread && !l.q.New && l.q.Before.UID == 0 && l.q.After.UID == 0 && !dated(&l.q)
 }
 
 // guessNewest lists the newest messages of a folder that is not open yet in one round trip:

@@ -30,7 +30,7 @@ func expect(all []known, q mailbox.ListQuery) (uids []uint32, more bool) {
 		slices.Reverse(all)
 	}
 	for _, k := range all {
-		if q.Unread && !k.unread || q.BeforeUID != 0 && k.uid >= q.BeforeUID || k.uid <= q.AfterUID ||
+		if q.Unread && !k.unread || q.Before.UID != 0 && k.uid >= q.Before.UID || k.uid <= q.After.UID ||
 			!q.Since.IsZero() && k.date.Before(q.Since) || !q.Until.IsZero() && !k.date.Before(q.Until) {
 			continue
 		}
@@ -96,10 +96,10 @@ func Test000_7_ListAgreesWithAPlainReading(t *testing.T) {
 				q.Unread = true
 			}
 			if rnd.IntN(3) == 0 {
-				q.BeforeUID = uint32(1 + rnd.IntN(45))
+				q.Before = b.Ref("INBOX", uint32(2+rnd.IntN(44)))
 			}
-			if rnd.IntN(3) == 0 {
-				q.AfterUID = uint32(rnd.IntN(45))
+			if uid := uint32(1 + rnd.IntN(44)); rnd.IntN(3) == 0 && (q.Before.UID == 0 || uid < q.Before.UID-1) {
+				q.After = b.Ref("INBOX", uid)
 			}
 			if rnd.IntN(4) == 0 {
 				q.Since = start.Add(time.Duration(rnd.IntN(12*24)) * time.Hour)
@@ -123,8 +123,7 @@ func Test000_7_ListAgreesWithAPlainReading(t *testing.T) {
 		}
 		add(8)
 		check(mailbox.ListQuery{Limit: 5})
-		check(mailbox.ListQuery{AfterUID: 1<<32 - 1})
-		check(mailbox.ListQuery{BeforeUID: 1})
+		check(mailbox.ListQuery{After: b.Ref("INBOX", 1<<32-1)})
 	})
 }
 

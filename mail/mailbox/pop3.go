@@ -100,15 +100,12 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	if err := x.folderIs(q.Folder); err != nil {
 		return nil, err
 	}
-	switch {
-	case q.Unread:
+	if q.Unread {
 		advice := mail.AdvicePOP3New
 		if x.m.o.Seen == nil {
 			advice = mail.AdviceKeepIDs
 		}
 		return nil, x.notPOP3("no flags, so it is not known which messages are unread", advice)
-	case q.BeforeUID != 0 || q.AfterUID != 0:
-		return nil, x.notPOP3("no UIDs", mail.AdvicePOP3Page)
 	}
 	q.Limit = ListLimit.of(q.Limit)
 	page := &Page{Folder: popFolder}

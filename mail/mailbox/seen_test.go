@@ -91,7 +91,7 @@ func Test000_6_NewIsASeenSet(t *testing.T) {
 				if p := b.list(mailbox.ListQuery{Folder: b.In("Box"), New: true, OldestFirst: true, Limit: 1}); len(p.Messages) != 1 || p.Messages[0].Subject != "2" || !p.HasMore {
 					t.Errorf("%+v", p)
 				}
-				if got := b.fresh(mailbox.ListQuery{Folder: b.In("Box"), AfterUID: v[1]}); !slices.Equal(got, []string{"4"}) {
+				if got := b.fresh(mailbox.ListQuery{Folder: b.In("Box"), After: b.Ref("Box", v[1])}); !slices.Equal(got, []string{"4"}) {
 					t.Errorf("after a UID: %q", got)
 				}
 				if _, err = b.Ack(t.Context(), account, b.refs("Box", v[1], v[3])); err != nil {

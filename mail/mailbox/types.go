@@ -34,8 +34,6 @@ type FolderList struct {
 type ListQuery struct {
 	Folder      string // empty means INBOX
 	Unread      bool
-	BeforeUID   uint32    // only smaller UIDs; 0 means no bound
-	AfterUID    uint32    // only greater UIDs; 0 means no bound
 	Before      mail.Ref  // only messages that came before this one; zero means no bound
 	After       mail.Ref  // only messages that came after this one; zero means no bound
 	New         bool      // only messages above the floor that were not acknowledged (000 section 6)

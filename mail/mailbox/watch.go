@@ -101,9 +101,9 @@ func (m *Client) openWatch(ctx context.Context, account string) (*imapBox, error
 // firstLook lists the messages already in the folder. If they answer the query it returns
 // that page; else the point to wait from.
 func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *WatchPage, error) {
-	lq := ListQuery{Folder: q.Folder, AfterUID: q.AfterUID, Limit: q.Limit, OldestFirst: true, Full: q.Full}
+	lq := ListQuery{Folder: q.Folder, After: mail.Ref{UID: q.AfterUID}, Limit: q.Limit, OldestFirst: true, Full: q.Full}
 	if q.FromNow {
-		lq.AfterUID, lq.OldestFirst, lq.Full, lq.Limit = 0, false, false, 1
+		lq.After, lq.OldestFirst, lq.Full, lq.Limit = mail.Ref{}, false, false, 1
 	}
 	l := x.listing(lq, &seeing{})
 	err := l.do(ctx)

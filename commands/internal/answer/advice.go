@@ -117,7 +117,6 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceNarrow:              {"Narrow the search with --from, --subject, --last-days or --since and --until.", ""},
 	mail.AdvicePOP3Read:            {"Use 'mail list', 'mail get' and 'mail thread'; 'mail ack' keeps here which messages you have dealt with.", "mail ack"},
 	mail.AdvicePOP3New:             {"Use --new to list messages that were not acknowledged.", ""},
-	mail.AdvicePOP3Page:            {"Go on from a message with --before or --after and its message_id, or bound the time with --since and --until.", ""},
 	mail.AdvicePOP3ID:              {"Name a message by its message_id, as 'mail list' shows it.", ""},
 	mail.AdvicePOP3Poll:            {"Run 'mail list --new' now and then, not more often than every few minutes: each time costs a login.", ""},
 	mail.AdvicePOP3Parts:           {"'mail raw' and 'mail attachment' read what is in a message.", "mail raw"},
