@@ -55,9 +55,9 @@ func (m *Client) Search(ctx context.Context, accounts []string, q SearchQuery) (
 		return nil, err
 	}
 	within := ctx
-	if deadline, ok := ctx.Deadline(); ok && len(accounts) > 1 { // one that does not answer costs nothing of the others
+	if len(accounts) > 1 {
 		var cancel context.CancelFunc
-		within, cancel = context.WithDeadline(ctx, deadline.Add(-min(time.Second, time.Until(deadline)/4)))
+		within, cancel = mail.Sooner(ctx)
 		defer cancel()
 	}
 	var all sync.WaitGroup
