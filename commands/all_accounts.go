@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
@@ -47,9 +46,9 @@ func (d *Deps) accounts(ctx context.Context, call *discovery.Call, o argument.Ac
 // that a server that does not answer costs nothing of the others.
 func eachAccount[R any](ctx context.Context, names []string, do func(ctx context.Context, account string) (R, error)) (results []R, issues []answer.Issue, err error) {
 	within := ctx
-	if deadline, ok := ctx.Deadline(); ok && len(names) > 1 {
+	if len(names) > 1 {
 		var cancel context.CancelFunc
-		within, cancel = context.WithDeadline(ctx, deadline.Add(-min(time.Second, time.Until(deadline)/4)))
+		within, cancel = mail.Sooner(ctx)
 		defer cancel()
 	}
 	got, failed, panicked := make([]R, len(names)), make([]error, len(names)), make([]any, len(names))

@@ -32,7 +32,7 @@ func (d *Deps) batch(ctx context.Context, call *discovery.Call, a *messagesArgs,
 	if err != nil {
 		return nil, batchResult{}, err
 	}
-	c, err := do(mail.WithProgress(ctx, call.Progress), refs[0].Account, refs)
+	c, err := do(ctx, refs[0].Account, refs)
 	if err != nil {
 		return nil, batchResult{}, err
 	}

@@ -219,7 +219,7 @@ func (d *Deps) letter(ctx context.Context, call *discovery.Call, account string,
 		parts = []string{""}
 	}
 	for _, part := range parts {
-		f, err := d.Mailboxes.Attachment(mail.WithProgress(ctx, call.Progress), refs[0], part)
+		f, err := d.Mailboxes.Attachment(ctx, refs[0], part)
 		if err != nil {
 			return m, err
 		}

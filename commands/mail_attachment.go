@@ -23,8 +23,8 @@ type mailAttachmentArgs struct {
 	Save     string `json:"save,omitempty" acli:"path=attachment directory,value=FILE" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" form:"must be the name of a file, without control characters" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
 	MaxBytes int64  `json:"max-bytes,omitempty" acli:"rare" jsonschema:"minimum=1024,maximum=67108864,default=200000" jsonschema_description:"At most this many bytes of the content, from the beginning"`
 	AsText   bool   `json:"as-text,omitempty" jsonschema_description:"What it says, in place of its content: text, HTML, a message, a calendar or PDF"`
-	Chars    int    `json:"chars,omitempty" acli:"rare,requires=as-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters, with --as-text"`
-	FromChar int    `json:"from-char,omitempty" acli:"rare,requires=as-text" jsonschema:"minimum=1,maximum=2000000" jsonschema_description:"The rest of a long text, from this character on"`
+	Chars    int    `json:"chars,omitempty" acli:"form=attachment_chars,rare,requires=as-text" jsonschema_description:"At most this many characters, with --as-text"`
+	FromChar int    `json:"from-char,omitempty" acli:"form=from_char,rare,requires=as-text" jsonschema_description:"The rest of a long text, from this character on"`
 }
 
 // Validate refuses what asks for text and content at once.
@@ -108,7 +108,7 @@ func mailAttachment(d *Deps) *discovery.Command {
 		if args.AsText {
 			return d.attachmentText(ctx, call, args, ref)
 		}
-		a, err := d.Mailboxes.Attachment(mail.WithProgress(ctx, call.Progress), ref, args.Part)
+		a, err := d.Mailboxes.Attachment(ctx, ref, args.Part)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +143,7 @@ func attachmentResult(a *mailbox.AttachmentContent) *MailAttachmentResult {
 }
 
 func (d *Deps) attachmentText(ctx context.Context, call *discovery.Call, args *mailAttachmentArgs, ref mail.Ref) (*MailAttachmentResult, error) {
-	a, err := d.Mailboxes.AttachmentText(mail.WithProgress(ctx, call.Progress), ref, mailbox.AttachmentQuery{Part: args.Part, Chars: args.Chars, FromChar: args.FromChar})
+	a, err := d.Mailboxes.AttachmentText(ctx, ref, mailbox.AttachmentQuery{Part: args.Part, Chars: args.Chars, FromChar: args.FromChar})
 	if err != nil {
 		return nil, err
 	}

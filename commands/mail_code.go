@@ -78,7 +78,7 @@ func mailCode(d *Deps) *discovery.Command {
 		if args.wait > 0 {
 			q.Until = argument.WaitUntil(ctx, args.wait)
 		}
-		c, err := d.Mailboxes.Code(mail.WithProgress(ctx, call.Progress), name, q)
+		c, err := d.Mailboxes.Code(ctx, name, q)
 		if err != nil {
 			return nil, err
 		}

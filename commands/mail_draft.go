@@ -87,7 +87,7 @@ func mailDraft(d *Deps) *discovery.Command {
 		if err := d.charge(ctx, call, 1); err != nil {
 			return nil, err
 		}
-		saved, err := args.save(mail.WithProgress(ctx, call.Progress), d, account, m)
+		saved, err := args.save(ctx, d, account, m)
 		if err != nil {
 			return nil, err
 		}

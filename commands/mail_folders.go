@@ -6,7 +6,6 @@ import (
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
@@ -52,7 +51,7 @@ func mailFolders(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		list, err := d.Mailboxes.Folders(mail.WithProgress(ctx, call.Progress), name, mailbox.FolderQuery{Pattern: args.Pattern, Counts: args.Counts, After: args.After})
+		list, err := d.Mailboxes.Folders(ctx, name, mailbox.FolderQuery{Pattern: args.Pattern, Counts: args.Counts, After: args.After})
 		if err != nil {
 			return nil, err
 		}

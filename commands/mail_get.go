@@ -21,12 +21,12 @@ type mailGetArgs struct {
 	Folder string   `json:"folder,omitempty" acli:"form=folder,rare" jsonschema_description:"Folder of --uid; INBOX if left out"`
 	UIDs   []uint32 `json:"uid,omitempty" acli:"rare" jsonschema:"maxItems=20,minimum=1,maximum=4294967295" jsonschema_description:"UIDs in place of ids"`
 	argument.AccountOption
-	Chars           int                 `json:"chars,omitempty" jsonschema:"minimum=100,maximum=20000,default=2000" jsonschema_description:"At most this many characters of text, shared by the messages; each gets 100"`
-	FromChar        int                 `json:"from-char,omitempty" jsonschema:"minimum=1,maximum=2000000" jsonschema_description:"The rest of a long text, from this character on; with --html of the HTML"`
+	Chars           int                 `json:"chars,omitempty" acli:"form=chars" jsonschema_description:"At most this many characters of text, shared by the messages; each gets 100"`
+	FromChar        int                 `json:"from-char,omitempty" acli:"form=from_char" jsonschema_description:"The rest of a long text, from this character on; with --html of the HTML"`
 	Headers         mailbox.HeaderScope `json:"headers,omitempty" acli:"rare" jsonschema:"enum=none,enum=curated,enum=all" jsonschema_description:"Further header fields; none if left out, with --full curated"`
 	HTML            bool                `json:"html,omitempty" acli:"rare" jsonschema_description:"Also the sanitized HTML"`
 	AttachmentText  bool                `json:"attachment-text,omitempty" jsonschema_description:"Also the text of attachments, of PDF too"`
-	AttachmentChars int                 `json:"attachment-chars,omitempty" acli:"rare,requires=attachment-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters of each"`
+	AttachmentChars int                 `json:"attachment-chars,omitempty" acli:"form=attachment_chars,rare,requires=attachment-text" jsonschema_description:"At most this many characters of each"`
 	WithContent     bool                `json:"with-content,omitempty" acli:"rare" jsonschema_description:"Also the content of small attachments, in base64"`
 
 	named messagesArgs // since Validate
@@ -125,7 +125,6 @@ const (
 	maxEvents      = 20      // of one attachment
 	contentBytes   = 200_000 // of the attachments of all messages together, as of mail raw
 
-	defaultAttachmentChars = 10_000 // of --attachment-chars
 )
 
 func mailGet(d *Deps) *discovery.Command {
@@ -186,7 +185,7 @@ func (d *Deps) got(ctx context.Context, call *discovery.Call, args *mailGetArgs,
 			if call.Full {
 				id = m.Ref.String()
 			}
-			return call.Again(&mailGetArgs{IDs: []string{id}, Chars: args.Chars, FromChar: next, HTML: args.HTML, AttachmentChars: defaultAttachmentChars})
+			return call.Again(&mailGetArgs{IDs: []string{id}, Chars: args.Chars, FromChar: next, HTML: args.HTML, AttachmentChars: mailbox.AttachmentChars.Default})
 		}
 		for _, i := range append(m.Issues, notShown(m)...) {
 			i.UID, i.MessageID = m.Ref.UID, m.Ref.String()

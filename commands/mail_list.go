@@ -26,8 +26,8 @@ type mailListArgs struct {
 	Until       discovery.Datetime `json:"until,omitempty" acli:"also=end-date|end|to-date|date-to" jsonschema:"example=2026-02-07" jsonschema_description:"Before then, or to the end of that day"`
 	Before      []string           `json:"before,omitempty" acli:"form=message" jsonschema:"maxItems=50,minLength=1,maxLength=600" jsonschema_description:"Ones before this; with --account all one of each account"`
 	After       []string           `json:"after,omitempty" acli:"form=message,rare" jsonschema:"maxItems=50,minLength=1,maxLength=600" jsonschema_description:"Ones after this"`
-	Snippet     int                `json:"snippet,omitempty" acli:"value=N" jsonschema:"minimum=50,maximum=500" jsonschema_description:"Also the opening of what is new in each text, so many characters"`
-	Limit       int                `json:"limit,omitempty" acli:"short=n,also=max-results|count|page-size" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
+	Snippet     int                `json:"snippet,omitempty" acli:"form=snippet,value=N" jsonschema_description:"Also the opening of what is new in each text, so many characters"`
+	Limit       int                `json:"limit,omitempty" acli:"form=list_limit,short=n,also=max-results|count|page-size" jsonschema_description:"At most this many"`
 	OldestFirst bool               `json:"oldest-first,omitempty" acli:"rare" jsonschema_description:"Start with the oldest instead of the newest"`
 
 	before, after []mail.Ref // that Before and After name, since Validate
@@ -138,7 +138,6 @@ func mailList(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		ctx = mail.WithProgress(ctx, call.Progress)
 		pages, failed, err := eachAccount(ctx, names, func(ctx context.Context, name string) (accountPage, error) {
 			q := mailbox.ListQuery{Folder: folder, New: args.New, Unread: args.Unread, Before: before[name], After: after[name], Since: args.Since.Time, Until: args.until(),
 				Limit: args.Limit, OldestFirst: args.OldestFirst, Snippet: args.Snippet, Full: call.Full}

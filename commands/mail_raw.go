@@ -7,12 +7,11 @@ import (
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/mail"
 )
 
 type mailRawArgs struct {
 	messageArgs
-	MaxBytes int64 `json:"max-bytes,omitempty" acli:"rare" jsonschema:"minimum=1024,maximum=1000000,default=200000" jsonschema_description:"At most this many bytes, from the beginning"`
+	MaxBytes int64 `json:"max-bytes,omitempty" acli:"form=raw_bytes,rare" jsonschema_description:"At most this many bytes, from the beginning"`
 }
 
 // MailRawResult answers mail raw (001 section 6).
@@ -57,7 +56,7 @@ func mailRaw(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		m, err := d.Mailboxes.Raw(mail.WithProgress(ctx, call.Progress), ref, args.MaxBytes)
+		m, err := d.Mailboxes.Raw(ctx, ref, args.MaxBytes)
 		if err != nil {
 			return nil, err
 		}

@@ -34,8 +34,8 @@ type mailSearchArgs struct {
 	Since       discovery.Datetime `json:"since,omitempty" acli:"also=start-date|start|after|from-date|date-from|today|on" jsonschema:"example=2026-02-02" jsonschema_description:"From then on; a date: from its start"`
 	Until       discovery.Datetime `json:"until,omitempty" acli:"also=end-date|end|before|to-date|date-to" jsonschema:"example=2026-02-07" jsonschema_description:"Before then; a date: to its end"`
 	LastDays    int                `json:"last-days,omitempty" acli:"rare" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Today and this many days before"`
-	Snippet     int                `json:"snippet,omitempty" jsonschema:"minimum=50,maximum=500" jsonschema_description:"Also the opening of each text, in characters"`
-	Limit       int                `json:"limit,omitempty" acli:"short=n,also=max-results|count|page-size" jsonschema:"minimum=1,maximum=50,default=20" jsonschema_description:"At most this many"`
+	Snippet     int                `json:"snippet,omitempty" acli:"form=snippet" jsonschema_description:"Also the opening of each text, in characters"`
+	Limit       int                `json:"limit,omitempty" acli:"form=search_limit,short=n,also=max-results|count|page-size" jsonschema_description:"At most this many"`
 	Cursor      string             `json:"cursor,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"Goes on, without criteria"`
 }
 
@@ -201,7 +201,7 @@ func mailSearch(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		page, err := d.Mailboxes.Search(mail.WithProgress(ctx, call.Progress), names, q)
+		page, err := d.Mailboxes.Search(ctx, names, q)
 		if err != nil {
 			return nil, err
 		}

@@ -134,7 +134,6 @@ func (d *Deps) send(ctx context.Context, call *discovery.Call, args sending) (*M
 		return nil, err
 	}
 	r.Key, r.Principal = how.Key, call.Principal
-	ctx = mail.WithProgress(ctx, call.Progress)
 	var o *mail.Outgoing
 	var result *MailSendResult
 	if how.DryRun {

@@ -18,8 +18,8 @@ import (
 
 type mailThreadArgs struct {
 	messageArgs
-	Chars int `json:"chars,omitempty" jsonschema:"minimum=0,maximum=20000,default=1000" jsonschema_description:"At most this many characters of each message's new text; 0 shows none"`
-	Limit int `json:"limit,omitempty" acli:"short=n,rare" jsonschema:"minimum=1,maximum=200,default=200" jsonschema_description:"At most this many, the newest"`
+	Chars int `json:"chars,omitempty" acli:"form=thread_chars" jsonschema:"default=1000" jsonschema_description:"At most this many characters of each message's new text; 0 shows none"`
+	Limit int `json:"limit,omitempty" acli:"form=thread_limit,short=n,rare" jsonschema_description:"At most this many, the newest"`
 }
 
 // MailThreadResult answers mail thread (004 section 5). Subject is that of the
@@ -80,7 +80,7 @@ func mailThread(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		t, err := d.Mailboxes.Thread(mail.WithProgress(ctx, call.Progress), ref, mailbox.ThreadQuery{Limit: args.Limit, Chars: args.Chars, Full: call.Full})
+		t, err := d.Mailboxes.Thread(ctx, ref, mailbox.ThreadQuery{Limit: args.Limit, Chars: args.Chars, Full: call.Full})
 		if err != nil {
 			return nil, err
 		}

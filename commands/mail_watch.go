@@ -23,7 +23,7 @@ type mailWatchArgs struct {
 	From    string   `json:"from,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the sender"`
 	Subject string   `json:"subject,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the subject"`
 	After   []string `json:"after,omitempty" acli:"form=message,rare" jsonschema:"maxItems=50,minLength=1,maxLength=600" jsonschema_description:"Messages behind this one, at once if there are any, in place of those that arrive from now on; 0 is the beginning of INBOX"`
-	Limit   int      `json:"limit,omitempty" acli:"short=n,rare" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
+	Limit   int      `json:"limit,omitempty" acli:"form=list_limit,short=n,rare" jsonschema_description:"At most this many"`
 
 	wait  time.Duration // since Validate
 	after []mail.Ref    // since Validate; UID 0 is the beginning of a folder
@@ -112,7 +112,7 @@ func mailWatch(d *Deps) *discovery.Command {
 		}
 		var pages []accountPage
 		var failed []answer.Issue
-		err = aside(mail.WithProgress(ctx, call.Progress), func(ctx context.Context) (err error) {
+		err = aside(ctx, func(ctx context.Context) (err error) {
 			pages, failed, err = d.watchEach(ctx, names, after, q, args.wait)
 			return err
 		})

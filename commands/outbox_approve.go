@@ -37,7 +37,7 @@ func outboxApprove(d *Deps) *discovery.Command {
 			return nil, &discovery.Fault{Code: discovery.Conflict, Message: "The code is not that of this entry. Nothing was done.",
 				Hint: "Look at it with 'outbox show', and approve it with the code that is shown.", Examples: []string{"outbox show " + args.ID}}
 		}
-		o, err := d.Outbox.Approve(mail.WithProgress(ctx, call.Progress), args.ID, s.Digest, call.Principal)
+		o, err := d.Outbox.Approve(ctx, args.ID, s.Digest, call.Principal)
 		if err != nil {
 			return nil, failedSend(call, o, err)
 		}

@@ -59,13 +59,15 @@ func (d Date) MarshalJSON() ([]byte, error) { return []byte(`"` + d.String() + `
 // String returns the day as binding reads it.
 func (d Date) String() string { return d.Format(time.DateOnly) }
 
-// Form is the syntax that the strings of several arguments share. The tags of a field
-// can narrow it.
+// Form is the syntax that the strings of several arguments share, or what is decided elsewhere
+// of a number. The tags of a field can narrow it.
 type Form struct {
 	Pattern              *regexp.Regexp
 	Words                string // see Argument.Form
 	Value                string // see Argument.Value
 	MinLength, MaxLength uint64 // in characters; 0 for none
+
+	Minimum, Maximum, Default json.Number // of a number; empty for none
 
 	// Account returns the account that a value names, for the audit entry of a command that
 	// does not run; empty for none. nil where values name no account.
@@ -361,7 +363,11 @@ func newArgument(f reflect.StructField, name string, p *jsonschema.Schema, forms
 		}
 		value = p.Items
 	}
+	value.Minimum, value.Maximum = cmp.Or(value.Minimum, form.Minimum), cmp.Or(value.Maximum, form.Maximum)
 	a.Minimum, a.Maximum = value.Minimum, value.Maximum
+	if p.Default == nil && form.Default != "" {
+		a.Default, p.Default = form.Default, form.Default
+	}
 	if isUnsigned(f.Type) && a.Minimum == "" {
 		return nil, errors.New("an unsigned integer needs a minimum, so that the schema says what binding does")
 	}

@@ -195,7 +195,7 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 //	sensitive    never shown in _meta, audit, errors or logs
 //	path         a relative path of a file below one directory; path=NAME says which in errors
 //	requires=x   refused unless option x is given too
-//	form=NAME    strings of this form, one of Spec.Forms
+//	form=NAME    strings or numbers of this form, one of Spec.Forms
 //	also=x|y     other names that people try, which errors answer with this one
 //	with=PATH    there is no such option where there is no such command
 //	value=F      what stands for a value in the usage: --folder F

@@ -116,11 +116,27 @@ func (e Endpoint) Loopback() bool { return wire.Loopback(e.Host) }
 // DefaultPort is the port of a service, which is imap, pop3 or smtp, with a protection
 // (RFC 8314 section 3, RFC 9051, RFC 1939, RFC 6409). It is 0 for another service.
 func DefaultPort(service string, s Security) uint16 {
-	ports := map[string][2]uint16{"imap": {993, 143}, "pop3": {995, 110}, "smtp": {465, 587}}[service]
 	if s == TLS {
-		return ports[0]
+		return ports[service][0]
 	}
-	return ports[1]
+	return ports[service][1]
+}
+
+// ports are those of each service: with TLS from the beginning, and without.
+var ports = map[string][2]uint16{"imap": {993, 143}, "pop3": {995, 110}, "smtp": {465, 587}}
+
+// UsualSecurity is how a connection to a port is protected that is the DefaultPort of a service;
+// empty for another port.
+func UsualSecurity(port uint16) Security {
+	for _, p := range ports {
+		switch port {
+		case p[0]:
+			return TLS
+		case p[1]:
+			return StartTLS
+		}
+	}
+	return ""
 }
 
 func (e Endpoint) validate(what string) error {
@@ -180,6 +196,12 @@ type OAuth struct {
 
 // IsZero reports whether nothing is set.
 func (o OAuth) IsZero() bool { return o.Provider == "" && o.ClientID == "" }
+
+// Equal reports whether both have the same settings.
+func (o OAuth) Equal(p OAuth) bool {
+	return slices.Equal(o.Scopes, p.Scopes) && o.Provider == p.Provider && o.ClientID == p.ClientID && o.Tenant == p.Tenant &&
+		o.AuthURL == p.AuthURL && o.TokenURL == p.TokenURL && o.DeviceURL == p.DeviceURL
+}
 
 // AllowList is one direction of an account's allow-list. An entry "@domain"
 // matches that domain exactly, "*" everything, any other entry one whole

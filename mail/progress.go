@@ -8,6 +8,9 @@ type progressKey struct{}
 // steps of the named work, total 0 where that is unknown. f must be safe for concurrent use
 // and should return at once. Steps are whatever the operation counts: messages, bytes,
 // accounts. Without it nothing is counted.
+//
+// It is the only value that operations find in a context: it changes nothing of what they do,
+// and they are many, each of which would have to take it and hand it on.
 func WithProgress(ctx context.Context, f func(done, total float64, what string)) context.Context {
 	return context.WithValue(ctx, progressKey{}, f)
 }

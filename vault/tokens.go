@@ -1,7 +1,6 @@
 package vault
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/hmac"
@@ -273,10 +272,7 @@ func (c *policyChange) settleOAuth(before, a *mail.Account, clientSecret *mail.S
 		}
 	}
 	defer s.wipe()
-	same, err := sameOAuth(before, a)
-	if err != nil {
-		return err
-	}
+	same := before != nil && before.OAuth.Equal(a.OAuth)
 	if kept && same && clientSecret == nil {
 		return nil
 	}
@@ -293,16 +289,4 @@ func (c *policyChange) settleOAuth(before, a *mail.Account, clientSecret *mail.S
 		s.ClientSecret = []byte(clientSecret.Reveal())
 	}
 	return c.putOAuthSecret(a.Name, s)
-}
-
-func sameOAuth(before, a *mail.Account) (bool, error) {
-	if before == nil {
-		return false, nil
-	}
-	x, err := json.Marshal(before.OAuth)
-	if err != nil {
-		return false, err
-	}
-	y, err := json.Marshal(a.OAuth)
-	return bytes.Equal(x, y), err
 }

@@ -185,11 +185,8 @@ func (d *Deps) proposals(ctx context.Context, accounts []mail.Account) []Check {
 // checkServers looks at every server at once, and gives up on those that do not
 // answer a little before the command itself has to, so that the others are told.
 func (d *Deps) checkServers(ctx context.Context, call *discovery.Call, accounts []mail.Account) []Check {
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-min(time.Second, time.Until(deadline)/5)))
-		defer cancel()
-	}
+	ctx, cancel := mail.Sooner(ctx)
+	defer cancel()
 	type job struct {
 		name, account string
 		verify        func(context.Context, string) (*mail.Verification, error)

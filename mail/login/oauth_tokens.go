@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -117,14 +116,11 @@ func (s *oauthSource) Token(ctx context.Context, a *mail.Account) (mail.Secret, 
 		if f.err != nil {
 			return mail.Secret{}, oauthError(ctx, opToken, a, f.err)
 		}
-		return copied(f.token), nil
+		return f.token.Clone(), nil
 	case <-ctx.Done():
 		return mail.Secret{}, mail.Operation{Op: opToken, Account: a.Name}.Wrap(ctx, ctx.Err(), nil)
 	}
 }
-
-// copied returns a copy, which the caller may wipe.
-func copied(s mail.Secret) mail.Secret { return mail.NewSecret([]byte(s.Reveal())) }
 
 // oauthSettings is what an access token depends on besides secrets.
 func oauthSettings(a *mail.Account) (string, error) {
@@ -167,7 +163,7 @@ func (s *oauthSource) tokenOrRefresh(ctx context.Context, a *mail.Account, setti
 	}
 	now := s.clock()
 	if !x.token.IsZero() && now.Before(x.renewAt) && !x.doubted {
-		return nil, copied(x.token), nil
+		return nil, x.token.Clone(), nil
 	}
 	if x.running != nil {
 		return x.running, mail.Secret{}, nil
@@ -200,7 +196,7 @@ func (s *oauthSource) runRefresh(ctx context.Context, a *mail.Account, x *oauthA
 	f.err = err
 	switch {
 	case errors.Is(err, errKept):
-		if f.token, f.err = copied(x.token), nil; x.token.IsZero() { // dropped meanwhile
+		if f.token, f.err = x.token.Clone(), nil; x.token.IsZero() { // dropped meanwhile
 			f.err = mail.ErrConsentChanged
 		}
 	case err == nil:
@@ -209,7 +205,7 @@ func (s *oauthSource) runRefresh(ctx context.Context, a *mail.Account, x *oauthA
 			life = assumedLife
 		}
 		f.token = mail.NewSecret([]byte(token.Access))
-		x.token, x.renewAt, x.failed = copied(f.token), asked.Add(life-min(earlyBy, life/10)), nil
+		x.token, x.renewAt, x.failed = f.token.Clone(), asked.Add(life-min(earlyBy, life/10)), nil
 		x.doubted, x.consent = false, consent
 		if x.renewed = (time.Time{}); x.refused {
 			x.renewed, x.refused = s.clock(), false
@@ -234,7 +230,7 @@ func (s *oauthSource) keeps(x *oauthAccount, consent string) bool {
 func (s *oauthSource) refresh(ctx context.Context, a *mail.Account, x *oauthAccount) (token oauth.Token, consent string, err error) {
 	var asked error // of the provider; kept apart since a token may have been rotated besides
 	err = s.store.RefreshToken(ctx, a.Name, func(ctx context.Context, secrets mail.OAuthSecrets) (rotated mail.Secret, err error) {
-		if !secrets.OAuth.IsZero() && !sameOAuth(secrets.OAuth, a.OAuth) {
+		if !secrets.OAuth.IsZero() && !secrets.OAuth.Equal(a.OAuth) {
 			return mail.Secret{}, mail.ErrConsentChanged // the account's settings were read before
 		}
 		if s.keeps(x, secrets.Consent) {
@@ -269,11 +265,6 @@ func (s *oauthSource) refresh(ctx context.Context, a *mail.Account, x *oauthAcco
 		err = asked
 	}
 	return token, consent, err
-}
-
-func sameOAuth(a, b mail.OAuth) bool {
-	return a.Provider == b.Provider && a.ClientID == b.ClientID && a.Tenant == b.Tenant && a.AuthURL == b.AuthURL &&
-		a.TokenURL == b.TokenURL && a.DeviceURL == b.DeviceURL && slices.Equal(a.Scopes, b.Scopes)
 }
 
 func secretsDigest(s mail.OAuthSecrets) [sha256.Size]byte {

@@ -11,16 +11,6 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
-// The bounds of Get.
-const (
-	defaultBodyChars = 2000 // 001 section 5
-	minBodyChars     = 100
-
-	defaultAttachmentChars = 10_000 // 001 section 5
-	minAttachmentChars     = 100
-	maxAttachmentChars     = 50_000
-)
-
 // maxGet bounds the messages of one GetEach.
 const maxGet = 20
 
@@ -54,9 +44,7 @@ func (m *Client) GetEach(ctx context.Context, account string, refs []mail.Ref, q
 	if len(refs) == 0 || len(refs) > maxGet {
 		return nil, x.Invalid(fmt.Sprintf("A command reads 1 to %d messages.", maxGet), mail.AdviceSeveralCommands)
 	}
-	q.BodyChars = within(q.BodyChars, defaultBodyChars, minBodyChars, reading.MaxBodyChars)
-	q.AttachmentChars = within(q.AttachmentChars, defaultAttachmentChars, minAttachmentChars, maxAttachmentChars)
-	q.FromChar = within(q.FromChar, 0, 0, reading.MaxFromChar)
+	q.BodyChars, q.AttachmentChars, q.FromChar = BodyChars.of(q.BodyChars), AttachmentChars.of(q.AttachmentChars), FromChar.of(q.FromChar)
 	if q.Headers == "" {
 		q.Headers = HeadersCurated
 	}
@@ -105,7 +93,7 @@ func share(chars int, lengths []int) int {
 	left := chars
 	for i, n := range lengths {
 		if each := left / (len(lengths) - i); n > each {
-			return max(each, minBodyChars)
+			return max(each, BodyChars.Min)
 		}
 		left -= n
 	}
@@ -191,14 +179,6 @@ func (x *imapBox) findReturned(ctx context.Context, all []*reading.Reading) erro
 		return err
 	}
 	return nil
-}
-
-// within brings a number into its bounds; 0 means the default.
-func within(n, def, low, high int) int {
-	if n == 0 {
-		n = def
-	}
-	return min(max(n, low), high)
 }
 
 // named checks that a reference can name a message of this account.

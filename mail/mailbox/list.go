@@ -17,10 +17,8 @@ import (
 
 // The bounds of List.
 const (
-	defaultLimit = 50  // 000 section 7.3
-	maxLimit     = 500 // 000 section 7.3
-	maxWindow    = 500 // messages fetched at once while looking for visible ones
-	minWindow    = 50
+	maxWindow = 500 // messages fetched at once while looking for visible ones
+	minWindow = 50
 )
 
 // List returns messages of one folder by UID, newest first unless asked otherwise. It
@@ -57,10 +55,7 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	if q.Folder, err = x.folderName(cmp.Or(q.Folder, inbox)); err != nil {
 		return nil, err
 	}
-	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
-	if q.Snippet != 0 {
-		q.Snippet = within(q.Snippet, minSnippet, minSnippet, maxSnippet)
-	}
+	q.Limit, q.Snippet = ListLimit.of(q.Limit), SnippetChars.of(q.Snippet)
 
 	for _, anchor := range []mail.Ref{q.Before, q.After} {
 		if anchor != (mail.Ref{}) && (anchor.Protocol != mail.IMAP || anchor.Account != x.Account || imap.FolderName(anchor.Folder) != q.Folder || anchor.UID == 0) {

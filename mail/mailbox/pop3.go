@@ -62,7 +62,7 @@ func (x *popBox) heads(ctx context.Context, s *pop3.Mailbox, all []pop3.Message,
 	for len(all) > 0 {
 		n := min(popGroup, len(all))
 		if size != nil {
-			n = within(size(), n, 1, n)
+			n = Bound{1, n, n}.of(size())
 		}
 		group := all[:n]
 		all = all[n:]
@@ -102,7 +102,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		}
 		return nil, x.lacks("no flags, so it is not known which messages are unread", advice)
 	}
-	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
+	q.Limit = ListLimit.of(q.Limit)
 	page := &Page{Folder: popFolder}
 	var names popNames
 	err := x.lend(ctx, true, func(s *pop3.Mailbox) error {
@@ -148,7 +148,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 			return true
 		})
 		if err == nil && q.Snippet != 0 {
-			err = x.snippets(ctx, s, within(q.Snippet, minSnippet, minSnippet, maxSnippet), page.Messages)
+			err = x.snippets(ctx, s, SnippetChars.of(q.Snippet), page.Messages)
 		}
 		return err
 	})

@@ -12,15 +12,10 @@ import (
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
-	"github.com/postern-mail/postern/mail/mailbox/internal/reading"
 )
 
 // The bounds of messages and attachments fetched whole.
 const (
-	defaultRawBytes = 200_000 // 001 section 6
-	minRawBytes     = 1024
-	maxRawBytes     = 1_000_000
-
 	chunkBytes    = 4 << 20  // of one message or part in one fetch
 	maxWholeBytes = 64 << 20 // of one message or attachment altogether, as transferred
 )
@@ -32,7 +27,7 @@ func (m *Client) Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*RawMes
 	if err != nil {
 		return nil, err
 	}
-	raw, err := b.raw(ctx, ref, int64(within(int(maxBytes), defaultRawBytes, minRawBytes, maxRawBytes)))
+	raw, err := b.raw(ctx, ref, int64(RawBytes.of(int(maxBytes))))
 	if err == nil && raw.masked.Any() {
 		return nil, b.base().Withheld("its source is not shown")
 	}
@@ -41,7 +36,7 @@ func (m *Client) Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*RawMes
 
 func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (out *RawMessage, err error) {
 	// What is masked is told by more than a small piece.
-	items := imap.Items{Size: true, Date: true, Sections: []imap.Section{{Size: max(limit, defaultRawBytes)}}}
+	items := imap.Items{Size: true, Date: true, Sections: []imap.Section{{Size: max(limit, int64(RawBytes.Default))}}}
 	err = x.readOne(ctx, ref, items, func(_ *imap.Session, g *fetch.Message) error {
 		raw := g.Source
 		if raw == nil {
@@ -166,8 +161,8 @@ func (m *Client) AttachmentText(ctx context.Context, ref mail.Ref, q AttachmentQ
 	if err != nil {
 		return nil, err
 	}
-	q.Chars = within(q.Chars, defaultAttachmentChars, minAttachmentChars, maxAttachmentChars)
-	from := within(q.FromChar, 1, 1, reading.MaxFromChar)
+	q.Chars = AttachmentChars.of(q.Chars)
+	from := max(FromChar.of(q.FromChar), 1)
 	text, cut, err := b.base().TextOf(ctx, m.o.PDFText, a, from-1+q.Chars)
 	if err != nil {
 		return nil, err

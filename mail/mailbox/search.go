@@ -21,11 +21,7 @@ import (
 
 // The bounds of Search (001 section 4).
 const (
-	defaultSearchLimit = 20
-	maxSearchLimit     = 50
-	minSnippet         = 50
-	maxSnippet         = 500
-	maxCriterion       = 256 // characters
+	maxCriterion = 256 // characters
 	// DefaultMaxMatches is how many matches a search may have.
 	DefaultMaxMatches = 20_000
 )
@@ -56,9 +52,9 @@ func (m *Client) Search(ctx context.Context, accounts []string, q SearchQuery) (
 		return nil, err
 	}
 	within := ctx
-	if deadline, ok := ctx.Deadline(); ok && len(accounts) > 1 { // one that does not answer costs nothing of the others
+	if len(accounts) > 1 {
 		var cancel context.CancelFunc
-		within, cancel = context.WithDeadline(ctx, deadline.Add(-min(time.Second, time.Until(deadline)/4)))
+		within, cancel = mail.Sooner(ctx)
 		defer cancel()
 	}
 	var all sync.WaitGroup
@@ -163,10 +159,7 @@ func breaksLine(r rune) bool { return r < ' ' || r == 0x7f || r == 0x2028 || r =
 // prepare checks the query, or replaces it by the query of the cursor.
 func (f *finding) prepare(ctx context.Context) error {
 	q := &f.q
-	q.Limit = within(q.Limit, defaultSearchLimit, 1, maxSearchLimit)
-	if q.Snippet != 0 {
-		q.Snippet = within(q.Snippet, minSnippet, minSnippet, maxSnippet)
-	}
+	q.Limit, q.Snippet = SearchLimit.of(q.Limit), SnippetChars.of(q.Snippet)
 	if q.MaxMatches <= 0 {
 		q.MaxMatches = DefaultMaxMatches
 	}

@@ -17,9 +17,6 @@ import (
 
 // The bounds of Thread.
 const (
-	maxThread      = 200 // messages that an answer shows
-	maxThreadChars = 20_000
-
 	maxThreadRounds = 40 // searches, each for ids that those before found
 )
 
@@ -38,8 +35,7 @@ func (m *Client) Thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 	if err != nil {
 		return nil, err
 	}
-	q.Limit = within(q.Limit, maxThread, 1, maxThread)
-	q.Chars = min(max(q.Chars, 0), maxThreadChars)
+	q.Limit, q.Chars = ThreadLimit.of(q.Limit), ThreadChars.of(q.Chars)
 	t, err := b.thread(ctx, ref, q)
 	if err == nil {
 		t.Issues = append(t.Issues, b.base().Unjudged()...)

@@ -50,7 +50,7 @@ type WatchPage struct {
 // A folder that was replaced is KindConflict, unless the Watch knew no UID of it. POP3 is
 // KindUnsupported.
 func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*WatchPage, error) {
-	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
+	q.Limit = ListLimit.of(q.Limit)
 	x, err := toWatch[notifier](ctx, m, account)
 	if err != nil {
 		return nil, err

@@ -385,7 +385,7 @@ func (p *post) list(ctx context.Context, from uint32, full bool) (*imapBox, *lis
 			return nil, nil, err
 		}
 		looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(p.pace.look, x.account.Timeouts.Socket))
-		l := x.listing(ListQuery{Folder: p.folder, After: mail.Ref{UID: from}, Limit: maxLimit, OldestFirst: true, Full: full}, &seeing{})
+		l := x.listing(ListQuery{Folder: p.folder, After: mail.Ref{UID: from}, Limit: ListLimit.Max, OldestFirst: true, Full: full}, &seeing{})
 		err = l.do(looking)
 		cancel()
 		if err != nil {

@@ -9,8 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"mime"
-	"path"
 	"strings"
 	"unicode/utf8"
 
@@ -266,21 +264,9 @@ func (b *Outbox) message(ctx context.Context, s *sender, l *letter, left string)
 		}
 	}
 	for _, a := range l.Attachments {
-		if a.Type == "" {
-			a.Type = typeByName(a.Name)
-		}
 		m.Attachments = append(m.Attachments, compose.Attachment{Name: a.Name, Type: a.Type, Content: a.Content, Message: a.Message})
 	}
 	return m, nil
-}
-
-// typeByName guesses from the extension alone: the recipient's program will go by
-// the name too.
-func typeByName(name string) string {
-	if t, _, err := mime.ParseMediaType(mime.TypeByExtension(strings.ToLower(path.Ext(name)))); err == nil {
-		return t
-	}
-	return "application/octet-stream"
 }
 
 // ParseAddress reads one recipient as a person writes them, plain or with a name:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/postern-mail/postern/mail"
 )
 
 // maxWait is shorter than the longest deadline of a command.
@@ -29,10 +31,10 @@ func ParseWait(text string) (time.Duration, error) {
 // wait, but before it would be stopped.
 func WaitUntil(ctx context.Context, wait time.Duration) time.Time {
 	until := time.Now().Add(wait)
-	if deadline, ok := ctx.Deadline(); ok {
-		if last := deadline.Add(-min(time.Second, time.Until(deadline)/4)); last.Before(until) {
-			until = last
-		}
+	sooner, cancel := mail.Sooner(ctx)
+	defer cancel()
+	if last, ok := sooner.Deadline(); ok && last.Before(until) {
+		return last
 	}
 	return until
 }

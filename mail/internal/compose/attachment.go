@@ -13,6 +13,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // Attachment is a file to send. Content is not changed.
@@ -106,16 +107,10 @@ func (h *header) params(name string, words []string) {
 
 // quoted writes a parameter's value of printable ASCII.
 func quoted(s string) string {
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !isTokenRune(r) }) < 0 {
+	if rfc5322.IsToken(s) {
 		return s
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
-}
-
-// isTokenRune reports whether a character may stand in a token of RFC 2045
-// section 5.1.
-func isTokenRune(r rune) bool {
-	return r > ' ' && r < 0x7f && !strings.ContainsRune(`()<>@,;:\"/[]?=`, r)
 }
 
 // percentEncode writes text as the extended values of RFC 2231 section 7 do.
@@ -123,7 +118,7 @@ func percentEncode(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
 		c := s[i]
-		if isTokenRune(rune(c)) && c != '*' && c != '\'' && c != '%' {
+		if rfc5322.IsTokenChar(c) && c != '*' && c != '\'' && c != '%' {
 			b.WriteByte(c)
 			continue
 		}
@@ -192,7 +187,7 @@ func mediaType(given, name string, content []byte) (mediaType string, params map
 	}
 	mediaType, params, err := mime.ParseMediaType(given)
 	kind, sub, slash := strings.Cut(mediaType, "/")
-	if err != nil || !slash || !isToken(kind) || !isToken(sub) {
+	if err != nil || !slash || !rfc5322.IsToken(kind) || !rfc5322.IsToken(sub) {
 		return "", nil, false
 	}
 	if kind == "message" || kind == "multipart" {
@@ -200,7 +195,7 @@ func mediaType(given, name string, content []byte) (mediaType string, params map
 	}
 	delete(params, "name") // the disposition says it
 	for key, value := range params {
-		if !isToken(key) || strings.ContainsAny(key, "*'%") || strings.IndexFunc(value, func(r rune) bool { return r < ' ' || r >= 0x7f }) >= 0 {
+		if !rfc5322.IsToken(key) || strings.ContainsAny(key, "*'%") || strings.IndexFunc(value, func(r rune) bool { return r < ' ' || r >= 0x7f }) >= 0 {
 			return "", nil, false
 		}
 	}
@@ -208,8 +203,4 @@ func mediaType(given, name string, content []byte) (mediaType string, params map
 		params["charset"] = "utf-8"
 	}
 	return mediaType, params, true
-}
-
-func isToken(s string) bool {
-	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !isTokenRune(r) }) < 0
 }

@@ -213,7 +213,7 @@ func contentOf(source []byte) (textPart, error) {
 	written := []string{root.MediaType()}
 	for _, key := range slices.Sorted(maps.Keys(root.Params)) {
 		value := root.Params[key]
-		if !isToken(key) || strings.IndexFunc(value, func(r rune) bool { return r < ' ' || r >= 0x7f }) >= 0 {
+		if !rfc5322.IsToken(key) || strings.IndexFunc(value, func(r rune) bool { return r < ' ' || r >= 0x7f }) >= 0 {
 			return textPart{}, fault("Content-Type", "it holds a character outside ASCII")
 		}
 		written = append(written, key+"="+quoted(value))

@@ -183,7 +183,7 @@ func (h *header) addresses(field string, list []Address) error {
 func (h *header) phrase(name string) {
 	const longest = 64 // octets of a word or quoted string, which is never folded
 	words := []string{`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`}
-	if strings.IndexFunc(name, func(r rune) bool { return r != ' ' && !isAtext(r) }) < 0 {
+	if strings.IndexFunc(name, func(r rune) bool { return r != ' ' && (r >= utf8.RuneSelf || !rfc5322.IsAtext(byte(r))) }) < 0 {
 		words = strings.Split(name, " ")
 	}
 	if !isASCII(name) || strings.Contains(name, "=?") || slices.ContainsFunc(words, func(w string) bool { return len(w) > longest }) {
@@ -193,13 +193,6 @@ func (h *header) phrase(name string) {
 	for _, w := range words {
 		h.word(w)
 	}
-}
-
-// isAtext reports whether a character may stand in an atom (RFC 5322 section
-// 3.2.3).
-func isAtext(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
-		r < utf8.RuneSelf && strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", r)
 }
 
 // ids writes a field of message ids; an empty list is left out.

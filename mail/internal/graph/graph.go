@@ -146,7 +146,7 @@ func (s *Session) send(ctx context.Context, e smtp.Envelope, body []byte) (*smtp
 		}
 	}
 	if err := s.target.Begin(ctx); err != nil {
-		return nil, notSent(failure(smtp.StageData, c.End(err)), true)
+		return nil, notSent(wire.Broken(smtp.StageData, c.End(err)), true)
 	}
 	head := fmt.Sprintf("POST /v1.0/me/sendMail HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nAccept: application/json\r\nConnection: close\r\n\r\n",
 		s.target.Host, s.token.Token, len(body))
@@ -168,10 +168,10 @@ func (s *Session) send(ctx context.Context, e smtp.Envelope, body []byte) (*smtp
 		return nil, s.early(ctx, c, br, cmp.Or(err, error(errAnswer)))
 	}
 	if ctx.Err() != nil {
-		return nil, notSent(failure(smtp.StageMessage, c.End(ctx.Err())), true)
+		return nil, notSent(wire.Broken(smtp.StageMessage, c.End(ctx.Err())), true)
 	}
 	if err := c.Send(body[last:], blockTime); err != nil {
-		return nil, unknown(failure(smtp.StageEnd, c.End(err)))
+		return nil, unknown(wire.Broken(smtp.StageEnd, c.End(err)))
 	}
 	c.Deadline(time.Now().Add(endTime))
 	return s.answer(ctx, c, br)
@@ -189,7 +189,7 @@ func (s *Session) early(ctx context.Context, c *wire.Bounded, br *bufio.Reader, 
 			return failed
 		}
 	}
-	return notSent(failure(smtp.StageMessage, c.End(cause)), true)
+	return notSent(wire.Broken(smtp.StageMessage, c.End(cause)), true)
 }
 
 // answer reads the answer to a whole request. 202 says that the service has the message
@@ -206,7 +206,7 @@ func (s *Session) answer(ctx context.Context, c *wire.Bounded, br *bufio.Reader)
 			} else if k := wire.KindOf(err); k == wire.KindConnection {
 				err = errAnswer // it is no HTTP
 			}
-			return nil, unknown(failure(smtp.StageEnd, c.End(err)))
+			return nil, unknown(wire.Broken(smtp.StageEnd, c.End(err)))
 		}
 		if r.StatusCode >= 200 {
 			break
@@ -245,10 +245,6 @@ func said(body io.Reader) (code, text string) {
 	b, _ := io.ReadAll(io.LimitReader(body, maxAnswer))
 	_ = json.Unmarshal(b, &answer) // without one the status has to do
 	return wire.Clean(answer.Error.Code), wire.Clean(answer.Error.Message)
-}
-
-func failure(stage string, err error) *wire.Error {
-	return &wire.Error{Stage: stage, Kind: wire.KindOf(err), OutOfStep: true, Err: err}
 }
 
 func notSent(e *wire.Error, later bool) *smtp.SendError {

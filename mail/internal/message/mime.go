@@ -406,7 +406,7 @@ func newLeaf(header []byte, typ, subtype string) *Part {
 	p := Part{Type: typ, Subtype: subtype, ContentID: cmp.Or(h.Values("Content-ID")...)}
 	var value string
 	value, p.Params = field("Content-Type")
-	if t, sub, ok := strings.Cut(value, "/"); ok && isToken(strings.TrimSpace(t)) && isToken(strings.TrimSpace(sub)) {
+	if t, sub, ok := strings.Cut(value, "/"); ok && rfc5322.IsToken(strings.TrimSpace(t)) && rfc5322.IsToken(strings.TrimSpace(sub)) {
 		p.Type, p.Subtype = strings.TrimSpace(t), strings.TrimSpace(sub)
 	}
 	p.Encoding, _ = field("Content-Transfer-Encoding")

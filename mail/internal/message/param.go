@@ -49,16 +49,6 @@ var (
 	quotedPair = regexp.MustCompile(`\\(["\\])`)
 )
 
-// isToken reports whether s is a token of RFC 2045 section 5.1.
-func isToken(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`()<>@,;:\"/[]?=`, c) >= 0 {
-			return false
-		}
-	}
-	return s != ""
-}
-
 // lowerKeys returns a copy of params with lower-case names, never nil.
 func lowerKeys(params map[string]string) map[string]string {
 	lower := make(map[string]string, len(params))

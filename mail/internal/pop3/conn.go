@@ -62,5 +62,5 @@ func (c *conn) explain(ctx context.Context, stage string, err error) error {
 	case cause == nil:
 		cause = err
 	}
-	return &wire.Error{Stage: stage, Kind: wire.KindOf(cause), OutOfStep: true, Err: cause}
+	return wire.Broken(stage, cause)
 }

@@ -53,17 +53,33 @@ func (a *Address) UnmarshalText(text []byte) error {
 // 3.2.5, with RFC 6532 section 3.2).
 func needsQuotes(name string) bool {
 	for i := range len(name) {
-		if c := name[i]; c != ' ' && c < utf8.RuneSelf && !isAtext(c) {
+		if c := name[i]; c != ' ' && c < utf8.RuneSelf && !IsAtext(c) {
 			return true
 		}
 	}
 	return false
 }
 
-// isAtext reports whether an ASCII character may stand in an atom.
-func isAtext(c byte) bool {
+// IsAtext reports whether an ASCII character may stand in an atom (RFC 5322 section 3.2.3).
+func IsAtext(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
 		c < utf8.RuneSelf && strings.IndexByte("!#$%&'*+-/=?^_`{|}~", c) >= 0
+}
+
+// IsToken reports whether s is a token of RFC 2045 section 5.1, which names and values of
+// parameters are without quotes.
+func IsToken(s string) bool {
+	for i := range len(s) {
+		if !IsTokenChar(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// IsTokenChar reports whether a token may hold c.
+func IsTokenChar(c byte) bool {
+	return c > ' ' && c < 0x7f && strings.IndexByte(`()<>@,;:\"/[]?=`, c) < 0
 }
 
 // Addresses returns every mailbox in every field of the name, in order. Groups are

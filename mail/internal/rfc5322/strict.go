@@ -72,14 +72,14 @@ func strictMailbox(s string) (addr, rest string, ok bool) {
 				return "", "", false
 			}
 			i = end
-		case isAtext(c) || c == '.' || c >= utf8.RuneSelf:
+		case IsAtext(c) || c == '.' || c >= utf8.RuneSelf:
 			end := i
-			for end < len(s) && (isAtext(s[end]) || s[end] == '.' || s[end] >= utf8.RuneSelf) {
+			for end < len(s) && (IsAtext(s[end]) || s[end] == '.' || s[end] >= utf8.RuneSelf) {
 				end++
 			}
 			if end < len(s) && s[end] == '@' && words == 0 {
 				domain := end + 1
-				for domain < len(s) && (isAtext(s[domain]) || s[domain] == '.' || s[domain] >= utf8.RuneSelf) {
+				for domain < len(s) && (IsAtext(s[domain]) || s[domain] == '.' || s[domain] >= utf8.RuneSelf) {
 					domain++
 				}
 				return strictEnd(s, domain, s[i:domain])
@@ -175,7 +175,7 @@ func isDotAtom(s string) bool {
 			}
 			dot = true
 			continue
-		case r < utf8.RuneSelf && !isAtext(byte(r)), r == utf8.RuneError, r >= utf8.RuneSelf && !unicode.IsGraphic(r), unicode.IsSpace(r):
+		case r < utf8.RuneSelf && !IsAtext(byte(r)), r == utf8.RuneError, r >= utf8.RuneSelf && !unicode.IsGraphic(r), unicode.IsSpace(r):
 			return false
 		}
 		dot = false

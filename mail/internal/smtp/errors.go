@@ -21,11 +21,6 @@ func refusal(stage string, r reply) *wire.Error {
 	return &wire.Error{Stage: stage, Kind: wire.KindRefused, Reply: r.code, Code: r.enhanced, Text: r.text(), Permanent: r.code >= 500}
 }
 
-// failure is the Error of a connection that ended or could not be made.
-func failure(stage string, err error) *wire.Error {
-	return &wire.Error{Stage: stage, Kind: wire.KindOf(err), OutOfStep: true, Err: err}
-}
-
 // Outcome is the known state of a message. Its zero value promises nothing.
 type Outcome int
 

@@ -34,13 +34,13 @@ func (s *Session) login(username string, c wire.Credential) *wire.Error {
 			e.Text = c.Words(username, strings.Join(r.lines, " "))
 			return e
 		case r.code != 334:
-			return failure(wire.StageAuth, s.conn.End(errNotSMTP))
+			return wire.Broken(wire.StageAuth, s.conn.End(errNotSMTP))
 		}
 		if line, err = x.Answer(r.lines[0]); line == "*" {
 			err = errChallenge
 		}
 	}
-	return failure(wire.StageAuth, s.conn.End(err))
+	return wire.Broken(wire.StageAuth, s.conn.End(err))
 }
 
 // refusedLogin is a refusal of the credential, unless the server says that it is

@@ -57,7 +57,7 @@ func (s *Session) Send(ctx context.Context, e Envelope, message []byte) (*Receip
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, notSent(failure(StageCheck, ctx.Err()))
+		return nil, notSent(wire.Broken(StageCheck, ctx.Err()))
 	}
 	defer s.conn.Until(ctx)()
 	if err := s.envelope(&e, len(message), eightBit(message)); err != nil {
@@ -88,7 +88,7 @@ func (s *Session) Send(ctx context.Context, e Envelope, message []byte) (*Receip
 // a refusal, or the server's goodbye, also ends the connection.
 func (s *Session) no(stage string, r reply) *wire.Error {
 	if !r.refused() {
-		return failure(stage, s.conn.End(errNotSMTP))
+		return wire.Broken(stage, s.conn.End(errNotSMTP))
 	}
 	if r.code == 421 {
 		_ = s.conn.End(errClosed)
@@ -111,10 +111,10 @@ func (s *Session) envelope(e *Envelope, size int, eight bool) error {
 	together := s.offers("PIPELINING")
 	if together {
 		if !s.conn.quiet() {
-			return notSent(failure(StageMail, s.conn.End(errEarly)))
+			return notSent(wire.Broken(StageMail, s.conn.End(errEarly)))
 		}
 		if err := s.write(lines...); err != nil {
-			return notSent(failure(StageMail, err))
+			return notSent(wire.Broken(StageMail, err))
 		}
 	}
 	s.begun = true
@@ -147,7 +147,7 @@ func (s *Session) envelope(e *Envelope, size int, eight bool) error {
 		}
 	}
 	if failed == nil && !s.conn.quiet() {
-		failed = failure(StageRcpt, s.conn.End(errEarly))
+		failed = wire.Broken(StageRcpt, s.conn.End(errEarly))
 	}
 	if failed == nil {
 		return nil
@@ -167,7 +167,7 @@ func (s *Session) next(stage, line string, sent bool) (reply, *wire.Error) {
 	}
 	r, err := s.conn.reply(commandTime)
 	if err != nil {
-		return reply{}, failure(stage, err)
+		return reply{}, wire.Broken(stage, err)
 	}
 	return r, nil
 }
@@ -229,15 +229,15 @@ func (s *Session) end(ctx context.Context, spoke <-chan struct{}) (*Receipt, err
 		return nil, notSent(s.brokeOff(errEarly, spoke))
 	}
 	if ctx.Err() != nil {
-		return nil, notSent(failure(StageMessage, s.conn.End(ctx.Err())))
+		return nil, notSent(wire.Broken(StageMessage, s.conn.End(ctx.Err())))
 	}
 	if err := s.conn.write([]byte("\r\n.\r\n"), blockTime); err != nil {
-		return nil, unknown(failure(StageEnd, err))
+		return nil, unknown(wire.Broken(StageEnd, err))
 	}
 	r, err := s.conn.reply(endTime)
 	switch {
 	case err != nil:
-		return nil, unknown(failure(StageEnd, err))
+		return nil, unknown(wire.Broken(StageEnd, err))
 	case r.refused():
 		return nil, notSent(s.no(StageEnd, r))
 	case !r.positive():
@@ -245,7 +245,7 @@ func (s *Session) end(ctx context.Context, spoke <-chan struct{}) (*Receipt, err
 	}
 	if next, _ := s.conn.br.Peek(min(3, s.conn.br.Buffered())); len(next) > 0 && string(next) != "421" {
 		// There are several answers, and it is unknown which one counts.
-		return nil, unknown(failure(StageEnd, s.conn.End(errEarly)))
+		return nil, unknown(wire.Broken(StageEnd, s.conn.End(errEarly)))
 	}
 	s.begun = false
 	return &Receipt{Reply: r.code, Code: r.enhanced, Text: r.text()}, nil
@@ -263,5 +263,5 @@ func (s *Session) brokeOff(cause error, spoke <-chan struct{}) *wire.Error {
 			return refusal(StageMessage, r)
 		}
 	}
-	return failure(StageMessage, s.conn.End(cause))
+	return wire.Broken(StageMessage, s.conn.End(cause))
 }

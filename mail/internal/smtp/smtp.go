@@ -73,7 +73,7 @@ func (s *Session) open(ctx context.Context, target wire.Target) error {
 	r, err := s.conn.reply(time.Until(within))
 	switch {
 	case err != nil:
-		return failure(wire.StageGreeting, err)
+		return wire.Broken(wire.StageGreeting, err)
 	case !r.positive():
 		return denied(wire.StageGreeting, r)
 	}
@@ -103,20 +103,20 @@ func denied(stage string, r reply) *wire.Error {
 	if r.refused() {
 		return refusal(stage, r)
 	}
-	return failure(stage, errNotSMTP)
+	return wire.Broken(stage, errNotSMTP)
 }
 
 // command sends one line and waits for the answer.
 func (s *Session) command(stage, line string, within time.Duration) (reply, *wire.Error) {
 	if !s.conn.quiet() {
-		return reply{}, failure(stage, s.conn.End(errEarly))
+		return reply{}, wire.Broken(stage, s.conn.End(errEarly))
 	}
 	if err := s.write(line); err != nil {
-		return reply{}, failure(stage, err)
+		return reply{}, wire.Broken(stage, err)
 	}
 	r, err := s.conn.reply(within)
 	if err != nil {
-		return reply{}, failure(stage, err)
+		return reply{}, wire.Broken(stage, err)
 	}
 	return r, nil
 }
@@ -151,7 +151,7 @@ func (s *Session) hello(stage string, within time.Duration) error {
 // and replies that it sent ahead end the connection (RFC 3207 section 6).
 func (s *Session) startTLS(ctx context.Context, target wire.Target) error {
 	if !s.offers("STARTTLS") {
-		return failure(wire.StageTLS, wire.ErrNoStartTLS)
+		return wire.Broken(wire.StageTLS, wire.ErrNoStartTLS)
 	}
 	r, failed := s.command(wire.StageTLS, "STARTTLS", target.Greeting)
 	if failed != nil {
@@ -161,7 +161,7 @@ func (s *Session) startTLS(ctx context.Context, target wire.Target) error {
 		return denied(wire.StageTLS, r)
 	}
 	if !s.conn.quiet() {
-		return failure(wire.StageTLS, s.conn.End(errEarly))
+		return wire.Broken(wire.StageTLS, s.conn.End(errEarly))
 	}
 	if err := s.conn.StartTLS(ctx, target); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (s *Session) Extensions() []string {
 func (s *Session) Close() error {
 	var failed error
 	if err := s.conn.Cause(); err != nil {
-		failed = failure("quit", err)
+		failed = wire.Broken("quit", err)
 	} else if _, err := s.command("quit", "QUIT", goodbye); err != nil {
 		failed = err
 	}

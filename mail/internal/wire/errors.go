@@ -64,6 +64,11 @@ type Error struct {
 	Err   error // the cause; may be nil
 }
 
+// Broken is the Error of a connection that ended or could not be made.
+func Broken(stage string, err error) *Error {
+	return &Error{Stage: stage, Kind: KindOf(err), OutOfStep: true, Err: err}
+}
+
 // Error says what happened in one line.
 func (e *Error) Error() string {
 	said := e.Code + " " + e.Text

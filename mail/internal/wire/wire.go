@@ -160,7 +160,7 @@ func unreached(ctx context.Context, stage string, err error) *Error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	e := &Error{Stage: stage, Kind: KindOf(err), OutOfStep: true, Err: err}
+	e := Broken(stage, err)
 	var op *net.OpError
 	switch {
 	case e.Kind == KindCertificate:

@@ -63,32 +63,33 @@ func (s *store) Account(ctx context.Context, name string) (mail.Account, error) 
 }
 
 func (s *store) account(ctx context.Context, name string) (mail.Account, error) {
-	if err := outOfScope(ctx, name); err != nil {
+	d, err := s.directoryOf(ctx, name)
+	if err != nil {
 		return mail.Account{}, err
 	}
-	fromEnvironment, err := s.fromEnvironment(ctx, name)
-	switch {
-	case err != nil:
-		return mail.Account{}, err
-	case fromEnvironment:
-		return s.environment.Account(ctx, name)
-	}
-	return s.Vault.Account(ctx, name)
+	return d.Account(ctx, name)
 }
 
 // Secret implements mail.Directory.
 func (s *store) Secret(ctx context.Context, name string) (mail.Secret, error) {
+	d, err := s.directoryOf(ctx, name)
+	if err != nil {
+		return mail.Secret{}, err
+	}
+	return d.Secret(ctx, name)
+}
+
+// directoryOf is where an account within the caller's scope is: the vault, or the environment.
+func (s *store) directoryOf(ctx context.Context, name string) (mail.Directory, error) {
 	if err := outOfScope(ctx, name); err != nil {
-		return mail.Secret{}, err
+		return nil, err
 	}
-	fromEnvironment, err := s.fromEnvironment(ctx, name)
-	switch {
-	case err != nil:
-		return mail.Secret{}, err
-	case fromEnvironment:
-		return s.environment.Secret(ctx, name)
+	if fromEnvironment, err := s.fromEnvironment(ctx, name); err != nil {
+		return nil, err
+	} else if fromEnvironment {
+		return s.environment, nil
 	}
-	return s.Vault.Secret(ctx, name)
+	return s.Vault, nil
 }
 
 // fromEnvironment reports whether the environment has the account, and the vault

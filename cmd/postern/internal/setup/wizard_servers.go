@@ -123,7 +123,7 @@ func (w *wizard) typeServer(ctx context.Context, service, help string, typed *ma
 	if err != nil {
 		return mail.Endpoint{}, err
 	}
-	if e.Security = usualSecurity[e.Port]; typed.Host != e.Host {
+	if e.Security = mail.UsualSecurity(e.Port); typed.Host != e.Host {
 		typed.Security = e.Security
 	}
 	typed.Host, typed.Port = e.Host, e.Port
@@ -155,9 +155,6 @@ func (w *wizard) protect(ctx context.Context, service string, e, typed *mail.End
 	*typed = *e
 	return nil
 }
-
-// usualSecurity is how a connection to a port that is registered for mail is protected.
-var usualSecurity = map[uint16]mail.Security{993: mail.TLS, 995: mail.TLS, 465: mail.TLS, 143: mail.StartTLS, 110: mail.StartTLS, 587: mail.StartTLS}
 
 var hostName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\A[\pL\pN_]([\pL\pN_-]*[\pL\pN_])?(\.[\pL\pN_]([\pL\pN_-]*[\pL\pN_])?)*\.?\z`)
