@@ -380,6 +380,10 @@ func (p *painter) outgoing(r *commands.OutboxShowResult) {
 	for _, a := range r.NotPlain {
 		p.header("Beware", Line(a))
 	}
+	if len(r.New) > 0 {
+		p.header("New", "nothing is known to have been sent to "+text(r.New)+" before")
+	}
+	p.header("Answers", p.id(r.Answers))
 	p.header("Subject", Line(r.Subject))
 	p.header("By", Line(r.Principal)+", "+p.when(r.Created))
 	p.header("Why", Line(r.Why))
