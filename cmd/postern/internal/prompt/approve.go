@@ -40,13 +40,12 @@ func (c *conversation) approveOne(ctx context.Context, id string) {
 	if !ok {
 		return
 	}
-	shown := c.look().Render(gateway.Answer{Result: o})
 	ask, may := asking[o.Decision().Step]
 	if !may {
-		_, _ = io.WriteString(c.Stdout, shown)
+		_, _ = io.WriteString(c.Stdout, c.look().Render(gateway.Answer{Result: o}))
 		return
 	}
-	if c.decide(ctx, strings.TrimRight(shown, "\n")+"\n\n"+c.look().Strong(ask.question), "y "+ask.yes+", anything else leaves "+ask.them+": ") != discovery.Accepted {
+	if !c.presents(ctx, o, ask.question) || !yes(c.typed(ctx, "y "+ask.yes+", anything else leaves "+ask.them+": ")) {
 		c.status = discovery.ApprovalRequired.ExitStatus()
 		c.tell("Nothing was done. " + c.typedAs("outbox reject "+o.ID) + " refuses it for good.")
 		return
@@ -189,9 +188,7 @@ func (c *conversation) walk(ctx context.Context, id string, more bool) (decided,
 	}
 	seen := *o
 	seen.Code = ""
-	shown := c.look().Render(gateway.Answer{Result: &seen})
-	if !c.page(ctx, append(strings.Split(strings.TrimRight(shown, "\n"), "\n"), "", c.look().Strong(ask.question))) {
-		c.tell("Not all of it was shown, so you are not asked.")
+	if !c.presents(ctx, &seen, ask.question) {
 		return false, ctx.Err() == nil
 	}
 	question := "y " + ask.yes + ", n refuses it, Enter leaves it waiting"
@@ -268,19 +265,15 @@ func (c *conversation) entry(ctx context.Context, id string) (entry *commands.Ou
 	return &whole, true
 }
 
-// decide shows lines, a page at a time, and asks when the last of them was shown.
-func (c *conversation) decide(ctx context.Context, shown, question string) discovery.Verdict {
-	if !c.page(ctx, strings.Split(shown, "\n")) {
-		c.tell("Not all of it was shown, so you are not asked.")
-		return discovery.Unanswered
+// presents shows an entry and the question about it, a page at a time. It reports whether all of
+// it was shown.
+func (c *conversation) presents(ctx context.Context, entry *commands.OutboxShowResult, question string) bool {
+	shown := strings.TrimRight(c.look().Render(gateway.Answer{Result: entry}), "\n")
+	if c.page(ctx, append(strings.Split(shown, "\n"), "", c.look().Strong(question))) {
+		return true
 	}
-	switch strings.ToLower(strings.TrimSpace(c.typed(ctx, question))) {
-	case "y", "yes":
-		return discovery.Accepted
-	case "n", "no":
-		return discovery.Declined
-	}
-	return discovery.Unanswered
+	c.tell("Not all of it was shown, so you are not asked.")
+	return false
 }
 
 // typed is the person's answer to a question; empty without one.
