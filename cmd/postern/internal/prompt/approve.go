@@ -101,7 +101,8 @@ func (c *conversation) said(ctx context.Context, line string, entry *commands.Ou
 		return true
 	}
 	c.show(a)
-	return a.Success() || !c.waits(ctx, entry)
+	now := c.stateOf(ctx, entry.ID) // somebody else may have decided
+	return a.Success() || now != mail.OutboxWaiting && now != ""
 }
 
 // ApproveWaiting shows each entry of the outbox that waits for a person, the oldest first, asks
@@ -235,12 +236,6 @@ func (c *conversation) refuse(ctx context.Context, o *commands.OutboxShowResult)
 			return decided, true
 		}
 	}
-}
-
-// waits reports whether an entry still waits, which somebody else may have decided about.
-func (c *conversation) waits(ctx context.Context, entry *commands.OutboxShowResult) bool {
-	now := c.stateOf(ctx, entry.ID)
-	return now == mail.OutboxWaiting || now == ""
 }
 
 // stateOf is the state of an entry of the outbox; empty where that cannot be told.
