@@ -92,7 +92,7 @@ func outboxShow(d *Deps) *discovery.Command {
 		// What approves it stands here alone: who has it has looked, with the
 		// administrator's key.
 		r.New = s.New
-		if r.Digest = s.Digest; s.Step == outbox.StepNone || !s.Here {
+		if r.Digest = s.Digest; s.Step == outbox.StepNone {
 			return r, nil
 		}
 		if r.Code, err = d.Store.ApprovalCode(ctx, s.ID, s.Digest); err != nil {
