@@ -145,7 +145,9 @@ func (d *Deps) send(ctx context.Context, call *discovery.Call, args sending) (*M
 		if o.State == mail.OutboxWaiting {
 			return nil, d.waits(ctx, call, o, keyed)
 		}
-		result, err = sent(o)
+		if result, err = sent(o); err != nil {
+			return nil, err
+		}
 	}
 	if refused, ok := errors.AsType[*mail.SendRefused](err); ok && r.Draft.ToSender && len(refused.Recipients) > 0 {
 		call.Target += " " + recipientsTarget(refused.Recipients)

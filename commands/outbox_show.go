@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -48,8 +49,9 @@ type OutboxShowResult struct {
 	NextAction  *answer.NextAction `json:"next_action,omitempty"`
 
 	decision *outbox.Decision
-	offset   int    // of Text in the whole text, in characters
-	short    string // Answers, in a compact answer
+	whole    *OutboxShowResult // where it was cut
+	offset   int               // of Text in the whole text, in characters
+	short    string            // Answers, in a compact answer
 }
 
 // AttachmentSent is a file of an outgoing message.
@@ -90,7 +92,7 @@ func outboxShow(d *Deps) *discovery.Command {
 		// What approves it stands here alone: who has it has looked, with the
 		// administrator's key.
 		r.New = s.New
-		if r.Digest = s.Digest; s.Step == outbox.StepNone || !s.Here {
+		if r.Digest = s.Digest; s.Step == outbox.StepNone {
 			return r, nil
 		}
 		if r.Code, err = d.Store.ApprovalCode(ctx, s.ID, s.Digest); err != nil {
@@ -113,6 +115,9 @@ func outboxShow(d *Deps) *discovery.Command {
 
 // Decision is what is shown, as a value.
 func (r *OutboxShowResult) Decision() *outbox.Decision { return r.decision }
+
+// Whole is the answer before it was made smaller to fit.
+func (r *OutboxShowResult) Whole() *OutboxShowResult { return cmp.Or(r.whole, r) }
 
 // outboxShowBrief is a message of the outbox as the person who decides has to see it.
 type outboxShowBrief struct {
@@ -206,6 +211,10 @@ func (r *OutboxShowResult) Truncate(fraction float64) bool {
 	n := int(float64(len(text)) * fraction * 0.9)
 	if n < 100 {
 		return false
+	}
+	if r.whole == nil {
+		whole := *r
+		r.whole = &whole
 	}
 	r.Text, r.Truncated, r.Code = string(text[:n]), true, ""
 	// Nothing is offered to be sent of which not all was shown.

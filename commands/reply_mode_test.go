@@ -8,7 +8,6 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -31,6 +30,9 @@ func TestAReplyThatWaitsSaysWhy(t *testing.T) {
 	dry := b.OK(t, line+" --dry-run")
 	if dry.Data["needs_approval"] != true || !strings.Contains(dry.Data["hint"].(string), "It would wait, since "+linkSentence+".") || len(dry.Data["asks"].([]any)) != 2 {
 		t.Errorf("a dry run: %v", dry.Data)
+	}
+	if e := b.OK(t, "policy explain \""+line+"\""); e.Data["needs_approval"] != true || !y.offline {
+		t.Errorf("explained: %v, without a word to the submission server: %v", e.Data, y.offline)
 	}
 	shown := b.OK(t, "outbox show m0")
 	if why := shown.Data["why"]; why != "mode reply: "+linkSentence || !slices.Equal(shown.Data["asks"].([]any), []any{linkSentence, codeSentence}) || shown.Data["unasked"] != nil {
@@ -58,30 +60,8 @@ func TestAReplyThatGoesUnaskedIsMarked(t *testing.T) {
 	}
 }
 
-func TestModeReplyIsExplained(t *testing.T) {
-	open := work("work", mail.Reply)
-	open.AllowOut.Entries = []string{"*"}
-	b := agent(newFixture(t, nil, open))
-	y := &fakeOutbox{}
-	b.deps.Outbox = y
-	explain := func(line string) map[string]any { return b.OK(t, `policy explain "`+line+`"`).Data }
-	const reply = "mail reply imap:work:INBOX:7:3 --body Gladly."
-	if got := explain(reply); got["allowed"] != true || got["needs_approval"] != nil || got["asks"] != nil || !y.offline || !y.request.Draft.ToSender {
-		t.Errorf("%v, asked %+v", got, y.request)
-	}
-	y.entry.State, y.entry.Asks = mail.OutboxWaiting, []mail.Ask{mail.AskCode}
-	if got := explain(reply); got["allowed"] != true || got["needs_approval"] != true || !slices.Equal(got["asks"].([]any), []any{codeSentence}) {
-		t.Errorf("%v", got)
-	}
-	y.entry = outbox.Decision{}
-	y.fails = mail.Operation{Op: "mail send", Account: "work"}.Failure(mail.KindNotFound, "", "There is no such message.", "")
-	if got := explain(reply); got["allowed"] != false || got["code"] != "NOT_FOUND" || got["needs_approval"] != nil {
-		t.Errorf("%v", got)
-	}
-	y.fails = &mail.SendRefused{Reason: mail.ReasonAllowList, Account: "work", Recipients: []string{"x@example.net"}}
-	if got := explain(reply); got["allowed"] != false || got["reason"] != mail.ReasonAllowList {
-		t.Errorf("%v", got)
-	}
+func TestThePolicyTellsOfModeReply(t *testing.T) {
+	b := agent(newFixture(t, nil, work("work", mail.Reply)))
 	if got := b.OK(t, "policy show").Data["accounts"].([]any)[0].(map[string]any); got["replies_may_go_unasked"] != true || got["sends_need_approval"] != true {
 		t.Errorf("%v", got)
 	}

@@ -275,6 +275,9 @@ func TestNobodyTakesOverWhileSomebodyMaySend(t *testing.T) {
 					if !errors.As(err, &told) || told.Kind != mail.KindConflict || !told.Retryable {
 						t.Errorf("while somebody may be sending: %v", err)
 					}
+					if d, err := o.Show(t.Context(), e.ID); err != nil || d.Step != outbox.StepNone || d.WhyNot != told.Message {
+						t.Errorf("shown as %q, %q: %v", d.Step, d.WhyNot, err)
+					}
 				}
 				now = now.Add(59 * time.Second)
 			}

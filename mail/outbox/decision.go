@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -134,7 +135,7 @@ func (b *Outbox) Show(ctx context.Context, id string) (*Decision, error) {
 	}
 	switch raw, err := b.bytes(ctx, op, &e); {
 	case errors.Is(err, mail.ErrNoOutgoing):
-		d.Here = false
+		d.Here, d.Step, d.WhyNot = false, StepNone, cmp.Or(d.WhyNot, "The message is not kept any more.")
 	case err != nil:
 		return nil, err
 	default:

@@ -180,6 +180,9 @@ func TestADeletionNobodyDecidesAboutExpires(t *testing.T) {
 	if _, err := d.Approve(t.Context(), e.ID, e.Digest, "ann"); kind(err) != mail.KindConflict || d.left() != "One Two Three" {
 		t.Errorf("approved too late: %v", err)
 	}
+	if s, err := d.Show(t.Context(), e.ID); err != nil || s.Step != "" || s.WhyNot != "The deletion is expired; nothing more is deleted." {
+		t.Errorf("shown as %q, %q: %v", s.Step, s.WhyNot, err)
+	}
 	if _, err := d.Reject(t.Context(), e.ID, "ann", ""); kind(err) != mail.KindConflict || !strings.Contains(err.Error(), "The deletion is expired") {
 		t.Errorf("rejected too late: %v", err)
 	}

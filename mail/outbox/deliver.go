@@ -256,6 +256,15 @@ func (b *Outbox) bytes(ctx context.Context, op string, e *mail.Outgoing) ([]byte
 	return message, nil
 }
 
+// maySend checks that the policy lets a message go to all of these, and that there is something to
+// send it with.
+func (b *Outbox) maySend(s *sender, recipients []string) error {
+	if err := s.policy.CheckSend(recipients); err != nil {
+		return err
+	}
+	return canSubmit(s.Operation, &s.account, b.o.Credentials)
+}
+
 // permitted checks a message again by the policy as it is now: its submission may be days
 // ago, if a person took them.
 func (b *Outbox) permitted(ctx context.Context, op string, e *mail.Outgoing) (*sender, error) {
@@ -263,10 +272,7 @@ func (b *Outbox) permitted(ctx context.Context, op string, e *mail.Outgoing) (*s
 	if err != nil {
 		return nil, err
 	}
-	if err := s.policy.CheckSend(e.Recipients); err != nil {
-		return nil, err
-	}
-	if err := canSubmit(s.Operation, &s.account, b.o.Credentials); err != nil {
+	if err := b.maySend(s, e.Recipients); err != nil {
 		return nil, err
 	}
 	if !s.policy.Owns(e.From) {

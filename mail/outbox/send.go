@@ -152,10 +152,7 @@ func (b *Outbox) prepare(ctx context.Context, account string, r Request, dry boo
 	if len(l.recipients) == 0 {
 		return nil, &mail.SendRefused{Reason: mail.ReasonAddress}
 	}
-	if err := s.policy.CheckSend(l.recipients); err != nil {
-		return nil, err
-	}
-	if err := canSubmit(s.Operation, &s.account, b.o.Credentials); err != nil {
+	if err := b.maySend(s, l.recipients); err != nil {
 		return nil, err
 	}
 	e, message, err := b.build(ctx, s, l, left)

@@ -476,6 +476,9 @@ func TestDryRunGoesToTheServerAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t, newFakeSubmission(t))
 	r := hello(keyed("k"))
+	if d, err := o.Foresee(t.Context(), account, r, true); err != nil || d.State != mail.OutboxQueued || len(o.server.commands()) > 0 {
+		t.Errorf("offline: %+v, %v", d, err)
+	}
 	e, err := o.sendOrForesee(r, true)
 	if err != nil || e.ID != "" || e.State != mail.OutboxQueued || e.Size == 0 || e.Digest == "" || !slices.Equal(e.Recipients, []string{"bob@example.net"}) {
 		t.Errorf("entry %+v", e)

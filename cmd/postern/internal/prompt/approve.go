@@ -6,10 +6,8 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
@@ -17,6 +15,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 // The person on a terminal who holds the administrator's key approves what is sent:
@@ -36,17 +35,17 @@ func (c *conversation) decidesHere() bool {
 
 // approveOne is 'outbox approve ID' without a code: it shows the message whole, and sends it if
 // the person says so.
-func (c *conversation) approveOne(ctx context.Context, id []string) {
-	o, ok := c.whole(ctx, id)
+func (c *conversation) approveOne(ctx context.Context, id string) {
+	o, ok := c.entry(ctx, id)
 	if !ok {
 		return
 	}
-	shown := c.look().Render(gateway.Answer{Result: o})
-	if o.State != mail.OutboxWaiting && o.State != mail.OutboxQueued && o.State != mail.OutboxUnknown || o.Code == "" {
-		_, _ = io.WriteString(c.Stdout, shown)
+	ask, may := asking[o.Decision().Step]
+	if !may {
+		_, _ = io.WriteString(c.Stdout, c.look().Render(gateway.Answer{Result: o}))
 		return
 	}
-	if c.decide(ctx, strings.TrimRight(shown, "\n")+"\n\n"+c.look().Strong(questionOf(o)), "y "+yesOf(o)+", anything else leaves "+them(o)+": ") != discovery.Accepted {
+	if !c.presents(ctx, o, ask.question) || !yes(c.typed(ctx, "y "+ask.yes+", anything else leaves "+ask.them+": ")) {
 		c.status = discovery.ApprovalRequired.ExitStatus()
 		c.tell("Nothing was done. " + c.typedAs("outbox reject "+o.ID) + " refuses it for good.")
 		return
@@ -56,29 +55,13 @@ func (c *conversation) approveOne(ctx context.Context, id []string) {
 	}
 }
 
-// questionOf asks about an entry that was shown, yesOf says what a yes does.
-func questionOf(entry *commands.OutboxShowResult) string {
-	switch {
-	case entry.Kind == mail.OutboxDelete:
-		return "Delete exactly these for good?"
-	case entry.State == mail.OutboxUnknown:
-		return "It may have arrived already. Send it again?"
-	}
-	return "Send exactly this?"
-}
-
-func them(entry *commands.OutboxShowResult) string {
-	if entry.Kind == mail.OutboxDelete {
-		return "them as they are"
-	}
-	return "it as it is"
-}
-
-func yesOf(entry *commands.OutboxShowResult) string {
-	if entry.Kind == mail.OutboxDelete {
-		return "deletes"
-	}
-	return "sends it"
+// asking has how a person is asked about what would be done with an entry, what a yes does, and
+// what else stays as it is. Nobody is asked about any other step.
+var asking = map[outbox.Step]struct{ question, yes, them string }{
+	outbox.StepSend:       {"Send exactly this?", "sends it", "it as it is"},
+	outbox.StepSendAgain:  {"It may have arrived already. Send it again?", "sends it", "it as it is"},
+	outbox.StepDelete:     {"Delete exactly these for good?", "deletes", "them as they are"},
+	outbox.StepDeleteRest: {"Delete what is left of these for good?", "deletes", "them as they are"},
 }
 
 // approval is the command that approves an entry as it was shown.
@@ -91,8 +74,7 @@ func approval(entry *commands.OutboxShowResult) string {
 func (c *conversation) overtaken(ctx context.Context, id string) (ok bool) {
 	for range 10 {
 		a := c.do(ctx, command("outbox", "show", id))
-		r, known := a.Result.(*commands.OutboxShowResult)
-		if known && r.State != mail.OutboxWaiting && r.State != mail.OutboxQueued && r.State != mail.OutboxUnknown { // else it may be leaving
+		if r, ok := a.Result.(*commands.OutboxShowResult); ok && r.Decision().Ended() { // else it may be leaving
 			c.tell("Somebody else decided about it. " + a.Message + ".")
 			return true
 		}
@@ -119,7 +101,8 @@ func (c *conversation) said(ctx context.Context, line string, entry *commands.Ou
 		return true
 	}
 	c.show(a)
-	return a.Success() || !c.waits(ctx, entry)
+	now := c.stateOf(ctx, entry.ID) // somebody else may have decided
+	return a.Success() || now != mail.OutboxWaiting && now != ""
 }
 
 // ApproveWaiting shows each entry of the outbox that waits for a person, the oldest first, asks
@@ -190,22 +173,26 @@ func (c *conversation) waiting(ctx context.Context, prefix string) (ids []string
 // walk shows one entry and asks what becomes of it. on is false where the person ends, which
 // they can where more are to come.
 func (c *conversation) walk(ctx context.Context, id string, more bool) (decided, on bool) {
-	o, ok := c.whole(ctx, []string{id})
+	o, ok := c.entry(ctx, id)
 	if !ok {
 		return false, ctx.Err() == nil
 	}
-	if o.State != mail.OutboxWaiting || o.Code == "" {
+	d := o.Decision()
+	ask, may := asking[d.Step]
+	switch {
+	case !d.Waits():
 		c.tell("It does not wait any more.")
 		return true, true
+	case !may:
+		c.tell(d.WhyNot)
+		return false, true
 	}
 	seen := *o
 	seen.Code = ""
-	shown := c.look().Render(gateway.Answer{Result: &seen})
-	if !c.page(ctx, append(strings.Split(strings.TrimRight(shown, "\n"), "\n"), "", c.look().Strong(questionOf(o)))) {
-		c.tell("Not all of it was shown, so you are not asked.")
+	if !c.presents(ctx, &seen, ask.question) {
 		return false, ctx.Err() == nil
 	}
-	question := "y " + yesOf(o) + ", n refuses it, Enter leaves it waiting"
+	question := "y " + ask.yes + ", n refuses it, Enter leaves it waiting"
 	if more {
 		question += ", q ends"
 	}
@@ -251,12 +238,6 @@ func (c *conversation) refuse(ctx context.Context, o *commands.OutboxShowResult)
 	}
 }
 
-// waits reports whether an entry still waits, which somebody else may have decided about.
-func (c *conversation) waits(ctx context.Context, entry *commands.OutboxShowResult) bool {
-	now := c.stateOf(ctx, entry.ID)
-	return now == mail.OutboxWaiting || now == ""
-}
-
 // stateOf is the state of an entry of the outbox; empty where that cannot be told.
 func (c *conversation) stateOf(ctx context.Context, id string) mail.OutboxState {
 	if r, ok := c.do(ctx, command("outbox", "show", id)).Result.(*commands.OutboxShowResult); ok {
@@ -265,47 +246,29 @@ func (c *conversation) stateOf(ctx context.Context, id string) mail.OutboxState 
 	return ""
 }
 
-// whole is the answer of 'outbox show' with all of the text, however many calls that takes.
-// If it fails, the person has been told.
-func (c *conversation) whole(ctx context.Context, id []string) (entry *commands.OutboxShowResult, ok bool) {
-	all, chars := "", 0
-	for digest := ""; ; {
-		line := discovery.JoinCommand(append([]string{"outbox", "show", "--offset", strconv.Itoa(chars)}, id...))
-		a := c.do(ctx, line)
-		a.Delivered()
-		r, isEntry := a.Result.(*commands.OutboxShowResult)
-		if !isEntry || digest != "" && r.Digest != digest {
-			c.show(a)
-			return nil, false
-		}
-		digest = r.Digest
-		all += r.Text
-		chars += utf8.RuneCountInString(r.Text)
-		if r.Truncated && r.Text != "" {
-			continue
-		}
-		if r.TextChars != chars {
-			c.tell("Not all of the text could be read. Nothing was sent.")
-			return nil, false
-		}
-		r.Text, r.NextAction, r.Truncated = all, nil, false
-		return r, true
+// entry is an entry of the outbox with all of its text. If it fails, the person has been told.
+func (c *conversation) entry(ctx context.Context, id string) (entry *commands.OutboxShowResult, ok bool) {
+	a := c.do(ctx, command("outbox", "show", id))
+	r, ok := a.Result.(*commands.OutboxShowResult)
+	if !ok {
+		c.show(a)
+		return nil, false
 	}
+	a.Delivered()
+	whole := *r.Whole()
+	whole.NextAction = nil
+	return &whole, true
 }
 
-// decide shows lines, a page at a time, and asks when the last of them was shown.
-func (c *conversation) decide(ctx context.Context, shown, question string) discovery.Verdict {
-	if !c.page(ctx, strings.Split(shown, "\n")) {
-		c.tell("Not all of it was shown, so you are not asked.")
-		return discovery.Unanswered
+// presents shows an entry and the question about it, a page at a time. It reports whether all of
+// it was shown.
+func (c *conversation) presents(ctx context.Context, entry *commands.OutboxShowResult, question string) bool {
+	shown := strings.TrimRight(c.look().Render(gateway.Answer{Result: entry}), "\n")
+	if c.page(ctx, append(strings.Split(shown, "\n"), "", c.look().Strong(question))) {
+		return true
 	}
-	switch strings.ToLower(strings.TrimSpace(c.typed(ctx, question))) {
-	case "y", "yes":
-		return discovery.Accepted
-	case "n", "no":
-		return discovery.Declined
-	}
-	return discovery.Unanswered
+	c.tell("Not all of it was shown, so you are not asked.")
+	return false
 }
 
 // typed is the person's answer to a question; empty without one.

@@ -174,7 +174,7 @@ func (c *conversation) asking(line string) func(context.Context) {
 	name := found.Rest[0]
 	switch found.Command.Path {
 	case "outbox approve":
-		return func(ctx context.Context) { c.approveOne(ctx, []string{name}) }
+		return func(ctx context.Context) { c.approveOne(ctx, name) }
 	case "account remove":
 		return func(ctx context.Context) { c.removeAccount(ctx, name) }
 	case "account edit":

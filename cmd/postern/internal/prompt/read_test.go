@@ -8,8 +8,6 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-
-	"github.com/postern-mail/postern/discovery"
 )
 
 // fakeSlowTerminal is a prompt at which lines come when the test says so.
@@ -53,17 +51,17 @@ func TestThereIsOnePromptAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := slowly(t)
 		stopped, stop := context.WithCancel(t.Context())
-		verdict := make(chan discovery.Verdict)
-		go func() { verdict <- c.decide(stopped, "shown", "Send this? ") }()
+		typed := make(chan string)
+		go func() { typed <- c.typed(stopped, "Send this? ") }()
 		synctest.Wait()
 		stop()
-		if v := <-verdict; v != discovery.Unanswered {
-			t.Errorf("verdict %d", v)
+		if got := <-typed; got != "" {
+			t.Errorf("typed %q", got)
 		}
 		if _, err := c.read(stopped, "More? "); !errors.Is(err, context.Canceled) {
 			t.Errorf("asked after the end: %v", err)
 		}
-		go func() { verdict <- c.decide(t.Context(), "shown", "Send that? ") }()
+		go func() { typed <- c.typed(t.Context(), "Send that? ") }()
 		synctest.Wait()
 		if want := []string{"Send this? "}; !slices.Equal(p.asked, want) {
 			t.Errorf("asked %q, want %q", p.asked, want)
@@ -71,8 +69,8 @@ func TestThereIsOnePromptAtATime(t *testing.T) {
 		p.types <- "y"
 		synctest.Wait()
 		p.types <- "n"
-		if v := <-verdict; v != discovery.Declined {
-			t.Errorf("verdict %d, want that of the answer to the question", v)
+		if got := <-typed; got != "n" {
+			t.Errorf("typed %q, want the answer to the question", got)
 		}
 		if want := []string{"Send this? ", "Send that? "}; !slices.Equal(p.asked, want) || p.most != 1 {
 			t.Errorf("asked %q, want %q; %d at once", p.asked, want, p.most)

@@ -105,7 +105,7 @@ func TestTwoPersonsDecideAtOnce(t *testing.T) {
 		})
 		d.run1(t, "mail send --to ann@example.com --subject Hi --body x")
 		ids, _ := d.waiting(t.Context(), "")
-		entry, _ := d.whole(t.Context(), ids)
+		entry, _ := d.entry(t.Context(), ids[0])
 		first := make(chan gateway.Answer)
 		go func() { first <- d.do(t.Context(), approval(entry)) }()
 		<-taken

@@ -371,12 +371,23 @@ func (p *painter) outgoing(r *commands.OutboxShowResult) {
 		}
 	}
 	// Names in the header can say anything: these addresses are the recipients.
-	p.header("Goes to", text(r.Recipients))
+	var whom []string
+	for _, a := range r.Recipients {
+		if slices.Contains(r.New, a) {
+			a += " (not written to before)"
+		}
+		whom = append(whom, a)
+	}
+	p.header("Goes to", text(whom))
 	for _, a := range r.NotPlain {
 		p.header("Beware", Line(a))
 	}
 	p.header("Subject", Line(r.Subject))
-	p.header("By", Line(r.Principal)+", "+p.when(r.Created))
+	by := Line(r.Principal) + ", " + p.when(r.Created)
+	if r.Answers != "" {
+		by += ", in answer to " + p.id(r.Answers)
+	}
+	p.header("By", by)
 	p.header("Why", Line(r.Why))
 	p.header("Decided", Line(r.DecidedBy))
 	p.header("Reason", Line(r.Reason))
