@@ -238,7 +238,7 @@ func (p *painter) thread(data object) bool {
 			p.line("    ", p.in(styleDim, "answers "+p.id(m.Get("parent_message_id"))))
 		}
 		if s := text(m.Get("subject")); s != "" && !strings.EqualFold(strings.TrimPrefix(s, "Re: "), subject) {
-			p.line(strings.Repeat(" ", runewidth.StringWidth(indent)+4), Cut(s, p.Width-runewidth.StringWidth(indent)-4))
+			p.line(strings.Repeat(" ", runewidth.StringWidth(indent)+4), Cut("Subject: "+s, p.Width-runewidth.StringWidth(indent)-4)) // it could be a sentence of ours
 		}
 		p.doubts("     ", m)
 		if s := m.Str("body_text"); s != "" {
