@@ -33,8 +33,8 @@ func (a *mailAttachmentArgs) Validate() error {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "--as-text and --save cannot be used together.", Hint: "Use one command for each."}
 	}
 	for part := range strings.SplitSeq(a.Save, "/") {
-		if strings.ContainsFunc(part, plain.Unclear) || device.MatchString(part) {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: "The name for --save has characters that nobody sees, or is that of a device on some systems.",
+		if strings.ContainsFunc(part, plain.Unclear) || device.MatchString(part) || strings.HasPrefix(part, ".") && part != "." {
+			return &discovery.Fault{Code: discovery.ValidationError, Message: "The name for --save has characters that nobody sees, begins with a dot, which hides a file and may make it one of settings, or is that of a device on some systems.",
 				Hint: "Choose another name for --save, such as invoices/march.pdf."}
 		}
 	}

@@ -34,7 +34,7 @@ func TestAttachmentIsAnsweredOrSaved(t *testing.T) {
 	for _, name := range []string{"../x", "/etc/x", `a\..\x`, "C:x"} {
 		b.Fails(t, "mail attachment --uid 1 --save='"+name+"'", discovery.PathTraversal, "outside")
 	}
-	for _, name := range []string{"", "a/", "a\tb", "a\u202efdp.exe", "a/CON", "nul.txt", "com¹.pdf", "lpt9 "} {
+	for _, name := range []string{"", "a/", "a\tb", "a\u202efdp.exe", "a/CON", "nul.txt", "com¹.pdf", "lpt9 ", ".env", "a/.vscode/tasks.json"} {
 		b.Fails(t, "mail attachment --uid 1 --save='"+name+"'", discovery.ValidationError, "--save")
 	}
 	if len(b.saved) != 1 {

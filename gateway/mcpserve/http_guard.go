@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 )
@@ -245,8 +246,9 @@ func (h *httpHandler) body(w *httpWriter, r *http.Request) (body []byte, status 
 	}
 	_ = w.control.SetReadDeadline(time.Time{})
 	// The library passes over what follows the first value. Only protocol 2025-03-26 has
-	// batches, and no client known to us sends one.
-	if body = bytes.TrimSpace(body); len(body) > 0 && (!json.Valid(body) || body[0] == '[') {
+	// batches, and no client known to us sends one. Bytes that are not UTF-8 it would replace, and
+	// run another command than was sent.
+	if body = bytes.TrimSpace(body); len(body) > 0 && (!json.Valid(body) || !utf8.Valid(body) || body[0] == '[') {
 		return nil, http.StatusBadRequest
 	}
 	return body, 0

@@ -256,6 +256,7 @@ func TestBodiesAndHeadersAreBounded(t *testing.T) {
 		"much, in chunks":  {5 << 20, true, 413},
 		"a second message": {0, false, 400},
 		"a batch":          {-1, false, 400},
+		"not UTF-8":        {-2, false, 400},
 	} {
 		body := initializing + strings.Repeat(" ", max(0, c.size-len(initializing)))
 		switch c.size {
@@ -263,6 +264,8 @@ func TestBodiesAndHeadersAreBounded(t *testing.T) {
 			body = initializing + initializing
 		case -1:
 			body = "[" + initializing + "]"
+		case -2:
+			body = strings.Replace(initializing, `"name":"`, "\"name\":\"\xff", 1)
 		}
 		res, err := s.do(t, bearing("ann"), rawRequest{method: "POST", body: body, chunked: c.chunked})
 		if err != nil { // it was cut off while it was still sending

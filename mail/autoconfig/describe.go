@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/html/charset"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -171,5 +172,5 @@ func (s *server) endpoint(kind string, replace *strings.Replacer) (e mail.Endpoi
 
 // plainName reports whether a person could have typed a login name.
 func plainName(s string) bool {
-	return s != "" && len(s) <= 320 && !strings.Contains(s, "%EMAIL") && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f })
+	return s != "" && len(s) <= 320 && !strings.Contains(s, "%EMAIL") && !strings.ContainsFunc(s, func(r rune) bool { return r == ' ' || plain.Unclear(r) })
 }

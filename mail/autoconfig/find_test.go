@@ -106,6 +106,8 @@ func TestFind(t *testing.T) {
 		"nothing": {&fakeInternet{}, Settings{Username: "ann@example.org"}, nil, ""},
 		"described": {&fakeInternet{web: map[string]http.HandlerFunc{auto: page(described)}},
 			Settings{Protocol: mail.IMAP, Incoming: imap, SMTP: smtp, Username: "ann"}, []string{"https://" + auto}, ""},
+		"a login name that turns its direction": {&fakeInternet{web: map[string]http.HandlerFunc{auto: page(strings.ReplaceAll(described, "%EMAILLOCALPART%", "ann&#x202e;"))}},
+			Settings{Protocol: mail.IMAP, Incoming: imap, SMTP: smtp, Username: "ann@example.org"}, []string{"https://" + auto}, ""},
 		"described at the well-known place": {&fakeInternet{web: map[string]http.HandlerFunc{well: page(described)}},
 			Settings{Protocol: mail.IMAP, Incoming: imap, SMTP: smtp, Username: "ann"}, []string{"https://" + well}, ""},
 		"sent on": {&fakeInternet{web: map[string]http.HandlerFunc{well: redirect("https://config.example.net/x.xml"), "config.example.net/x.xml": page(described)}},

@@ -57,7 +57,7 @@ func numbers(text string) (all []string) {
 }
 
 var (
-	handle = regexp.MustCompile(`(?:^|[^\pL\pN.])([@$]\pL[\pL\pN_.-]*[\pL\pN])|(?:^|[^\pL\pN@.])(\pL[\pL\pN_]{2,31}\.\d{2,9})(?:$|[^\pL\pN])`)
+	handle = regexp.MustCompile(`(?:^|[^\pL\pN.])([@$]\pL[\pL\pN_.-]*[\pL\pN])|(?:^|[^\pL\pN@.])(\pL[\pL\pN_]{2,31}(?:\.\d{2,9}|#\d{4}))(?:$|[^\pL\pN])|(\pL[\pL\pN_.-]*\s?[(\[{]\s?(?i:at)\s?[)\]}]\s?\pL[\pL\pN_.-]*)`)
 	// Wallets are shown in groups of four.
 	grouped = regexp.MustCompile(`\b(?:[A-Za-z0-9]{4}\s){3,}[A-Za-z0-9]{1,4}\b`)
 	mixed   = regexp.MustCompile(`[A-Za-z][0-9]|[0-9][A-Za-z]`)
@@ -73,7 +73,7 @@ func handles(text string) (all []string) {
 		return r
 	}, norm.NFKC.String(text))
 	for _, m := range handle.FindAllStringSubmatch(text, -1) {
-		all = append(all, strings.ToLower(m[1]+m[2]))
+		all = append(all, strings.ToLower(m[1]+m[2]+m[3]))
 	}
 	for _, t := range token.FindAllString(undated(text), -1) {
 		if random(t) {

@@ -210,7 +210,7 @@ func (p *painter) thread(r *commands.MailThreadResult) {
 			p.line("    ", p.in(styleDim, "answers "+p.id(m.Parent)))
 		}
 		if s := Line(m.Subject); s != "" && !strings.EqualFold(strings.TrimPrefix(s, "Re: "), subject) {
-			p.line(strings.Repeat(" ", runewidth.StringWidth(indent)+4), Cut(s, p.Width-runewidth.StringWidth(indent)-4))
+			p.line(strings.Repeat(" ", runewidth.StringWidth(indent)+4), Cut("Subject: "+s, p.Width-runewidth.StringWidth(indent)-4)) // it could be a sentence of ours
 		}
 		p.doubts("     ", &m.MessageEntry)
 		if m.BodyText != "" {
