@@ -24,17 +24,6 @@ const (
 	maxSeenIDs     = 100
 )
 
-// splitRunes cuts a line at a position in characters, as liner counts.
-func splitRunes(line string, pos int) (before, after string) {
-	for i := range line {
-		if pos == 0 {
-			return line[:i], line[i:]
-		}
-		pos--
-	}
-	return line, ""
-}
-
 // openWord finds the word that a line ends with, which may be in quotes that are not
 // closed yet: where it begins, and what it says so far.
 func openWord(line string) (start int, word string) {
@@ -223,11 +212,10 @@ func accountIn(tokens []string) string {
 	return ""
 }
 
-// files proposes what the last of several file names before the cursor may become. One that needs
-// quotes there, or that would not be printed as it is, is not proposed.
-func files(line string, pos int) (head string, list []string, tail string) {
-	before, tail := splitRunes(line, pos)
-	word := strings.TrimLeft(before[strings.LastIndex(before, ",")+1:], " ")
+// files proposes what the last of several file names in a line may become. One that needs quotes
+// there, or that would not be printed as it is, is not proposed.
+func files(line string) (head string, list []string) {
+	word := strings.TrimLeft(line[strings.LastIndex(line, ",")+1:], " ")
 	dir, base := filepath.Split(word)
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()
@@ -243,7 +231,7 @@ func files(line string, pos int) (head string, list []string, tail string) {
 		}
 		list = append(list, dir+name)
 	}
-	return strings.TrimSuffix(before, word), list, tail
+	return strings.TrimSuffix(line, word), list
 }
 
 func (c *Completer) accounts(ctx context.Context) []string {
