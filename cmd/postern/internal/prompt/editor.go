@@ -180,7 +180,9 @@ func (e *editor) Prompt(ctx context.Context, text string) (string, error) {
 // end shows the whole line, and what ends it.
 func (e *editor) end(mark string) {
 	e.line.CursorEnd()
-	e.draw(false)
+	if e.draw(false); e.row > 0 && e.column == "" {
+		mark = strings.TrimPrefix(mark, "\r\n") // a row that is full has the cursor below it already
+	}
 	_, _ = io.WriteString(e.out, mark)
 }
 
