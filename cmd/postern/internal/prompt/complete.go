@@ -27,38 +27,18 @@ const (
 // openWord finds the word that a line ends with, which may be in quotes that are not
 // closed yet: where it begins, and what it says so far.
 func openWord(line string) (start int, word string) {
-	var b strings.Builder
-	quote, escaped, within := rune(0), false, false
-	for i, r := range line {
-		space := r == ' ' || r == '\t' || r == '\r' || r == '\n'
-		switch {
-		case escaped:
-			escaped = false
-			b.WriteRune(r)
-		case quote == 0 && space:
-			within = false
+	for start = len(line); start >= 0; start-- {
+		before, err := gateway.Tokenize(line[:start])
+		if err != nil || start > 0 && !strings.ContainsRune(" \t\r\n", rune(line[start-1])) {
 			continue
-		case quote == 0 && !within:
-			within, start = true, i
-			b.Reset()
-			fallthrough
-		default:
-			switch {
-			case r == '\\' && quote != '\'':
-				escaped = true
-			case r == quote:
-				quote = 0
-			case quote == 0 && (r == '"' || r == '\''):
-				quote = r
-			default:
-				b.WriteRune(r)
+		}
+		for _, end := range []string{`""`, `"`, `'`} {
+			if all, err := gateway.Tokenize(line + end); err == nil && len(all) == len(before)+1 {
+				return start, all[len(before)]
 			}
 		}
 	}
-	if !within {
-		return len(line), ""
-	}
-	return start, b.String()
+	return len(line), ""
 }
 
 // line proposes what the word that a line ends with may become, quoted where it

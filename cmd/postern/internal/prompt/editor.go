@@ -22,54 +22,57 @@ import (
 )
 
 // editor reads lines from a terminal. The libraries of the forms say what a key is and what it does
-// to a line; the loop around them and the drawing are here, for these reasons. A bubbletea program
-// for each line loses and mixes up what is typed behind Enter, and leaves questions to the terminal
-// that the next program would read the answers to. reeflective/readline cannot be given up when a
-// signal ends the prompt, does not show the beginning of a line that is taller than the window, and
-// obeys ~/.inputrc. x/term takes every character for one column, and chzyer/readline is not kept.
+// to a line; the loop around them and the drawing are here. A bubbletea program for each line loses
+// and mixes up what is typed behind Enter, and leaves questions to the terminal whose answers others
+// would read. reeflective/readline cannot be given up when a signal ends the prompt, does not show the
+// beginning of a line that is taller than the window, and obeys ~/.inputrc. x/term takes every
+// character for one column, and chzyer/readline is not kept.
 //
-// Nothing is read that is not asked for, so what is typed meanwhile is for the next line, or for the
-// editor or the pager that runs then. Where terminals differ in how wide they draw a character, a row
-// ends where the widest would end it, and the cursor is put where it belongs by writing the row up to
-// there: so no terminal breaks a row where the editor does not know.
+// Nothing is read before it is asked for, so what is typed meanwhile is for the next line, or for the
+// editor or pager that runs then. Terminals differ in how wide they draw a character. A row ends where
+// the widest would end it, and the cursor is moved by writing what stands before it: the editor never
+// relies on a width.
 type editor struct {
 	in      *os.File
 	out     io.Writer
-	plain   bool        // nothing is drawn: the terminal shows what is typed
-	before  *term.State // of the terminal, before the prompt; nil where it stays as it is
-	propose proposer    // what Tab proposes; nil for nothing
-	history []string
-	ahead   []byte // read, and not yet taken
-	killed  string // by the key that removed something last
+	before  *term.State // of the terminal before the prompt; nil where it stays so, and nothing is drawn
+	ahead   []byte      // read and not taken
+	killed  string      // what a key removed last, for Ctrl-Y
+	changed <-chan os.Signal
 
-	// The line that is edited, and what was drawn of it.
+	aids
 	line   textinput.Model
-	rows   []string
-	row    int    // with the cursor
-	column string // of the row, up to the cursor
-	stale  bool   // the terminal may show something else
+	rows   []string // that show it
+	row    int      // with the cursor
+	column string   // of that row, before the cursor
+	inside bool     // the cursor is not at the end
+	stale  bool     // the terminal may show something else
 }
 
-// proposer proposes what the word that a line ends with may become, and what stands before it.
-type proposer func(line string) (head string, list []string)
+// aids are what a person has who types a line.
+type aids struct {
+	history []string
+	// propose is for Tab: what the word that a line ends with may become, and what stands before
+	// it. Nil proposes nothing.
+	propose func(line string) (head string, list []string)
+}
 
-// errInterrupted ends a line with Ctrl-C.
-var errInterrupted = errors.New("the line was interrupted")
+var (
+	errInterrupted = errors.New("the line was interrupted") // with Ctrl-C
+	errChanged     = errors.New("the terminal has changed")
+)
 
-// errChanged says that the terminal is to be drawn anew.
-var errChanged = errors.New("the terminal has changed")
-
-// newEditor takes a terminal for an editor until it ends.
+// newEditor takes a terminal for an editor, until Aside.
 func newEditor(in *os.File, out io.Writer, getenv func(string) string) *editor {
-	e := &editor{in: in, out: out, plain: !terminal.Is(in) || !terminal.Is(out) || !terminal.Draws(getenv)}
-	if !e.plain {
+	e := &editor{in: in, out: out}
+	if terminal.Is(in) && terminal.Is(out) && terminal.Draws(getenv) {
 		e.before, _ = term.GetState(int(in.Fd()))
 		terminal.Rest(in)
 	}
 	return e
 }
 
-// Aside gives the terminal back, as it was before the prompt, until the editor is to go on.
+// Aside gives the terminal back as it was, until the editor is to go on.
 func (e *editor) Aside() (again func()) {
 	if e.before == nil {
 		return func() {}
@@ -78,158 +81,143 @@ func (e *editor) Aside() (again func()) {
 	return func() { terminal.Rest(e.in) }
 }
 
-// Discard drops what was typed and not yet read.
+// Discard drops what was typed and is not read yet.
 func (e *editor) Discard() {
 	terminal.Discard(e.in)
 	e.ahead = nil
 }
 
-// Completes has Tab propose something else until back.
-func (e *editor) Completes(p proposer) (back func()) {
-	before := e.propose
-	e.propose = p
-	return func() { e.propose = before }
-}
-
-// AppendHistory adds a line to the history.
-func (e *editor) AppendHistory(line string) { e.history = append(e.history, line) }
-
-// Prompt reads a line: io.EOF for Ctrl-D in an empty one, errInterrupted for Ctrl-C. It gives up when
-// ctx ends.
-func (e *editor) Prompt(ctx context.Context, text string) (string, error) {
-	changed, stop := terminal.Changed()
-	defer stop()
-	if e.plain {
-		fmt.Fprint(e.out, text)
-		for !bytes.Contains(e.ahead, []byte("\n")) {
-			if err := e.fill(ctx, nil); err != nil {
-				return "", err
-			}
-		}
-		line, rest, _ := bytes.Cut(e.ahead, []byte("\n"))
-		e.ahead = rest
-		return strings.TrimRight(string(line), "\r"), nil
+// Prompt reads a line until Enter, errInterrupted for Ctrl-C, io.EOF for Ctrl-D in an empty one, or
+// the end of ctx.
+func (e *editor) Prompt(ctx context.Context, text string, with aids) (string, error) {
+	if e.before == nil {
+		return e.plainLine(ctx, text)
 	}
 	resting, err := term.MakeRaw(int(e.in.Fd()))
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = term.Restore(int(e.in.Fd()), resting) }()
-	e.line = textinput.New()
+	changed, stop := terminal.Changed()
+	defer stop()
+	e.changed, e.aids, e.line = changed, with, textinput.New()
 	e.line.KeyMap.Paste.SetEnabled(false) // it starts a program
 	e.line.Focus()
 	e.line.Prompt = text
 	e.anew()
-	past, begun := len(e.history), "" // where in the history the line is from, and what was typed of it
+	if err = e.edit(ctx); errors.Is(err, io.EOF) || ctx.Err() != nil {
+		e.end("")
+	}
+	return e.line.Value(), err
+}
+
+// plainLine reads a line of a terminal that cannot be drawn on, or of another file.
+func (e *editor) plainLine(ctx context.Context, text string) (string, error) {
+	fmt.Fprint(e.out, text)
 	for {
-		pressed, err := e.key(ctx, changed)
-		name := pressed.String()
-		if name == "ctrl+r" && err == nil {
-			pressed, err = e.search(ctx, changed)
-			name = pressed.String()
+		if line, rest, ok := bytes.Cut(e.ahead, []byte("\n")); ok {
+			e.ahead = rest
+			return strings.TrimRight(string(line), "\r"), nil
 		}
-		step := 0
+		if err := e.fill(ctx); err != nil {
+			return "", err
+		}
+	}
+}
+
+// edit does what keys say until one ends the line.
+func (e *editor) edit(ctx context.Context) error {
+	begun, at := "", len(e.history) // what was typed, and the line of the history that is there
+	for {
+		pressed, name, err := e.key(ctx)
+		if name == "ctrl+r" {
+			pressed, name, err = e.search(ctx)
+		}
 		switch {
-		case errors.Is(err, errChanged):
-			_, err = term.MakeRaw(int(e.in.Fd()))
 		case err != nil:
-		case name == "enter" || name == "ctrl+j":
+			return err
+		case name == "enter", name == "ctrl+j":
 			e.end("\r\n")
-			return e.line.Value(), nil
+			return nil
 		case name == "ctrl+c":
 			e.end("^C\r\n")
-			return "", errInterrupted
+			return errInterrupted
 		case name == "ctrl+d" && e.line.Value() == "":
-			err = io.EOF
+			return io.EOF
 		case name == "ctrl+z":
 			again := e.Aside()
 			terminal.Suspend()
 			again()
-			_, err = term.MakeRaw(int(e.in.Fd()))
+			_, _ = term.MakeRaw(int(e.in.Fd()))
 			e.anew()
 		case name == "ctrl+l":
 			_, _ = io.WriteString(e.out, "\x1b[H\x1b[2J")
 			e.anew()
 		case name == "tab":
 			e.complete()
-		case name == "up" || name == "ctrl+p":
-			step = -1
-		case name == "down" || name == "ctrl+n":
-			step = 1
+		case name == "up", name == "ctrl+p":
+			if at == len(e.history) {
+				begun = e.line.Value()
+			}
+			at = e.recall(at, -1, begun)
+		case name == "down", name == "ctrl+n":
+			at = e.recall(at, 1, begun)
 		default:
-			e.edit(pressed)
-			past = len(e.history)
+			e.press(pressed, name)
+			at = len(e.history)
 		}
-		if err != nil {
-			e.end("")
-			return "", err
+	}
+}
+
+// recall goes up or down from a line of the history to the next that begins as what was typed, which
+// itself is the last. It returns the number of the line that is there now.
+func (e *editor) recall(at, step int, begun string) int {
+	for i := at + step; i >= 0 && i <= len(e.history); i += step {
+		if line := append(e.history[:len(e.history):len(e.history)], begun)[i]; strings.HasPrefix(line, begun) {
+			e.set(line, "")
+			return i
 		}
-		if past == len(e.history) {
-			begun = e.line.Value()
-		}
-		for i := past + step; step != 0 && i >= 0 && i <= len(e.history); i += step {
-			if line := append(e.history[:len(e.history):len(e.history)], begun)[i]; strings.HasPrefix(line, begun) {
-				past = i
-				e.set(line, "")
+	}
+	return at
+}
+
+// search finds the latest line of the history with what is typed in it, an earlier one with each
+// Ctrl-R, until another key, which it returns. Ctrl-G goes back.
+func (e *editor) search(ctx context.Context) (pressed tea.KeyPressMsg, name string, err error) {
+	prompt, before, typed, at := e.line.Prompt, e.line.Value(), "", len(e.history)
+	defer func() { e.line.Prompt = prompt }()
+	for {
+		for i := min(at, len(e.history)-1); i >= 0 && typed != ""; i-- {
+			if strings.Contains(e.history[i], typed) {
+				at = i
+				e.set(e.history[at], "")
 				break
 			}
 		}
-	}
-}
-
-// end shows the whole line, and what ends it.
-func (e *editor) end(mark string) {
-	e.line.CursorEnd()
-	if e.draw(false); e.row > 0 && e.column == "" {
-		mark = strings.TrimPrefix(mark, "\r\n") // a row that is full has the cursor below it already
-	}
-	_, _ = io.WriteString(e.out, mark)
-}
-
-// set makes the line another one, with the cursor between what stands before and behind it.
-func (e *editor) set(before, behind string) {
-	e.line.SetValue(before + behind)
-	e.line.SetCursor(utf8.RuneCountInString(before))
-}
-
-// around is the line before the cursor and behind it.
-func (e *editor) around() (before, behind string) {
-	all := []rune(e.line.Value())
-	return string(all[:e.line.Position()]), string(all[e.line.Position():])
-}
-
-// edit does what a key does to the line. The library moves by code points: what is one character
-// for a person is passed, or removed, as one.
-func (e *editor) edit(pressed tea.KeyPressMsg) {
-	before, behind := e.around()
-	times, whole := 1, []rune(before+behind)
-	switch pressed.String() {
-	case "ctrl+y":
-		e.set(before+e.killed, behind)
-		return
-	case "left", "ctrl+b", "backspace", "ctrl+h":
-		for g := graphemes.FromString(before); g.Next(); {
-			times = utf8.RuneCountInString(g.Value())
+		e.line.Prompt = "(search) " + typed + ": "
+		switch pressed, name, err = e.key(ctx); {
+		case pressed.Text != "":
+			typed += pressed.Text
+		case name == "backspace" && typed != "":
+			_, n := utf8.DecodeLastRuneInString(typed)
+			typed, at = typed[:len(typed)-n], len(e.history)
+		case name == "ctrl+r":
+			at--
+		case name == "ctrl+g":
+			e.set(before, "")
+			return pressed, name, err
+		default:
+			return pressed, name, err
 		}
-	case "right", "ctrl+f", "delete", "ctrl+d":
-		if g := graphemes.FromString(behind); g.Next() {
-			times = utf8.RuneCountInString(g.Value())
-		}
-	}
-	for range times {
-		e.line, _ = e.line.Update(pressed)
-	}
-	if n, at := len(whole)-utf8.RuneCountInString(e.line.Value()), e.line.Position(); n > times {
-		e.killed = string(whole[at : at+n])
 	}
 }
 
 // complete has the line go on with what all proposals begin with, or shows them.
 func (e *editor) complete() {
-	before, behind := e.around()
 	if e.propose == nil {
 		return
 	}
+	before, behind := e.around()
 	head, list := e.propose(before)
 	if len(list) == 0 {
 		return
@@ -247,88 +235,145 @@ func (e *editor) complete() {
 	}
 	e.end("\r\n")
 	width, _ := terminal.Size(e.out)
-	for _, l := range screen.Words(strings.Join(list, " "), width) {
-		_, _ = io.WriteString(e.out, l+"\r\n")
-	}
+	_, _ = io.WriteString(e.out, strings.Join(screen.Words(strings.Join(list, " "), width), "\r\n")+"\r\n")
 	e.anew()
 	e.set(before, behind)
 }
 
-// search finds the latest line of the history with what is typed in it, an earlier one with Ctrl-R,
-// until another key, which it returns.
-func (e *editor) search(ctx context.Context, changed <-chan os.Signal) (pressed tea.KeyPressMsg, err error) {
-	prompt, before, typed, at := e.line.Prompt, e.line.Value(), "", len(e.history)
-	defer func() { e.line.Prompt = prompt }()
-	for {
-		for i := min(at, len(e.history)-1); i >= 0 && typed != ""; i-- {
-			if found := e.history[i]; strings.Contains(found, typed) {
-				at = i
-				e.set(found, "")
-				break
-			}
+// press does what a key does to the line. The library moves by code points: what is one character for
+// a person is passed, or removed, as one.
+func (e *editor) press(pressed tea.KeyPressMsg, name string) {
+	before, behind := e.around()
+	times, all := 1, []rune(before+behind)
+	switch name {
+	case "ctrl+y":
+		e.set(before+e.killed, behind)
+	case "left", "ctrl+b", "backspace", "ctrl+h":
+		for g := graphemes.FromString(before); g.Next(); {
+			times = utf8.RuneCountInString(g.Value())
 		}
-		e.line.Prompt = "(search) " + typed + ": "
-		pressed, err = e.key(ctx, changed)
-		switch name := pressed.String(); {
-		case errors.Is(err, errChanged):
-		case err == nil && pressed.Text != "":
-			typed += pressed.Text
-		case err == nil && name == "backspace":
-			_, n := utf8.DecodeLastRuneInString(typed)
-			typed, at = typed[:len(typed)-n], len(e.history)
-		case err == nil && name == "ctrl+r":
-			at--
-		case err == nil && (name == "ctrl+g" || name == "ctrl+c"):
-			e.set(before, "")
-			return tea.KeyPressMsg{}, nil
-		default:
-			return pressed, err
+	case "right", "ctrl+f", "delete", "ctrl+d":
+		if g := graphemes.FromString(behind); g.Next() {
+			times = utf8.RuneCountInString(g.Value())
 		}
+	}
+	for range times {
+		e.line, _ = e.line.Update(pressed)
+	}
+	if n, at := len(all)-utf8.RuneCountInString(e.line.Value()), e.line.Position(); n > times {
+		e.killed = string(all[at : at+n])
 	}
 }
 
-// key is the next key, before which the line is drawn unless the key was there already.
-func (e *editor) key(ctx context.Context, changed <-chan os.Signal) (tea.KeyPressMsg, error) {
+// around is the line before the cursor and behind it; set makes it another one.
+func (e *editor) around() (before, behind string) {
+	all := []rune(e.line.Value())
+	return string(all[:e.line.Position()]), string(all[e.line.Position():])
+}
+
+func (e *editor) set(before, behind string) {
+	e.line.SetValue(before + behind)
+	e.line.SetCursor(utf8.RuneCountInString(before))
+}
+
+// key is the next key, and its name. Unless it was there already, the line is drawn first.
+func (e *editor) key(ctx context.Context) (pressed tea.KeyPressMsg, name string, err error) {
 	for {
 		n, event := new(uv.EventDecoder).Decode(e.ahead)
 		_, unknown := event.(uv.UnknownEvent)
 		escaped := n <= 2 && bytes.HasPrefix(e.ahead, []byte("\x1b"))
 		if !utf8.FullRune(e.ahead) || n == len(e.ahead) && (unknown || escaped) { // more of it may come
 			e.draw(true)
-			if err := e.fill(ctx, changed); err != nil {
-				return tea.KeyPressMsg{}, err
+			if err = e.fill(ctx); errors.Is(err, errChanged) {
+				_, err = term.MakeRaw(int(e.in.Fd()))
+				e.stale = true
+			}
+			if err != nil {
+				return pressed, "", err
 			}
 			continue
 		}
 		e.ahead = e.ahead[max(n, 1):]
-		if pressed, ok := event.(uv.KeyPressEvent); ok {
-			return tea.KeyPressMsg(pressed), nil
+		if k, ok := event.(uv.KeyPressEvent); ok {
+			return tea.KeyPressMsg(k), tea.KeyPressMsg(k).String(), nil
 		}
 	}
 }
 
-// fill reads what is typed, at least a byte of it. It fails with errChanged where something comes
-// from changed first.
-func (e *editor) fill(ctx context.Context, changed <-chan os.Signal) error {
+// fill reads at least a byte, or fails with errChanged when the terminal has.
+func (e *editor) fill(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
 		select {
-		case <-changed:
+		case <-e.changed:
 			cancel(errChanged)
 		case <-ctx.Done():
 		}
 	}()
 	chunk := make([]byte, 4096)
 	n, err := terminal.Read(ctx, e.in, chunk)
-	e.stale = errors.Is(context.Cause(ctx), errChanged)
 	if e.ahead = append(e.ahead, chunk[:n]...); n > 0 {
 		return nil
 	}
 	return err
 }
 
-// columns is how many columns text takes on the terminal that draws it widest.
+// anew has the line be drawn where the cursor is.
+func (e *editor) anew() { e.rows, e.row, e.column = []string{""}, 0, "" }
+
+// end shows the whole line, and what ends it.
+func (e *editor) end(mark string) {
+	e.line.CursorEnd()
+	if e.draw(false); e.row > 0 && e.column == "" {
+		mark = strings.TrimPrefix(mark, "\r\n") // the cursor is below a row that is full
+	}
+	_, _ = io.WriteString(e.out, mark)
+}
+
+// draw shows the line in place of what was shown of it: all of it, or as much around the cursor as the
+// window has room for. What is only added is only written.
+func (e *editor) draw(inWindow bool) {
+	width, height := terminal.Size(e.out)
+	before, behind := e.around()
+	rows := wrap([]string{""}, e.line.Prompt+before, width)
+	if columns(rows[len(rows)-1]) == width {
+		rows = append(rows, "")
+	}
+	row, column := len(rows)-1, rows[len(rows)-1]
+	rows = wrap(rows, behind, width)
+	if top := max(row-height+1, 0); inWindow {
+		rows, row = rows[top:min(len(rows), top+height)], row-top
+	}
+	now := strings.Join(rows, "\r\n")
+	shown, isMore := strings.CutPrefix(now, strings.Join(e.rows, "\r\n"))
+	if !isMore || e.stale || e.inside || behind != "" {
+		up := columns(e.column) / width // in a window that is narrower now a row takes several
+		for _, r := range e.rows[:e.row] {
+			up += 1 + max(columns(r)-1, 0)/width
+		}
+		shown = upwards(up) + "\r\x1b[J" + now
+		if behind != "" {
+			shown += upwards(len(rows)-1-row) + "\r" + column
+		}
+	}
+	_, _ = io.WriteString(e.out, shown)
+	e.rows, e.row, e.column, e.inside, e.stale = rows, row, column, behind != "", false
+}
+
+// wrap adds text to the last of rows, and more rows where it is full.
+func wrap(rows []string, text string, width int) []string {
+	left := width - columns(rows[len(rows)-1])
+	for g := graphemes.FromString(text); g.Next(); {
+		if left -= columns(g.Value()); left < 0 {
+			rows, left = append(rows, ""), width-columns(g.Value())
+		}
+		rows[len(rows)-1] += g.Value()
+	}
+	return rows
+}
+
+// columns is how many columns text takes on a terminal that draws it widest.
 func columns(text string) (n int) {
 	for g := graphemes.FromString(text); g.Next(); {
 		apart := 0
@@ -339,53 +384,6 @@ func columns(text string) (n int) {
 	}
 	return n
 }
-
-// draw shows the line, or as much of it around the cursor as the window has room for, in place of
-// what was drawn of it before. What is only added to that is only written.
-func (e *editor) draw(inWindow bool) {
-	width, height := terminal.Size(e.out)
-	before, behind := e.around()
-	before = e.line.Prompt + before
-	rows, row, column := []string{""}, 0, ""
-	left, at := width, 0
-	for g := graphemes.FromString(before + behind); at <= len(before) || g.Value() != ""; {
-		more := g.Next()
-		if n := columns(g.Value()); n > left || left == 0 && at == len(before) {
-			rows, left = append(rows, ""), width
-		}
-		if at <= len(before) {
-			row, column = len(rows)-1, rows[len(rows)-1]
-		}
-		if !more {
-			break
-		}
-		rows[len(rows)-1] += g.Value()
-		left -= columns(g.Value())
-		at += len(g.Value())
-	}
-	if inWindow {
-		top := max(row-height+1, 0)
-		rows, row = rows[top:min(len(rows), top+height)], row-top
-	}
-	was, now := strings.Join(e.rows, "\r\n"), strings.Join(rows, "\r\n")
-	last := func(row int, column string, rows []string) bool { return row == len(rows)-1 && column == rows[row] }
-	added, isMore := strings.CutPrefix(now, was)
-	if e.stale || !isMore || !last(e.row, e.column, e.rows) || !last(row, column, rows) {
-		up := columns(e.column) / width // in a window that is narrower now, a row takes several
-		for _, r := range e.rows[:e.row] {
-			up += 1 + max(columns(r)-1, 0)/width
-		}
-		added = "\r" + upwards(up) + "\x1b[J" + now
-		if !last(row, column, rows) {
-			added += upwards(len(rows)-1-row) + "\r" + column
-		}
-	}
-	_, _ = io.WriteString(e.out, added)
-	e.rows, e.row, e.column, e.stale = rows, row, column, false
-}
-
-// anew has the line be drawn where the cursor is.
-func (e *editor) anew() { e.rows, e.row, e.column = []string{""}, 0, "" }
 
 func upwards(rows int) string {
 	if rows == 0 {

@@ -76,12 +76,8 @@ type Options struct {
 func Run(ctx context.Context, o Options) error {
 	c, end := begin(o)
 	defer end()
-	c.prompt.Completes(func(line string) (string, []string) { return c.complete.line(ctx, line) })
 	if o.History {
 		c.history = openHistory(o.Getenv, o.Stderr)
-		for _, line := range c.history.lines {
-			c.prompt.AppendHistory(line)
-		}
 	}
 	c.tell("Postern. Try inbox, read ID, reply ID, search WORDS. 'help' lists all, Tab completes, Ctrl-C stops a command, Ctrl-D ends.")
 	return c.run(ctx)
@@ -143,9 +139,7 @@ type conversation struct {
 
 // prompter asks for a line on the terminal, one at a time; *editor implements it.
 type prompter interface {
-	Prompt(ctx context.Context, text string) (string, error)
-	AppendHistory(line string)
-	Completes(p proposer) (back func())
+	Prompt(ctx context.Context, text string, with aids) (string, error)
 	Discard()
 	Aside() (again func())
 }
@@ -157,16 +151,16 @@ func (c *conversation) readNow(ctx context.Context, text string) (string, error)
 	return c.read(ctx, text)
 }
 
-// read asks for a line.
+// read asks for a line that is no command.
 func (c *conversation) read(ctx context.Context, text string) (string, error) {
-	return c.prompt.Prompt(ctx, text)
+	return c.prompt.Prompt(ctx, text, aids{})
 }
 
 func (c *conversation) run(ctx context.Context) error {
 	defer c.forget()
 	for ctx.Err() == nil {
 		c.announce(ctx)
-		line, err := c.read(ctx, "postern> ")
+		line, err := c.prompt.Prompt(ctx, "postern> ", aids{c.history.lines, func(line string) (string, []string) { return c.complete.line(ctx, line) }})
 		switch {
 		case errors.Is(err, errInterrupted):
 			continue
@@ -184,10 +178,8 @@ func (c *conversation) run(ctx context.Context) error {
 		case "?":
 			line = "help"
 		}
-		c.prompt.AppendHistory(line)
-		if kept, ok := c.remembered(line); ok {
-			c.history.add(kept)
-		}
+		kept, _ := c.remembered(line)
+		c.history.add(line, kept)
 		if w, args, ok := wordOf(line); ok && !c.JSON {
 			c.runWord(ctx, w, args)
 		} else {

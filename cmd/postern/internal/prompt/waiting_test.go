@@ -19,7 +19,7 @@ type fakeTerminal struct {
 	written *strings.Builder
 }
 
-func (p *fakeTerminal) Prompt(_ context.Context, text string) (string, error) {
+func (p *fakeTerminal) Prompt(_ context.Context, text string, _ aids) (string, error) {
 	p.written.WriteString(text)
 	if len(p.lines) == 0 {
 		return "", io.EOF
@@ -30,10 +30,8 @@ func (p *fakeTerminal) Prompt(_ context.Context, text string) (string, error) {
 	return line, nil
 }
 
-func (*fakeTerminal) AppendHistory(string)          {}
-func (*fakeTerminal) Discard()                      {}
-func (*fakeTerminal) Aside() (again func())         { return func() {} }
-func (*fakeTerminal) Completes(proposer) (b func()) { return func() {} }
+func (*fakeTerminal) Discard()              {}
+func (*fakeTerminal) Aside() (again func()) { return func() {} }
 
 // A person without the administrator's key is told what waits, when that has changed, and
 // 'approve' decides as the administrator.

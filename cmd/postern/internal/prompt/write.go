@@ -398,10 +398,11 @@ func (c *conversation) typedField(ctx context.Context, name string, value *strin
 	if *value != "" {
 		before = " [" + screen.Line(*value) + ", - for none]"
 	}
+	var with aids
 	if name == "Attach" {
-		defer c.prompt.Completes(files)()
+		with.propose = files
 	}
-	typed, err := c.read(ctx, name+before+": ")
+	typed, err := c.prompt.Prompt(ctx, name+before+": ", with)
 	if typed = strings.TrimSpace(typed); typed == "-" {
 		*value = ""
 	} else if typed != "" {
@@ -415,7 +416,6 @@ var errGivenUp = errors.New("the letter was given up")
 
 // typedLetter asks for a letter line by line. What was typed is kept also where it is not ended.
 func (c *conversation) typedLetter(ctx context.Context, l *letter, file string) error {
-	defer c.prompt.Completes(nil)() // what is typed is no command
 	c.tell("Neither VISUAL nor EDITOR names an editor, so you type the letter here.")
 	for i := 0; i < len(l.fields); i++ {
 		f := l.fields[i]
