@@ -12,6 +12,7 @@ import (
 
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/clipperhouse/uax29/v2/graphemes"
 	"github.com/mattn/go-runewidth"
@@ -33,12 +34,11 @@ import (
 // the widest would end it, and the cursor is moved by writing what stands before it: the editor never
 // relies on a width.
 type editor struct {
-	in      *os.File
-	out     io.Writer
-	before  *term.State // of the terminal before the prompt; nil where it stays so, and nothing is drawn
-	ahead   []byte      // read and not taken
-	killed  string      // what a key removed last, for Ctrl-Y
-	changed <-chan os.Signal
+	in     *os.File
+	out    io.Writer
+	before *term.State // of the terminal before the prompt; nil where it stays so, and nothing is drawn
+	ahead  []byte      // read and not taken
+	killed string      // what a key removed last, for Ctrl-Y
 
 	aids
 	line   textinput.Model
@@ -57,15 +57,14 @@ type aids struct {
 	propose func(line string) (head string, list []string)
 }
 
-var (
-	errInterrupted = errors.New("the line was interrupted") // with Ctrl-C
-	errChanged     = errors.New("the terminal has changed")
-)
+// errInterrupted is a line that Ctrl-C gave up.
+var errInterrupted = errors.New("the line was interrupted")
 
 // newEditor takes a terminal for an editor, until Aside.
 func newEditor(in *os.File, out io.Writer, getenv func(string) string) *editor {
 	e := &editor{in: in, out: out}
-	if terminal.Is(in) && terminal.Is(out) && terminal.Draws(getenv) {
+	if screen, ok := out.(*os.File); ok && terminal.Is(in) && terminal.Is(out) && terminal.Draws(getenv) {
+		lipgloss.EnableLegacyWindowsANSI(screen)
 		e.before, _ = term.GetState(int(in.Fd()))
 		terminal.Rest(in)
 	}
@@ -98,9 +97,7 @@ func (e *editor) Prompt(ctx context.Context, text string, with aids) (string, er
 		return "", err
 	}
 	defer func() { _ = term.Restore(int(e.in.Fd()), resting) }()
-	changed, stop := terminal.Changed()
-	defer stop()
-	e.changed, e.aids, e.line = changed, with, textinput.New()
+	e.aids, e.line = with, textinput.New()
 	e.line.KeyMap.Paste.SetEnabled(false) // it starts a program
 	e.line.Focus()
 	e.line.Prompt = text
@@ -145,11 +142,11 @@ func (e *editor) edit(ctx context.Context) error {
 		case name == "ctrl+d" && e.line.Value() == "":
 			return io.EOF
 		case name == "ctrl+z":
-			again := e.Aside()
-			terminal.Suspend()
-			again()
-			_, _ = term.MakeRaw(int(e.in.Fd()))
-			e.anew()
+			e.below(func() {
+				e.Aside()
+				terminal.Suspend()
+				_, _ = term.MakeRaw(int(e.in.Fd()))
+			})
 		case name == "ctrl+l":
 			_, _ = io.WriteString(e.out, "\x1b[H\x1b[2J")
 			e.anew()
@@ -233,11 +230,10 @@ func (e *editor) complete() {
 		e.set(head+begun, behind)
 		return
 	}
-	e.end("\r\n")
-	width, _ := terminal.Size(e.out)
-	_, _ = io.WriteString(e.out, strings.Join(screen.Words(strings.Join(list, " "), width), "\r\n")+"\r\n")
-	e.anew()
-	e.set(before, behind)
+	e.below(func() {
+		width, _ := terminal.Size(e.out)
+		_, _ = io.WriteString(e.out, strings.Join(screen.Words(strings.Join(list, " "), width), "\r\n")+"\r\n")
+	})
 }
 
 // press does what a key does to the line. The library moves by code points: what is one character for
@@ -284,7 +280,9 @@ func (e *editor) key(ctx context.Context) (pressed tea.KeyPressMsg, name string,
 		escaped := n <= 2 && bytes.HasPrefix(e.ahead, []byte("\x1b"))
 		if !utf8.FullRune(e.ahead) || n == len(e.ahead) && (unknown || escaped) { // more of it may come
 			e.draw(true)
-			if err = e.fill(ctx); errors.Is(err, errChanged) {
+			unchanged, stop := terminal.Unchanged(ctx)
+			err = e.fill(unchanged)
+			if stop(); err != nil && unchanged.Err() != nil && ctx.Err() == nil {
 				_, err = term.MakeRaw(int(e.in.Fd()))
 				e.stale = true
 			}
@@ -300,17 +298,8 @@ func (e *editor) key(ctx context.Context) (pressed tea.KeyPressMsg, name string,
 	}
 }
 
-// fill reads at least a byte, or fails with errChanged when the terminal has.
+// fill reads at least a byte.
 func (e *editor) fill(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-e.changed:
-			cancel(errChanged)
-		case <-ctx.Done():
-		}
-	}()
 	chunk := make([]byte, 4096)
 	n, err := terminal.Read(ctx, e.in, chunk)
 	if e.ahead = append(e.ahead, chunk[:n]...); n > 0 {
@@ -329,6 +318,15 @@ func (e *editor) end(mark string) {
 		mark = strings.TrimPrefix(mark, "\r\n") // the cursor is below a row that is full
 	}
 	_, _ = io.WriteString(e.out, mark)
+}
+
+// below does something below the line, and has it be drawn anew.
+func (e *editor) below(do func()) {
+	before, behind := e.around()
+	e.end("\r\n")
+	do()
+	e.anew()
+	e.set(before, behind)
 }
 
 // draw shows the line in place of what was shown of it: all of it, or as much around the cursor as the
@@ -373,21 +371,15 @@ func wrap(rows []string, text string, width int) []string {
 	return rows
 }
 
-// columns is how many columns text takes on a terminal that draws it widest.
+// columns is how many columns text takes on the terminal that draws it widest: one that joins nothing.
 func columns(text string) (n int) {
-	for g := graphemes.FromString(text); g.Next(); {
-		apart := 0
-		for _, r := range g.Value() {
-			apart += runewidth.RuneWidth(r)
+	for _, r := range text {
+		if n += runewidth.RuneWidth(r); r == '\ufe0f' {
+			n++ // has what stands before it be a picture
 		}
-		n += max(apart, runewidth.StringWidth(g.Value()))
 	}
 	return n
 }
 
-func upwards(rows int) string {
-	if rows == 0 {
-		return ""
-	}
-	return fmt.Sprintf("\x1b[%dA", rows)
-}
+// upwards moves the cursor.
+func upwards(rows int) string { return strings.Repeat("\x1b[A", rows) }

@@ -345,13 +345,12 @@ func (d *Door) pageOf(tokens []string, group bool) (path string) {
 	case !group || d.Registry.Lookup(strings.Join(tokens, " ")) != nil || !d.Registry.Exists(strings.Join(tokens, " ")):
 		return ""
 	}
-	for n := min(len(about), 3); n > 0 && !d.Registry.Exists(path); n-- {
-		path = strings.Join(about[:n], " ")
+	for n := min(len(about), 3); n > 0; n-- {
+		if path = strings.Join(about[:n], " "); d.Registry.Exists(path) {
+			return path
+		}
 	}
-	if !d.Registry.Exists(path) {
-		return ""
-	}
-	return path
+	return ""
 }
 
 // Show writes the full answer of a line. It has arrived then.

@@ -21,8 +21,10 @@ func Discard(*os.File) {}
 // Suspend has nothing to do: no shell here takes a program up again.
 func Suspend() {}
 
-// Changed is a channel to which nothing comes.
-func Changed() (changed <-chan os.Signal, stop func()) { return nil, func() {} }
+// Unchanged is ctx: nothing tells that the window has another size.
+func Unchanged(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}
 
 // Read reads from a terminal and waits no longer than ctx lasts. What is typed next after that is
 // lost: a console cannot be waited for.

@@ -52,12 +52,10 @@ func Discard(f *os.File) { _ = set(int(f.Fd()), ioctlSetFlush, func(*unix.Termio
 // Suspend stops the program, as Ctrl-Z does, where a shell can take it up again.
 func Suspend() { _ = unix.Kill(0, unix.SIGTSTP) }
 
-// Changed tells, until stop, that the window has another size, or that a shell has taken the program
-// up again and may have set the terminal to another mode.
-func Changed() (changed <-chan os.Signal, stop func()) {
-	c := make(chan os.Signal, 1)
-	signal.Notify(c, unix.SIGWINCH, unix.SIGCONT)
-	return c, func() { signal.Stop(c) }
+// Unchanged is ctx until the window has another size, or a shell has taken the program up again and
+// may have set the terminal to another mode.
+func Unchanged(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, unix.SIGWINCH, unix.SIGCONT)
 }
 
 // Read reads from a terminal, or another file, and waits no longer than ctx lasts, of which it
