@@ -239,6 +239,10 @@ func (e *editor) complete() {
 // press does what a key does to the line. The library moves by code points: what is one character for
 // a person is passed, or removed, as one.
 func (e *editor) press(pressed tea.KeyPressMsg, name string) {
+	if pressed.Text != "" {
+		e.line, _ = e.line.Update(pressed)
+		return
+	}
 	before, behind := e.around()
 	times, all := 1, []rune(before+behind)
 	switch name {
