@@ -179,9 +179,9 @@ func (e *editor) recall(at, step int, begun string) int {
 }
 
 // search finds the latest line of the history with what is typed in it, an earlier one with each
-// Ctrl-R, until another key, which it returns. Ctrl-G goes back.
+// Ctrl-R, until another key, which it returns.
 func (e *editor) search(ctx context.Context) (pressed tea.KeyPressMsg, name string, err error) {
-	prompt, before, typed, at := e.line.Prompt, e.line.Value(), "", len(e.history)
+	prompt, typed, at := e.line.Prompt, "", len(e.history)
 	defer func() { e.line.Prompt = prompt }()
 	for {
 		for i := min(at, len(e.history)-1); i >= 0 && typed != ""; i-- {
@@ -200,9 +200,6 @@ func (e *editor) search(ctx context.Context) (pressed tea.KeyPressMsg, name stri
 			typed, at = typed[:len(typed)-n], len(e.history)
 		case name == "ctrl+r":
 			at--
-		case name == "ctrl+g":
-			e.set(before, "")
-			return pressed, name, err
 		default:
 			return pressed, name, err
 		}
@@ -354,9 +351,9 @@ func (e *editor) draw(inWindow bool) {
 		for _, r := range e.rows[:e.row] {
 			up += 1 + max(columns(r)-1, 0)/width
 		}
-		shown = upwards(up) + "\r\x1b[J" + now
+		shown = strings.Repeat("\x1b[A", up) + "\r\x1b[J" + now
 		if behind != "" {
-			shown += upwards(len(rows)-1-row) + "\r" + column
+			shown += strings.Repeat("\x1b[A", len(rows)-1-row) + "\r" + column
 		}
 	}
 	_, _ = io.WriteString(e.out, shown)
@@ -384,6 +381,3 @@ func columns(text string) (n int) {
 	}
 	return n
 }
-
-// upwards moves the cursor.
-func upwards(rows int) string { return strings.Repeat("\x1b[A", rows) }

@@ -297,7 +297,7 @@ func (d *Door) Path(line string) string {
 	switch {
 	case err != nil:
 		return ""
-	case found.Command == nil || slices.Contains(found.Rest, "--help") || slices.Contains(found.Rest, "-h"):
+	case found.Command == nil || AsksPage(found.Rest):
 		return "help"
 	}
 	return found.Command.Path

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"os/signal"
 
@@ -78,18 +77,7 @@ func Read(ctx context.Context, f *os.File, b []byte) (int, error) {
 // terminal, which may have been set back meanwhile because the caller waits no longer. Once
 // ctx has ended it takes no more: what is typed then is for the next to ask.
 func readHidden(ctx context.Context, f *os.File) ([]byte, error) {
-	line := make([]byte, 0, MaxHidden) // never moved, so that the caller can clear all of it
-	for {
-		n, err := Read(ctx, f, line[len(line):cap(line)])
-		line = line[:len(line)+n]
-		end := bytes.IndexByte(line, '\n')
-		switch {
-		case end >= 0:
-			return line[:end], nil
-		case err == io.EOF && len(line) > 0 || len(line) == cap(line):
-			return line, nil
-		case err != nil:
-			return nil, err
-		}
-	}
+	line := make([]byte, MaxHidden)
+	n, err := Read(ctx, f, line) // a terminal that is silenced hands over a line at a time
+	return bytes.TrimSuffix(line[:n], []byte("\n")), err
 }
