@@ -10,7 +10,7 @@ import (
 // that are joined or wide, pasted, called up, and in a window that changes.
 func TestALineOfThePromptIsDrawn(t *testing.T) {
 	t.Parallel()
-	const columns, rows, home, left, rest, search, suspend = 40, 8, "\x01", "\x1b[D", "\x0b", "\x12", "\x1a"
+	const columns, rows, home, left, rest, search, suspend, wordAhead = 40, 8, "\x01", "\x1b[D", "\x0b", "\x12", "\x1a", "\x1bd"
 	x := onTerminal(t, columns, rows, []string{"POSTERN_HISTORY=off"}, "demo")
 	g := newGolden(t, "line-40.txt", columns)
 	g.shows(x, "Ctrl-D ends.")
@@ -24,7 +24,7 @@ func TestALineOfThePromptIsDrawn(t *testing.T) {
 		{"postern> mor", home + rest + "more\rmore" + enter + "mor"}, {"postern> more", "\t"}, {"none  curated  all", home + rest + "mail get --headers \t"},
 		{"typed ahead", home + rest + "mail watch --wait 1\rmore\rtyped ahead"},
 		{"(search) wat: mail watch --wait 1", home + rest + search + "wat"}, {"postern> mail watch --wait 1", home}, {"postern> more", home + rest + up + down + up},
-		{"postern> more or less", " or less" + suspend},
+		{"postern> more or less", " or less nor  " + left + wordAhead + backspace + backspace + backspace + backspace + suspend},
 	} {
 		x.types(s.types)
 		g.shows(x, s.sees)

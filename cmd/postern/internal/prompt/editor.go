@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"unicode/utf8"
 
@@ -34,11 +35,12 @@ import (
 // the widest would end it, and the cursor is moved by writing what stands before it: the editor never
 // relies on a width.
 type editor struct {
-	in     *os.File
-	out    io.Writer
-	before *term.State // of the terminal before the prompt; nil where it stays so, and nothing is drawn
-	ahead  []byte      // read and not taken
-	killed string      // what a key removed last, for Ctrl-Y
+	in      *os.File
+	out     io.Writer
+	before  *term.State // of the terminal before the prompt; nil where it stays so, and nothing is drawn
+	resting *term.State // of it while no line is read
+	ahead   []byte      // read and not taken
+	killed  string      // what a key removed last, for Ctrl-Y
 
 	aids
 	line   textinput.Model
@@ -67,6 +69,7 @@ func newEditor(in *os.File, out io.Writer, getenv func(string) string) *editor {
 		lipgloss.EnableLegacyWindowsANSI(screen)
 		e.before, _ = term.GetState(int(in.Fd()))
 		terminal.Rest(in)
+		e.resting, _ = term.GetState(int(in.Fd()))
 	}
 	return e
 }
@@ -77,7 +80,7 @@ func (e *editor) Aside() (again func()) {
 		return func() {}
 	}
 	_ = term.Restore(int(e.in.Fd()), e.before)
-	return func() { terminal.Rest(e.in) }
+	return func() { _ = term.Restore(int(e.in.Fd()), e.resting) }
 }
 
 // Discard drops what was typed and is not read yet.
@@ -88,21 +91,29 @@ func (e *editor) Discard() {
 
 // Prompt reads a line until Enter, errInterrupted for Ctrl-C, io.EOF for Ctrl-D in an empty one, or
 // the end of ctx.
-func (e *editor) Prompt(ctx context.Context, text string, with aids) (string, error) {
+func (e *editor) Prompt(ctx context.Context, text string, with aids) (line string, err error) {
+	typing, stop := signal.NotifyContext(ctx, os.Interrupt) // from elsewhere, or of a terminal that is not drawn on
+	defer stop()
+	defer func() {
+		if err != nil && typing.Err() != nil && ctx.Err() == nil {
+			err = errInterrupted
+			_, _ = io.WriteString(e.out, "\n")
+		}
+	}()
 	if e.before == nil {
-		return e.plainLine(ctx, text)
+		return e.plainLine(typing, text)
 	}
-	resting, err := term.MakeRaw(int(e.in.Fd()))
-	if err != nil {
+	if _, err = term.MakeRaw(int(e.in.Fd())); err != nil {
 		return "", err
 	}
-	defer func() { _ = term.Restore(int(e.in.Fd()), resting) }()
+	defer func() { _ = term.Restore(int(e.in.Fd()), e.resting) }()
 	e.aids, e.line = with, textinput.New()
-	e.line.KeyMap.Paste.SetEnabled(false) // it starts a program
+	e.line.KeyMap.Paste.SetEnabled(false)             // it starts a program
+	e.line.KeyMap.DeleteWordForward.SetEnabled(false) // it panics before spaces: see press
 	e.line.Focus()
 	e.line.Prompt = text
 	e.anew()
-	if err = e.edit(ctx); errors.Is(err, io.EOF) || ctx.Err() != nil {
+	if err = e.edit(typing); errors.Is(err, io.EOF) || typing.Err() != nil {
 		e.end("")
 	}
 	return e.line.Value(), err
@@ -245,6 +256,9 @@ func (e *editor) press(pressed tea.KeyPressMsg, name string) {
 	switch name {
 	case "ctrl+y":
 		e.set(before+e.killed, behind)
+	case "alt+d":
+		_, rest, _ := strings.Cut(strings.TrimLeft(behind, " "), " ")
+		e.set(before, rest)
 	case "left", "ctrl+b", "backspace", "ctrl+h":
 		for g := graphemes.FromString(before); g.Next(); {
 			times = utf8.RuneCountInString(g.Value())

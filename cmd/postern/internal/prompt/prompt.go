@@ -85,8 +85,13 @@ func Run(ctx context.Context, o Options) error {
 
 // begin takes the terminal for a conversation until end.
 func begin(o Options) (c *conversation, end func()) {
+	interrupts := make(chan os.Signal, 1) // between a line and a command they end nothing
+	signal.Notify(interrupts, os.Interrupt)
 	e := newEditor(o.Stdin, o.Stdout, o.Getenv)
-	return &conversation{Options: o, prompt: e, history: &history{}, complete: NewCompleter(o.Door)}, func() { e.Aside() }
+	return &conversation{Options: o, prompt: e, history: &history{}, complete: NewCompleter(o.Door)}, func() {
+		e.Aside()
+		signal.Stop(interrupts)
+	}
 }
 
 // Asks answers a line that asks a person on a terminal, as the prompt does: an 'outbox approve'

@@ -35,12 +35,13 @@ func silence(fd int) error {
 }
 
 // Rest has a terminal keep what is typed, unseen and key by key, for whoever reads next. Ctrl-C and
-// its like send their signals. On another file it does nothing.
+// Ctrl-Z send their signals, and Ctrl-\ none, which would end the program without setting the
+// terminal back. On another file it does nothing.
 func Rest(f *os.File) {
 	_ = set(int(f.Fd()), ioctlSet, func(t *unix.Termios) {
 		t.Lflag &^= unix.ECHO | unix.ICANON | unix.IEXTEN
 		t.Iflag &^= unix.ICRNL
-		t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+		t.Cc[unix.VMIN], t.Cc[unix.VTIME], t.Cc[unix.VQUIT] = 1, 0, noKey
 	})
 }
 
