@@ -110,7 +110,7 @@ func (c *conversation) said(ctx context.Context, line string, entry *commands.Ou
 // principal must be the administrator and standard input a terminal. The status is 0 if
 // every entry was decided and each decision was carried out.
 func ApproveWaiting(ctx context.Context, o Options, id string) (status int, err error) {
-	c, _, end := begin(o)
+	c, end := begin(o)
 	defer end()
 	return c.approveAll(ctx, id), ctx.Err()
 }

@@ -24,52 +24,21 @@ const (
 	maxSeenIDs     = 100
 )
 
-// splitRunes cuts a line at a position in characters, as liner counts.
-func splitRunes(line string, pos int) (before, after string) {
-	for i := range line {
-		if pos == 0 {
-			return line[:i], line[i:]
-		}
-		pos--
-	}
-	return line, ""
-}
-
 // openWord finds the word that a line ends with, which may be in quotes that are not
 // closed yet: where it begins, and what it says so far.
 func openWord(line string) (start int, word string) {
-	var b strings.Builder
-	quote, escaped, within := rune(0), false, false
-	for i, r := range line {
-		space := r == ' ' || r == '\t' || r == '\r' || r == '\n'
-		switch {
-		case escaped:
-			escaped = false
-			b.WriteRune(r)
-		case quote == 0 && space:
-			within = false
+	for start = len(line); start >= 0; start-- {
+		before, err := gateway.Tokenize(line[:start])
+		if err != nil || start > 0 && !strings.ContainsRune(" \t\r\n", rune(line[start-1])) {
 			continue
-		case quote == 0 && !within:
-			within, start = true, i
-			b.Reset()
-			fallthrough
-		default:
-			switch {
-			case r == '\\' && quote != '\'':
-				escaped = true
-			case r == quote:
-				quote = 0
-			case quote == 0 && (r == '"' || r == '\''):
-				quote = r
-			default:
-				b.WriteRune(r)
+		}
+		for _, end := range []string{`""`, `"`, `'`} {
+			if all, err := gateway.Tokenize(line + end); err == nil && len(all) == len(before)+1 {
+				return start, all[len(before)]
 			}
 		}
 	}
-	if !within {
-		return len(line), ""
-	}
-	return start, b.String()
+	return len(line), ""
 }
 
 // line proposes what the word that a line ends with may become, quoted where it
@@ -223,11 +192,10 @@ func accountIn(tokens []string) string {
 	return ""
 }
 
-// files proposes what the last of several file names before the cursor may become. One that needs
-// quotes there, or that would not be printed as it is, is not proposed.
-func files(line string, pos int) (head string, list []string, tail string) {
-	before, tail := splitRunes(line, pos)
-	word := strings.TrimLeft(before[strings.LastIndex(before, ",")+1:], " ")
+// files proposes what the last of several file names in a line may become. One that needs quotes
+// there, or that would not be printed as it is, is not proposed.
+func files(line string) (head string, list []string) {
+	word := strings.TrimLeft(line[strings.LastIndex(line, ",")+1:], " ")
 	dir, base := filepath.Split(word)
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()
@@ -243,7 +211,7 @@ func files(line string, pos int) (head string, list []string, tail string) {
 		}
 		list = append(list, dir+name)
 	}
-	return strings.TrimSuffix(before, word), list, tail
+	return strings.TrimSuffix(line, word), list
 }
 
 func (c *Completer) accounts(ctx context.Context) []string {

@@ -25,11 +25,12 @@ const (
 	maxHistoryLine = 2000 // bytes; longer lines are not kept
 )
 
-// history is the lines typed at the prompt in this and earlier sessions. The zero
-// history keeps nothing.
+// history is the lines typed at the prompt, whole those of this session. The zero history keeps
+// nothing for later ones.
 type history struct {
 	lines []string
 	file  string
+	last  string // that was kept
 }
 
 // historyFile is where the history is kept; empty for nowhere.
@@ -108,7 +109,7 @@ func readHistory(name string) (*history, error) {
 	h := &history{file: name}
 	for l := range strings.SplitSeq(string(text), "\n") {
 		if l != "" && len(l) <= maxHistoryLine && screen.Visible(l) == l {
-			h.lines = append(h.lines, l)
+			h.lines, h.last = append(h.lines, l), l
 		}
 	}
 	if len(h.lines) > maxHistory {
@@ -118,24 +119,26 @@ func readHistory(name string) (*history, error) {
 	return h, nil
 }
 
-// add keeps a line. Several prompts may write the same file; each line is one write.
-func (h *history) add(line string) {
-	if n := len(h.lines); h.file == "" || len(line) > maxHistoryLine || n > 0 && h.lines[n-1] == line {
+// add adds a line, of which a part is kept; empty for none. Several prompts may write the same file;
+// each line is one write.
+func (h *history) add(line, kept string) {
+	h.lines = append(h.lines, line)
+	if h.file == "" || kept == "" || len(kept) > maxHistoryLine || kept == h.last {
 		return
 	}
-	h.lines = append(h.lines, line)
+	h.last = kept
 	f, err := os.OpenFile(h.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return // it is a convenience
 	}
-	_, _ = f.WriteString(line + "\n")
+	_, _ = f.WriteString(kept + "\n")
 	_ = f.Close()
 }
 
 // remembered is the part of a line that may be kept, by the rule of the audit log: a
 // command without its sensitive values. Their options are left out with them, or a line
 // called up again would have "[redacted]" sent. A line that is not a command, or cannot be
-// read, may be a password in the wrong place.
+// read, may be a password in the wrong place: ok is false.
 func (d *Door) remembered(line string) (string, bool) {
 	tokens, found, err := d.resolve(line)
 	if screen.Visible(line) == line && len(tokens) > 0 && slices.Contains(Words(), tokens[0]) {

@@ -41,40 +41,33 @@ func NewProgress(out io.Writer, getenv func(string) string) *Progress {
 // a time.
 func (p *Progress) Do(ctx context.Context, d Door, r gateway.Request) gateway.Answer {
 	r.Principal = d.Principal
-	if p.shows {
-		r.Progress = p.report
-		defer p.watch(ctx)()
+	if !p.shows {
+		return d.Gateway.Do(ctx, r)
 	}
-	return d.Gateway.Do(ctx, r)
-}
-
-// watch draws the line until end, which erases it.
-func (p *Progress) watch(ctx context.Context) (end func()) {
 	p.mu.Lock()
 	p.start, p.done, p.total, p.what = time.Now(), 0, 0, ""
 	p.mu.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
+	r.Progress = p.report
+	over := make(chan struct{})
+	var drawing sync.WaitGroup
+	drawing.Go(func() {
 		tick := time.NewTicker(lineEvery)
 		defer tick.Stop()
 		for frame := 0; ; frame++ {
 			select {
 			case <-tick.C:
 				p.draw(frame)
-			case <-ctx.Done():
+			case <-over:
 				return
 			}
 		}
+	})
+	defer func() {
+		close(over)
+		drawing.Wait()
+		p.Aside()()
 	}()
-	return func() {
-		cancel()
-		<-stopped
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.erase()
-	}
+	return d.Gateway.Do(ctx, r)
 }
 
 func (p *Progress) report(done, total float64, what string) {

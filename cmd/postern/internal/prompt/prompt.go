@@ -12,13 +12,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
-	"time"
-
-	"github.com/peterh/liner"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
@@ -77,74 +73,23 @@ type Options struct {
 
 // Run is the prompt on a terminal, until the person or ctx ends it.
 func Run(ctx context.Context, o Options) error {
-	c, l, end := begin(o)
+	c, end := begin(o)
 	defer end()
-	l.completes(func(line string, pos int) (string, []string, string) {
-		before, after := splitRunes(line, pos)
-		head, list := c.complete.line(ctx, before)
-		return head, list, after
-	})
 	if o.History {
 		c.history = openHistory(o.Getenv, o.Stderr)
-		for _, line := range c.history.lines {
-			l.AppendHistory(line)
-		}
 	}
 	c.tell("Postern. Try inbox, read ID, reply ID, search WORDS. 'help' lists all, Tab completes, Ctrl-C stops a command, Ctrl-D ends.")
 	return c.run(ctx)
 }
 
 // begin takes the terminal for a conversation until end.
-func begin(o Options) (c *conversation, l *lineEditor, end func()) {
-	before, modeErr := liner.TerminalMode()
-	l = &lineEditor{State: newLine()}
-	c = &conversation{Options: o, prompt: l, history: &history{}, complete: NewCompleter(o.Door)}
-	if resting, err := liner.TerminalMode(); err == nil && modeErr == nil {
-		terminal.Keys(o.Stdin)
-		c.before, c.resting = before, resting
-		c.asked, _ = liner.TerminalMode()
-		_ = resting.ApplyMode()
-	}
-	return c, l, func() {
-		if c.resting != nil {
-			c.abandon()
-		}
-		_ = l.Close()
-	}
-}
-
-func newLine() *liner.State {
-	l := liner.NewLiner()
-	l.SetCtrlCAborts(true)
-	l.SetMultiLineMode(true)
-	l.SetTabCompletionStyle(liner.TabPrints)
-	return l
-}
-
-// lineEditor is the prompt's liner. It can begin anew, with nothing read ahead.
-type lineEditor struct {
-	*liner.State
-	completer liner.WordCompleter
-	typed     []string // the history
-}
-
-func (l *lineEditor) completes(f liner.WordCompleter) {
-	l.completer = f
-	l.SetWordCompleter(f)
-}
-
-// AppendHistory adds a line to the history.
-func (l *lineEditor) AppendHistory(line string) {
-	l.typed = append(l.typed, line)
-	l.State.AppendHistory(line)
-}
-
-func (l *lineEditor) anew() {
-	_ = l.Close()
-	l.State = newLine()
-	l.SetWordCompleter(l.completer)
-	for _, line := range l.typed {
-		l.State.AppendHistory(line)
+func begin(o Options) (c *conversation, end func()) {
+	interrupts := make(chan os.Signal, 1) // between a line and a command they end nothing
+	signal.Notify(interrupts, os.Interrupt)
+	e := newEditor(o.Stdin, o.Stdout, o.Getenv)
+	return &conversation{Options: o, prompt: e, history: &history{}, complete: NewCompleter(o.Door)}, func() {
+		e.Aside()
+		signal.Stop(interrupts)
 	}
 }
 
@@ -156,7 +101,7 @@ func Asks(ctx context.Context, o Options, line string) (status int, ok bool) {
 	if (&conversation{Options: o}).asking(line) == nil {
 		return 0, false
 	}
-	c, _, end := begin(o)
+	c, end := begin(o)
 	defer end()
 	c.asking(line)(ctx)
 	return c.status, true
@@ -188,117 +133,40 @@ type conversation struct {
 	Options
 	status    int // of the last answer that was shown
 	prompt    prompter
-	announced int            // how many entries waited when that was said last
-	open      chan typedLine // gets the line of a prompt that was abandoned; nil without one
+	announced int // how many entries waited when that was said last
 	history   *history
 	complete  *Completer
 	filed     *filing // what 'undo' takes back
 	next      string  // the command of 'more'; empty for none
 	temporary string  // a directory that is removed at the end; empty for none
-
-	// The terminal's mode before the prompt, between lines, and from before a question is seen
-	// until it has been answered; nil without one.
-	before, resting, asked liner.ModeApplier
 }
 
-// prompter asks for a line on the terminal, one at a time; *lineEditor implements it.
+// prompter asks for a line on the terminal, one at a time; *editor implements it.
 type prompter interface {
-	Prompt(text string) (string, error)
-	AppendHistory(line string)
-}
-
-type typedLine struct {
-	text string
-	err  error
-}
-
-// read prompts for a line, unless ctx has ended. A prompt cannot be interrupted: where
-// ctx ends before somebody answers, the next one waits until it is gone, and a line typed
-// at it is discarded.
-func (c *conversation) read(ctx context.Context, text string) (string, error) {
-	return c.readFrom(ctx, func() {}, func() (string, error) { return c.prompt.Prompt(text) })
+	Prompt(ctx context.Context, text string, with aids) (string, error)
+	Discard()
+	Aside() (again func())
 }
 
 // readNow reads an answer to a question that decides: what was typed or pasted ahead of it is none,
-// and no later line, whether it is still with the terminal or was read along with the line before.
+// and no later line.
 func (c *conversation) readNow(ctx context.Context, text string) (string, error) {
-	editor, ok := c.prompt.(*lineEditor)
-	if !ok { // in tests
-		return c.read(ctx, text)
-	}
-	var l *liner.State
-	return c.readFrom(ctx, func() {
-		if c.asked != nil {
-			_ = c.before.ApplyMode() // where liner returns to for a question as wide as the window
-		}
-		terminal.Discard(c.Stdin)
-		l = newLine()
-		editor.anew()
-	}, func() (string, error) {
-		defer l.Close()
-		return l.Prompt(text)
-	})
+	c.prompt.Discard()
+	return c.read(ctx, text)
 }
 
-func (c *conversation) readFrom(ctx context.Context, ready func(), prompt func() (string, error)) (string, error) {
-	if c.open != nil {
-		select {
-		case <-c.open:
-			c.open = nil
-		case <-ctx.Done():
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return "", err
-	}
-	ready()
-	// The question is seen before liner makes Ctrl-C a key: as a signal it would give up the
-	// question, and leave it open.
-	if c.asked != nil {
-		_ = c.asked.ApplyMode()
-	}
-	done := make(chan typedLine, 1)
-	go func() {
-		line, err := prompt()
-		done <- typedLine{line, err}
-	}()
-	select {
-	case l := <-done:
-		if c.resting != nil {
-			_ = c.resting.ApplyMode()
-		}
-		return l.text, l.err
-	case <-ctx.Done():
-		c.open = done
-		return "", ctx.Err()
-	}
-}
-
-// abandon waits until a prompt that was given up has taken the terminal, which it does
-// when it has been printed: the terminal has to be given back after that.
-func (c *conversation) abandon() {
-	late := time.After(time.Second) // it may have failed, or somebody else set the same mode
-	for c.open != nil {
-		if mode, err := liner.TerminalMode(); err != nil || !reflect.DeepEqual(mode, c.asked) {
-			return
-		}
-		select {
-		case <-c.open:
-			c.open = nil
-		case <-late:
-			return
-		case <-time.After(time.Millisecond):
-		}
-	}
+// read asks for a line that is no command.
+func (c *conversation) read(ctx context.Context, text string) (string, error) {
+	return c.prompt.Prompt(ctx, text, aids{})
 }
 
 func (c *conversation) run(ctx context.Context) error {
 	defer c.forget()
 	for ctx.Err() == nil {
 		c.announce(ctx)
-		line, err := c.read(ctx, "postern> ")
+		line, err := c.prompt.Prompt(ctx, "postern> ", aids{c.history.lines, func(line string) (string, []string) { return c.complete.line(ctx, line) }})
 		switch {
-		case errors.Is(err, liner.ErrPromptAborted):
+		case errors.Is(err, errInterrupted):
 			continue
 		case errors.Is(err, io.EOF):
 			fmt.Fprintln(c.Stdout)
@@ -314,10 +182,8 @@ func (c *conversation) run(ctx context.Context) error {
 		case "?":
 			line = "help"
 		}
-		c.prompt.AppendHistory(line)
-		if kept, ok := c.remembered(line); ok {
-			c.history.add(kept)
-		}
+		kept, _ := c.remembered(line)
+		c.history.add(line, kept)
 		if w, args, ok := wordOf(line); ok && !c.JSON {
 			c.runWord(ctx, w, args)
 		} else {
@@ -353,7 +219,7 @@ func (c *conversation) execute(ctx context.Context, r gateway.Request, line stri
 		if admin, end, ok := c.administrator(ctx); ok {
 			admin.status = a.ExitStatus()
 			decided, _ = admin.walk(ctx, id, false)
-			c.status, c.open = admin.status, admin.open
+			c.status = admin.status
 			end()
 		}
 		if !decided && c.status == a.ExitStatus() {
@@ -462,13 +328,12 @@ func (d *Door) pageOf(tokens []string, group bool) (path string) {
 	case !group || d.Registry.Lookup(strings.Join(tokens, " ")) != nil || !d.Registry.Exists(strings.Join(tokens, " ")):
 		return ""
 	}
-	for n := min(len(about), 3); n > 0 && !d.Registry.Exists(path); n-- {
-		path = strings.Join(about[:n], " ")
+	for n := min(len(about), 3); n > 0; n-- {
+		if path = strings.Join(about[:n], " "); d.Registry.Exists(path) {
+			return path
+		}
 	}
-	if !d.Registry.Exists(path) {
-		return ""
-	}
-	return path
+	return ""
 }
 
 // Show writes a full answer. It has arrived then.

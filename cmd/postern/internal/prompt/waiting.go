@@ -62,7 +62,6 @@ func (c *conversation) decides(ctx context.Context, args []string) {
 	}
 	defer end()
 	c.status = admin.approveAll(ctx, id)
-	c.open = admin.open // a question that was given up
 }
 
 // administratorShows are the commands of the administrator that change nothing. A person whose key

@@ -20,7 +20,7 @@ type fakeTerminal struct {
 	written *strings.Builder
 }
 
-func (p *fakeTerminal) Prompt(text string) (string, error) {
+func (p *fakeTerminal) Prompt(_ context.Context, text string, _ aids) (string, error) {
 	p.written.WriteString(text)
 	if len(p.lines) == 0 {
 		return "", io.EOF
@@ -31,7 +31,8 @@ func (p *fakeTerminal) Prompt(text string) (string, error) {
 	return line, nil
 }
 
-func (*fakeTerminal) AppendHistory(string) {}
+func (*fakeTerminal) Discard()              {}
+func (*fakeTerminal) Aside() (again func()) { return func() {} }
 
 // A person without the administrator's key is told what waits, when that has changed, and
 // 'approve' decides as the administrator.

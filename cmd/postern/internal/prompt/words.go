@@ -149,7 +149,7 @@ func Word(ctx context.Context, o Options, tokens []string) (status int, ok bool)
 	if !ok {
 		return 0, false
 	}
-	c, _, end := begin(o)
+	c, end := begin(o)
 	defer end()
 	c.runWord(ctx, w, args) // a file that it opened stays: its viewer may still read it
 	if w.name == "inbox" && c.status == 0 && !AsksPage(args) {

@@ -18,8 +18,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/peterh/liner"
-
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
@@ -394,26 +392,8 @@ func (c *conversation) edit(ctx context.Context, l *letter, file string) error {
 // lend runs a program on the terminal, which is then as it was before the prompt.
 func (c *conversation) lend(cmd *exec.Cmd, in io.Reader) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, c.Stdout, c.Stderr
-	if c.before != nil {
-		_ = c.before.ApplyMode()
-		defer func() { _ = c.resting.ApplyMode() }()
-	}
+	defer c.prompt.Aside()()
 	return cmd.Run()
-}
-
-// tab has Tab propose what f does until back; nil proposes nothing.
-func (c *conversation) tab(f liner.WordCompleter) (back func()) {
-	l, ok := c.prompt.(*lineEditor)
-	if !ok { // in tests
-		return func() {}
-	}
-	before := l.completer
-	l.completes(f)
-	return func() {
-		if c.open == nil { // else the line that was abandoned may still be completed
-			l.completes(before)
-		}
-	}
 }
 
 // typedField asks for a field, whose value is kept where nothing is typed.
@@ -422,10 +402,11 @@ func (c *conversation) typedField(ctx context.Context, name string, value *strin
 	if *value != "" {
 		before = " [" + screen.Line(*value) + ", - for none]"
 	}
+	var with aids
 	if name == "Attach" {
-		defer c.tab(files)()
+		with.propose = files
 	}
-	typed, err := c.read(ctx, name+before+": ")
+	typed, err := c.prompt.Prompt(ctx, name+before+": ", with)
 	if typed = strings.TrimSpace(typed); typed == "-" {
 		*value = ""
 	} else if typed != "" {
@@ -439,7 +420,6 @@ var errGivenUp = errors.New("the letter was given up")
 
 // typedLetter asks for a letter line by line. What was typed is kept also where it is not ended.
 func (c *conversation) typedLetter(ctx context.Context, l *letter, file string) error {
-	defer c.tab(nil)() // what is typed is no command
 	c.tell("Neither VISUAL nor EDITOR names an editor, so you type the letter here.")
 	for i := 0; i < len(l.fields); i++ {
 		f := l.fields[i]

@@ -81,7 +81,7 @@ func newAsker(s *System, plain bool) asker {
 	if plain || !terminal.Draws(s.Getenv) || s.Getenv("ACCESSIBLE") != "" || !isFile {
 		return &lineAsker{stdin: s.Stdin, in: bufio.NewReader(s.Stdin), out: s.Stdout}
 	}
-	return &formAsker{in: &formInput{file: s.Stdin}, out: out, environ: s.Environ}
+	return &formAsker{in: s.Stdin, out: out, environ: s.Environ}
 }
 
 // lineAsker asks line by line. Nothing moves or is drawn over. The accessible mode

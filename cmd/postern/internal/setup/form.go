@@ -24,7 +24,7 @@ import (
 // formAsker asks with a form on a terminal, one question at a time. Answers
 // stay on the screen as a line; secrets do not.
 type formAsker struct {
-	in      *formInput
+	in      *os.File
 	out     *os.File
 	environ []string // the environment with NO_COLOR and TERM
 
@@ -95,11 +95,35 @@ func theme(isDark bool) *huh.Styles {
 	return t
 }
 
+// lentInput is a terminal that is lent to a form as long as ctx lasts: when a form ends, the library
+// leaves its reader running, which would take the first key meant for the next form. It has the methods
+// that the library needs to set a terminal up, and none by which it would read the terminal itself.
+type lentInput struct {
+	file *os.File
+	ctx  context.Context
+}
+
+func (r lentInput) Read(b []byte) (int, error) {
+	n, err := terminal.Read(r.ctx, r.file, b)
+	if r.ctx.Err() != nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (r lentInput) Write(b []byte) (int, error) { return r.file.Write(b) }
+func (r lentInput) Close() error                { return nil }
+func (r lentInput) Fd() uintptr                 { return r.file.Fd() }
+
 // ask shows one field until it is answered. A proposal that is in its place becomes what is typed
 // there, to be corrected, with the first key that goes back in an empty line.
 func (f *formAsker) ask(ctx context.Context, field huh.Field, line *string, proposed string) error {
-	in, end := f.in.lend()
+	reading, end := context.WithCancel(context.Background())
 	defer end()
+	var in io.Reader = lentInput{f.in, reading}
+	if runtime.GOOS == "windows" {
+		in = f.in // a console is read by events, which no reader can take
+	}
 	back := false
 	// ctx ends with a signal. The library's own handler, which would too, then waits for ever for
 	// the loop that has ended.

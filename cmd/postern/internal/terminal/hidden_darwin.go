@@ -2,4 +2,4 @@ package terminal
 
 import "golang.org/x/sys/unix"
 
-const ioctlGet, ioctlSet, noKey = unix.TIOCGETA, unix.TIOCSETA, 0xff
+const ioctlGet, ioctlSet, ioctlSetFlush, noKey = unix.TIOCGETA, unix.TIOCSETA, unix.TIOCSETAF, 0xff

@@ -2,4 +2,4 @@ package terminal
 
 import "golang.org/x/sys/unix"
 
-const ioctlGet, ioctlSet, noKey = unix.TCGETS, unix.TCSETS, 0
+const ioctlGet, ioctlSet, ioctlSetFlush, noKey = unix.TCGETS, unix.TCSETS, unix.TCSETSF, 0
