@@ -91,6 +91,7 @@ func mailAttachment(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail attachment",
 		Also:     []string{"download", "save"},
+		Forms:    bounds,
 		Summary:  "One attachment",
 		Details:  "The answer has the beginning of its content in base64, its text with --as-text, or nothing of it with --save. --save writes only new files below the attachment directory, and never over an existing one.",
 		Effect:   discovery.Read,

@@ -131,6 +131,7 @@ func mailGet(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail get",
 		Also:     []string{"read", "show", "open", "view", "cat", "fetch", "display", "print"},
+		Forms:    bounds,
 		Summary:  "Read; --chars is for all together",
 		Details:  "Reading changes nothing: an unread message stays unread.",
 		Effect:   discovery.Read,

@@ -46,6 +46,7 @@ func mailRaw(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail raw",
 		Also:     []string{"source", "eml"},
+		Forms:    bounds,
 		Summary:  "Its source",
 		Details:  "Every byte as it came. size_bytes is the size of the whole message. Nothing is removed from the source, so it may hold text that a person would not see.",
 		Effect:   discovery.Read,

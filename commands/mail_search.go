@@ -187,6 +187,7 @@ func mailSearch(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail search",
 		Also:     []string{"find", "grep", "query", "filter"},
+		Forms:    bounds,
 		Summary:  "WORDS: phrase, any case, in subject or text; all folders but Junk and Trash",
 		Details:  "All criteria must hold. Newest first, as received; copies once.",
 		Effect:   discovery.Read,

@@ -70,6 +70,7 @@ func mailThread(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "mail thread",
 		Also:    []string{"conversation"},
+		Forms:   bounds,
 		Summary: "Its conversation, new text only",
 		Details: "Oldest first. It looks in the message's folder, in INBOX, Sent and Archive, or in the folder of all mail where there is one. " +
 			"Quoted history is left out; a text that ends with '…' goes on in 'mail get'. It changes nothing.",

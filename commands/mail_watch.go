@@ -89,6 +89,7 @@ func mailWatch(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "mail watch",
 		Also:    []string{"wait", "poll", "idle", "monitor"},
+		Forms:   bounds,
 		Summary: "Wait for mail",
 		Details: "It ends with the first message that matches, or with an empty list after --wait. Run the command in 'more' to go on from there: it misses nothing that came in between. " +
 			"Other commands can run meanwhile. A server without IDLE is asked every 15 s.",

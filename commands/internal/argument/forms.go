@@ -2,17 +2,14 @@ package argument
 
 import (
 	"context"
-	"encoding/json"
+	"maps"
 	"regexp"
-	"strconv"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-// forms are those of the strings that several commands take, and of the numbers whose bounds
-// stand with the queries of mail/mailbox.
+// forms are those of the strings that several commands take.
 var forms = map[string]discovery.Form{
 	"name":          {Pattern: namePattern, Value: "NAME", Words: nameWords},
 	"account":       {Pattern: namePattern, Value: "NAME", Words: nameWords, Account: accountNamed},
@@ -26,26 +23,6 @@ var forms = map[string]discovery.Form{
 	"outbox":        {Pattern: regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`), Value: "ID", Words: "must be an outbox_id as 'outbox list' shows it"},
 	"identity":      {Pattern: regexp.MustCompile(`^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$`), Value: "P:NAME", Words: "must be project:name, both of lower-case letters, digits and dashes"},
 	"agent_message": {Pattern: regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`), Value: "ID", Words: "must be the id of a message, as 'agent read' shows it"},
-
-	"list_limit":       numbers(mailbox.ListLimit),
-	"search_limit":     numbers(mailbox.SearchLimit),
-	"snippet":          numbers(mailbox.SnippetChars),
-	"thread_limit":     numbers(mailbox.ThreadLimit),
-	"thread_chars":     numbers(mailbox.ThreadChars),
-	"chars":            numbers(mailbox.BodyChars),
-	"attachment_chars": numbers(mailbox.AttachmentChars),
-	"from_char":        numbers(mailbox.FromChar),
-	"raw_bytes":        numbers(mailbox.RawBytes),
-}
-
-// numbers are those within a bound.
-func numbers(b mailbox.Bound) discovery.Form {
-	n := func(n int) json.Number { return json.Number(strconv.Itoa(n)) }
-	f := discovery.Form{Minimum: n(b.Min), Maximum: n(b.Max)}
-	if b.Default != 0 { // else the option can be left out
-		f.Default = n(b.Default)
-	}
-	return f
 }
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -65,9 +42,11 @@ var linePattern = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
 
 const lineWords = "must be one line without control characters"
 
-// Command is discovery.New with our forms. What run does with mail tells its progress.
+// Command is discovery.New with our forms besides those that s has. What run does with mail tells its progress.
 func Command[A, R any](s discovery.Spec, run func(context.Context, *discovery.Call, *A) (R, error)) *discovery.Command {
-	s.Forms = forms
+	all := maps.Clone(forms)
+	maps.Copy(all, s.Forms)
+	s.Forms = all
 	return discovery.New(s, func(ctx context.Context, call *discovery.Call, args *A) (R, error) {
 		return run(mail.WithProgress(ctx, call.Progress), call, args)
 	})
