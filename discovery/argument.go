@@ -363,7 +363,9 @@ func newArgument(f reflect.StructField, name string, p *jsonschema.Schema, forms
 		}
 		value = p.Items
 	}
-	value.Minimum, value.Maximum = cmp.Or(value.Minimum, form.Minimum), cmp.Or(value.Maximum, form.Maximum)
+	if form.Minimum != "" || form.Maximum != "" { // common options have one schema for all commands
+		value.Minimum, value.Maximum = cmp.Or(value.Minimum, form.Minimum), cmp.Or(value.Maximum, form.Maximum)
+	}
 	a.Minimum, a.Maximum = value.Minimum, value.Maximum
 	if p.Default == nil && form.Default != "" {
 		a.Default, p.Default = form.Default, form.Default
