@@ -24,8 +24,6 @@ type ToDelete struct {
 	Subject string               `json:"subject" acli:"untrusted"`
 	Outcome mail.DeletionOutcome `json:"outcome,omitempty" jsonschema:"enum=deleted,enum=gone,enum=kept,enum=unknown"`
 	Reason  string               `json:"reason,omitempty"`
-
-	short string // the id for a compact answer
 }
 
 // deletionRow is the same in a compact answer.
@@ -48,29 +46,9 @@ func shownDeletion(o *mail.Outgoing) *OutboxShowResult {
 	r := &OutboxShowResult{Sending: sendingOf(o), Principal: o.Principal, Created: answer.UTC(o.Created), Changed: answer.UTC(o.Changed), To: []string{}, CC: []string{}, BCC: []string{},
 		Attempts: o.Attempts, Attachments: []AttachmentSent{}, Folder: o.Folder}
 	for _, m := range o.Deletes {
-		r.Deletes = append(r.Deletes, ToDelete{ID: m.ID, Date: answer.UTC(m.Date), From: answer.Written(m.From), Subject: m.Subject, Outcome: m.Outcome, Reason: m.Reason, short: m.ID})
+		r.Deletes = append(r.Deletes, ToDelete{ID: m.ID, Date: answer.UTC(m.Date), From: answer.Written(m.From), Subject: m.Subject, Outcome: m.Outcome, Reason: m.Reason})
 	}
 	return r
-}
-
-// noteIDs gives the messages that an entry names the ids of a compact answer.
-func (d *Deps) noteIDs(ctx context.Context, call *discovery.Call, r *OutboxShowResult) {
-	var refs []mail.Ref
-	for _, m := range r.Deletes {
-		if ref, err := mail.ParseRef(m.ID); err == nil {
-			refs = append(refs, ref)
-		}
-	}
-	if ref, err := mail.ParseRef(r.Answers); err == nil {
-		r.short = d.shown(ctx, call, ref).Of(ref)
-	}
-	if len(refs) != len(r.Deletes) || len(refs) == 0 {
-		return
-	}
-	ids := d.shown(ctx, call, refs...)
-	for i, ref := range refs {
-		r.Deletes[i].short = ids.Of(ref)
-	}
 }
 
 func (r *OutboxShowResult) deletionRows() *discovery.Table[deletionRow] {
@@ -79,7 +57,7 @@ func (r *OutboxShowResult) deletionRows() *discovery.Table[deletionRow] {
 	}
 	var rows []deletionRow
 	for _, m := range r.Deletes {
-		rows = append(rows, deletionRow{m.short, answer.MinuteOf(m.Date), strings.Join(m.From, ", "), m.Subject, m.Outcome, m.Reason})
+		rows = append(rows, deletionRow{m.ID, answer.MinuteOf(m.Date), strings.Join(m.From, ", "), m.Subject, m.Outcome, m.Reason})
 	}
 	t := discovery.TableOf(rows)
 	return &t
@@ -105,12 +83,10 @@ func (d *Deps) deleted(ctx context.Context, call *discovery.Call, o *mail.Outgoi
 		return nil, f
 	}
 	r := &MailDeleteResult{batchResult{Account: o.Account, Folder: o.Folder, changed: []string{}}, []Deleted{}, Steps{}}
-	shown := shownDeletion(o)
-	d.noteIDs(ctx, call, shown)
 	var issues []mail.Issue
-	for i, m := range o.Deletes {
+	for _, m := range o.Deletes {
 		if m.Outcome == mail.DeletionDone {
-			r.Messages, r.changed = append(r.Messages, Deleted{m.ID}), append(r.changed, shown.Deletes[i].short)
+			r.Messages, r.changed = append(r.Messages, Deleted{m.ID}), append(r.changed, m.ID)
 			continue
 		}
 		kind := mail.KindRefused

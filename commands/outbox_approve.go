@@ -41,13 +41,12 @@ func outboxApprove(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, failedSend(call, o, err)
 		}
-		s.Outgoing, s.Step = *o, outbox.StepNone // the digest is the same, so this is what was done
+		s.Outgoing, s.Step, s.New, s.WhyNot = *o, outbox.StepNone, nil, "" // the digest is the same, so this is what was done
 		r := shownOutgoing(s)
 		if s.Kind == mail.OutboxDelete {
 			if f := notDeleted(o); f != nil {
 				return nil, f
 			}
-			d.noteIDs(ctx, call, r)
 			return r, nil
 		}
 		done, err := sent(o)

@@ -30,7 +30,7 @@ type OutboxShowResult struct {
 	CC          []string           `json:"cc" acli:"untrusted"`
 	BCC         []string           `json:"bcc" acli:"untrusted"`
 	NotPlain    []string           `json:"not_plain,omitempty" acli:"untrusted"`                                                                           // recipients with letters that may look like others, and what those are
-	New         []string           `json:"new_recipients,omitempty" jsonschema_description:"Recipients to whom nothing is known to have been sent before"` // for the administrator alone
+	New         []string           `json:"new_recipients,omitempty" jsonschema_description:"Recipients to whom nothing is known to have been sent before"` // for the administrator alone, as in the question that a person is asked
 	Answers     string             `json:"answers,omitempty" jsonschema_description:"The message that it answers"`
 	Attempts    int                `json:"attempts"`
 	ServerCode  int                `json:"server_code,omitempty"`
@@ -51,7 +51,6 @@ type OutboxShowResult struct {
 	decision *outbox.Decision
 	whole    *OutboxShowResult // where it was cut
 	offset   int               // of Text in the whole text, in characters
-	short    string            // Answers, in a compact answer
 }
 
 // AttachmentSent is a file of an outgoing message.
@@ -78,7 +77,6 @@ func outboxShow(d *Deps) *discovery.Command {
 		}
 		r := shownOutgoing(s)
 		r.from(args.Offset)
-		d.noteIDs(ctx, call, r)
 		if s.State == mail.OutboxRejected {
 			r.Why, r.Reason = r.Reason, "" // a person's word, and not a server's
 		}
@@ -164,7 +162,7 @@ func (r *OutboxShowResult) Brief() outboxShowBrief {
 	if len(r.To)+len(r.CC)+len(r.BCC) != len(r.Recipients) {
 		b.Recipients = r.Recipients // the header does not say all of it
 	}
-	b.NotPlain, b.New, b.Answers = r.NotPlain, r.New, r.short
+	b.NotPlain, b.New, b.Answers = r.NotPlain, r.New, r.Answers
 	b.Folder, b.Deletes = r.Folder, r.deletionRows()
 	var files []outboxAttachment
 	for _, a := range r.Attachments {

@@ -96,7 +96,7 @@ func TestACorrespondenceByReplies(t *testing.T) {
 		}
 	}
 	for line, allowed := range map[string]bool{"mail send --account bob --to bob@example.org --subject x --body x --attach-from ann:1": false,
-		"mail send --account bob --to bob@example.org --subject x --body x --attach-from bob:1": true, "mail reply ann:1 --body x": true} {
+		"mail send --account ann --to bob@example.org --subject x --body x --attach-from ann:1": true, "mail reply ann:1 --body x": true} {
 		var r struct {
 			Allowed bool `json:"allowed"`
 		}

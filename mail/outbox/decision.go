@@ -125,21 +125,24 @@ func (b *Outbox) Show(ctx context.Context, id string) (*Decision, error) {
 	d := &Decision{Outgoing: present(e, b.now()), Here: true}
 	if d.Step, err = b.next(mail.Operation{Op: op, Account: e.Account}, &e); err != nil {
 		d.WhyNot = reasonOf(err)
-	} else if d.Step != StepFinish {
-		if d.New, err = b.newTo(ctx, &e); err != nil {
-			return nil, wrapStore(ctx, op, err)
-		}
 	}
 	if e.Kind == mail.OutboxDelete {
 		return d, unchanged(op, &e)
 	}
 	switch raw, err := b.bytes(ctx, op, &e); {
 	case errors.Is(err, mail.ErrNoOutgoing):
-		d.Here, d.Step, d.WhyNot = false, StepNone, cmp.Or(d.WhyNot, "The message is not kept any more.")
+		if d.Here = false; d.Step != StepFinish || outstanding(e.Sent) { // a draft is removed without them
+			d.Step, d.WhyNot = StepNone, cmp.Or(d.WhyNot, "The message is not kept any more.")
+		}
 	case err != nil:
 		return nil, err
 	default:
 		d.read(contentOf(raw))
+	}
+	if d.Step == StepSend || d.Step == StepSendAgain {
+		if d.New, err = b.newTo(ctx, &e); err != nil {
+			return nil, wrapStore(ctx, op, err)
+		}
 	}
 	return d, nil
 }
@@ -150,7 +153,9 @@ func (b *Outbox) newTo(ctx context.Context, e *mail.Outgoing) ([]string, error) 
 	_, policy, _ := o.LookUp(ctx, b.o.Directory) // nil where the account is gone
 	unknown := map[string]bool{}
 	for _, r := range e.Recipients {
-		unknown[addressKey(r)] = !policy.Owns(r)
+		if !policy.Owns(r) {
+			unknown[addressKey(r)] = true
+		}
 	}
 	_, _, err := b.o.Store.ListOutgoing(ctx, mail.OutboxQuery{Account: e.Account, States: []mail.OutboxState{mail.OutboxAccepted}, Limit: 1, Only: func(o *mail.Outgoing) bool {
 		for _, r := range o.Recipients {

@@ -34,6 +34,9 @@ func (f *Fetching) Wait() ([]*Fetched, error) {
 	}
 	out := make([]*Fetched, 0, len(got))
 	for _, m := range got {
+		if m.structure != nil { // it is read here, where a fault ends one command alone
+			m.Structure = structureOf(m.structure)
+		}
 		out = append(out, m)
 	}
 	slices.SortFunc(out, func(a, b *Fetched) int { return cmp.Compare(a.UID, b.UID) })
@@ -164,7 +167,7 @@ func (s *Session) collect(m *imapclient.FetchMessageData) error {
 				g = s.askedIn(uint32(item.Part[0]) - 1)
 			}
 		case imapclient.FetchItemDataBodyStructure:
-			got.Structure = structureOf(item.BodyStructure)
+			got.structure = item.BodyStructure
 		}
 	}
 	s.mu.Lock()
@@ -342,7 +345,7 @@ func (g *gathering) complete(m, later *Fetched) {
 	if !later.Date.IsZero() {
 		m.Date = later.Date
 	}
-	m.Structure = cmp.Or(later.Structure, m.Structure)
+	m.structure = cmp.Or(later.structure, m.structure)
 	m.Size, m.order = cmp.Or(later.Size, m.Size), later.order
 	for _, b := range later.Sections {
 		i := slices.IndexFunc(m.Sections, func(o SectionBytes) bool { return o.Section == b.Section })

@@ -42,7 +42,8 @@ type Fetched struct {
 	Structure *message.Part
 	Sections  []SectionBytes
 
-	order uint32 // of two about one message, that of the higher came later
+	structure goimap.BodyStructure // nil when it sent none
+	order     uint32               // of two about one message, that of the higher came later
 }
 
 // SectionBytes is a section as a server sent it, without Size. Bytes is nil when it has none.
