@@ -32,6 +32,9 @@ const (
 	AskDraft      Ask = "draft" // in every mode that sends
 )
 
+// InEveryMode reports whether a message waits for this in every mode that sends, see Waits.
+func (a Ask) InEveryMode() bool { return a == AskCode || a == AskDraft }
+
 // Sentence says the condition that failed, as a clause without an end.
 func (a Ask) Sentence() string {
 	switch a {

@@ -73,8 +73,8 @@ func (d *Decision) Why() string {
 	}
 	why := "mode approve: a person decides about each message of " + d.Account
 	switch {
-	case slices.Equal(d.Asks, []mail.Ask{mail.AskCode}), slices.Equal(d.Asks, []mail.Ask{mail.AskDraft}):
-		why = d.Asks[0].Sentence() // in every mode
+	case len(d.Asks) == 1 && d.Asks[0].InEveryMode():
+		why = d.Asks[0].Sentence()
 	case len(d.Asks) > 0:
 		why = "mode reply: " + d.Asks[0].Sentence()
 	}

@@ -55,7 +55,7 @@
 // other package of the program knows the library.
 //
 // The package knows nothing of accounts or policies, and reads no text. A server's quirk is a case of
-// mend.go or mend_fetch.go and a row of mend_test.go. What the data that is then missing means
+// mend.go or mend_fetch.go and a row of testdata/mend.txt. What the data that is then missing means
 // is decided above: for a list in listing.run (mailbox/list.go), for a search in finding.fill
 // (mailbox/search.go). Effects on a user are tested in mailbox/hostile_server_test.go.
 package imap
