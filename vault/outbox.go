@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/base32"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -393,11 +392,8 @@ func (v *Vault) ApprovalCode(ctx context.Context, id, digest string) (string, er
 	if v.codeKey == nil {
 		return "", ErrAdminRequired
 	}
-	return codeAlphabet.EncodeToString(keyedDigest(v.codeKey, []byte(id), []byte(digest))[:5]), nil
+	return mail.IDAlphabet.EncodeToString(keyedDigest(v.codeKey, []byte(id), []byte(digest))[:5]), nil
 }
-
-// codeAlphabet has no letters that are easily confused.
-var codeAlphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 // putMessage keeps the bytes of a new message.
 func putMessage(tx kv.Tx, o *mail.Outgoing, message []byte) error {

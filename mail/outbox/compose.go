@@ -196,7 +196,7 @@ func (b *Outbox) names(ctx context.Context, s *sender, principal, key, request s
 		return h.Sum(nil)
 	}
 	return hex.EncodeToString(mac("key", s.Account, principal, key)),
-		idAlphabet.EncodeToString(mac("message-id", s.Account, principal, key, request)[:20]), nil
+		mail.IDAlphabet.EncodeToString(mac("message-id", s.Account, principal, key, request)[:20]), nil
 }
 
 // newName returns a unique name for an attempt, or for the left part of a Message-ID.
@@ -213,7 +213,7 @@ func (b *Outbox) build(ctx context.Context, s *sender, l *letter, left string) (
 		return nil, nil, s.unbuildable(err)
 	}
 	now := b.now()
-	e := &mail.Outgoing{ID: newOutgoingID(now), Account: s.account.Name, Created: m.Date, Changed: now,
+	e := &mail.Outgoing{ID: mail.NewID(now), Account: s.account.Name, Created: m.Date, Changed: now,
 		MessageID: "<" + m.MessageID + ">", From: s.from.Addr, Recipients: l.recipients, To: l.To, CC: l.CC, BCC: l.BCC,
 		Subject: m.Subject, Size: int64(len(built.Wire)), Digest: compose.Digest(s.from.Addr, l.recipients, built.Wire),
 		SMTPUTF8: built.SMTPUTF8, Sent: s.wantsCopy(b.o.Mailboxes != nil)}

@@ -40,7 +40,7 @@ func (b *Outbox) HoldDeletion(ctx context.Context, account string, refs []mail.R
 		return nil, err
 	}
 	now := b.now()
-	e := mail.Outgoing{ID: newOutgoingID(now), Kind: mail.OutboxDelete, Account: account, Principal: principal, State: mail.OutboxWaiting,
+	e := mail.Outgoing{ID: mail.NewID(now), Kind: mail.OutboxDelete, Account: account, Principal: principal, State: mail.OutboxWaiting,
 		Created: now, Changed: now, Folder: shown[0].Ref.Folder, Sent: mail.SentNone}
 	for _, m := range shown {
 		d := mail.Deletion{ID: m.Ref.String(), Date: cmp.Or(m.Date, m.InternalDate).UTC().Round(0), Subject: shortLine(m.Subject, maxReason)}

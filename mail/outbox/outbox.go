@@ -2,9 +2,6 @@ package outbox
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base32"
-	"encoding/binary"
 	"errors"
 	"log/slog"
 	"slices"
@@ -68,20 +65,6 @@ func New(o Options) *Outbox {
 // now is the time as it is stored: without a monotonic reading or a zone, so that it
 // compares equal after it was read back.
 func (b *Outbox) now() time.Time { return b.o.Now().UTC().Round(0) }
-
-// idAlphabet is in byte order, and has no letters that are easily confused.
-var idAlphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
-
-// newOutgoingID returns an id that sorts by time: 10 characters of milliseconds since 1970
-// and 6 random ones.
-func newOutgoingID(now time.Time) string {
-	var b [10]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(max(now.UnixMilli(), 0))<<14)
-	text := idAlphabet.EncodeToString(b[:7])[:10]
-	var r [4]byte
-	_, _ = rand.Read(r[:]) // it never fails
-	return text + idAlphabet.EncodeToString(r[:])[:6]
-}
 
 // List returns entries, newest first, and whether there are more.
 func (b *Outbox) List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error) {

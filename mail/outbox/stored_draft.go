@@ -127,7 +127,7 @@ func (b *Outbox) AppendToDraft(ctx context.Context, ref mail.Ref, more Draft) (*
 	if err := s.policy.CheckDraft(l.recipients); err != nil {
 		return nil, err
 	}
-	m, err := b.message(ctx, s, l, idAlphabet.EncodeToString(name.Sum(nil)[:20]))
+	m, err := b.message(ctx, s, l, mail.IDAlphabet.EncodeToString(name.Sum(nil)[:20]))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,97 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// JournalKept is how long a change of a mailbox can be taken back.
+const JournalKept = 30 * 24 * time.Hour
+
+// ErrNoChange says that the journal has no such change, or has it no longer.
+var ErrNoChange = errors.New("the journal has no such change")
+
+// Journal keeps what is changed in mailboxes, so that it can be taken back. Implementations are
+// safe for concurrent use, by other processes too.
+type Journal interface {
+	// BeginChange keeps a change before it is made. The caller gives everything but ID, Begun and
+	// Ended, which it sets. What a principal changed longest ago is forgotten where there is no
+	// room.
+	BeginChange(ctx context.Context, c *Change) error
+	// AmendChange lends a change that was begun and keeps what amend leaves in it, in one
+	// transaction. An error of amend is returned and keeps nothing. ID, Account, Principal and
+	// Begun stay. The error matches ErrNoChange where there is none.
+	AmendChange(ctx context.Context, id string, amend func(*Change) error) (Change, error)
+	// ChangesMade are those that a query matches, the newest first.
+	ChangesMade(ctx context.Context, q ChangeQuery) ([]Change, error)
+}
+
+// ChangeKind is what a change does to its messages.
+type ChangeKind string
+
+// The kinds. Deletion for good is none: it cannot be taken back.
+const (
+	ChangeFlags  ChangeKind = "flags"  // sets or removes flags
+	ChangeMove   ChangeKind = "move"   // to another folder, the trash too
+	ChangeCopy   ChangeKind = "copy"   // of the account, or of another
+	ChangeAppend ChangeKind = "append" // a message that was made here: a draft, the copy of a sent one
+)
+
+// Change is one change of a mailbox by one command. It says which messages were meant and where
+// they went, and nothing of what they say.
+type Change struct {
+	ID        string     `json:"id"` // short; those that come later are greater
+	Account   string     `json:"account"`
+	Mailbox   string     `json:"mailbox"`   // see Account.Mailbox
+	Principal string     `json:"principal"` // who asked for it
+	Kind      ChangeKind `json:"kind"`
+	Begun     time.Time  `json:"begun"`
+	// Ended is when the outcome was known. It is zero of a change that is under way, and of one
+	// whose process ended in it: then each message may be changed or not.
+	Ended time.Time `json:"ended,omitzero"`
+	Of    string    `json:"of,omitempty"`     // the plan that it is a piece of
+	Undid string    `json:"undoes,omitempty"` // the change that it takes back
+
+	Folder      string          `json:"folder"` // of the messages, before
+	UIDValidity uint32          `json:"uidvalidity,omitempty"`
+	To          string          `json:"to,omitempty"` // of a move or a copy
+	ToAccount   string          `json:"to_account,omitempty"`
+	ToValidity  uint32          `json:"to_uidvalidity,omitempty"` // of To; 0 where the server did not say
+	Add         []string        `json:"add,omitempty"`            // flags
+	Remove      []string        `json:"remove,omitempty"`
+	Messages    []ChangeMessage `json:"messages"`
+}
+
+// ChangeMessage is a message of a change.
+type ChangeMessage struct {
+	UID   uint32   `json:"uid"`             // in Folder; of ChangeAppend that which it got
+	New   uint32   `json:"new,omitempty"`   // in To; 0 where the server did not say
+	Flags []string `json:"flags,omitempty"` // before
+
+	// What finds a message whose New is not known: its Message-ID, when it arrived, and its bytes.
+	MessageID string    `json:"message_id,omitempty"`
+	Arrived   time.Time `json:"arrived,omitzero"`
+	Size      int64     `json:"size,omitempty"`
+
+	Done bool   `json:"done,omitempty"` // it was changed
+	Back string `json:"back,omitempty"` // the change that took it back
+}
+
+// ChangeQuery selects changes.
+type ChangeQuery struct {
+	Principal string    // empty means everybody's
+	Account   string    // empty means any
+	Of        string    // a plan; empty means any
+	Since     time.Time // begun at or after; zero means as far back as there are any
+	Limit     int       // 0 means 1000, which is the most
+}
+
+// Matches reports whether a query selects a change.
+func (q *ChangeQuery) Matches(c *Change) bool {
+	return (q.Principal == "" || c.Principal == q.Principal) && (q.Account == "" || c.Account == q.Account) &&
+		(q.Of == "" || c.Of == q.Of) && !c.Begun.Before(q.Since)
+}
+
+// MaxChanges bounds what one query gives.
+const MaxChanges = 1000
