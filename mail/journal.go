@@ -12,18 +12,28 @@ const JournalKept = 30 * 24 * time.Hour
 // ErrNoChange says that the journal has no such change, or has it no longer.
 var ErrNoChange = errors.New("the journal has no such change")
 
+// AskWithin is the time within which the messages are counted that a principal changes unasked,
+// see Policy.AskChanges.
+const AskWithin = 10 * time.Minute
+
+// ErrManyChanges says that a person has to decide about a change, since with it the principal
+// would have changed too many messages unasked. Nothing was kept.
+var ErrManyChanges = errors.New("too many messages were changed unasked")
+
 // Journal keeps what is changed in mailboxes, so that it can be taken back. Implementations are
 // safe for concurrent use, by other processes too.
 type Journal interface {
-	// BeginChange keeps a change before it is made. The caller gives everything but ID, Begun and
-	// Ended, which it sets. What a principal changed longest ago is forgotten where there is no
-	// room.
-	BeginChange(ctx context.Context, c *Change) error
+	// BeginChange keeps a change before it is made. The caller gives everything but ID, Begun,
+	// Ended and Principal, which it sets. Unless unasked < 0 the error matches ErrManyChanges
+	// where the messages of this change that count (see Change.Counts), and those that the
+	// principal changed within AskWithin, are more. What a principal changed longest ago is forgotten where
+	// there is no room.
+	BeginChange(ctx context.Context, c *Change, unasked int) error
 	// AmendChange lends a change that was begun and keeps what amend leaves in it, in one
 	// transaction. An error of amend is returned and keeps nothing. ID, Account, Principal and
-	// Begun stay. The error matches ErrNoChange where there is none.
+	// Begun stay. The error matches ErrNoChange where there is none that the caller may know of.
 	AmendChange(ctx context.Context, id string, amend func(*Change) error) (Change, error)
-	// ChangesMade are those that a query matches, the newest first.
+	// ChangesMade are those that a query matches and that the caller may know of, the newest first.
 	ChangesMade(ctx context.Context, q ChangeQuery) ([]Change, error)
 }
 
@@ -50,8 +60,14 @@ type Change struct {
 	// Ended is when the outcome was known. It is zero of a change that is under way, and of one
 	// whose process ended in it: then each message may be changed or not.
 	Ended time.Time `json:"ended,omitzero"`
-	Of    string    `json:"of,omitempty"`     // the plan that it is a piece of
-	Undid string    `json:"undoes,omitempty"` // the change that it takes back
+	Of    string    `json:"of,omitempty"` // what it is a piece of: a plan, an undo, or the first change of a command that makes several
+	// Approved says that a person decided about it, or made it. Undoes says that it takes changes
+	// back; Redoes that these were such changes themselves. Sent says that it is part of a sending,
+	// and is never taken back, as the letter is not.
+	Approved bool `json:"approved,omitempty"`
+	Undoes   bool `json:"undoes,omitempty"`
+	Redoes   bool `json:"redoes,omitempty"`
+	Sent     bool `json:"sent,omitempty"`
 
 	Folder      string          `json:"folder"` // of the messages, before
 	UIDValidity uint32          `json:"uidvalidity,omitempty"`
@@ -61,6 +77,15 @@ type Change struct {
 	Add         []string        `json:"add,omitempty"`            // flags
 	Remove      []string        `json:"remove,omitempty"`
 	Messages    []ChangeMessage `json:"messages"`
+}
+
+// Counts are how many messages a person would have to be asked about, where they are too many:
+// what takes back, what was made here, what was sent, and what a person decided are none.
+func (c *Change) Counts() int {
+	if c.Approved || c.Sent || c.Kind == ChangeAppend || c.Undoes && !c.Redoes {
+		return 0
+	}
+	return len(c.Messages)
 }
 
 // ChangeMessage is a message of a change.
@@ -75,14 +100,14 @@ type ChangeMessage struct {
 	Size      int64     `json:"size,omitempty"`
 
 	Done bool   `json:"done,omitempty"` // it was changed
-	Back string `json:"back,omitempty"` // the change that took it back
+	Back string `json:"back,omitempty"` // the change that took it back, or of which that is a piece
 }
 
 // ChangeQuery selects changes.
 type ChangeQuery struct {
-	Principal string    // empty means everybody's
+	Principal string    // empty means everybody's that the caller may know of
 	Account   string    // empty means any
-	Of        string    // a plan; empty means any
+	ID        string    // the change itself, or what it is Of; empty means any
 	Since     time.Time // begun at or after; zero means as far back as there are any
 	Limit     int       // 0 means 1000, which is the most
 }
@@ -90,7 +115,7 @@ type ChangeQuery struct {
 // Matches reports whether a query selects a change.
 func (q *ChangeQuery) Matches(c *Change) bool {
 	return (q.Principal == "" || c.Principal == q.Principal) && (q.Account == "" || c.Account == q.Account) &&
-		(q.Of == "" || c.Of == q.Of) && !c.Begun.Before(q.Since)
+		(q.ID == "" || c.ID == q.ID || c.Of == q.ID) && !c.Begun.Before(q.Since)
 }
 
 // MaxChanges bounds what one query gives.

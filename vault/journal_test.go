@@ -17,7 +17,7 @@ func TestJournal(t *testing.T) {
 	began := func(principal string) string {
 		clock.at = clock.at.Add(time.Second)
 		c := mail.Change{Principal: principal, Account: "work", Kind: mail.ChangeMove, Folder: "INBOX", UIDValidity: 7, To: "Trash", Messages: []mail.ChangeMessage{{UID: 5}, {UID: 6}}}
-		must(t, v.BeginChange(t.Context(), &c))
+		must(t, v.BeginChange(t.Context(), &c, -1))
 		return c.ID
 	}
 	made := func(q mail.ChangeQuery) (ids []string) {
