@@ -30,8 +30,8 @@ type Journal interface {
 	// there is no room.
 	BeginChange(ctx context.Context, c *Change, unasked int) error
 	// AmendChange lends a change that was begun and keeps what amend leaves in it, in one
-	// transaction. An error of amend is returned and keeps nothing. ID, Account, Principal and
-	// Begun stay. The error matches ErrNoChange where there is none that the caller may know of.
+	// transaction. An error of amend is returned and keeps nothing. ID, Account, Principal,
+	// Begun and Of stay. The error matches ErrNoChange where there is none that the caller may know of.
 	AmendChange(ctx context.Context, id string, amend func(*Change) error) (Change, error)
 	// ChangesMade are those that a query matches and that the caller may know of, the newest first.
 	ChangesMade(ctx context.Context, q ChangeQuery) ([]Change, error)
@@ -83,12 +83,18 @@ type Change struct {
 }
 
 // Counts are how many messages a person would have to be asked about, where they are too many:
-// what takes back, what was made here, what was sent, and what a person decided are none.
-func (c *Change) Counts() int {
+// what takes back, what was made here, what was sent, and what a person decided are none, and
+// nor are those that turned out to stay as they were.
+func (c *Change) Counts() (n int) {
 	if c.Approved || c.Sent || c.Kind == ChangeAppend || c.Undoes && !c.Redoes {
 		return 0
 	}
-	return len(c.Messages)
+	for _, m := range c.Messages {
+		if c.Ended.IsZero() || m.Done || m.New != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // ChangeMessage is a message of a change. One of a move that is not Done and has a New was copied,
