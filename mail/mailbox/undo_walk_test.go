@@ -114,6 +114,9 @@ type walked struct {
 
 // ours reports whether changes of ours have made something of it.
 func (w *walked) ours() bool {
+	if w.home == "" {
+		return w.folder != "Trash" // where what is made is put
+	}
 	return w.folder != w.home || !sameFlags(w.flags, w.was)
 }
 
@@ -162,7 +165,7 @@ func (w *walk) at(folder string, uid uint32) *walked {
 func (w *walk) some() (folder string, some []*walked) {
 	folder = walkFolders[w.IntN(len(walkFolders))]
 	for _, m := range w.all {
-		if m.folder == folder && w.IntN(2) == 0 {
+		if m.folder == folder && !m.flags[`\draft`] && w.IntN(2) == 0 { // a draft is not moved out of the trash
 			some = append(some, m)
 		}
 	}
@@ -332,7 +335,7 @@ func (w *walk) other() {
 		}
 		must(w.T, w.Admin.Store(set, &imap.StoreFlags{Op: op, Silent: true, Flags: []imap.Flag{imap.Flag(f)}}, nil).Close())
 		w.say("others turn %s of %d of %s", f, m.uid, folder)
-		w.gone[ref] = w.gone[ref]
+		w.gone[ref] = w.gone[ref] // it may be told
 		m.flags[f], m.touched[f] = set0, m.touched[f]+1
 		if m.was != nil {
 			m.was[f] = set0
