@@ -44,7 +44,7 @@ type ChangeKind string
 const (
 	ChangeFlags  ChangeKind = "flags"  // sets or removes flags
 	ChangeMove   ChangeKind = "move"   // to another folder, the trash too
-	ChangeCopy   ChangeKind = "copy"   // of the account, or of another
+	ChangeCopy   ChangeKind = "copy"   // into the account, also from another one
 	ChangeAppend ChangeKind = "append" // a message that was made here: a draft, the copy of a sent one
 )
 
@@ -58,7 +58,8 @@ type Change struct {
 	Kind      ChangeKind `json:"kind"`
 	Begun     time.Time  `json:"begun"`
 	// Ended is when the outcome was known. It is zero of a change that is under way, and of one
-	// whose process ended in it: then each message may be changed or not.
+	// whose process or connection ended in it: then each message that is not Done may be changed
+	// or not.
 	Ended time.Time `json:"ended,omitzero"`
 	Of    string    `json:"of,omitempty"` // what it is a piece of: a plan, an undo, or the first change of a command that makes several
 	// Approved says that a person decided about it, or made it. Undoes says that it takes changes
@@ -69,10 +70,12 @@ type Change struct {
 	Redoes   bool `json:"redoes,omitempty"`
 	Sent     bool `json:"sent,omitempty"`
 
-	Folder      string          `json:"folder"` // of the messages, before
+	// FromAccount is where a copy came from, where that is another account: Folder, UIDValidity
+	// and the UIDs are there then, where nothing changed, and Account has the copies, in To.
+	FromAccount string          `json:"from_account,omitempty"`
+	Folder      string          `json:"folder"` // of the messages, before; of ChangeAppend where they are
 	UIDValidity uint32          `json:"uidvalidity,omitempty"`
-	To          string          `json:"to,omitempty"` // of a move or a copy
-	ToAccount   string          `json:"to_account,omitempty"`
+	To          string          `json:"to,omitempty"`             // of a move or a copy
 	ToValidity  uint32          `json:"to_uidvalidity,omitempty"` // of To; 0 where the server did not say
 	Add         []string        `json:"add,omitempty"`            // flags
 	Remove      []string        `json:"remove,omitempty"`
@@ -88,7 +91,8 @@ func (c *Change) Counts() int {
 	return len(c.Messages)
 }
 
-// ChangeMessage is a message of a change.
+// ChangeMessage is a message of a change. One of a move that is not Done and has a New was copied,
+// and is still in Folder too, perhaps marked \Deleted; or may be, where the change has no Ended.
 type ChangeMessage struct {
 	UID   uint32   `json:"uid"`             // in Folder; of ChangeAppend that which it got
 	New   uint32   `json:"new,omitempty"`   // in To; 0 where the server did not say

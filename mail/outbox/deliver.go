@@ -11,6 +11,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/compose"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/internal/smtp"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 const (
@@ -95,7 +96,7 @@ func (b *Outbox) markAnswered(ctx context.Context, e *mail.Outgoing) {
 		return
 	}
 	o := mail.Operation{Op: "mail flags", Account: e.Account}
-	changed, err := b.o.Mailboxes.SetFlags(ctx, e.Account, []mail.Ref{parent}, []string{`\Seen`, `\Answered`}, nil)
+	changed, err := b.o.Mailboxes.Do(ctx, mailbox.Batch{Op: o.Op, Account: e.Account, Refs: []mail.Ref{parent}, Action: mail.Action{Do: mail.DoFlags, Add: []string{`\Seen`, `\Answered`}}, Sent: true})
 	switch {
 	case err != nil:
 		i := o.AsError(o.Wrap(ctx, err, nil)).Issue()
