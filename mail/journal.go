@@ -30,8 +30,8 @@ type Journal interface {
 	// there is no room.
 	BeginChange(ctx context.Context, c *Change, unasked int) error
 	// AmendChange lends a change that was begun and keeps what amend leaves in it, in one
-	// transaction. An error of amend is returned and keeps nothing. ID, Account, Principal and
-	// Begun stay. The error matches ErrNoChange where there is none that the caller may know of.
+	// transaction. An error of amend is returned and keeps nothing. ID, Account, Principal,
+	// Begun and Of stay. The error matches ErrNoChange where there is none that the caller may know of.
 	AmendChange(ctx context.Context, id string, amend func(*Change) error) (Change, error)
 	// ChangesMade are those that a query matches and that the caller may know of, the newest first.
 	ChangesMade(ctx context.Context, q ChangeQuery) ([]Change, error)
@@ -109,17 +109,20 @@ type ChangeMessage struct {
 
 // ChangeQuery selects changes.
 type ChangeQuery struct {
-	Principal string    // empty means everybody's that the caller may know of
-	Account   string    // empty means any
-	ID        string    // the change itself, or what it is Of; empty means any
-	Since     time.Time // begun at or after; zero means as far back as there are any
-	Limit     int       // 0 means 1000, which is the most
+	Principal string             // empty means everybody's that the caller may know of
+	Account   string             // empty means any
+	ID        string             // the change itself, or what it is Of; empty means any
+	Since     time.Time          // begun at or after; zero means as far back as there are any
+	Before    string             // only changes older than this id; empty means no bound
+	Only      func(*Change) bool // a further condition; nil means none
+	Limit     int                // 0 means MaxChanges, which is the most
 }
 
 // Matches reports whether a query selects a change.
 func (q *ChangeQuery) Matches(c *Change) bool {
 	return (q.Principal == "" || c.Principal == q.Principal) && (q.Account == "" || c.Account == q.Account) &&
-		(q.ID == "" || c.ID == q.ID || c.Of == q.ID) && !c.Begun.Before(q.Since)
+		(q.ID == "" || c.ID == q.ID || c.Of == q.ID) && !c.Begun.Before(q.Since) && (q.Before == "" || c.ID < q.Before) &&
+		(q.Only == nil || q.Only(c))
 }
 
 // MaxChanges bounds what one query gives.
