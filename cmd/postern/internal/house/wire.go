@@ -162,7 +162,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	}
 	logins := login.New(login.Options{Directory: h.store, Tokens: h.store, Keyring: keyring})
 	h.logins = logins.Close
-	options := mailbox.Options{Directory: h.store, Credentials: logins, CursorKey: h.store.cursorKey, Drafts: h.store, Logger: s.Log}
+	options := mailbox.Options{Directory: h.store, Credentials: logins, CursorKey: h.store.cursorKey, Drafts: h.store, Journal: h.store, Logger: s.Log}
 	if !h.store.temporary { // a record that ends with the process would say that what it forgot is new, or old
 		options.Seen, options.Others = h.store, h.store
 	}
