@@ -13,17 +13,27 @@ import (
 type Leaving struct {
 	// List is what the message calls its list, in List-Id (RFC 2919); empty where it does not. Key
 	// is the same for messages of one sender and list; empty where it cannot be told.
-	List, Key string
+	List string `json:"list,omitempty"`
+	Key  string `json:"key,omitempty"`
 	// URI takes the one request of RFC 8058; it names the reader. Empty where that may not be
 	// made, as Why says.
-	URI string
-	Why NoPost
+	URI string `json:"uri,omitempty"`
+	Why NoPost `json:"why,omitempty"`
 	// Letter is what to send to leave by mail (RFC 6068), nil for none. Nothing of it is trusted.
-	Letter *LeavingLetter
+	Letter *LeavingLetter `json:"letter,omitempty"`
 }
 
 // LeavingLetter is a message that asks to be taken off a list.
 type LeavingLetter struct{ To, Subject, Body string }
+
+// Host is the server that takes the request, empty where there is none.
+func (l *Leaving) Host() string {
+	u, err := url.Parse(l.URI)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Hostname())
+}
 
 // NoPost is why a message's list cannot be left by the request of RFC 8058: a sentence.
 type NoPost string

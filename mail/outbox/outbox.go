@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/oneclick"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
@@ -28,9 +29,10 @@ type Options struct {
 	Key func(ctx context.Context) ([]byte, error)
 	// Take charges one send to a principal, or with charge unset only says whether it could;
 	// wait > 0 refuses it. nil: no limit.
-	Take   func(ctx context.Context, principal string, charge bool) (wait time.Duration, err error)
-	Logger *slog.Logger     // nil means none; it gets ids and states, never an address or a word of a message
-	Now    func() time.Time // nil means time.Now
+	Take     func(ctx context.Context, principal string, charge bool) (wait time.Duration, err error)
+	Requests *oneclick.Client // nil means the zero one; another is for tests
+	Logger   *slog.Logger     // nil means none; it gets ids and states, never an address or a word of a message
+	Now      func() time.Time // nil means time.Now
 }
 
 // Outbox sends mail, and is the only way to. Every message passes the account's
@@ -51,6 +53,9 @@ type Outbox struct {
 func New(o Options) *Outbox {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Requests == nil {
+		o.Requests = &oneclick.Client{}
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -42,15 +42,13 @@ type Client struct {
 	Time     time.Duration             // 0 means Time
 }
 
-var (
-	errPrivate  = errors.New("its name stands for an address that is not public")
-	errRedirect = errors.New("it answered with a redirection, which RFC 8058 does not allow")
-)
+// ErrPrivate says that nothing was sent, since the server is at an address that is not public.
+var ErrPrivate = errors.New("its server is at an address that is not public")
 
 // Unanswered is a request that may have arrived and that got no answer.
 type Unanswered struct{ Err error }
 
-func (e *Unanswered) Error() string { return "it did not answer: " + e.Err.Error() }
+func (e *Unanswered) Error() string { return "its server did not answer: " + e.Err.Error() }
 func (e *Unanswered) Unwrap() error { return e.Err }
 
 // Refused is a request that was answered, and not with success.
@@ -58,9 +56,9 @@ type Refused struct{ Status int }
 
 func (e *Refused) Error() string {
 	if e.Status/100 == 3 {
-		return errRedirect.Error()
+		return "its server answered with a redirection, which RFC 8058 does not allow"
 	}
-	return fmt.Sprintf("it answered with status %d", e.Status)
+	return fmt.Sprintf("its server answered with status %d", e.Status)
 }
 
 // Post makes the request at an https URI, once. The error is nil where the server took it, with a
@@ -112,7 +110,7 @@ func (c *Client) control(_, address string, _ syscall.RawConn) error {
 		may = func(a netip.AddrPort) bool { return a.Port() == 443 && Public(a.Addr()) }
 	}
 	if a, err := netip.ParseAddrPort(address); err != nil || !may(a) {
-		return errPrivate
+		return ErrPrivate
 	}
 	return nil
 }

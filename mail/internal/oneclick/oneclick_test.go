@@ -64,12 +64,12 @@ func TestPostAsksOnce(t *testing.T) {
 		}, "a redirection"},
 		"gone":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }, "with status 410"},
 		"broken": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, "with status 502"},
-		"silent": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "it did not answer"},
+		"silent": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "did not answer"},
 		"hangs up": {func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, _ := w.(http.Hijacker).Hijack()
 			_ = conn.Close()
-		}, "it did not answer"},
-		"an endless header": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 2*maxAnswer)) }, "it did not answer"},
+		}, "did not answer"},
+		"an endless header": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 2*maxAnswer)) }, "did not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,7 +81,7 @@ func TestPostAsksOnce(t *testing.T) {
 			}
 			err := client.Post(t.Context(), uri)
 			var unanswered *Unanswered
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || errors.As(err, &unanswered) != strings.HasPrefix(c.want, "it did not") || count.Load() != 1 {
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || errors.As(err, &unanswered) != strings.HasPrefix(c.want, "did not") || count.Load() != 1 {
 				t.Errorf("asked %d times: %v", count.Load(), err)
 			}
 		})
@@ -124,7 +124,7 @@ func TestPostReachesPublicAddressesAlone(t *testing.T) {
 		found = netip.MustParseAddr(a)
 		next.Store(&found)
 		for _, uri := range []string{"https://news.example/u", "https://" + bracketed(a) + "/u", "https://" + bracketed(a) + port + "/u"} {
-			if err := client.Post(t.Context(), uri); !errors.Is(err, errPrivate) {
+			if err := client.Post(t.Context(), uri); !errors.Is(err, ErrPrivate) {
 				t.Errorf("%s, which is %s: %v", uri, a, err)
 			}
 		}
@@ -133,7 +133,7 @@ func TestPostReachesPublicAddressesAlone(t *testing.T) {
 		if !Public(netip.MustParseAddr(a)) {
 			t.Errorf("%s is not public", a)
 		}
-		if err := client.Post(t.Context(), "https://"+bracketed(a)+":8443/u"); !errors.Is(err, errPrivate) {
+		if err := client.Post(t.Context(), "https://"+bracketed(a)+":8443/u"); !errors.Is(err, ErrPrivate) {
 			t.Errorf("another port of %s: %v", a, err)
 		}
 	}
