@@ -30,10 +30,14 @@ type Options struct {
 	Key func(ctx context.Context) ([]byte, error)
 	// Take charges one send to a principal, or with charge unset only says whether it could;
 	// wait > 0 refuses it. nil: no limit.
-	Take     func(ctx context.Context, principal string, charge bool) (wait time.Duration, err error)
-	Requests *oneclick.Client // nil means the zero one; another is for tests
-	Logger   *slog.Logger     // nil means none; it gets ids and states, never an address or a word of a message
-	Now      func() time.Time // nil means time.Now
+	Take func(ctx context.Context, principal string, charge bool) (wait time.Duration, err error)
+	// Requests makes the request of RFC 8058 at an address; nil: as the package oneclick does. Another
+	// one is for tests.
+	Requests interface {
+		Post(ctx context.Context, uri string) error
+	}
+	Logger *slog.Logger     // nil means none; it gets ids and states, never an address or a word of a message
+	Now    func() time.Time // nil means time.Now
 }
 
 // Outbox sends mail, and is the only way to. Every message passes the account's

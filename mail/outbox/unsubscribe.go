@@ -39,7 +39,8 @@ type NotUnsubscribed struct {
 
 // ForeseeUnsubscribe says, without a word to a server, whether leaving lists waits for a person.
 func (b *Outbox) ForeseeUnsubscribe(ctx context.Context, account string) (*Decision, error) {
-	_, policy, err := mail.Operation{Op: "mail unsubscribe", Account: account}.LookUp(ctx, b.o.Directory)
+	o := mail.Operation{Op: "mail unsubscribe", Account: account}
+	_, policy, err := o.LookUp(ctx, b.o.Directory)
 	if err != nil {
 		return nil, err
 	}
