@@ -14,6 +14,7 @@ type OutboxKind string
 const (
 	OutboxSend   OutboxKind = ""       // the message is sent
 	OutboxDelete OutboxKind = "delete" // messages of the mailbox are deleted for good
+	OutboxPlan   OutboxKind = "plan"   // messages of the mailbox are changed, as Plan says
 )
 
 // OutboxState is what is known of an entry of the outbox.
@@ -31,13 +32,14 @@ const (
 	OutboxCancelled OutboxState = "cancelled" // taken back before it left
 	OutboxRejected  OutboxState = "rejected"  // a person refused it; nothing left
 
-	// Of deletions alone, which are waiting, unknown, refused, cancelled and rejected, too.
+	// Of deletions and plans alone, which are waiting, unknown, refused, cancelled and rejected,
+	// too. A plan is queued until it is run; unknown means that it was begun and is not finished.
 	OutboxDone    OutboxState = "done"    // none of the messages is left
 	OutboxPartly  OutboxState = "partly"  // some are left
-	OutboxExpired OutboxState = "expired" // nobody decided within DeletionWaits; see Outgoing.Expired
+	OutboxExpired OutboxState = "expired" // nobody decided within DeletionWaits, or ran it within PlanWaits; see Outgoing.Expired
 )
 
-// DeletionWaits is how long a deletion waits for a person. What it shows may be long out of
+// DeletionWaits is how long a deletion, or a plan, waits for a person. What it shows may be long out of
 // date by then.
 const DeletionWaits = 30 * 24 * time.Hour
 
@@ -68,7 +70,7 @@ func Owns(principal, owner string) bool {
 }
 
 // Outgoing is an entry of the outbox: a message to send, without its bytes, or messages to
-// delete.
+// delete or to change.
 type Outgoing struct {
 	ID        string      `json:"id"` // of the outbox; short, sorts by age
 	Kind      OutboxKind  `json:"kind,omitempty"`
@@ -104,6 +106,7 @@ type Outgoing struct {
 	// Deletes are the messages to delete, all of Folder. Digest covers them as they were shown.
 	Folder  string     `json:"folder,omitempty"`
 	Deletes []Deletion `json:"deletes,omitempty"`
+	Plan    *Plan      `json:"plan,omitempty"` // of OutboxPlan
 	// Request is the digest of the request, so that one idempotency key cannot stand for two
 	// messages. Key is a digest of that key; empty without.
 	Request string `json:"request"`
@@ -218,10 +221,10 @@ func (o *Outgoing) Ended() bool {
 	return false
 }
 
-// Expired reports whether the entry is a deletion about which nobody decided in time: nothing
-// writes that down, so it still says waiting.
+// Expired reports whether the entry is no message to send, and nobody decided about it or ran it
+// in time: nothing writes that down, so it still says waiting or queued.
 func (o *Outgoing) Expired(now time.Time) bool {
-	return o.Kind == OutboxDelete && o.State == OutboxWaiting && now.Sub(o.Created) > DeletionWaits
+	return o.Kind != OutboxSend && (o.State == OutboxWaiting && now.Sub(o.Created) > DeletionWaits || o.State == OutboxQueued && now.Sub(o.Created) > PlanWaits)
 }
 
 // OutboxStore keeps the outbox. Implementations are safe for concurrent use, also

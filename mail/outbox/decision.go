@@ -54,6 +54,8 @@ const (
 	StepSendAgain  Step = "send again" // it may have arrived already
 	StepDelete     Step = "delete"
 	StepDeleteRest Step = "delete rest" // of the messages, some of which may be gone
+	StepRun        Step = "run"         // a plan
+	StepRunRest    Step = "run rest"    // of a plan that was begun
 	StepFinish     Step = "finish"      // it was sent: its copy is filed, and its draft removed
 )
 
