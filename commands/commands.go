@@ -44,6 +44,7 @@ type Mailboxes interface {
 	Move(ctx context.Context, account string, refs []mail.Ref, toFolder string) (*mailbox.Changed, error)
 	Trash(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
 	Delete(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
+	Undo(ctx context.Context, q mailbox.UndoQuery) (*mailbox.Undone, error)
 	MayChange(ctx context.Context, op, account string, refs []mail.Ref, toAccount string) error
 }
 
@@ -108,7 +109,8 @@ type Deps struct {
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
-	memory shownMemory
+	memory   shownMemory
+	commands map[string]*discovery.Command // all of them by their paths, see All
 }
 
 // Explanation says how far a command string would get.
@@ -212,7 +214,7 @@ func All(d *Deps) []*discovery.Command {
 	a := &d.Admin
 	a.Store, a.Mailboxes, a.Outbox, a.Exists, a.Now = d.Store, d.Mailboxes, d.Outbox, d.Exists, d.now
 	d.Agents.ReadFile = d.file
-	return slices.Concat([]*discovery.Command{
+	all := slices.Concat([]*discovery.Command{
 		mailAccounts(d),
 		mailVerify(d),
 		mailFolders(d),
@@ -234,6 +236,9 @@ func All(d *Deps) []*discovery.Command {
 		mailCopy(d),
 		mailMove(d),
 		mailTrash(d),
+		mailPlan(d),
+		mailRun(d),
+		mailUndo(d),
 		mailDelete(d),
 		outboxList(d),
 		outboxShow(d),
@@ -243,6 +248,11 @@ func All(d *Deps) []*discovery.Command {
 		admin.PolicyShow(&d.Admin),
 		policyExplain(d),
 	}, admin.Commands(&d.Admin), agents.Commands(&d.Agents))
+	d.commands = map[string]*discovery.Command{}
+	for _, c := range all {
+		d.commands[c.Path] = c
+	}
+	return all
 }
 
 // Faults is FaultsWhere every command exists.

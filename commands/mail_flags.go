@@ -38,17 +38,25 @@ func (a *mailFlagsArgs) Validate() error {
 			return err
 		}
 	}
+	if err := checkAdded(a.Add); err != nil {
+		return err
+	}
 	for _, f := range a.Add {
-		if strings.EqualFold(f, `\Deleted`) {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: `--add does not take \Deleted.`,
-				Hint: "'mail trash' puts messages into the trash; 'mail delete' with --confirm removes them for good."}
-		}
 		if slices.ContainsFunc(a.Remove, func(r string) bool { return strings.EqualFold(r, f) }) {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The flag %s is in both --add and --remove.", f),
 				Hint: "Name it once."}
 		}
 	}
 	return nil
+}
+
+// checkAdded refuses the flag that deletes.
+func checkAdded(flags []string) error {
+	if !slices.Contains(flags, `\Deleted`) {
+		return nil
+	}
+	return &discovery.Fault{Code: discovery.ValidationError, Message: `The flag \Deleted is not set.`,
+		Hint: "'mail trash' puts messages into the trash; 'mail delete' with --confirm removes them for good."}
 }
 
 var systemFlags = []string{"Seen", "Answered", "Flagged", "Deleted", "Draft", "Recent"}

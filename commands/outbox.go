@@ -8,6 +8,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/outbox"
 )
 
@@ -19,6 +20,11 @@ type Outbox interface {
 	Foresee(ctx context.Context, account string, r outbox.Request, offline bool) (*outbox.Decision, error)
 	ForeseeDeletion(ctx context.Context, account string, refs []mail.Ref) (*outbox.Decision, error)
 	HoldDeletion(ctx context.Context, account string, refs []mail.Ref, principal string) (*mail.Outgoing, error)
+	ForeseeChange(ctx context.Context, of mailbox.Batch, principal string) (*outbox.Decision, error)
+	HoldChange(ctx context.Context, of mailbox.Batch, principal string) (*mail.Outgoing, error)
+	Plan(ctx context.Context, account string, q mailbox.SearchQuery, do mail.Action, principal string) (d *outbox.Decision, issues []mail.Issue, err error)
+	ForeseeRun(ctx context.Context, id, principal string) (*outbox.Decision, error)
+	Run(ctx context.Context, id, principal string) (*mail.Outgoing, error)
 	SaveDraft(ctx context.Context, account string, d outbox.Draft) (*outbox.SavedDraft, error)
 	AppendToDraft(ctx context.Context, ref mail.Ref, more outbox.Draft) (*outbox.SavedDraft, error)
 	List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error)
