@@ -242,6 +242,7 @@ type Account struct {
 	Mode           Mode       `json:"mode"`
 	Destroy        Destroy    `json:"destroy,omitempty"`
 	Codes          Codes      `json:"codes,omitempty"`
+	AskChanges     *int       `json:"ask_changes,omitempty"` // see Policy.AskChanges; nil is what is usual in the mode
 	AllowIn        AllowList  `json:"allow_in"`
 	AllowOut       AllowList  `json:"allow_out"`
 	AuthServIDs    []string   `json:"authserv_ids,omitempty"`    // whose Authentication-Results are believed; none: what is known of the provider
@@ -335,6 +336,9 @@ func (a *Account) Validate() error {
 	case "", CodesMask, CodesGive, CodesShow:
 	default:
 		return errors.New("codes must be mask, give or show")
+	}
+	if a.AskChanges != nil && (*a.AskChanges < 0 || *a.AskChanges > MaxAskChanges) {
+		return fmt.Errorf("ask changes must be 0 to %d messages", MaxAskChanges)
 	}
 	if err := a.validateFolders(); err != nil {
 		return err

@@ -85,7 +85,8 @@ const (
 	AdviceForwardText         Advice = "forward_text"          // hand it on as text
 	AdviceSendWithoutReply    Advice = "send_without_reply"    // send it as a new message
 	AdviceMakeDrafts          Advice = "make_drafts"           // make a folder for drafts
-	AdviceMakeTrash           Advice = "make_trash"            // make a folder for the trash, or choose another folder
+	AdviceMakeTrash           Advice = "make_trash"            // make a folder for the trash or the archive, or choose another folder
+	AdviceManyChanges         Advice = "many_changes"          // change fewer messages, wait, or let a person decide about a plan
 	AdviceSendNow             Advice = "send_now"              // send the message instead of drafting it
 	AdviceKeyForm             Advice = "key_form"              // what an idempotency key looks like
 	AdviceNoKey               Advice = "no_key"                // send without a key

@@ -31,6 +31,7 @@ const (
 	KindReadOnly    Kind = "read_only"   // the account's mode does not allow the change
 	KindInvalid     Kind = "invalid"     // the request makes no sense
 	KindStopped     Kind = "stopped"     // everything is stopped; the Error matches *Stopped
+	KindAsks        Kind = "asks"        // a person has to decide first; nothing was changed; the Error matches ErrManyChanges
 )
 
 // Error is a failure of an operation on an account. Message says in one sentence what

@@ -30,8 +30,8 @@ type Journal interface {
 	// there is no room.
 	BeginChange(ctx context.Context, c *Change, unasked int) error
 	// AmendChange lends a change that was begun and keeps what amend leaves in it, in one
-	// transaction. An error of amend is returned and keeps nothing. ID, Account, Principal and
-	// Begun stay. The error matches ErrNoChange where there is none that the caller may know of.
+	// transaction. An error of amend is returned and keeps nothing. ID, Account, Principal,
+	// Begun and Of stay. The error matches ErrNoChange where there is none that the caller may know of.
 	AmendChange(ctx context.Context, id string, amend func(*Change) error) (Change, error)
 	// ChangesMade are those that a query matches and that the caller may know of, the newest first.
 	ChangesMade(ctx context.Context, q ChangeQuery) ([]Change, error)
@@ -44,7 +44,7 @@ type ChangeKind string
 const (
 	ChangeFlags  ChangeKind = "flags"  // sets or removes flags
 	ChangeMove   ChangeKind = "move"   // to another folder, the trash too
-	ChangeCopy   ChangeKind = "copy"   // of the account, or of another
+	ChangeCopy   ChangeKind = "copy"   // into the account, also from another one
 	ChangeAppend ChangeKind = "append" // a message that was made here: a draft, the copy of a sent one
 )
 
@@ -58,7 +58,8 @@ type Change struct {
 	Kind      ChangeKind `json:"kind"`
 	Begun     time.Time  `json:"begun"`
 	// Ended is when the outcome was known. It is zero of a change that is under way, and of one
-	// whose process ended in it: then each message may be changed or not.
+	// whose process or connection ended in it: then each message that is not Done may be changed
+	// or not.
 	Ended time.Time `json:"ended,omitzero"`
 	Of    string    `json:"of,omitempty"` // what it is a piece of: a plan, an undo, or the first change of a command that makes several
 	// Approved says that a person decided about it, or made it. Undoes says that it takes changes
@@ -69,10 +70,12 @@ type Change struct {
 	Redoes   bool `json:"redoes,omitempty"`
 	Sent     bool `json:"sent,omitempty"`
 
-	Folder      string          `json:"folder"` // of the messages, before
+	// FromAccount is where a copy came from, where that is another account: Folder, UIDValidity
+	// and the UIDs are there then, where nothing changed, and Account has the copies, in To.
+	FromAccount string          `json:"from_account,omitempty"`
+	Folder      string          `json:"folder"` // of the messages, before; of ChangeAppend where they are
 	UIDValidity uint32          `json:"uidvalidity,omitempty"`
-	To          string          `json:"to,omitempty"` // of a move or a copy
-	ToAccount   string          `json:"to_account,omitempty"`
+	To          string          `json:"to,omitempty"`             // of a move or a copy
 	ToValidity  uint32          `json:"to_uidvalidity,omitempty"` // of To; 0 where the server did not say
 	Add         []string        `json:"add,omitempty"`            // flags
 	Remove      []string        `json:"remove,omitempty"`
@@ -88,7 +91,8 @@ func (c *Change) Counts() int {
 	return len(c.Messages)
 }
 
-// ChangeMessage is a message of a change.
+// ChangeMessage is a message of a change. One of a move that is not Done and has a New was copied,
+// and is still in Folder too, perhaps marked \Deleted; or may be, where the change has no Ended.
 type ChangeMessage struct {
 	UID   uint32   `json:"uid"`             // in Folder; of ChangeAppend that which it got
 	New   uint32   `json:"new,omitempty"`   // in To; 0 where the server did not say
@@ -105,17 +109,20 @@ type ChangeMessage struct {
 
 // ChangeQuery selects changes.
 type ChangeQuery struct {
-	Principal string    // empty means everybody's that the caller may know of
-	Account   string    // empty means any
-	ID        string    // the change itself, or what it is Of; empty means any
-	Since     time.Time // begun at or after; zero means as far back as there are any
-	Limit     int       // 0 means 1000, which is the most
+	Principal string             // empty means everybody's that the caller may know of
+	Account   string             // empty means any
+	ID        string             // the change itself, or what it is Of; empty means any
+	Since     time.Time          // begun at or after; zero means as far back as there are any
+	Before    string             // only changes older than this id; empty means no bound
+	Only      func(*Change) bool // a further condition; nil means none
+	Limit     int                // 0 means MaxChanges, which is the most
 }
 
 // Matches reports whether a query selects a change.
 func (q *ChangeQuery) Matches(c *Change) bool {
 	return (q.Principal == "" || c.Principal == q.Principal) && (q.Account == "" || c.Account == q.Account) &&
-		(q.ID == "" || c.ID == q.ID || c.Of == q.ID) && !c.Begun.Before(q.Since)
+		(q.ID == "" || c.ID == q.ID || c.Of == q.ID) && !c.Begun.Before(q.Since) && (q.Before == "" || c.ID < q.Before) &&
+		(q.Only == nil || q.Only(c))
 }
 
 // MaxChanges bounds what one query gives.

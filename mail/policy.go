@@ -23,6 +23,7 @@ type Policy struct {
 	mode    Mode
 	destroy Destroy
 	codes   Codes
+	asks    *int      // see AskChanges
 	in, out *entrySet // nil: no address passes
 	owns    entrySet  // the account's own addresses
 	border  *Border   // nil: nobody judges senders
@@ -39,7 +40,7 @@ func CompilePolicy(a *Account) (*Policy, error) {
 	if a == nil {
 		return nil, errors.New("there is no account to make a policy from")
 	}
-	p := &Policy{account: a.Name, mode: a.Mode, destroy: a.Destroy, codes: a.Codes, fixed: a.FromEnvironment, border: a.border()}
+	p := &Policy{account: a.Name, mode: a.Mode, destroy: a.Destroy, codes: a.Codes, asks: a.AskChanges, fixed: a.FromEnvironment, border: a.border()}
 	var err error
 	if p.in, err = compileList(a.AllowIn); err != nil {
 		return nil, fmt.Errorf("inbound allow-list: %w", err)
@@ -214,6 +215,27 @@ func (p *Policy) MayDestroy() bool {
 // person. Only this function decides that.
 func (p *Policy) DestroyNeedsApproval() bool {
 	return p == nil || p.mode != ReadWrite && !p.keepsOldRight()
+}
+
+// The bounds of AskChanges.
+const (
+	UsualAskChanges = 50 // in every mode below ReadWrite
+	MaxAskChanges   = 1_000_000
+)
+
+// AskChanges returns how many messages a principal may change within AskWithin before a person
+// decides: 0 to MaxAskChanges, or -1 for any number, which is what is usual in ReadWrite.
+// Only this function decides that; Journal.BeginChange counts.
+func (p *Policy) AskChanges() int {
+	switch {
+	case p == nil:
+		return 0
+	case p.asks != nil:
+		return *p.asks
+	case p.mode == ReadWrite:
+		return -1
+	}
+	return UsualAskChanges
 }
 
 // MasksCodes reports whether one-time codes of recent messages are masked.

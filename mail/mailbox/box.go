@@ -67,27 +67,26 @@ type notifier interface {
 type changer interface {
 	box
 	// changes are those of the messages named, which are all in one folder.
-	changes(refs []mail.Ref) (changes, error)
+	changes(of Batch) (changes, error)
 	// file puts a message into the folder of its role, see Client.File; put one into any folder
-	// that mayTake allows, and gives its reference where the server and the policy tell it.
+	// that mayTake allows, and gives its reference where the server tells it.
 	file(ctx context.Context, own *OwnMessage) (*Placed, error)
 	put(ctx context.Context, folder string, flags []string, date time.Time, source []byte) (mail.Ref, error)
 	mayTake(ctx context.Context, folder string) error
 	draft(ctx context.Context, ref mail.Ref) (*StoredDraft, error)
+	// matching is Client.Select.
+	matching(ctx context.Context, q *SearchQuery, do mail.Action) (*Selection, error)
 }
 
 // changes are what can be done to some messages of one folder. The methods of Client say more.
 type changes interface {
 	base() *access
-	markRead(ctx context.Context) (*Changed, error)
-	setFlags(ctx context.Context, add, remove []string) (*Changed, error)
-	copy(ctx context.Context, folder string) (*Changed, error)
+	do(ctx context.Context) (*Changed, error)
 	copyTo(ctx context.Context, to changer, folder string) (*Changed, error)
-	move(ctx context.Context, folder string) (*Changed, error)
-	trash(ctx context.Context) (*Changed, error)
-	delete(ctx context.Context, approved bool) (*Changed, error)
-	toDelete(ctx context.Context) ([]Summary, error)
+	delete(ctx context.Context) (*Changed, error)
+	shown(ctx context.Context, nothing string) ([]Summary, error)
 	removeDraft(ctx context.Context) (*Changed, error)
+	selected(ctx context.Context) (*Selection, error)
 }
 
 var (

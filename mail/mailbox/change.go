@@ -13,36 +13,109 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
-// MaxBatch bounds the messages one change may name.
-const MaxBatch = 100
+// MaxBatch bounds the messages one change may name, and MaxPiece those of one that a person
+// decided about, or that is a piece of something.
+const MaxBatch, MaxPiece = 100, 500
+
+// Batch is messages of one folder of an account, and what is done to them.
+type Batch struct {
+	Op, Account string // Op names it in errors, such as "mail move"
+	Refs        []mail.Ref
+	mail.Action
+	Of       string // what it is a piece of, see mail.Change; empty for nothing
+	Approved bool   // a person decided about it, or makes it
+	Sent     bool   // it is part of a sending, and never taken back
+}
+
+// piece reports whether it was decided before which messages are meant: those that are gone by
+// now are left alone, and no bound of a command holds.
+func (b *Batch) piece() bool { return b.Of != "" || b.Approved }
 
 // batch is changes by IMAP.
 type batch struct {
 	*imapBox
+	asked  Batch
 	refs   []mail.Ref // as they were named; UIDValidity 0 means as it is now
 	uids   []uint32   // those of refs, each once
 	folder string
 	files  bool // they are put into another folder
 	out    *Changed
-	sent   bool // a command was sent that must not be repeated
+	copied imap.Copied // where they are now, whatever the policy tells of that
+	sent   bool        // a command was sent that must not be repeated
+	unsure bool        // it is not known of some whether they were changed
 }
 
 // begin checks the references: messages of one folder of an account that may be changed.
-func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref) (changes, error) {
-	x, err := m.openToChange(ctx, op, account)
+func (m *Client) begin(ctx context.Context, of Batch) (changes, error) {
+	x, err := m.openToChange(ctx, of.Op, of.Account)
 	if err != nil {
 		return nil, err
 	}
-	return x.changes(refs)
+	return x.changes(of)
 }
 
-// change makes one of the changes.
-func (m *Client) change(ctx context.Context, op, account string, refs []mail.Ref, do func(changes, context.Context) (*Changed, error)) (*Changed, error) {
-	b, err := m.begin(ctx, op, account, refs)
+// Do makes a change, which is in the journal, see mail.Journal. Where a person has to decide
+// first the error is KindAsks, and nothing was changed. A message that does not exist, or that
+// the server leaves as it was, is an Issue; where nothing is left it is an error.
+//
+// DoMove moves to another folder of the account (001 section 9): with MOVE where the server has
+// it, else by copying and expunging exactly those whose copies it has confirmed. A server that
+// can do neither moves nothing. DoTrash and DoArchive do so to the account's folder of that use,
+// which is in the answer; what is there already is refused. DoCopy copies all or none (001
+// section 8). DoFlags adds and removes flags (001 section 7). DoMarkRead sets \Seen and nothing
+// else (004 section 3): where a message does not exist none is changed, unless the batch has Of
+// or Approved.
+func (m *Client) Do(ctx context.Context, of Batch) (*Changed, error) {
+	b, err := m.begin(ctx, of)
 	if err != nil {
 		return nil, err
 	}
-	return do(b, ctx)
+	return b.do(ctx)
+}
+
+// MarkRead, SetFlags, Move, Trash and Copy, within the account, are Do.
+func (m *Client) MarkRead(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
+	return m.Do(ctx, Batch{Op: "mail mark-read", Account: account, Refs: refs, Action: mail.Action{Do: mail.DoMarkRead}})
+}
+
+// SetFlags is Do of DoFlags.
+func (m *Client) SetFlags(ctx context.Context, account string, refs []mail.Ref, add, remove []string) (*Changed, error) {
+	return m.Do(ctx, Batch{Op: "mail flags", Account: account, Refs: refs, Action: mail.Action{Do: mail.DoFlags, Add: add, Remove: remove}})
+}
+
+// Move is Do of DoMove.
+func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFolder string) (*Changed, error) {
+	return m.Do(ctx, Batch{Op: "mail move", Account: account, Refs: refs, Action: mail.Action{Do: mail.DoMove, To: toFolder}})
+}
+
+// Trash is Do of DoTrash.
+func (m *Client) Trash(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
+	return m.Do(ctx, Batch{Op: "mail trash", Account: account, Refs: refs, Action: mail.Action{Do: mail.DoTrash}})
+}
+
+func (b *batch) do(ctx context.Context) (*Changed, error) {
+	switch b.asked.Do {
+	case mail.DoMarkRead:
+		return b.flag(ctx, imap.MarkSeen, storeStep{flags: []string{fetch.FlagSeen}})
+	case mail.DoFlags:
+		steps, err := b.flagSteps()
+		if err != nil {
+			return nil, err
+		}
+		return b.flag(ctx, imap.ChangeFlags, steps...)
+	case mail.DoTrash, mail.DoArchive:
+		return b.runFound(ctx, imap.MoveMessages, true, b.moveByRole)
+	case mail.DoMove, mail.DoCopy:
+		to, err := b.folderName(b.asked.To)
+		if err != nil {
+			return nil, err
+		}
+		if b.asked.Do == mail.DoCopy {
+			return b.copy(ctx, to)
+		}
+		return b.move(ctx, to)
+	}
+	return nil, fmt.Errorf("mailbox: %q is nothing that is done to messages", b.asked.Do)
 }
 
 // openToChange opens an account whose mailbox may be changed.
@@ -55,21 +128,25 @@ func (m *Client) openToChange(ctx context.Context, op, account string) (changer,
 }
 
 // checkCount bounds the messages of one command.
-func (x *access) checkCount(refs []mail.Ref) error {
-	if len(refs) == 0 || len(refs) > MaxBatch {
-		return x.Invalid(fmt.Sprintf("A command takes 1 to %d messages.", MaxBatch), mail.AdviceSeveralCommands)
+func (x *access) checkCount(refs []mail.Ref, most int) error {
+	if len(refs) == 0 || len(refs) > most {
+		return x.Invalid(fmt.Sprintf("A command takes 1 to %d messages.", most), mail.AdviceSeveralCommands)
 	}
 	return nil
 }
 
-func (x *imapBox) changes(refs []mail.Ref) (changes, error) { return x.batch(refs) }
+func (x *imapBox) changes(of Batch) (changes, error) { return x.batch(of) }
 
 // batch checks the references: messages of one folder of the account.
-func (x *imapBox) batch(refs []mail.Ref) (*batch, error) {
-	if err := x.checkCount(refs); err != nil {
+func (x *imapBox) batch(of Batch) (*batch, error) {
+	most, refs := MaxBatch, of.Refs
+	if of.piece() {
+		most = MaxPiece
+	}
+	if err := x.checkCount(refs, most); err != nil {
 		return nil, err
 	}
-	b := &batch{imapBox: x}
+	b := &batch{imapBox: x, asked: of}
 	for _, r := range refs {
 		r.Folder = imap.FolderName(r.Folder)
 		if r.Account != x.Account || r.Folder != imap.FolderName(refs[0].Folder) {
@@ -230,7 +307,7 @@ func (x *imapBox) change(ctx context.Context, folder string, grant imap.Grant, f
 func (b *batch) runFound(ctx context.Context, grant imap.Grant, writable bool, fn func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error) (*Changed, error) {
 	b.files = grant == imap.CopyMessages || grant == imap.MoveMessages
 	return b.run(ctx, grant, func(ctx context.Context, s *imap.Session) error {
-		l, err := b.locate(s, writable, fetch.Wanted{})
+		l, err := b.locate(s, writable, identified)
 		if err == nil && grant != imap.CopyMessages {
 			err = b.mayTouch(l.spaces, b.folder)
 		}
@@ -265,16 +342,6 @@ func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.C
 	return b.out, nil
 }
 
-// MarkRead sets \Seen and nothing else (004 section 3). If one of the messages does not
-// exist, no message is changed. A message that the server does not mark is an Issue.
-func (m *Client) MarkRead(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
-	return m.change(ctx, "mail mark-read", account, refs, changes.markRead)
-}
-
-func (b *batch) markRead(ctx context.Context) (*Changed, error) {
-	return b.flag(ctx, imap.MarkSeen, true, storeStep{flags: []string{fetch.FlagSeen}})
-}
-
 // storeStep is one STORE.
 type storeStep struct {
 	remove bool // else they are added
@@ -292,61 +359,33 @@ func undone(now []string, step storeStep) (left []string) {
 	return left
 }
 
-// flag runs the steps one after the other. With all, it changes every message or no
-// message.
-func (b *batch) flag(ctx context.Context, grant imap.Grant, all bool, steps ...storeStep) (*Changed, error) {
-	return b.run(ctx, grant, func(_ context.Context, s *imap.Session) error {
-		if len(steps) == 1 {
-			if done, err := b.storeAtOnce(s, steps[0]); done || err != nil {
-				return err
-			}
+// flag runs the steps one after the other.
+func (b *batch) flag(ctx context.Context, grant imap.Grant, steps ...storeStep) (*Changed, error) {
+	c := mail.Change{Kind: mail.ChangeFlags}
+	for _, step := range steps {
+		if step.remove {
+			c.Remove = step.flags
+		} else {
+			c.Add = step.flags
 		}
-		l, err := b.locate(s, true, fetch.Wanted{})
+	}
+	return b.run(ctx, grant, func(ctx context.Context, s *imap.Session) error {
+		l, err := b.locate(s, true, identified)
 		if err == nil {
 			err = b.mayTouch(l.spaces, b.folder)
 		}
 		if err != nil {
 			return err
 		}
-		if all && len(l.found) < len(b.uids) {
+		if b.asked.Do == mail.DoMarkRead && !b.asked.piece() && len(l.found) < len(b.uids) {
 			return b.missing(l, "None was marked.")
 		}
 		uids, err := b.present(l)
 		if err != nil {
 			return err
 		}
-		return b.store(s, l, uids, steps)
+		return b.record(ctx, l, uids, c, func() error { return b.store(s, l, uids, steps) })
 	})
-}
-
-// storeAtOnce changes one message in a single round trip, where the folder was SELECTed a
-// short while ago and nothing is known to have changed: if the message is there, the answer
-// says so. It is only for flags, which can be set back: a change that cannot be undone
-// opens the folder again, since not every server tells a session at once that its folder
-// was replaced. done is false when the message must be looked up.
-func (b *batch) storeAtOnce(s *imap.Session, step storeStep) (done bool, err error) {
-	box, ok := s.Unchanged(b.folder, true)
-	if !ok || len(b.refs) != 1 || b.refs[0].UIDValidity != box.UIDValidity || !b.Policy.ShowsAll() {
-		return false, nil
-	}
-	spaces, err := s.Namespaces().Wait() // the server has told when the folder was opened
-	if err = cmp.Or(err, b.mayTouch(spaces, b.folder)); err != nil {
-		return false, err
-	}
-	l := &located{box: box}
-	b.out = &Changed{Account: b.account.Name, Folder: b.folder, Attempted: 1}
-	data, err := s.Store(imap.UIDs(b.uids...), step.remove, step.flags).Wait()
-	if imap.Refused(err) || err == nil && len(data) == 0 {
-		return false, nil // it came after the folder was opened, or does not exist
-	}
-	if err != nil {
-		return false, err
-	}
-	c := ChangedMessage{Ref: b.ref(l, b.uids[0]), Flags: toldFlags(data[0].Flags)}
-	if b.stored(l, &c, step) {
-		b.out.Messages = []ChangedMessage{c}
-	}
-	return true, nil
 }
 
 // stored notes that a step was done, unless flags that the server sent since show that it
@@ -426,16 +465,10 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, steps []storeS
 	return broken
 }
 
-// SetFlags adds and removes flags of messages (001 section 7). A flag is a keyword or a
-// system flag; \Recent and \Draft cannot be set, and \Deleted cannot be added: use Delete. A message
-// that does not exist is an Issue, and so is one whose flags the server leaves unchanged.
-func (m *Client) SetFlags(ctx context.Context, account string, refs []mail.Ref, add, remove []string) (*Changed, error) {
-	return m.change(ctx, "mail flags", account, refs, func(b changes, ctx context.Context) (*Changed, error) { return b.setFlags(ctx, add, remove) })
-}
-
-func (b *batch) setFlags(ctx context.Context, add, remove []string) (_ *Changed, err error) {
-	var steps []storeStep
-	for i, names := range [][]string{add, remove} {
+// flagSteps are the STOREs of an action of DoFlags. A flag is a keyword or a system flag; \Recent
+// and \Draft cannot be set, and \Deleted cannot be added.
+func (b *batch) flagSteps() (steps []storeStep, err error) {
+	for i, names := range [][]string{b.asked.Add, b.asked.Remove} {
 		step := storeStep{remove: i == 1}
 		if step.flags, err = b.flags(names, !step.remove); err != nil {
 			return nil, err
@@ -447,7 +480,7 @@ func (b *batch) setFlags(ctx context.Context, add, remove []string) (_ *Changed,
 	if len(steps) == 0 {
 		return nil, b.Invalid("No flag is named.", mail.AdviceFlags)
 	}
-	return b.flag(ctx, imap.ChangeFlags, false, steps...)
+	return steps, nil
 }
 
 // MaxFlags bounds the flags one change adds, and those it removes (001 section 7).

@@ -28,6 +28,7 @@ type Options struct {
 	Credentials        login.Credentials                         // nil: the Directory's Secret as a password, and no account with AuthOAuth2
 	Seen               mail.SeenStore                            // nil: nothing can be acknowledged
 	Drafts             mail.DraftStore                           // nil: every draft is the caller's own
+	Journal            mail.Journal                              // nil: nothing is recorded, so nothing can be taken back, and nothing asks
 	Others             lease.Others                              // processes on other machines with the same Seen; nil: there are none
 	CursorKey          func(ctx context.Context) ([]byte, error) // 32 bytes that authenticate cursors; nil means a key of this process
 	PDFText            PDFReader                                 // nil: the text of PDF attachments is not read

@@ -59,23 +59,33 @@ func (x *imapBox) draft(ctx context.Context, ref mail.Ref) (*StoredDraft, error)
 	return d, err
 }
 
-// RemoveDraft removes a draft for good: that message alone, where the server can remove one
-// alone. It is for one that was sent, or replaced by another. A draft that is gone already is
-// nil; else the Issue says that it is still there, or may be.
+// RemoveDraft removes a draft that was sent for good: that message alone, where the server can
+// remove one alone. The copy of what was sent is there, so it is not in the journal. A draft that
+// is gone already is nil; else the Issue says that it is still there, or may be.
 func (m *Client) RemoveDraft(ctx context.Context, op string, ref mail.Ref) *mail.Issue {
-	b, err := m.begin(ctx, op, ref.Account, []mail.Ref{ref})
+	return m.dropDraft(ctx, Batch{Op: op, Account: ref.Account, Refs: []mail.Ref{ref}})
+}
+
+// ReplaceDraft is RemoveDraft for a draft whose place another took by a change, see
+// Placed.Change. It is put into the trash, as a piece of that change.
+func (m *Client) ReplaceDraft(ctx context.Context, op string, ref mail.Ref, change string) *mail.Issue {
+	return m.dropDraft(ctx, Batch{Op: op, Account: ref.Account, Refs: []mail.Ref{ref}, Action: mail.Action{Do: mail.DoTrash}, Of: change})
+}
+
+func (m *Client) dropDraft(ctx context.Context, of Batch) *mail.Issue {
+	b, err := m.begin(ctx, of)
 	var out *Changed
 	if err == nil {
 		out, err = b.removeDraft(ctx)
 	}
 	var known *mail.Error
 	switch {
-	case errors.As(err, &known) && known.Kind == mail.KindNotFound:
+	case errors.As(err, &known) && known.Kind == mail.KindNotFound && known.Advice != mail.AdviceMakeTrash:
 		return nil
 	case err != nil:
-		o := mail.Operation{Op: op, Account: ref.Account}
+		o := mail.Operation{Op: of.Op, Account: of.Account}
 		i := o.AsError(o.Wrap(ctx, err, nil)).Issue()
-		i.MessageID = ref.String()
+		i.MessageID = of.Refs[0].String()
 		return &i
 	case len(out.Issues) > 0:
 		return &out.Issues[0]
@@ -84,13 +94,19 @@ func (m *Client) RemoveDraft(ctx context.Context, op string, ref mail.Ref) *mail
 }
 
 func (b *batch) removeDraft(ctx context.Context) (*Changed, error) {
-	return b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
+	grant := imap.DeleteMessages
+	if b.asked.Do == mail.DoTrash {
+		grant = imap.MoveMessages
+	}
+	return b.runFound(ctx, grant, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
 		drafts, err := b.knownFor(s, "drafts")
 		switch {
 		case err != nil:
 			return err
 		case b.folder != drafts || !fetch.HasFlag(l.found[uids[0]].Flags, fetch.FlagDraft):
 			return b.Invalid("The message is not a draft any more.", mail.AdviceListDrafts)
+		case b.asked.Do == mail.DoTrash:
+			return b.moveByRole(ctx, s, l, uids)
 		case !s.UIDPlus():
 			return b.Failure(mail.KindUnsupported, "", "The server can delete no single message: it has no UIDPLUS.", mail.AdviceTrash)
 		}

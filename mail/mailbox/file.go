@@ -8,6 +8,9 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
+	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 	"github.com/postern-mail/postern/mail/mailbox/internal/folders"
 )
 
@@ -25,6 +28,7 @@ type OwnMessage struct {
 type Placed struct {
 	Folder string
 	Ref    mail.Ref // zero when the server did not say, or had the message already
+	Change string   // what takes it back, see mail.Journal; empty where nothing was recorded
 }
 
 // The reasons why File had nothing to do: the account has no folder of this role, or the
@@ -74,16 +78,20 @@ func (x *imapBox) file(ctx context.Context, own *OwnMessage) (*Placed, error) {
 			return err
 		}
 		s.Renew()
-		sent = true
-		placed, err := x.append(s, out.Folder, own.Flags, own.Date, own.Source)
-		if err != nil {
-			return err
-		}
-		if own.Role == "drafts" {
-			x.noteDraft(ctx, placed)
-		}
-		out.Ref = x.told(placed)
-		return nil
+		c := &mail.Change{Kind: mail.ChangeAppend, Sent: own.Role == "sent", Folder: out.Folder, Messages: []mail.ChangeMessage{identity(&fetch.Message{
+			Flags: own.Flags, Header: rfc5322.ParseHeader(message.HeaderOf(own.Source)), Internal: own.Date, Size: int64(len(own.Source))})}}
+		return x.recorded(ctx, c, func() (bool, error) {
+			sent = true
+			placed, err := x.append(s, out.Folder, own.Flags, own.Date, own.Source)
+			if err == nil {
+				c.UIDValidity, c.Messages[0].UID, c.Messages[0].Done = placed.UIDValidity, placed.UID, true
+				out.Ref, out.Change = x.told(placed), c.ID
+			}
+			if err == nil && own.Role == "drafts" {
+				x.noteDraft(ctx, placed)
+			}
+			return err == nil || imap.Refused(err), err
+		})
 	})
 	if err == nil {
 		return &out, nil
@@ -111,7 +119,7 @@ func (x *imapBox) noteDraft(ctx context.Context, placed mail.Ref) {
 
 // told is where a message was put, zero where the policy hides messages: it tells how many
 // have come.
-func (x *imapBox) told(placed mail.Ref) mail.Ref {
+func (x *access) told(placed mail.Ref) mail.Ref {
 	if !x.Policy.ShowsAll() {
 		return mail.Ref{}
 	}

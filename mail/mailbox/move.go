@@ -13,22 +13,15 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox/internal/fetch"
 )
 
-// Copy copies messages to a folder, of another account when toAccount is neither
-// empty nor account (001 section 8). The account they come from may be read-only
-// then; the one they go to may not. Within an account the server copies all of
-// them or none; to another account each is fetched and appended by itself.
+// Copy is Do of DoCopy, and copies to another account when toAccount is neither empty nor account
+// (001 section 8). The account they come from may be read-only then; the one they go to may not.
+// Each message is fetched and appended by itself.
 func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*Changed, error) {
+	of := Batch{Op: "mail copy", Account: account, Refs: refs, Action: mail.Action{Do: mail.DoCopy, To: toFolder}}
 	if toAccount != "" && toAccount != account {
-		return m.copyAcross(ctx, account, refs, toAccount, toFolder)
+		return m.copyAcross(ctx, of, toAccount)
 	}
-	b, err := m.begin(ctx, "mail copy", account, refs)
-	if err != nil {
-		return nil, err
-	}
-	if toFolder, err = b.base().folderName(toFolder); err != nil {
-		return nil, err
-	}
-	return b.copy(ctx, toFolder)
+	return m.Do(ctx, of)
 }
 
 func (b *batch) copy(ctx context.Context, toFolder string) (*Changed, error) {
@@ -36,14 +29,15 @@ func (b *batch) copy(ctx context.Context, toFolder string) (*Changed, error) {
 		if err := b.mayFile(ctx, s, l, uids, toFolder); err != nil {
 			return err
 		}
-		b.out.Attempted = len(uids)
-		b.sent = true
-		c, err := s.Copy(imap.UIDs(uids...), toFolder).Wait()
-		if err != nil {
-			return b.noFolder(err, toFolder)
-		}
-		b.arrived(l, uids, c, b.Account, toFolder)
-		return nil
+		return b.record(ctx, l, uids, mail.Change{Kind: mail.ChangeCopy, To: toFolder}, func() (err error) {
+			b.out.Attempted = len(uids)
+			b.sent = true
+			if b.copied, err = s.Copy(imap.UIDs(uids...), toFolder).Wait(); err != nil {
+				return b.noFolder(err, toFolder)
+			}
+			b.arrived(l, uids, toFolder)
+			return nil
+		})
 	})
 }
 
@@ -60,26 +54,28 @@ func (x *imapBox) noFolder(err error, folder string) error {
 }
 
 // arrived reports the messages that are now in the new folder.
-func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folder string) {
+func (b *batch) arrived(l *located, uids []uint32, folder string) {
+	c := b.copied
 	for _, u := range uids {
 		if len(c.Target) > 0 && c.Target[u] == 0 {
+			b.unsure = true
 			b.out.Issues = append(b.out.Issues, b.refused(l, u, imap.StageCopy, "The server reported other messages as done, and not this one: check where it is."))
 			continue
 		}
 		b.out.Succeeded++
 		m := ChangedMessage{Ref: b.ref(l, u)}
 		if to := c.Target[u]; to != 0 && b.Policy.ShowsAll() { // else it tells how much hidden mail has come
-			m.New = mail.Ref{Protocol: mail.IMAP, Account: account, Folder: folder, UIDValidity: c.UIDValidity, UID: to}
+			m.New = b.RefTo(folder, c.UIDValidity, to)
 		}
 		b.out.Messages = append(b.out.Messages, m)
 	}
 }
 
 // beginAcross is begin for messages that are copied to another account, which may be changed.
-func (m *Client) beginAcross(ctx context.Context, account string, refs []mail.Ref, toAccount string) (b changes, to changer, err error) {
-	x, err := with[changer](ctx, m, "mail copy", account, "no folders to copy from", mail.AdvicePOP3Parts)
+func (m *Client) beginAcross(ctx context.Context, of Batch, toAccount string) (b changes, to changer, err error) {
+	x, err := with[changer](ctx, m, "mail copy", of.Account, "no folders to copy from", mail.AdvicePOP3Parts)
 	if err == nil {
-		b, err = x.changes(refs)
+		b, err = x.changes(of)
 	}
 	if err == nil {
 		to, err = m.openToChange(ctx, "mail copy", toAccount)
@@ -91,12 +87,13 @@ func (m *Client) beginAcross(ctx context.Context, account string, refs []mail.Re
 }
 
 // copyAcross copies messages to another account one by one.
-func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*Changed, error) {
-	b, to, err := m.beginAcross(ctx, account, refs, toAccount)
+func (m *Client) copyAcross(ctx context.Context, of Batch, toAccount string) (*Changed, error) {
+	b, to, err := m.beginAcross(ctx, of, toAccount)
 	if err != nil {
 		return nil, err
 	}
-	if toFolder, err = b.base().folderName(toFolder); err != nil {
+	toFolder, err := b.base().folderName(of.To)
+	if err != nil {
 		return nil, err
 	}
 	return b.copyTo(ctx, to, toFolder)
@@ -122,18 +119,24 @@ func (b *batch) copyTo(ctx context.Context, to changer, toFolder string) (*Chang
 		return nil, err
 	}
 	var last *mail.Error
-	for i, u := range uids {
-		b.Tell(float64(i), float64(len(uids)), "copying messages")
-		c := ChangedMessage{Ref: b.ref(l, u)}
-		if c.New, err = b.carry(ctx, to, l, u, toFolder); err != nil {
-			last = b.AsError(b.wrap(ctx, err))
-			b.out.Issues = append(b.out.Issues, b.issue(l, u, last))
-			continue
+	c := b.journaled(l, uids, mail.Change{Kind: mail.ChangeCopy, FromAccount: b.account.Name, To: toFolder})
+	err = to.base().recorded(ctx, c, func() (bool, error) {
+		b.out.Change = c.ID
+		for i, u := range uids {
+			b.Tell(float64(i), float64(len(uids)), "copying messages")
+			placed, err := b.carry(ctx, to, l, u, toFolder)
+			if err != nil {
+				last = b.AsError(b.wrap(ctx, err))
+				b.out.Issues, b.unsure = append(b.out.Issues, b.issue(l, u, last)), b.unsure || last.Unknown
+				continue
+			}
+			c.ToValidity, c.Messages[i].New, c.Messages[i].Done = placed.UIDValidity, placed.UID, true
+			b.out.Messages = append(b.out.Messages, ChangedMessage{Ref: b.ref(l, u), New: to.base().told(placed)})
 		}
-		b.out.Messages = append(b.out.Messages, c)
-	}
-	if len(b.out.Messages) == 0 && len(b.uids) == 1 {
-		return nil, last
+		return !b.unsure, nil
+	})
+	if err != nil || len(b.out.Messages) == 0 && len(b.uids) == 1 {
+		return nil, cmp.Or(err, error(last))
 	}
 	return b.out, nil
 }
@@ -189,21 +192,7 @@ func (x *imapBox) put(ctx context.Context, folder string, flags []string, date t
 	if err = x.inFolder(ctx, folder, x.noFolder(err, folder)); err != nil && sent && !answered {
 		err = x.undecided(err, "Whether the copy arrived is not known.", mail.AdviceLookIntoFolder)
 	}
-	return x.told(placed), err
-}
-
-// Move moves messages to another folder of the account (001 section 9): with MOVE
-// where the server has it, else by copying them and expunging exactly those whose
-// copies it has confirmed. A server that can do neither moves nothing.
-func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFolder string) (*Changed, error) {
-	b, err := m.begin(ctx, "mail move", account, refs)
-	if err != nil {
-		return nil, err
-	}
-	if toFolder, err = b.base().folderName(toFolder); err != nil {
-		return nil, err
-	}
-	return b.move(ctx, toFolder)
+	return placed, err
 }
 
 func (b *batch) move(ctx context.Context, toFolder string) (*Changed, error) {
@@ -215,47 +204,49 @@ func (b *batch) move(ctx context.Context, toFolder string) (*Changed, error) {
 	})
 }
 
-// Trash moves messages as Move does, to the account's trash, which is in the answer. A
-// message that is there already is refused.
-func (m *Client) Trash(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
-	return m.change(ctx, "mail trash", account, refs, changes.trash)
-}
-
-func (b *batch) trash(ctx context.Context) (*Changed, error) {
-	return b.runFound(ctx, imap.MoveMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) (err error) {
-		if b.out.To, err = b.knownFor(s, "trash"); err == nil && b.out.To == "" {
-			b.out.To, err = b.folderFor(s, "trash") // it may be new
+// moveByRole moves them to the trash or to the archive, which Gmail keeps with all mail.
+func (b *batch) moveByRole(ctx context.Context, s *imap.Session, l *located, uids []uint32) (err error) {
+	what, roles, there := "trash", []string{"trash"}, mail.AdviceDelete
+	if b.asked.Do == mail.DoArchive {
+		what, roles, there = "archive", []string{"archive", "all"}, mail.AdviceOtherFolder
+	}
+	for _, find := range []func(*imap.Session, string) (string, error){b.knownFor, b.folderFor} { // it may be new
+		for _, role := range roles {
+			if b.out.To == "" && err == nil {
+				b.out.To, err = find(s, role)
+			}
 		}
-		switch {
-		case err != nil:
-			return err
-		case b.out.To == "":
-			return b.Failure(mail.KindNotFound, imap.StageList, "The account has no folder for the trash.", mail.AdviceMakeTrash)
-		case b.out.To == b.folder:
-			return b.Invalid("The messages are in the trash already.", mail.AdviceDelete)
-		}
-		return b.moveFound(ctx, s, l, uids, b.out.To)
-	})
+	}
+	switch {
+	case err != nil:
+		return err
+	case b.out.To == "":
+		return b.Failure(mail.KindNotFound, imap.StageList, "The account has no folder for the "+what+".", mail.AdviceMakeTrash)
+	case b.out.To == b.folder:
+		return b.Invalid("The messages are in the "+what+" already.", there)
+	}
+	return b.moveFound(ctx, s, l, uids, b.out.To)
 }
 
 func (b *batch) moveFound(ctx context.Context, s *imap.Session, l *located, uids []uint32, toFolder string) error {
 	if err := b.mayFile(ctx, s, l, uids, toFolder); err != nil {
 		return err
 	}
-	switch {
-	case s.CanMove():
+	if !s.CanMove() && !s.UIDPlus() {
+		return b.Failure(mail.KindUnsupported, "", "The server can move no single message: it has neither MOVE nor UIDPLUS.", mail.AdviceCopyAndRemove)
+	}
+	return b.record(ctx, l, uids, mail.Change{Kind: mail.ChangeMove, To: toFolder}, func() (err error) {
 		b.out.Attempted = len(uids)
 		b.sent = true
-		c, err := s.Move(imap.UIDs(uids...), toFolder).Wait()
-		if err != nil {
+		if !s.CanMove() {
+			return b.copyAndExpunge(ctx, s, l, uids, toFolder)
+		}
+		if b.copied, err = s.Move(imap.UIDs(uids...), toFolder).Wait(); err != nil {
 			return b.notMoved(ctx, s, l, uids, b.noFolder(err, toFolder))
 		}
-		b.arrived(l, uids, c, b.account.Name, toFolder)
+		b.arrived(l, uids, toFolder)
 		return nil
-	case s.UIDPlus():
-		return b.copyAndExpunge(ctx, s, l, uids, toFolder)
-	}
-	return b.Failure(mail.KindUnsupported, "", "The server can move no single message: it has neither MOVE nor UIDPLUS.", mail.AdviceCopyAndRemove)
+	})
 }
 
 // notMoved reports the state of messages whose MOVE was refused: a server may have moved
@@ -266,6 +257,7 @@ func (b *batch) notMoved(ctx context.Context, s *imap.Session, l *located, uids 
 	}
 	e := *b.AsError(b.wrap(ctx, err))
 	there, lookErr := look(s, uids)
+	b.unsure = len(there) < len(uids)
 	if lookErr != nil {
 		e.Message += " Whether some of the messages were moved is not known."
 		e.Advice, e.Retryable = mail.AdviceLookIntoBoth, false
@@ -287,22 +279,21 @@ func (b *batch) notMoved(ctx context.Context, s *imap.Session, l *located, uids 
 // copyAndExpunge moves by three steps, each of which waits for the one before. A
 // message is removed only when the server has said where its copy is.
 func (b *batch) copyAndExpunge(ctx context.Context, s *imap.Session, l *located, uids []uint32, folder string) error {
-	b.out.Attempted = len(uids)
-	b.sent = true
-	c, err := s.Copy(imap.UIDs(uids...), folder).Wait()
-	if err != nil {
+	var err error
+	if b.copied, err = s.Copy(imap.UIDs(uids...), folder).Wait(); err != nil {
 		return b.noFolder(err, folder)
 	}
-	kept := slices.DeleteFunc(slices.Clone(uids), func(u uint32) bool { return c.Target[u] == 0 })
+	kept := slices.DeleteFunc(slices.Clone(uids), func(u uint32) bool { return b.copied.Target[u] == 0 })
 	for _, u := range uids {
-		if c.Target[u] == 0 {
+		if b.copied.Target[u] == 0 {
+			b.unsure = true
 			b.out.Issues = append(b.out.Issues, b.refused(l, u, imap.StageCopy, "The server did not say that the message was copied, so it was left where it is."))
 		}
 	}
 	if len(kept) == 0 {
 		return nil
 	}
-	b.arrived(l, kept, c, b.account.Name, folder)
+	b.arrived(l, kept, folder)
 	b.expunge(ctx, s, l, kept, "The message was copied, and is also still where it was.",
 		"The message was copied. Whether it is also still where it was is not known; it may be marked \\Deleted there.")
 	return nil
@@ -315,6 +306,7 @@ func (b *batch) copyAndExpunge(ctx context.Context, s *imap.Session, l *located,
 func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids []uint32, left, unknown string) {
 	const marked = " It is marked \\Deleted: a mail program that expunges the folder removes it."
 	lost := func(uids []uint32, err error) {
+		b.unsure = true
 		e := *b.AsError(b.wrap(ctx, err))
 		e.Message, e.Retryable = e.Message+" "+unknown, false
 		for _, u := range uids {
@@ -414,18 +406,19 @@ func look(s *imap.Session, uids []uint32) ([]*imap.Fetched, error) {
 // removed; a message whose Issue is neither KindNotFound nor KindRefused may have been. Where
 // the policy wants a person's word it fails.
 func (m *Client) Delete(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
-	return m.destroy(ctx, account, refs, false)
+	return m.destroy(ctx, Batch{Account: account, Refs: refs})
 }
 
 // DeleteApproved is Delete after a person has said so about these messages. Only the outbox,
 // which asks, calls it.
 func (m *Client) DeleteApproved(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
-	return m.destroy(ctx, account, refs, true)
+	return m.destroy(ctx, Batch{Account: account, Refs: refs, Approved: true})
 }
 
 // beginDestroy is begin for messages that are to be deleted for good.
-func (m *Client) beginDestroy(ctx context.Context, account string, refs []mail.Ref, approved bool) (changes, error) {
-	b, err := m.begin(ctx, "mail delete", account, refs)
+func (m *Client) beginDestroy(ctx context.Context, of Batch, approved bool) (changes, error) {
+	of.Op = "mail delete"
+	b, err := m.begin(ctx, of)
 	if err == nil {
 		if x := b.base(); !x.Policy.MayDestroy() || x.Policy.DestroyNeedsApproval() && !approved {
 			err = x.NoDestroy(&x.account, x.Policy.Policy)
@@ -434,20 +427,20 @@ func (m *Client) beginDestroy(ctx context.Context, account string, refs []mail.R
 	return b, err
 }
 
-func (m *Client) destroy(ctx context.Context, account string, refs []mail.Ref, approved bool) (*Changed, error) {
-	b, err := m.beginDestroy(ctx, account, refs, approved)
+func (m *Client) destroy(ctx context.Context, of Batch) (*Changed, error) {
+	b, err := m.beginDestroy(ctx, of, of.Approved)
 	if err != nil {
 		return nil, err
 	}
-	return b.delete(ctx, approved)
+	return b.delete(ctx)
 }
 
-func (b *batch) delete(ctx context.Context, approved bool) (*Changed, error) {
+func (b *batch) delete(ctx context.Context) (*Changed, error) {
 	return b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
 		if !s.UIDPlus() {
 			return b.Failure(mail.KindUnsupported, "", "The server can delete no single message: it has no UIDPLUS.", mail.AdviceTrash)
 		}
-		if !approved { // else a person saw which they are
+		if !b.asked.Approved { // else a person saw which they are
 			drafts, err := b.knownFor(s, "drafts")
 			if err == nil && b.folder == drafts {
 				err = b.mayDrop(ctx, l, uids)
@@ -470,21 +463,30 @@ func (b *batch) delete(ctx context.Context, approved bool) (*Changed, error) {
 // ToDelete returns messages that somebody wants to delete for good, with whole references, as
 // the policy shows them. If one of them does not exist, it is an error that names it.
 func (m *Client) ToDelete(ctx context.Context, account string, refs []mail.Ref) ([]Summary, error) {
-	b, err := m.beginDestroy(ctx, account, refs, true)
+	b, err := m.beginDestroy(ctx, Batch{Account: account, Refs: refs}, true)
 	if err != nil {
 		return nil, err
 	}
-	return b.toDelete(ctx)
+	return b.shown(ctx, "Nothing was deleted.")
 }
 
-func (b *batch) toDelete(ctx context.Context) (shown []Summary, err error) {
+// ToChange is ToDelete for another change.
+func (m *Client) ToChange(ctx context.Context, of Batch) ([]Summary, error) {
+	b, err := m.begin(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	return b.shown(ctx, "Nothing was changed.")
+}
+
+func (b *batch) shown(ctx context.Context, nothing string) (shown []Summary, err error) {
 	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
 		l, err := b.locate(s, false, fetch.Wanted{Dates: true})
 		if err != nil {
 			return err
 		}
 		if len(l.found) < len(b.uids) {
-			return b.missing(l, "Nothing was deleted.")
+			return b.missing(l, nothing)
 		}
 		shown = nil
 		for _, u := range b.uids {
@@ -500,15 +502,15 @@ func (b *batch) toDelete(ctx context.Context) (shown []Summary, err error) {
 // is their own.
 func (m *Client) MayChange(ctx context.Context, op, account string, refs []mail.Ref, toAccount string) (err error) {
 	if toAccount != "" && toAccount != account {
-		_, _, err = m.beginAcross(ctx, account, refs, toAccount)
+		_, _, err = m.beginAcross(ctx, Batch{Account: account, Refs: refs}, toAccount)
 	} else {
-		_, err = m.begin(ctx, op, account, refs)
+		_, err = m.begin(ctx, Batch{Op: op, Account: account, Refs: refs})
 	}
 	return err
 }
 
 // MayDestroy is MayChange for a deletion. asks reports whether it takes a person's word.
 func (m *Client) MayDestroy(ctx context.Context, account string, refs []mail.Ref) (asks bool, err error) {
-	b, err := m.beginDestroy(ctx, account, refs, true)
+	b, err := m.beginDestroy(ctx, Batch{Account: account, Refs: refs}, true)
 	return err == nil && b.base().Policy.DestroyNeedsApproval(), err
 }

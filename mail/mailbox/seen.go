@@ -119,7 +119,7 @@ func (m *Client) Ack(ctx context.Context, account string, refs []mail.Ref) (*Cha
 	if err != nil {
 		return nil, err
 	}
-	if err := b.base().checkCount(refs); err != nil {
+	if err := b.base().checkCount(refs, MaxBatch); err != nil {
 		return nil, err
 	}
 	if m.o.Seen == nil {
@@ -134,7 +134,7 @@ func (x *access) noRecord() error {
 }
 
 func (x *imapBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
-	b, err := x.batch(refs)
+	b, err := x.batch(Batch{Refs: refs})
 	if err != nil {
 		return nil, err
 	}

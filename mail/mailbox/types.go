@@ -96,7 +96,8 @@ type RawMessage struct {
 // not remove is in both.
 type Changed struct {
 	Account, Folder string // of the messages, where they were
-	To              string // the folder that Trash moved them to
+	To              string // the folder that Trash moved them to, or that is the archive
+	Change          string // what takes it back, see mail.Journal; empty where nothing was recorded
 	Messages        []ChangedMessage
 	Attempted       int // steps on the server: one STORE, COPY, MOVE, EXPUNGE or APPEND for a message
 	Succeeded       int

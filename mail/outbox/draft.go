@@ -59,7 +59,8 @@ type SavedDraft struct {
 	Elsewhere  bool     // see mail.Outgoing, like the next
 	LeftOut    int
 	// Left says why the draft that it replaces is still there, or may be; nil otherwise.
-	Left *mail.Issue
+	Left   *mail.Issue
+	Change string // what takes it back, see mail.Journal; empty where nothing was recorded
 }
 
 // SaveDraft puts a draft into the account's folder for drafts, where a person
@@ -138,6 +139,6 @@ func (b *Outbox) saveDraft(ctx context.Context, s *sender, m *compose.Message, o
 	for _, a := range slices.Concat(m.To, m.CC, m.BCC) {
 		to = append(to, a.Addr)
 	}
-	return &SavedDraft{Account: s.Account, Recipients: to, Folder: put.Folder, Ref: put.Ref, MessageID: m.MessageID, Subject: m.Subject, Size: int64(len(built.Copy)),
+	return &SavedDraft{Account: s.Account, Recipients: to, Folder: put.Folder, Ref: put.Ref, Change: put.Change, MessageID: m.MessageID, Subject: m.Subject, Size: int64(len(built.Copy)),
 		Hidden: !s.policy.VisibleAsOwn(rfc5322.ParseHeader(built.Copy))}, nil
 }

@@ -180,8 +180,8 @@ func tooLate(op string, e *mail.Outgoing) *mail.Error {
 	if e.State == mail.OutboxUnknown {
 		is = "may have left already"
 	}
-	if e.Kind == mail.OutboxDelete {
-		what, is = "The deletion ", strings.Replace(is, "left", "happened", 1)
+	if w := workOf(e.Kind); w != nil {
+		what, is = "The "+w.noun+" ", strings.Replace(is, "left", "happened", 1)
 	}
 	return mail.Operation{Op: op, Account: e.Account}.Conflict(what+is+" and cannot be taken back.", mail.AdviceShowEntry).About(e.ID)
 }

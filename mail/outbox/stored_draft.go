@@ -82,7 +82,7 @@ func (d *storedDraft) draft() *Draft {
 }
 
 // AppendToDraft adds text and files at the end of a draft of the account's mailbox: the draft
-// with them is filed, and then the one before is removed for good. Only Body and Attachments
+// with them is filed, and then the one before is put into the trash. Only Body and Attachments
 // of more count. The same call after one that was cut off files no second draft. A draft whose
 // text is not all of what its readers would see is KindUnsupported, and one that is not the
 // caller's own KindReadOnly.
@@ -134,7 +134,7 @@ func (b *Outbox) AppendToDraft(ctx context.Context, ref mail.Ref, more Draft) (*
 	m.From.Name, m.InReplyTo, m.References = old.from.Name, old.parent, old.references
 	saved, err := b.saveDraft(ctx, s, m, "<"+m.MessageID+">", more.DryRun)
 	if err == nil && !more.DryRun {
-		saved.Left = b.o.Mailboxes.RemoveDraft(ctx, s.Op, old.Ref)
+		saved.Left = b.o.Mailboxes.ReplaceDraft(ctx, s.Op, old.Ref, saved.Change)
 	}
 	return saved, err
 }

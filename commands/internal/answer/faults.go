@@ -174,7 +174,7 @@ func CodeOf(k mail.Kind) discovery.Code {
 		return discovery.Timeout
 	case mail.KindConfig:
 		return discovery.ConfigError
-	case mail.KindReadOnly, mail.KindStopped:
+	case mail.KindReadOnly, mail.KindStopped, mail.KindAsks:
 		return discovery.PermissionDenied
 	case mail.KindInvalid:
 		return discovery.ValidationError

@@ -35,7 +35,7 @@ func TestTheStoreHoldsEveryMethodToTheScopeOfItsCaller(t *testing.T) {
 		left[name] = true
 	}
 	for _, reached := range []reflect.Type{reflect.TypeFor[commands.Store](), reflect.TypeFor[mail.SeenStore](), reflect.TypeFor[mail.TokenStore](),
-		reflect.TypeFor[mail.OutboxStore](), reflect.TypeFor[agentmail.Store]()} {
+		reflect.TypeFor[mail.OutboxStore](), reflect.TypeFor[mail.Journal](), reflect.TypeFor[agentmail.Store]()} {
 		for i := range reached.NumMethod() {
 			name := reached.Method(i).Name
 			m, _ := s.MethodByName(name)
