@@ -575,26 +575,6 @@ func TestFlagsThatTheServerDoesNotSet(t *testing.T) {
 	}
 }
 
-// The same for one message in a folder that is open.
-func TestOneFlagThatTheServerDoesNotSet(t *testing.T) {
-	k := serveFake(t, "UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}},
-		"UID STORE": {{flagged("x", ""), ""}, {flagged(`x`, ""), ""}, {"* 1 FETCH (UID 5)\r\n", ""}}})
-	if c, err := k.SetFlags(t.Context(), account, kept(5), []string{"x"}, nil); err != nil || len(c.Issues) != 0 {
-		t.Fatalf("%+v %v", c, err)
-	}
-	c, err := k.MarkRead(t.Context(), account, kept(5))
-	if err != nil || len(c.Messages) != 0 || c.Attempted != 1 || c.Succeeded != 0 {
-		t.Errorf("%+v %v", c, err)
-	}
-	wantIssue(t, c, 5, "store", `did not set \Seen`)
-	if c, err = k.MarkRead(t.Context(), account, kept(5)); err != nil || len(c.Messages) != 1 || c.Messages[0].Flags != nil {
-		t.Errorf("where no flags were told: %+v %v", c, err)
-	}
-	if k.sent("SELECT") != 1 || k.sent("UID STORE") != 3 {
-		t.Errorf("%q", k.commands)
-	}
-}
-
 // A server that says OK and removes nothing has deleted and moved nothing.
 func TestWhatIsNotRemovedIsNotReportedAsGone(t *testing.T) {
 	for _, tc := range testmain.Table[struct {
