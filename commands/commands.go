@@ -38,11 +38,8 @@ type Mailboxes interface {
 	AttachmentText(ctx context.Context, ref mail.Ref, q mailbox.AttachmentQuery) (*mailbox.AttachmentContent, error)
 	Thread(ctx context.Context, ref mail.Ref, q mailbox.ThreadQuery) (*mailbox.Thread, error)
 	Ack(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
-	MarkRead(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
-	SetFlags(ctx context.Context, account string, refs []mail.Ref, add, remove []string) (*mailbox.Changed, error)
+	Do(ctx context.Context, of mailbox.Batch) (*mailbox.Changed, error)
 	Copy(ctx context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*mailbox.Changed, error)
-	Move(ctx context.Context, account string, refs []mail.Ref, toFolder string) (*mailbox.Changed, error)
-	Trash(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
 	Delete(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
 	Undo(ctx context.Context, q mailbox.UndoQuery) (*mailbox.Undone, error)
 	MayChange(ctx context.Context, op, account string, refs []mail.Ref, toAccount string) error

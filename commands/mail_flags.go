@@ -19,6 +19,10 @@ type mailFlagsArgs struct {
 	Remove []string `json:"remove,omitempty" jsonschema:"maxItems=20,minLength=1,maxLength=64,example=seen" jsonschema_description:"Flags to remove"`
 }
 
+func (a *mailFlagsArgs) action() mail.Action {
+	return mail.Action{Do: mail.DoFlags, Add: a.Add, Remove: a.Remove}
+}
+
 // Validate checks how the messages are named and what is a flag (RFC 9051 section
 // 2.3.2).
 func (a *mailFlagsArgs) Validate() error {
@@ -108,9 +112,7 @@ func mailFlags(d *Deps) *discovery.Command {
 		Examples: []string{"mail flags 50 49 --add flagged",
 			"mail flags Sent/1 --add project-x --remove seen"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailFlagsArgs) (*MailFlagsResult, error) {
-		c, result, err := d.change(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
-			return d.Mailboxes.SetFlags(ctx, account, refs, args.Add, args.Remove)
-		})
+		c, result, err := d.change(ctx, call, args)
 		if err != nil {
 			return nil, err
 		}
@@ -122,11 +124,14 @@ func mailFlags(d *Deps) *discovery.Command {
 
 type mailFlagsBrief struct {
 	Changed []string `json:"changed"`
+	Undo    string   `json:"undo,omitempty"`
 	answer.Rest
 }
 
 // Brief is the ids of the messages.
-func (r *MailFlagsResult) Brief() mailFlagsBrief { return mailFlagsBrief{r.changed, r.Rest(nil)} }
+func (r *MailFlagsResult) Brief() mailFlagsBrief {
+	return mailFlagsBrief{r.changed, r.Undo, r.Rest(nil)}
+}
 
 // Summary implements discovery.Summarizer.
 func (r *MailFlagsResult) Summary() string {

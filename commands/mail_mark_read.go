@@ -6,8 +6,13 @@ import (
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
+
+type mailMarkReadArgs struct{ messagesArgs }
+
+func (*mailMarkReadArgs) action() mail.Action { return mail.Action{Do: mail.DoMarkRead} }
 
 // MailMarkReadResult answers mail mark-read (004 section 3).
 type MailMarkReadResult struct {
@@ -31,8 +36,8 @@ func mailMarkRead(d *Deps) *discovery.Command {
 		Effect:   discovery.Flag,
 		Does:     "flags",
 		Examples: []string{"mail mark-read 50 49", "mail mark-read Sent/1"},
-	}, func(ctx context.Context, call *discovery.Call, args *messagesArgs) (*MailMarkReadResult, error) {
-		c, result, err := d.change(ctx, call, args, d.Mailboxes.MarkRead)
+	}, func(ctx context.Context, call *discovery.Call, args *mailMarkReadArgs) (*MailMarkReadResult, error) {
+		c, result, err := d.change(ctx, call, args)
 		if err != nil {
 			return nil, err
 		}
@@ -42,12 +47,13 @@ func mailMarkRead(d *Deps) *discovery.Command {
 
 type mailMarkReadBrief struct {
 	Marked []string `json:"marked"`
+	Undo   string   `json:"undo,omitempty"`
 	answer.Rest
 }
 
 // Brief is the ids of the messages.
 func (r *MailMarkReadResult) Brief() mailMarkReadBrief {
-	return mailMarkReadBrief{r.changed, r.Rest(nil)}
+	return mailMarkReadBrief{r.changed, r.Undo, r.Rest(nil)}
 }
 
 // Summary implements discovery.Summarizer.

@@ -42,7 +42,7 @@ type OutboxOption struct {
 // Sending is an entry of the outbox and what is known of it.
 type Sending struct {
 	ID                string           `json:"outbox_id,omitempty"`
-	Kind              mail.OutboxKind  `json:"kind,omitempty" jsonschema:"enum=delete"` // empty for a message to send
+	Kind              mail.OutboxKind  `json:"kind,omitempty" jsonschema:"enum=delete,enum=plan"` // empty for a message to send
 	Account           string           `json:"account_id"`
 	State             mail.OutboxState `json:"state,omitempty" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected,enum=done,enum=partly,enum=expired"`
 	InternetMessageID string           `json:"internet_message_id,omitempty"`
@@ -87,9 +87,13 @@ const htmlMade = "made of this text as Markdown, goes beside it"
 
 // shownOutgoing is all of a message, its text included.
 func shownOutgoing(s *outbox.Decision) *OutboxShowResult {
-	if s.Kind == mail.OutboxDelete {
+	if s.Kind != mail.OutboxSend {
 		r := shownDeletion(&s.Outgoing)
-		r.decision = s
+		if r.decision = s; s.Kind == mail.OutboxPlan {
+			if r.Plan = shownPlan(s.Plan); s.Plan.Outcome.Done > 0 {
+				r.Undo = undoOf(s.ID)
+			}
+		}
 		return r
 	}
 	r := &OutboxShowResult{decision: s, Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: answer.UTC(s.Created), Changed: answer.UTC(s.Changed),

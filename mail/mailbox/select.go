@@ -59,7 +59,7 @@ func (m *Client) Select(ctx context.Context, account string, q SearchQuery, do m
 // SelectThese is Select for messages of one folder that are named. One that does not exist is an
 // error that names it.
 func (m *Client) SelectThese(ctx context.Context, of Batch) (*Selection, error) {
-	b, err := m.begin(ctx, of.Op, of.Account, of.Refs)
+	b, err := m.begin(ctx, of)
 	if err != nil {
 		return nil, err
 	}
