@@ -106,7 +106,7 @@ func (x *imapBox) matching(ctx context.Context, q *SearchQuery, do mail.Action) 
 	case n > mail.MaxPlanned:
 		return nil, x.Invalid(tooMany(q), mail.AdviceNarrow)
 	case n == 0 && there:
-		return nil, x.Invalid(fmt.Sprintf("All messages that match are in folder %q already.", to), mail.AdviceOtherFolder)
+		return nil, x.there(do.Do)
 	case n == 0:
 		return nil, x.Failure(mail.KindNotFound, imap.StageSearch, "No message matches.", mail.AdviceSearchAnew)
 	}
@@ -134,9 +134,10 @@ func (x *imapBox) destination(s *imap.Session, do mail.Action) (folder string, e
 	case mail.DoMove, mail.DoCopy:
 		folder, err = x.folderName(do.To)
 	case mail.DoTrash, mail.DoArchive:
-		if folder, err = x.knownFor(s, string(do.Do)); err == nil && folder == "" {
-			err = x.Failure(mail.KindNotFound, imap.StageList, fmt.Sprintf("The account has no folder for the %s.", do.Do), mail.AdviceMakeTrash)
-		}
+		folder, err = x.byRole(s, do.Do)
+	case mail.DoFlags:
+		_, err := (&batch{imapBox: x, asked: Batch{Action: do}}).flagSteps()
+		return "", err
 	default:
 		return "", nil
 	}

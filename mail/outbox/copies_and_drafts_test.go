@@ -353,7 +353,7 @@ func TestLongLetterIsWrittenInPartsAndSentOnce(t *testing.T) {
 			t.Run(fmt.Sprint(e.Name, " ", markdown), func(t *testing.T) {
 				t.Parallel()
 				d := newMailboxFixture(t, e, fmt.Sprint("long", markdown))
-				d.create("Sent")
+				d.create("Sent", "Trash")
 				ref := d.saved(outbox.Draft{To: []mail.Address{{Name: "Bob, Jr.", Addr: "bob@example.net"}}, BCC: []mail.Address{{Addr: "dan@example.net"}}, Subject: "A long lettér",
 					Body: "Dear Bob,\n\n", Markdown: markdown, Attachments: []outbox.Attachment{{Name: "Übersicht.bin", Content: file}}})
 				first := ref
@@ -362,7 +362,12 @@ func TestLongLetterIsWrittenInPartsAndSentOnce(t *testing.T) {
 					if err != nil || s.Left != nil || s.Ref == ref || len(d.In("Drafts")) != 1 {
 						t.Fatalf("%+v, %v; %d drafts", s, err, len(d.In("Drafts")))
 					}
-					ref = s.Ref
+					if ref = s.Ref; s.Change == "" {
+						t.Error("it cannot be taken back")
+					}
+				}
+				if old := d.In("Trash"); len(old) != 3 || !slices.Contains(old[2].flags, imap.FlagDraft) {
+					t.Errorf("%d drafts that were replaced", len(old))
 				}
 				mailtest.WantKind(t, second(d.AppendToDraft(t.Context(), first, outbox.Draft{Body: part})), mail.KindNotFound)
 				if kept := d.In("Drafts")[0]; !slices.Contains(kept.flags, imap.FlagDraft) || !strings.Contains(kept.raw, "Bcc: dan@example.net\r\n") {
@@ -567,7 +572,7 @@ func TestOnlyDraftsOfTheAccountAreSent(t *testing.T) {
 // TestDraftThatCannotBeRemovedIsToldOf sends one on a server that can remove no single message.
 func TestDraftThatCannotBeRemovedIsToldOf(t *testing.T) {
 	t.Parallel()
-	_, e := mailtest.Shared(t, servertest.Config{HideCapabilities: []string{"UIDPLUS", "IMAP4rev2"}})
+	_, e := mailtest.Shared(t, servertest.Config{HideCapabilities: []string{"UIDPLUS", "MOVE", "IMAP4rev2"}})
 	d := newMailboxFixture(t, e, "kept")
 	ref := d.put("Drafts", foreign(fromAnn+toBob, "One.\r\n"), imap.FlagDraft)
 	s, err := d.AppendToDraft(t.Context(), ref, outbox.Draft{Body: "Two."})
@@ -590,6 +595,7 @@ func TestDraftFromAnotherOwnAddress(t *testing.T) {
 	d := newMailboxFixture(t, mailtest.InMemory(t), "alias", func(a *mail.Account) {
 		a.OwnAddresses, a.SentCopy, a.AllowIn = []string{"office@example.org"}, mail.SentNever, mail.AllowList{Enabled: true}
 	})
+	d.create("Trash")
 	ref := d.put("Drafts", foreign("From: The Office <office@example.org>\r\n"+toBob, "One.\r\n"), imap.FlagDraft)
 	if _, err := d.AppendToDraft(t.Context(), ref, outbox.Draft{Body: "Two."}); err != nil || len(d.In("Drafts")) != 1 {
 		t.Fatalf("%v; %d drafts", err, len(d.In("Drafts")))

@@ -22,6 +22,7 @@ type Options struct {
 	Mailboxes   *mailbox.Client   // for replies, copies of sent messages, and drafts; nil: none of these
 	Credentials login.Credentials // nil: the Directory's Secret as a password
 	Store       mail.OutboxStore
+	Journal     mail.Journal // that of Mailboxes; nil: no change asks
 	// Key returns 32 bytes that name idempotency keys and the Message-IDs made of
 	// them, the same in every process that uses the Store. nil: a request with a key
 	// is refused.

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -72,7 +71,7 @@ func (b *Outbox) ForeseeChange(ctx context.Context, of mailbox.Batch, principal 
 	return d, b.foresee(ctx, of.Op, d, principal)
 }
 
-// ForeseeRun is Show of a plan of the principal's, with the state that Run would make of it before it
+// ForeseeRun is Show of a plan of the principal's, see Run, with the state that Run would make of it before it
 // begins: OutboxWaiting where a person would have to decide, while it is still queued, or was
 // begun.
 func (b *Outbox) ForeseeRun(ctx context.Context, id, principal string) (*Decision, error) {
@@ -85,10 +84,10 @@ func (b *Outbox) ForeseeRun(ctx context.Context, id, principal string) (*Decisio
 		return nil, mail.ErrNoOutgoing
 	case d.Kind != mail.OutboxPlan:
 		return nil, mail.Operation{Op: op, Account: d.Account}.Invalid("The entry of the outbox is no plan.", mail.AdviceShowEntry).About(id)
-	case d.Step == StepNone, d.Waits(), d.Decided != "":
+	case d.Step == StepNone, d.Waits(), d.Decided != "", principal == "":
 		return d, nil
 	}
-	return d, b.foresee(ctx, op, d, d.Principal)
+	return d, b.foresee(ctx, op, d, principal)
 }
 
 // foresee makes a plan wait that goes beyond what the principal may change unasked.
@@ -105,7 +104,8 @@ func (b *Outbox) foresee(ctx context.Context, op string, d *Decision, principal 
 // asks reports whether a person has to decide about a change of n messages by a principal now, and
 // the bound that says so. The step that begins each piece decides it once more.
 func (b *Outbox) asks(ctx context.Context, op, account, principal string, n int) (bound int, asks bool, err error) {
-	_, policy, err := mail.Operation{Op: op, Account: account}.LookUp(ctx, b.o.Directory)
+	o := mail.Operation{Op: op, Account: account}
+	_, policy, err := o.LookUp(ctx, b.o.Directory)
 	if err != nil || b.o.Journal == nil {
 		return 0, false, err
 	}
@@ -120,7 +120,8 @@ func (b *Outbox) asks(ctx context.Context, op, account, principal string, n int)
 }
 
 // Run does to the messages of a plan of the principal's what it says, in pieces, and tells the
-// progress of ctx; once. It waits for a person instead where with them the principal would have
+// progress of ctx; once. An empty principal is the administrator, who may run any and is not
+// asked. It waits for a person instead where with them the principal would have
 // changed more than Policy.AskChanges unasked: then the entry is waiting, which is no error. What
 // left its folder since is left alone and counted. Another principal's plan is
 // mail.ErrNoOutgoing, see mail.Owns; one that ended, and one that is run at this moment, are
@@ -141,6 +142,9 @@ func (b *Outbox) Run(ctx context.Context, id, principal string) (*mail.Outgoing,
 		return b.attempt(ctx, op, id, func(e *mail.Outgoing) error {
 			if waits(e) {
 				return errNotHeld
+			}
+			if principal == "" {
+				e.Decided = byAdmin
 			}
 			return nil
 		})
@@ -343,17 +347,147 @@ func (b *Outbox) change(ctx context.Context, op string, e *mail.Outgoing, a atte
 	}
 	begun := map[mail.Ref]bool{}
 	if a.from == mail.OutboxUnknown {
-		if begun, failed = b.begun(ctx, e.ID); failed != nil {
+		if begun, failed = b.begun(ctx, op, e); failed != nil {
 			return t, failed
 		}
 	}
-	var refused error
+	bound := e.Plan.Bound
+	t.write = func(e *mail.Outgoing) {
+		p := *e.Plan
+		p.Bound, p.Outcome, e.Plan = bound, now, &p
+	}
 	tell := mail.Progress(ctx)
+	var refused error // what the server or a rule says to whole pieces
+	cut := false      // whether a piece was changed is not known
 	for _, refs := range all {
 		tell(float64(now.Tried()), float64(e.Plan.Count), "messages of the plan")
-		changed, err := b.o.Mailboxes.Do(ctx, mailbox.Batch{Op: op, Account: e.Account, Refs: refs, Action: e.Plan.Action, Of: e.ID, Approved: e.Decided != ""})
+		var err error
+		if err = b.piece(ctx, op, e, refs, begun, &now); err != nil && !final(err) {
+			var known *mail.Error
+			cut = errors.As(err, &known) && known.Unknown
+			t.asks, failed = errors.Is(err, mail.ErrManyChanges), err
+			break
+		}
+		if refused = cmp.Or(refused, err); now.Done+now.Gone == 0 {
+			continue // nothing happened yet
+		}
+		if _, failed = b.record(ctx, e.ID, func(e *mail.Outgoing) (bool, error) {
+			if e.Attempt != a.id || e.Ended() {
+				return false, errNotHeld
+			}
+			t.write(e)
+			e.Until = b.lease(ctx, b.now())
+			return false, nil
+		}); failed != nil {
+			break
+		}
+	}
+	if t.asks {
+		var err error
+		if bound, _, err = b.asks(ctx, op, e.Account, e.Principal, 0); err != nil {
+			return t, err
+		}
+	}
+	t.done, t.left, t.unknown = now.Done+now.Gone, now.Left, e.Plan.Count-now.Tried()
+	if t.tried = t.done > 0 || cut || failed == nil && refused == nil; !t.tried {
+		now = e.Plan.Outcome
+		return t, cmp.Or(failed, refused)
 	}
 	return t, failed
 }
 
-var _ = time.Now
+// final reports whether an error will be the same for these messages at any time, and others may
+// still be changed.
+func final(err error) bool {
+	var known *mail.Error
+	if !errors.As(err, &known) || known.Unknown || known.Retryable {
+		return false
+	}
+	switch known.Kind {
+	case mail.KindNotFound, mail.KindConflict, mail.KindRefused, mail.KindReadOnly, mail.KindInvalid:
+		return true
+	}
+	return false
+}
+
+// piece changes messages of one folder and counts what became of each. With a final error all of
+// them are left as they are; with another one nothing is counted.
+func (b *Outbox) piece(ctx context.Context, op string, e *mail.Outgoing, refs []mail.Ref, begun map[mail.Ref]bool, now *mail.PlanOutcome) error {
+	counted := *now
+	leave := func(n int, reason string) {
+		counted.Left += n
+		if counted.Reason == "" {
+			counted.Reason = shortLine(reason, maxReason)
+		}
+	}
+	if e.Plan.Do == mail.DoCopy { // a copy that may be there is not made again
+		before := len(refs)
+		refs = slices.DeleteFunc(refs, func(r mail.Ref) bool { return begun[r] })
+		if n := before - len(refs); n > 0 {
+			leave(n, "Whether they were copied is not known.")
+		}
+	}
+	var known *mail.Error
+	changed, err := &mailbox.Changed{}, error(nil)
+	if len(refs) > 0 {
+		changed, err = b.o.Mailboxes.Do(ctx, mailbox.Batch{Op: op, Account: e.Account, Refs: refs, Action: e.Plan.Action, Of: e.ID, Approved: e.Decided != ""})
+	}
+	gone := allGone(err, &known)
+	switch {
+	case gone:
+		err = nil
+	case err != nil && final(err):
+		leave(len(refs), known.Message)
+	case err != nil:
+		return err
+	default:
+		issues, done := map[uint32]mail.Issue{}, map[uint32]bool{}
+		for _, i := range changed.Issues {
+			issues[i.UID] = i
+		}
+		for _, m := range changed.Messages {
+			done[m.Ref.UID] = true
+		}
+		refs = slices.DeleteFunc(refs, func(r mail.Ref) bool {
+			i, told := issues[r.UID]
+			switch {
+			case told && i.Kind == mail.KindNotFound:
+				return false
+			case done[r.UID] && !told:
+				counted.Done++
+			default:
+				leave(1, cmp.Or(i.Message, issues[0].Message)) // that of none is why the others were cut off
+			}
+			return true
+		})
+		gone = true
+	}
+	if gone {
+		for _, r := range refs {
+			if begun[r] { // by an attempt before, which did not come to write it down
+				counted.Done++
+			} else {
+				counted.Gone++
+			}
+		}
+	}
+	*now = counted
+	return err
+}
+
+// begun are the messages that an attempt of a plan before has changed, or was about to change.
+func (b *Outbox) begun(ctx context.Context, op string, e *mail.Outgoing) (map[mail.Ref]bool, error) {
+	all := map[mail.Ref]bool{}
+	if b.o.Journal == nil {
+		return all, nil
+	}
+	made, err := b.o.Journal.ChangesMade(ctx, mail.ChangeQuery{Account: e.Account, ID: e.ID})
+	for _, c := range made {
+		for _, m := range c.Messages {
+			if m.Done || c.Ended.IsZero() {
+				all[mail.Ref{Protocol: mail.IMAP, Account: c.Account, Folder: c.Folder, UIDValidity: c.UIDValidity, UID: m.UID}] = true
+			}
+		}
+	}
+	return all, wrapStore(ctx, op, err)
+}

@@ -52,7 +52,7 @@ func fixtureOn(t testing.TB, v *vault.Vault, server *fakeSubmissionServer, chang
 		c(&a)
 	}
 	o.dir = &mailtest.Directory{Known: map[string]mail.Account{a.Name: a}, Password: "secret"}
-	boxes := mailbox.New(mailbox.Options{Directory: o.dir})
+	boxes := mailbox.New(mailbox.Options{Directory: o.dir, Journal: agentJournal{v}})
 	t.Cleanup(func() { _ = boxes.Close() })
 	o.Outbox = outbox.New(outbox.Options{Directory: o.dir, Mailboxes: boxes, Store: o.vault,
 		Key: func(ctx context.Context) ([]byte, error) { return o.vault.Key(ctx, "outbox") },
@@ -69,6 +69,14 @@ func fixtureOn(t testing.TB, v *vault.Vault, server *fakeSubmissionServer, chang
 		},
 		Now: func() time.Time { return o.now() }})
 	return o
+}
+
+// agentJournal is a vault's journal for changes of one principal.
+type agentJournal struct{ *vault.Vault }
+
+func (j agentJournal) BeginChange(ctx context.Context, c *mail.Change, unasked int) error {
+	c.Principal = "agent"
+	return j.Vault.BeginChange(ctx, c, unasked)
 }
 
 func newTestVault(t testing.TB) *vault.Vault {
