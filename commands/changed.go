@@ -20,8 +20,8 @@ type batchResult struct {
 	answer.Outcome
 	Account string `json:"account_id"`
 	Folder  string `json:"folder,omitempty" acli:"untrusted"`
-	Undo    string `json:"undo,omitempty" jsonschema_description:"The command that takes it back"`
 
+	undo    string      // what takes it back
 	changed []string    // the ids of the messages that were changed, for a compact answer
 	moved   [][2]string // the same, each with its id at the new place
 }
@@ -44,7 +44,7 @@ func (d *Deps) batch(ctx context.Context, call *discovery.Call, a *messagesArgs,
 		shown = append(shown, m.Ref, m.New)
 	}
 	ids := d.shown(ctx, call, shown...)
-	r := batchResult{Outcome: answer.OutcomeOf(append(c.Issues, ids.Issues...), len(c.Messages) > 0), Account: c.Account, Folder: c.Folder, Undo: undoOf(c.Change), changed: []string{}, moved: [][2]string{}}
+	r := batchResult{Outcome: answer.OutcomeOf(append(c.Issues, ids.Issues...), len(c.Messages) > 0), Account: c.Account, Folder: c.Folder, undo: undoOf(c.Change), changed: []string{}, moved: [][2]string{}}
 	r.IDs = ids
 	for _, m := range c.Messages {
 		pair := [2]string{ids.Of(m.Ref), ""}

@@ -122,7 +122,7 @@ func Info(d *Deps, version string) discovery.Info {
 	return discovery.Info{
 		Name:        "postern",
 		Version:     version,
-		Description: "Postern: a person's mail, behind their rules",
+		Description: "A person's mail, behind their rules",
 		Groups: map[string]string{
 			"mail":         "Read and change a person's mail",
 			"outbox":       "See messages that wait to be sent or were sent, and decide about them",
@@ -143,7 +143,7 @@ func Info(d *Deps, version string) discovery.Info {
 		Usage: "<command> [arguments] [options]. ID: as lists show it, 50 in INBOX, Sent/5 in Sent. T: 2026-02-01 or 2026-02-01T10:00Z. " +
 			"Everywhere: --account A, --fields F,G (or columns), --full, --timeout S. 'help <command>' has the rest",
 		Instead: calledElsewhere,
-		Recipes: []string{"mail search invoice --since 2026-02-01"},
+		Recipes: []string{"mail search invoice"},
 		Here:    d.here,
 	}
 }

@@ -44,6 +44,7 @@ func mailCopy(d *Deps) *discovery.Command {
 		Details:  "Within an account the server copies all of them or none.",
 		Effect:   discovery.Write,
 		Does:     "file",
+		Rare:     []string{"to-account"},
 		Timeout:  transferTime,
 		Examples: []string{"mail copy 50 49 --to Archive", "mail copy Sent/1 --to INBOX"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailCopyArgs) (*MailCopyResult, error) {
@@ -52,7 +53,7 @@ func mailCopy(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		to := cmp.Or(args.ToAccount, c.Account)
-		r := &MailCopyResult{result.Outcome, c.Account, to, c.Folder, args.To, result.Undo, answer.Each(c.Messages, placed), Steps{c.Attempted, c.Succeeded}, result.moved}
+		r := &MailCopyResult{result.Outcome, c.Account, to, c.Folder, args.To, result.undo, answer.Each(c.Messages, placed), Steps{c.Attempted, c.Succeeded}, result.moved}
 		if len(r.Messages) > 0 {
 			r.NextAction = answer.Next("See the copies", "mail", "list", "--account", to, "--folder", args.To)
 		}

@@ -90,6 +90,7 @@ type MailFlagsResult struct {
 	RequestedAdd    []string  `json:"requested_add_flags"`
 	RequestedRemove []string  `json:"requested_remove_flags"`
 	Messages        []Flagged `json:"messages"`
+	Undo            string    `json:"undo,omitempty" jsonschema_description:"The command that takes it back"`
 }
 
 // Flagged is a message whose flags were changed; without Flags where the server
@@ -118,7 +119,7 @@ func mailFlags(d *Deps) *discovery.Command {
 		}
 		return &MailFlagsResult{result, append([]string{}, args.Add...), append([]string{}, args.Remove...), answer.Each(c.Messages, func(m *mailbox.ChangedMessage) Flagged {
 			return Flagged{m.Ref.String(), shownFlags(m.Flags), m.Added, m.Removed}
-		})}, nil
+		}), result.undo}, nil
 	})
 }
 

@@ -18,6 +18,7 @@ func (*mailMarkReadArgs) action() mail.Action { return mail.Action{Do: mail.DoMa
 type MailMarkReadResult struct {
 	batchResult
 	Messages []Marked `json:"messages"`
+	Undo     string   `json:"undo,omitempty" jsonschema_description:"The command that takes it back"`
 }
 
 // Marked is a message with its flags as they are now; without them where the
@@ -41,7 +42,7 @@ func mailMarkRead(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		return &MailMarkReadResult{result, answer.Each(c.Messages, func(m *mailbox.ChangedMessage) Marked { return Marked{m.Ref.String(), shownFlags(m.Flags)} })}, nil
+		return &MailMarkReadResult{result, answer.Each(c.Messages, func(m *mailbox.ChangedMessage) Marked { return Marked{m.Ref.String(), shownFlags(m.Flags)} }), result.undo}, nil
 	})
 }
 

@@ -55,7 +55,7 @@ func mailMove(d *Deps) *discovery.Command {
 }
 
 func movedResult(c *mailbox.Changed, b batchResult, to string) *MailMoveResult {
-	r := &MailMoveResult{b.Outcome, c.Account, c.Folder, to, b.Undo, answer.Each(c.Messages, placed), Steps{c.Attempted, c.Succeeded}, b.moved, c.To}
+	r := &MailMoveResult{b.Outcome, c.Account, c.Folder, to, b.undo, answer.Each(c.Messages, placed), Steps{c.Attempted, c.Succeeded}, b.moved, c.To}
 	if len(r.Messages) > 0 {
 		r.NextAction = answer.Next("See them at their new place", "mail", "list", "--account", c.Account, "--folder", to)
 	}
@@ -66,7 +66,7 @@ func mailTrash(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail trash",
 		Also:     []string{"rm", "del", "remove"},
-		Summary:  "Into the trash",
+		Summary:  "To the trash",
 		Details:  "It moves them to the account's folder for the trash; 'mail undo' takes them out again. Their ids change.",
 		Effect:   discovery.Write,
 		Does:     "file",

@@ -67,12 +67,12 @@ func mailPlan(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail plan",
 		Also:     []string{"bulk", "sweep", "clean"},
-		Summary:  "What 'mail search' would find, all of it, for 'mail run'",
-		Details:  "It freezes which messages are meant and changes nothing. Take it for more than a few: a person is asked once for all. It can be run for a day.",
+		Summary:  "All that 'mail search' finds",
+		Details:  "It freezes which, and changes nothing; 'mail run' does it, within a day. For many messages: a person is asked once for all.",
 		Effect:   discovery.State,
 		Rare:     []string{"folder", "from", "subject", "unread", "attachments", "invitations", "since", "until"},
 		Timeout:  transferTime,
-		Examples: []string{"mail plan --from news@example.org --do trash", "mail plan --subject invoice --until 2025-12-31 --do move --to Archive"},
+		Examples: []string{"mail plan --from news@example.org --do trash", "mail plan invoice --do move --to Archive"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailPlanArgs) (*MailPlanResult, error) {
 		account, do, err := args.plan(ctx, d, call)
 		if err != nil {
@@ -87,7 +87,7 @@ func mailPlan(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		noteOutgoing(call, &plan.Outgoing)
-		if plan, err = d.Outbox.ForeseeRun(ctx, plan.ID, call.Principal); err != nil {
+		if plan, err = d.Outbox.ForeseeRun(ctx, plan.ID, ownerless(call)); err != nil {
 			return nil, err
 		}
 		r := &MailPlanResult{Outcome: answer.OutcomeOf(issues, true), ID: plan.ID, Account: account, Plan: shownPlan(plan.Plan), NeedsApproval: plan.Waits(), Expires: answer.UTC(plan.Created.Add(mail.PlanWaits))}

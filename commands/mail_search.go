@@ -199,7 +199,7 @@ func mailSearch(d *Deps) *discovery.Command {
 		Path:     "mail search",
 		Also:     []string{"find", "grep", "query", "filter"},
 		Forms:    bounds,
-		Summary:  "WORDS: phrase, any case, in subject or text; all folders but Junk and Trash",
+		Summary:  "WORDS: a phrase in subject or text; all folders but Junk and Trash",
 		Details:  "All criteria must hold. Newest first, as received; copies once.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail search invoice --since 2026-02-01", "mail search 'spring meeting' --folder Archive,Sent"},

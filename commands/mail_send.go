@@ -70,13 +70,12 @@ type sendingBrief struct {
 	ID     string   `json:"id,omitempty"`
 	Result string   `json:"result"`
 	To     []string `json:"to,omitempty" acli:"untrusted"`
-	Undo   string   `json:"undo,omitempty"` // of a draft
 	answer.Rest
 }
 
 // Brief says what happened, or in a dry run would.
 func (r *MailSendResult) Brief() sendingBrief {
-	b := sendingBrief{r.ID, r.Summary(), r.to, "", (&answer.Outcome{Issues: r.Issues}).Rest(r.NextAction)}
+	b := sendingBrief{r.ID, r.Summary(), r.to, (&answer.Outcome{Issues: r.Issues}).Rest(r.NextAction)}
 	b.Hint = r.Hint
 	return b
 }
@@ -91,6 +90,7 @@ func mailSend(d *Deps) *discovery.Command {
 		Effect:   discovery.Send,
 		Does:     "send",
 		Needed:   []string{"to", "body"},
+		Rare:     []string{"reply-to"},
 		TooLong:  inPieces,
 		Timeout:  sendTime,
 		Examples: []string{"mail send --to ann@example.org --subject Lunch --body 'Shall we say noon?'", "mail send --draft Drafts/1"},

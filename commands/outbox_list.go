@@ -15,7 +15,7 @@ import (
 
 type outboxListArgs struct {
 	Account string   `json:"account,omitempty" acli:"form=account,rare" jsonschema_description:"Only messages of this account; all of them if left out"`
-	States  []string `json:"state,omitempty" acli:"value=waiting" jsonschema:"maxItems=10,enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected,enum=done,enum=partly,enum=expired" jsonschema_description:"Only messages in one of these states"`
+	States  []string `json:"state,omitempty" acli:"value=waiting,rare" jsonschema:"maxItems=10,enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected,enum=done,enum=partly,enum=expired" jsonschema_description:"Only messages in one of these states"`
 	Limit   int      `json:"limit,omitempty" acli:"short=n,rare" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
 	Before  string   `json:"before,omitempty" acli:"form=outbox,rare" jsonschema_description:"Only messages older than the one with this outbox_id"`
 }

@@ -67,7 +67,7 @@ func outboxShow(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "outbox show",
 		Also:     []string{"read", "get"},
-		Summary:  "One, whole",
+		Summary:  "One",
 		Details:  "It shows all that would leave, or which messages would be deleted or changed. The text of a message that was sent is not kept.",
 		Effect:   discovery.Read,
 		Standing: true,
