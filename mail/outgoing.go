@@ -15,6 +15,8 @@ const (
 	OutboxSend   OutboxKind = ""       // the message is sent
 	OutboxDelete OutboxKind = "delete" // messages of the mailbox are deleted for good
 	OutboxPlan   OutboxKind = "plan"   // messages of the mailbox are changed, as Plan says
+
+	OutboxUnsubscribe OutboxKind = "unsubscribe" // lists are left, by a request for each
 )
 
 // OutboxState is what is known of an entry of the outbox.
@@ -32,7 +34,7 @@ const (
 	OutboxCancelled OutboxState = "cancelled" // taken back before it left
 	OutboxRejected  OutboxState = "rejected"  // a person refused it; nothing left
 
-	// Of deletions and plans alone, which are waiting, unknown, refused, cancelled and rejected,
+	// Of what is no message to send, which is waiting, unknown, refused, cancelled and rejected,
 	// too. A plan is queued until it is run; unknown means that it was begun and is not finished.
 	OutboxDone    OutboxState = "done"    // none of the messages is left
 	OutboxPartly  OutboxState = "partly"  // some are left
@@ -107,6 +109,8 @@ type Outgoing struct {
 	Folder  string     `json:"folder,omitempty"`
 	Deletes []Deletion `json:"deletes,omitempty"`
 	Plan    *Plan      `json:"plan,omitempty"` // of OutboxPlan
+	// Unsubscribes are the lists to leave. Digest covers them as they were shown, and the requests.
+	Unsubscribes []Unsubscription `json:"unsubscribes,omitempty"`
 	// Request is the digest of the request, so that one idempotency key cannot stand for two
 	// messages. Key is a digest of that key; empty without.
 	Request string `json:"request"`
@@ -139,6 +143,32 @@ type Outgoing struct {
 	// removed it. It is not stored.
 	DraftLeft *Issue `json:"-"`
 }
+
+// MaxUnsubscribed bounds the lists of one entry.
+const MaxUnsubscribed = 50
+
+// Unsubscription is a list to leave, by a message of it.
+type Unsubscription struct {
+	ID      string    `json:"id"`            // the message's Ref, with UIDVALIDITY
+	Date    time.Time `json:"date,omitzero"` // when it arrived, where it says no date
+	From    Address   `json:"from"`          // Verified
+	Subject string    `json:"subject,omitempty"`
+	Leaving           // with a URI
+
+	Outcome UnsubscribeOutcome `json:"outcome,omitempty"`
+	Reason  string             `json:"reason,omitempty"` // a clause on what was not done
+}
+
+// UnsubscribeOutcome is what became of a list to leave; empty while nothing was tried.
+type UnsubscribeOutcome string
+
+// The outcomes.
+const (
+	UnsubscribeDone    UnsubscribeOutcome = "unsubscribed" // the server took the request
+	UnsubscribeRefused UnsubscribeOutcome = "refused"      // it did not
+	UnsubscribeUnsent  UnsubscribeOutcome = "unsent"       // nothing was sent, since it could not be reached or may not be
+	UnsubscribeUnknown UnsubscribeOutcome = "unknown"      // the request may have arrived; no answer came
+)
 
 // Deletion is a message to delete, as the policy showed it when that was asked for.
 type Deletion struct {

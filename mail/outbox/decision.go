@@ -50,14 +50,16 @@ type Step string
 
 // The steps.
 const (
-	StepNone       Step = ""
-	StepSend       Step = "send"
-	StepSendAgain  Step = "send again" // it may have arrived already
-	StepDelete     Step = "delete"
-	StepDeleteRest Step = "delete rest" // of the messages, some of which may be gone
-	StepRun        Step = "run"         // a plan
-	StepRunRest    Step = "run rest"    // of a plan that was begun
-	StepFinish     Step = "finish"      // it was sent: its copy is filed, and its draft removed
+	StepNone            Step = ""
+	StepSend            Step = "send"
+	StepSendAgain       Step = "send again" // it may have arrived already
+	StepDelete          Step = "delete"
+	StepDeleteRest      Step = "delete rest" // of the messages, some of which may be gone
+	StepRun             Step = "run"         // a plan
+	StepRunRest         Step = "run rest"    // of a plan that was begun
+	StepUnsubscribe     Step = "unsubscribe"
+	StepUnsubscribeRest Step = "unsubscribe rest" // of lists of which it is not known whether all were left
+	StepFinish          Step = "finish"           // it was sent: its copy is filed, and its draft removed
 )
 
 // ShownFile is an attachment as it leaves.
@@ -74,6 +76,8 @@ func (d *Decision) Why() string {
 	switch {
 	case d.Kind == mail.OutboxDelete:
 		return "a person decides about each deletion for good in " + d.Account
+	case d.Kind == mail.OutboxUnsubscribe:
+		return "a person decides about each list that " + d.Account + " leaves"
 	case d.Plan != nil && d.Plan.Bound == 0:
 		return "a person decides about each change of messages of " + d.Account
 	case d.Plan != nil:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/oneclick"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
@@ -29,7 +30,12 @@ type Options struct {
 	Key func(ctx context.Context) ([]byte, error)
 	// Take charges one send to a principal, or with charge unset only says whether it could;
 	// wait > 0 refuses it. nil: no limit.
-	Take   func(ctx context.Context, principal string, charge bool) (wait time.Duration, err error)
+	Take func(ctx context.Context, principal string, charge bool) (wait time.Duration, err error)
+	// Requests makes the request of RFC 8058 at an address; nil: as the package oneclick does. Another
+	// one is for tests.
+	Requests interface {
+		Post(ctx context.Context, uri string) error
+	}
 	Logger *slog.Logger     // nil means none; it gets ids and states, never an address or a word of a message
 	Now    func() time.Time // nil means time.Now
 }
@@ -52,6 +58,9 @@ type Outbox struct {
 func New(o Options) *Outbox {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Requests == nil {
+		o.Requests = &oneclick.Client{}
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -12,7 +12,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// work is what is carried out in the mailbox, and not sent: what the kinds of such entries do
+// work is what is carried out, and is no message to send: what the kinds of such entries do
 // not have in common.
 type work struct {
 	noun, did, doing string // in sentences: "deletion", "deleted", "deleting the messages"
@@ -32,6 +32,8 @@ func workOf(k mail.OutboxKind) *work {
 		return &work{"deletion", "deleted", "deleting the messages", StepDelete, StepDeleteRest, shownDeletion, (*Outbox).delete}
 	case mail.OutboxPlan:
 		return &work{"plan", "changed", "changing the messages", StepRun, StepRunRest, shownPlan, (*Outbox).change}
+	case mail.OutboxUnsubscribe:
+		return &work{"unsubscription", "asked for", "unsubscribing", StepUnsubscribe, StepUnsubscribeRest, shownUnsubscription, (*Outbox).unsubscribe}
 	}
 	return nil
 }
