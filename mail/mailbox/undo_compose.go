@@ -43,16 +43,21 @@ type track struct {
 	moves     []part             // the changes of its place that are taken back
 	flagged   []part             // those of its flags
 	oldest    *mail.Change
-	newest    string  // a change's id
+	newest    *mail.Change
 	why       LeftWhy // it is left; empty where it is not
 	chosen    bool    // one of the changes was to be taken back
 	back      bool    // one of these was taken back, by a change that was not chosen
+
+	current  []string  // its flags, as they are in the end
+	restored *Restored // nil where nothing was taken back
+	said     string    // see LeftAsItIs
 }
 
-// flagBefore is a flag that a message had before the changes, or not.
+// flagBefore is a flag that a message had before the changes, or not, and that they left it with,
+// or without.
 type flagBefore struct {
-	name string
-	had  bool
+	name      string
+	had, left bool
 }
 
 // moved reports whether the message has to leave the folder that it is in.
@@ -101,7 +106,7 @@ func compose(changes []mail.Change, chosen func(*mail.Change) bool, seen map[par
 				if !chosen(h) || h.Sent && !m.Done && !h.Ended.IsZero() {
 					continue
 				}
-				t := &track{now: before, is: *m, oldest: h, newest: h.ID, why: LeftTakenBack, chosen: true}
+				t := &track{now: before, is: *m, oldest: h, newest: h, why: LeftTakenBack, chosen: true}
 				if h.Sent {
 					t.why = LeftSent
 				}
@@ -126,6 +131,7 @@ func compose(changes []mail.Change, chosen func(*mail.Change) bool, seen map[par
 		}
 	}
 	for _, t := range c.all {
+		t.flags = slices.DeleteFunc(t.flags, func(f flagBefore) bool { return f.had == f.left })
 		if t.chosen {
 			tracks = append(tracks, t)
 		}
@@ -138,7 +144,7 @@ func (c *composing) begin(at place, h *mail.Change, m *mail.ChangeMessage) *trac
 	if t := c.at[at]; t != nil && at.uid != 0 {
 		return t
 	}
-	t := &track{now: at, then: at, is: *m, newest: h.ID}
+	t := &track{now: at, then: at, is: *m, newest: h}
 	t.is.Flags = nil
 	c.all = append(c.all, t)
 	c.put(t)
@@ -251,7 +257,7 @@ func (t *track) flag(h *mail.Change, m *mail.ChangeMessage) {
 		at := slices.IndexFunc(t.flags, func(f flagBefore) bool { return strings.EqualFold(f.name, name) })
 		if at < 0 {
 			at = len(t.flags)
-			t.flags = append(t.flags, flagBefore{name: name})
+			t.flags = append(t.flags, flagBefore{name: name, left: has})
 		}
 		t.flags[at].had = had
 	}
