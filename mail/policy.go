@@ -239,6 +239,10 @@ func (p *Policy) AskChanges() int {
 	return UsualAskChanges
 }
 
+// UnsubscribeNeedsApproval reports whether leaving a list by a request waits for a person. Only this
+// function decides that.
+func (p *Policy) UnsubscribeNeedsApproval() bool { return p == nil || p.mode != ReadWrite }
+
 // MasksCodes reports whether one-time codes of recent messages are masked.
 func (p *Policy) MasksCodes() bool { return p == nil || p.codes != CodesShow }
 
