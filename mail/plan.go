@@ -50,8 +50,8 @@ type PlanFolder struct {
 
 // PlanSender is who wrote messages of a plan, by the address.
 type PlanSender struct {
-	Address
-	Count int `json:"count"`
+	Address Address `json:"address"`
+	Count   int     `json:"count"`
 }
 
 // Personal counts what is no bulk mail among messages: those that are flagged, that were

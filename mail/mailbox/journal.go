@@ -29,9 +29,6 @@ func identity(g *fetch.Message) mail.ChangeMessage {
 // identified is what a FETCH has to ask for, for identity.
 var identified = fetch.Wanted{Dates: true, Copies: true}
 
-// unasked is how many messages may be changed unasked, see mail.Journal.
-func (x *access) unasked() int { return -1 }
-
 // recorded makes a change that is in the journal before made sends anything, with its outcome
 // afterwards, which made leaves in c. certain is whether it is known of every message. Where the
 // change cannot be kept it is not made.
@@ -41,7 +38,7 @@ func (x *access) recorded(ctx context.Context, c *mail.Change, made func() (cert
 		return err
 	}
 	c.Account, c.Mailbox = x.account.Name, x.account.Mailbox()
-	unasked := x.unasked()
+	unasked := x.Policy.AskChanges()
 	if c.Counts() == 0 {
 		unasked = -1
 	}

@@ -272,7 +272,7 @@ func (b *Outbox) planned(ctx context.Context, op, account string, messages []mai
 		order[i] = i
 	}
 	p.Folders, p.OtherFolders = most(folders, mail.MaxPlanFolders, func(f *mail.PlanFolder) (int, string) { return f.Count, f.Name })
-	p.Senders, p.OtherSenders = most(senders, mail.MaxPlanSenders, func(s *mail.PlanSender) (int, string) { return s.Count, s.Addr })
+	p.Senders, p.OtherSenders = most(senders, mail.MaxPlanSenders, func(s *mail.PlanSender) (int, string) { return s.Count, s.Address.Addr })
 	slices.SortStableFunc(order, func(i, j int) int {
 		switch {
 		case personal(i) != personal(j) && personal(i):

@@ -162,7 +162,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	}
 	logins := login.New(login.Options{Directory: h.store, Tokens: h.store, Keyring: keyring})
 	h.logins = logins.Close
-	options := mailbox.Options{Directory: h.store, Credentials: logins, CursorKey: h.store.cursorKey, Drafts: h.store, Logger: s.Log}
+	options := mailbox.Options{Directory: h.store, Credentials: logins, CursorKey: h.store.cursorKey, Drafts: h.store, Journal: h.store, Logger: s.Log}
 	if !h.store.temporary { // a record that ends with the process would say that what it forgot is new, or old
 		options.Seen, options.Others = h.store, h.store
 	}
@@ -187,7 +187,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return s.attachmentDir(ctx, h.store) },
 		records: h.store, files: shareFiles, bytes: shareFileBytes}
 	deps.Attachments = h.saved
-	h.outbox = outbox.New(outbox.Options{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
+	h.outbox = outbox.New(outbox.Options{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store, Journal: h.store,
 		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: s.Log})
 	deps.Outbox = h.outbox
 	deps.Agents = agents.Deps{Mailbox: agentmail.New(correspondence{h.store}), Identity: s.Identity, Owned: h.store.ownedByGrant, HostFile: plan.ReadHostFile}
