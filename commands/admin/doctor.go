@@ -40,7 +40,7 @@ type Check struct {
 func doctor(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "doctor",
-		Summary:  "Check the set-up",
+		Summary:  "Checks",
 		Details:  "It connects and logs in, and sends nothing. For the administrator it reads headers of recent mail where nothing says yet whose word on senders counts, and proposes it.",
 		Effect:   discovery.Read,
 		Standing: true,
