@@ -31,6 +31,7 @@ const (
 	KindReadOnly    Kind = "read_only"   // the account's mode does not allow the change
 	KindInvalid     Kind = "invalid"     // the request makes no sense
 	KindStopped     Kind = "stopped"     // everything is stopped; the Error matches *Stopped
+	KindStore       Kind = "store"       // what has to be kept here first could not be kept; nothing was changed
 	KindAsks        Kind = "asks"        // a person has to decide first; nothing was changed; the Error matches ErrManyChanges
 )
 

@@ -48,7 +48,7 @@ func (x *access) recorded(ctx context.Context, c *mail.Change, made func() (cert
 		e.Err, e.Reason = err, "many"
 		return e
 	case err != nil:
-		e := x.Failure(mail.KindConfig, "", "The change could not be written down, so that it could be taken back. Nothing was changed.", mail.AdviceCheckSetup)
+		e := x.Failure(mail.KindStore, "", "The change could not be written down, so that it could be taken back. Nothing was changed.", mail.AdviceCheckSetup)
 		e.Err = err
 		return e
 	}

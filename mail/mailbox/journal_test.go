@@ -201,7 +201,7 @@ func TestWhatIsNotInTheJournalIsNotDone(t *testing.T) {
 				continue
 			}
 			err := b.through(name, b.refs("INBOX", 1, 2)...)
-			if kind := map[bool]mail.Kind{true: mail.KindAsks, false: mail.KindConfig}[j.begin == mail.ErrManyChanges]; !errors.Is(err, j.begin) || j.unasked != asks {
+			if kind := map[bool]mail.Kind{true: mail.KindAsks, false: mail.KindStore}[j.begin == mail.ErrManyChanges]; !errors.Is(err, j.begin) || j.unasked != asks {
 				t.Errorf("%s: %v, with the bound %d", name, err, j.unasked)
 			} else {
 				mailtest.WantKind(t, err, kind)

@@ -175,6 +175,8 @@ func CodeOf(k mail.Kind) discovery.Code {
 		return discovery.Timeout
 	case mail.KindConfig:
 		return discovery.ConfigError
+	case mail.KindStore:
+		return discovery.StoreError
 	case mail.KindReadOnly, mail.KindStopped, mail.KindAsks:
 		return discovery.PermissionDenied
 	case mail.KindInvalid:
