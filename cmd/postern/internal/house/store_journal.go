@@ -20,11 +20,6 @@ func (s *store) BeginChange(ctx context.Context, c *mail.Change, unasked int) er
 	if err != nil {
 		return err
 	}
-	if c.FromAccount != "" {
-		if err := outOfScope(ctx, c.FromAccount); err != nil {
-			return err
-		}
-	}
 	c.Principal, c.Mailbox = p.Name, a.Mailbox()
 	if isAdmin(p) {
 		c.Approved, unasked = true, -1
@@ -57,5 +52,5 @@ func (s *store) ChangesMade(ctx context.Context, q mail.ChangeQuery) ([]mail.Cha
 // knowsChange reports whether a change is the principal's to know of, and to take back: its own
 // in accounts that it still has, and to the person whose mail it is everybody's.
 func knowsChange(p gateway.Principal, c *mail.Change) bool {
-	return isAdmin(p) || mail.Owns(p.Name, c.Principal) && p.Sees(c.Account) && (c.FromAccount == "" || p.Sees(c.FromAccount))
+	return isAdmin(p) || mail.Owns(p.Name, c.Principal) && p.Sees(c.Account)
 }
