@@ -338,8 +338,8 @@ func shownPlan(e *mail.Outgoing) any {
 	return []any{"plan", e.Account, p}
 }
 
-// change does what a plan says, piece by piece, and keeps how far it is after each.
-func (b *Outbox) change(ctx context.Context, op string, e *mail.Outgoing, a attempt) (t tally, failed error) {
+// runPlan does what a plan says, piece by piece, and keeps how far it is after each.
+func (b *Outbox) runPlan(ctx context.Context, op string, e *mail.Outgoing, a attempt) (t tally, failed error) {
 	now := e.Plan.Outcome
 	all, failed := b.pieces(ctx, op, e, now.Tried())
 	if failed != nil {
@@ -430,7 +430,7 @@ func (b *Outbox) piece(ctx context.Context, op string, e *mail.Outgoing, refs []
 	var known *mail.Error
 	changed, err := &mailbox.Changed{}, error(nil)
 	if len(refs) > 0 {
-		changed, err = b.o.Mailboxes.Do(ctx, mailbox.Batch{Op: op, Account: e.Account, Refs: refs, Action: e.Plan.Action, Of: e.ID, Approved: e.Decided != ""})
+		changed, err = b.change(ctx, mailbox.Batch{Op: op, Account: e.Account, Refs: refs, Action: e.Plan.Action, Of: e.ID, Approved: e.Decided != ""})
 	}
 	gone := allGone(err, &known)
 	switch {
