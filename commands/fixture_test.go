@@ -39,6 +39,9 @@ type fixture struct {
 	deps  *commands.Deps
 }
 
+// Do runs a command; fakeMailboxes has another Do.
+func (b *fixture) Do(t testing.TB, line string) envelope { return b.Caller.Do(t, line) }
+
 // at is the time on a fixture: in Berlin it is the next day already.
 var at = time.Date(2026, 3, 9, 23, 30, 0, 0, time.UTC)
 

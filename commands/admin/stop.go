@@ -32,7 +32,7 @@ type Outgoing struct {
 func stop(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "stop",
-		Summary: "Stop everything",
+		Summary: "Stop all",
 		Details: "Of a client with a grant it stops that client alone. Nothing that reads, changes or sends mail begins any more, in any session or process, and what waits for mail ends. " +
 			"The answer comes when that is so. It names the messages and deletions that were under way by then; 'outbox show' tells what becomes of them. " +
 			"Only the administrator can go on, with 'resume'.",

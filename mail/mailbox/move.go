@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -249,21 +250,41 @@ func (b *batch) moveFound(ctx context.Context, s *imap.Session, l *located, uids
 	if err := b.mayFile(ctx, s, l, uids, toFolder); err != nil {
 		return err
 	}
+	return b.moveRuns(ctx, s, l, [][]uint32{uids}, mail.Change{Kind: mail.ChangeMove, To: toFolder})
+}
+
+// moveRuns makes one change of moving some messages after others: a server gives those of one
+// command their order.
+func (b *batch) moveRuns(ctx context.Context, s *imap.Session, l *located, runs [][]uint32, c mail.Change) error {
 	if !s.CanMove() && !s.UIDPlus() {
 		return b.Failure(mail.KindUnsupported, "", "The server can move no single message: it has neither MOVE nor UIDPLUS.", mail.AdviceCopyAndRemove)
 	}
-	return b.record(ctx, l, uids, mail.Change{Kind: mail.ChangeMove, To: toFolder}, func() (err error) {
-		b.out.Attempted = len(uids)
-		b.sent = true
-		if !s.CanMove() {
-			return b.copyAndExpunge(ctx, s, l, uids, toFolder)
+	return b.record(ctx, l, slices.Concat(runs...), c, func() (err error) {
+		all := imap.Copied{Target: map[uint32]uint32{}}
+		defer func() { b.copied = all }()
+		for _, uids := range runs {
+			b.copied = imap.Copied{}
+			err = b.moveRun(ctx, s, l, uids, c.To)
+			maps.Copy(all.Target, b.copied.Target)
+			if all.UIDValidity = cmp.Or(b.copied.UIDValidity, all.UIDValidity); err != nil {
+				return err
+			}
 		}
-		if b.copied, err = s.Move(imap.UIDs(uids...), toFolder).Wait(); err != nil {
-			return b.notMoved(ctx, s, l, uids, b.noFolder(err, toFolder))
-		}
-		b.arrived(l, uids, toFolder)
 		return nil
 	})
+}
+
+func (b *batch) moveRun(ctx context.Context, s *imap.Session, l *located, uids []uint32, toFolder string) (err error) {
+	b.out.Attempted += len(uids)
+	b.sent = true
+	if !s.CanMove() {
+		return b.copyAndExpunge(ctx, s, l, uids, toFolder)
+	}
+	if b.copied, err = s.Move(imap.UIDs(uids...), toFolder).Wait(); err != nil {
+		return b.notMoved(ctx, s, l, uids, b.noFolder(err, toFolder))
+	}
+	b.arrived(l, uids, toFolder)
+	return nil
 }
 
 // notMoved reports the state of messages whose MOVE was refused: a server may have moved
