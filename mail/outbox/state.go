@@ -40,7 +40,7 @@ import (
 //	-               HoldChange                                waiting
 //	queued unknown  Run, beyond what goes unasked             waiting
 //	queued unknown  Run, within it; approved before           unknown L
-//	unknown L       a piece was changed                       unknown L, with what became of it
+//	unknown L       the next piece begins                     unknown L, with what became of those before
 //	unknown L       a piece would go beyond what goes unasked waiting
 //	unknown L       it is cut off                             unknown
 //
@@ -70,8 +70,8 @@ import (
 //  7. Cancelled and rejected close the gate: an attempt under way finds its name
 //     gone.
 //  8. A plan that is unknown goes on by Run, too, since that changes nothing twice: how far it is
-//     is kept after each piece, what has left its folder is left alone, and a copy that may have been
-//     made is not made again. Approval is kept in Decided, and stands for the rest.
+//     is kept before each piece, what has left its folder is left alone, and a copy that may have been
+//     made is not made again: the context of an attempt ends before its lease. Approval is kept in Decided, and stands for the rest.
 //  9. What of a plan no person approved is counted by the step that begins each piece, so that
 //     no sequence of plans and commands passes the bound.
 
