@@ -97,7 +97,7 @@ func mailUndo(d *Deps) *discovery.Command {
 			}
 		}
 		u, err := d.Mailboxes.Undo(ctx, mailbox.UndoQuery{ID: args.ID, Since: args.Since.Time, Last: args.ID == "" && args.Since.IsZero(), By: args.By, Account: args.Account, Owner: call.Admin})
-		if errors.Is(err, mail.ErrNoChange) && args.ID == "" {
+		if e, ok := errors.AsType[*mail.Error](err); ok && e.Kind == mail.KindNotFound && args.ID == "" {
 			return nil, nothingToUndo
 		}
 		if err != nil {

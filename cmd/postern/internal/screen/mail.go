@@ -399,8 +399,11 @@ func (p *painter) outgoing(r *commands.OutboxShowResult) {
 	p.header("Folder", Line(r.Folder))
 	p.line("")
 	switch {
+	case r.Plan != nil:
+		p.plan(r.Plan)
+		p.undoes(r.Undo)
 	case r.Deletes != nil:
-		p.line("To be deleted for good:")
+		p.line("To be deleted for good, which is final:")
 		for _, m := range r.Deletes {
 			parts := []string{runewidth.FillRight(p.id(m.ID), 6), fill(p.when(m.Date), 16), text(m.From), Line(m.Subject)}
 			p.hanging("> ", "", strings.Join(parts, "  "))
