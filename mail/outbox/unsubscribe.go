@@ -81,7 +81,9 @@ func (b *Outbox) leaving(ctx context.Context, op, account string, refs []mail.Re
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(found, func(x, y mailbox.Leaving) int { return y.Date.Compare(x.Date) })
+	slices.SortStableFunc(found, func(x, y mailbox.Leaving) int {
+		return cmp.Or(y.Date.Compare(x.Date), cmp.Compare(y.Ref.UID, x.Ref.UID))
+	})
 	now := b.now()
 	out := &Unsubscribed{}
 	e := &mail.Outgoing{ID: mail.NewID(now), Kind: mail.OutboxUnsubscribe, Account: account, Principal: principal, State: mail.OutboxQueued, Created: now, Changed: now, Sent: mail.SentNone}

@@ -402,6 +402,12 @@ func (p *painter) outgoing(r *commands.OutboxShowResult) {
 	case r.Plan != nil:
 		p.plan(r.Plan)
 		p.undoes(r.Undo)
+	case r.Lists != nil:
+		p.line("To unsubscribe from:")
+		for _, l := range r.Lists {
+			p.hanging("> ", "", strings.Join([]string{runewidth.FillRight(p.id(l.ID), 6), fill(p.when(l.Date), 16), text(l.From), Line(l.Subject)}, "  "))
+			p.broken("  ", styleDim, strings.TrimSpace("asks "+Line(l.Host)+"  "+Line(l.List)+"  "+text(l.Outcome)+" "+Line(l.Reason)))
+		}
 	case r.Deletes != nil:
 		p.line("To be deleted for good, which is final:")
 		for _, m := range r.Deletes {
