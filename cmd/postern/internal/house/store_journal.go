@@ -1,6 +1,7 @@
 package house
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -13,7 +14,7 @@ var _ mail.Journal = (*store)(nil)
 // The methods below implement mail.Journal by asking the vault. Changes of others are answered
 // like ones that do not exist.
 
-// BeginChange keeps a change as the caller's. The person whose mail it is is never asked.
+// BeginChange keeps a change as the caller's, and names it in the audit entry. The person whose mail it is is never asked.
 func (s *store) BeginChange(ctx context.Context, c *mail.Change, unasked int) error {
 	p := principalOf(ctx)
 	a, err := s.account(ctx, c.Account)
@@ -24,7 +25,11 @@ func (s *store) BeginChange(ctx context.Context, c *mail.Change, unasked int) er
 	if isAdmin(p) {
 		c.Approved, unasked = true, -1
 	}
-	return s.Vault.BeginChange(ctx, c, unasked)
+	err = s.Vault.BeginChange(ctx, c, unasked)
+	if err == nil {
+		gateway.NoteChange(ctx, cmp.Or(c.Of, c.ID))
+	}
+	return err
 }
 
 func (s *store) AmendChange(ctx context.Context, id string, amend func(*mail.Change) error) (mail.Change, error) {
