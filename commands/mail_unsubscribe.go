@@ -47,6 +47,12 @@ type LeaveDraft struct {
 	To     string `json:"to" acli:"untrusted"`
 }
 
+type draftRow struct {
+	ID    string `json:"id"`
+	Draft string `json:"draft"`
+	To    string `json:"to" acli:"untrusted"`
+}
+
 func mailUnsubscribe(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail unsubscribe",
@@ -146,9 +152,9 @@ func (d *Deps) unsubscribed(ctx context.Context, call *discovery.Call, account s
 }
 
 type mailUnsubscribeBrief struct {
-	Result string                        `json:"result"`
-	Lists  *discovery.Table[ListToLeave] `json:"lists,omitempty"`
-	Drafts *discovery.Table[LeaveDraft]  `json:"drafts,omitempty"`
+	Result string                     `json:"result"`
+	Lists  *discovery.Table[listRow]  `json:"lists,omitempty"`
+	Drafts *discovery.Table[draftRow] `json:"drafts,omitempty"`
 	answer.Rest
 }
 
@@ -156,7 +162,7 @@ type mailUnsubscribeBrief struct {
 func (r *MailUnsubscribeResult) Brief() mailUnsubscribeBrief {
 	b := mailUnsubscribeBrief{Result: r.said, Lists: listRows(r.Lists, r.ShortID), Rest: r.Rest(nil)}
 	if len(r.Drafts) > 0 {
-		t := discovery.TableOf(answer.Each(r.Drafts, func(l *LeaveDraft) LeaveDraft { return LeaveDraft{r.ShortID(l.ID), "", r.ShortID(l.Draft), l.To} }))
+		t := discovery.TableOf(answer.Each(r.Drafts, func(l *LeaveDraft) draftRow { return draftRow{r.ShortID(l.ID), r.ShortID(l.Draft), l.To} }))
 		b.Drafts = &t
 	}
 	return b

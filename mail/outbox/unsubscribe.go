@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -109,7 +110,8 @@ func (b *Outbox) leaving(ctx context.Context, op, account string, refs []mail.Re
 			}
 			saved, err := b.SaveDraft(ctx, account, Draft{To: []mail.Address{{Addr: l.Letter.To}}, Subject: l.Letter.Subject, Body: l.Letter.Body, As: s.addressed(l.Header)})
 			if err != nil {
-				out.Not = append(out.Not, NotUnsubscribed{l.Ref, string(l.Why) + " No draft to it was made: " + reasonOf(err)})
+				reason := strings.TrimSuffix(strings.TrimPrefix(reasonOf(err), "nothing is sent: "), ".")
+				out.Not = append(out.Not, NotUnsubscribed{l.Ref, string(l.Why) + " No draft of a letter to the list was made: " + reason + "."})
 			} else {
 				out.Drafts = append(out.Drafts, UnsubscribeDraft{l.Ref, saved})
 			}
