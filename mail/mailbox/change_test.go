@@ -403,7 +403,7 @@ type fakeServer struct {
 	commands []string
 }
 
-func serveFake(t *testing.T, caps string, answers map[string][][2]string) *fakeServer {
+func serveFake(t *testing.T, caps string, answers map[string][][2]string, change ...func(*mailbox.Options)) *fakeServer {
 	t.Helper()
 	k := &fakeServer{}
 	k.Client = scriptedWith(t, caps, func(command string) (string, string) {
@@ -422,7 +422,7 @@ func serveFake(t *testing.T, caps string, answers map[string][][2]string) *fakeS
 			return "* 2 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 7] n\r\n", ""
 		}
 		return "", ""
-	})
+	}, change...)
 	return k
 }
 

@@ -51,6 +51,9 @@ var doors = map[string]func(c context.Context, b *box, r []mail.Ref) (any, error
 	"move": func(c context.Context, b *box, r []mail.Ref) (any, error) {
 		return b.Move(c, account, r, b.In("Archive"))
 	},
+	"archive": func(c context.Context, b *box, r []mail.Ref) (any, error) {
+		return b.Do(c, mailbox.Batch{Op: "mail archive", Account: account, Refs: r, Action: mail.Action{Do: mail.DoArchive}})
+	},
 	"trash":     func(c context.Context, b *box, r []mail.Ref) (any, error) { return b.Trash(c, account, r) },
 	"delete":    func(c context.Context, b *box, r []mail.Ref) (any, error) { return b.Delete(c, account, r) },
 	"to delete": func(c context.Context, b *box, r []mail.Ref) (any, error) { return b.ToDelete(c, account, r) },
@@ -63,7 +66,7 @@ var doors = map[string]func(c context.Context, b *box, r []mail.Ref) (any, error
 // messages.
 var (
 	readers = []string{"get", "raw", "attachment", "thread", "original"}
-	changes = []string{"flags", "mark-read", "copy", "move", "trash", "delete"}
+	changes = []string{"flags", "mark-read", "copy", "move", "archive", "trash", "delete"}
 	batches = append([]string{"get several", "ack", "copy away", "to delete", "delete approved"}, changes...)
 )
 

@@ -95,6 +95,8 @@ func (s fakeDyingStore) ChangeOutgoing(ctx context.Context, id string, change fu
 		case err != nil:
 		case o.State == mail.OutboxUnknown && before.State != mail.OutboxUnknown:
 			moment = "gate"
+		case o.Attempt != "" && o.Plan != nil && o.Plan.Outcome != before.Plan.Outcome:
+			moment = "piece"
 		case o.State != before.State && (o.State == mail.OutboxAccepted || o.State == mail.OutboxDone):
 			moment = "outcome"
 		case o.Sent == mail.SentFiled:
@@ -124,9 +126,9 @@ func runProcess(text []byte) error {
 		return err
 	}
 	d := &mailtest.Directory{Known: map[string]mail.Account{account: o.Account}, Password: servertest.Password}
-	boxes := mailbox.New(mailbox.Options{Directory: d})
+	boxes := mailbox.New(mailbox.Options{Directory: d, Journal: agentJournal{v}})
 	defer func() { _ = boxes.Close() }()
-	b := outbox.New(outbox.Options{Directory: d, Mailboxes: boxes, Store: fakeDyingStore{v, o.Die},
+	b := outbox.New(outbox.Options{Directory: d, Mailboxes: boxes, Store: fakeDyingStore{v, o.Die}, Journal: agentJournal{v},
 		Key: func(ctx context.Context) ([]byte, error) { return v.Key(ctx, "outbox") }, Requests: o})
 	if o.Approve {
 		entries, _, err := b.List(ctx, mail.OutboxQuery{})

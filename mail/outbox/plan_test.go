@@ -1,9 +1,12 @@
 package outbox_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/vault"
 )
 
 var toTrash = mail.Action{Do: mail.DoTrash}
@@ -92,5 +96,193 @@ func TestAPlanOfManyNewslettersIsRunOnce(t *testing.T) {
 	}
 	for _, err := range []error{second(d.Run(t.Context(), p.ID, "agent")), second(d.Approve(t.Context(), p.ID, p.Digest, "ann"))} {
 		mailtest.WantKind(t, err, mail.KindConflict)
+	}
+}
+
+// inTwo are a plan of what is in two folders, and so of two pieces.
+var inTwo = mailbox.SearchQuery{Folders: []string{"INBOX", "Box"}}
+
+func twoFolders(d *mailboxFixture) {
+	d.create("Trash", "Box")
+	d.box.Add("INBOX", mailtest.Letter{Subject: "One"}, mailtest.Letter{Subject: "Two"})
+	d.box.Add("Box", mailtest.Letter{Subject: "Three"})
+}
+
+// A process that is killed while it runs a plan leaves one that goes on with the rest. What was
+// moved before it was written down is known from the journal.
+func TestKilledWhileAPlanIsRun(t *testing.T) {
+	t.Parallel()
+	for moment, trashed := range map[string]int{"before gate": 0, "after gate": 0, "before piece": 2, "after piece": 2, "before outcome": 3, "after outcome": 3} {
+		t.Run(moment, func(t *testing.T) {
+			t.Parallel()
+			c := newCrashFixture(t, mail.Approve)
+			d := c.mailbox
+			twoFolders(d)
+			p := d.mustPlan(t, inTwo, toTrash)
+			c.kill(moment, orders{Approve: true})
+			if got := d.count(t, "Trash"); got != trashed {
+				t.Fatalf("%d were moved", got)
+			}
+			if moment == "before piece" { // whoever has the lease may still be at it
+				mailtest.WantKind(t, second(d.Run(t.Context(), p.ID, "agent")), mail.KindConflict)
+			}
+			d.now = func() time.Time { return time.Now().Add(time.Hour) }
+			got, err := d.Run(t.Context(), p.ID, "agent")
+			if moment == "after outcome" {
+				mailtest.WantKind(t, err, mail.KindConflict)
+			} else {
+				must(t, err)
+			}
+			if got.State != mail.OutboxDone || got.Plan.Outcome != (mail.PlanOutcome{Done: 3}) || d.count(t, "Trash") != 3 {
+				t.Errorf("%+v, %+v", got, got.Plan.Outcome)
+			}
+			must(t, d.vault.Check(t.Context()))
+		})
+	}
+}
+
+// fakeOtherBytes is a store that has other bytes than were put into it.
+type fakeOtherBytes struct{ *vault.Vault }
+
+func (fakeOtherBytes) OutgoingMessage(context.Context, string) ([]byte, error) {
+	return []byte(`[{"folder":"INBOX","uidvalidity":1,"uids":[[1,4000000000]]}]`), nil
+}
+
+// TestWhatAPlanIsNotRunFor has what happens to a plan before it is run, and what running it comes
+// to then.
+func TestWhatAPlanIsNotRunFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		mode   mail.Mode
+		do     mail.Action
+		meddle func(t *testing.T, d *mailboxFixture, p *outbox.Decision)
+		by     string
+		kind   mail.Kind
+		state  mail.OutboxState
+		is     mail.PlanOutcome
+		left   int // in INBOX
+	}{
+		"nothing": {by: "agent", state: mail.OutboxDone, is: mail.PlanOutcome{Done: 3}},
+		"expired": {by: "agent", kind: mail.KindConflict, state: mail.OutboxExpired, left: 2, meddle: func(_ *testing.T, d *mailboxFixture, _ *outbox.Decision) {
+			d.now = func() time.Time { return time.Now().Add(mail.PlanWaits + time.Minute) }
+		}},
+		"cancelled": {by: "agent", kind: mail.KindConflict, state: mail.OutboxCancelled, left: 2, meddle: func(t *testing.T, d *mailboxFixture, p *outbox.Decision) {
+			must(t, second(d.Cancel(t.Context(), p.ID, "agent")))
+		}},
+		"by another": {by: "grant:other", left: 2},
+		"made another action": {by: "agent", kind: mail.KindConflict, left: 2, meddle: func(t *testing.T, d *mailboxFixture, p *outbox.Decision) {
+			must(t, second(d.vault.ChangeOutgoing(t.Context(), p.ID, func(e *mail.Outgoing) (bool, error) {
+				e.Plan.Action = mail.Action{Do: mail.DoMove, To: "Sent"}
+				return false, nil
+			})))
+		}},
+		"given other bytes": {by: "agent", kind: mail.KindConflict, state: mail.OutboxRefused, left: 2, meddle: func(t *testing.T, d *mailboxFixture, _ *outbox.Decision) {
+			boxes := mailbox.New(mailbox.Options{Directory: d.dir})
+			t.Cleanup(func() { _ = boxes.Close() })
+			d.Outbox = outbox.New(outbox.Options{Directory: d.dir, Mailboxes: boxes, Store: fakeOtherBytes{d.vault}})
+		}},
+		"a message left": {by: "agent", state: mail.OutboxDone, is: mail.PlanOutcome{Done: 2, Gone: 1}, meddle: func(t *testing.T, d *mailboxFixture, _ *outbox.Decision) {
+			d.box.Remove("INBOX", 1)
+		}},
+		"all left": {by: "agent", state: mail.OutboxDone, is: mail.PlanOutcome{Done: 1, Gone: 2}, meddle: func(t *testing.T, d *mailboxFixture, _ *outbox.Decision) {
+			d.box.Remove("INBOX", 1, 2)
+		}},
+		"a folder was replaced": {by: "agent", state: mail.OutboxPartly, left: 2,
+			is: mail.PlanOutcome{Done: 2, Left: 1, Reason: "The folder was replaced since then: its messages have other ids now."}, meddle: replaceBox},
+		"the only folder was replaced": {by: "agent", kind: mail.KindConflict, state: mail.OutboxRefused, left: 2, do: mail.Action{Do: mail.DoMove, To: "INBOX"}, meddle: replaceBox},
+		"the mode is RO by now": {by: "agent", kind: mail.KindReadOnly, state: mail.OutboxQueued, left: 2, meddle: func(_ *testing.T, d *mailboxFixture, _ *outbox.Decision) {
+			d.dir.Edit(func(a *mail.Account) { a.Mode = mail.ReadOnly })
+		}},
+		"no folder to move to": {by: "agent", kind: mail.KindNotFound, state: mail.OutboxQueued, left: 2, do: mail.Action{Do: mail.DoMove, To: "Trash"}, meddle: func(t *testing.T, d *mailboxFixture, _ *outbox.Decision) {
+			must(t, d.box.Admin.Delete(d.box.In("Trash")).Wait())
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newMailboxFixture(t, mailtest.InMemory(t), "meddled", approving)
+			twoFolders(d)
+			if c.do.Do == "" {
+				c.do = toTrash
+			}
+			p := d.mustPlan(t, inTwo, c.do)
+			if c.meddle != nil {
+				c.meddle(t, d, p)
+			}
+			e, err := d.Run(t.Context(), p.ID, c.by)
+			if kind(err) != c.kind || c.state == "" && err == nil {
+				t.Errorf("%v", err)
+			}
+			if c.state != "" && (e.State != c.state || e.Plan.Outcome != c.is) || c.kind != "" && d.count(t, "INBOX") != 2 || e != nil && e.State == mail.OutboxDone && d.count(t, "INBOX") != 0 {
+				t.Errorf("%+v, %+v; %d left", e, e.Plan.Outcome, d.count(t, "INBOX"))
+			}
+		})
+	}
+}
+
+// replaceBox makes Box anew, with another message under the same number.
+func replaceBox(t *testing.T, d *mailboxFixture, _ *outbox.Decision) {
+	must(t, d.box.Admin.Delete(d.box.In("Box")).Wait())
+	d.create("Box")
+	d.box.Add("Box", mailtest.Letter{Subject: "Another"})
+}
+
+// However plans and commands of a principal come together, no more than the bound is changed
+// unasked; what waits is done once a person says so, with all that it names.
+func TestPlansAtOnceStayWithinTheBound(t *testing.T) {
+	t.Parallel()
+	d := newMailboxFixture(t, mailtest.InMemory(t), "bound", approving)
+	d.create("Trash")
+	var plans []*outbox.Decision
+	for i := range 4 {
+		folder := fmt.Sprint("F", i)
+		d.create(folder)
+		d.box.Add(folder, slices.Repeat([]mailtest.Letter{{Subject: "Offer"}}, 20)...)
+		plans = append(plans, d.mustPlan(t, mailbox.SearchQuery{Folders: []string{folder}}, toTrash))
+	}
+	var all sync.WaitGroup
+	for _, p := range slices.Repeat(plans, 2) { // each twice at once
+		all.Go(func() {
+			if e, err := d.Run(t.Context(), p.ID, "agent"); err != nil && kind(err) != mail.KindConflict || e == nil {
+				t.Errorf("%+v, %v", e, err)
+			}
+		})
+	}
+	all.Wait()
+	if got := d.count(t, "Trash"); got != 40 {
+		t.Errorf("%d messages were changed unasked", got)
+	}
+	// A command over the bound waits in the same way.
+	u := d.box.Add("INBOX", slices.Repeat([]mailtest.Letter{{Subject: "Offer"}}, 11)...)
+	of := mailbox.Batch{Op: "mail trash", Account: account, Action: toTrash}
+	for _, uid := range u {
+		of.Refs = append(of.Refs, d.box.Ref("INBOX", uid))
+	}
+	_, err := d.boxes.Do(t.Context(), of)
+	mailtest.WantKind(t, err, mail.KindAsks)
+	if f, err := d.ForeseeChange(t.Context(), of, "agent"); err != nil || !f.Waits() || f.Why() != "more than 50 messages changed within ten minutes" {
+		t.Errorf("foreseen as %+v, %v", f, err)
+	}
+	held, err := d.HoldChange(t.Context(), of, "agent")
+	must(t, err)
+	if again, err := d.HoldChange(t.Context(), of, "agent"); err != nil || again.ID != held.ID || !again.Replayed || !held.Plan.Held || held.Plan.Bound != 50 {
+		t.Errorf("held as %+v, then %+v, %v", held, again, err)
+	}
+	of.Refs[3].UID = 99
+	mailtest.WantKind(t, second(d.HoldChange(t.Context(), of, "agent")), mail.KindNotFound)
+	waiting, _, err := d.List(t.Context(), mail.OutboxQuery{States: []mail.OutboxState{mail.OutboxWaiting}})
+	must(t, err)
+	for _, e := range waiting {
+		if e, err := d.Approve(t.Context(), e.ID, e.Digest, "ann"); err != nil || e.State != mail.OutboxDone {
+			t.Errorf("approved: %+v, %v", e, err)
+		}
+	}
+	if got := d.count(t, "Trash"); got != 91 || len(waiting) != 3 {
+		t.Errorf("%d of %d waiting: %d in the trash", len(waiting), 3, got)
+	}
+	d.dir.Edit(func(a *mail.Account) { a.Mode = mail.ReadWrite })
+	d.box.Add("INBOX", slices.Repeat([]mailtest.Letter{{Subject: "Offer"}}, 60)...)
+	p := d.mustPlan(t, mailbox.SearchQuery{Subject: "offer"}, mail.Action{Do: mail.DoMarkRead})
+	if e, err := d.Run(t.Context(), p.ID, "agent"); err != nil || p.Waits() || e.State != mail.OutboxDone || e.Plan.Outcome.Done != 60 {
+		t.Errorf("in mode RW: %+v, %v", e, err)
 	}
 }

@@ -33,6 +33,7 @@ type outboxFixture struct {
 	server *fakeSubmissionServer
 	vault  *vault.Vault
 	dir    *mailtest.Directory
+	boxes  *mailbox.Client
 	take   func(principal string) time.Duration
 	taken  int
 	now    func() time.Time
@@ -58,6 +59,7 @@ func fixtureOn(t testing.TB, v *vault.Vault, server *fakeSubmissionServer, chang
 	o.dir = &mailtest.Directory{Known: map[string]mail.Account{a.Name: a}, Password: "secret"}
 	boxes := mailbox.New(mailbox.Options{Directory: o.dir, Journal: agentJournal{v}})
 	t.Cleanup(func() { _ = boxes.Close() })
+	o.boxes = boxes
 	o.Outbox = outbox.New(outbox.Options{Directory: o.dir, Mailboxes: boxes, Store: o.vault, Journal: agentJournal{v},
 		Key: func(ctx context.Context) ([]byte, error) { return o.vault.Key(ctx, "outbox") },
 		Take: func(_ context.Context, principal string, charge bool) (time.Duration, error) {

@@ -227,6 +227,7 @@ func (p *painter) account(a *admin.AccountDetail) {
 	p.record([][2]string{{"Account", Line(a.Name)}, {"Address", Line(a.Email)}, {"Reads", text(a.Protocol) + " " + at(serverOf(a))}, {"Sends", sends},
 		{"Login", Line(a.Username) + ", " + text(a.Auth)}, {"Mode", text(a.Mode)}, {"Deletes", deletes},
 		{"Shows mail from", entries(a.AllowIn, 0)}, {"Writes to", writes(a, 0)},
+		{"Changes", where(a.AskChanges != nil, strings.TrimPrefix(asksAbove(a.AskChanges), ", "))},
 		{"Codes", map[mail.Codes]string{mail.CodesMask: "hidden", mail.CodesGive: "hidden, and given by 'mail code'", mail.CodesShow: "shown"}[a.Codes]},
 		{"Trusts", where(a.CustomCA, "only the certificates given for it, not those of the system")}, {"Own addresses", text(a.OwnAddresses)}, {"Display name", Line(a.DisplayName)}, {"Sent copy", where(a.SentCopy != mail.SentAuto, text(a.SentCopy))}, {"Helper", text(a.Helper)}, {"Oauth", where(!a.OAuth.IsZero(), text(valueOf(a.OAuth)))},
 		{"Allow folders", text(a.AllowFolders)}, {"Hide folders", text(a.HideFolders)}, {"Subject pattern", Line(a.SubjectPattern)}, {"Process backlog", where(a.ProcessBacklog, "yes")},
@@ -296,12 +297,23 @@ func (p *painter) policy(r *admin.PolicyShowResult) {
 		{"Limits", fmt.Sprintf("%d commands a minute, %d messages sent and %d changed an hour", r.CommandsPerMinute, r.SendsPerHour, r.ChangesPerHour)}}, "")
 	for _, a := range r.Accounts {
 		const asks = " after a person's word"
-		may := []string{"read", where(a.MayChange, "flag and file"), where(a.MaySend, "send"+where(a.NeedsApproval, asks)), where(a.MayDestroy, "delete for good"+where(a.DestroyAsks, asks))}
+		may := []string{"read", where(a.MayChange, "flag and file"+asksAbove(a.AskChanges)), where(a.MaySend, "send"+where(a.NeedsApproval, asks)), where(a.MayDestroy, "delete for good"+where(a.DestroyAsks, asks))}
 		hides := []string{where(a.InboundList, "senders"), where(a.SubjectFilter, "subjects"), where(a.HidesFolders, "folders")}
 		p.line("")
 		p.record([][2]string{{"Account", Line(a.ID)}, {"Mode", text(a.Mode)}, {"Agents may", text(may)},
 			{"Rules hide", text(hides)}, {"Writes to", where(a.MaySend, entries(a.Outbound, 0))}, {"Folders", text(a.AllowFolders)}, {"Hidden", text(a.HideFolders)}}, "")
 	}
+}
+
+// asksAbove says how many changes go unasked, behind what may be done; empty for any number.
+func asksAbove(n *int) string {
+	switch {
+	case n == nil:
+		return ""
+	case *n == 0:
+		return ", each after a person's word"
+	}
+	return fmt.Sprintf(", more than %d messages in ten minutes after a person's word", *n)
 }
 
 func (p *painter) explained(r *commands.PolicyExplainResult) {
