@@ -2,6 +2,7 @@ package mailbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/postern-mail/postern/internal/testmain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/vaulttest"
@@ -365,7 +367,11 @@ func (w *walk) matches(when string) {
 // After any changes of three principals, with others' in between, all that was changed since a
 // moment is as it was then, and what others changed since is as they left it, and told.
 func TestAllSinceAMomentIsTakenBack(t *testing.T) {
-	onWriters(t, func(t *testing.T, e mailtest.Endpoint) {
+	t.Parallel()
+	_, full := mailtest.Shared(t, servertest.Config{})
+	_, noMove := mailtest.Shared(t, servertest.Config{HideCapabilities: []string{"MOVE"}})
+	noMove.Name = "dovecot without MOVE"
+	on(t, []mailtest.Endpoint{full, noMove, mailtest.SharedCourier(t), mailtest.SharedCyrus(t)}, func(t *testing.T, e mailtest.Endpoint) {
 		for range testmain.Rounds(3, 1000) {
 			if seed := rand.Uint64(); !t.Run(fmt.Sprint(seed), func(t *testing.T) { walkBack(t, e, seed) }) {
 				return
@@ -403,7 +409,9 @@ func walkBack(t *testing.T, e mailtest.Endpoint, seed uint64) {
 		if w.IntN(4) == 0 {
 			w.other()
 		} else {
-			must(t, w.step(ctx, clients[w.IntN(3)]))
+			if err := w.step(ctx, clients[w.IntN(3)]); err != nil {
+				t.Fatal(err, errors.Unwrap(err))
+			}
 		}
 	}
 	if w.matches("before"); t.Failed() {

@@ -399,6 +399,9 @@ func (p *painter) outgoing(r *commands.OutboxShowResult) {
 	p.header("Folder", Line(r.Folder))
 	p.line("")
 	switch {
+	case r.Plan != nil:
+		p.plan(r.Plan)
+		p.undoes(r.Undo)
 	case r.Lists != nil:
 		p.line("To unsubscribe from:")
 		for _, l := range r.Lists {
@@ -406,7 +409,7 @@ func (p *painter) outgoing(r *commands.OutboxShowResult) {
 			p.broken("  ", styleDim, strings.TrimSpace("asks "+Line(l.Host)+"  "+Line(l.List)+"  "+text(l.Outcome)+" "+Line(l.Reason)))
 		}
 	case r.Deletes != nil:
-		p.line("To be deleted for good:")
+		p.line("To be deleted for good, which is final:")
 		for _, m := range r.Deletes {
 			parts := []string{runewidth.FillRight(p.id(m.ID), 6), fill(p.when(m.Date), 16), text(m.From), Line(m.Subject)}
 			p.hanging("> ", "", strings.Join(parts, "  "))
