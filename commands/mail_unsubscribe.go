@@ -84,7 +84,7 @@ func mailUnsubscribe(d *Deps) *discovery.Command {
 		case err != nil:
 			return nil, err
 		case u.Entry == nil && len(u.Drafts) == 0:
-			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Reason: "unsigned", Message: u.Not[0].Why, Hint: "Tell the person, who can unsubscribe in a mail program; 'mail trash' puts the message away."}
+			return nil, &discovery.Fault{Code: discovery.ExecutionError, Message: u.Not[0].Why, Hint: "Tell the person, who can unsubscribe in a mail program; 'mail trash' puts the message away."}
 		case u.Entry != nil:
 			noteOutgoing(call, u.Entry)
 			if u.Entry.State == mail.OutboxWaiting {
@@ -129,8 +129,12 @@ func (d *Deps) unsubscribed(ctx context.Context, call *discovery.Call, account s
 			}
 		}
 	}
-	var refs []mail.Ref
+	refs := listRefs(r.Lists)
+	for _, n := range u.Not {
+		refs = append(refs, n.Ref)
+	}
 	for _, s := range u.Drafts {
+		refs = append(refs, s.Ref)
 		l := LeaveDraft{ID: s.Ref.String(), Folder: s.Saved.Folder, To: s.Saved.Recipients[0]}
 		if s.Saved.Ref != (mail.Ref{}) && !s.Saved.Hidden {
 			l.Draft, refs = s.Saved.Ref.String(), append(refs, s.Saved.Ref)

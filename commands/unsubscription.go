@@ -47,6 +47,15 @@ func listsOf(o *mail.Outgoing) (all []ListToLeave) {
 	return all
 }
 
+func listRefs(all []ListToLeave) (refs []mail.Ref) {
+	for _, l := range all {
+		if ref, err := mail.ParseRef(l.ID); err == nil {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
 // listRows are the same in a compact answer.
 func listRows(all []ListToLeave, id func(string) string) *discovery.Table[listRow] {
 	if len(all) == 0 {
