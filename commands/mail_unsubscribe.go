@@ -47,6 +47,12 @@ type LeaveDraft struct {
 	To     string `json:"to" acli:"untrusted"`
 }
 
+type draftRow struct {
+	ID    string `json:"id"`
+	Draft string `json:"draft"`
+	To    string `json:"to" acli:"untrusted"`
+}
+
 func mailUnsubscribe(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail unsubscribe",
@@ -78,7 +84,7 @@ func mailUnsubscribe(d *Deps) *discovery.Command {
 		case err != nil:
 			return nil, err
 		case u.Entry == nil && len(u.Drafts) == 0:
-			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Reason: "unsigned", Message: u.Not[0].Why, Hint: "Tell the person, who can unsubscribe in a mail program; 'mail trash' puts the message away."}
+			return nil, &discovery.Fault{Code: discovery.ExecutionError, Message: u.Not[0].Why, Hint: "Tell the person, who can unsubscribe in a mail program; 'mail trash' puts the message away."}
 		case u.Entry != nil:
 			noteOutgoing(call, u.Entry)
 			if u.Entry.State == mail.OutboxWaiting {
@@ -123,8 +129,12 @@ func (d *Deps) unsubscribed(ctx context.Context, call *discovery.Call, account s
 			}
 		}
 	}
-	var refs []mail.Ref
+	refs := listRefs(r.Lists)
+	for _, n := range u.Not {
+		refs = append(refs, n.Ref)
+	}
 	for _, s := range u.Drafts {
+		refs = append(refs, s.Ref)
 		l := LeaveDraft{ID: s.Ref.String(), Folder: s.Saved.Folder, To: s.Saved.Recipients[0]}
 		if s.Saved.Ref != (mail.Ref{}) && !s.Saved.Hidden {
 			l.Draft, refs = s.Saved.Ref.String(), append(refs, s.Saved.Ref)
@@ -146,9 +156,9 @@ func (d *Deps) unsubscribed(ctx context.Context, call *discovery.Call, account s
 }
 
 type mailUnsubscribeBrief struct {
-	Result string                        `json:"result"`
-	Lists  *discovery.Table[ListToLeave] `json:"lists,omitempty"`
-	Drafts *discovery.Table[LeaveDraft]  `json:"drafts,omitempty"`
+	Result string                     `json:"result"`
+	Lists  *discovery.Table[listRow]  `json:"lists,omitempty"`
+	Drafts *discovery.Table[draftRow] `json:"drafts,omitempty"`
 	answer.Rest
 }
 
@@ -156,7 +166,7 @@ type mailUnsubscribeBrief struct {
 func (r *MailUnsubscribeResult) Brief() mailUnsubscribeBrief {
 	b := mailUnsubscribeBrief{Result: r.said, Lists: listRows(r.Lists, r.ShortID), Rest: r.Rest(nil)}
 	if len(r.Drafts) > 0 {
-		t := discovery.TableOf(answer.Each(r.Drafts, func(l *LeaveDraft) LeaveDraft { return LeaveDraft{r.ShortID(l.ID), "", r.ShortID(l.Draft), l.To} }))
+		t := discovery.TableOf(answer.Each(r.Drafts, func(l *LeaveDraft) draftRow { return draftRow{r.ShortID(l.ID), r.ShortID(l.Draft), l.To} }))
 		b.Drafts = &t
 	}
 	return b

@@ -30,6 +30,7 @@ type Outbox interface {
 	List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error)
 	ForeseeUnsubscribe(ctx context.Context, account string) (*outbox.Decision, error)
 	Unsubscribe(ctx context.Context, account string, refs []mail.Ref, principal string) (*outbox.Unsubscribed, error)
+	PlanUnsubscribe(ctx context.Context, account string, q mailbox.SearchQuery, principal string) (*outbox.Decision, []mail.Issue, error)
 	Show(ctx context.Context, id string) (*outbox.Decision, error)
 	Cancel(ctx context.Context, id, principal string) (*mail.Outgoing, error)
 	Approve(ctx context.Context, id, digest, by string) (*mail.Outgoing, error)

@@ -135,7 +135,7 @@ type outboxShowBrief struct {
 	Result      string                             `json:"result"`
 	Account     string                             `json:"account"`
 	Folder      string                             `json:"folder,omitempty" acli:"untrusted"`
-	Lists       *discovery.Table[ListToLeave]      `json:"lists,omitempty"`
+	Lists       *discovery.Table[listRow]          `json:"lists,omitempty"`
 	Deletes     *discovery.Table[deletionRow]      `json:"deletes,omitempty"`
 	Plan        *planBrief                         `json:"plan,omitempty"`
 	Undo        string                             `json:"undo,omitempty"`

@@ -27,6 +27,17 @@ type ListToLeave struct {
 	Reason  string                  `json:"reason,omitempty"`
 }
 
+type listRow struct {
+	ID      string                  `json:"id"`
+	Date    string                  `json:"date"`
+	From    string                  `json:"from" acli:"untrusted"`
+	Subject string                  `json:"subject" acli:"untrusted"`
+	List    string                  `json:"list" acli:"untrusted"`
+	Host    string                  `json:"host" acli:"untrusted"`
+	Outcome mail.UnsubscribeOutcome `json:"outcome"`
+	Reason  string                  `json:"reason"`
+}
+
 // listsOf are the lists of an entry.
 func listsOf(o *mail.Outgoing) (all []ListToLeave) {
 	for i := range o.Unsubscribes {
@@ -36,15 +47,23 @@ func listsOf(o *mail.Outgoing) (all []ListToLeave) {
 	return all
 }
 
+func listRefs(all []ListToLeave) (refs []mail.Ref) {
+	for _, l := range all {
+		if ref, err := mail.ParseRef(l.ID); err == nil {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
 // listRows are the same in a compact answer.
-func listRows(all []ListToLeave, id func(string) string) *discovery.Table[ListToLeave] {
+func listRows(all []ListToLeave, id func(string) string) *discovery.Table[listRow] {
 	if len(all) == 0 {
 		return nil
 	}
-	rows := make([]ListToLeave, len(all))
-	for i, l := range all {
-		l.ID, l.Date, l.List = id(l.ID), answer.MinuteOf(l.Date), plain.Clip(l.List, maxBriefChars)
-		rows[i] = l
+	var rows []listRow
+	for _, l := range all {
+		rows = append(rows, listRow{id(l.ID), answer.MinuteOf(l.Date), l.From, plain.Clip(l.Subject, maxBriefChars), plain.Clip(l.List, maxBriefChars), l.Host, l.Outcome, l.Reason})
 	}
 	t := discovery.TableOf(rows)
 	return &t

@@ -53,13 +53,18 @@ func (p *painter) view(result any) bool {
 		p.undoes(r.Undo)
 	case *commands.MailFlagsResult:
 		p.undoes(r.Undo)
+	case *commands.MailUnsubscribeResult:
+		p.lists(r.Lists)
 	case *commands.MailRunResult:
+		p.lists(r.Lists)
 		p.undoes(r.Undo)
 	case *commands.MailUndoResult:
 		p.undone(r)
 	case *commands.MailPlanResult:
 		p.header("Plan", Line(r.ID))
-		p.plan(r.Plan)
+		if p.lists(r.Lists); r.Plan != nil {
+			p.plan(r.Plan)
+		}
 		p.line("")
 		if r.NeedsApproval {
 			p.wrapped("", "", "A person decides first, since "+Line(r.Why)+".")
