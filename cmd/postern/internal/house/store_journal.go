@@ -14,7 +14,9 @@ var _ mail.Journal = (*store)(nil)
 // The methods below implement mail.Journal by asking the vault. Changes of others are answered
 // like ones that do not exist.
 
-// BeginChange keeps a change as the caller's, and names it in the audit entry. The person whose mail it is is never asked.
+// BeginChange keeps a change as the caller's, and a piece of a plan as that of whoever planned it, who
+// can take it back whoever approved it. It names the change in the audit entry. The person whose mail
+// it is is never asked.
 func (s *store) BeginChange(ctx context.Context, c *mail.Change, unasked int) error {
 	p := principalOf(ctx)
 	a, err := s.account(ctx, c.Account)
@@ -24,6 +26,9 @@ func (s *store) BeginChange(ctx context.Context, c *mail.Change, unasked int) er
 	c.Principal, c.Mailbox = p.Name, a.Mailbox()
 	if isAdmin(p) {
 		c.Approved, unasked = true, -1
+		if plan, err := s.Vault.Outgoing(ctx, c.Of); c.Of != "" && err == nil {
+			c.Principal = plan.Principal
+		}
 	}
 	err = s.Vault.BeginChange(ctx, c, unasked)
 	if err == nil {
