@@ -26,8 +26,10 @@ func (s *store) BeginChange(ctx context.Context, c *mail.Change, unasked int) er
 	c.Principal, c.Mailbox = p.Name, a.Mailbox()
 	if isAdmin(p) {
 		c.Approved, unasked = true, -1
-		if plan, err := s.Vault.Outgoing(ctx, c.Of); c.Of != "" && err == nil {
-			c.Principal = plan.Principal
+		if c.Of != "" {
+			if plan, err := s.Vault.Outgoing(ctx, c.Of); err == nil {
+				c.Principal = plan.Principal
+			}
 		}
 	}
 	err = s.Vault.BeginChange(ctx, c, unasked)
