@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 // moved is a change of n messages.
@@ -76,6 +77,14 @@ func TestJournal(t *testing.T) {
 	clock.at = clock.at.Add(mail.JournalKept - time.Hour)
 	last := began("c", "")
 	has(mail.ChangeQuery{}, last, fifth, fourth, third)
+	must(t, v.View(t.Context(), func(tx kv.Tx) error {
+		a, err := readShare(tx, "a")
+		b, err2 := readShare(tx, "b")
+		if a.Changes != 3 || a.Bytes == 0 || b.Changes != 0 || b.Bytes != 0 {
+			t.Errorf("the shares are %+v and %+v", a, b)
+		}
+		return errors.Join(err, err2)
+	}))
 	must(t, v.Check(t.Context()))
 }
 
