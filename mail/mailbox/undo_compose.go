@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -47,6 +48,7 @@ type track struct {
 	why       LeftWhy // it is left; empty where it is not
 	chosen    bool    // one of the changes was to be taken back
 	back      bool    // one of these was taken back, by a change that was not chosen
+	open      []part  // those of which the journal does not say that they were taken back
 
 	current  []string  // its flags, as they are in the end
 	restored *Restored // nil where nothing was taken back
@@ -125,6 +127,9 @@ func compose(changes []mail.Change, chosen func(*mail.Change) bool, seen map[par
 			}
 			for _, t := range touched {
 				t.oldest, t.is.Flags = h, m.Flags
+				if root := cmp.Or(h.Of, h.ID); m.Back == "" && root != cmp.Or(t.newest.Of, t.newest.ID) {
+					t.open = append(t.open, part{h.ID, n})
+				}
 				if chosen(h) {
 					t.chosen, t.back = true, t.back || m.Back != "" && !picked[m.Back]
 				}
