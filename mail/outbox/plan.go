@@ -82,6 +82,8 @@ func (b *Outbox) ForeseeRun(ctx context.Context, id, principal string) (*Decisio
 		return d, err
 	case principal != "" && !mail.Owns(principal, d.Principal):
 		return nil, mail.ErrNoOutgoing
+	case d.Kind == mail.OutboxUnsubscribe:
+		return d, b.foreseeLeaving(ctx, d)
 	case d.Kind != mail.OutboxPlan:
 		return nil, mail.Operation{Op: op, Account: d.Account}.Invalid("The entry of the outbox is no plan.", mail.AdviceShowEntry).About(id)
 	case d.Step == StepNone, d.Waits(), d.Decided != "", principal == "":
@@ -139,6 +141,11 @@ func (b *Outbox) Run(ctx context.Context, id, principal string) (*mail.Outgoing,
 	}
 	waits := func(e *mail.Outgoing) bool { return e.State == mail.OutboxWaiting || e.Digest != d.Digest }
 	if !d.Waits() {
+		if d.Kind == mail.OutboxUnsubscribe {
+			if err := b.take(ctx, d.Principal, true); err != nil {
+				return nil, wrapStore(ctx, op, err)
+			}
+		}
 		return b.attempt(ctx, op, id, func(e *mail.Outgoing) error {
 			if waits(e) {
 				return errNotHeld
@@ -154,8 +161,10 @@ func (b *Outbox) Run(ctx context.Context, id, principal string) (*mail.Outgoing,
 		case waits(e), e.Ended(), busy(e, b.now()):
 			return false, errNotHeld
 		}
-		p := *e.Plan
-		p.Bound, e.Plan = d.Plan.Bound, &p
+		if e.Plan != nil {
+			p := *e.Plan
+			p.Bound, e.Plan = d.Plan.Bound, &p
+		}
 		e.Wait()
 		release(e, b.now())
 		return false, nil
@@ -338,8 +347,8 @@ func shownPlan(e *mail.Outgoing) any {
 	return []any{"plan", e.Account, p}
 }
 
-// change does what a plan says, piece by piece, and keeps how far it is after each.
-func (b *Outbox) change(ctx context.Context, op string, e *mail.Outgoing, a attempt) (t tally, failed error) {
+// runPlan does what a plan says, piece by piece, and keeps how far it is before each.
+func (b *Outbox) runPlan(ctx context.Context, op string, e *mail.Outgoing, a attempt) (t tally, failed error) {
 	now := e.Plan.Outcome
 	all, failed := b.pieces(ctx, op, e, now.Tried())
 	if failed != nil {
@@ -360,17 +369,7 @@ func (b *Outbox) change(ctx context.Context, op string, e *mail.Outgoing, a atte
 	var refused error // what the server or a rule says to whole pieces
 	cut := false      // whether a piece was changed is not known
 	for _, refs := range all {
-		tell(float64(now.Tried()), float64(e.Plan.Count), "messages of the plan")
-		var err error
-		if err = b.piece(ctx, op, e, refs, begun, &now); err != nil && !final(err) {
-			var known *mail.Error
-			cut = errors.As(err, &known) && known.Unknown
-			t.asks, failed = errors.Is(err, mail.ErrManyChanges), err
-			break
-		}
-		if refused = cmp.Or(refused, err); now.Done+now.Gone == 0 {
-			continue // nothing happened yet
-		}
+		// Whoever took it over, cancelled it or stopped everything is noticed here.
 		if _, failed = b.record(ctx, e.ID, func(e *mail.Outgoing) (bool, error) {
 			if e.Attempt != a.id || e.Ended() {
 				return false, errNotHeld
@@ -381,6 +380,15 @@ func (b *Outbox) change(ctx context.Context, op string, e *mail.Outgoing, a atte
 		}); failed != nil {
 			break
 		}
+		tell(float64(now.Tried()), float64(e.Plan.Count), "messages of the plan")
+		err := b.piece(ctx, op, e, refs, begun, &now)
+		if err != nil && !final(err) {
+			var known *mail.Error
+			cut = errors.As(err, &known) && known.Unknown
+			t.asks, failed = errors.Is(err, mail.ErrManyChanges), err
+			break
+		}
+		refused = cmp.Or(refused, err)
 	}
 	if t.asks {
 		var err error
@@ -430,7 +438,7 @@ func (b *Outbox) piece(ctx context.Context, op string, e *mail.Outgoing, refs []
 	var known *mail.Error
 	changed, err := &mailbox.Changed{}, error(nil)
 	if len(refs) > 0 {
-		changed, err = b.o.Mailboxes.Do(ctx, mailbox.Batch{Op: op, Account: e.Account, Refs: refs, Action: e.Plan.Action, Of: e.ID, Approved: e.Decided != ""})
+		changed, err = b.change(ctx, mailbox.Batch{Op: op, Account: e.Account, Refs: refs, Action: e.Plan.Action, Of: e.ID, Approved: e.Decided != ""})
 	}
 	gone := allGone(err, &known)
 	switch {

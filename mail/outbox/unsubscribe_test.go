@@ -109,7 +109,7 @@ func TestUnsubscribingAsksBelowReadWrite(t *testing.T) {
 			t.Errorf("%s: %s, asked %q", mode, lists(got.Entry), server.paths())
 		}
 		if mode == mail.ReadOnly {
-			if len(got.Drafts) != 0 || len(got.Not) != 2 || !strings.Contains(got.Not[0].Why+got.Not[1].Why, "No draft to it was made") {
+			if len(got.Drafts) != 0 || len(got.Not) != 2 || !strings.Contains(got.Not[0].Why+got.Not[1].Why, "No draft of a letter") {
 				t.Errorf("%s: %+v", mode, got.Not)
 			}
 		} else if drafts := d.In("Drafts"); len(got.Drafts) != 1 || len(drafts) != 1 || len(got.Not) != 1 || got.Not[0].Ref.UID != refs[4].UID || got.Not[0].Why != string(mail.NoPostUnnamed) ||
