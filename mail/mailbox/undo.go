@@ -599,6 +599,7 @@ func (p place) ref() mail.Ref {
 
 // settle makes the answer of what became of the tracks.
 func (u *undoing) settle(ctx context.Context) {
+	open := map[string][]part{}
 	for _, t := range u.all {
 		if t.restored != nil {
 			if !t.made {
@@ -610,13 +611,16 @@ func (u *undoing) settle(ctx context.Context) {
 			if t.back {
 				t.why = LeftTakenBack
 			}
-			if t.newest.Undoes { // its process may have ended before it said so
-				u.back(ctx, slices.Concat(t.moves, t.flagged), cmp.Or(t.newest.Of, t.newest.ID))
+			if by := cmp.Or(t.newest.Of, t.newest.ID); t.newest.Undoes { // its process may have ended before it said so
+				open[by] = append(open[by], t.open...)
 			}
 		}
 		if t.why != "" {
 			u.out.Left = append(u.out.Left, LeftAsItIs{Ref: t.now.ref(), Change: t.newest.ID, Why: t.why, Said: t.said})
 		}
+	}
+	for by, parts := range open {
+		u.back(ctx, parts, by)
 	}
 }
 

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,7 @@ type track struct {
 	made      bool               // the oldest made it: there is no then
 	is        mail.ChangeMessage // what tells it from others; its flags before the oldest change
 	flags     []flagBefore       // that the changes set or removed
+	theirs    []string           // flags that others changed between two of the changes: what came before no longer counts
 	moves     []part             // the changes of its place that are taken back
 	flagged   []part             // those of its flags
 	oldest    *mail.Change
@@ -47,6 +49,7 @@ type track struct {
 	why       LeftWhy // it is left; empty where it is not
 	chosen    bool    // one of the changes was to be taken back
 	back      bool    // one of these was taken back, by a change that was not chosen
+	open      []part  // those of which the journal does not say that they were taken back
 
 	current  []string  // its flags, as they are in the end
 	restored *Restored // nil where nothing was taken back
@@ -116,15 +119,21 @@ func compose(changes []mail.Change, chosen func(*mail.Change) bool, seen map[par
 			case h.Kind == mail.ChangeFlags:
 				if m.Done || h.Ended.IsZero() { // else it is not known that nothing happened; flags are looked at
 					t := c.begin(before, h, m)
+					t.others(h, m)
 					t.flag(h, m)
 					t.flagged = append(t.flagged, part{h.ID, n})
 					touched = append(touched, t)
 				}
 			default:
-				touched = c.place(h, n, before)
+				if touched = c.place(h, n, before); len(touched) > 0 {
+					touched[0].others(h, m)
+				}
 			}
 			for _, t := range touched {
 				t.oldest, t.is.Flags = h, m.Flags
+				if root := cmp.Or(h.Of, h.ID); m.Back == "" && root != cmp.Or(t.newest.Of, t.newest.ID) {
+					t.open = append(t.open, part{h.ID, n})
+				}
 				if chosen(h) {
 					t.chosen, t.back = true, t.back || m.Back != "" && !picked[m.Back]
 				}
@@ -246,13 +255,28 @@ func (c *composing) only(at place, m *mail.ChangeMessage) (found *track) {
 	return found
 }
 
-// flag notes the flags that a change set or removed, unless others changed them before the next
-// change did anything.
+// others notes the flags that others changed between a change and the one that came next.
+func (t *track) others(h *mail.Change, m *mail.ChangeMessage) {
+	if t.oldest == nil {
+		return
+	}
+	after := slices.Clone(m.Flags)
+	if h.Kind == mail.ChangeFlags {
+		after = slices.DeleteFunc(append(after, h.Add...), func(f string) bool { return fetch.HasFlag(h.Remove, f) })
+	}
+	for _, f := range differing(after, t.is.Flags) {
+		if unsure := h.Ended.IsZero() && !m.Done; !unsure || !fetch.HasFlag(h.Add, f) && !fetch.HasFlag(h.Remove, f) {
+			t.theirs = append(t.theirs, f)
+		}
+	}
+}
+
+// flag notes the flags that a change set or removed, unless others changed them since.
 func (t *track) flag(h *mail.Change, m *mail.ChangeMessage) {
 	for i, name := range slices.Concat(h.Add, h.Remove) {
 		has := i < len(h.Add) && !fetch.HasFlag(h.Remove, name)
 		had := fetch.HasFlag(m.Flags, name)
-		if had == has || t.oldest != nil && fetch.HasFlag(t.is.Flags, name) != has {
+		if had == has || fetch.HasFlag(t.theirs, name) {
 			continue
 		}
 		at := slices.IndexFunc(t.flags, func(f flagBefore) bool { return strings.EqualFold(f.name, name) })

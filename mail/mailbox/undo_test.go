@@ -207,3 +207,67 @@ func TestAnUndoThatIsCutOffGoesOn(t *testing.T) {
 		}
 	})
 }
+
+// An agent takes back what it changed itself, and of that what it sees and may change; the person
+// whose mail it is takes back everybody's, whatever the account's mode is by then.
+func TestWhoTakesBackWhat(t *testing.T) {
+	b := onDovecot(t, "whose", writable)
+	j := newJournal(t)
+	one, two, person := j.client(b, "one"), j.client(b, "two"), j.client(b, owner)
+	letters := named("a", "b")
+	letters[0].From = "eve@example.net"
+	u := b.Add("INBOX", letters...)
+	undo := func(m *mailbox.Client, q mailbox.UndoQuery, want ...string) *mailbox.Undone {
+		t.Helper()
+		done, err := m.Undo(t.Context(), q)
+		if err != nil || !slices.Equal(whatLeft(done), want) {
+			t.Errorf("%+v: %+v %v, want %v", q, done, err, want)
+		}
+		return done
+	}
+	first, err := one.Trash(t.Context(), account, b.refs("INBOX", u...))
+	must(t, err)
+	refused := func(m *mailbox.Client, q mailbox.UndoQuery, want mail.Kind) {
+		t.Helper()
+		var e *mail.Error
+		if _, err := m.Undo(t.Context(), q); !errors.As(err, &e) || e.Kind != want {
+			t.Errorf("%+v: %v, want %s", q, err, want)
+		}
+	}
+	refused(two, mailbox.UndoQuery{ID: first.Change}, mail.KindNotFound)
+	refused(person, mailbox.UndoQuery{Last: true, By: "two", Owner: true}, mail.KindNotFound)
+	refused(one, mailbox.UndoQuery{}, mail.KindInvalid)
+	b.Dir.Edit(func(a *mail.Account) { a.Mode = mail.ReadOnly })
+	undo(one, mailbox.UndoQuery{Last: true}, "not_allowed Trash 1", "not_allowed Trash 2")
+	b.Dir.Edit(func(a *mail.Account) {
+		a.Mode, a.AllowIn = mail.Draft, mail.AllowList{Enabled: true, Entries: []string{"bob@example.org"}}
+	})
+	undo(one, mailbox.UndoQuery{Last: true}, "gone Trash 1")
+	b.want("INBOX", "b")
+	b.Dir.Edit(func(a *mail.Account) { a.Mode, a.HideFolders = mail.ReadOnly, []string{"Trash"} })
+	back := undo(person, mailbox.UndoQuery{ID: first.Change, Owner: true}, "taken_back INBOX 3")
+	b.want("INBOX", "b", "a")
+	undo(person, mailbox.UndoQuery{ID: back.Change, Owner: true})
+	b.want("INBOX", "b")
+	undo(person, mailbox.UndoQuery{Last: true, Owner: true})
+	b.want("INBOX", "b", "a")
+
+	b.Dir.Edit(func(a *mail.Account) { writable(a); a.AllowIn, a.HideFolders = mail.AllowList{}, nil })
+	begun := time.Now()
+	own := func(role, id string) *mailbox.Placed {
+		p, err := one.File(t.Context(), "mail draft", account, &mailbox.OwnMessage{Role: role, Flags: []string{`\Draft`}, Source: []byte("From: ann@example.org\r\nSubject: " + id + "\r\nMessage-ID: <" + id + "@example.org>\r\n\r\n")})
+		must(t, err)
+		return p
+	}
+	old := own("drafts", "old")
+	replaced := own("drafts", "new")
+	if i := one.ReplaceDraft(t.Context(), "mail draft", old.Ref, replaced.Change); i != nil {
+		t.Fatal(i)
+	}
+	own("sent", "sent")
+	undo(one, mailbox.UndoQuery{ID: replaced.Change})
+	b.want("Drafts", `old \draft`)
+	undo(person, mailbox.UndoQuery{Since: begun, Owner: true}, "sent Sent 1")
+	b.want("Drafts")
+	b.want("Trash", `new \draft`, `old \draft`)
+}

@@ -355,7 +355,7 @@ func TestAllSinceAMomentIsTakenBack(t *testing.T) {
 	_, full := mailtest.Shared(t, servertest.Config{})
 	_, noMove := mailtest.Shared(t, servertest.Config{HideCapabilities: []string{"MOVE"}})
 	noMove.Name = "dovecot without MOVE"
-	on(t, []mailtest.Endpoint{full, noMove, mailtest.SharedCourier(t), mailtest.SharedCyrus(t)}, func(t *testing.T, e mailtest.Endpoint) {
+	on(t, []mailtest.Endpoint{full, noMove, mailtest.SharedCourier(t), mailtest.SharedCyrus(t), mailtest.InMemory(t)}, func(t *testing.T, e mailtest.Endpoint) {
 		for range testmain.Rounds(3, 1000) {
 			if seed := rand.Uint64(); !t.Run(fmt.Sprint(seed), func(t *testing.T) { walkBack(t, e, seed) }) {
 				return
