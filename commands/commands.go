@@ -236,6 +236,7 @@ func All(d *Deps) []*discovery.Command {
 		mailPlan(d),
 		mailRun(d),
 		mailUndo(d),
+		mailUnsubscribe(d),
 		mailDelete(d),
 		outboxList(d),
 		outboxShow(d),

@@ -14,18 +14,22 @@ import (
 type mailPlanArgs struct {
 	criteria
 	argument.AccountOption
-	Do   string   `json:"do" acli:"value=trash|archive|…" jsonschema:"enum=trash,enum=archive,enum=move,enum=flag,enum=mark-read" jsonschema_description:"What is done to them"`
+	Do   string   `json:"do" acli:"value=trash|archive|…" jsonschema:"enum=trash,enum=archive,enum=move,enum=flag,enum=mark-read,enum=unsubscribe" jsonschema_description:"What is done to them"`
 	To   string   `json:"to,omitempty" acli:"form=folder" jsonschema_description:"Folder, of move"`
 	Flag []string `json:"flag,omitempty" acli:"rare" jsonschema:"maxItems=20,minLength=1,maxLength=64,example=flagged" jsonschema_description:"Flags to set, of flag; flagged if left out"`
 }
 
+// leave is to leave the lists of messages, which changes none of them.
+const leave mail.Doing = "unsubscribe"
+
 // planned are what --do takes, and what that is to messages.
 var planned = map[string]func(a *mailPlanArgs) mail.Action{
-	"trash":     func(*mailPlanArgs) mail.Action { return mail.Action{Do: mail.DoTrash} },
-	"archive":   func(*mailPlanArgs) mail.Action { return mail.Action{Do: mail.DoArchive} },
-	"move":      func(a *mailPlanArgs) mail.Action { return mail.Action{Do: mail.DoMove, To: a.To} },
-	"flag":      func(a *mailPlanArgs) mail.Action { return mail.Action{Do: mail.DoFlags, Add: a.Flag} },
-	"mark-read": func(*mailPlanArgs) mail.Action { return mail.Action{Do: mail.DoMarkRead} },
+	"trash":       func(*mailPlanArgs) mail.Action { return mail.Action{Do: mail.DoTrash} },
+	"archive":     func(*mailPlanArgs) mail.Action { return mail.Action{Do: mail.DoArchive} },
+	"move":        func(a *mailPlanArgs) mail.Action { return mail.Action{Do: mail.DoMove, To: a.To} },
+	"flag":        func(a *mailPlanArgs) mail.Action { return mail.Action{Do: mail.DoFlags, Add: a.Flag} },
+	"unsubscribe": func(*mailPlanArgs) mail.Action { return mail.Action{Do: leave} },
+	"mark-read":   func(*mailPlanArgs) mail.Action { return mail.Action{Do: mail.DoMarkRead} },
 }
 
 // Validate checks what one option alone cannot.
@@ -55,12 +59,13 @@ func (a *mailPlanArgs) Validate() error {
 // MailPlanResult answers mail plan.
 type MailPlanResult struct {
 	answer.Outcome
-	ID            string     `json:"plan_id"`
-	Account       string     `json:"account_id"`
-	Plan          *PlanShown `json:"plan"`
-	NeedsApproval bool       `json:"needs_approval,omitempty"`
-	Why           string     `json:"why,omitempty"` // a person is asked
-	Expires       string     `json:"expires" jsonschema:"format=date-time"`
+	ID            string        `json:"plan_id"`
+	Account       string        `json:"account_id"`
+	Plan          *PlanShown    `json:"plan,omitempty"`
+	Lists         []ListToLeave `json:"lists,omitempty" jsonschema_description:"Of unsubscribe: the lists that would be left"`
+	NeedsApproval bool          `json:"needs_approval,omitempty"`
+	Why           string        `json:"why,omitempty"` // a person is asked
+	Expires       string        `json:"expires" jsonschema:"format=date-time"`
 }
 
 func mailPlan(d *Deps) *discovery.Command {
@@ -82,7 +87,13 @@ func mailPlan(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		plan, issues, err := d.Outbox.Plan(ctx, account, q, do, call.Principal)
+		var plan *outbox.Decision
+		var issues []mail.Issue
+		if do.Do == leave {
+			plan, issues, err = d.Outbox.PlanUnsubscribe(ctx, account, q, call.Principal)
+		} else {
+			plan, issues, err = d.Outbox.Plan(ctx, account, q, do, call.Principal)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -90,16 +101,20 @@ func mailPlan(d *Deps) *discovery.Command {
 		if plan, err = d.Outbox.ForeseeRun(ctx, plan.ID, ownerless(call)); err != nil {
 			return nil, err
 		}
-		r := &MailPlanResult{Outcome: answer.OutcomeOf(issues, true), ID: plan.ID, Account: account, Plan: shownPlan(plan.Plan), NeedsApproval: plan.Waits(), Expires: answer.UTC(plan.Created.Add(mail.PlanWaits))}
+		r := &MailPlanResult{Outcome: answer.OutcomeOf(issues, true), ID: plan.ID, Account: account, Lists: listsOf(&plan.Outgoing), NeedsApproval: plan.Waits(), Expires: answer.UTC(plan.Created.Add(mail.PlanWaits))}
 		if r.NeedsApproval {
 			r.Why = plan.Why()
 		}
 		var refs []mail.Ref
-		for _, m := range plan.Plan.Examples {
-			if ref, err := mail.ParseRef(m.ID); err == nil {
-				refs = append(refs, ref)
+		if plan.Plan != nil {
+			r.Plan = shownPlan(plan.Plan)
+			for _, m := range plan.Plan.Examples {
+				if ref, err := mail.ParseRef(m.ID); err == nil {
+					refs = append(refs, ref)
+				}
 			}
 		}
+		refs = append(refs, listRefs(r.Lists)...)
 		r.IDs = d.shown(ctx, call, refs...)
 		r.NextAction = answer.Next(r.hint(), "mail", "run", r.ID)
 		return r, nil
@@ -135,7 +150,12 @@ func (d *Deps) mayDo(call *discovery.Call, do mail.Doing) error {
 
 // hint says what running the plan does.
 func (r *MailPlanResult) hint() string {
-	if r.NeedsApproval {
+	switch {
+	case r.Plan == nil && r.NeedsApproval:
+		return "'mail run' puts it before a person; nothing takes it back"
+	case r.Plan == nil:
+		return "'mail run' does it without asking; nothing takes it back"
+	case r.NeedsApproval:
 		return "'mail run' puts it before a person, who decides once about all of it, since " + r.Why + "; 'mail undo' takes it back"
 	}
 	return "'mail run' does it without asking; 'mail undo' takes it back"
@@ -144,18 +164,25 @@ func (r *MailPlanResult) hint() string {
 type mailPlanBrief struct {
 	ID string `json:"id"`
 	planBrief
-	Next string `json:"next"`
+	Lists *discovery.Table[listRow] `json:"lists,omitempty"`
+	Next  string                    `json:"next"`
 	answer.Rest
 }
 
 // Brief is the plan in a screen.
 func (r *MailPlanResult) Brief() mailPlanBrief {
-	b := mailPlanBrief{r.ID, r.Plan.brief(r.ShortID), "mail run " + r.ID, r.Rest(nil)}
+	b := mailPlanBrief{ID: r.ID, Lists: listRows(r.Lists, r.ShortID), Next: "mail run " + r.ID, Rest: r.Rest(nil)}
+	if r.Plan != nil {
+		b.planBrief = r.Plan.brief(r.ShortID)
+	}
 	b.Hint = r.hint() + "."
 	return b
 }
 
 // Summary implements discovery.Summarizer.
 func (r *MailPlanResult) Summary() string {
+	if r.Plan == nil {
+		return r.WithIssues("Planned, and nobody asked yet: unsubscribe from " + answer.Count(len(r.Lists), "list", "lists"))
+	}
 	return r.WithIssues("Planned, and nothing changed yet: " + r.Plan.Does)
 }

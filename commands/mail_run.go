@@ -16,11 +16,14 @@ type mailRunArgs struct {
 
 func (a *mailRunArgs) foresee(ctx context.Context, d *Deps, call *discovery.Call) (*outbox.Decision, error) {
 	plan, err := d.outgoing(ctx, call, a.ID)
-	if err == nil && plan.Kind != mail.OutboxPlan {
-		err = mail.ErrNoOutgoing
-	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case plan.Kind == mail.OutboxPlan:
 		err = d.mayDo(call, plan.Plan.Do)
+	case plan.Kind == mail.OutboxUnsubscribe:
+		err = d.mayDo(call, leave)
+	default:
+		err = mail.ErrNoOutgoing
 	}
 	if err != nil {
 		return nil, err
@@ -43,7 +46,8 @@ type MailRunResult struct {
 	ID      string           `json:"plan_id"`
 	Account string           `json:"account_id"`
 	State   mail.OutboxState `json:"state" jsonschema:"enum=done,enum=partly,enum=unknown"`
-	Plan    *PlanShown       `json:"plan"`
+	Plan    *PlanShown       `json:"plan,omitempty"`
+	Lists   []ListToLeave    `json:"lists,omitempty" jsonschema_description:"Of unsubscribe: what became of each list"`
 	Undo    string           `json:"undo,omitempty" jsonschema_description:"The command that takes it back"`
 
 	said string
@@ -77,7 +81,7 @@ func mailRun(d *Deps) *discovery.Command {
 		}
 		o, err := d.Outbox.Run(ctx, args.ID, ownerless(call))
 		switch {
-		case err != nil && (o == nil || o.Plan == nil || o.Plan.Outcome.Tried() == 0):
+		case err != nil && (o == nil || o.State != mail.OutboxUnknown): // else it was begun
 			return nil, failedSend(call, o, err)
 		case o.State == mail.OutboxWaiting:
 			return nil, d.waits(ctx, call, o, true)
@@ -88,6 +92,12 @@ func mailRun(d *Deps) *discovery.Command {
 
 // ran is the answer about a plan that was run, if it was; failed is why it ended before its end.
 func ran(o *mail.Outgoing, failed error) (*MailRunResult, error) {
+	if o.Kind == mail.OutboxUnsubscribe {
+		if f := notLeft(o); f != nil {
+			return nil, f
+		}
+		return &MailRunResult{Outcome: answer.OutcomeOf(nil, true), ID: o.ID, Account: o.Account, State: o.State, Lists: listsOf(o), said: unsubscriptionSummary(o)}, nil
+	}
 	if f := notRun(o); f != nil {
 		return nil, f
 	}
@@ -108,14 +118,15 @@ func ran(o *mail.Outgoing, failed error) (*MailRunResult, error) {
 }
 
 type mailRunBrief struct {
-	Result string `json:"result" acli:"untrusted"`
-	Undo   string `json:"undo,omitempty"`
+	Result string                    `json:"result" acli:"untrusted"`
+	Lists  *discovery.Table[listRow] `json:"lists,omitempty"`
+	Undo   string                    `json:"undo,omitempty"`
 	answer.Rest
 }
 
 // Brief says what was done.
 func (r *MailRunResult) Brief() mailRunBrief {
-	return mailRunBrief{r.said, r.Undo, r.Rest(r.NextAction)}
+	return mailRunBrief{r.said, listRows(r.Lists, r.ShortID), r.Undo, r.Rest(r.NextAction)}
 }
 
 // Summary implements discovery.Summarizer.

@@ -185,6 +185,8 @@ func noteOutgoing(call *discovery.Call, o *mail.Outgoing) {
 	switch o.Kind {
 	case mail.OutboxDelete:
 		call.Target += deletionTitle(o)
+	case mail.OutboxUnsubscribe:
+		call.Target += unsubscriptionTitle(o)
 	case mail.OutboxPlan:
 		call.Target += planTitle(o.Plan)
 	default:
@@ -323,6 +325,8 @@ func failedSend(call *discovery.Call, o *mail.Outgoing, err error) error {
 	switch {
 	case o.Kind == mail.OutboxDelete:
 		f.Message += fmt.Sprintf(" This time nothing was deleted; the outbox shows the deletion as %s.", o.ID)
+	case o.Kind == mail.OutboxUnsubscribe:
+		f.Message += fmt.Sprintf(" Nobody was asked; the outbox shows it as %s.", o.ID)
 	case o.Kind == mail.OutboxPlan:
 		f.Message += fmt.Sprintf(" This time nothing was changed; the outbox shows the plan as %s.", o.ID)
 	case o.State == mail.OutboxWaiting:
@@ -369,6 +373,11 @@ func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
 			Message: fmt.Sprintf("Nothing was deleted yet: the deletion waits in the outbox as %s until a person decides.", o.ID),
 			Hint:    fmt.Sprintf("Tell the person that %s waits for them, and go on with something else. It is kept for %d days; asking for the same again queues no second one.", o.ID, int(mail.DeletionWaits.Hours()/24))}
 	}
+	if o.Kind == mail.OutboxUnsubscribe {
+		return &discovery.Fault{Code: discovery.ApprovalRequired,
+			Message: fmt.Sprintf("No list was left yet: it waits in the outbox as %s until a person decides.", o.ID),
+			Hint:    fmt.Sprintf("Tell the person that %s waits for them, and go on with something else. It is kept for %d days; asking for the same again queues no second one.", o.ID, int(mail.DeletionWaits.Hours()/24))}
+	}
 	if o.Kind == mail.OutboxPlan {
 		f := &discovery.Fault{Code: discovery.ApprovalRequired,
 			Message: fmt.Sprintf("Nothing was changed yet: it waits in the outbox as %s until a person decides, since more than %s changed within ten minutes.", o.ID, answer.Count(o.Plan.Bound, "message is", "messages are")),
@@ -395,7 +404,7 @@ func rejectedFault(o *mail.Outgoing) *discovery.Fault {
 	if o.Reason != "" {
 		why = " The person said: " + o.Reason
 	}
-	if said := map[mail.OutboxKind]string{mail.OutboxDelete: "deletion %s. Nothing was deleted.%s", mail.OutboxPlan: "change %s. Nothing was changed.%s"}[o.Kind]; said != "" {
+	if said := map[mail.OutboxKind]string{mail.OutboxDelete: "deletion %s. Nothing was deleted.%s", mail.OutboxPlan: "change %s. Nothing was changed.%s", mail.OutboxUnsubscribe: "unsubscription %s. Nobody was asked.%s"}[o.Kind]; said != "" {
 		return &discovery.Fault{Code: discovery.PermissionDenied, Reason: "declined",
 			Message: fmt.Sprintf("A person decided against the "+said, o.ID, why), Hint: "Do not ask for it again unless the person wants it."}
 	}

@@ -3,6 +3,7 @@ package commands
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,6 +97,9 @@ func mailUndo(d *Deps) *discovery.Command {
 			}
 		}
 		u, err := d.Mailboxes.Undo(ctx, mailbox.UndoQuery{ID: args.ID, Since: args.Since.Time, Last: args.ID == "" && args.Since.IsZero(), By: args.By, Account: args.Account, Owner: call.Admin})
+		if e, ok := errors.AsType[*mail.Error](err); ok && e.Kind == mail.KindNotFound && args.ID == "" {
+			return nil, nothingToUndo
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -149,6 +153,9 @@ func mailUndo(d *Deps) *discovery.Command {
 		return r, nil
 	})
 }
+
+var nothingToUndo = &discovery.Fault{Code: discovery.NotFound, Message: "There is nothing to take back.",
+	Hint: "An answer that says 'undo' names what it would take back, also an undo; what is older than 30 days is not kept."}
 
 // leftWhy says why a message was left as it is.
 var leftWhy = map[mailbox.LeftWhy]string{

@@ -28,6 +28,9 @@ type Outbox interface {
 	SaveDraft(ctx context.Context, account string, d outbox.Draft) (*outbox.SavedDraft, error)
 	AppendToDraft(ctx context.Context, ref mail.Ref, more outbox.Draft) (*outbox.SavedDraft, error)
 	List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error)
+	ForeseeUnsubscribe(ctx context.Context, account string) (*outbox.Decision, error)
+	Unsubscribe(ctx context.Context, account string, refs []mail.Ref, principal string) (*outbox.Unsubscribed, error)
+	PlanUnsubscribe(ctx context.Context, account string, q mailbox.SearchQuery, principal string) (*outbox.Decision, []mail.Issue, error)
 	Show(ctx context.Context, id string) (*outbox.Decision, error)
 	Cancel(ctx context.Context, id, principal string) (*mail.Outgoing, error)
 	Approve(ctx context.Context, id, digest, by string) (*mail.Outgoing, error)
@@ -42,7 +45,7 @@ type OutboxOption struct {
 // Sending is an entry of the outbox and what is known of it.
 type Sending struct {
 	ID                string           `json:"outbox_id,omitempty"`
-	Kind              mail.OutboxKind  `json:"kind,omitempty" jsonschema:"enum=delete,enum=plan"` // empty for a message to send
+	Kind              mail.OutboxKind  `json:"kind,omitempty" jsonschema:"enum=delete,enum=plan,enum=unsubscribe"` // empty for a message to send
 	Account           string           `json:"account_id"`
 	State             mail.OutboxState `json:"state,omitempty" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected,enum=done,enum=partly,enum=expired"`
 	InternetMessageID string           `json:"internet_message_id,omitempty"`
@@ -89,6 +92,7 @@ const htmlMade = "made of this text as Markdown, goes beside it"
 func shownOutgoing(s *outbox.Decision) *OutboxShowResult {
 	if s.Kind != mail.OutboxSend {
 		r := shownDeletion(&s.Outgoing)
+		r.Lists = listsOf(&s.Outgoing)
 		if r.decision = s; s.Kind == mail.OutboxPlan {
 			if r.Plan = shownPlan(s.Plan); s.Plan.Outcome.Done > 0 {
 				r.Undo = undoOf(s.ID)

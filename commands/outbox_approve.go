@@ -43,7 +43,7 @@ func outboxApprove(d *Deps) *discovery.Command {
 		}
 		s.Outgoing, s.Step, s.New, s.WhyNot = *o, outbox.StepNone, nil, "" // the digest is the same, so this is what was done
 		r := shownOutgoing(s)
-		if ended := map[mail.OutboxKind]func(*mail.Outgoing) *discovery.Fault{mail.OutboxDelete: notDeleted, mail.OutboxPlan: notRun}[s.Kind]; ended != nil {
+		if ended := map[mail.OutboxKind]func(*mail.Outgoing) *discovery.Fault{mail.OutboxDelete: notDeleted, mail.OutboxPlan: notRun, mail.OutboxUnsubscribe: notLeft}[s.Kind]; ended != nil {
 			if f := ended(o); f != nil {
 				return nil, f
 			}

@@ -46,6 +46,9 @@ func (r *OutboxDecided) Summary() string {
 	if r.Kind == mail.OutboxDelete {
 		return "The deletion is " + string(r.State) + "; nothing more is deleted"
 	}
+	if r.Kind == mail.OutboxUnsubscribe {
+		return "The unsubscription is " + string(r.State) + "; nobody more is asked"
+	}
 	if r.Kind == mail.OutboxPlan {
 		return "The plan is " + string(r.State) + "; nothing more is changed"
 	}

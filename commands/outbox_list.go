@@ -95,6 +95,8 @@ func listedOutgoing(o *mail.Outgoing, whose bool) OutboxEntry {
 	switch o.Kind {
 	case mail.OutboxDelete:
 		e.Subject = plain.Clip(deletionTitle(o), answer.MaxShownChars)
+	case mail.OutboxUnsubscribe:
+		e.Subject = plain.Clip(unsubscriptionTitle(o), answer.MaxShownChars)
 	case mail.OutboxPlan:
 		e.Subject = plain.Clip(planTitle(o.Plan), answer.MaxShownChars)
 	}

@@ -39,6 +39,7 @@ type OutboxShowResult struct {
 	Asks        []string           `json:"asks,omitempty"`    // all that made it wait in mode reply
 	Unasked     bool               `json:"unasked,omitempty"` // mode reply let it go without a person's word
 	Folder      string             `json:"folder,omitempty" acli:"untrusted"`
+	Lists       []ListToLeave      `json:"lists,omitempty" jsonschema_description:"The lists that are left"`
 	Deletes     []ToDelete         `json:"deletes,omitempty"`
 	Plan        *PlanShown         `json:"plan,omitempty"`
 	Undo        string             `json:"undo,omitempty" jsonschema_description:"The command that takes it back"`
@@ -104,6 +105,10 @@ func outboxShow(d *Deps) *discovery.Command {
 			r.NextAction = answer.NextLine("Delete exactly these for good", approve)
 		case outbox.StepDeleteRest:
 			r.NextAction = answer.NextLine("Delete what is left of these for good", approve)
+		case outbox.StepUnsubscribe:
+			r.NextAction = answer.NextLine("Unsubscribe from exactly these", approve)
+		case outbox.StepUnsubscribeRest:
+			r.NextAction = answer.NextLine("Ask once more where no answer is known", approve)
 		case outbox.StepRun:
 			r.NextAction = answer.NextLine("Change exactly these", approve)
 		case outbox.StepRunRest:
@@ -130,6 +135,7 @@ type outboxShowBrief struct {
 	Result      string                             `json:"result"`
 	Account     string                             `json:"account"`
 	Folder      string                             `json:"folder,omitempty" acli:"untrusted"`
+	Lists       *discovery.Table[listRow]          `json:"lists,omitempty"`
 	Deletes     *discovery.Table[deletionRow]      `json:"deletes,omitempty"`
 	Plan        *planBrief                         `json:"plan,omitempty"`
 	Undo        string                             `json:"undo,omitempty"`
@@ -171,6 +177,7 @@ func (r *OutboxShowResult) Brief() outboxShowBrief {
 		b.Recipients = r.Recipients // the header does not say all of it
 	}
 	b.NotPlain, b.New, b.Answers = r.NotPlain, r.New, r.Answers
+	b.Lists = listRows(r.Lists, func(id string) string { return id })
 	if b.Folder, b.Deletes, b.Undo = r.Folder, r.deletionRows(), r.Undo; r.Plan != nil {
 		plan := r.Plan.brief(func(id string) string { return id })
 		b.Plan = &plan
@@ -198,6 +205,8 @@ func (r *OutboxShowResult) Summary() string {
 	switch r.Kind {
 	case mail.OutboxDelete:
 		return r.deletionSummary()
+	case mail.OutboxUnsubscribe:
+		return unsubscriptionSummary(&r.decision.Outgoing)
 	case mail.OutboxPlan:
 		return planSummary(r.State, r.decision.Plan)
 	}

@@ -26,6 +26,7 @@ var doing = map[mail.Doing]struct{ do, done, like string }{
 	mail.DoCopy:     {"copy # to >", "# copied to >", "mail copy"},
 	mail.DoFlags:    {"change the flags of #: >", "the flags of # changed: >", "mail flags"},
 	mail.DoMarkRead: {"mark # as read", "# marked as read", "mail mark-read"},
+	leave:           {like: "mail unsubscribe"},
 }
 
 // sentence puts an action into words, of do or done in doing.

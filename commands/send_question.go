@@ -39,6 +39,8 @@ func questionText(s *outbox.Decision) (question string, ok bool) {
 	switch s.Kind {
 	case mail.OutboxDelete:
 		return deletionQuestion(s)
+	case mail.OutboxUnsubscribe:
+		return unsubscriptionQuestion(s)
 	case mail.OutboxPlan:
 		return planQuestion(s)
 	}

@@ -25,7 +25,7 @@ type StopResult struct {
 type Outgoing struct {
 	ID      string          `json:"outbox_id"`
 	Account string          `json:"account_id"`
-	Kind    mail.OutboxKind `json:"kind,omitempty" jsonschema:"enum=delete"` // empty for a message
+	Kind    mail.OutboxKind `json:"kind,omitempty" jsonschema:"enum=delete,enum=plan,enum=unsubscribe"` // empty for a message
 }
 
 // stop is Urgent: it does not wait for what it is to end.

@@ -108,7 +108,7 @@ func (x *imapBox) matching(ctx context.Context, q *SearchQuery, do mail.Action) 
 	case n == 0 && there:
 		return nil, x.there(do.Do)
 	case n == 0:
-		return nil, x.Failure(mail.KindNotFound, imap.StageSearch, "No message matches.", mail.AdviceSearchAnew)
+		return nil, x.Failure(mail.KindNotFound, imap.StageSearch, "No message matches.", mail.AdviceOtherCriteria)
 	}
 	out := &Selection{Issues: a.issues()}
 	out.Messages, err = x.facts(ctx, found)

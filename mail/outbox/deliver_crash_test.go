@@ -31,6 +31,20 @@ type orders struct {
 	Approve   bool             // the entry that waits, in place of Requests
 	Requests  []outbox.Request // one after the other
 	Together  bool             // all at once
+	Asked     string           // a file: it gets a line for each request that unsubscribes
+}
+
+// Post is a request that unsubscribes.
+func (o orders) Post(_ context.Context, uri string) error {
+	f, err := os.OpenFile(o.Asked, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintln(f, uri)
+		_ = f.Close()
+	}
+	if o.Die == "after asked" {
+		die()
+	}
+	return err
 }
 
 const ordersVar = "OUTBOX_TEST_ORDERS"
@@ -115,7 +129,7 @@ func runProcess(text []byte) error {
 	boxes := mailbox.New(mailbox.Options{Directory: d, Journal: agentJournal{v}})
 	defer func() { _ = boxes.Close() }()
 	b := outbox.New(outbox.Options{Directory: d, Mailboxes: boxes, Store: fakeDyingStore{v, o.Die}, Journal: agentJournal{v},
-		Key: func(ctx context.Context) ([]byte, error) { return v.Key(ctx, "outbox") }})
+		Key: func(ctx context.Context) ([]byte, error) { return v.Key(ctx, "outbox") }, Requests: o})
 	if o.Approve {
 		entries, _, err := b.List(ctx, mail.OutboxQuery{})
 		if err != nil {

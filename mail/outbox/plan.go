@@ -82,6 +82,8 @@ func (b *Outbox) ForeseeRun(ctx context.Context, id, principal string) (*Decisio
 		return d, err
 	case principal != "" && !mail.Owns(principal, d.Principal):
 		return nil, mail.ErrNoOutgoing
+	case d.Kind == mail.OutboxUnsubscribe:
+		return d, b.foreseeLeaving(ctx, d)
 	case d.Kind != mail.OutboxPlan:
 		return nil, mail.Operation{Op: op, Account: d.Account}.Invalid("The entry of the outbox is no plan.", mail.AdviceShowEntry).About(id)
 	case d.Step == StepNone, d.Waits(), d.Decided != "", principal == "":
@@ -139,6 +141,11 @@ func (b *Outbox) Run(ctx context.Context, id, principal string) (*mail.Outgoing,
 	}
 	waits := func(e *mail.Outgoing) bool { return e.State == mail.OutboxWaiting || e.Digest != d.Digest }
 	if !d.Waits() {
+		if d.Kind == mail.OutboxUnsubscribe {
+			if err := b.take(ctx, d.Principal, true); err != nil {
+				return nil, wrapStore(ctx, op, err)
+			}
+		}
 		return b.attempt(ctx, op, id, func(e *mail.Outgoing) error {
 			if waits(e) {
 				return errNotHeld
@@ -154,8 +161,10 @@ func (b *Outbox) Run(ctx context.Context, id, principal string) (*mail.Outgoing,
 		case waits(e), e.Ended(), busy(e, b.now()):
 			return false, errNotHeld
 		}
-		p := *e.Plan
-		p.Bound, e.Plan = d.Plan.Bound, &p
+		if e.Plan != nil {
+			p := *e.Plan
+			p.Bound, e.Plan = d.Plan.Bound, &p
+		}
 		e.Wait()
 		release(e, b.now())
 		return false, nil

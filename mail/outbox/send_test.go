@@ -37,7 +37,11 @@ type outboxFixture struct {
 	take   func(principal string) time.Duration
 	taken  int
 	now    func() time.Time
+	ask    func(ctx context.Context, uri string) error // makes the requests that unsubscribe
 }
+
+// Post makes a request that unsubscribes.
+func (o *outboxFixture) Post(ctx context.Context, uri string) error { return o.ask(ctx, uri) }
 
 func newFixture(t testing.TB, server *fakeSubmissionServer, change ...func(*mail.Account)) *outboxFixture {
 	t.Helper()
@@ -69,7 +73,7 @@ func fixtureOn(t testing.TB, v *vault.Vault, server *fakeSubmissionServer, chang
 			}
 			return 0, nil
 		},
-		Now: func() time.Time { return o.now() }})
+		Now: func() time.Time { return o.now() }, Requests: o})
 	return o
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -63,7 +64,7 @@ func (b *Outbox) Unsubscribe(ctx context.Context, account string, refs []mail.Re
 	if err != nil {
 		return nil, err
 	}
-	out, err := b.leaving(ctx, op, account, refs, principal)
+	out, err := b.leaving(ctx, op, account, refs, principal, true)
 	if err != nil {
 		return nil, err
 	}
@@ -75,13 +76,78 @@ func (b *Outbox) Unsubscribe(ctx context.Context, account string, refs []mail.Re
 	return out, err
 }
 
+// PlanUnsubscribe freezes which lists are left: of the messages that a search matches the newest of
+// each sender of bulk mail. It is Plan otherwise. No draft is made: Issues name messages whose lists are
+// left by mail alone, too.
+func (b *Outbox) PlanUnsubscribe(ctx context.Context, account string, q mailbox.SearchQuery, principal string) (d *Decision, issues []mail.Issue, err error) {
+	const op = "mail plan"
+	o := mail.Operation{Op: op, Account: account}
+	found, err := b.o.Mailboxes.Select(ctx, account, q, mail.Action{})
+	if err != nil {
+		return nil, nil, err
+	}
+	newest := map[string]*mailbox.Selected{}
+	for i := range found.Messages {
+		m := &found.Messages[i]
+		if had := newest[addressKey(m.From.Addr)]; m.Bulk && (had == nil || m.Date.After(had.Date)) {
+			newest[addressKey(m.From.Addr)] = m
+		}
+	}
+	var refs []mail.Ref
+	for _, m := range newest {
+		refs = append(refs, m.Ref)
+	}
+	switch {
+	case len(refs) == 0:
+		return nil, nil, o.Failure(mail.KindNotFound, "search", "No message that matches is of a list.", mail.AdviceList)
+	case len(refs) > mail.MaxUnsubscribed:
+		return nil, nil, o.Invalid(fmt.Sprintf("They are of %d senders; at most %d lists are left at once.", len(refs), mail.MaxUnsubscribed), mail.AdviceNarrow)
+	}
+	out, err := b.leaving(ctx, op, account, refs, principal, false)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case out.Entry == nil:
+		return nil, nil, o.Failure(mail.KindRefused, "search", "None of the lists can be left by a request. "+out.Not[0].Why, mail.AdviceMailProgram)
+	}
+	issues = found.Issues
+	for _, n := range out.Not {
+		issues = append(issues, mail.Issue{Kind: mail.KindUnsupported, Stage: "unsubscribe", MessageID: n.Ref.String(), Message: n.Why})
+	}
+	kept, _, err := b.o.Store.AddOutgoing(ctx, *out.Entry, nil)
+	if err != nil {
+		return nil, nil, wrapStore(ctx, op, err)
+	}
+	b.log(ctx, "plan made", &kept)
+	d, err = b.ForeseeRun(ctx, kept.ID, principal)
+	return d, issues, err
+}
+
+// foreseeLeaving is ForeseeRun for lists to leave. What may have been asked is asked again where a
+// person approves it, and by nothing else.
+func (b *Outbox) foreseeLeaving(ctx context.Context, d *Decision) error {
+	if d.State == mail.OutboxUnknown {
+		d.Step = StepNone
+	}
+	if d.Step == StepNone || d.Waits() {
+		return nil
+	}
+	as, err := b.ForeseeUnsubscribe(ctx, d.Account)
+	if err == nil && as.Waits() {
+		d.Wait()
+	}
+	return err
+}
+
 // leaving sorts messages by how their lists are left, and makes the drafts. Its Entry is not kept yet.
-func (b *Outbox) leaving(ctx context.Context, op, account string, refs []mail.Ref, principal string) (*Unsubscribed, error) {
+func (b *Outbox) leaving(ctx context.Context, op, account string, refs []mail.Ref, principal string, drafts bool) (*Unsubscribed, error) {
 	found, err := b.o.Mailboxes.Leaving(ctx, op, account, refs)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(found, func(x, y mailbox.Leaving) int { return y.Date.Compare(x.Date) })
+	slices.SortStableFunc(found, func(x, y mailbox.Leaving) int {
+		return cmp.Or(y.Date.Compare(x.Date), cmp.Compare(y.Ref.UID, x.Ref.UID))
+	})
 	now := b.now()
 	out := &Unsubscribed{}
 	e := &mail.Outgoing{ID: mail.NewID(now), Kind: mail.OutboxUnsubscribe, Account: account, Principal: principal, State: mail.OutboxQueued, Created: now, Changed: now, Sent: mail.SentNone}
@@ -93,7 +159,7 @@ func (b *Outbox) leaving(ctx context.Context, op, account string, refs []mail.Re
 			key = "mailto " + l.Letter.To
 		}
 		switch {
-		case l.URI == "" && l.Letter == nil:
+		case l.URI == "" && (l.Letter == nil || !drafts):
 			out.Not = append(out.Not, NotUnsubscribed{l.Ref, string(l.Why)})
 		case seen[key]:
 		case l.URI != "":
@@ -107,7 +173,8 @@ func (b *Outbox) leaving(ctx context.Context, op, account string, refs []mail.Re
 			}
 			saved, err := b.SaveDraft(ctx, account, Draft{To: []mail.Address{{Addr: l.Letter.To}}, Subject: l.Letter.Subject, Body: l.Letter.Body, As: s.addressed(l.Header)})
 			if err != nil {
-				out.Not = append(out.Not, NotUnsubscribed{l.Ref, string(l.Why) + " No draft to it was made: " + reasonOf(err)})
+				reason := strings.TrimSuffix(strings.TrimPrefix(reasonOf(err), "nothing is sent: "), ".")
+				out.Not = append(out.Not, NotUnsubscribed{l.Ref, string(l.Why) + " No draft of a letter to the list was made: " + reason + "."})
 			} else {
 				out.Drafts = append(out.Drafts, UnsubscribeDraft{l.Ref, saved})
 			}

@@ -43,11 +43,33 @@ func (p *painter) view(result any) bool {
 		p.said += fmt.Sprintf(" to %s:%d, account %s, within %d ms", Line(r.Server.Host), r.Server.Port, Line(r.Account), r.LatencyMS)
 	case *commands.MailMoveResult:
 		p.said += " to " + Line(r.To)
+		p.undoes(r.Undo)
 	case *commands.MailCopyResult:
 		if p.said += " to " + Line(r.To); r.ToAccount != r.Account {
 			p.said += " of " + Line(r.ToAccount)
 		}
-	case *commands.MailDeleteResult, *commands.MailMarkReadResult, *commands.MailFlagsResult, *commands.MailAckResult, admin.GrantRemoveResult, admin.ResumeResult: // the sentence says all
+		p.undoes(r.Undo)
+	case *commands.MailMarkReadResult:
+		p.undoes(r.Undo)
+	case *commands.MailFlagsResult:
+		p.undoes(r.Undo)
+	case *commands.MailUnsubscribeResult:
+		p.lists(r.Lists)
+	case *commands.MailRunResult:
+		p.lists(r.Lists)
+		p.undoes(r.Undo)
+	case *commands.MailUndoResult:
+		p.undone(r)
+	case *commands.MailPlanResult:
+		p.header("Plan", Line(r.ID))
+		if p.lists(r.Lists); r.Plan != nil {
+			p.plan(r.Plan)
+		}
+		p.line("")
+		if r.NeedsApproval {
+			p.wrapped("", "", "A person decides first, since "+Line(r.Why)+".")
+		}
+	case *commands.MailDeleteResult, *commands.MailAckResult, admin.GrantRemoveResult, admin.ResumeResult: // the sentence says all
 	case admin.AccountRemoveResult:
 		return r.LeftInKeyring == ""
 	case admin.AuditVerifyResult:
