@@ -355,7 +355,7 @@ func (b *Outbox) runPlan(ctx context.Context, op string, e *mail.Outgoing, a att
 		return t, failed
 	}
 	begun := map[mail.Ref]bool{}
-	if a.from == mail.OutboxUnknown {
+	if e.Attempts > 1 { // from whichever state this one came
 		if begun, failed = b.begun(ctx, op, e); failed != nil {
 			return t, failed
 		}

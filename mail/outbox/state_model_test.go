@@ -36,12 +36,13 @@ type stateModel struct {
 	resends  int  // claims of an entry that was unknown
 	reopened bool // one that a person had closed was claimed
 
-	copies int            // of the message, at the server
-	copied map[uint32]int // of each message of a plan
-	made   []mail.Change  // the journal
-	begun  bool           // the gate was opened
-	faults bool
-	log    []string
+	copies    int            // of the message, at the server
+	copied    map[uint32]int // of each message of a plan
+	made      []mail.Change  // the journal
+	begun     bool           // the gate was opened
+	undecided bool           // it waited for a person, and was claimed without
+	faults    bool
+	log       []string
 }
 
 // modelProcess is one of them: its steps wait for the scheduler.
@@ -134,6 +135,7 @@ func (s modelStore) ChangeOutgoing(_ context.Context, id string, change func(*ma
 		w.reopened = w.reopened || before.Settled
 	}
 	s.p.until = after.Until
+	w.undecided = w.undecided || before.State == mail.OutboxWaiting && after.State == mail.OutboxUnknown && after.Decided == ""
 	w.begun = w.begun || after.State == mail.OutboxUnknown
 	w.entries[id] = after
 	if drop {
@@ -238,13 +240,13 @@ func (j modelJournal) ChangesMade(context.Context, mail.ChangeQuery) ([]mail.Cha
 
 // asks is mail.Account.AskChanges.
 func (w *stateModel) asks() *int {
-	if n := modelBound; w.mode == mail.Approve {
+	if n := modelBound + w.rng.IntN(2); w.mode == mail.Approve { // somebody edits it
 		return &n
 	}
 	return nil
 }
 
-// modelBound is how many messages go unasked: less than a plan has.
+// modelBound is how many messages go unasked: fewer than a plan has.
 const modelBound = 3
 
 // change is mailbox.Client.Do: a copy, the intent of which is kept first.
@@ -272,17 +274,17 @@ func (p *modelProcess) change(_ context.Context, of mailbox.Batch) (*mailbox.Cha
 	if p.step("copy"); !w.now.Before(p.until) {
 		return nil, failed(false)
 	}
-	out := &mailbox.Changed{}
+	out, done := &mailbox.Changed{}, slices.Clone(c.Messages)
 	for i, r := range of.Refs {
 		w.copied[r.UID]++
-		w.made[at].Messages[i].Done = true
+		done[i].Done = true
 		out.Messages = append(out.Messages, mailbox.ChangedMessage{Ref: r})
 	}
 	p.step("the answer")
 	if w.chance(6) == 0 {
 		return nil, failed(true)
 	}
-	w.made[at].Ended = w.now
+	w.made[at].Messages, w.made[at].Ended = done, w.now
 	return out, nil
 }
 
@@ -308,6 +310,8 @@ func (w *stateModel) checkPlan(e *mail.Outgoing) error {
 	}
 	now := e.Plan.Outcome
 	switch {
+	case w.undecided:
+		return errors.New("it waited for a person, and nobody decided")
 	case n > 0 && !w.begun:
 		return errors.New("it was carried out without a claim")
 	case w.mode == mail.Approve && unasked > modelBound:
