@@ -92,7 +92,7 @@ func (d *Deps) change(ctx context.Context, call *discovery.Call, args changing) 
 			return d.Mailboxes.Copy(ctx, account, refs, to, of.To)
 		}
 		changed, err := d.Mailboxes.Do(ctx, of)
-		if !errors.Is(err, mail.ErrManyChanges) {
+		if !errors.Is(err, mail.ErrManyChanges) || d.Outbox == nil {
 			return changed, err
 		}
 		o, err := d.Outbox.HoldChange(ctx, of, call.Principal)

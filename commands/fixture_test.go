@@ -52,6 +52,9 @@ func (j journal) BeginChange(ctx context.Context, c *mail.Change, unasked int) e
 	p, _ := ctx.Value(principalKey{}).(gateway.Principal)
 	if c.Principal = p.Name; p.Admin {
 		c.Approved, unasked = true, -1
+		if plan, err := j.Outgoing(ctx, c.Of); c.Of != "" && err == nil {
+			c.Principal = plan.Principal
+		}
 	}
 	return j.Vault.BeginChange(ctx, c, unasked)
 }

@@ -81,7 +81,7 @@ func mailRun(d *Deps) *discovery.Command {
 		}
 		o, err := d.Outbox.Run(ctx, args.ID, ownerless(call))
 		switch {
-		case err != nil && (o == nil || o.Plan == nil || o.Plan.Outcome.Tried() == 0):
+		case err != nil && (o == nil || o.State != mail.OutboxUnknown): // else it was begun
 			return nil, failedSend(call, o, err)
 		case o.State == mail.OutboxWaiting:
 			return nil, d.waits(ctx, call, o, true)

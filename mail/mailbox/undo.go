@@ -407,7 +407,7 @@ func (u *undoing) setBack(ctx context.Context, b *batch, s *imap.Session, l *loc
 			}
 		}
 		if len(c.add)+len(c.remove) == 0 {
-			if !t.moved() {
+			if t.flags = slices.DeleteFunc(t.flags, func(f flagBefore) bool { return f.unsure }); len(t.flags) > 0 && !t.moved() {
 				t.why = LeftChanged
 			}
 			continue

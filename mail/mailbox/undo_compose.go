@@ -58,6 +58,7 @@ type track struct {
 type flagBefore struct {
 	name      string
 	had, left bool
+	unsure    bool // whether they left it so
 }
 
 // moved reports whether the message has to leave the folder that it is in.
@@ -131,7 +132,7 @@ func compose(changes []mail.Change, chosen func(*mail.Change) bool, seen map[par
 		}
 	}
 	for _, t := range c.all {
-		t.flags = slices.DeleteFunc(t.flags, func(f flagBefore) bool { return f.had == f.left })
+		t.flags = slices.DeleteFunc(t.flags, func(f flagBefore) bool { return f.had == f.left && !f.unsure })
 		if t.chosen {
 			tracks = append(tracks, t)
 		}
@@ -257,7 +258,7 @@ func (t *track) flag(h *mail.Change, m *mail.ChangeMessage) {
 		at := slices.IndexFunc(t.flags, func(f flagBefore) bool { return strings.EqualFold(f.name, name) })
 		if at < 0 {
 			at = len(t.flags)
-			t.flags = append(t.flags, flagBefore{name: name, left: has})
+			t.flags = append(t.flags, flagBefore{name: name, left: has, unsure: h.Ended.IsZero() && !m.Done})
 		}
 		t.flags[at].had = had
 	}

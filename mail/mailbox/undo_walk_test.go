@@ -18,7 +18,6 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
 	"github.com/postern-mail/postern/vault"
-	"github.com/postern-mail/postern/vault/vaulttest"
 )
 
 // principalJournal is a vault's journal for one principal, and for the owner with everybody's.
@@ -50,26 +49,11 @@ func (j principalJournal) AmendChange(ctx context.Context, id string, amend func
 	})
 }
 
-// principals gives clients of one mailbox, each of a principal of its own with one journal.
-func principals(t testing.TB, b *box, names ...string) (all []*mailbox.Client) {
-	t.Helper()
-	var k vault.Keys
-	for _, s := range []*mail.Secret{&k.Admin, &k.Agent} {
-		text, err := vault.NewKey()
-		must(t, err)
-		*s = mail.NewSecret([]byte(text))
-	}
-	path := vaulttest.New(t)
-	_, err := vault.Init(t.Context(), path, k)
-	must(t, err)
-	v, err := vault.Open(t.Context(), path, vault.Keys{Agent: k.Agent}, nil)
-	must(t, err)
-	for _, name := range names {
-		m := mailbox.New(mailbox.Options{Directory: b.Dir, Journal: principalJournal{v, name}})
-		t.Cleanup(func() { _ = m.Close() })
-		all = append(all, m)
-	}
-	return all
+// client gives a client of a mailbox for a principal.
+func (j *journal) client(b *box, name string) *mailbox.Client {
+	m := mailbox.New(mailbox.Options{Directory: b.Dir, Journal: principalJournal{j.Vault, name}})
+	b.T.Cleanup(func() { _ = m.Close() })
+	return m
 }
 
 // standing is a message as it stands in a mailbox.
@@ -389,7 +373,11 @@ func walkBack(t *testing.T, e mailtest.Endpoint, seed uint64) {
 		}
 	})
 	w.folders("Work", "Archive", "Trash", "Drafts")
-	clients := principals(t, w.box, "one", "two", "three", owner)
+	j := newJournal(t)
+	var clients []*mailbox.Client
+	for _, name := range []string{"one", "two", "three", owner} {
+		clients = append(clients, j.client(w.box, name))
+	}
 	for i := range 14 {
 		folder := walkFolders[w.IntN(len(walkFolders))]
 		m := &walked{id: fmt.Sprintf("%d.walk@example.org", i), folder: folder, home: folder, flags: map[string]bool{}, touched: map[string]int{}}

@@ -51,6 +51,7 @@ type Options struct {
 type Outbox struct {
 	o         Options
 	dial      func(ctx context.Context, o mail.Operation, a *mail.Account) (submission, error) // connects and logs in
+	change    func(ctx context.Context, of mailbox.Batch) (*mailbox.Changed, error)            // Mailboxes.Do
 	admitting *semaphore.Weighted                                                              // while an entry is charged and added
 }
 
@@ -68,6 +69,9 @@ func New(o Options) *Outbox {
 	b := &Outbox{o: o, admitting: semaphore.NewWeighted(1)}
 	b.dial = func(ctx context.Context, o mail.Operation, a *mail.Account) (submission, error) {
 		return b.connect(ctx, o, a)
+	}
+	if o.Mailboxes != nil {
+		b.change = o.Mailboxes.Do
 	}
 	return b
 }

@@ -347,8 +347,8 @@ func shownPlan(e *mail.Outgoing) any {
 	return []any{"plan", e.Account, p}
 }
 
-// change does what a plan says, piece by piece, and keeps how far it is after each.
-func (b *Outbox) change(ctx context.Context, op string, e *mail.Outgoing, a attempt) (t tally, failed error) {
+// runPlan does what a plan says, piece by piece, and keeps how far it is before each.
+func (b *Outbox) runPlan(ctx context.Context, op string, e *mail.Outgoing, a attempt) (t tally, failed error) {
 	now := e.Plan.Outcome
 	all, failed := b.pieces(ctx, op, e, now.Tried())
 	if failed != nil {
@@ -369,17 +369,7 @@ func (b *Outbox) change(ctx context.Context, op string, e *mail.Outgoing, a atte
 	var refused error // what the server or a rule says to whole pieces
 	cut := false      // whether a piece was changed is not known
 	for _, refs := range all {
-		tell(float64(now.Tried()), float64(e.Plan.Count), "messages of the plan")
-		var err error
-		if err = b.piece(ctx, op, e, refs, begun, &now); err != nil && !final(err) {
-			var known *mail.Error
-			cut = errors.As(err, &known) && known.Unknown
-			t.asks, failed = errors.Is(err, mail.ErrManyChanges), err
-			break
-		}
-		if refused = cmp.Or(refused, err); now.Done+now.Gone == 0 {
-			continue // nothing happened yet
-		}
+		// Whoever took it over, cancelled it or stopped everything is noticed here.
 		if _, failed = b.record(ctx, e.ID, func(e *mail.Outgoing) (bool, error) {
 			if e.Attempt != a.id || e.Ended() {
 				return false, errNotHeld
@@ -390,6 +380,15 @@ func (b *Outbox) change(ctx context.Context, op string, e *mail.Outgoing, a atte
 		}); failed != nil {
 			break
 		}
+		tell(float64(now.Tried()), float64(e.Plan.Count), "messages of the plan")
+		err := b.piece(ctx, op, e, refs, begun, &now)
+		if err != nil && !final(err) {
+			var known *mail.Error
+			cut = errors.As(err, &known) && known.Unknown
+			t.asks, failed = errors.Is(err, mail.ErrManyChanges), err
+			break
+		}
+		refused = cmp.Or(refused, err)
 	}
 	if t.asks {
 		var err error
@@ -439,7 +438,7 @@ func (b *Outbox) piece(ctx context.Context, op string, e *mail.Outgoing, refs []
 	var known *mail.Error
 	changed, err := &mailbox.Changed{}, error(nil)
 	if len(refs) > 0 {
-		changed, err = b.o.Mailboxes.Do(ctx, mailbox.Batch{Op: op, Account: e.Account, Refs: refs, Action: e.Plan.Action, Of: e.ID, Approved: e.Decided != ""})
+		changed, err = b.change(ctx, mailbox.Batch{Op: op, Account: e.Account, Refs: refs, Action: e.Plan.Action, Of: e.ID, Approved: e.Decided != ""})
 	}
 	gone := allGone(err, &known)
 	switch {

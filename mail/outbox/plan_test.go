@@ -145,7 +145,7 @@ func TestKilledWhileAPlanIsRun(t *testing.T) {
 type fakeOtherBytes struct{ *vault.Vault }
 
 func (fakeOtherBytes) OutgoingMessage(context.Context, string) ([]byte, error) {
-	return []byte(`[{"folder":"INBOX","uidvalidity":1,"uids":[[1,4000000000]]}]`), nil
+	return []byte(`[{"folder":"INBOX","uidvalidity":1,"uids":[[1,2]]}]`), nil
 }
 
 // TestWhatAPlanIsNotRunFor has what happens to a plan before it is run, and what running it comes

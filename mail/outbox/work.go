@@ -31,7 +31,7 @@ func workOf(k mail.OutboxKind) *work {
 	case mail.OutboxDelete:
 		return &work{"deletion", "deleted", "deleting the messages", StepDelete, StepDeleteRest, shownDeletion, (*Outbox).delete}
 	case mail.OutboxPlan:
-		return &work{"plan", "changed", "changing the messages", StepRun, StepRunRest, shownPlan, (*Outbox).change}
+		return &work{"plan", "changed", "changing the messages", StepRun, StepRunRest, shownPlan, (*Outbox).runPlan}
 	case mail.OutboxUnsubscribe:
 		return &work{"unsubscription", "asked for", "unsubscribing", StepUnsubscribe, StepUnsubscribeRest, shownUnsubscription, (*Outbox).unsubscribe}
 	}

@@ -1,6 +1,7 @@
 package house
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -13,7 +14,9 @@ var _ mail.Journal = (*store)(nil)
 // The methods below implement mail.Journal by asking the vault. Changes of others are answered
 // like ones that do not exist.
 
-// BeginChange keeps a change as the caller's. The person whose mail it is is never asked.
+// BeginChange keeps a change as the caller's, and a piece of a plan as that of whoever planned it, who
+// can take it back whoever approved it. It names the change in the audit entry. The person whose mail
+// it is is never asked.
 func (s *store) BeginChange(ctx context.Context, c *mail.Change, unasked int) error {
 	p := principalOf(ctx)
 	a, err := s.account(ctx, c.Account)
@@ -23,8 +26,15 @@ func (s *store) BeginChange(ctx context.Context, c *mail.Change, unasked int) er
 	c.Principal, c.Mailbox = p.Name, a.Mailbox()
 	if isAdmin(p) {
 		c.Approved, unasked = true, -1
+		if plan, err := s.Vault.Outgoing(ctx, c.Of); c.Of != "" && err == nil {
+			c.Principal = plan.Principal
+		}
 	}
-	return s.Vault.BeginChange(ctx, c, unasked)
+	err = s.Vault.BeginChange(ctx, c, unasked)
+	if err == nil {
+		gateway.NoteChange(ctx, cmp.Or(c.Of, c.ID))
+	}
+	return err
 }
 
 func (s *store) AmendChange(ctx context.Context, id string, amend func(*mail.Change) error) (mail.Change, error) {
