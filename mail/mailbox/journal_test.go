@@ -164,14 +164,14 @@ func TestTheJournalHasEveryChange(t *testing.T) {
 				t.Errorf("change %q says\n%s, want\n%s", id, got, row.want)
 			}
 			m := c.Messages[0]
-			if c.Mailbox == "" || c.UIDValidity == 0 || m.UID == 0 || m.Size == 0 || !m.Arrived.Equal(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)) || c.Approved != (c.Of == "plan") ||
+			if c.Mailbox == "" || c.UIDValidity == 0 || m.UID == 0 || m.Size == 0 || !m.Arrived.Equal(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)) || c.Approved != (c.Of == "plan") || !c.Approved && c.Kind == mail.ChangeMove && c.Of != draft.Change ||
 				c.Sent != (c.Folder == b.In("Sent")) || (c.FromAccount == account) != (c.Account == "far") {
 				t.Errorf("%+v", c)
 			}
 			if m.New == 0 {
 				continue
 			}
-			if got, err := b.Get(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: c.To, UIDValidity: c.ToValidity, UID: m.New}, mailbox.GetQuery{}); err != nil || got.InternetMessageID != m.MessageID {
+			if got, err := b.Get(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: c.To, UIDValidity: c.ToValidity, UID: m.New}, mailbox.GetQuery{}); err != nil || got.InternetMessageID != m.MessageID || c.ToValidity == 0 {
 				t.Errorf("at the new place of %+v: %+v, %v", c, got, err)
 			}
 		}
