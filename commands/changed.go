@@ -3,6 +3,7 @@ package commands
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ type batchResult struct {
 	Account string `json:"account_id"`
 	Folder  string `json:"folder,omitempty" acli:"untrusted"`
 
+	undo    string      // what takes it back
 	changed []string    // the ids of the messages that were changed, for a compact answer
 	moved   [][2]string // the same, each with its id at the new place
 }
@@ -42,7 +44,7 @@ func (d *Deps) batch(ctx context.Context, call *discovery.Call, a *messagesArgs,
 		shown = append(shown, m.Ref, m.New)
 	}
 	ids := d.shown(ctx, call, shown...)
-	r := batchResult{Outcome: answer.OutcomeOf(append(c.Issues, ids.Issues...), len(c.Messages) > 0), Account: c.Account, Folder: c.Folder, changed: []string{}, moved: [][2]string{}}
+	r := batchResult{Outcome: answer.OutcomeOf(append(c.Issues, ids.Issues...), len(c.Messages) > 0), Account: c.Account, Folder: c.Folder, undo: undoOf(c.Change), changed: []string{}, moved: [][2]string{}}
 	r.IDs = ids
 	for _, m := range c.Messages {
 		pair := [2]string{ids.Of(m.Ref), ""}
@@ -54,16 +56,68 @@ func (d *Deps) batch(ctx context.Context, call *discovery.Call, a *messagesArgs,
 	return c, r, nil
 }
 
-// change is batch for what changes a mailbox: the messages count towards those that the
-// caller may change within an hour.
-func (d *Deps) change(ctx context.Context, call *discovery.Call, a *messagesArgs,
-	do func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)) (*mailbox.Changed, batchResult, error) {
-	return d.batch(ctx, call, a, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
+// changing are the arguments of a command that changes a mailbox so that it can be taken back.
+type changing interface {
+	which() *messagesArgs
+	action() mail.Action
+}
+
+// change is batch for what changes a mailbox, and can be taken back: the messages count towards
+// those that the caller may change within an hour. Where a person has to decide, the change waits
+// in the outbox.
+func (d *Deps) change(ctx context.Context, call *discovery.Call, args changing) (*mailbox.Changed, batchResult, error) {
+	of := mailbox.Batch{Action: args.action()}
+	of.Op = doing[of.Do].like
+	return d.batch(ctx, call, args.which(), func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
+		of.Account, of.Refs = account, refs
+		if call.Reply != nil {
+			o, err := d.decided(ctx, call, true)
+			if err != nil {
+				return nil, err
+			}
+			return heldChange(o, of)
+		}
 		if err := d.charge(ctx, call, len(refs)); err != nil {
 			return nil, err
 		}
-		return do(ctx, account, refs)
+		if of.To != "" {
+			call.Target += " to " + of.To
+		}
+		to := account
+		if other, ok := args.(*mailCopyArgs); ok {
+			to = cmp.Or(other.ToAccount, account)
+			call.Target += " of " + to
+		}
+		if to != account {
+			return d.Mailboxes.Copy(ctx, account, refs, to, of.To)
+		}
+		changed, err := d.Mailboxes.Do(ctx, of)
+		if !errors.Is(err, mail.ErrManyChanges) || d.Outbox == nil {
+			return changed, err
+		}
+		o, err := d.Outbox.HoldChange(ctx, of, call.Principal)
+		if err != nil {
+			return nil, err
+		}
+		noteOutgoing(call, o)
+		return nil, d.waits(ctx, call, o, true)
 	})
+}
+
+// heldChange is what came of a change about which a person was asked.
+func heldChange(o *mail.Outgoing, of mailbox.Batch) (*mailbox.Changed, error) {
+	if f := notRun(o); f != nil {
+		return nil, f
+	}
+	c := &mailbox.Changed{Account: o.Account, Folder: of.Refs[0].Folder, To: o.Plan.To, Change: o.ID, Attempted: len(of.Refs), Succeeded: o.Plan.Outcome.Done}
+	if o.Plan.Outcome.Done < len(of.Refs) { // which ones they are is not told
+		c.Issues = []mail.Issue{{Kind: mail.KindRefused, Stage: "run", Message: planSummary(o.State, o.Plan) + "."}}
+		return c, nil
+	}
+	for _, r := range of.Refs {
+		c.Messages = append(c.Messages, mailbox.ChangedMessage{Ref: r, Added: true, Removed: true})
+	}
+	return c, nil
 }
 
 // charge counts n messages that the caller is about to change, or refuses them all.

@@ -38,12 +38,10 @@ type Mailboxes interface {
 	AttachmentText(ctx context.Context, ref mail.Ref, q mailbox.AttachmentQuery) (*mailbox.AttachmentContent, error)
 	Thread(ctx context.Context, ref mail.Ref, q mailbox.ThreadQuery) (*mailbox.Thread, error)
 	Ack(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
-	MarkRead(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
-	SetFlags(ctx context.Context, account string, refs []mail.Ref, add, remove []string) (*mailbox.Changed, error)
+	Do(ctx context.Context, of mailbox.Batch) (*mailbox.Changed, error)
 	Copy(ctx context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*mailbox.Changed, error)
-	Move(ctx context.Context, account string, refs []mail.Ref, toFolder string) (*mailbox.Changed, error)
-	Trash(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
 	Delete(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
+	Undo(ctx context.Context, q mailbox.UndoQuery) (*mailbox.Undone, error)
 	MayChange(ctx context.Context, op, account string, refs []mail.Ref, toAccount string) error
 }
 
@@ -108,7 +106,8 @@ type Deps struct {
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
-	memory shownMemory
+	memory   shownMemory
+	commands map[string]*discovery.Command // all of them by their paths, see All
 }
 
 // Explanation says how far a command string would get.
@@ -123,7 +122,7 @@ func Info(d *Deps, version string) discovery.Info {
 	return discovery.Info{
 		Name:        "postern",
 		Version:     version,
-		Description: "Postern: a person's mail, behind their rules",
+		Description: "A person's mail, behind their rules",
 		Groups: map[string]string{
 			"mail":         "Read and change a person's mail",
 			"outbox":       "See messages that wait to be sent or were sent, and decide about them",
@@ -144,7 +143,7 @@ func Info(d *Deps, version string) discovery.Info {
 		Usage: "<command> [arguments] [options]. ID: as lists show it, 50 in INBOX, Sent/5 in Sent. T: 2026-02-01 or 2026-02-01T10:00Z. " +
 			"Everywhere: --account A, --fields F,G (or columns), --full, --timeout S. 'help <command>' has the rest",
 		Instead: calledElsewhere,
-		Recipes: []string{"mail search invoice --since 2026-02-01"},
+		Recipes: []string{"mail search invoice"},
 		Here:    d.here,
 	}
 }
@@ -212,7 +211,7 @@ func All(d *Deps) []*discovery.Command {
 	a := &d.Admin
 	a.Store, a.Mailboxes, a.Outbox, a.Exists, a.Now = d.Store, d.Mailboxes, d.Outbox, d.Exists, d.now
 	d.Agents.ReadFile = d.file
-	return slices.Concat([]*discovery.Command{
+	all := slices.Concat([]*discovery.Command{
 		mailAccounts(d),
 		mailVerify(d),
 		mailFolders(d),
@@ -234,6 +233,10 @@ func All(d *Deps) []*discovery.Command {
 		mailCopy(d),
 		mailMove(d),
 		mailTrash(d),
+		mailPlan(d),
+		mailRun(d),
+		mailUndo(d),
+		mailUnsubscribe(d),
 		mailDelete(d),
 		outboxList(d),
 		outboxShow(d),
@@ -243,6 +246,11 @@ func All(d *Deps) []*discovery.Command {
 		admin.PolicyShow(&d.Admin),
 		policyExplain(d),
 	}, admin.Commands(&d.Admin), agents.Commands(&d.Agents))
+	d.commands = map[string]*discovery.Command{}
+	for _, c := range all {
+		d.commands[c.Path] = c
+	}
+	return all
 }
 
 // Faults is FaultsWhere every command exists.

@@ -41,7 +41,7 @@ func deletionTitle(o *mail.Outgoing) string {
 	return fmt.Sprintf("delete %s of %s", answer.Count(len(o.Deletes), "message", "messages"), o.Folder)
 }
 
-// shownDeletion is all of a deletion.
+// shownDeletion is all of a deletion, and what a plan has too.
 func shownDeletion(o *mail.Outgoing) *OutboxShowResult {
 	r := &OutboxShowResult{Sending: sendingOf(o), Principal: o.Principal, Created: answer.UTC(o.Created), Changed: answer.UTC(o.Changed), To: []string{}, CC: []string{}, BCC: []string{},
 		Attempts: o.Attempts, Attachments: []AttachmentSent{}, Folder: o.Folder}
@@ -143,11 +143,7 @@ func deletionQuestion(o *outbox.Decision) (question string, ok bool) {
 		for _, a := range m.From {
 			from = append(from, personShown(a))
 		}
-		date := "no date"
-		if !m.Date.IsZero() {
-			date = answer.Minute(m.Date)
-		}
-		for _, part := range []string{date + "  " + strings.Join(from, ", "), "    " + quoted(m.Subject)} {
+		for _, part := range []string{dated(m.Date) + "  " + strings.Join(from, ", "), "    " + quoted(m.Subject)} {
 			for _, l := range wrapped(part, questionWidth) {
 				b.WriteString("> " + l + "\n")
 			}

@@ -26,11 +26,11 @@ func newDemo(t testing.TB, more ...string) *fixture {
 	must(t, err)
 	t.Cleanup(func() { _ = servers.Close() })
 	b := newFixture(t, nil)
-	boxes := mailbox.New(mailbox.Options{Directory: b.vault, Seen: b.vault})
+	boxes := mailbox.New(mailbox.Options{Directory: b.vault, Seen: b.vault, Journal: journal{b.vault}})
 	t.Cleanup(func() { _ = boxes.Close() })
 	b.deps.Mailboxes = boxes
 	var asked atomic.Int64 // the clock goes on, as entries are in the order of their times
-	b.deps.Outbox = outbox.New(outbox.Options{Directory: b.vault, Mailboxes: boxes, Store: b.vault,
+	b.deps.Outbox = outbox.New(outbox.Options{Directory: b.vault, Mailboxes: boxes, Store: b.vault, Journal: journal{b.vault},
 		Now: func() time.Time { return at.Add(time.Duration(asked.Add(1)) * time.Millisecond) },
 		Key: func(ctx context.Context) ([]byte, error) { return b.vault.Key(ctx, "outbox") }})
 	maps.Copy(b.saved, fakeFiles{"letters/one.txt": []byte("\ufeffDear Ann,\r\n\r\nyours."), "a/b.pdf": {0, 1, 2}, "c.txt": []byte("c"),

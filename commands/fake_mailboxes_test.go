@@ -181,29 +181,18 @@ func (s *fakeMailboxes) Ack(_ context.Context, account string, refs []mail.Ref) 
 	return s.change("ack", account, refs)
 }
 
-func (s *fakeMailboxes) MarkRead(_ context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
-	return s.change("mark-read", account, refs)
-}
-
-func (s *fakeMailboxes) SetFlags(_ context.Context, account string, refs []mail.Ref, add, remove []string) (*mailbox.Changed, error) {
-	s.add, s.remove = add, remove
-	return s.change("flags", account, refs)
+func (s *fakeMailboxes) Do(_ context.Context, of mailbox.Batch) (*mailbox.Changed, error) {
+	s.add, s.remove, s.toFolder = of.Add, of.Remove, of.To
+	c, err := s.change(string(of.Do), of.Account, of.Refs)
+	if of.Do == mail.DoTrash {
+		c.To = "Trash"
+	}
+	return c, err
 }
 
 func (s *fakeMailboxes) Copy(_ context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*mailbox.Changed, error) {
 	s.toAccount, s.toFolder = toAccount, toFolder
 	return s.change("copy", account, refs)
-}
-
-func (s *fakeMailboxes) Move(_ context.Context, account string, refs []mail.Ref, toFolder string) (*mailbox.Changed, error) {
-	s.toFolder = toFolder
-	return s.change("move", account, refs)
-}
-
-func (s *fakeMailboxes) Trash(_ context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
-	c, err := s.change("trash", account, refs)
-	c.To = "Trash"
-	return c, err
 }
 
 func (s *fakeMailboxes) Delete(_ context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {

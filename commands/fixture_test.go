@@ -39,6 +39,36 @@ type fixture struct {
 	deps  *commands.Deps
 }
 
+type principalKey struct{}
+
+func onBehalfOf(ctx context.Context, p gateway.Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// journal is a vault's for the principal of a command, as the program has it.
+type journal struct{ *vault.Vault }
+
+func (j journal) BeginChange(ctx context.Context, c *mail.Change, unasked int) error {
+	p, _ := ctx.Value(principalKey{}).(gateway.Principal)
+	if c.Principal = p.Name; p.Admin {
+		c.Approved, unasked = true, -1
+		if plan, err := j.Outgoing(ctx, c.Of); c.Of != "" && err == nil {
+			c.Principal = plan.Principal
+		}
+	}
+	return j.Vault.BeginChange(ctx, c, unasked)
+}
+
+func (j journal) ChangesMade(ctx context.Context, q mail.ChangeQuery) ([]mail.Change, error) {
+	if p, _ := ctx.Value(principalKey{}).(gateway.Principal); !p.Admin {
+		q.Principal = p.Name
+	}
+	return j.Vault.ChangesMade(ctx, q)
+}
+
+// Do runs a command; fakeMailboxes has another Do.
+func (b *fixture) Do(t testing.TB, line string) envelope { return b.Caller.Do(t, line) }
+
 // at is the time on a fixture: in Berlin it is the next day already.
 var at = time.Date(2026, 3, 9, 23, 30, 0, 0, time.UTC)
 
@@ -59,7 +89,7 @@ func newFixture(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Acc
 	var err error
 	b.Registry, err = discovery.NewRegistry(commands.Info(b.deps, "test"), commands.All(b.deps)...)
 	must(t, err)
-	b.Gateway, err = gateway.New(gateway.Options{Registry: b.Registry, Profile: gateway.FullProfile(), Faults: answer.Faults,
+	b.Gateway, err = gateway.New(gateway.Options{Registry: b.Registry, Context: onBehalfOf, Profile: gateway.FullProfile(), Faults: answer.Faults,
 		Settings: vaultSettings{v}, Auditor: v})
 	must(t, err)
 	return b

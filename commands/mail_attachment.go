@@ -92,7 +92,7 @@ func mailAttachment(d *Deps) *discovery.Command {
 		Path:     "mail attachment",
 		Also:     []string{"download", "save"},
 		Forms:    bounds,
-		Summary:  "One attachment",
+		Summary:  "One",
 		Details:  "The answer has the beginning of its content in base64, its text with --as-text, or nothing of it with --save. --save writes only new files below the attachment directory, and never over an existing one.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail attachment 33 --as-text", "mail attachment 22 --part 2 --save plans/floor.png", "mail attachment 22 --max-bytes 20000"},

@@ -62,7 +62,7 @@ func (r *MailCodeResult) Brief() mailCodeBrief {
 func mailCode(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail code",
-		Summary:  "A login code, once",
+		Summary:  "Login code, once",
 		Details:  "One-time codes are hidden in messages of the last three days. This tells the newest one in INBOX of a verified sender, at most ten minutes old, once, where the account gives codes.",
 		Effect:   discovery.Read,
 		Timeout:  300,

@@ -3,13 +3,11 @@ package commands
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailCopyArgs struct {
@@ -18,6 +16,8 @@ type mailCopyArgs struct {
 	ToAccount string `json:"to-account,omitempty" acli:"form=name" jsonschema_description:"Account of that folder; the messages' own if left out"`
 }
 
+func (a *mailCopyArgs) action() mail.Action { return mail.Action{Do: mail.DoCopy, To: a.To} }
+
 // MailCopyResult answers mail copy (001 section 8).
 type MailCopyResult struct {
 	answer.Outcome
@@ -25,6 +25,7 @@ type MailCopyResult struct {
 	ToAccount string   `json:"destination_account_id"`
 	Folder    string   `json:"source_folder,omitempty"`
 	To        string   `json:"destination_folder"`
+	Undo      string   `json:"undo,omitempty" jsonschema_description:"The command that takes it back"`
 	Messages  []Placed `json:"messages"`
 	Steps
 
@@ -43,19 +44,16 @@ func mailCopy(d *Deps) *discovery.Command {
 		Details:  "Within an account the server copies all of them or none.",
 		Effect:   discovery.Write,
 		Does:     "file",
+		Rare:     []string{"to-account"},
 		Timeout:  transferTime,
 		Examples: []string{"mail copy 50 49 --to Archive", "mail copy Sent/1 --to INBOX"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailCopyArgs) (*MailCopyResult, error) {
-		to := args.ToAccount
-		c, result, err := d.change(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
-			to = cmp.Or(to, account)
-			call.Target += fmt.Sprintf(" to %s of %s", args.To, to)
-			return d.Mailboxes.Copy(ctx, account, refs, to, args.To)
-		})
+		c, result, err := d.change(ctx, call, args)
 		if err != nil {
 			return nil, err
 		}
-		r := &MailCopyResult{result.Outcome, c.Account, to, c.Folder, args.To, answer.Each(c.Messages, placed), Steps{c.Attempted, c.Succeeded}, result.moved}
+		to := cmp.Or(args.ToAccount, c.Account)
+		r := &MailCopyResult{result.Outcome, c.Account, to, c.Folder, args.To, result.undo, answer.Each(c.Messages, placed), Steps{c.Attempted, c.Succeeded}, result.moved}
 		if len(r.Messages) > 0 {
 			r.NextAction = answer.Next("See the copies", "mail", "list", "--account", to, "--folder", args.To)
 		}
@@ -65,11 +63,12 @@ func mailCopy(d *Deps) *discovery.Command {
 
 type mailCopyBrief struct {
 	Copied [][2]string `json:"copied" jsonschema_description:"For each message its id before, and its id at the new place where the server told it"`
+	Undo   string      `json:"undo,omitempty"`
 	answer.Rest
 }
 
 // Brief is the ids of the messages, before and at the new place.
-func (r *MailCopyResult) Brief() mailCopyBrief { return mailCopyBrief{r.copied, r.Rest(nil)} }
+func (r *MailCopyResult) Brief() mailCopyBrief { return mailCopyBrief{r.copied, r.Undo, r.Rest(nil)} }
 
 // Summary implements discovery.Summarizer.
 func (r *MailCopyResult) Summary() string { return done("Copied #", len(r.Messages), r.Issues) }

@@ -51,7 +51,7 @@ func mailDelete(d *Deps) *discovery.Command {
 		Path:     "mail delete",
 		Also:     []string{"purge", "expunge", "erase", "destroy"},
 		Summary:  "Delete for good",
-		Details:  "It needs the account's right to destroy, see 'policy show'; 'mail trash' does not. Only the named messages are removed, whatever else is marked as deleted in the folder. Below mode RW a person decides first.",
+		Details:  "It is final: nothing takes it back. It needs the account's right to destroy, see 'policy show'; 'mail trash' does not. Only the named messages are removed, whatever else is marked as deleted in the folder. Below mode RW a person decides first.",
 		Effect:   discovery.Write,
 		Does:     "destroy",
 		Examples: []string{"mail delete 50 49 --confirm"},

@@ -51,6 +51,7 @@ type MailDraftResult struct {
 	Recipients        []string           `json:"recipients"`
 	Subject           string             `json:"subject" acli:"untrusted"`
 	Size              int64              `json:"size_bytes"`
+	Undo              string             `json:"undo,omitempty" jsonschema_description:"The command that takes it back"`
 	Hint              string             `json:"hint,omitempty" acli:"untrusted" jsonschema_description:"What may not be expected of an answer's recipients"`
 	Issues            []answer.Issue     `json:"issues,omitempty"` // why the draft that it replaces is still there
 	NextAction        *answer.NextAction `json:"next_action,omitempty"`
@@ -59,9 +60,14 @@ type MailDraftResult struct {
 	to    []string // whom a draft is to that takes that from another message, in a compact answer
 }
 
+type draftBrief struct {
+	sendingBrief
+	Undo string `json:"undo,omitempty"`
+}
+
 // Brief says where the draft is, and to whom where the command did not name them.
-func (r *MailDraftResult) Brief() sendingBrief {
-	b := sendingBrief{ID: r.short, Result: r.Summary(), To: r.to, Rest: (&answer.Outcome{Issues: r.Issues}).Rest(nil)}
+func (r *MailDraftResult) Brief() draftBrief {
+	b := draftBrief{sendingBrief{ID: r.short, Result: r.Summary(), To: r.to, Rest: (&answer.Outcome{Issues: r.Issues}).Rest(nil)}, r.Undo}
 	b.Hint = r.Hint
 	return b
 }
@@ -95,7 +101,7 @@ func mailDraft(d *Deps) *discovery.Command {
 			call.Target = saved.Folder
 		}
 		r := &MailDraftResult{Account: saved.Account, Folder: saved.Folder, InternetMessageID: saved.MessageID, Recipients: append([]string{}, saved.Recipients...),
-			Subject: saved.Subject, Size: saved.Size, Hint: answerHint(saved.Elsewhere, saved.LeftOut)}
+			Subject: saved.Subject, Size: saved.Size, Undo: undoOf(saved.Change), Hint: answerHint(saved.Elsewhere, saved.LeftOut)}
 		if m.ToSender || m.ToAll {
 			r.to = r.Recipients
 		}

@@ -19,6 +19,10 @@ type mailFlagsArgs struct {
 	Remove []string `json:"remove,omitempty" jsonschema:"maxItems=20,minLength=1,maxLength=64,example=seen" jsonschema_description:"Flags to remove"`
 }
 
+func (a *mailFlagsArgs) action() mail.Action {
+	return mail.Action{Do: mail.DoFlags, Add: a.Add, Remove: a.Remove}
+}
+
 // Validate checks how the messages are named and what is a flag (RFC 9051 section
 // 2.3.2).
 func (a *mailFlagsArgs) Validate() error {
@@ -38,17 +42,25 @@ func (a *mailFlagsArgs) Validate() error {
 			return err
 		}
 	}
+	if err := checkAdded(a.Add); err != nil {
+		return err
+	}
 	for _, f := range a.Add {
-		if strings.EqualFold(f, `\Deleted`) {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: `--add does not take \Deleted.`,
-				Hint: "'mail trash' puts messages into the trash; 'mail delete' with --confirm removes them for good."}
-		}
 		if slices.ContainsFunc(a.Remove, func(r string) bool { return strings.EqualFold(r, f) }) {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The flag %s is in both --add and --remove.", f),
 				Hint: "Name it once."}
 		}
 	}
 	return nil
+}
+
+// checkAdded refuses the flag that deletes.
+func checkAdded(flags []string) error {
+	if !slices.Contains(flags, `\Deleted`) {
+		return nil
+	}
+	return &discovery.Fault{Code: discovery.ValidationError, Message: `The flag \Deleted is not set.`,
+		Hint: "'mail trash' puts messages into the trash; 'mail delete' with --confirm removes them for good."}
 }
 
 var systemFlags = []string{"Seen", "Answered", "Flagged", "Deleted", "Draft", "Recent"}
@@ -78,6 +90,7 @@ type MailFlagsResult struct {
 	RequestedAdd    []string  `json:"requested_add_flags"`
 	RequestedRemove []string  `json:"requested_remove_flags"`
 	Messages        []Flagged `json:"messages"`
+	Undo            string    `json:"undo,omitempty" jsonschema_description:"The command that takes it back"`
 }
 
 // Flagged is a message whose flags were changed; without Flags where the server
@@ -100,25 +113,26 @@ func mailFlags(d *Deps) *discovery.Command {
 		Examples: []string{"mail flags 50 49 --add flagged",
 			"mail flags Sent/1 --add project-x --remove seen"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailFlagsArgs) (*MailFlagsResult, error) {
-		c, result, err := d.change(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
-			return d.Mailboxes.SetFlags(ctx, account, refs, args.Add, args.Remove)
-		})
+		c, result, err := d.change(ctx, call, args)
 		if err != nil {
 			return nil, err
 		}
 		return &MailFlagsResult{result, append([]string{}, args.Add...), append([]string{}, args.Remove...), answer.Each(c.Messages, func(m *mailbox.ChangedMessage) Flagged {
 			return Flagged{m.Ref.String(), shownFlags(m.Flags), m.Added, m.Removed}
-		})}, nil
+		}), result.undo}, nil
 	})
 }
 
 type mailFlagsBrief struct {
 	Changed []string `json:"changed"`
+	Undo    string   `json:"undo,omitempty"`
 	answer.Rest
 }
 
 // Brief is the ids of the messages.
-func (r *MailFlagsResult) Brief() mailFlagsBrief { return mailFlagsBrief{r.changed, r.Rest(nil)} }
+func (r *MailFlagsResult) Brief() mailFlagsBrief {
+	return mailFlagsBrief{r.changed, r.Undo, r.Rest(nil)}
+}
 
 // Summary implements discovery.Summarizer.
 func (r *MailFlagsResult) Summary() string {

@@ -42,7 +42,7 @@ func mailFolders(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail folders",
 		Also:     []string{"mailboxes", "labels"},
-		Summary:  "Folders, INBOX first",
+		Summary:  "Folders",
 		Details:  "INBOX and folders with a role come first. Counts leave out what the account's rules hide.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail folders", "mail folders --counts --pattern '*'"},

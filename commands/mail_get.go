@@ -132,7 +132,7 @@ func mailGet(d *Deps) *discovery.Command {
 		Path:     "mail get",
 		Also:     []string{"read", "show", "open", "view", "cat", "fetch", "display", "print"},
 		Forms:    bounds,
-		Summary:  "Read; --chars is for all together",
+		Summary:  "Read; --chars in all",
 		Details:  "Reading changes nothing: an unread message stays unread.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail get 50 49", "mail get 33 --from-char 2000", "mail get 28 --attachment-text"},

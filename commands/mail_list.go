@@ -127,7 +127,7 @@ func mailList(d *Deps) *discovery.Command {
 		Path:    "mail list",
 		Also:    []string{"inbox", "ls", "dir", "unread", "new", "recent", "latest", "sent"},
 		Forms:   bounds,
-		Summary: "A folder, newest first",
+		Summary: "Newest first",
 		Details: "Listing changes nothing: unread messages stay unread. Subjects and names of over 120 characters end with '…'. With --account all the folder of each account, merged by date. " +
 			"An account read with POP3 has only INBOX, in the server's order, without flags; there --since and --until compare the Date field.",
 		Effect:   discovery.Read,

@@ -15,12 +15,19 @@ type mailMoveArgs struct {
 	To string `json:"to" acli:"form=folder" jsonschema_description:"Folder the messages go to, of the same account"`
 }
 
+func (a *mailMoveArgs) action() mail.Action { return mail.Action{Do: mail.DoMove, To: a.To} }
+
+type mailTrashArgs struct{ messagesArgs }
+
+func (*mailTrashArgs) action() mail.Action { return mail.Action{Do: mail.DoTrash} }
+
 // MailMoveResult answers mail move (001 section 9).
 type MailMoveResult struct {
 	answer.Outcome
 	Account  string   `json:"account_id"`
 	Folder   string   `json:"source_folder,omitempty"`
 	To       string   `json:"destination_folder"`
+	Undo     string   `json:"undo,omitempty" jsonschema_description:"The command that takes it back"`
 	Messages []Placed `json:"messages"`
 	Steps
 
@@ -39,10 +46,7 @@ func mailMove(d *Deps) *discovery.Command {
 		Timeout:  transferTime,
 		Examples: []string{"mail move 50 49 --to Archive", "mail move Sent/1 --to Archive"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailMoveArgs) (*MailMoveResult, error) {
-		c, result, err := d.change(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
-			call.Target += " to " + args.To
-			return d.Mailboxes.Move(ctx, account, refs, args.To)
-		})
+		c, result, err := d.change(ctx, call, args)
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +55,7 @@ func mailMove(d *Deps) *discovery.Command {
 }
 
 func movedResult(c *mailbox.Changed, b batchResult, to string) *MailMoveResult {
-	r := &MailMoveResult{b.Outcome, c.Account, c.Folder, to, answer.Each(c.Messages, placed), Steps{c.Attempted, c.Succeeded}, b.moved, c.To}
+	r := &MailMoveResult{b.Outcome, c.Account, c.Folder, to, b.undo, answer.Each(c.Messages, placed), Steps{c.Attempted, c.Succeeded}, b.moved, c.To}
 	if len(r.Messages) > 0 {
 		r.NextAction = answer.Next("See them at their new place", "mail", "list", "--account", c.Account, "--folder", to)
 	}
@@ -62,14 +66,14 @@ func mailTrash(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail trash",
 		Also:     []string{"rm", "del", "remove"},
-		Summary:  "Into the trash",
-		Details:  "It moves them to the account's folder for the trash; 'mail move' takes them out again. Their ids change.",
+		Summary:  "To the trash",
+		Details:  "It moves them to the account's folder for the trash; 'mail undo' takes them out again. Their ids change.",
 		Effect:   discovery.Write,
 		Does:     "file",
 		Timeout:  transferTime,
 		Examples: []string{"mail trash 50 49"},
-	}, func(ctx context.Context, call *discovery.Call, args *messagesArgs) (*MailMoveResult, error) {
-		c, result, err := d.change(ctx, call, args, d.Mailboxes.Trash)
+	}, func(ctx context.Context, call *discovery.Call, args *mailTrashArgs) (*MailMoveResult, error) {
+		c, result, err := d.change(ctx, call, args)
 		if err != nil {
 			return nil, err
 		}
@@ -80,11 +84,14 @@ func mailTrash(d *Deps) *discovery.Command {
 type mailMoveBrief struct {
 	Moved [][2]string `json:"moved" jsonschema_description:"For each message its id before, and its id at the new place where the server told it"`
 	To    string      `json:"to,omitempty" jsonschema_description:"The folder that is the trash"`
+	Undo  string      `json:"undo,omitempty"`
 	answer.Rest
 }
 
 // Brief is the ids of the messages, before and at the new place.
-func (r *MailMoveResult) Brief() mailMoveBrief { return mailMoveBrief{r.moved, r.trash, r.Rest(nil)} }
+func (r *MailMoveResult) Brief() mailMoveBrief {
+	return mailMoveBrief{r.moved, r.trash, r.Undo, r.Rest(nil)}
+}
 
 // Summary implements discovery.Summarizer.
 func (r *MailMoveResult) Summary() string { return done("Moved #", len(r.Messages), r.Issues) }

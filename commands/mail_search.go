@@ -22,10 +22,18 @@ const everywhere = "all"
 
 type mailSearchArgs struct {
 	argument.AccountsOption
+	criteria
+	To      string `json:"to,omitempty" acli:"form=line,value=A,also=recipient" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the recipients"`
+	Snippet int    `json:"snippet,omitempty" acli:"form=snippet" jsonschema_description:"Also the opening of each text, in characters"`
+	Limit   int    `json:"limit,omitempty" acli:"form=search_limit,short=n,also=max-results|count|page-size" jsonschema_description:"At most this many"`
+	Cursor  string `json:"cursor,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"Goes on, without criteria"`
+}
+
+// criteria say which messages are meant.
+type criteria struct {
 	Words       []string           `json:"words,omitempty" acli:"positional,form=line,also=query|q|keyword|keywords|term|search" jsonschema:"maxItems=50,minLength=1,maxLength=256" jsonschema_description:"One phrase"`
 	Folders     []string           `json:"folder,omitempty" acli:"form=folder,value=all|F" jsonschema:"maxItems=50" jsonschema_description:"These; all for Junk and Trash too"`
 	From        string             `json:"from,omitempty" acli:"form=line,value=A,also=sender" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the sender"`
-	To          string             `json:"to,omitempty" acli:"form=line,value=A,also=recipient" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the recipients"`
 	Subject     string             `json:"subject,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the subject"`
 	Text        string             `json:"text,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"In the text"`
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Unread ones"`
@@ -34,18 +42,21 @@ type mailSearchArgs struct {
 	Since       discovery.Datetime `json:"since,omitempty" acli:"also=start-date|start|after|from-date|date-from|today|on" jsonschema:"example=2026-02-02" jsonschema_description:"From then on; a date: from its start"`
 	Until       discovery.Datetime `json:"until,omitempty" acli:"also=end-date|end|before|to-date|date-to" jsonschema:"example=2026-02-07" jsonschema_description:"Before then; a date: to its end"`
 	LastDays    int                `json:"last-days,omitempty" acli:"rare" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Today and this many days before"`
-	Snippet     int                `json:"snippet,omitempty" acli:"form=snippet" jsonschema_description:"Also the opening of each text, in characters"`
-	Limit       int                `json:"limit,omitempty" acli:"form=search_limit,short=n,also=max-results|count|page-size" jsonschema_description:"At most this many"`
-	Cursor      string             `json:"cursor,omitempty" acli:"form=line,rare" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"Goes on, without criteria"`
 }
 
 // Validate checks what one option alone cannot (001 section 4).
 func (a *mailSearchArgs) Validate() error {
-	until := wholeDay(a.Until)
-	switch {
-	case a.Cursor != "" && a.selects():
+	if a.Cursor != "" && (a.selects() || a.To != "") {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "--cursor continues a search and takes no new criteria.",
 			Hint: "Leave out the criteria, or leave out --cursor to begin a new search."}
+	}
+	return a.criteria.Validate()
+}
+
+// Validate checks what one option alone cannot.
+func (a *criteria) Validate() error {
+	until := wholeDay(a.Until)
+	switch {
 	case utf8.RuneCountInString(strings.Join(a.Words, " ")) > 256:
 		return errors.New("the words have more than 256 characters together")
 	case a.LastDays != 0 && (!a.Since.IsZero() || !a.Until.IsZero()):
@@ -58,9 +69,9 @@ func (a *mailSearchArgs) Validate() error {
 	return nil
 }
 
-// selects reports whether any argument says which messages match.
-func (a *mailSearchArgs) selects() bool {
-	return len(a.Words) > 0 || a.From+a.To+a.Subject+a.Text != "" || a.Unread || a.Attachments || a.Invitations || a.LastDays != 0 ||
+// selects reports whether any of them says which messages match.
+func (a *criteria) selects() bool {
+	return len(a.Words) > 0 || a.From+a.Subject+a.Text != "" || a.Unread || a.Attachments || a.Invitations || a.LastDays != 0 ||
 		!a.Since.IsZero() || !a.Until.IsZero()
 }
 
@@ -188,7 +199,7 @@ func mailSearch(d *Deps) *discovery.Command {
 		Path:     "mail search",
 		Also:     []string{"find", "grep", "query", "filter"},
 		Forms:    bounds,
-		Summary:  "WORDS: phrase, any case, in subject or text; all folders but Junk and Trash",
+		Summary:  "WORDS: a phrase in subject or text; all folders but Junk and Trash",
 		Details:  "All criteria must hold. Newest first, as received; copies once.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail search invoice --since 2026-02-01", "mail search 'spring meeting' --folder Archive,Sent"},
@@ -266,18 +277,23 @@ func (d *Deps) when(ctx context.Context, list []mailbox.Summary) map[mail.Ref]st
 }
 
 func (d *Deps) searchQuery(ctx context.Context, call *discovery.Call, args *mailSearchArgs) (mailbox.SearchQuery, error) {
-	q := mailbox.SearchQuery{Folders: args.Folders, Words: strings.Join(args.Words, " "), From: args.From, To: args.To, Subject: args.Subject, Text: args.Text,
-		Unread: args.Unread, Attachments: args.Attachments, Invitations: args.Invitations, Since: args.Since.Time, Until: wholeDay(args.Until), Limit: args.Limit,
-		Cursor: args.Cursor, Snippet: args.Snippet, Full: call.Full}
+	q, err := d.query(ctx, &args.criteria)
+	q.To, q.Limit, q.Cursor, q.Snippet, q.Full = args.To, args.Limit, args.Cursor, args.Snippet, call.Full
+	return q, err
+}
+
+func (d *Deps) query(ctx context.Context, of *criteria) (mailbox.SearchQuery, error) {
+	q := mailbox.SearchQuery{Folders: of.Folders, Words: strings.Join(of.Words, " "), From: of.From, Subject: of.Subject, Text: of.Text,
+		Unread: of.Unread, Attachments: of.Attachments, Invitations: of.Invitations, Since: of.Since.Time, Until: wholeDay(of.Until)}
 	if slices.Equal(q.Folders, []string{everywhere}) {
 		q.Folders, q.Everywhere = nil, true
 	}
-	if args.LastDays > 0 {
+	if of.LastDays > 0 {
 		today, err := d.today(ctx)
 		if err != nil {
 			return q, err
 		}
-		q.Since = today.AddDate(0, 0, -args.LastDays)
+		q.Since = today.AddDate(0, 0, -of.LastDays)
 	}
 	bound, err := d.setting(ctx, "search_max_matches")
 	if err == nil {

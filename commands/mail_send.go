@@ -90,6 +90,7 @@ func mailSend(d *Deps) *discovery.Command {
 		Effect:   discovery.Send,
 		Does:     "send",
 		Needed:   []string{"to", "body"},
+		Rare:     []string{"reply-to"},
 		TooLong:  inPieces,
 		Timeout:  sendTime,
 		Examples: []string{"mail send --to ann@example.org --subject Lunch --body 'Shall we say noon?'", "mail send --draft Drafts/1"},
@@ -181,9 +182,14 @@ func rehearsed(o *outbox.Decision, keyed bool) *MailSendResult {
 // noteOutgoing notes for the audit entry which message it is about.
 func noteOutgoing(call *discovery.Call, o *mail.Outgoing) {
 	call.Account, call.Target = o.Account, "outbox "+o.ID+" "
-	if o.Kind == mail.OutboxDelete {
+	switch o.Kind {
+	case mail.OutboxDelete:
 		call.Target += deletionTitle(o)
-	} else {
+	case mail.OutboxUnsubscribe:
+		call.Target += unsubscriptionTitle(o)
+	case mail.OutboxPlan:
+		call.Target += planTitle(o.Plan)
+	default:
 		call.Target += recipientsTarget(o.Recipients)
 	}
 	if o.Unasked != "" {
@@ -319,6 +325,10 @@ func failedSend(call *discovery.Call, o *mail.Outgoing, err error) error {
 	switch {
 	case o.Kind == mail.OutboxDelete:
 		f.Message += fmt.Sprintf(" This time nothing was deleted; the outbox shows the deletion as %s.", o.ID)
+	case o.Kind == mail.OutboxUnsubscribe:
+		f.Message += fmt.Sprintf(" Nobody was asked; the outbox shows it as %s.", o.ID)
+	case o.Kind == mail.OutboxPlan:
+		f.Message += fmt.Sprintf(" This time nothing was changed; the outbox shows the plan as %s.", o.ID)
 	case o.State == mail.OutboxWaiting:
 		f.Message += fmt.Sprintf(" The message was not sent; it still waits in the outbox as %s.", o.ID)
 	case o.State == mail.OutboxQueued:
@@ -363,6 +373,20 @@ func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
 			Message: fmt.Sprintf("Nothing was deleted yet: the deletion waits in the outbox as %s until a person decides.", o.ID),
 			Hint:    fmt.Sprintf("Tell the person that %s waits for them, and go on with something else. It is kept for %d days; asking for the same again queues no second one.", o.ID, int(mail.DeletionWaits.Hours()/24))}
 	}
+	if o.Kind == mail.OutboxUnsubscribe {
+		return &discovery.Fault{Code: discovery.ApprovalRequired,
+			Message: fmt.Sprintf("No list was left yet: it waits in the outbox as %s until a person decides.", o.ID),
+			Hint:    fmt.Sprintf("Tell the person that %s waits for them, and go on with something else. It is kept for %d days; asking for the same again queues no second one.", o.ID, int(mail.DeletionWaits.Hours()/24))}
+	}
+	if o.Kind == mail.OutboxPlan {
+		f := &discovery.Fault{Code: discovery.ApprovalRequired,
+			Message: fmt.Sprintf("Nothing was changed yet: it waits in the outbox as %s until a person decides, since more than %s changed within ten minutes.", o.ID, answer.Count(o.Plan.Bound, "message is", "messages are")),
+			Hint:    fmt.Sprintf("Tell the person that %s waits for them, and go on with something else. It is kept for %d days; asking for the same again queues no second one.", o.ID, int(mail.DeletionWaits.Hours()/24))}
+		if o.Plan.Held {
+			f.Hint += " For more messages than these 'mail plan' asks once for all of them."
+		}
+		return f
+	}
 	retry := "sending it again would queue a second one"
 	switch {
 	case o.Draft != "":
@@ -380,9 +404,9 @@ func rejectedFault(o *mail.Outgoing) *discovery.Fault {
 	if o.Reason != "" {
 		why = " The person said: " + o.Reason
 	}
-	if o.Kind == mail.OutboxDelete {
+	if said := map[mail.OutboxKind]string{mail.OutboxDelete: "deletion %s. Nothing was deleted.%s", mail.OutboxPlan: "change %s. Nothing was changed.%s", mail.OutboxUnsubscribe: "unsubscription %s. Nobody was asked.%s"}[o.Kind]; said != "" {
 		return &discovery.Fault{Code: discovery.PermissionDenied, Reason: "declined",
-			Message: fmt.Sprintf("A person decided against the deletion %s. Nothing was deleted.%s", o.ID, why), Hint: "Do not ask for it again unless the person wants it."}
+			Message: fmt.Sprintf("A person decided against the "+said, o.ID, why), Hint: "Do not ask for it again unless the person wants it."}
 	}
 	return &discovery.Fault{Code: discovery.PermissionDenied, Reason: "declined",
 		Message: fmt.Sprintf("A person decided against the message %s. It was not sent and will not be.%s", o.ID, why),

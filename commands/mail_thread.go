@@ -71,7 +71,7 @@ func mailThread(d *Deps) *discovery.Command {
 		Path:    "mail thread",
 		Also:    []string{"conversation"},
 		Forms:   bounds,
-		Summary: "Its conversation, new text only",
+		Summary: "Its conversation",
 		Details: "Oldest first. It looks in the message's folder, in INBOX, Sent and Archive, or in the folder of all mail where there is one. " +
 			"Quoted history is left out; a text that ends with '…' goes on in 'mail get'. It changes nothing.",
 		Effect:   discovery.Read,

@@ -33,7 +33,7 @@ func serverOf(e mail.Endpoint) Server { return Server{e.Host, e.Port, e.Security
 func mailVerify(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "mail verify",
-		Summary:  "Log in once",
+		Summary:  "Log in",
 		Details:  "It reports what came of it. It asks the server each time and keeps no answer.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail verify"},

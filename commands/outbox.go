@@ -8,6 +8,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/outbox"
 )
 
@@ -19,9 +20,17 @@ type Outbox interface {
 	Foresee(ctx context.Context, account string, r outbox.Request, offline bool) (*outbox.Decision, error)
 	ForeseeDeletion(ctx context.Context, account string, refs []mail.Ref) (*outbox.Decision, error)
 	HoldDeletion(ctx context.Context, account string, refs []mail.Ref, principal string) (*mail.Outgoing, error)
+	ForeseeChange(ctx context.Context, of mailbox.Batch, principal string) (*outbox.Decision, error)
+	HoldChange(ctx context.Context, of mailbox.Batch, principal string) (*mail.Outgoing, error)
+	Plan(ctx context.Context, account string, q mailbox.SearchQuery, do mail.Action, principal string) (d *outbox.Decision, issues []mail.Issue, err error)
+	ForeseeRun(ctx context.Context, id, principal string) (*outbox.Decision, error)
+	Run(ctx context.Context, id, principal string) (*mail.Outgoing, error)
 	SaveDraft(ctx context.Context, account string, d outbox.Draft) (*outbox.SavedDraft, error)
 	AppendToDraft(ctx context.Context, ref mail.Ref, more outbox.Draft) (*outbox.SavedDraft, error)
 	List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error)
+	ForeseeUnsubscribe(ctx context.Context, account string) (*outbox.Decision, error)
+	Unsubscribe(ctx context.Context, account string, refs []mail.Ref, principal string) (*outbox.Unsubscribed, error)
+	PlanUnsubscribe(ctx context.Context, account string, q mailbox.SearchQuery, principal string) (*outbox.Decision, []mail.Issue, error)
 	Show(ctx context.Context, id string) (*outbox.Decision, error)
 	Cancel(ctx context.Context, id, principal string) (*mail.Outgoing, error)
 	Approve(ctx context.Context, id, digest, by string) (*mail.Outgoing, error)
@@ -36,7 +45,7 @@ type OutboxOption struct {
 // Sending is an entry of the outbox and what is known of it.
 type Sending struct {
 	ID                string           `json:"outbox_id,omitempty"`
-	Kind              mail.OutboxKind  `json:"kind,omitempty" jsonschema:"enum=delete"` // empty for a message to send
+	Kind              mail.OutboxKind  `json:"kind,omitempty" jsonschema:"enum=delete,enum=plan,enum=unsubscribe"` // empty for a message to send
 	Account           string           `json:"account_id"`
 	State             mail.OutboxState `json:"state,omitempty" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected,enum=done,enum=partly,enum=expired"`
 	InternetMessageID string           `json:"internet_message_id,omitempty"`
@@ -81,9 +90,14 @@ const htmlMade = "made of this text as Markdown, goes beside it"
 
 // shownOutgoing is all of a message, its text included.
 func shownOutgoing(s *outbox.Decision) *OutboxShowResult {
-	if s.Kind == mail.OutboxDelete {
+	if s.Kind != mail.OutboxSend {
 		r := shownDeletion(&s.Outgoing)
-		r.decision = s
+		r.Lists = listsOf(&s.Outgoing)
+		if r.decision = s; s.Kind == mail.OutboxPlan {
+			if r.Plan = shownPlan(s.Plan); s.Plan.Outcome.Done > 0 {
+				r.Undo = undoOf(s.ID)
+			}
+		}
 		return r
 	}
 	r := &OutboxShowResult{decision: s, Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: answer.UTC(s.Created), Changed: answer.UTC(s.Changed),

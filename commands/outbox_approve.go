@@ -18,7 +18,7 @@ type outboxApproveArgs struct {
 func outboxApprove(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "outbox approve",
-		Summary: "Send a message that waits, or delete those that a deletion names, and show what was done",
+		Summary: "Send a message that waits, or delete or change those that an entry names, and show what was done",
 		Details: "The code stands for what was shown; with any other nothing happens. On a terminal leave it out: everything is shown, and you are asked. " +
 			"It also sends a message that a crash left queued. It sends a message whose outcome is unknown a second time, so the recipients may get it twice.",
 		Effect:   discovery.Admin,
@@ -43,8 +43,8 @@ func outboxApprove(d *Deps) *discovery.Command {
 		}
 		s.Outgoing, s.Step, s.New, s.WhyNot = *o, outbox.StepNone, nil, "" // the digest is the same, so this is what was done
 		r := shownOutgoing(s)
-		if s.Kind == mail.OutboxDelete {
-			if f := notDeleted(o); f != nil {
+		if ended := map[mail.OutboxKind]func(*mail.Outgoing) *discovery.Fault{mail.OutboxDelete: notDeleted, mail.OutboxPlan: notRun, mail.OutboxUnsubscribe: notLeft}[s.Kind]; ended != nil {
+			if f := ended(o); f != nil {
 				return nil, f
 			}
 			return r, nil

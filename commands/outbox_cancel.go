@@ -18,7 +18,7 @@ func outboxCancel(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "outbox cancel",
 		Summary:  "Take it back",
-		Details:  "Only waiting or queued messages can be taken back. An agent can take back only its own.",
+		Details:  "Only what waits or is queued can be taken back. An agent can take back only its own.",
 		Effect:   discovery.State,
 		Standing: true,
 		Examples: []string{"outbox cancel 0123abcd"},
@@ -45,6 +45,12 @@ func (r *OutboxDecided) Brief() sendingBrief { return sendingBrief{ID: r.ID, Res
 func (r *OutboxDecided) Summary() string {
 	if r.Kind == mail.OutboxDelete {
 		return "The deletion is " + string(r.State) + "; nothing more is deleted"
+	}
+	if r.Kind == mail.OutboxUnsubscribe {
+		return "The unsubscription is " + string(r.State) + "; nobody more is asked"
+	}
+	if r.Kind == mail.OutboxPlan {
+		return "The plan is " + string(r.State) + "; nothing more is changed"
 	}
 	return "The message is " + string(r.State) + " and will not be sent"
 }

@@ -15,7 +15,7 @@ import (
 
 type outboxListArgs struct {
 	Account string   `json:"account,omitempty" acli:"form=account,rare" jsonschema_description:"Only messages of this account; all of them if left out"`
-	States  []string `json:"state,omitempty" acli:"value=waiting" jsonschema:"maxItems=10,enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected,enum=done,enum=partly,enum=expired" jsonschema_description:"Only messages in one of these states"`
+	States  []string `json:"state,omitempty" acli:"value=waiting,rare" jsonschema:"maxItems=10,enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected,enum=done,enum=partly,enum=expired" jsonschema_description:"Only messages in one of these states"`
 	Limit   int      `json:"limit,omitempty" acli:"short=n,rare" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
 	Before  string   `json:"before,omitempty" acli:"form=outbox,rare" jsonschema_description:"Only messages older than the one with this outbox_id"`
 }
@@ -33,7 +33,7 @@ type OutboxListResult struct {
 // OutboxEntry is a message in the list of the outbox.
 type OutboxEntry struct {
 	ID         string           `json:"outbox_id"`
-	Kind       mail.OutboxKind  `json:"kind,omitempty" jsonschema:"enum=delete"` // empty for a message to send
+	Kind       mail.OutboxKind  `json:"kind,omitempty" jsonschema:"enum=delete,enum=plan"` // empty for a message to send
 	Account    string           `json:"account_id"`
 	State      mail.OutboxState `json:"state" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected,enum=done,enum=partly,enum=expired"`
 	Created    string           `json:"created" jsonschema:"format=date-time"`
@@ -51,7 +51,7 @@ func outboxList(d *Deps) *discovery.Command {
 		Path:     "outbox list",
 		Also:     []string{"waiting", "pending", "queue"},
 		Summary:  "Waiting or sent",
-		Details:  "The newest first: those that wait, were sent or may have been sent, and deletions for good that a person decides about. An agent sees only its own messages. Long subjects and lists of recipients are cut; 'outbox show' has all.",
+		Details:  "The newest first: those that wait, were sent or may have been sent, deletions for good that a person decides about, and plans. An agent sees only its own messages. Long subjects and lists of recipients are cut; 'outbox show' has all.",
 		Effect:   discovery.Read,
 		Standing: true,
 		Examples: []string{"outbox list", "outbox list --state waiting,unknown", "outbox list --limit 10"},
@@ -92,8 +92,13 @@ func listedOutgoing(o *mail.Outgoing, whose bool) OutboxEntry {
 	n := min(len(o.Recipients), maxListedRecipients)
 	e := OutboxEntry{ID: o.ID, Kind: o.Kind, Account: o.Account, State: o.State, Created: answer.UTC(o.Created), Recipients: append([]string{}, o.Recipients[:n]...),
 		More: len(o.Recipients) - n, Subject: plain.Clip(o.Subject, answer.MaxShownChars)}
-	if o.Kind == mail.OutboxDelete {
+	switch o.Kind {
+	case mail.OutboxDelete:
 		e.Subject = plain.Clip(deletionTitle(o), answer.MaxShownChars)
+	case mail.OutboxUnsubscribe:
+		e.Subject = plain.Clip(unsubscriptionTitle(o), answer.MaxShownChars)
+	case mail.OutboxPlan:
+		e.Subject = plain.Clip(planTitle(o.Plan), answer.MaxShownChars)
 	}
 	if o.State == mail.OutboxRejected {
 		e.Why = o.Reason

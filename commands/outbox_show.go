@@ -39,7 +39,10 @@ type OutboxShowResult struct {
 	Asks        []string           `json:"asks,omitempty"`    // all that made it wait in mode reply
 	Unasked     bool               `json:"unasked,omitempty"` // mode reply let it go without a person's word
 	Folder      string             `json:"folder,omitempty" acli:"untrusted"`
+	Lists       []ListToLeave      `json:"lists,omitempty" jsonschema_description:"The lists that are left"`
 	Deletes     []ToDelete         `json:"deletes,omitempty"`
+	Plan        *PlanShown         `json:"plan,omitempty"`
+	Undo        string             `json:"undo,omitempty" jsonschema_description:"The command that takes it back"`
 	HTML        string             `json:"html,omitempty"` // what the HTML of the message is; empty without any
 	Text        string             `json:"text" acli:"untrusted"`
 	TextChars   int                `json:"text_chars"`
@@ -65,8 +68,8 @@ func outboxShow(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "outbox show",
 		Also:     []string{"read", "get"},
-		Summary:  "One, whole",
-		Details:  "It shows all that would leave, or which messages would be deleted. The text of a message that was sent is not kept.",
+		Summary:  "One",
+		Details:  "It shows all that would leave, or which messages would be deleted or changed. The text of a message that was sent is not kept.",
 		Effect:   discovery.Read,
 		Standing: true,
 		Examples: []string{"outbox show 0123abcd"},
@@ -102,6 +105,14 @@ func outboxShow(d *Deps) *discovery.Command {
 			r.NextAction = answer.NextLine("Delete exactly these for good", approve)
 		case outbox.StepDeleteRest:
 			r.NextAction = answer.NextLine("Delete what is left of these for good", approve)
+		case outbox.StepUnsubscribe:
+			r.NextAction = answer.NextLine("Unsubscribe from exactly these", approve)
+		case outbox.StepUnsubscribeRest:
+			r.NextAction = answer.NextLine("Ask once more where no answer is known", approve)
+		case outbox.StepRun:
+			r.NextAction = answer.NextLine("Change exactly these", approve)
+		case outbox.StepRunRest:
+			r.NextAction = answer.NextLine("Change what is left of these", approve)
 		case outbox.StepSend:
 			r.NextAction = answer.NextLine("Send exactly this", approve)
 		case outbox.StepSendAgain:
@@ -124,7 +135,10 @@ type outboxShowBrief struct {
 	Result      string                             `json:"result"`
 	Account     string                             `json:"account"`
 	Folder      string                             `json:"folder,omitempty" acli:"untrusted"`
+	Lists       *discovery.Table[listRow]          `json:"lists,omitempty"`
 	Deletes     *discovery.Table[deletionRow]      `json:"deletes,omitempty"`
+	Plan        *planBrief                         `json:"plan,omitempty"`
+	Undo        string                             `json:"undo,omitempty"`
 	From        string                             `json:"from,omitempty"`
 	To          []string                           `json:"to,omitempty" acli:"untrusted"`
 	CC          []string                           `json:"cc,omitempty" acli:"untrusted"`
@@ -163,7 +177,11 @@ func (r *OutboxShowResult) Brief() outboxShowBrief {
 		b.Recipients = r.Recipients // the header does not say all of it
 	}
 	b.NotPlain, b.New, b.Answers = r.NotPlain, r.New, r.Answers
-	b.Folder, b.Deletes = r.Folder, r.deletionRows()
+	b.Lists = listRows(r.Lists, func(id string) string { return id })
+	if b.Folder, b.Deletes, b.Undo = r.Folder, r.deletionRows(), r.Undo; r.Plan != nil {
+		plan := r.Plan.brief(func(id string) string { return id })
+		b.Plan = &plan
+	}
 	var files []outboxAttachment
 	for _, a := range r.Attachments {
 		files = append(files, outboxAttachment{a.Name, a.Type, a.Size})
@@ -184,8 +202,13 @@ func (r *OutboxShowResult) Brief() outboxShowBrief {
 
 // Summary implements discovery.Summarizer.
 func (r *OutboxShowResult) Summary() string {
-	if r.Kind == mail.OutboxDelete {
+	switch r.Kind {
+	case mail.OutboxDelete:
 		return r.deletionSummary()
+	case mail.OutboxUnsubscribe:
+		return unsubscriptionSummary(&r.decision.Outgoing)
+	case mail.OutboxPlan:
+		return planSummary(r.State, r.decision.Plan)
 	}
 	switch r.State {
 	case mail.OutboxWaiting:

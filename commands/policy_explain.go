@@ -8,6 +8,7 @@ import (
 	"github.com/postern-mail/postern/commands/internal/argument"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/outbox"
 )
 
@@ -33,7 +34,7 @@ type PolicyExplainResult struct {
 func policyExplain(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "policy explain",
-		Summary: "May you run it? If not, why",
+		Summary: "May you run it?",
 		Details: "It checks the profile, the role, the denied commands, the account's mode and the outbound list; the text of a new message, and which one is filed, may be left out. " +
 			"What writes a message is run dry, as with --dry-run but without the submission server: the message that it answers or hands on, and files that go along, are read. Nothing else is looked for, so a command it allows can still fail.",
 		Effect:   discovery.Read,
@@ -75,7 +76,7 @@ type (
 	foreseen interface {
 		foresee(ctx context.Context, d *Deps, call *discovery.Call) (*outbox.Decision, error)
 	}
-	// aboutMessages name messages that are read, or changed in nothing but flags and folder.
+	// aboutMessages name messages that are read.
 	aboutMessages interface{ which() *messagesArgs }
 	// onAccounts are of a command that works on one account or on all.
 	onAccounts interface {
@@ -101,15 +102,22 @@ func (d *Deps) foresee(ctx context.Context, call *discovery.Call, x *Explanation
 		}
 	case foreseen:
 		decision, err = a.foresee(ctx, d, &as)
-	case aboutMessages:
+	case changing:
 		var refs []mail.Ref
-		if refs, err = d.messages(ctx, &as, a.which()); err == nil && (x.Command.Effect == discovery.Flag || x.Command.Effect == discovery.Write) {
-			to := ""
-			if other, ok := a.(*mailCopyArgs); ok {
-				to = other.ToAccount
-			}
-			err = d.Mailboxes.MayChange(ctx, x.Command.Path, as.Account, refs, to)
+		if refs, err = d.messages(ctx, &as, a.which()); err != nil {
+			break
 		}
+		to := ""
+		if other, ok := a.(*mailCopyArgs); ok && other.ToAccount != as.Account {
+			to = other.ToAccount
+		}
+		if to != "" || call.Admin { // who is never asked
+			err = d.Mailboxes.MayChange(ctx, x.Command.Path, as.Account, refs, to)
+			break
+		}
+		decision, err = d.Outbox.ForeseeChange(ctx, mailbox.Batch{Op: x.Command.Path, Account: as.Account, Refs: refs, Action: a.action()}, call.Principal)
+	case aboutMessages:
+		_, err = d.messages(ctx, &as, a.which())
 	case onAccounts:
 		_, _, err = d.accounts(ctx, &as, argument.AccountsOption{Account: a.OnAccount()})
 	case interface{ OnAccount() string }:

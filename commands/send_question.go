@@ -36,8 +36,13 @@ const (
 // text is longer than a question shows, holds what a client that renders Markdown would not
 // show, or has other HTML beside it: nobody says yes to what they did not see.
 func questionText(s *outbox.Decision) (question string, ok bool) {
-	if s.Kind == mail.OutboxDelete {
+	switch s.Kind {
+	case mail.OutboxDelete:
 		return deletionQuestion(s)
+	case mail.OutboxUnsubscribe:
+		return unsubscriptionQuestion(s)
+	case mail.OutboxPlan:
+		return planQuestion(s)
 	}
 	var b strings.Builder
 	b.WriteString("Send this message? Nothing leaves unless you approve it.\n\n")

@@ -420,7 +420,7 @@ func isUnsigned(t reflect.Type) bool {
 }
 
 func kindOf(t reflect.Type, boolean bool) (Kind, error) {
-	if t.Kind() == reflect.Pointer && (t.Elem().Kind() == reflect.Bool || t.Elem().Kind() == reflect.String) {
+	if t.Kind() == reflect.Pointer && slices.Contains([]reflect.Kind{reflect.Bool, reflect.String, reflect.Int}, t.Elem().Kind()) {
 		t = t.Elem()
 	}
 	switch {

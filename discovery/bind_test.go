@@ -132,6 +132,7 @@ func TestDatetimeWithoutOffsetIsInTheGivenZone(t *testing.T) {
 		"2026-02-02T10:30:01.5":  "2026-02-02T10:30:01.5+02:00",
 		"2026-02-02T10:30:01Z":   "2026-02-02T10:30:01Z",
 		"2026-02-02T10:30-05:00": "2026-02-02T10:30:00-05:00",
+		"10:30":                  time.Now().In(zone).Format("2006-01-02") + "T10:30:00+02:00",
 	} {
 		b, err := thing().Bind([]string{"a", "--when", text}, zone)
 		if err != nil {

@@ -203,7 +203,7 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 //	rare         not in the usage; the command's own help has it
 //	global       of many commands and told once, in the root help
 //
-// Field types are string and types of it, bool, pointers to these two (nil when not
+// Field types are string and types of it, bool, int, pointers to these (nil when not
 // given), signed and unsigned integers, floats, Datetime, Date, and slices of string,
 // integer or float. Embedded structs are flattened. In R,
 // acli:"untrusted" marks a field whose content a stranger can choose.

@@ -116,7 +116,7 @@ const rootUsage = "<command> [arguments] [options]"
 func newHelp(r *Registry) *Command {
 	return New(Spec{
 		Path:     "help",
-		Summary:  "This page, or one command",
+		Summary:  "This page, or one",
 		Effect:   Meta,
 		Examples: []string{"help", "help version"},
 	}, func(ctx context.Context, call *Call, args *HelpArgs) (h HelpResult, err error) {

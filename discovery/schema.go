@@ -174,7 +174,7 @@ type SchemaResult struct {
 func newSchema(r *Registry) *Command {
 	return New(Spec{
 		Path:     "schema",
-		Summary:  "JSON Schemas",
+		Summary:  "Schemas",
 		Effect:   Meta,
 		Examples: []string{"schema version", "schema"},
 	}, func(_ context.Context, call *Call, args *SchemaArgs) (SchemaResult, error) {

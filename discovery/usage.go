@@ -125,6 +125,9 @@ func (a *Argument) meant(text string, loc *time.Location) string {
 		if day := slices.Index([]string{"yesterday", "today", "tomorrow"}, strings.ToLower(text)); day >= 0 {
 			return time.Now().In(loc).AddDate(0, 0, day-1).Format(time.DateOnly)
 		}
+		if t, err := time.Parse("15:04", text); err == nil {
+			return t.Format("15:04")
+		}
 		for _, layout := range []string{"2006-1-2", "2006/1/2", "2006-1-2 15:04", "2006-1-2 15:04:05", "02.01.2006"} {
 			if t, err := time.Parse(layout, text); err == nil && len(layout) <= len("02.01.2006") {
 				return t.Format(time.DateOnly)

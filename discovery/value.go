@@ -74,7 +74,7 @@ func (a *Argument) setOne(v reflect.Value, kind Kind, text string, loc *time.Loc
 		}
 		d, ok := parseDatetime(text, loc)
 		if !ok {
-			return cmp.Or(a.Form, "must be an ISO 8601 date or time, such as 2026-02-02 or 2026-02-02T10:00:00Z")
+			return cmp.Or(a.Form, "must be an ISO 8601 date or time, such as 2026-02-02, 2026-02-02T10:00:00Z or, of today, 10:00")
 		}
 		v.Set(reflect.ValueOf(d))
 	}
@@ -162,11 +162,17 @@ var datetimeLayouts = []string{
 	"2006-01-02T15:04",
 }
 
+// clockPattern is a time of day alone.
+var clockPattern = regexp.MustCompile(`\A[0-9]{2}:[0-9]{2}(:[0-9]{2})?\z`)
+
 // parseDatetime reads ISO 8601 in its extended format. What has no offset is in
-// loc. time.Parse alone is too lenient about the form, the pattern about the
+// loc, a time of day alone is of today there. time.Parse alone is too lenient about the form, the pattern about the
 // calendar, so both must agree. The year 0 has no RFC 3339 form everywhere, so
 // years start at 1.
 func parseDatetime(text string, loc *time.Location) (Datetime, bool) {
+	if clockPattern.MatchString(text) {
+		text = time.Now().In(loc).Format("2006-01-02T") + text
+	}
 	if !datetimePattern.MatchString(text) || strings.HasPrefix(text, "0000") {
 		return Datetime{}, false
 	}

@@ -19,6 +19,7 @@ type AuditEntry struct {
 	Command   string        `json:"command"`           // as it came, at most 256 characters, sensitive values replaced
 	Parsed    string        `json:"parsed,omitempty"`  // path of the resolved command, such as "mail list"
 	Target    string        `json:"target,omitempty"`  // folder and UIDs, or recipients
+	Changes   string        `json:"changes,omitempty"` // what it changed in mailboxes: ids that undo takes, see NoteChange
 	Allowed   bool          `json:"allowed"`           // false when a rule refused it or hid its object
 	Reason    string        `json:"reason,omitempty"`  // why it was refused, such as "ro_mode" or "filtered"; also "asked", and "accepted" where a person was
 	Code      string        `json:"code,omitempty"`    // error code of a failure; empty on success
@@ -82,7 +83,7 @@ const maxRuns = 1000
 
 // counted reports whether e is counted, and needs no entry of its own.
 func (r *refusedRuns) counted(e AuditEntry) bool {
-	if e.Allowed {
+	if e.Allowed || e.Changes != "" {
 		return false
 	}
 	key, whole := runKey{e.Principal, e.Code, e.Reason, e.Parsed, e.Account, sha256.Sum256([]byte(e.Target))}, runWhole

@@ -35,6 +35,7 @@ type execution struct {
 	failed    discovery.Code
 	asked     *Asked
 
+	changes   changesNoted // for the audit entry
 	progress  *progress
 	delivered []func() // for Answer.Delivered
 	back      *Ticket  // of a command that stood aside
@@ -165,7 +166,7 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration) *discove
 		ctx, over = g.o.Until(ctx)
 		defer over()
 	}
-	result, err := l.command.Run(ctx, &x.call, l.bound)
+	result, err := l.command.Run(context.WithValue(ctx, changesKey{}, &x.changes), &x.call, l.bound)
 	if err != nil {
 		err = x.question(ctx, err)
 		if f := discovery.AsFault(context.Cause(ctx)); f != nil && g.own(err) == nil {
@@ -315,7 +316,7 @@ func (x *execution) audit(ctx context.Context, f *discovery.Fault, command strin
 		return nil
 	}
 	e := AuditEntry{Time: x.start, Principal: x.Principal.Name, Account: cmp.Or(x.call.Account, x.plan.account()), Command: command,
-		Target: x.call.Target, Allowed: true, Reason: x.call.Reason, Duration: duration}
+		Target: x.call.Target, Changes: x.changes.noted(), Allowed: true, Reason: x.call.Reason, Duration: duration}
 	if x.plan.command != nil {
 		e.Parsed = x.plan.command.Path
 	}

@@ -242,7 +242,7 @@ type Account struct {
 	Mode           Mode       `json:"mode"`
 	Destroy        Destroy    `json:"destroy,omitempty"`
 	Codes          Codes      `json:"codes,omitempty"`
-	AskChanges     *int       `json:"ask_changes,omitempty"` // see Policy.AskChanges; nil is what is usual in the mode
+	AskChanges     *int       `json:"ask_changes,omitempty"` // see Policy.AskChanges; nil, of accounts made before there was that, is as AsksAsUsual
 	AllowIn        AllowList  `json:"allow_in"`
 	AllowOut       AllowList  `json:"allow_out"`
 	AuthServIDs    []string   `json:"authserv_ids,omitempty"`    // whose Authentication-Results are believed; none: what is known of the provider
@@ -337,8 +337,8 @@ func (a *Account) Validate() error {
 	default:
 		return errors.New("codes must be mask, give or show")
 	}
-	if a.AskChanges != nil && (*a.AskChanges < 0 || *a.AskChanges > MaxAskChanges) {
-		return fmt.Errorf("ask changes must be 0 to %d messages", MaxAskChanges)
+	if a.AskChanges != nil && (*a.AskChanges < AsksAsUsual || *a.AskChanges > MaxAskChanges) {
+		return fmt.Errorf("ask changes must be %d to %d", AsksAsUsual, MaxAskChanges)
 	}
 	if err := a.validateFolders(); err != nil {
 		return err

@@ -86,6 +86,7 @@ const (
 	AdviceSendWithoutReply    Advice = "send_without_reply"    // send it as a new message
 	AdviceMakeDrafts          Advice = "make_drafts"           // make a folder for drafts
 	AdviceMakeTrash           Advice = "make_trash"            // make a folder for the trash or the archive, or choose another folder
+	AdviceOtherCriteria       Advice = "other_criteria"        // search first
 	AdviceManyChanges         Advice = "many_changes"          // change fewer messages, wait, or let a person decide about a plan
 	AdviceSendNow             Advice = "send_now"              // send the message instead of drafting it
 	AdviceKeyForm             Advice = "key_form"              // what an idempotency key looks like

@@ -20,3 +20,15 @@ func NewID(now time.Time) string {
 	_, _ = rand.Read(r[:]) // it never fails
 	return text + IDAlphabet.EncodeToString(r[:])[:6]
 }
+
+// IDTime returns the time for which NewID made an id, to the millisecond.
+func IDTime(id string) (time.Time, bool) {
+	if len(id) != 16 {
+		return time.Time{}, false
+	}
+	b, err := IDAlphabet.DecodeString(id)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(b[:8]) >> 14)).UTC(), true
+}

@@ -14,6 +14,9 @@ type OutboxKind string
 const (
 	OutboxSend   OutboxKind = ""       // the message is sent
 	OutboxDelete OutboxKind = "delete" // messages of the mailbox are deleted for good
+	OutboxPlan   OutboxKind = "plan"   // messages of the mailbox are changed, as Plan says
+
+	OutboxUnsubscribe OutboxKind = "unsubscribe" // lists are left, by a request for each
 )
 
 // OutboxState is what is known of an entry of the outbox.
@@ -31,13 +34,14 @@ const (
 	OutboxCancelled OutboxState = "cancelled" // taken back before it left
 	OutboxRejected  OutboxState = "rejected"  // a person refused it; nothing left
 
-	// Of deletions alone, which are waiting, unknown, refused, cancelled and rejected, too.
+	// Of what is no message to send, which is waiting, unknown, refused, cancelled and rejected,
+	// too. A plan is queued until it is run; unknown means that it was begun and is not finished.
 	OutboxDone    OutboxState = "done"    // none of the messages is left
 	OutboxPartly  OutboxState = "partly"  // some are left
-	OutboxExpired OutboxState = "expired" // nobody decided within DeletionWaits; see Outgoing.Expired
+	OutboxExpired OutboxState = "expired" // nobody decided within DeletionWaits, or ran it within PlanWaits; see Outgoing.Expired
 )
 
-// DeletionWaits is how long a deletion waits for a person. What it shows may be long out of
+// DeletionWaits is how long a deletion, or a plan, waits for a person. What it shows may be long out of
 // date by then.
 const DeletionWaits = 30 * 24 * time.Hour
 
@@ -68,7 +72,7 @@ func Owns(principal, owner string) bool {
 }
 
 // Outgoing is an entry of the outbox: a message to send, without its bytes, or messages to
-// delete.
+// delete or to change.
 type Outgoing struct {
 	ID        string      `json:"id"` // of the outbox; short, sorts by age
 	Kind      OutboxKind  `json:"kind,omitempty"`
@@ -104,6 +108,9 @@ type Outgoing struct {
 	// Deletes are the messages to delete, all of Folder. Digest covers them as they were shown.
 	Folder  string     `json:"folder,omitempty"`
 	Deletes []Deletion `json:"deletes,omitempty"`
+	Plan    *Plan      `json:"plan,omitempty"` // of OutboxPlan
+	// Unsubscribes are the lists to leave. Digest covers them as they were shown, and the requests.
+	Unsubscribes []Unsubscription `json:"unsubscribes,omitempty"`
 	// Request is the digest of the request, so that one idempotency key cannot stand for two
 	// messages. Key is a digest of that key; empty without.
 	Request string `json:"request"`
@@ -136,6 +143,32 @@ type Outgoing struct {
 	// removed it. It is not stored.
 	DraftLeft *Issue `json:"-"`
 }
+
+// MaxUnsubscribed bounds the lists of one entry.
+const MaxUnsubscribed = 50
+
+// Unsubscription is a list to leave, by a message of it.
+type Unsubscription struct {
+	ID      string    `json:"id"`            // the message's Ref, with UIDVALIDITY
+	Date    time.Time `json:"date,omitzero"` // when it arrived, where it says no date
+	From    Address   `json:"from"`          // Verified
+	Subject string    `json:"subject,omitempty"`
+	Leaving           // with a URI
+
+	Outcome UnsubscribeOutcome `json:"outcome,omitempty"`
+	Reason  string             `json:"reason,omitempty"` // a clause on what was not done
+}
+
+// UnsubscribeOutcome is what became of a list to leave; empty while nothing was tried.
+type UnsubscribeOutcome string
+
+// The outcomes.
+const (
+	UnsubscribeDone    UnsubscribeOutcome = "unsubscribed" // the server took the request
+	UnsubscribeRefused UnsubscribeOutcome = "refused"      // it did not
+	UnsubscribeUnsent  UnsubscribeOutcome = "unsent"       // nothing was sent, since it could not be reached or may not be
+	UnsubscribeUnknown UnsubscribeOutcome = "unknown"      // the request may have arrived; no answer came
+)
 
 // Deletion is a message to delete, as the policy showed it when that was asked for.
 type Deletion struct {
@@ -218,10 +251,10 @@ func (o *Outgoing) Ended() bool {
 	return false
 }
 
-// Expired reports whether the entry is a deletion about which nobody decided in time: nothing
-// writes that down, so it still says waiting.
+// Expired reports whether the entry is no message to send, and nobody decided about it or ran it
+// in time: nothing writes that down, so it still says waiting or queued.
 func (o *Outgoing) Expired(now time.Time) bool {
-	return o.Kind == OutboxDelete && o.State == OutboxWaiting && now.Sub(o.Created) > DeletionWaits
+	return o.Kind != OutboxSend && (o.State == OutboxWaiting && now.Sub(o.Created) > DeletionWaits || o.State == OutboxQueued && now.Sub(o.Created) > PlanWaits)
 }
 
 // OutboxStore keeps the outbox. Implementations are safe for concurrent use, also

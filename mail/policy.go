@@ -217,26 +217,31 @@ func (p *Policy) DestroyNeedsApproval() bool {
 	return p == nil || p.mode != ReadWrite && !p.keepsOldRight()
 }
 
-// The bounds of AskChanges.
+// Account.AskChanges is AsksAsUsual, or 0 to MaxAskChanges messages.
 const (
-	UsualAskChanges = 50 // in every mode below ReadWrite
+	AsksAsUsual     = -1
+	UsualAskChanges = 50 // in every mode below ReadWrite; there is no bound in that
 	MaxAskChanges   = 1_000_000
 )
 
 // AskChanges returns how many messages a principal may change within AskWithin before a person
-// decides: 0 to MaxAskChanges, or -1 for any number, which is what is usual in ReadWrite.
+// decides about more: 0 to MaxAskChanges, or -1 for any number.
 // Only this function decides that; Journal.BeginChange counts.
 func (p *Policy) AskChanges() int {
 	switch {
 	case p == nil:
 		return 0
-	case p.asks != nil:
+	case p.asks != nil && *p.asks != AsksAsUsual:
 		return *p.asks
 	case p.mode == ReadWrite:
 		return -1
 	}
 	return UsualAskChanges
 }
+
+// UnsubscribeNeedsApproval reports whether leaving a list by a request waits for a person. Only this
+// function decides that.
+func (p *Policy) UnsubscribeNeedsApproval() bool { return p == nil || p.mode != ReadWrite }
 
 // MasksCodes reports whether one-time codes of recent messages are masked.
 func (p *Policy) MasksCodes() bool { return p == nil || p.codes != CodesShow }

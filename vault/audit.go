@@ -228,7 +228,7 @@ func (v *Vault) bounded(e gateway.AuditEntry) gateway.AuditEntry {
 	}
 	e.Time = e.Time.UTC().Round(0)
 	for text, limit := range map[*string]int{
-		&e.Command: maxAuditCommand, &e.Target: maxAuditTarget, &e.Principal: maxAuditText,
+		&e.Command: maxAuditCommand, &e.Target: maxAuditTarget, &e.Changes: maxAuditTarget, &e.Principal: maxAuditText,
 		&e.Account: maxAuditText, &e.Parsed: maxAuditText, &e.Reason: maxAuditText, &e.Code: maxAuditText,
 	} {
 		*text, _ = plain.Head(strings.ToValidUTF8(*text, "\uFFFD"), limit)

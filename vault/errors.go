@@ -43,9 +43,9 @@ type Away = kv.Away
 // ShareFull says that a principal has filled its share of something, and that nothing more is
 // kept for it. Others have shares of their own.
 type ShareFull struct {
-	Of        string // what it is a share of: ShareOutbox, ShareMailbox or ShareFiles
+	Of        string // what it is a share of: ShareOutbox, ShareMailbox, ShareFiles or ShareJournal
 	Principal string
-	Count     int   // what it may keep: messages or files
+	Count     int   // what it may keep: messages, files or changes
 	Bytes     int64 // and their length together
 }
 
@@ -54,6 +54,7 @@ const (
 	ShareOutbox  = "outbox"
 	ShareMailbox = "agent mailbox"
 	ShareFiles   = "saved attachments"
+	ShareJournal = "journal of changes"
 )
 
 func (e *ShareFull) Error() string {

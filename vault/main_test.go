@@ -50,6 +50,7 @@ func TestOnPostgres(t *testing.T) {
 		"TestAnOpenVaultIsRekeyed":                                "every row is sealed anew beside its readers",
 		"TestEntriesOfCallsAtOnceShareATransaction":               "the transaction is a round trip",
 		"TestThePolicyIsReadAgainOnlyAfterAWriteOfAnotherProcess": "a write elsewhere is told by a number in a row",
+		"TestProcessesThatChangeAreBoundedTogether":               "writers take turns by a row",
 		"TestProcessesLogInWithOneConsent":                        "a lease with fencing in place of a lock on a file",
 		"TestAProcessKilledAnywhereLeavesTheLockFree":             "the lease ends by time",
 	})

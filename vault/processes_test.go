@@ -77,7 +77,7 @@ func runRole(role string) error {
 	if err != nil {
 		return err
 	}
-	return map[string]func(context.Context, *Vault, string) error{"writer": writeForever, "login": logIn}[role](ctx, v, name)
+	return map[string]func(context.Context, *Vault, string) error{"writer": writeForever, "login": logIn, "change": change}[role](ctx, v, name)
 }
 
 // count reads and writes one record that every process shares, and adds one.

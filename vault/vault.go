@@ -75,6 +75,7 @@ type Vault struct {
 	marked       atomic.Int64 // when the mark was written; in nanoseconds
 	begun        atomic.Bool  // it was compared
 	keysCompared atomic.Int64 // when, see checkKeys; in nanoseconds
+	journalMost  int          // changes of a principal that the journal keeps; 0 means maxJournalChanges
 	together     together
 	holds        holds
 	transactions atomic.Int64

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
 )
 
 // unmade are parts of examples that name what is there only once somebody made it: they
@@ -41,6 +44,7 @@ func TestEveryExampleRuns(t *testing.T) {
 				t.Fatalf("%s: %v, %d examples", page, err, len(e.Data.Examples))
 			}
 			if e.Data.Effect == "write" || ran["stop"] { // the next commands find what these move away, or stop
+				h.agrees(t)
 				h, ran["stop"] = opened(t, accounts), false
 			}
 			if c := h.Registry.Lookup(e.Data.Command); c != nil {
@@ -66,9 +70,40 @@ func TestEveryExampleRuns(t *testing.T) {
 				}
 			}
 		}
+		h.agrees(t)
 		if len(read) < 4 {
 			t.Errorf("examples of %d pages name messages", len(read))
 		}
+	}
+}
+
+// agrees checks that the log names every change that the journal has, and no other, and one for
+// each command that changes the mailbox.
+func (h *testHouse) agrees(t *testing.T) {
+	t.Helper()
+	made, err := h.vault.ChangesMade(t.Context(), mail.ChangeQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal, log := map[string]bool{}, map[string]bool{}
+	for _, c := range made {
+		journal[cmp.Or(c.Of, c.ID)] = true
+	}
+	entries, err := h.vault.Audit(t.Context(), vault.AuditQuery{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		for _, id := range strings.Fields(e.Changes) {
+			log[id] = true
+		}
+		c := h.Registry.Lookup(e.Parsed)
+		if c != nil && slices.Contains([]string{"flags", "file", "draft"}, c.Does) && e.Code == "" && e.Changes == "" {
+			t.Errorf("%q changed the mailbox, and no change is named", e.Command)
+		}
+	}
+	if !maps.Equal(journal, log) {
+		t.Errorf("the journal has %v, the log names %v", journal, log)
 	}
 }
 

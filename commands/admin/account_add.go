@@ -45,7 +45,7 @@ func accountAdd(d *Deps) *discovery.Command {
 			"account add work --email ann@example.org --imap-host imap.example.org --auth helper --helper 'biosecret get mail'"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountAddArgs) (*AccountAddResult, error) {
 		call.Account = args.Name
-		a := mail.Account{Name: args.Name, Protocol: mail.IMAP, Auth: mail.AuthPassword, Mode: mail.ReadOnly, Destroy: mail.DestroyOff,
+		a := mail.Account{Name: args.Name, Protocol: mail.IMAP, Auth: mail.AuthPassword, Mode: mail.ReadOnly, Destroy: mail.DestroyOff, AskChanges: new(mail.AsksAsUsual),
 			AllowOut: mail.AllowList{Enabled: true}}
 		setIf(&a.Protocol, args.Protocol)
 		args.preset(&a)

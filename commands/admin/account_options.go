@@ -35,6 +35,7 @@ type accountOptions struct {
 	Mode           mail.Mode     `json:"mode,omitempty" jsonschema:"enum=RO,enum=draft,enum=approve,enum=reply,enum=RW" jsonschema_description:"RO only reads, draft also flags, files and drafts, approve also sends what a person approved, reply also some replies unasked, RW sends unasked"`
 	Destroy        mail.Destroy  `json:"destroy,omitempty" jsonschema:"enum=on,enum=off" jsonschema_description:"Whether messages may be deleted for good, in modes before RW after a person's word; without it there is the trash"`
 	Codes          mail.Codes    `json:"codes,omitempty" jsonschema:"enum=mask,enum=give,enum=show" jsonschema_description:"One-time codes, and links that log in, of the last three days: mask hides them from every command, give also tells one to 'mail code', show hides nothing"`
+	AskChanges     *int          `json:"ask-changes,omitempty" jsonschema:"minimum=-1,maximum=1000000" jsonschema_description:"How many messages an agent may change within ten minutes, by one command or many, before a person decides; -1 is what is usual: 50, and any number in mode RW"`
 	SubjectPattern *string       `json:"subject-pattern,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"RE2 pattern; only messages whose subject matches are visible, an empty one removes it"`
 	ProcessBacklog *bool         `json:"process-backlog,omitempty" jsonschema_description:"Whether messages that are in a folder when Postern first looks at it count as new"`
 	AuthServID     []string      `json:"authserv-id,omitempty" jsonschema:"maxItems=20,maxLength=255" jsonschema_description:"Names under which the account's own servers write Authentication-Results; none trusts nobody, an empty one the provider's"`
@@ -65,7 +66,9 @@ func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 	setIf(&a.Mode, o.Mode)
 	if o.Mode != "" { // what an account made before the right could do does not go on in another mode
 		a.Destroy = cmp.Or(a.Destroy, mail.DestroyOff)
+		a.AskChanges = cmp.Or(a.AskChanges, new(mail.AsksAsUsual))
 	}
+	a.AskChanges = cmp.Or(o.AskChanges, a.AskChanges)
 	setIf(&a.Destroy, o.Destroy)
 	setIf(&a.Codes, o.Codes)
 	if err := o.applyAuth(a, d); err != nil {
@@ -179,6 +182,7 @@ type AccountDetail struct {
 	Mode           mail.Mode       `json:"mode"`
 	Destroy        string          `json:"destroy" jsonschema:"enum=on,enum=off,enum=before" jsonschema_description:"The right to delete for good; before: the account is older than it, and deletes unasked in the modes approve and RW"`
 	Codes          mail.Codes      `json:"codes" jsonschema:"enum=mask,enum=give,enum=show"`
+	AskChanges     *int            `json:"ask_changes,omitempty" jsonschema_description:"Where it is not what is usual in the mode"`
 	AllowIn        ListShown       `json:"allow_in"`
 	AllowOut       ListShown       `json:"allow_out"`
 	AllowFolders   []string        `json:"allow_folders,omitempty"`
@@ -210,6 +214,7 @@ type accountBrief struct {
 	Mode           mail.Mode       `json:"mode"`
 	Destroy        string          `json:"destroy,omitempty"`
 	Codes          mail.Codes      `json:"codes,omitempty"`
+	AskChanges     *int            `json:"ask_changes,omitempty"`
 	AllowIn        string          `json:"allow_in,omitempty"`
 	AllowOut       string          `json:"allow_out,omitempty"`
 	AllowFolders   []string        `json:"allow_folders,omitempty"`
@@ -225,7 +230,7 @@ type accountBrief struct {
 
 func (a *AccountDetail) brief(leftInKeyring string, more *answer.NextAction) accountBrief {
 	b := accountBrief{Name: a.Name, Email: a.Email, OwnAddresses: a.OwnAddresses, IMAP: briefEndpoint(a.IMAP), POP3: briefEndpoint(a.POP3), SMTP: briefEndpoint(a.SMTP), Submission: a.Submission, Username: a.Username,
-		DisplayName: a.DisplayName, SentCopy: a.SentCopy, Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: a.Destroy, Codes: a.Codes, AllowIn: a.AllowIn.brief(), AllowOut: a.AllowOut.brief(),
+		DisplayName: a.DisplayName, SentCopy: a.SentCopy, Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: a.Destroy, Codes: a.Codes, AskChanges: a.AskChanges, AllowIn: a.AllowIn.brief(), AllowOut: a.AllowOut.brief(),
 		AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, AuthServIDs: a.AuthServIDs, JudgesSenders: a.JudgesSenders, CustomCA: a.CustomCA, LeftInKeyring: leftInKeyring, Rest: (&answer.Outcome{}).Rest(more)}
 	if b.Username == b.Email {
@@ -283,9 +288,13 @@ type ListShown struct {
 
 func detailOfAccount(a *mail.Account) AccountDetail {
 	p, _ := mail.CompilePolicy(a) // a policy that cannot be made is nil and judges nobody
+	asks := a.AskChanges
+	if asks != nil && *asks == mail.AsksAsUsual {
+		asks = nil
+	}
 	return AccountDetail{Name: a.Name, Email: a.Email, OwnAddresses: a.OwnAddresses, Protocol: a.Protocol, IMAP: a.IMAP, POP3: a.POP3, SMTP: a.SMTP, Submission: a.Submission,
 		Username: a.Username, DisplayName: a.DisplayName, SentCopy: cmp.Or(a.SentCopy, mail.SentAuto),
-		Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: cmp.Or(string(a.Destroy), "before"), Codes: cmp.Or(a.Codes, mail.CodesMask), AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut), AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
+		Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, Destroy: cmp.Or(string(a.Destroy), "before"), Codes: cmp.Or(a.Codes, mail.CodesMask), AskChanges: asks, AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut), AllowFolders: a.AllowFolders, HideFolders: a.HideFolders,
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, AuthServIDs: a.AuthServIDs, JudgesSenders: p.Judges(), CustomCA: len(a.CAPEM) > 0}
 }
 

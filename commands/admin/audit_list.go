@@ -37,6 +37,7 @@ type AuditShown struct {
 	Command    string `json:"command"`
 	Parsed     string `json:"parsed_command,omitempty"`
 	Target     string `json:"target,omitempty"`
+	Changes    string `json:"changes,omitempty"` // of mailboxes: what 'mail undo' takes
 	Success    bool   `json:"success"`
 	Result     string `json:"result" jsonschema:"enum=allowed,enum=blocked"`
 	Reason     string `json:"reason,omitempty"`
@@ -76,7 +77,7 @@ func (r *AuditListResult) goOn() {
 
 func shownEntry(e *vault.AuditRecord) AuditShown {
 	s := AuditShown{Seq: e.Seq, Timestamp: e.Time.UTC().Format(time.RFC3339Nano), Principal: e.Principal, Account: e.Account, Command: e.Command,
-		Parsed: e.Parsed, Target: e.Target, Success: e.Code == "", Result: "allowed", Reason: e.Reason, ErrorCode: e.Code,
+		Parsed: e.Parsed, Target: e.Target, Changes: e.Changes, Success: e.Code == "", Result: "allowed", Reason: e.Reason, ErrorCode: e.Code,
 		DurationMS: e.Duration.Milliseconds(), Count: e.Count}
 	if !e.Allowed {
 		s.Result = "blocked"
@@ -92,6 +93,7 @@ type auditRow struct {
 	Account   string `json:"account"`
 	Command   string `json:"command"`
 	Target    string `json:"target"`
+	Changes   string `json:"changes"`
 	Outcome   string `json:"outcome"`
 	Reason    string `json:"reason"`
 }
@@ -104,7 +106,7 @@ func (r *AuditListResult) Brief() answer.List[auditRow] {
 		if e.Count > 1 {
 			outcome += fmt.Sprintf(" x%d", e.Count)
 		}
-		return auditRow{e.Seq, strings.TrimSuffix(time, "Z") + "Z", e.Principal, e.Account, e.Command, e.Target, outcome, e.Reason}
+		return auditRow{e.Seq, strings.TrimSuffix(time, "Z") + "Z", e.Principal, e.Account, e.Command, e.Target, e.Changes, outcome, e.Reason}
 	})
 }
 

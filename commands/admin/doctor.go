@@ -40,7 +40,7 @@ type Check struct {
 func doctor(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "doctor",
-		Summary:  "Check the set-up",
+		Summary:  "Checks",
 		Details:  "It connects and logs in, and sends nothing. For the administrator it reads headers of recent mail where nothing says yet whose word on senders counts, and proposes it.",
 		Effect:   discovery.Read,
 		Standing: true,
@@ -81,7 +81,7 @@ func doctor(d *Deps) *discovery.Command {
 			return DoctorResult{}, err
 		}
 		r.Checks = append(r.Checks, waiting...)
-		for _, look := range []func([]mail.Account) (Check, bool){rightsBefore, alwaysAsked} {
+		for _, look := range []func([]mail.Account) (Check, bool){rightsBefore, asksNow, alwaysAsked} {
 			if check, ok := look(accounts); ok {
 				r.Checks = append(r.Checks, check)
 			}
@@ -134,6 +134,22 @@ func rightsBefore(accounts []mail.Account) (Check, bool) {
 	}
 	return Check{Name: "rights", OK: true, Detail: "Older than the right to delete for good, and may do so unasked: " + strings.Join(names, ", ") + ".",
 		Hint: fmt.Sprintf("The administrator settles it with 'account edit %s --destroy off' (or on).", names[0])}, true
+}
+
+// asksNow tells which accounts did not ask before there was AskChanges, and nobody has said since
+// what they shall do. It is nothing that fails.
+func asksNow(accounts []mail.Account) (Check, bool) {
+	var names []string
+	for _, a := range accounts {
+		if p, err := mail.CompilePolicy(&a); err == nil && a.AskChanges == nil && !a.FromEnvironment && a.Protocol == mail.IMAP && p.MayFile() && p.AskChanges() >= 0 {
+			names = append(names, a.Name)
+		}
+	}
+	if len(names) == 0 {
+		return Check{}, false
+	}
+	return Check{Name: "changes", OK: true, Detail: fmt.Sprintf("Now a person decides where an agent changes more than %d messages within ten minutes, which went unasked before: %s.", mail.UsualAskChanges, strings.Join(names, ", ")),
+		Hint: fmt.Sprintf("The administrator leaves it so with 'account edit %s --ask-changes %d', or gives another number.", names[0], mail.AsksAsUsual)}, true
 }
 
 // alwaysAsked tells which accounts in mode reply let no reply go unasked, since they know nobody

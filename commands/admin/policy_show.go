@@ -36,6 +36,7 @@ type AccountPolicy struct {
 	ID            string    `json:"account_id"`
 	Mode          mail.Mode `json:"mode"`
 	MayChange     bool      `json:"may_change"`
+	AskChanges    *int      `json:"ask_changes,omitempty"` // messages within ten minutes, before a person decides about more
 	MaySend       bool      `json:"may_send"`
 	NeedsApproval bool      `json:"sends_need_approval,omitempty"`
 	ReplyUnasked  bool      `json:"replies_may_go_unasked,omitempty"`
@@ -57,7 +58,8 @@ func PolicyShow(d *Deps) *discovery.Command {
 		Summary: "What you may do",
 		Details: "It says so for each account. For incoming mail it shows only whether there are rules: their entries would tell what is hidden. " +
 			"It shows the whole outbound list, so that you know whom you may write to. " +
-			"asks_in_client says whether a client that can ask its person does so about what needs approval.",
+			"asks_in_client says whether a client that can ask its person does so about what needs approval. " +
+			"ask_changes is how many messages you may change within ten minutes, by one command or many; more wait for a person.",
 		Effect:   discovery.Read,
 		Standing: true,
 		Examples: []string{"policy show"},
@@ -109,7 +111,8 @@ type policyBrief struct {
 	Accounts          discovery.Table[policyRow] `json:"accounts"`
 }
 
-// policyRow is an account. May has the words read, change, send, reply, destroy and codes; Hides says which rules may
+// policyRow is an account. May has the words read, change, send, reply, destroy and codes; AskChanges
+// is empty where any number may be changed; Hides says which rules may
 // hide messages; Recipients are those that may be written to, everybody where it is empty;
 // Senders are judged where the account knows whose word on them counts;
 // Folders are allowed although they are not the account's own, HideFolders are hidden.
@@ -117,6 +120,7 @@ type policyRow struct {
 	Account      string    `json:"account"`
 	Mode         mail.Mode `json:"mode"`
 	May          string    `json:"may"`
+	AskChanges   string    `json:"ask_changes"`
 	Hides        string    `json:"hides"`
 	Senders      string    `json:"senders"`
 	Recipients   string    `json:"recipients"`
@@ -133,6 +137,9 @@ func (r *PolicyShowResult) Brief() policyBrief {
 			AllowFolders: a.AllowFolders, HideFolders: a.HideFolders}
 		row.May += words(a.MayChange, "change") + words(a.MaySend && !a.NeedsApproval, "send") + words(a.MaySend && a.NeedsApproval, "send-when-approved") + words(a.ReplyUnasked, "reply") +
 			words(a.MayDestroy && !a.DestroyAsks, "destroy") + words(a.MayDestroy && a.DestroyAsks, "destroy-when-approved") + words(a.GivesCodes, "codes")
+		if a.AskChanges != nil {
+			row.AskChanges = strconv.Itoa(*a.AskChanges)
+		}
 		if a.JudgesSenders {
 			row.Senders = "judged"
 		}
@@ -159,8 +166,12 @@ func policyOf(a *mail.Account, admin bool) AccountPolicy {
 	if !admin {
 		allow, hide = slices.DeleteFunc(slices.Clone(allow), p.HidesFolder), nil
 	}
+	var asks *int
+	if n := p.AskChanges(); n >= 0 && p.MayFile() {
+		asks = &n
+	}
 	send := p.MaySend() && !a.SMTP.IsZero()
-	return AccountPolicy{ID: a.Name, Mode: a.Mode, MayChange: p.MayFile(), MaySend: send, NeedsApproval: send && p.NeedsApproval(), ReplyUnasked: send && p.RepliesUnasked(),
+	return AccountPolicy{ID: a.Name, Mode: a.Mode, MayChange: p.MayFile(), AskChanges: asks, MaySend: send, NeedsApproval: send && p.NeedsApproval(), ReplyUnasked: send && p.RepliesUnasked(),
 		MayDestroy: p.MayDestroy(), DestroyAsks: p.MayDestroy() && p.DestroyNeedsApproval(), GivesCodes: p.GivesCodes(),
 		InboundList: a.AllowIn.Enabled, JudgesSenders: p.Judges(), SubjectFilter: a.SubjectPattern != "", Outbound: shownList(a.AllowOut),
 		AllowFolders: allow, HidesFolders: p.HidesFolders(), HideFolders: hide}

@@ -25,14 +25,14 @@ type StopResult struct {
 type Outgoing struct {
 	ID      string          `json:"outbox_id"`
 	Account string          `json:"account_id"`
-	Kind    mail.OutboxKind `json:"kind,omitempty" jsonschema:"enum=delete"` // empty for a message
+	Kind    mail.OutboxKind `json:"kind,omitempty" jsonschema:"enum=delete,enum=plan,enum=unsubscribe"` // empty for a message
 }
 
 // stop is Urgent: it does not wait for what it is to end.
 func stop(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "stop",
-		Summary: "Stop everything",
+		Summary: "Stop all",
 		Details: "Of a client with a grant it stops that client alone. Nothing that reads, changes or sends mail begins any more, in any session or process, and what waits for mail ends. " +
 			"The answer comes when that is so. It names the messages and deletions that were under way by then; 'outbox show' tells what becomes of them. " +
 			"Only the administrator can go on, with 'resume'.",

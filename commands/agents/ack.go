@@ -23,7 +23,7 @@ type Acked struct {
 func ack(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "agent ack",
-		Summary:  "Say that you acted on it",
+		Summary:  "You acted on it",
 		Details:  "An ack says more than that a message was read. Each agent acknowledges a broadcast for itself. An ack may be repeated: the first time counts.",
 		Effect:   discovery.State,
 		Examples: []string{"agent ack my-repo:main 1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b"},

@@ -36,7 +36,7 @@ type Expiring struct {
 func cleanup(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "agent cleanup",
-		Summary:  "Delete what is over a day old",
+		Summary:  "Delete old ones",
 		Details:  "'agent send', 'agent read' and 'agent status' delete them too, and nobody sees them, so nobody has to run this.",
 		Effect:   discovery.State,
 		Examples: []string{"agent cleanup --dry-run", "agent cleanup"},

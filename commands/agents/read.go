@@ -49,7 +49,7 @@ func read(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "agent read",
 		Also:    []string{"read"},
-		Summary: "Read yours, mark them read",
+		Summary: "Read yours",
 		Details: "What an agent sent itself is left out. Without options it returns unread direct messages and broadcasts, oldest first. They count as read once the answer has been written; " +
 			"if it was not, they are unread again after 30 s. A long answer ends early and says how to go on. " +
 			"--wait ends with the first message, or an empty list.",

@@ -48,7 +48,7 @@ func send(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "agent send",
 		Also:    []string{"send"},
-		Summary: "Write to an agent, or all",
+		Summary: "To one, or all",
 		Details: fmt.Sprintf("The recipient need not exist yet. The message lives 24 hours. A body file keeps every byte, up to %d KiB; keep longer text, and text that is to stay, in a file and name it with --refs.", maxBody>>10),
 		Effect:  discovery.State,
 		Examples: []string{

@@ -30,7 +30,7 @@ type StatusList []Status
 func status(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:     "agent status",
-		Summary:  "Counts of unread and unacknowledged",
+		Summary:  "Counts",
 		Details:  "It lists every agent that sent a message or was sent one in the last 24 hours. An agent's own messages do not count.",
 		Effect:   discovery.Read,
 		Standing: true,

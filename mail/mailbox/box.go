@@ -74,6 +74,8 @@ type changer interface {
 	put(ctx context.Context, folder string, flags []string, date time.Time, source []byte) (mail.Ref, error)
 	mayTake(ctx context.Context, folder string) error
 	draft(ctx context.Context, ref mail.Ref) (*StoredDraft, error)
+	// matching is Client.Select.
+	matching(ctx context.Context, q *SearchQuery, do mail.Action) (*Selection, error)
 }
 
 // changes are what can be done to some messages of one folder. The methods of Client say more.
@@ -84,6 +86,7 @@ type changes interface {
 	delete(ctx context.Context) (*Changed, error)
 	shown(ctx context.Context, nothing string) ([]Summary, error)
 	removeDraft(ctx context.Context) (*Changed, error)
+	selected(ctx context.Context) (*Selection, error)
 }
 
 var (

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -197,56 +198,93 @@ func (x *imapBox) put(ctx context.Context, folder string, flags []string, date t
 
 func (b *batch) move(ctx context.Context, toFolder string) (*Changed, error) {
 	if toFolder == b.folder {
-		return nil, b.Invalid("The messages are in that folder already.", mail.AdviceOtherFolder)
+		return nil, b.there(b.asked.Do)
 	}
 	return b.runFound(ctx, imap.MoveMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
 		return b.moveFound(ctx, s, l, uids, toFolder)
 	})
 }
 
-// moveByRole moves them to the trash or to the archive, which Gmail keeps with all mail.
 func (b *batch) moveByRole(ctx context.Context, s *imap.Session, l *located, uids []uint32) (err error) {
-	what, roles, there := "trash", []string{"trash"}, mail.AdviceDelete
-	if b.asked.Do == mail.DoArchive {
-		what, roles, there = "archive", []string{"archive", "all"}, mail.AdviceOtherFolder
+	if b.out.To, err = b.byRole(s, b.asked.Do); err != nil {
+		return err
 	}
-	for _, find := range []func(*imap.Session, string) (string, error){b.knownFor, b.folderFor} { // it may be new
+	if b.out.To == b.folder {
+		return b.there(b.asked.Do)
+	}
+	return b.moveFound(ctx, s, l, uids, b.out.To)
+}
+
+// byRole is the folder that DoTrash and DoArchive move to: the trash, or the archive, which Gmail
+// keeps with all mail.
+func (x *imapBox) byRole(s *imap.Session, do mail.Doing) (folder string, err error) {
+	roles := []string{string(do)}
+	if do == mail.DoArchive {
+		roles = append(roles, "all")
+	}
+	for _, find := range []func(*imap.Session, string) (string, error){x.knownFor, x.folderFor} { // it may be new
 		for _, role := range roles {
-			if b.out.To == "" && err == nil {
-				b.out.To, err = find(s, role)
+			if folder == "" && err == nil {
+				folder, err = find(s, role)
 			}
 		}
 	}
-	switch {
-	case err != nil:
-		return err
-	case b.out.To == "":
-		return b.Failure(mail.KindNotFound, imap.StageList, "The account has no folder for the "+what+".", mail.AdviceMakeTrash)
-	case b.out.To == b.folder:
-		return b.Invalid("The messages are in the "+what+" already.", there)
+	if err == nil && folder == "" {
+		err = x.Failure(mail.KindNotFound, imap.StageList, "The account has no folder for the "+string(do)+".", mail.AdviceMakeTrash)
 	}
-	return b.moveFound(ctx, s, l, uids, b.out.To)
+	return folder, err
+}
+
+// there refuses to move messages to where they are.
+func (x *access) there(do mail.Doing) error {
+	switch do {
+	case mail.DoTrash:
+		return x.Invalid("The messages are in the trash already.", mail.AdviceDelete)
+	case mail.DoArchive:
+		return x.Invalid("The messages are in the archive already.", mail.AdviceOtherFolder)
+	}
+	return x.Invalid("The messages are in that folder already.", mail.AdviceOtherFolder)
 }
 
 func (b *batch) moveFound(ctx context.Context, s *imap.Session, l *located, uids []uint32, toFolder string) error {
 	if err := b.mayFile(ctx, s, l, uids, toFolder); err != nil {
 		return err
 	}
+	return b.moveRuns(ctx, s, l, [][]uint32{uids}, mail.Change{Kind: mail.ChangeMove, To: toFolder})
+}
+
+// moveRuns makes one change of moving some messages after others: a server gives those of one
+// command their order.
+func (b *batch) moveRuns(ctx context.Context, s *imap.Session, l *located, runs [][]uint32, c mail.Change) error {
 	if !s.CanMove() && !s.UIDPlus() {
 		return b.Failure(mail.KindUnsupported, "", "The server can move no single message: it has neither MOVE nor UIDPLUS.", mail.AdviceCopyAndRemove)
 	}
-	return b.record(ctx, l, uids, mail.Change{Kind: mail.ChangeMove, To: toFolder}, func() (err error) {
-		b.out.Attempted = len(uids)
-		b.sent = true
-		if !s.CanMove() {
-			return b.copyAndExpunge(ctx, s, l, uids, toFolder)
+	return b.record(ctx, l, slices.Concat(runs...), c, func() (err error) {
+		all := imap.Copied{Target: map[uint32]uint32{}}
+		defer func() { b.copied = all }()
+		for _, uids := range runs {
+			b.copied = imap.Copied{}
+			err = b.moveRun(ctx, s, l, uids, c.To)
+			maps.Copy(all.Target, b.copied.Target)
+			if all.UIDValidity = cmp.Or(b.copied.UIDValidity, all.UIDValidity); err != nil {
+				return err
+			}
 		}
-		if b.copied, err = s.Move(imap.UIDs(uids...), toFolder).Wait(); err != nil {
-			return b.notMoved(ctx, s, l, uids, b.noFolder(err, toFolder))
-		}
-		b.arrived(l, uids, toFolder)
 		return nil
 	})
+}
+
+func (b *batch) moveRun(ctx context.Context, s *imap.Session, l *located, uids []uint32, toFolder string) (err error) {
+	b.out.Attempted += len(uids)
+	b.sent = true
+	if !s.CanMove() {
+		return b.copyAndExpunge(ctx, s, l, uids, toFolder)
+	}
+	if b.copied, err = s.Move(imap.UIDs(uids...), toFolder).Wait(); err != nil {
+		return b.notMoved(ctx, s, l, uids, b.noFolder(err, toFolder))
+	}
+	b.arrived(l, uids, toFolder)
+	return nil
 }
 
 // notMoved reports the state of messages whose MOVE was refused: a server may have moved
@@ -468,15 +506,6 @@ func (m *Client) ToDelete(ctx context.Context, account string, refs []mail.Ref) 
 		return nil, err
 	}
 	return b.shown(ctx, "Nothing was deleted.")
-}
-
-// ToChange is ToDelete for another change.
-func (m *Client) ToChange(ctx context.Context, of Batch) ([]Summary, error) {
-	b, err := m.begin(ctx, of)
-	if err != nil {
-		return nil, err
-	}
-	return b.shown(ctx, "Nothing was changed.")
 }
 
 func (b *batch) shown(ctx context.Context, nothing string) (shown []Summary, err error) {

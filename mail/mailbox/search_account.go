@@ -28,6 +28,7 @@ type accountSearch struct {
 	at   []cursor.Place // where the search continues in this account
 
 	folders []*folderSearch
+	all     bool // every match is wanted, and no page of them
 	until   time.Time
 	loose   bool  // the server searched for less than the query has: each match is read
 	late    bool  // until passed before every match was checked
@@ -262,7 +263,7 @@ func (a *accountSearch) ask(s *imap.Session, answered func()) error {
 		return cmp.Or(broken, anew)
 	case len(refused) == len(a.folders):
 		return errors.Join(refused...) // perhaps only their charset
-	case a.Policy.ShowsAll() && a.q.Selects() && matches > uint64(a.q.MaxMatches):
+	case a.Policy.ShowsAll() && (a.q.Selects() || a.all) && matches > uint64(a.q.MaxMatches):
 		return a.Invalid(tooMany(a.q), mail.AdviceNarrow)
 	}
 	return a.narrow(s)
@@ -334,7 +335,9 @@ func (a *accountSearch) check(s *imap.Session) error {
 func (f *folderSearch) doubtful() bool { return f.answered() && !f.enough() && len(f.doubt) > 0 }
 
 // enough reports whether a folder has more than a page needs, and is not to be counted.
-func (f *folderSearch) enough() bool { return !f.q.Selects() && f.ahead() > uint64(f.q.Limit) }
+func (f *folderSearch) enough() bool {
+	return !f.all && !f.q.Selects() && f.ahead() > uint64(f.q.Limit)
+}
 
 // total is how many matches are known. Where the policy hides messages and the folder is not
 // counted, it is no more than a page ahead: how many of a window are visible would tell how

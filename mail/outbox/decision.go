@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -49,12 +50,16 @@ type Step string
 
 // The steps.
 const (
-	StepNone       Step = ""
-	StepSend       Step = "send"
-	StepSendAgain  Step = "send again" // it may have arrived already
-	StepDelete     Step = "delete"
-	StepDeleteRest Step = "delete rest" // of the messages, some of which may be gone
-	StepFinish     Step = "finish"      // it was sent: its copy is filed, and its draft removed
+	StepNone            Step = ""
+	StepSend            Step = "send"
+	StepSendAgain       Step = "send again" // it may have arrived already
+	StepDelete          Step = "delete"
+	StepDeleteRest      Step = "delete rest" // of the messages, some of which may be gone
+	StepRun             Step = "run"         // a plan
+	StepRunRest         Step = "run rest"    // of a plan that was begun
+	StepUnsubscribe     Step = "unsubscribe"
+	StepUnsubscribeRest Step = "unsubscribe rest" // of lists of which it is not known whether all were left
+	StepFinish          Step = "finish"           // it was sent: its copy is filed, and its draft removed
 )
 
 // ShownFile is an attachment as it leaves.
@@ -68,8 +73,15 @@ func (d *Decision) Waits() bool { return d.State == mail.OutboxWaiting }
 
 // Why says in a clause what makes a person decide about an entry that waits.
 func (d *Decision) Why() string {
-	if d.Kind == mail.OutboxDelete {
+	switch {
+	case d.Kind == mail.OutboxDelete:
 		return "a person decides about each deletion for good in " + d.Account
+	case d.Kind == mail.OutboxUnsubscribe:
+		return "a person decides about each list that " + d.Account + " leaves"
+	case d.Plan != nil && d.Plan.Bound == 0:
+		return "a person decides about each change of messages of " + d.Account
+	case d.Plan != nil:
+		return fmt.Sprintf("more than %d messages changed within ten minutes", d.Plan.Bound)
 	}
 	why := "mode approve: a person decides about each message of " + d.Account
 	switch {
@@ -94,7 +106,7 @@ func (d *Decision) Reasons() (all []string) {
 
 // next is what Approve does with an entry now, or why it does nothing.
 func (b *Outbox) next(o mail.Operation, e *mail.Outgoing) (Step, error) {
-	is, deletes := present(*e, b.now()), e.Kind == mail.OutboxDelete
+	is, w := present(*e, b.now()), workOf(e.Kind)
 	switch {
 	case is.State == mail.OutboxAccepted && unfinished(&is):
 		return StepFinish, nil
@@ -104,10 +116,10 @@ func (b *Outbox) next(o mail.Operation, e *mail.Outgoing) (Step, error) {
 		return StepNone, notSent(o, &is)
 	case busy(&is, b.now()):
 		return StepNone, underWay(o, &is)
-	case deletes && is.State == mail.OutboxWaiting:
-		return StepDelete, nil
-	case deletes:
-		return StepDeleteRest, nil
+	case w != nil && is.State == mail.OutboxUnknown:
+		return w.rest, nil
+	case w != nil:
+		return w.first, nil
 	case is.State == mail.OutboxUnknown:
 		return StepSendAgain, nil
 	}
@@ -126,8 +138,8 @@ func (b *Outbox) Show(ctx context.Context, id string) (*Decision, error) {
 	if d.Step, err = b.next(mail.Operation{Op: op, Account: e.Account}, &e); err != nil {
 		d.WhyNot = reasonOf(err)
 	}
-	if e.Kind == mail.OutboxDelete {
-		return d, unchanged(op, &e)
+	if w := workOf(e.Kind); w != nil {
+		return d, w.unchanged(op, &e)
 	}
 	switch raw, err := b.bytes(ctx, op, &e); {
 	case errors.Is(err, mail.ErrNoOutgoing):

@@ -312,7 +312,7 @@ func (b *Outbox) rehearse(ctx context.Context, s *sender, e *mail.Outgoing, mess
 	return nil
 }
 
-// Approve sends a message, or deletes messages, that a person approved, in this call. digest has to be the Digest
+// Approve sends a message, or deletes or changes messages, as a person approved, in this call. digest has to be the Digest
 // of the entry, as Show gives it, and of the bytes and the envelope that leave; else the
 // error is KindConflict. by names the person.
 //
@@ -339,8 +339,8 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 		return b.fileAgain(ctx, op, e), nil
 	}
 	// Before the entry is claimed: what cannot be done does not count as an attempt.
-	if e.Kind == mail.OutboxDelete {
-		err = unchanged(op, &e)
+	if w := workOf(e.Kind); w != nil {
+		err = w.unchanged(op, &e)
 	} else {
 		_, err = b.permitted(ctx, op, &e)
 	}
@@ -357,7 +357,7 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 }
 
 // attempt claims an entry that change lets be sent, and sends it, or carries it out. From the
-// claim of a deletion on the entry says that the messages may be gone, whatever ends this
+// claim of a deletion or a plan on the entry says that it may have happened, whatever ends this
 // process.
 func (b *Outbox) attempt(ctx context.Context, op, id string, change func(*mail.Outgoing) error) (*mail.Outgoing, error) {
 	var a attempt
@@ -367,13 +367,13 @@ func (b *Outbox) attempt(ctx context.Context, op, id string, change func(*mail.O
 		if err = change(e); err == nil {
 			a, err = claim(e, newName(), now, until)
 		}
-		if err == nil && e.Kind == mail.OutboxDelete {
+		if err == nil && workOf(e.Kind) != nil {
 			err = pass(e, a, now)
 		}
 		return false, err
 	})
 	switch {
-	case err == nil && kept.Kind == mail.OutboxDelete:
+	case err == nil && workOf(kept.Kind) != nil:
 		return b.carryOut(ctx, op, kept, a)
 	case err == nil:
 		return b.deliver(ctx, op, kept, a)

@@ -31,6 +31,20 @@ type orders struct {
 	Approve   bool             // the entry that waits, in place of Requests
 	Requests  []outbox.Request // one after the other
 	Together  bool             // all at once
+	Asked     string           // a file: it gets a line for each request that unsubscribes
+}
+
+// Post is a request that unsubscribes.
+func (o orders) Post(_ context.Context, uri string) error {
+	f, err := os.OpenFile(o.Asked, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintln(f, uri)
+		_ = f.Close()
+	}
+	if o.Die == "after asked" {
+		die()
+	}
+	return err
 }
 
 const ordersVar = "OUTBOX_TEST_ORDERS"
@@ -81,6 +95,8 @@ func (s fakeDyingStore) ChangeOutgoing(ctx context.Context, id string, change fu
 		case err != nil:
 		case o.State == mail.OutboxUnknown && before.State != mail.OutboxUnknown:
 			moment = "gate"
+		case o.Attempt != "" && o.Plan != nil && o.Plan.Outcome != before.Plan.Outcome:
+			moment = "piece"
 		case o.State != before.State && (o.State == mail.OutboxAccepted || o.State == mail.OutboxDone):
 			moment = "outcome"
 		case o.Sent == mail.SentFiled:
@@ -110,10 +126,10 @@ func runProcess(text []byte) error {
 		return err
 	}
 	d := &mailtest.Directory{Known: map[string]mail.Account{account: o.Account}, Password: servertest.Password}
-	boxes := mailbox.New(mailbox.Options{Directory: d})
+	boxes := mailbox.New(mailbox.Options{Directory: d, Journal: agentJournal{v}})
 	defer func() { _ = boxes.Close() }()
-	b := outbox.New(outbox.Options{Directory: d, Mailboxes: boxes, Store: fakeDyingStore{v, o.Die},
-		Key: func(ctx context.Context) ([]byte, error) { return v.Key(ctx, "outbox") }})
+	b := outbox.New(outbox.Options{Directory: d, Mailboxes: boxes, Store: fakeDyingStore{v, o.Die}, Journal: agentJournal{v},
+		Key: func(ctx context.Context) ([]byte, error) { return v.Key(ctx, "outbox") }, Requests: o})
 	if o.Approve {
 		entries, _, err := b.List(ctx, mail.OutboxQuery{})
 		if err != nil {

@@ -21,6 +21,8 @@ func TestOnPostgres(t *testing.T) {
 		"TestMessageWaitsForAPersonWhoSeesExactlyWhatLeaves": "bytes come back as they were",
 		"TestListIsBounded":                                  "order, bounds and filters of a query",
 		"TestADeletionNobodyDecidesAboutExpires":             "states by time in a query",
+		"TestKilledWhileAPlanIsRun":                          "how far a plan is, and what the journal has of it",
+		"TestPlansAtOnceStayWithinTheBound":                  "a claim, and the count of the journal",
 	})
 }
 

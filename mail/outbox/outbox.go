@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/oneclick"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
@@ -22,13 +23,19 @@ type Options struct {
 	Mailboxes   *mailbox.Client   // for replies, copies of sent messages, and drafts; nil: none of these
 	Credentials login.Credentials // nil: the Directory's Secret as a password
 	Store       mail.OutboxStore
+	Journal     mail.Journal // that of Mailboxes; nil: no change asks
 	// Key returns 32 bytes that name idempotency keys and the Message-IDs made of
 	// them, the same in every process that uses the Store. nil: a request with a key
 	// is refused.
 	Key func(ctx context.Context) ([]byte, error)
 	// Take charges one send to a principal, or with charge unset only says whether it could;
 	// wait > 0 refuses it. nil: no limit.
-	Take   func(ctx context.Context, principal string, charge bool) (wait time.Duration, err error)
+	Take func(ctx context.Context, principal string, charge bool) (wait time.Duration, err error)
+	// Requests makes the request of RFC 8058 at an address; nil: as the package oneclick does. Another
+	// one is for tests.
+	Requests interface {
+		Post(ctx context.Context, uri string) error
+	}
 	Logger *slog.Logger     // nil means none; it gets ids and states, never an address or a word of a message
 	Now    func() time.Time // nil means time.Now
 }
@@ -44,6 +51,7 @@ type Options struct {
 type Outbox struct {
 	o         Options
 	dial      func(ctx context.Context, o mail.Operation, a *mail.Account) (submission, error) // connects and logs in
+	change    func(ctx context.Context, of mailbox.Batch) (*mailbox.Changed, error)            // Mailboxes.Do
 	admitting *semaphore.Weighted                                                              // while an entry is charged and added
 }
 
@@ -52,12 +60,18 @@ func New(o Options) *Outbox {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Requests == nil {
+		o.Requests = &oneclick.Client{}
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	b := &Outbox{o: o, admitting: semaphore.NewWeighted(1)}
 	b.dial = func(ctx context.Context, o mail.Operation, a *mail.Account) (submission, error) {
 		return b.connect(ctx, o, a)
+	}
+	if o.Mailboxes != nil {
+		b.change = o.Mailboxes.Do
 	}
 	return b
 }
@@ -180,8 +194,8 @@ func tooLate(op string, e *mail.Outgoing) *mail.Error {
 	if e.State == mail.OutboxUnknown {
 		is = "may have left already"
 	}
-	if e.Kind == mail.OutboxDelete {
-		what, is = "The deletion ", strings.Replace(is, "left", "happened", 1)
+	if w := workOf(e.Kind); w != nil {
+		what, is = "The "+w.noun+" ", strings.Replace(is, "left", "happened", 1)
 	}
 	return mail.Operation{Op: op, Account: e.Account}.Conflict(what+is+" and cannot be taken back.", mail.AdviceShowEntry).About(e.ID)
 }

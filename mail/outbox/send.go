@@ -310,8 +310,8 @@ func (b *Outbox) latest(o mail.Operation, e mail.Outgoing) (*mail.Outgoing, erro
 
 func underWay(o mail.Operation, e *mail.Outgoing) error {
 	doing := "sending the message"
-	if e.Kind == mail.OutboxDelete {
-		doing = "deleting the messages"
+	if w := workOf(e.Kind); w != nil {
+		doing = w.doing
 	}
 	err := o.Conflict("Another command may be "+doing+" at this moment, until "+e.Until.Format("15:04:05")+" UTC at the latest.", mail.AdviceShowEntry).About(e.ID)
 	err.Retryable = true
@@ -324,12 +324,12 @@ func notSent(o mail.Operation, e *mail.Outgoing) error {
 	if e.Draft != "" {
 		anew = mail.AdviceChangeDraft
 	}
-	if e.Kind == mail.OutboxDelete {
+	if w := workOf(e.Kind); w != nil {
 		is := string(e.State)
 		if e.Settled {
 			is = "closed"
 		}
-		return o.Conflict("The deletion is "+is+"; nothing more is deleted.", mail.AdviceShowEntry).About(e.ID)
+		return o.Conflict("The "+w.noun+" is "+is+"; nothing more is "+w.did+".", mail.AdviceShowEntry).About(e.ID)
 	}
 	switch e.State {
 	case mail.OutboxUnknown:

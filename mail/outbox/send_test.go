@@ -33,10 +33,15 @@ type outboxFixture struct {
 	server *fakeSubmissionServer
 	vault  *vault.Vault
 	dir    *mailtest.Directory
+	boxes  *mailbox.Client
 	take   func(principal string) time.Duration
 	taken  int
 	now    func() time.Time
+	ask    func(ctx context.Context, uri string) error // makes the requests that unsubscribe
 }
+
+// Post makes a request that unsubscribes.
+func (o *outboxFixture) Post(ctx context.Context, uri string) error { return o.ask(ctx, uri) }
 
 func newFixture(t testing.TB, server *fakeSubmissionServer, change ...func(*mail.Account)) *outboxFixture {
 	t.Helper()
@@ -54,7 +59,8 @@ func fixtureOn(t testing.TB, v *vault.Vault, server *fakeSubmissionServer, chang
 	o.dir = &mailtest.Directory{Known: map[string]mail.Account{a.Name: a}, Password: "secret"}
 	boxes := mailbox.New(mailbox.Options{Directory: o.dir, Journal: agentJournal{v}})
 	t.Cleanup(func() { _ = boxes.Close() })
-	o.Outbox = outbox.New(outbox.Options{Directory: o.dir, Mailboxes: boxes, Store: o.vault,
+	o.boxes = boxes
+	o.Outbox = outbox.New(outbox.Options{Directory: o.dir, Mailboxes: boxes, Store: o.vault, Journal: agentJournal{v},
 		Key: func(ctx context.Context) ([]byte, error) { return o.vault.Key(ctx, "outbox") },
 		Take: func(_ context.Context, principal string, charge bool) (time.Duration, error) {
 			if o.take != nil {
@@ -67,7 +73,7 @@ func fixtureOn(t testing.TB, v *vault.Vault, server *fakeSubmissionServer, chang
 			}
 			return 0, nil
 		},
-		Now: func() time.Time { return o.now() }})
+		Now: func() time.Time { return o.now() }, Requests: o})
 	return o
 }
 

@@ -32,9 +32,19 @@ import (
 //	unknown         Reject, no attempt under way              unknown, settled
 //	accepted        copy and draft are tried (again): L       accepted
 //
-// A deletion has the same life without the wire: it is claimed and the gate is opened in one
-// change, and its outcome is done, partly, refused, unknown, or what it was before where nothing
-// was tried.
+// What is no message to send, see work.go, has the same life without the wire: it is claimed and the
+// gate is opened in one change, and its outcome is done, partly, refused, unknown, or what it was
+// before where nothing was tried. A plan besides:
+//
+//	-               Plan                                      queued
+//	-               HoldChange                                waiting
+//	queued unknown  Run, beyond what goes unasked             waiting
+//	queued unknown  Run, within it; approved before           unknown L
+//	unknown L       the next piece begins                     unknown L, with what became of those before
+//	unknown L       a piece would go beyond what goes unasked waiting
+//	unknown L       it is cut off                             unknown
+//
+// Nothing runs a queued plan by itself, and nobody one that is queued longer than PlanWaits.
 //
 // What holds:
 //
@@ -59,6 +69,11 @@ import (
 //     bytes and envelope. Only the step that adds an entry sets that.
 //  7. Cancelled and rejected close the gate: an attempt under way finds its name
 //     gone.
+//  8. A plan that is unknown goes on by Run, too, since that changes nothing twice: how far it is
+//     is kept before each piece, what has left its folder is left alone, and a copy that may have been
+//     made is not made again: the context of an attempt ends before its lease. Approval is kept in Decided, and stands for the rest.
+//  9. What of a plan no person approved is counted by the step that begins each piece, so that
+//     no sequence of plans and commands passes the bound.
 
 // attempt is one try to send an entry.
 type attempt struct {

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,6 +17,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/smtp"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 // The model: several processes that share one store work on one message, each in
@@ -34,7 +36,10 @@ type stateModel struct {
 	resends  int  // claims of an entry that was unknown
 	reopened bool // one that a person had closed was claimed
 
-	copies int // of the message, at the server
+	copies int            // of the message, at the server
+	copied map[uint32]int // of each message of a plan
+	made   []mail.Change  // the journal
+	begun  bool           // the gate was opened
 	faults bool
 	log    []string
 }
@@ -45,6 +50,7 @@ type modelProcess struct {
 	name   string
 	turn   chan bool // true: go on; false: die here
 	parked chan bool // true: at a step; false: it has ended
+	until  time.Time // when its context has ended at the latest, of a plan
 }
 
 func (p *modelProcess) step(what string) {
@@ -127,6 +133,8 @@ func (s modelStore) ChangeOutgoing(_ context.Context, id string, change func(*ma
 		w.resends++
 		w.reopened = w.reopened || before.Settled
 	}
+	s.p.until = after.Until
+	w.begun = w.begun || after.State == mail.OutboxUnknown
 	w.entries[id] = after
 	if drop {
 		delete(w.messages, id)
@@ -198,13 +206,14 @@ func (d modelDirectory) Secret(context.Context, string) (mail.Secret, error) {
 }
 
 func (d modelDirectory) Account(context.Context, string) (mail.Account, error) {
-	return mail.Account{Name: "ann", Email: "ann@example.org", Protocol: mail.POP3, Username: "ann", Auth: mail.AuthPassword, Mode: d.w.mode,
+	return mail.Account{Name: "ann", Email: "ann@example.org", Protocol: mail.POP3, Username: "ann", Auth: mail.AuthPassword, Mode: d.w.mode, AskChanges: d.w.asks(),
 		POP3: mail.Endpoint{Host: "127.0.0.1", Port: 110, Security: mail.Plaintext}, SMTP: mail.Endpoint{Host: "127.0.0.1", Port: 25, Security: mail.Plaintext}}, nil
 }
 
 func (p *modelProcess) outbox() *Outbox {
 	b := New(Options{Directory: modelDirectory{p.w}, Store: modelStore{p}, Now: func() time.Time { return p.w.now },
 		Key: func(context.Context) ([]byte, error) { return make([]byte, 32), nil }})
+	b.o.Journal, b.change = modelJournal{w: p.w}, p.change
 	b.dial = func(context.Context, mail.Operation, *mail.Account) (submission, error) {
 		p.step("dial")
 		if p.w.chance(8) == 0 {
@@ -216,6 +225,104 @@ func (p *modelProcess) outbox() *Outbox {
 }
 
 var modelRequest = Request{Key: "key", Principal: "agent", Draft: Draft{To: []mail.Address{{Addr: "bob@example.net"}}, Subject: "Hello", Body: "Hello"}}
+
+// modelJournal is the journal of what a plan copies.
+type modelJournal struct {
+	mail.Journal
+	w *stateModel
+}
+
+func (j modelJournal) ChangesMade(context.Context, mail.ChangeQuery) ([]mail.Change, error) {
+	return slices.Clone(j.w.made), nil
+}
+
+// asks is mail.Account.AskChanges.
+func (w *stateModel) asks() *int {
+	if n := modelBound; w.mode == mail.Approve {
+		return &n
+	}
+	return nil
+}
+
+// modelBound is how many messages go unasked: less than a plan has.
+const modelBound = 3
+
+// change is mailbox.Client.Do: a copy, the intent of which is kept first.
+func (p *modelProcess) change(_ context.Context, of mailbox.Batch) (*mailbox.Changed, error) {
+	w, c := p.w, mail.Change{Of: of.Of, Account: "ann", Folder: of.Refs[0].Folder, UIDValidity: 1, Approved: of.Approved}
+	failed := func(unknown bool) error {
+		return &mail.Error{Kind: mail.KindConnection, Retryable: true, Unknown: unknown, Message: "No connection."}
+	}
+	p.step("begin")
+	n := 0
+	for i := range w.made {
+		n += w.made[i].Counts()
+	}
+	for _, r := range of.Refs {
+		c.Messages = append(c.Messages, mail.ChangeMessage{UID: r.UID})
+	}
+	switch {
+	case w.chance(8) == 0:
+		return nil, failed(false)
+	case w.mode == mail.Approve && n+c.Counts() > modelBound:
+		return nil, &mail.Error{Kind: mail.KindAsks, Err: mail.ErrManyChanges}
+	}
+	w.made = append(w.made, c)
+	at := len(w.made) - 1
+	if p.step("copy"); !w.now.Before(p.until) {
+		return nil, failed(false)
+	}
+	out := &mailbox.Changed{}
+	for i, r := range of.Refs {
+		w.copied[r.UID]++
+		w.made[at].Messages[i].Done = true
+		out.Messages = append(out.Messages, mailbox.ChangedMessage{Ref: r})
+	}
+	p.step("the answer")
+	if w.chance(6) == 0 {
+		return nil, failed(true)
+	}
+	w.made[at].Ended = w.now
+	return out, nil
+}
+
+// modelPlan puts a plan of two pieces into the outbox.
+func (w *stateModel) modelPlan() {
+	record, _ := json.Marshal([]frozen{{"A", 1, [][2]uint32{{1, 2}}}, {"B", 1, [][2]uint32{{3, 4}}}})
+	e := mail.Outgoing{ID: "plan", Kind: mail.OutboxPlan, Account: "ann", Principal: "agent", State: mail.OutboxQueued, Created: w.now, Changed: w.now,
+		Plan: &mail.Plan{Action: mail.Action{Do: mail.DoCopy, To: "C"}, List: hash(record), Count: 4}}
+	e.Digest = workOf(e.Kind).digest(&e)
+	w.entries[e.ID], w.messages[e.ID] = e, record
+}
+
+// checkPlan compares a plan with what was copied.
+func (w *stateModel) checkPlan(e *mail.Outgoing) error {
+	n, unasked := 0, 0
+	for _, times := range w.copied {
+		if n++; times > 1 {
+			return errors.New("a message was copied twice")
+		}
+	}
+	for i := range w.made {
+		unasked += w.made[i].Counts()
+	}
+	now := e.Plan.Outcome
+	switch {
+	case n > 0 && !w.begun:
+		return errors.New("it was carried out without a claim")
+	case w.mode == mail.Approve && unasked > modelBound:
+		return fmt.Errorf("%d were copied unasked", unasked)
+	case now.Done > n:
+		return fmt.Errorf("%d are said to be copied, and %d are", now.Done, n)
+	case e.State == mail.OutboxQueued && n > 0:
+		return errors.New("it is queued, and was begun")
+	case e.State == mail.OutboxDone && n != 4, (e.State == mail.OutboxDone || e.State == mail.OutboxPartly) && now.Tried() != 4:
+		return fmt.Errorf("it is %s with %+v, and %d were copied", e.State, now, n)
+	case !e.Ended() && w.messages[e.ID] == nil:
+		return fmt.Errorf("it is %s, and its list is gone", e.State)
+	}
+	return nil
+}
 
 // start runs what a process does until it ends or dies.
 func (w *stateModel) start(name string, do func(ctx context.Context, p *modelProcess, b *Outbox)) *modelProcess {
@@ -245,6 +352,8 @@ func (w *stateModel) check() error {
 		return errors.New("the server has a message that is not in the outbox")
 	case !there:
 		return nil
+	case e.Kind == mail.OutboxPlan:
+		return w.checkPlan(&e)
 	case w.reopened:
 		return errors.New("a person had closed it, and it was tried again")
 	case w.copies > 1+w.resends:
@@ -272,7 +381,7 @@ func (w *stateModel) run(deaths bool, live ...*modelProcess) error {
 			w.now = w.now.Add(time.Hour) // every lease is over
 			w.log = append(w.log, "the clock jumps")
 			continue
-		case w.faults && w.rng.IntN(60) == 0 && w.mode == mail.ReadWrite:
+		case w.faults && w.copied == nil && w.rng.IntN(60) == 0 && w.mode == mail.ReadWrite:
 			w.mode = mail.Approve
 			w.log = append(w.log, "the mode is approve now")
 			continue
@@ -356,6 +465,64 @@ func modelRun(seed uint64) (w *stateModel, err error) {
 		return w, fmt.Errorf("what was %s was sent", before.State)
 	}
 	return w, nil
+}
+
+// planRun is modelRun for a plan, which several run and a person decides about.
+func planRun(seed uint64) (w *stateModel, err error) {
+	w = &stateModel{rng: rand.New(rand.NewPCG(seed, 2)), now: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC), mode: []mail.Mode{mail.ReadWrite, mail.Approve}[seed%2],
+		entries: map[string]mail.Outgoing{}, messages: map[string][]byte{}, copied: map[uint32]int{}, faults: true}
+	w.modelPlan()
+	var all []*modelProcess
+	for i := range 2 + w.rng.IntN(3) {
+		all = append(all, w.start("run"+strconv.Itoa(i), func(ctx context.Context, _ *modelProcess, b *Outbox) {
+			for range 1 + w.rng.IntN(3) {
+				_, _ = b.Run(ctx, "plan", "agent")
+			}
+		}))
+	}
+	for i := range w.rng.IntN(3) {
+		all = append(all, w.start("person"+strconv.Itoa(i), func(ctx context.Context, _ *modelProcess, b *Outbox) {
+			switch e := w.entries["plan"]; w.rng.IntN(5) {
+			case 0:
+				_, _ = b.Cancel(ctx, e.ID, "agent")
+			case 1:
+				_, _ = b.Reject(ctx, e.ID, "ann", "no")
+			default:
+				_, _ = b.Approve(ctx, e.ID, e.Digest, "ann")
+			}
+		}))
+	}
+	if err := w.run(true, all...); err != nil {
+		return w, err
+	}
+	// What was not ended comes to its end, by a person where it asks.
+	w.faults, w.now = false, w.now.Add(time.Hour)
+	before := w.entries["plan"]
+	err = w.run(false, w.start("last", func(ctx context.Context, _ *modelProcess, b *Outbox) {
+		_, _ = b.Run(ctx, "plan", "agent")
+		_, _ = b.Approve(ctx, "plan", before.Digest, "ann")
+	}))
+	if after := w.entries["plan"]; err == nil && after.State != before.State && after.State != mail.OutboxDone && after.State != mail.OutboxPartly || err == nil && !after.Ended() && !after.Expired(w.now) {
+		err = fmt.Errorf("what was %s is %s", before.State, after.State)
+	}
+	return w, err
+}
+
+func TestNoInterleavingOfAPlanDoesMoreThanItMay(t *testing.T) {
+	t.Parallel()
+	reached := map[mail.OutboxState]int{}
+	for seed := range uint64(testmain.Rounds(1000, 3000)) {
+		w, err := planRun(seed)
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, strings.Join(w.log, "\n"))
+		}
+		reached[w.entries["plan"].State]++
+	}
+	for _, s := range []mail.OutboxState{mail.OutboxDone, mail.OutboxPartly, mail.OutboxCancelled, mail.OutboxRejected} {
+		if reached[s] == 0 {
+			t.Errorf("no run ended %s: %v", s, reached)
+		}
+	}
 }
 
 func modelled(t *testing.T, seed uint64) *stateModel {

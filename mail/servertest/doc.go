@@ -4,7 +4,7 @@
 // [Dovecot] gives a test its own throwaway IMAP and POP3 server; a package whose tests can
 // share one calls [Main] from TestMain and [SharedDovecot] in each test. [Fill] gives it a
 // folder of many messages. [Courier] gives a test a server of another make, for tests that
-// must not depend on Dovecot. [Postfix] receives mail, as a provider's submission server
+// must not depend on Dovecot, and [SharedCyrus] is a third. [Postfix] receives mail, as a provider's submission server
 // does, and delivers it to a Dovecot. [OAuth] is an authorization server whose tokens both
 // of them accept. [NewCA] makes certificates, good and bad. [NewProxy] counts connections,
 // bytes and round trips.

@@ -18,6 +18,7 @@ var (
 
 	dovecots sharing[*DovecotServer]
 	couriers sharing[*CourierServer]
+	cyruses  sharing[*CyrusServer]
 )
 
 // sharing is the servers of one kind that the tests of a program have in common, each
@@ -62,7 +63,7 @@ func Main(run func() int) int {
 	inMain.Store(true)
 	return testmain.Run(func() int {
 		code := run()
-		if err := errors.Join(dovecots.stop(), couriers.stop()); err != nil {
+		if err := errors.Join(dovecots.stop(), couriers.stop(), cyruses.stop()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return max(code, 1)
 		}
@@ -89,6 +90,12 @@ func SharedDovecotWith(t testing.TB, c Config) *DovecotServer {
 func SharedCourier(t testing.TB) *CourierServer {
 	t.Helper()
 	return couriers.get(t, "", func() (*CourierServer, error) { return StartCourier(CourierConfig{}) })
+}
+
+// SharedCyrus returns the one Cyrus of this test program, as SharedDovecot does.
+func SharedCyrus(t testing.TB) *CyrusServer {
+	t.Helper()
+	return cyruses.get(t, "", StartCyrus)
 }
 
 // User returns the name of a user whom no other test of this program has; name says whose it is.

@@ -66,6 +66,7 @@ var rules = []rule{
 var shareHints = map[string]string{
 	vault.ShareOutbox:  "Those that wait or could not be sent count. See them with 'outbox list'; 'outbox cancel' takes back what waits, and the administrator approves or rejects the rest.",
 	vault.ShareMailbox: "Messages end after 24 hours. Keep long texts in files, and name those with --refs.",
+	vault.ShareJournal: "What was changed within a day is kept, so that it can be taken back. Wait, or ask the administrator.",
 	vault.ShareFiles:   "The files that were saved and are still there count. A person removes those that are not needed; to read one, 'mail attachment' with --as-text saves nothing.",
 }
 

@@ -108,7 +108,7 @@ func (o *Outcome) Rest(more *NextAction) Rest {
 	for _, i := range o.Issues {
 		text := string(i.Code) + ": " + i.Message
 		if i.MessageID != "" {
-			text += " (" + o.shortID(i.MessageID) + ")"
+			text += " (" + o.ShortID(i.MessageID) + ")"
 		}
 		r.Issues = append(r.Issues, text)
 	}
@@ -118,8 +118,8 @@ func (o *Outcome) Rest(more *NextAction) Rest {
 	return r
 }
 
-// shortID is a long id as a compact answer writes it.
-func (o *Outcome) shortID(id string) string {
+// ShortID is a long id as a compact answer writes it.
+func (o *Outcome) ShortID(id string) string {
 	if ref, err := mail.ParseRef(id); err == nil && o.IDs != nil {
 		return o.IDs.Of(ref)
 	}

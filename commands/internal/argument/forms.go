@@ -21,6 +21,7 @@ var forms = map[string]discovery.Form{
 	"wait":          {Pattern: regexp.MustCompile(`^[1-9][0-9]{0,8}(ms|s|m)?$`), Words: "must be a number of seconds, or a time such as 50s, 500ms or 2m"},
 	"secret":        {Pattern: regexp.MustCompile(`^(stdin|env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$`), Words: "must be stdin, env:NAME or file:PATH"},
 	"outbox":        {Pattern: regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`), Value: "ID", Words: "must be an outbox_id as 'outbox list' shows it"},
+	"change":        {Pattern: regexp.MustCompile(`^[a-z0-9]{1,64}$`), Value: "ID", Words: "must be the id of a change or a plan, as the answer about it had it"},
 	"identity":      {Pattern: regexp.MustCompile(`^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$`), Value: "P:NAME", Words: "must be project:name, both of lower-case letters, digits and dashes"},
 	"agent_message": {Pattern: regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`), Value: "ID", Words: "must be the id of a message, as 'agent read' shows it"},
 }

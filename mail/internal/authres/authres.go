@@ -50,16 +50,22 @@ var FieldNames = []string{"Received", "Authentication-Results", "ARC-Authenticat
 // Verdict judges a message by its whole header. from is the domain of the only From
 // address, lower case and ASCII.
 func (b *Border) Verdict(h rfc5322.Header, from string) Verdict {
-	if b == nil || from == "" || !h.Certain("Authentication-Results") || !h.Certain("ARC-Authentication-Results") || !h.Certain("Received") {
-		return Unknown
+	found, ok := b.said(h)
+	return judge(found, ok && from != "", from)
+}
+
+// said are the results that count of a whole header. ok is false where there is no place of which
+// it is sure that the border wrote there, and where what stands there cannot be read.
+func (b *Border) said(h rfc5322.Header) (found []results, ok bool) {
+	if b == nil || !h.Certain("Authentication-Results") || !h.Certain("ARC-Authentication-Results") || !h.Certain("Received") {
+		return nil, false
 	}
 	fields := h.Fields()
 	edge := b.edge(fields)
 	if edge < 0 {
-		return Unknown
+		return nil, false
 	}
-	found, ok := b.trusted(fields[:edge])
-	return judge(found, ok, from)
+	return b.trusted(fields[:edge])
 }
 
 func named(f rfc5322.Field, name string) bool { return strings.EqualFold(f.Name, name) }

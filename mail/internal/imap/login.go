@@ -25,6 +25,7 @@ type dialog struct {
 	br    *bufio.Reader
 	tag   int
 	caps  []string // nil until the server said them
+	cyrus bool     // it says that it is a Cyrus
 }
 
 // line is one line of the server, split as far as needed.
@@ -143,6 +144,7 @@ func (d *dialog) greeting() error {
 	case err != nil:
 		return err
 	case l.tag == "*" && l.typ == "OK":
+		d.cyrus = strings.Contains(l.text, "Cyrus IMAP")
 		return nil
 	case l.tag == "*" && l.typ == "BYE":
 		return goodbyeOf(l)

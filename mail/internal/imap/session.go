@@ -129,9 +129,9 @@ func (s *Session) open(ctx context.Context, d *dialog) (stage string, err error)
 // begin hands the connection over to the library, and completes the login unless it is
 // held: with answer, where its line is the whole login and the server offers SASL-IR. An
 // older server may hand a login over to another program and lose what it read behind it:
-// Courier does.
+// Courier does. Cyrus takes what stands behind an initial response for a part of it.
 func (s *Session) begin(d *dialog, answer func(error)) error {
-	held := answer != nil && s.login.single() && d.has("SASL-IR")
+	held := answer != nil && s.login.single() && d.has("SASL-IR") && !d.cyrus
 	if held {
 		s.login.held, s.login.answer = true, answer
 	}

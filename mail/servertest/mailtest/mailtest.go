@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -148,6 +149,15 @@ func Shared(t testing.TB, c servertest.Config) (*servertest.DovecotServer, Endpo
 func SharedCourier(t testing.TB) Endpoint {
 	t.Helper()
 	return CourierAt(servertest.SharedCourier(t)).mine()
+}
+
+// SharedCyrus is Cyrus as Shared is Dovecot.
+func SharedCyrus(t testing.TB) Endpoint {
+	t.Helper()
+	s := servertest.SharedCyrus(t)
+	return Endpoint{Name: "cyrus", Host: s.Host, Port: s.IMAPPort, Admin: func(t testing.TB, user string) *imapclient.Client {
+		return DialIMAP(t, net.JoinHostPort(s.Host, strconv.Itoa(int(s.IMAPPort))), user)
+	}}.mine()
 }
 
 // DovecotAt is a Dovecot that runs.

@@ -1,6 +1,7 @@
 package house
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -13,23 +14,27 @@ var _ mail.Journal = (*store)(nil)
 // The methods below implement mail.Journal by asking the vault. Changes of others are answered
 // like ones that do not exist.
 
-// BeginChange keeps a change as the caller's. The person whose mail it is is never asked.
+// BeginChange keeps a change as the caller's, and a piece of a plan as that of whoever planned it, who
+// can take it back whoever approved it. It names the change in the audit entry. The person whose mail
+// it is is never asked.
 func (s *store) BeginChange(ctx context.Context, c *mail.Change, unasked int) error {
 	p := principalOf(ctx)
 	a, err := s.account(ctx, c.Account)
 	if err != nil {
 		return err
 	}
-	if c.FromAccount != "" {
-		if err := outOfScope(ctx, c.FromAccount); err != nil {
-			return err
-		}
-	}
 	c.Principal, c.Mailbox = p.Name, a.Mailbox()
 	if isAdmin(p) {
 		c.Approved, unasked = true, -1
+		if plan, err := s.Vault.Outgoing(ctx, c.Of); c.Of != "" && err == nil {
+			c.Principal = plan.Principal
+		}
 	}
-	return s.Vault.BeginChange(ctx, c, unasked)
+	err = s.Vault.BeginChange(ctx, c, unasked)
+	if err == nil {
+		gateway.NoteChange(ctx, cmp.Or(c.Of, c.ID))
+	}
+	return err
 }
 
 func (s *store) AmendChange(ctx context.Context, id string, amend func(*mail.Change) error) (mail.Change, error) {
@@ -57,5 +62,5 @@ func (s *store) ChangesMade(ctx context.Context, q mail.ChangeQuery) ([]mail.Cha
 // knowsChange reports whether a change is the principal's to know of, and to take back: its own
 // in accounts that it still has, and to the person whose mail it is everybody's.
 func knowsChange(p gateway.Principal, c *mail.Change) bool {
-	return isAdmin(p) || mail.Owns(p.Name, c.Principal) && p.Sees(c.Account) && (c.FromAccount == "" || p.Sees(c.FromAccount))
+	return isAdmin(p) || mail.Owns(p.Name, c.Principal) && p.Sees(c.Account)
 }

@@ -69,7 +69,7 @@ func (s *System) WireTransport(t *Transport) (*House, error) {
 	h := &House{Principal: gateway.Principal{Name: mail.AgentPrincipal}, store: t.Store.store, logins: t.Helper.Close}
 	options := mailbox.Options{Directory: t.Store, Credentials: t.Credentials, OneConnection: true, Logger: s.Log}
 	if t.Store.vaulted {
-		options.Seen, options.CursorKey = t.Store, t.Store.cursorKey
+		options.Seen, options.Journal, options.CursorKey = t.Store, t.Store, t.Store.cursorKey
 	}
 	if s.Self != "" {
 		options.PDFText = &pdftext.Runner{Command: []string{s.Self, PDFVerb}}

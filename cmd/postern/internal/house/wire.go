@@ -187,7 +187,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return s.attachmentDir(ctx, h.store) },
 		records: h.store, files: shareFiles, bytes: shareFileBytes}
 	deps.Attachments = h.saved
-	h.outbox = outbox.New(outbox.Options{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
+	h.outbox = outbox.New(outbox.Options{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store, Journal: h.store,
 		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: s.Log})
 	deps.Outbox = h.outbox
 	deps.Agents = agents.Deps{Mailbox: agentmail.New(correspondence{h.store}), Identity: s.Identity, Owned: h.store.ownedByGrant, HostFile: plan.ReadHostFile}

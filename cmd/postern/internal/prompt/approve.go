@@ -21,7 +21,7 @@ import (
 // The person on a terminal who holds the administrator's key approves what is sent:
 // 'outbox approve ID', without the code, shows the message and asks, and a send or a deletion
 // that needs a person's word asks at once. So does what a person sends whose administrator's key
-// 'approve' would find, and what only shows something asks before it takes that. Nothing else acts
+// 'approve' would find, and what only shows something, or takes something back, asks before it takes that. Nothing else acts
 // with a key that was found: an agent can have a terminal, too.
 
 // mayAsk reports whether commands may ask the person at the prompt.
@@ -58,10 +58,14 @@ func (c *conversation) approveOne(ctx context.Context, id string) {
 // asking has how a person is asked about what would be done with an entry, what a yes does, and
 // what else stays as it is. Nobody is asked about any other step.
 var asking = map[outbox.Step]struct{ question, yes, them string }{
-	outbox.StepSend:       {"Send exactly this?", "sends it", "it as it is"},
-	outbox.StepSendAgain:  {"It may have arrived already. Send it again?", "sends it", "it as it is"},
-	outbox.StepDelete:     {"Delete exactly these for good?", "deletes", "them as they are"},
-	outbox.StepDeleteRest: {"Delete what is left of these for good?", "deletes", "them as they are"},
+	outbox.StepSend:            {"Send exactly this?", "sends it", "it as it is"},
+	outbox.StepSendAgain:       {"It may have arrived already. Send it again?", "sends it", "it as it is"},
+	outbox.StepDelete:          {"Delete exactly these for good? It is final: nothing brings them back.", "deletes", "them as they are"},
+	outbox.StepDeleteRest:      {"Delete what is left of these for good? It is final.", "deletes", "them as they are"},
+	outbox.StepRun:             {"Change exactly these? 'undo' takes it back.", "changes", "them as they are"},
+	outbox.StepRunRest:         {"Change what is left of these? 'undo' takes it back.", "changes", "them as they are"},
+	outbox.StepUnsubscribe:     {"Unsubscribe from exactly these lists?", "asks their servers", "it as it is"},
+	outbox.StepUnsubscribeRest: {"They may have been asked already. Ask once more where no answer is known?", "asks their servers", "it as it is"},
 }
 
 // approval is the command that approves an entry as it was shown.

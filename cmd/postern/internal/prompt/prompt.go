@@ -136,9 +136,8 @@ type conversation struct {
 	announced int // how many entries waited when that was said last
 	history   *history
 	complete  *Completer
-	filed     *filing // what 'undo' takes back
-	next      string  // the command of 'more'; empty for none
-	temporary string  // a directory that is removed at the end; empty for none
+	next      string // the command of 'more'; empty for none
+	temporary string // a directory that is removed at the end; empty for none
 }
 
 // prompter asks for a line on the terminal, one at a time; *editor implements it.

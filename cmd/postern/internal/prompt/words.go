@@ -41,7 +41,7 @@ func words() []word {
 		{"forward", "ID [TO...]", "hand a message on", []string{"forward 50 ann@example.org"}, 1, -1, (*conversation).forward},
 		{"archive", "ID...", "put messages into the archive", []string{"archive 49 50"}, 1, -1, (*conversation).archive},
 		{"trash", "ID...", "put messages into the trash", []string{"trash 50"}, 1, -1, (*conversation).trash},
-		{"undo", "", "take back the last archive or trash", []string{"undo"}, 0, 0, (*conversation).undo},
+		{"undo", "[ID] [--since T] [--by NAME]", "take back what you changed last, or what anybody changed", []string{"undo", "undo --since 09:00", "undo --by agent --since 09:00"}, 0, -1, (*conversation).undo},
 		{"save", "ID [PART] [PLACE]", "keep the attachments of a message", []string{"save 50", "save 50 2 ~/Desktop"}, 1, 3, (*conversation).save},
 		{"open", "ID [PART]", "look at an attachment", []string{"open 50", "open 50 2"}, 1, 2, (*conversation).opens},
 		{"approve", "[ID]", "decide about what waits for you", []string{"approve", "approve 01kb"}, 0, 1, (*conversation).decides},
@@ -377,14 +377,8 @@ func threads(args []string) []string {
 	return append([]string{"mail", "thread", "--chars", longest}, args...)
 }
 
-// filing is what 'undo' takes back.
-type filing struct {
-	from, to string
-	ids      []string // at their new place
-}
-
 func (c *conversation) trash(ctx context.Context, args []string) {
-	c.file(ctx, append([]string{"mail", "trash"}, args...))
+	c.runs(ctx, append([]string{"mail", "trash"}, args...))
 }
 
 // archive moves messages to the folder for the archive, which only their account knows.
@@ -394,7 +388,7 @@ func (c *conversation) archive(ctx context.Context, args []string) {
 		return
 	}
 	if isPOP3(m) { // it has no folders, and the command says what to do
-		c.file(ctx, append([]string{"mail", "move", "--to=Archive"}, args...))
+		c.runs(ctx, append([]string{"mail", "move", "--to=Archive"}, args...))
 		return
 	}
 	r, ok := resultOf[*commands.MailFoldersResult](ctx, c, command("mail", "folders", "--account", account))
@@ -404,7 +398,7 @@ func (c *conversation) archive(ctx context.Context, args []string) {
 	for _, role := range []string{"archive", "all"} {
 		for _, f := range r.Folders {
 			if f.Role == role {
-				c.file(ctx, append([]string{"mail", "move", "--to=" + f.Name}, args...))
+				c.runs(ctx, append([]string{"mail", "move", "--to=" + f.Name}, args...))
 				return
 			}
 		}
@@ -413,57 +407,37 @@ func (c *conversation) archive(ctx context.Context, args []string) {
 	c.tell("The account " + account + " has no folder for the archive. " + c.typedAs("mail move ID --to FOLDER") + " takes any.")
 }
 
-// file runs a command that moves messages, says what it did, and keeps it for undo.
-func (c *conversation) file(ctx context.Context, tokens []string) {
-	a := c.do(ctx, command(tokens...))
-	c.show(a)
-	if a.Code.ExitStatus() == discovery.ValidationError.ExitStatus() || a.Code == discovery.NotFound {
-		return // nothing was moved
-	}
-	c.filed = nil
-	r, ok := a.Result.(*commands.MailMoveResult)
-	if !ok {
-		return
-	}
-	f := filing{from: r.Folder, to: r.To}
-	for _, m := range r.Messages {
-		if m.New != "" {
-			f.ids = append(f.ids, m.New)
-		}
-	}
-	if len(f.ids) > 0 {
-		c.filed = &f
-	}
+// runs runs a command and shows its answer.
+func (c *conversation) runs(ctx context.Context, tokens []string) {
+	line := command(tokens...)
+	c.execute(ctx, gateway.Request{Line: line}, line)
 }
 
-func (c *conversation) undo(ctx context.Context, _ []string) {
-	f := c.filed
-	if f == nil {
-		if c.status = discovery.NotFound.ExitStatus(); c.Shell {
-			c.tell("'undo' is for the prompt, 'postern repl'; here " + c.typedAs("mail move ID --to FOLDER") + " puts a message back.")
-			return
+// undo takes back what the person changed last. With words behind it, it is what anybody changed,
+// which takes the administrator's key where that is found.
+func (c *conversation) undo(ctx context.Context, args []string) {
+	tokens := append([]string{"mail", "undo"}, args...)
+	switch {
+	case len(args) == 0:
+		c.runs(ctx, append(tokens, "--by", c.Principal.Name))
+		if c.status == discovery.NotFound.ExitStatus() {
+			c.tell(c.typedAs("undo --since 09:00") + " takes back what anybody changed since then, agents too.")
 		}
-		c.tell("There is nothing to take back: it knows of the last 'archive' or 'trash' of this sitting alone.")
+		return
+	case c.Principal.Admin, !c.decidesHere():
+		c.runs(ctx, tokens)
 		return
 	}
-	r, ok := resultOf[*commands.MailMoveResult](ctx, c, command(append([]string{"mail", "move", "--to", f.from}, f.ids...)...))
-	if !ok {
+	if !yes(c.typed(ctx, "This takes back what anybody changed, with the administrator's key. y does it, anything else does not: ")) {
+		c.status = discovery.ApprovalRequired.ExitStatus()
+		c.tell("Nothing was taken back.")
 		return
 	}
-	c.filed = nil
-	told := fmt.Sprintf("%s moved back from %s to %s", counted(len(r.Messages), "message"), f.to, f.from)
-	before := ", now "
-	for _, m := range r.Messages {
-		id := m.New
-		if id == "" { // not every server tells it
-			continue
-		}
-		if c.Short != nil {
-			id = c.Short(id, c.several(ctx))
-		}
-		told, before = told+before+id, ", "
+	if admin, end, ok := c.administrator(ctx); ok {
+		defer end()
+		admin.runs(ctx, tokens)
+		c.status = admin.status
 	}
-	c.tell(told + ".")
 }
 
 func counted(n int, what string) string {

@@ -399,8 +399,14 @@ func (p *painter) outgoing(r *commands.OutboxShowResult) {
 	p.header("Folder", Line(r.Folder))
 	p.line("")
 	switch {
+	case r.Plan != nil:
+		p.plan(r.Plan)
+		p.undoes(r.Undo)
+	case r.Lists != nil:
+		p.line("To unsubscribe from:")
+		p.lists(r.Lists)
 	case r.Deletes != nil:
-		p.line("To be deleted for good:")
+		p.line("To be deleted for good, which is final:")
 		for _, m := range r.Deletes {
 			parts := []string{runewidth.FillRight(p.id(m.ID), 6), fill(p.when(m.Date), 16), text(m.From), Line(m.Subject)}
 			p.hanging("> ", "", strings.Join(parts, "  "))
@@ -414,4 +420,12 @@ func (p *painter) outgoing(r *commands.OutboxShowResult) {
 		p.body(r.Text, "", p.Width)
 	}
 	p.line("")
+}
+
+// lists are lists to leave, and what became of them.
+func (p *painter) lists(all []commands.ListToLeave) {
+	for _, l := range all {
+		p.hanging("> ", "", strings.Join([]string{runewidth.FillRight(p.id(l.ID), 6), fill(p.when(l.Date), 16), text(l.From), Line(l.Subject)}, "  "))
+		p.broken("  ", styleDim, strings.TrimSpace("asks "+Line(l.Host)+"  "+Line(l.List)+"  "+text(l.Outcome)+" "+Line(l.Reason)))
+	}
 }

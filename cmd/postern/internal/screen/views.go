@@ -43,11 +43,33 @@ func (p *painter) view(result any) bool {
 		p.said += fmt.Sprintf(" to %s:%d, account %s, within %d ms", Line(r.Server.Host), r.Server.Port, Line(r.Account), r.LatencyMS)
 	case *commands.MailMoveResult:
 		p.said += " to " + Line(r.To)
+		p.undoes(r.Undo)
 	case *commands.MailCopyResult:
 		if p.said += " to " + Line(r.To); r.ToAccount != r.Account {
 			p.said += " of " + Line(r.ToAccount)
 		}
-	case *commands.MailDeleteResult, *commands.MailMarkReadResult, *commands.MailFlagsResult, *commands.MailAckResult, admin.GrantRemoveResult, admin.ResumeResult: // the sentence says all
+		p.undoes(r.Undo)
+	case *commands.MailMarkReadResult:
+		p.undoes(r.Undo)
+	case *commands.MailFlagsResult:
+		p.undoes(r.Undo)
+	case *commands.MailUnsubscribeResult:
+		p.lists(r.Lists)
+	case *commands.MailRunResult:
+		p.lists(r.Lists)
+		p.undoes(r.Undo)
+	case *commands.MailUndoResult:
+		p.undone(r)
+	case *commands.MailPlanResult:
+		p.header("Plan", Line(r.ID))
+		if p.lists(r.Lists); r.Plan != nil {
+			p.plan(r.Plan)
+		}
+		p.line("")
+		if r.NeedsApproval {
+			p.wrapped("", "", "A person decides first, since "+Line(r.Why)+".")
+		}
+	case *commands.MailDeleteResult, *commands.MailAckResult, admin.GrantRemoveResult, admin.ResumeResult: // the sentence says all
 	case admin.AccountRemoveResult:
 		return r.LeftInKeyring == ""
 	case admin.AuditVerifyResult:
@@ -227,6 +249,7 @@ func (p *painter) account(a *admin.AccountDetail) {
 	p.record([][2]string{{"Account", Line(a.Name)}, {"Address", Line(a.Email)}, {"Reads", text(a.Protocol) + " " + at(serverOf(a))}, {"Sends", sends},
 		{"Login", Line(a.Username) + ", " + text(a.Auth)}, {"Mode", text(a.Mode)}, {"Deletes", deletes},
 		{"Shows mail from", entries(a.AllowIn, 0)}, {"Writes to", writes(a, 0)},
+		{"Changes", where(a.AskChanges != nil, strings.TrimPrefix(asksAbove(a.AskChanges), ", "))},
 		{"Codes", map[mail.Codes]string{mail.CodesMask: "hidden", mail.CodesGive: "hidden, and given by 'mail code'", mail.CodesShow: "shown"}[a.Codes]},
 		{"Trusts", where(a.CustomCA, "only the certificates given for it, not those of the system")}, {"Own addresses", text(a.OwnAddresses)}, {"Display name", Line(a.DisplayName)}, {"Sent copy", where(a.SentCopy != mail.SentAuto, text(a.SentCopy))}, {"Helper", text(a.Helper)}, {"Oauth", where(!a.OAuth.IsZero(), text(valueOf(a.OAuth)))},
 		{"Allow folders", text(a.AllowFolders)}, {"Hide folders", text(a.HideFolders)}, {"Subject pattern", Line(a.SubjectPattern)}, {"Process backlog", where(a.ProcessBacklog, "yes")},
@@ -296,12 +319,23 @@ func (p *painter) policy(r *admin.PolicyShowResult) {
 		{"Limits", fmt.Sprintf("%d commands a minute, %d messages sent and %d changed an hour", r.CommandsPerMinute, r.SendsPerHour, r.ChangesPerHour)}}, "")
 	for _, a := range r.Accounts {
 		const asks = " after a person's word"
-		may := []string{"read", where(a.MayChange, "flag and file"), where(a.MaySend, "send"+where(a.NeedsApproval, asks)), where(a.MayDestroy, "delete for good"+where(a.DestroyAsks, asks))}
+		may := []string{"read", where(a.MayChange, "flag and file"+asksAbove(a.AskChanges)), where(a.MaySend, "send"+where(a.NeedsApproval, asks)), where(a.MayDestroy, "delete for good"+where(a.DestroyAsks, asks))}
 		hides := []string{where(a.InboundList, "senders"), where(a.SubjectFilter, "subjects"), where(a.HidesFolders, "folders")}
 		p.line("")
 		p.record([][2]string{{"Account", Line(a.ID)}, {"Mode", text(a.Mode)}, {"Agents may", text(may)},
 			{"Rules hide", text(hides)}, {"Writes to", where(a.MaySend, entries(a.Outbound, 0))}, {"Folders", text(a.AllowFolders)}, {"Hidden", text(a.HideFolders)}}, "")
 	}
+}
+
+// asksAbove says how many changes go unasked, behind what may be done; empty for any number.
+func asksAbove(n *int) string {
+	switch {
+	case n == nil:
+		return ""
+	case *n == 0:
+		return ", each after a person's word"
+	}
+	return fmt.Sprintf(", more than %d messages in ten minutes after a person's word", *n)
 }
 
 func (p *painter) explained(r *commands.PolicyExplainResult) {

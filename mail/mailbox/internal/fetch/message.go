@@ -246,6 +246,7 @@ type Wanted struct {
 	Copies    bool // what tells a copy from another message
 	Trace     bool // the fields that the sender is judged by
 	Read      bool // the fields that Get shows
+	Bulk      bool // the fields that bulk mail has
 }
 
 const (
@@ -263,6 +264,9 @@ var (
 	shownFields = []string{"FROM", "REPLY-TO", "TO", "SUBJECT", "DATE", "CONTENT-TYPE"}
 	fullFields  = append(slices.Clone(shownFields), "CC", "MESSAGE-ID")
 )
+
+// BulkFields are fields of lists and of bulk mail.
+var BulkFields = []string{"List-Unsubscribe", "List-Id", "Precedence"}
 
 // mimeFields say how the text is encoded, for snippets.
 var mimeFields = []string{"MIME-VERSION", "CONTENT-TRANSFER-ENCODING"}
@@ -306,6 +310,9 @@ func (w Wanted) head() imap.Section {
 		fields = slices.Concat(fields, threadFields)
 	} else if w.Copies && !w.Full {
 		fields = slices.Concat(fields, []string{"MESSAGE-ID"})
+	}
+	if w.Bulk {
+		fields = slices.Concat(fields, BulkFields)
 	}
 	if w.Trace {
 		fields, size = slices.Concat(fields, traceFields), HeaderBytes
