@@ -216,7 +216,7 @@ func TestWhatIsNotInTheJournalIsNotDone(t *testing.T) {
 	if _, got := j.last(1); err != nil || c.Messages[0].New != (mail.Ref{}) || got != "move ann INBOX to Trash +[] -[]: a[] not ended" {
 		t.Errorf("%+v %v: %s", c, err, got)
 	}
-	j.amend = nil
+	j.amend, asks = nil, 2
 	c, err = b.Trash(t.Context(), account, b.refs("INBOX", 2))
 	if _, got := j.last(2); err != nil || c.Messages[0].New != (mail.Ref{}) || got != `move ann INBOX to Trash +[] -[]: b[\Flagged] done new` {
 		t.Errorf("%+v %v: %s", c, err, got)
