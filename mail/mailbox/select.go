@@ -44,7 +44,7 @@ func (m *Client) Select(ctx context.Context, account string, q SearchQuery, do m
 	if err != nil {
 		return nil, err
 	}
-	q.Cursor, q.MaxMatches = "", mail.MaxPlanned
+	q.Cursor, q.MaxMatches = "", min(cmp.Or(q.MaxMatches, mail.MaxPlanned), mail.MaxPlanned)
 	f := &finding{m: m, op: x.base().Operation, accounts: []string{account}, q: q}
 	if err := f.prepare(ctx); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (x *imapBox) matching(ctx context.Context, q *SearchQuery, do mail.Action) 
 		}
 	}
 	switch {
-	case n > mail.MaxPlanned:
+	case n > uint64(q.MaxMatches):
 		return nil, x.Invalid(tooMany(q), mail.AdviceNarrow)
 	case n == 0 && there:
 		return nil, x.there(do.Do)
@@ -144,23 +144,22 @@ func (x *imapBox) destination(s *imap.Session, do mail.Action) (folder string, e
 	if err != nil {
 		return "", err
 	}
-	all, err := x.allFolders(s)
+	all, err := x.allFolders(s) // mayPut takes the roles from there
 	if err != nil {
 		return folder, err
 	}
-	if len(all) < maxFoldersForRole && !slices.ContainsFunc(all, func(f Folder) bool { return f.Name == folder && !f.NoSelect() }) {
-		e := x.Failure(mail.KindNotFound, imap.StageList, fmt.Sprintf("There is no folder %q to put the messages in.", folder), mail.AdviceFolders)
-		e.Missing = folder
-		return folder, e
-	}
 	spaces, err := s.Namespaces().Wait()
-	return folder, cmp.Or(err, x.mayPut(spaces, folder))
+	if err = cmp.Or(err, x.mayPut(spaces, folder)); err == nil && len(all) < maxFoldersForRole && !slices.ContainsFunc(all, func(f Folder) bool { return f.Name == folder && !f.NoSelect() }) {
+		e := x.Failure(mail.KindNotFound, imap.StageList, fmt.Sprintf("There is no folder %q to put the messages in.", folder), mail.AdviceFolders)
+		e.Missing, err = folder, e
+	}
+	return folder, err
 }
 
 // facts looks at messages, in windows; those that are gone by now are left out.
 func (x *imapBox) facts(ctx context.Context, found []among) (all []Selected, err error) {
 	w := fetch.Wanted{Header: !x.Policy.ShowsAll(), Dates: true, Bulk: true}
-	return all, fetch.WithStructure(ctx, func(structure bool) error {
+	err = fetch.WithStructure(ctx, func(structure bool) error {
 		w.Structure = structure
 		return x.lend(ctx, found[0].folder, func(s *imap.Session) error {
 			all = nil
@@ -190,6 +189,7 @@ func (x *imapBox) facts(ctx context.Context, found []among) (all []Selected, err
 			return nil
 		})
 	})
+	return all, err
 }
 
 func (x *imapBox) factsOf(g *fetch.Message, written map[string]bool) Selected {

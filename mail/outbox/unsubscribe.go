@@ -99,7 +99,7 @@ func (b *Outbox) PlanUnsubscribe(ctx context.Context, account string, q mailbox.
 	}
 	switch {
 	case len(refs) == 0:
-		return nil, nil, o.Failure(mail.KindNotFound, "search", "No message that matches is of a list.", mail.AdviceSearchAnew)
+		return nil, nil, o.Failure(mail.KindNotFound, "search", "No message that matches is of a list.", mail.AdviceList)
 	case len(refs) > mail.MaxUnsubscribed:
 		return nil, nil, o.Invalid(fmt.Sprintf("They are of %d senders; at most %d lists are left at once.", len(refs), mail.MaxUnsubscribed), mail.AdviceNarrow)
 	}
