@@ -38,25 +38,25 @@ func TestEveryDoorSaysTheSame(t *testing.T) {
 			b, others := agent(newDemo(t)), new(othersDrafts)
 			must(t, b.vault.SetSetting(t.Context(), admin.AskSetting, "on"))
 			now := func() time.Time { return at }
-			boxes := mailbox.New(mailbox.Options{Directory: b.vault, Drafts: others, Now: now})
+			boxes := mailbox.New(mailbox.Options{Directory: b.vault, Drafts: others, Now: now, Journal: journal{b.vault}})
 			t.Cleanup(func() { _ = boxes.Close() })
 			clock := at
-			b.deps.Mailboxes, b.deps.Outbox = boxes, outbox.New(outbox.Options{Directory: b.vault, Mailboxes: boxes, Store: b.vault,
+			b.deps.Mailboxes, b.deps.Outbox = boxes, outbox.New(outbox.Options{Directory: b.vault, Mailboxes: boxes, Store: b.vault, Journal: journal{b.vault},
 				Key: func(ctx context.Context) ([]byte, error) { return b.vault.Key(ctx, "outbox") },
 				Now: func() time.Time { clock = clock.Add(time.Millisecond); return clock }})
 			known := []string{"bob@example.net", "carol@example.net"}
-			set := func(mode mail.Mode, destroy mail.Destroy) {
+			set := func(mode mail.Mode, destroy mail.Destroy, asks *int) {
 				must(t, b.vault.UpdateAccount(t.Context(), "demo", func(a *mail.Account) error {
-					a.Mode, a.Destroy, a.AuthServIDs = mode, destroy, []string{"border.example"}
+					a.Mode, a.Destroy, a.AuthServIDs, a.AskChanges = mode, destroy, []string{"border.example"}, asks
 					a.AllowIn, a.AllowOut = mail.AllowList{Entries: known}, mail.AllowList{Enabled: true, Entries: known}
 					return nil
 				}, nil))
 			}
 			for _, row := range rows {
-				set(mail.ReadWrite, mail.DestroyOn)
+				set(mail.ReadWrite, mail.DestroyOn, nil)
 				line := strings.Replace(row.Line, "%", b.about(t, boxes, row.About), 1)
 				*others = row.About == "another's draft"
-				set(mode, map[bool]mail.Destroy{true: mail.DestroyOff, false: mail.DestroyOn}[row.About == "without the right"])
+				set(mode, map[bool]mail.Destroy{true: mail.DestroyOff, false: mail.DestroyOn}[row.About == "without the right"], map[bool]*int{true: new(int)}[row.About == "asked about each"])
 				want := map[mail.Mode]string{mail.ReadOnly: row.RO, mail.Draft: row.Draft, mail.Approve: row.Approve, mail.Reply: row.Reply, mail.ReadWrite: row.RW}[mode]
 				b.doors(t, row.About+": "+line, line, want)
 			}
@@ -84,7 +84,7 @@ func (b *fixture) about(t *testing.T, boxes *mailbox.Client, kind string) string
 		return b.OK(t, "mail draft --to bob@example.net --subject s --body hi").Data["message_id"].(string)
 	}
 	message = "Authentication-Results: border.example; dmarc=" + verdict + " header.from=example.net\r\n" + message
-	placed, err := boxes.File(t.Context(), "test", "demo", &mailbox.OwnMessage{Role: "archive", Date: at, Source: []byte(message + text)})
+	placed, err := boxes.File(onBehalfOf(t.Context(), gateway.Principal{Name: mail.PersonPrincipal}), "test", "demo", &mailbox.OwnMessage{Role: "archive", Date: at, Source: []byte(message + text)})
 	must(t, err)
 	return placed.Ref.String()
 }
@@ -144,7 +144,7 @@ func (b *fixture) doors(t *testing.T, name, line, want string) {
 		return b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: "outbox show " + id}).Result.(*commands.OutboxShowResult).Decision()
 	}
 	first := decision()
-	if first.Step != outbox.StepSend && first.Step != outbox.StepDelete || first.WhyNot != "" || !first.Waits() {
+	if first.Step != outbox.StepSend && first.Step != outbox.StepDelete && first.Step != outbox.StepRun || first.WhyNot != "" || !first.Waits() {
 		t.Errorf("%s\nwhat waits may not be approved: %+v", name, first)
 	}
 	approve := "outbox approve " + id + " --code " + b.code(t, first)

@@ -156,7 +156,7 @@ func (r *MailPlanResult) hint() string {
 	case r.Plan == nil:
 		return "'mail run' does it without asking; nothing takes it back"
 	case r.NeedsApproval:
-		return "'mail run' puts it before a person, who decides once about all of it, since " + r.Why + "; 'mail undo' takes it back"
+		return "'mail run' waits for a person, who decides once about all of it; 'mail undo' takes it back"
 	}
 	return "'mail run' does it without asking; 'mail undo' takes it back"
 }

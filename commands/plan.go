@@ -120,7 +120,7 @@ type planSender struct {
 // Bounds of what a compact answer has of a plan.
 const (
 	maxBriefSenders = 5
-	maxBriefChars   = 60 // of a name or a subject
+	maxBriefChars   = 48 // of a name or a subject
 )
 
 // brief writes the ids of the examples as an answer does.

@@ -73,6 +73,7 @@ var usage = []screen.Section{
 		{"postern approve", "show what waits for you, and decide"},
 		{"postern inbox", "the newest messages; 'postern read 50' reads one, 'postern reply 50' answers"},
 		{"postern search WORDS", "messages with this phrase"},
+		{"postern undo", "take back what you changed; 'postern undo --since 09:00' what anybody did"},
 		{"postern repl", "a prompt, where you type commands without 'postern'"},
 		{"postern outbox list", "what was sent, and what waits"},
 		{"postern help", "every command; 'postern help read' one of them"},

@@ -57,7 +57,7 @@ func TestThePromptIsDrawn(t *testing.T) {
 			}
 			g.shows(x, "3 messages wait for you")
 			enters(step{"Help desk", "inbox 5"}, step{"floor-plan.png", "read 22"}, step{"Reading room renovation", "thread 22"}, step{"Builders", "search sockets"},
-				step{"Archive", "archive 22"}, step{"to INBOX, now 51", "undo"}, step{"nothing to take back", "undo"}, step{"no such attachment", "save 21 9"}, step{"reply ID [all]", "reply"})
+				step{"Archive", "archive 22"}, step{"In INBOX: 51", "undo"}, step{"nothing to take back", "undo"}, step{"no such attachment", "save 21 9"}, step{"reply ID [all]", "reply"})
 			enters(step{"Saved floor-plan.png", "save 51"}, step{"Opened floor-plan.png", "open 51"}, // its id is a new one now
 				step{"y shows it for your approval", "reply 51 all"}, step{"Send exactly this?", "y"}, step{"It was sent", "y"})
 			sent := servers.Outgoing()

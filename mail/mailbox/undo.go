@@ -129,7 +129,7 @@ func (u *undoing) changes(ctx context.Context) (all []mail.Change, chosen map[st
 		}
 		q.ID, q.Only, q.Limit = cmp.Or(last[0].Of, last[0].ID), nil, 0
 	case u.q.ID == "" && u.q.Since.IsZero():
-		return nil, nil, u.o.Invalid("It is not said what is to be taken back.", "")
+		return nil, nil, u.o.Invalid("It is not said what is to be taken back.", mail.AdviceNarrow)
 	}
 	if all, err = u.made(ctx, q); err != nil || len(all) == 0 {
 		return nil, nil, cmp.Or(err, error(u.none()))

@@ -132,7 +132,7 @@ func (l *looking) arrived(s *imap.Session, box imap.Folder) error {
 		}
 		found, err := s.Search(imap.Criteria{AnyOf: [][]imap.Criteria{ids}}).Wait()
 		if err == nil && found.Count() > MaxPiece {
-			err = l.Conflict("So many messages have the same Message-ID that none is certain.", "")
+			err = l.Conflict("So many messages have the same Message-ID that none is certain.", mail.AdviceMailProgram)
 		}
 		if err == nil {
 			err = l.each(s, box, found, func(is *mail.ChangeMessage) {

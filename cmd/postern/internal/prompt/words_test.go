@@ -34,8 +34,8 @@ func TestThePromptSpeaksInItsWords(t *testing.T) {
 // What 'undo' takes back is not forgotten for a word that was mistyped.
 func TestAMistypedWordLosesNothing(t *testing.T) {
 	p := newPerson(t, sendsToAll)
-	out := p.types("archive 50", "archive abc", "trash 4000", "undo", "undo", "search --limit 1 -- plan", "inbox x", "save", "open 22 9", "save 45", "save 22 ~/none", "repyl 45", "delete 50", "move 50", "45", "?")
-	for _, want := range []string{"1 message moved back from Archive to INBOX, now imap:demo:INBOX:1:51.", "There is nothing to take back", "1 message of ", "save ID [PART] [PLACE]", "no such attachment", "The message has no attachment.", "is no directory",
+	out := p.types("archive 50", "archive abc", "trash 4000", "undo", "undo", "undo --since 2020-01-01", "search --limit 1 -- plan", "inbox x", "save", "open 22 9", "save 45", "save 22 ~/none", "repyl 45", "delete 50", "move 50", "45", "?")
+	for _, want := range []string{"In INBOX: imap:demo:INBOX:1:51. 1 message taken back.", "There is nothing to take back.", "Nothing was taken back.", "1 message of ", "save ID [PART] [PLACE]", "no such attachment", "The message has no attachment.", "is no directory",
 		"Or the word 'reply' of this prompt?", "Or the word 'trash' of this prompt?", "Or the word 'archive' of this prompt?", "Or the word 'read' of this prompt?", "Usage: <command>"} {
 		if !strings.Contains(oneLine(out), want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
