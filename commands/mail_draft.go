@@ -60,14 +60,9 @@ type MailDraftResult struct {
 	to    []string // whom a draft is to that takes that from another message, in a compact answer
 }
 
-type draftBrief struct {
-	sendingBrief
-	Undo string `json:"undo,omitempty"`
-}
-
 // Brief says where the draft is, and to whom where the command did not name them.
-func (r *MailDraftResult) Brief() draftBrief {
-	b := draftBrief{sendingBrief{ID: r.short, Result: r.Summary(), To: r.to, Rest: (&answer.Outcome{Issues: r.Issues}).Rest(nil)}, r.Undo}
+func (r *MailDraftResult) Brief() sendingBrief {
+	b := sendingBrief{ID: r.short, Result: r.Summary(), To: r.to, Rest: (&answer.Outcome{Issues: r.Issues}).Rest(nil)}
 	b.Hint = r.Hint
 	return b
 }

@@ -35,8 +35,10 @@ var planned = map[string]func(a *mailPlanArgs) mail.Action{
 // Validate checks what one option alone cannot.
 func (a *mailPlanArgs) Validate() error {
 	switch {
-	case (a.Do == "move") != (a.To != ""):
-		return &discovery.Fault{Code: discovery.ValidationError, Message: "--to is the folder of --do move, and of nothing else.", Hint: "Give both, or neither."}
+	case a.Do == "move" && a.To == "":
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "--to is missing: the folder that the messages are moved to."}
+	case a.Do != "move" && a.To != "":
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "--to goes with the action move alone."}
 	case a.Do != "flag" && len(a.Flag) > 0:
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "--flag goes with --do flag alone."}
 	case !a.selects() && len(a.Folders) == 0:
@@ -77,7 +79,7 @@ func mailPlan(d *Deps) *discovery.Command {
 		Effect:   discovery.State,
 		Rare:     []string{"folder", "from", "subject", "unread", "attachments", "invitations", "since", "until"},
 		Timeout:  transferTime,
-		Examples: []string{"mail plan --from news@example.org --do trash", "mail plan invoice --do move --to Archive"},
+		Examples: []string{"mail plan --unread --do mark-read", "mail plan invoice --do move --to Archive"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailPlanArgs) (*MailPlanResult, error) {
 		account, do, err := args.plan(ctx, d, call)
 		if err != nil {

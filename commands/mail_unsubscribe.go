@@ -61,7 +61,7 @@ func mailUnsubscribe(d *Deps) *discovery.Command {
 		Details:  "It asks the list's server once (RFC 8058), where the sender is verified and signed the address. A list that is left by mail gets a draft, which is not sent. Below mode RW a person decides first.",
 		Effect:   discovery.Write,
 		Timeout:  sendTime,
-		Examples: []string{"mail unsubscribe 50", "mail unsubscribe 50 49"},
+		Examples: []string{"mail unsubscribe 5"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailUnsubscribeArgs) (*MailUnsubscribeResult, error) {
 		if call.Reply != nil {
 			o, err := d.decided(ctx, call, true)

@@ -18,7 +18,7 @@ import (
 
 // unmade are parts of examples that name what is there only once somebody made it: they
 // may answer NOT_FOUND.
-var unmade = []string{" 0123abcd", "agent ack ", "mail code "}
+var unmade = []string{" 0123abcd", "agent ack ", "mail code ", "mail undo"}
 
 // TestEveryExampleRuns runs what help and usage errors show an agent as examples: with the
 // sample mailbox as the only account, and with a second account and no default, where the

@@ -23,7 +23,7 @@ func TestNoViewBreaksAWord(t *testing.T) {
 	t.Parallel() // it waits for mail and for servers that are none
 	h := demoHouse(t)
 	id, shown := "", read(t, "testdata/shown.txt")
-	ids := regexp.MustCompile(`"outbox_id":"([a-z0-9]+)"|outbox as ([a-z0-9]+)`)
+	ids := regexp.MustCompile(`"(?:outbox|plan)_id":"([a-z0-9]+)"|outbox as ([a-z0-9]+)`)
 	look := func(line string) {
 		line = strings.ReplaceAll(line, "{id}", id)
 		a := h.Gateway.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "admin", Admin: true}, Line: line, Full: true})
