@@ -97,8 +97,11 @@ func mailUndo(d *Deps) *discovery.Command {
 			}
 		}
 		u, err := d.Mailboxes.Undo(ctx, mailbox.UndoQuery{ID: args.ID, Since: args.Since.Time, Last: args.ID == "" && args.Since.IsZero(), By: args.By, Account: args.Account, Owner: call.Admin})
-		if e, ok := errors.AsType[*mail.Error](err); ok && e.Kind == mail.KindNotFound && args.ID == "" {
-			return nil, nothingToUndo
+		if e, ok := errors.AsType[*mail.Error](err); ok && e.Kind == mail.KindNotFound {
+			if args.ID == "" {
+				return nil, nothingToUndo
+			}
+			return nil, &discovery.Fault{Code: discovery.NotFound, Message: e.Message, Hint: nothingToUndo.Hint}
 		}
 		if err != nil {
 			return nil, err
@@ -162,7 +165,7 @@ var leftWhy = map[mailbox.LeftWhy]string{
 	mailbox.LeftGone:       "moved or deleted by others since",
 	mailbox.LeftChanged:    "changed by others since",
 	mailbox.LeftFolderGone: "a folder of it is gone",
-	mailbox.LeftMadeAnew:   "its folder was made anew",
+	mailbox.LeftMadeAnew:   "its folder was made anew, or the account leads to another mailbox",
 	mailbox.LeftNotCertain: "which message it is now is not certain",
 	mailbox.LeftSent:       "sent, which is final",
 	mailbox.LeftRefused:    "the server refused",
