@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 
 	"github.com/postern-mail/postern/commands/internal/answer"
 	"github.com/postern-mail/postern/commands/internal/argument"
@@ -74,8 +75,13 @@ func mailRun(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		if foreseen.Step == outbox.StepRun && !foreseen.Waits() {
-			if err := d.charge(ctx, call, foreseen.Plan.Count); err != nil {
+		if by := ownerless(call); by != "" && foreseen.Step == outbox.StepRun && !foreseen.Waits() {
+			err := d.charge(ctx, call, foreseen.Plan.Count)
+			var limited *discovery.Fault
+			if errors.As(err, &limited) {
+				limited.Hint += " The person can run a plan of any size: tell them its id."
+			}
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -65,6 +65,15 @@ const (
 	PersonPrincipal = "person"
 )
 
+// AskedAs is the principal whose changes a principal's are counted with, see Policy.AskChanges:
+// an agent with a shell can be the person without a key as well.
+func AskedAs(principal string) string {
+	if principal == PersonPrincipal {
+		return AgentPrincipal
+	}
+	return principal
+}
+
 // Owns reports whether a message that owner sent is principal's to see and to take back: its
 // own, and the person's also those of the agent.
 func Owns(principal, owner string) bool {

@@ -69,7 +69,18 @@ func (v *Vault) BeginChange(ctx context.Context, c *mail.Change, unasked int) er
 		if err != nil {
 			return err
 		}
-		if err := share.count(now, begun.Counts(), unasked); err != nil {
+		counted, as := share, mail.AskedAs(c.Principal)
+		if as != c.Principal {
+			if counted, err = readShare(tx, as); err != nil {
+				return err
+			}
+		}
+		if err := counted.count(now, begun.Counts(), unasked); err != nil {
+			return err
+		}
+		if as == c.Principal {
+			share = counted
+		} else if err := putShare(tx, as, &counted); err != nil {
 			return err
 		}
 		record, err := json.Marshal(&begun)

@@ -115,6 +115,10 @@ func TestManyChangesAsk(t *testing.T) {
 		{who: "a", account: "work", n: 50, bound: 50, after: time.Second},
 		{who: "a", account: "work", n: 1, bound: 50, after: time.Hour, set: func(c *mail.Change) { c.Undoes, c.Redoes = true, true }},
 		{who: "a", account: "work", n: 50, bound: 50, asks: true},
+		{who: mail.AgentPrincipal, account: "work", n: 40, bound: 50},
+		{who: mail.PersonPrincipal, account: "work", n: 11, bound: 50, asks: true},
+		{who: mail.PersonPrincipal, account: "work", n: 10, bound: 50},
+		{who: mail.AgentPrincipal, account: "work", n: 1, bound: 50, asks: true},
 	} {
 		clock.at = clock.at.Add(s.after)
 		c := moved(s.who, s.account, s.n)

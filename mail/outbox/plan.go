@@ -114,7 +114,9 @@ func (b *Outbox) asks(ctx context.Context, op, account, principal string, n int)
 	if bound = policy.AskChanges(); bound < 0 {
 		return bound, false, nil
 	}
-	made, err := b.o.Journal.ChangesMade(ctx, mail.ChangeQuery{Principal: principal, Since: b.now().Add(-mail.AskWithin)})
+	made, err := b.o.Journal.ChangesMade(ctx, mail.ChangeQuery{Since: b.now().Add(-mail.AskWithin), Only: func(c *mail.Change) bool {
+		return mail.AskedAs(c.Principal) == mail.AskedAs(principal)
+	}})
 	for i := range made {
 		n += made[i].Counts()
 	}
