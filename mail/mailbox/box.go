@@ -205,9 +205,13 @@ func explain(e *mail.Error, at mail.Endpoint) {
 	}
 }
 
-// undecided is the error of a change that was cut off: whether it happened is unknown.
+// undecided is the error of a change that was cut off: whether it happened is unknown, unless a
+// stop kept the command back.
 func (x *access) undecided(err error, message string, advice mail.Advice) error {
 	e := *x.AsError(err)
+	if e.Kind == mail.KindStopped {
+		return &e
+	}
 	e.Message += " " + message
 	e.Advice, e.Retryable, e.Unknown = advice, false, true
 	return &e

@@ -90,7 +90,7 @@ func (x *imapBox) file(ctx context.Context, own *OwnMessage) (*Placed, error) {
 			if err == nil && own.Role == "drafts" {
 				x.noteDraft(ctx, placed)
 			}
-			return err == nil || imap.Refused(err), err
+			return decided(err), err
 		})
 	})
 	if err == nil {

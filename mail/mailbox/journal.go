@@ -73,6 +73,13 @@ func (x *access) recorded(ctx context.Context, c *mail.Change, made func() (cert
 	return err
 }
 
+// decided reports whether an error of a command, nil too, says what became of it: a server that
+// refused it did nothing, and a stop keeps it back.
+func decided(err error) bool {
+	var stopped *mail.Stopped
+	return err == nil || imap.Refused(err) || errors.As(err, &stopped)
+}
+
 // journaled is c as it is before it is made to messages of the batch.
 func (b *batch) journaled(l *located, uids []uint32, c mail.Change) *mail.Change {
 	c.Of, c.Approved, c.Sent = b.asked.Of, b.asked.Approved, b.asked.Sent
@@ -97,6 +104,6 @@ func (b *batch) record(ctx context.Context, l *located, uids []uint32, of mail.C
 			left := c.Kind == mail.ChangeMove && slices.ContainsFunc(b.out.Issues, func(i mail.Issue) bool { return i.UID == m.UID })
 			m.Done = !left && slices.ContainsFunc(b.out.Messages, func(d ChangedMessage) bool { return d.Ref.UID == m.UID })
 		}
-		return !b.unsure && (err == nil || imap.Refused(err)), err
+		return !b.unsure && decided(err), err
 	})
 }
