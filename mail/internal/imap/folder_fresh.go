@@ -37,16 +37,16 @@ func (s *Session) mailbox(d *imapclient.UnilateralDataMailbox) {
 }
 
 // Unchanged returns the folder that is open, and whether it is the one named, open
-// as wanted, was opened a short while ago, and no message is known to have come or
+// for reading alone, was opened a short while ago, and no message is known to have come or
 // gone since.
-func (s *Session) Unchanged(folder string, writable bool) (Folder, bool) {
-	return s.unchanged(folder, writable, trusted)
+func (s *Session) Unchanged(folder string) (Folder, bool) {
+	return s.unchanged(folder, trusted)
 }
 
 // unchanged is Unchanged for a folder opened less than while ago.
-func (s *Session) unchanged(folder string, writable bool, while time.Duration) (Folder, bool) {
+func (s *Session) unchanged(folder string, while time.Duration) (Folder, bool) {
 	f, ok := s.Selected()
-	return f, ok && f.Name == FolderName(folder) && f.Writable == writable && s.fresh.moved.Load() == s.fresh.opened && time.Since(s.fresh.at) < while
+	return f, ok && f.Name == FolderName(folder) && !f.Writable && s.fresh.moved.Load() == s.fresh.opened && time.Since(s.fresh.at) < while
 }
 
 // Still fetches from the folder that is open, with a NOOP behind it in one write, and

@@ -170,10 +170,10 @@ func (g *guard) resting() bool {
 // if the folder was opened a moment ago and no change is known since: a watcher that goes
 // on to rest in IDLE then learns of mail that came in between.
 func (s *Session) Look(folder string, trust time.Duration, instant bool) (Folder, error) {
-	if f, ok := s.Unchanged(folder, false); ok && instant {
+	if f, ok := s.Unchanged(folder); ok && instant {
 		return f, nil
 	}
-	if _, ok := s.unchanged(folder, false, trust); ok {
+	if _, ok := s.unchanged(folder, trust); ok {
 		if err := s.Noop().Wait(); err != nil {
 			return Folder{}, err
 		}

@@ -130,7 +130,7 @@ func (all Visits) Start(s *imap.Session, answered func(i int, v *Visit)) (broken
 // folder is; sending a NOOP first would not, since Dovecot answers the commands sent with
 // it from the session's earlier state.
 func Now(s *imap.Session, folder string, start func() *imap.Fetching) (box imap.Folder, data []*imap.Fetched, openErr, fetchErr error) {
-	if box, ok := s.Unchanged(folder, false); ok {
+	if box, ok := s.Unchanged(folder); ok {
 		data, current, err := s.Still(start)
 		if current || err != nil && !imap.Refused(err) {
 			return box, data, nil, err
