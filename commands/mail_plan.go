@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/postern-mail/postern/commands/internal/answer"
@@ -171,13 +172,19 @@ type mailPlanBrief struct {
 	answer.Rest
 }
 
+// maxPlanBytes bounds a plan in a compact answer: examples are left out where it is longer.
+const maxPlanBytes = 1150
+
 // Brief is the plan in a screen.
 func (r *MailPlanResult) Brief() mailPlanBrief {
 	b := mailPlanBrief{ID: r.ID, Lists: listRows(r.Lists, r.ShortID), Next: "mail run " + r.ID, Rest: r.Rest(nil)}
-	if r.Plan != nil {
-		b.planBrief = r.Plan.brief(r.ShortID)
-	}
 	b.Hint = r.hint() + "."
+	for n := mail.MaxPlanExamples; r.Plan != nil && n >= 0; n-- {
+		b.planBrief = r.Plan.brief(r.ShortID, n)
+		if record, err := json.Marshal(b); err == nil && len(record) <= maxPlanBytes {
+			break
+		}
+	}
 	return b
 }
 

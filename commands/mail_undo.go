@@ -196,6 +196,9 @@ func (r *MailUndoResult) Brief() mailUndoBrief {
 	if r.NextAction != nil {
 		b.More = r.NextAction.Arguments.Command
 	}
+	if r.Count+len(r.Left) == 0 {
+		b.Hint = "Everything is as it was already."
+	}
 	for _, l := range r.Left {
 		b.Left = append(b.Left, leftBrief{l.Why, l.Count, append([]string{}, l.short[:min(len(l.short), maxUndoBrief)]...)})
 	}

@@ -33,7 +33,7 @@ type OutboxListResult struct {
 // OutboxEntry is a message in the list of the outbox.
 type OutboxEntry struct {
 	ID         string           `json:"outbox_id"`
-	Kind       mail.OutboxKind  `json:"kind,omitempty" jsonschema:"enum=delete,enum=plan"` // empty for a message to send
+	Kind       mail.OutboxKind  `json:"kind,omitempty" jsonschema:"enum=delete,enum=plan,enum=unsubscribe"` // empty for a message to send
 	Account    string           `json:"account_id"`
 	State      mail.OutboxState `json:"state" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected,enum=done,enum=partly,enum=expired"`
 	Created    string           `json:"created" jsonschema:"format=date-time"`
@@ -51,7 +51,7 @@ func outboxList(d *Deps) *discovery.Command {
 		Path:     "outbox list",
 		Also:     []string{"waiting", "pending", "queue"},
 		Summary:  "Waiting or sent",
-		Details:  "The newest first: those that wait, were sent or may have been sent, deletions for good that a person decides about, and plans. An agent sees only its own messages. Long subjects and lists of recipients are cut; 'outbox show' has all.",
+		Details:  "The newest first: those that wait, were sent or may have been sent, deletions for good that a person decides about, plans, and lists to leave. An agent sees only its own messages. Long subjects and lists of recipients are cut; 'outbox show' has all.",
 		Effect:   discovery.Read,
 		Standing: true,
 		Examples: []string{"outbox list", "outbox list --state waiting,unknown", "outbox list --limit 10"},

@@ -179,7 +179,7 @@ func (r *OutboxShowResult) Brief() outboxShowBrief {
 	b.NotPlain, b.New, b.Answers = r.NotPlain, r.New, r.Answers
 	b.Lists = listRows(r.Lists, func(id string) string { return id })
 	if b.Folder, b.Deletes, b.Undo = r.Folder, r.deletionRows(), r.Undo; r.Plan != nil {
-		plan := r.Plan.brief(func(id string) string { return id })
+		plan := r.Plan.brief(func(id string) string { return id }, mail.MaxPlanExamples)
 		b.Plan = &plan
 	}
 	var files []outboxAttachment

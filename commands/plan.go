@@ -123,8 +123,8 @@ const (
 	maxBriefChars   = 48 // of a name or a subject
 )
 
-// brief writes the ids of the examples as an answer does.
-func (s *PlanShown) brief(id func(string) string) planBrief {
+// brief writes the ids of the examples, of which there are at most so many, as an answer does.
+func (s *PlanShown) brief(id func(string) string, examples int) planBrief {
 	b := planBrief{Does: s.Does, NotBulk: s.NotBulk}
 	var in []string
 	for _, f := range s.Folders {
@@ -150,13 +150,17 @@ func (s *PlanShown) brief(id func(string) string) planBrief {
 		from = append(from, planSender{answer.Count(others, "other", "others"), rest})
 	}
 	var rows []PlanExample
-	for _, m := range s.Examples {
+	for _, m := range s.Examples[:min(len(s.Examples), examples)] {
 		m.ID, m.Date, m.From, m.Subject = id(m.ID), answer.MinuteOf(m.Date), plain.Clip(m.From, maxBriefChars), plain.Clip(m.Subject, maxBriefChars)
 		rows = append(rows, m)
 	}
+	if len(from) > 0 {
+		senders := discovery.TableOf(from)
+		b.From = &senders
+	}
 	if len(rows) > 0 {
-		senders, examples := discovery.TableOf(from), discovery.TableOf(rows)
-		b.From, b.Examples = &senders, &examples
+		examples := discovery.TableOf(rows)
+		b.Examples = &examples
 	}
 	return b
 }
@@ -217,7 +221,7 @@ func undoOf(change string) string {
 func planQuestion(o *outbox.Decision) (question string, ok bool) {
 	p, s := o.Plan, shownPlan(o.Plan)
 	var b strings.Builder
-	b.WriteString("Change these messages? Nothing is changed unless you approve it, and 'postern undo' takes it back.\n\n")
+	b.WriteString("Change these messages? Nothing is changed unless you approve it, and 'postern undo " + o.ID + "' takes it back.\n\n")
 	questionRow(&b, "Does:", answer.Capital(harmless(s.Does)))
 	questionRow(&b, "Account:", o.Account)
 	for _, f := range s.Folders {

@@ -415,14 +415,6 @@ func (b *batch) refused(l *located, uid uint32, stage string, message string) ma
 	return mail.Issue{Kind: mail.KindRefused, Stage: stage, UID: uid, MessageID: b.ref(l, uid).String(), Message: message}
 }
 
-// toldFlags is fetch.Flags, or nil if the server sent no flags.
-func toldFlags(flags []string) []string {
-	if flags == nil {
-		return nil
-	}
-	return fetch.Flags(flags)
-}
-
 // store makes the steps, and reports the outcome of each message.
 func (b *batch) store(s *imap.Session, l *located, uids []uint32, steps []storeStep) (broken error) {
 	changed := make([]ChangedMessage, len(uids))

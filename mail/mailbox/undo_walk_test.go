@@ -122,11 +122,10 @@ func flagText(flags map[string]bool) string {
 type walk struct {
 	*box
 	*rand.Rand
-	clients []*mailbox.Client
-	all     []*walked
-	gone    map[mail.Ref]bool // where others took or changed what we had put there
-	story   []string
-	made    []string // ids of changes
+	all   []*walked
+	gone  map[mail.Ref]bool // where others took or changed what we had put there
+	story []string
+	made  []string // ids of changes
 }
 
 var (
@@ -321,7 +320,9 @@ func (w *walk) other() {
 		}
 		must(w.T, w.Admin.Store(set, &imap.StoreFlags{Op: op, Silent: true, Flags: []imap.Flag{imap.Flag(f)}}, nil).Close())
 		w.say("others turn %s of %d of %s", f, m.uid, folder)
-		w.gone[ref] = w.gone[ref] // it may be told
+		if _, known := w.gone[ref]; !known {
+			w.gone[ref] = false // it may be told
+		}
 		m.flags[f], m.touched[f] = set0, m.touched[f]+1
 		if m.was != nil {
 			m.was[f] = set0

@@ -329,7 +329,7 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 	}
 	o := mail.Operation{Op: op, Account: e.Account}
 	if digest == "" || digest != e.Digest {
-		return nil, o.Conflict("The digest is not that of the message; nothing is sent.", mail.AdviceApproveDigest).About(e.ID)
+		return nil, o.Conflict("The digest is not that of the entry; nothing is done.", mail.AdviceApproveDigest).About(e.ID)
 	}
 	switch step, err := b.next(o, &e); {
 	case err != nil:

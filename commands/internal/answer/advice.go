@@ -100,7 +100,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceMakeDrafts:          {"Create a folder named Drafts in a mail program.", ""},
 	mail.AdviceMakeTrash:           {"Make one in a mail program; 'mail move' puts them into another folder.", "mail move"},
 	mail.AdviceOtherCriteria:       {"Look with 'mail search' first, and give the criteria that find them.", "mail search"},
-	mail.AdviceManyChanges:         {"Name fewer messages, or wait ten minutes; 'mail plan' lets a person decide about all of them at once.", "mail plan"},
+	mail.AdviceManyChanges:         {"Name fewer messages, or wait ten minutes; or tell the person, who can do it; what 'mail plan' can do waits for them.", "mail plan"},
 	mail.AdviceSendNow:             {"Send the message with 'mail send'.", "mail send"},
 	mail.AdviceKeyForm:             {"Use something like order-1234-reminder, or a UUID.", ""},
 	mail.AdviceNoKey:               {"Send without a key.", ""},

@@ -29,7 +29,7 @@ type rule struct {
 
 var rules = []rule{
 	{is: mail.ErrNoAccount, code: discovery.NotFound, message: "There is no such account.", hint: "Run 'mail accounts' to list the accounts."},
-	{is: mail.ErrNoOutgoing, code: discovery.NotFound, message: "There is no such message in the outbox.", hint: "Run 'outbox list' to list the messages."},
+	{is: mail.ErrNoOutgoing, code: discovery.NotFound, message: "There is no such entry in the outbox.", hint: "Run 'outbox list' to list the messages."},
 	{is: mail.ErrOutboxFull, code: discovery.StoreError, message: "The outbox is full: too many messages wait in it or could not be sent.",
 		hint: "See them with 'outbox list'; 'outbox cancel' takes back what waits, and the administrator approves or rejects the rest."},
 	{is: vault.ErrNoVault, code: discovery.ConfigError, message: "There is no vault yet.", hint: "Make one with 'postern init', or point POSTERN_DB at its file or database."},

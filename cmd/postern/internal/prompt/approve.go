@@ -62,8 +62,8 @@ var asking = map[outbox.Step]struct{ question, yes, them string }{
 	outbox.StepSendAgain:       {"It may have arrived already. Send it again?", "sends it", "it as it is"},
 	outbox.StepDelete:          {"Delete exactly these for good? It is final: nothing brings them back.", "deletes", "them as they are"},
 	outbox.StepDeleteRest:      {"Delete what is left of these for good? It is final.", "deletes", "them as they are"},
-	outbox.StepRun:             {"Change exactly these? 'undo' takes it back.", "changes", "them as they are"},
-	outbox.StepRunRest:         {"Change what is left of these? 'undo' takes it back.", "changes", "them as they are"},
+	outbox.StepRun:             {"Change exactly these? 'undo' with the id above takes it back.", "changes", "them as they are"},
+	outbox.StepRunRest:         {"Change what is left of these? 'undo' with the id above takes it back.", "changes", "them as they are"},
 	outbox.StepUnsubscribe:     {"Unsubscribe from exactly these lists?", "asks their servers", "it as it is"},
 	outbox.StepUnsubscribeRest: {"They may have been asked already. Ask once more where no answer is known?", "asks their servers", "it as it is"},
 }

@@ -15,7 +15,7 @@ import (
 // undoes says below an answer what takes it back, where something does.
 func (p *painter) undoes(undo string) {
 	if undo != "" {
-		p.said = sentence(p.said) + p.advice(" 'undo' takes it back")
+		p.said = sentence(p.said) + p.advice(" '"+strings.TrimPrefix(Line(undo), "mail ")+"' takes it back")
 	}
 }
 
