@@ -83,18 +83,13 @@ type Change struct {
 }
 
 // Counts are how many messages a person would have to be asked about, where they are too many:
-// what takes back, what was made here, what was sent, and what a person decided are none, and
-// nor are those that turned out to stay as they were.
-func (c *Change) Counts() (n int) {
+// what takes back, what was made here, what was sent, and what a person decided are none. Those
+// that turned out to stay as they were count, too.
+func (c *Change) Counts() int {
 	if c.Approved || c.Sent || c.Kind == ChangeAppend || c.Undoes && !c.Redoes {
 		return 0
 	}
-	for _, m := range c.Messages {
-		if c.Ended.IsZero() || m.Done || m.New != 0 {
-			n++
-		}
-	}
-	return n
+	return len(c.Messages)
 }
 
 // ChangeMessage is a message of a change. One of a move that is not Done and has a New was copied,

@@ -84,7 +84,7 @@ type changes interface {
 	do(ctx context.Context) (*Changed, error)
 	copyTo(ctx context.Context, to changer, folder string) (*Changed, error)
 	delete(ctx context.Context) (*Changed, error)
-	shown(ctx context.Context, nothing string) ([]Summary, error)
+	shown(ctx context.Context) ([]Summary, error)
 	removeDraft(ctx context.Context) (*Changed, error)
 	selected(ctx context.Context) (*Selection, error)
 }

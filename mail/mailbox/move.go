@@ -505,17 +505,17 @@ func (m *Client) ToDelete(ctx context.Context, account string, refs []mail.Ref) 
 	if err != nil {
 		return nil, err
 	}
-	return b.shown(ctx, "Nothing was deleted.")
+	return b.shown(ctx)
 }
 
-func (b *batch) shown(ctx context.Context, nothing string) (shown []Summary, err error) {
+func (b *batch) shown(ctx context.Context) (shown []Summary, err error) {
 	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
 		l, err := b.locate(s, false, fetch.Wanted{Dates: true})
 		if err != nil {
 			return err
 		}
 		if len(l.found) < len(b.uids) {
-			return b.missing(l, nothing)
+			return b.missing(l, "Nothing was deleted.")
 		}
 		shown = nil
 		for _, u := range b.uids {
@@ -528,11 +528,14 @@ func (b *batch) shown(ctx context.Context, nothing string) (shown []Summary, err
 
 // MayChange returns the error with which a change to messages of one folder, or their copying to
 // another account, would end before a server is asked; nil where there is none. An empty toAccount
-// is their own.
+// is their own. Without refs it is about the account alone.
 func (m *Client) MayChange(ctx context.Context, op, account string, refs []mail.Ref, toAccount string) (err error) {
-	if toAccount != "" && toAccount != account {
+	switch {
+	case len(refs) == 0:
+		_, err = m.openToChange(ctx, op, account)
+	case toAccount != "" && toAccount != account:
 		_, _, err = m.beginAcross(ctx, Batch{Account: account, Refs: refs}, toAccount)
-	} else {
+	default:
 		_, err = m.begin(ctx, Batch{Op: op, Account: account, Refs: refs})
 	}
 	return err

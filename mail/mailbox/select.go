@@ -116,7 +116,14 @@ func (x *imapBox) matching(ctx context.Context, q *SearchQuery, do mail.Action) 
 }
 
 func (b *batch) selected(ctx context.Context) (*Selection, error) {
-	all, err := b.facts(ctx, []among{{b.folder, b.refs[0].UIDValidity, imap.UIDs(b.uids...)}})
+	var validity uint32
+	for _, r := range b.refs {
+		if r.UIDValidity != 0 && validity != 0 && r.UIDValidity != validity {
+			return nil, b.MadeAnew(mail.AdviceListAgain)
+		}
+		validity = max(validity, r.UIDValidity)
+	}
+	all, err := b.facts(ctx, []among{{b.folder, validity, imap.UIDs(b.uids...)}})
 	if err != nil || len(all) == len(b.uids) {
 		return &Selection{Messages: all}, err
 	}

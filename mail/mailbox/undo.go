@@ -26,8 +26,8 @@ type UndoQuery struct {
 	Owner   bool      // for the person whose mail it is, who is not held to modes and folders
 }
 
-// Undone is what came of an undo. A message is in Restored, in Left, or in neither where it is as it
-// was already.
+// Undone is what came of an undo. A message is in Restored, in Left, in neither where it is as it
+// was already, or in both where only its flags came back.
 type Undone struct {
 	Change   string // takes the undo back; empty where it changed nothing
 	Restored []Restored

@@ -214,7 +214,7 @@ func (c *composing) place(h *mail.Change, n int, before place) []*track {
 		case arrived:
 		case seen.fit == 0 && !m.Done && (stayed || !moves):
 			return nil // it was not made
-		case seen.fit != 1 || stayed:
+		case seen.fit != 1 || stayed || h.Kind == mail.ChangeCopy: // it may be another copy, and somebody else's
 			doubtful = true
 		default:
 			after = seen.at

@@ -13,9 +13,6 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-// planPiece is how many messages of a plan are changed at once.
-const planPiece = 500
-
 // Plan freezes what a search matches now, of the messages that the account's policy shows, and what
 // is to be done to them: an entry that is queued until Run, for mail.PlanWaits. Nothing is changed. The
 // errors are those of mailbox.Client.Select, and of a direct change that the account's mode does not
@@ -232,7 +229,7 @@ func (b *Outbox) pieces(ctx context.Context, op string, e *mail.Outgoing, tried 
 				}
 			}
 		}
-		all = slices.AppendSeq(all, slices.Chunk(refs, planPiece))
+		all = slices.AppendSeq(all, slices.Chunk(refs, mailbox.MaxPiece))
 	}
 	return all, nil
 }
@@ -371,7 +368,7 @@ func (b *Outbox) runPlan(ctx context.Context, op string, e *mail.Outgoing, a att
 	var refused error // what the server or a rule says to whole pieces
 	cut := false      // whether a piece was changed is not known
 	for _, refs := range all {
-		// Whoever took it over, cancelled it or stopped everything is noticed here.
+		// Whoever took it over is noticed here; a stop ends the command after it.
 		if _, failed = b.record(ctx, e.ID, func(e *mail.Outgoing) (bool, error) {
 			if e.Attempt != a.id || e.Ended() {
 				return false, errNotHeld

@@ -151,7 +151,7 @@ func (b *Outbox) leaving(ctx context.Context, op, account string, refs []mail.Re
 	now := b.now()
 	out := &Unsubscribed{}
 	e := &mail.Outgoing{ID: mail.NewID(now), Kind: mail.OutboxUnsubscribe, Account: account, Principal: principal, State: mail.OutboxQueued, Created: now, Changed: now, Sent: mail.SentNone}
-	seen := map[string]bool{}
+	made := map[string]bool{}
 	for i := range found {
 		l := &found[i]
 		key := l.Key
@@ -161,8 +161,9 @@ func (b *Outbox) leaving(ctx context.Context, op, account string, refs []mail.Re
 		switch {
 		case l.URI == "" && (l.Letter == nil || !drafts):
 			out.Not = append(out.Not, NotUnsubscribed{l.Ref, string(l.Why)})
-		case seen[key]:
+		case made[key]:
 		case l.URI != "":
+			made[key] = true
 			from := l.From[0] // the one that is Verified
 			e.Unsubscribes = append(e.Unsubscribes, mail.Unsubscription{ID: l.Ref.String(), Date: l.Date.UTC().Round(0), Subject: shortLine(l.Subject, maxReason),
 				From: mail.Address{Name: shortLine(from.Name, maxReason), Addr: shortLine(from.Addr, 2*maxReason)}, Leaving: mail.Leaving{List: l.List, Key: l.Key, URI: l.URI}})
@@ -176,10 +177,9 @@ func (b *Outbox) leaving(ctx context.Context, op, account string, refs []mail.Re
 				reason := strings.TrimSuffix(strings.TrimPrefix(reasonOf(err), "nothing is sent: "), ".")
 				out.Not = append(out.Not, NotUnsubscribed{l.Ref, string(l.Why) + " No draft of a letter to the list was made: " + reason + "."})
 			} else {
-				out.Drafts = append(out.Drafts, UnsubscribeDraft{l.Ref, saved})
+				made[key], out.Drafts = true, append(out.Drafts, UnsubscribeDraft{l.Ref, saved})
 			}
 		}
-		seen[key] = true
 	}
 	if len(e.Unsubscribes) > mail.MaxUnsubscribed {
 		return nil, mail.Operation{Op: op, Account: account}.Invalid(fmt.Sprintf("At most %d lists are left at once.", mail.MaxUnsubscribed), mail.AdviceSeveralCommands)

@@ -15,24 +15,23 @@ var _ mail.Journal = (*store)(nil)
 // like ones that do not exist.
 
 // BeginChange keeps a change as the caller's, and a piece of a plan as that of whoever planned it, who
-// can take it back whoever approved it. It names the change in the audit entry. The person whose mail
+// can take it back whoever approved or ran it. It names the change in the audit entry. The person whose mail
 // it is is never asked.
 func (s *store) BeginChange(ctx context.Context, c *mail.Change, unasked int) error {
 	p := principalOf(ctx)
-	a, err := s.account(ctx, c.Account)
-	if err != nil {
+	if _, err := s.account(ctx, c.Account); err != nil {
 		return err
 	}
-	c.Principal, c.Mailbox = p.Name, a.Mailbox()
+	c.Principal = p.Name
 	if isAdmin(p) {
 		c.Approved, unasked = true, -1
-		if c.Of != "" {
-			if plan, err := s.Vault.Outgoing(ctx, c.Of); err == nil {
-				c.Principal = plan.Principal
-			}
+	}
+	if c.Of != "" {
+		if plan, err := s.Vault.Outgoing(ctx, c.Of); err == nil && (isAdmin(p) || mail.Owns(p.Name, plan.Principal)) {
+			c.Principal = plan.Principal
 		}
 	}
-	err = s.Vault.BeginChange(ctx, c, unasked)
+	err := s.Vault.BeginChange(ctx, c, unasked)
 	if err == nil {
 		gateway.NoteChange(ctx, cmp.Or(c.Of, c.ID))
 	}

@@ -63,7 +63,8 @@ func (s *store) ChangeOutgoing(ctx context.Context, id string, change func(o *ma
 		before = o.State
 		return change(o)
 	})
-	if err == nil && before == mail.OutboxQueued && o.State == mail.OutboxWaiting {
+	begins := before == mail.OutboxQueued || before == mail.OutboxUnknown && o.Kind == mail.OutboxPlan // of a plan, the rest
+	if err == nil && begins && o.State == mail.OutboxWaiting {
 		s.notify.waits(ctx, o.ID)
 	}
 	return o, err
