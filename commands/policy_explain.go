@@ -34,7 +34,7 @@ type PolicyExplainResult struct {
 func policyExplain(d *Deps) *discovery.Command {
 	return argument.Command(discovery.Spec{
 		Path:    "policy explain",
-		Summary: "Whether you may run it",
+		Summary: "If you may run it",
 		Details: "It checks the profile, the role, the denied commands, the account's mode and the outbound list; the text of a new message, and which one is filed, may be left out. " +
 			"What writes a message is run dry, as with --dry-run but without the submission server: the message that it answers or hands on, and files that go along, are read. Nothing else is looked for, so a command it allows can still fail.",
 		Effect:   discovery.Read,
