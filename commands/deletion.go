@@ -100,6 +100,20 @@ func (d *Deps) deleted(ctx context.Context, call *discovery.Call, o *mail.Outgoi
 	return r, nil
 }
 
+// endOf is the fault that deletions, plans and lists to leave have in common, nil for one that came
+// to its end. all is false where the kind has its own words.
+func endOf(o *mail.Outgoing) (f *discovery.Fault, all bool) {
+	switch o.State {
+	case mail.OutboxDone, mail.OutboxPartly:
+		return nil, true
+	case mail.OutboxWaiting:
+		return approvalRequired(o, true), true
+	case mail.OutboxRejected:
+		return rejectedFault(o), true
+	}
+	return nil, false
+}
+
 // notDeleted is the fault of a deletion that did not come to its end, or nil.
 func notDeleted(o *mail.Outgoing) *discovery.Fault {
 	f := &discovery.Fault{Code: discovery.ExecutionError, Examples: []string{"outbox show " + o.ID}}
@@ -109,13 +123,10 @@ func notDeleted(o *mail.Outgoing) *discovery.Fault {
 	} else if o.Reason != "" {
 		reason = " " + plain.Clip(answer.Capital(o.Reason), 500)
 	}
+	if said, all := endOf(o); all {
+		return said
+	}
 	switch o.State {
-	case mail.OutboxDone, mail.OutboxPartly:
-		return nil
-	case mail.OutboxWaiting:
-		return approvalRequired(o, true)
-	case mail.OutboxRejected:
-		return rejectedFault(o)
 	case mail.OutboxUnknown:
 		f.Message = fmt.Sprintf("It is not known which messages of the deletion %s were deleted.%s", o.ID, reason)
 		f.Hint = "Look into the folder. A person can approve it again, which deletes what is left of them."

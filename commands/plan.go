@@ -196,13 +196,12 @@ func notRun(o *mail.Outgoing) *discovery.Fault {
 	if why := cmp.Or(o.Reason, o.Plan.Outcome.Reason); why != "" {
 		f.Message += " " + plain.Clip(answer.Capital(why), 500)
 	}
+	if said, all := endOf(o); all {
+		return said
+	}
 	switch o.State {
-	case mail.OutboxDone, mail.OutboxPartly, mail.OutboxUnknown:
+	case mail.OutboxUnknown:
 		return nil
-	case mail.OutboxWaiting:
-		return approvalRequired(o, true)
-	case mail.OutboxRejected:
-		return rejectedFault(o)
 	case mail.OutboxCancelled, mail.OutboxExpired:
 		f.Code, f.Message = discovery.Conflict, fmt.Sprintf("The plan %s is %s. Nothing was changed.", o.ID, o.State)
 	}

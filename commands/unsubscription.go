@@ -103,13 +103,10 @@ func notLeft(o *mail.Outgoing) *discovery.Fault {
 		}
 	}
 	reason := strings.Join(reasons, "")
+	if said, all := endOf(o); all {
+		return said
+	}
 	switch o.State {
-	case mail.OutboxDone, mail.OutboxPartly:
-		return nil
-	case mail.OutboxWaiting:
-		return approvalRequired(o, true)
-	case mail.OutboxRejected:
-		return rejectedFault(o)
 	case mail.OutboxUnknown:
 		f.Message = fmt.Sprintf("It is not known of all lists of %s whether they were left.%s", o.ID, reason)
 		f.Hint = "Wait whether more comes. A person can approve it again, which asks once more where no answer is known; it is never asked again by itself."
